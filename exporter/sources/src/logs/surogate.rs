@@ -1,8 +1,8 @@
 //! Surogate's `training.json`: a JSON array with one flat record a line, whose closing `]` each new record overwrites
 //! (`csrc/src/runtime/training/logging.cpp` of Surogate).
 //!
-//! [`framing`] finds the records in the bytes, [`record`] parses one, [`numbers`] reads those that are nothing but numbers as
-//! templates, [`mapping`] says what becomes of their fields.
+//! [`framing`] finds the records in the bytes, [`numbers`] parses those of numbers and [`record`] all others, and [`mapping`]
+//! records their fields.
 
 pub(super) mod console;
 mod framing;

@@ -358,8 +358,12 @@ fn plain_number(bytes: &[u8]) -> Option<(Value<'_>, usize)> {
     if !bytes.get(decimal.len).is_none_or(|byte| ends_word(*byte)) {
         return None;
     }
-    let text = std::str::from_utf8(&bytes[..decimal.len]).ok()?;
-    Some((number(text)?, decimal.len))
+    let value = if decimal.is_integer {
+        number(std::str::from_utf8(&bytes[..decimal.len]).ok()?)?
+    } else {
+        Value::Double(decimal.value)
+    };
+    Some((value, decimal.len))
 }
 
 /// A number as the format prints it: an integer where it has no point, exponent or letters.
