@@ -23,10 +23,11 @@ fn releases(watch: &Watch) -> usize {
     watch.notices().iter().filter(is_release).count()
 }
 
-fn wait_for_action(watch: &Watch, value: f64, after: u64) {
-    let reset = [("gpu.index", "1"), ("gpu.recovery_action", "gpu_reset")];
-    watch.wait_for("gpu.recovery_action", &reset, |point| {
-        !point.ends && point.value == value && point.time > after
+const RESET: [(&str, &str); 2] = [("gpu.index", "1"), ("gpu.recovery_action", "gpu_reset")];
+
+fn wait_for_action(watch: &Watch, value: f64) {
+    watch.wait_for("gpu.recovery_action", &RESET, |point| {
+        !point.ends && point.value == value
     });
 }
 
@@ -35,7 +36,7 @@ fn a_gpu_without_processes_that_needs_a_reset_has_the_driver_released_once() {
     let changes = format!("gpus: {{count: 2, each: {{\"1\": {{processes: [], {NEEDS_RESET}}}}}}}");
     let fake = FakeNvml::with("h100x8", &changes);
     let watch = watch(&fake);
-    wait_for_action(&watch, 0.0, 0);
+    wait_for_action(&watch, 0.0);
     assert_eq!(releases(&watch), 0);
     fake.at(1.0);
     wait_until("the driver is released", || releases(&watch) == 1);
@@ -53,13 +54,11 @@ fn a_gpu_without_processes_that_needs_a_reset_has_the_driver_released_once() {
         notices.iter().filter(is_read).count() == 2
     });
     // The GPU was not reset: that is no cause for another release.
-    let read_again = watch
-        .sent()
-        .iter()
-        .map(|point| point.time)
-        .max()
-        .unwrap_or_default();
-    wait_for_action(&watch, 1.0, read_again);
+    wait_until("the GPU needs a reset after its series ended", || {
+        let points = watch.points("gpu.recovery_action", &RESET);
+        let mut after_end = points.iter().skip_while(|point| !point.ends);
+        after_end.any(|point| !point.ends && point.value == 1.0)
+    });
     watch.wait_passes(3);
     assert_eq!(releases(&watch), 1);
 }
@@ -70,9 +69,9 @@ fn a_gpu_in_use_is_not_released() {
     let changes = format!("gpus: {{count: 2, each: {{\"1\": {{{process}, {NEEDS_RESET}}}}}}}");
     let fake = FakeNvml::with("h100x8", &changes);
     let watch = watch(&fake);
-    wait_for_action(&watch, 0.0, 0);
+    wait_for_action(&watch, 0.0);
     fake.at(1.0);
-    wait_for_action(&watch, 1.0, 0);
+    wait_for_action(&watch, 1.0);
     watch.wait_passes(3);
     assert_eq!(releases(&watch), 0);
 }
