@@ -10,6 +10,8 @@ use std::{
 
 use pulsetrain_tests::{Folder, Judge, Process, free_port, http::answers_ok, workspace_path};
 
+use crate::PLAIN_HTTP;
+
 /// How many clock ticks `/proc` counts in a second; Linux has no other number (`man 7 time`).
 const TICKS: f64 = 100.0;
 
@@ -122,14 +124,14 @@ pub(crate) fn all(wire: Wire) -> Vec<Relay> {
             "{batch: {flush_timeout: 200ms, min_size: 8192}}",
         ));
     }
-    // It compresses with gzip or not at all, and over HTTP always.
-    let rotel_sends = match wire.protocol {
-        Protocol::Http => wire.compression == Compression::Gzip,
-        Protocol::Grpc => wire.compression != Compression::Zstd,
+    // It has no zstd, and compresses with gzip over HTTP whatever it is told.
+    let name = match wire {
+        PLAIN_HTTP => "rotel, gzip",
+        _ => "rotel",
     };
-    if let Some(program) = find_rotel().filter(|_| rotel_sends) {
+    if let Some(program) = find_rotel().filter(|_| wire.compression != Compression::Zstd) {
         relays.push(Relay {
-            name: "rotel",
+            name,
             program,
             configure: Box::new(move |ports| rotel(ports, wire)),
         });

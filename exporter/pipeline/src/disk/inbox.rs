@@ -75,10 +75,18 @@ pub(super) struct Append {
 #[derive(Debug)]
 pub(super) struct Request {
     /// Is answered with at least one record, or with none at the end of a closed queue.
-    pub(super) answer: oneshot::Sender<Vec<Leased>>,
+    pub(super) answer: oneshot::Sender<Read>,
     /// Whether the queue of the sink is closed.
     pub(super) is_closed: Arc<AtomicBool>,
     pub(super) account: Arc<Account>,
+}
+
+/// The answer to a request.
+#[derive(Debug, Default)]
+pub(super) struct Read {
+    pub(super) records: Vec<Leased>,
+    /// No more records were in the files.
+    pub(super) is_last: bool,
 }
 
 /// A record with the right to send it.

@@ -11,12 +11,12 @@ use std::{
 
 use tokio::{
     sync::{OwnedMutexGuard, oneshot, watch},
-    time::timeout_at,
+    time::{sleep_until, timeout_at},
 };
 
 use super::{
     DiskQueueConfig, DiskQueueError, Notice, SegmentLog,
-    inbox::{Append, Inbox, IoState, Leased, Request},
+    inbox::{Append, Inbox, IoState, Leased, Read, Request},
     record::Record,
     room::Room,
     thread::IoThread,
@@ -27,6 +27,10 @@ use crate::{
     ledger::{Account, StoredLevel, Ticket},
     queue::QueuePermit,
 };
+
+/// The time between two reads for a sink that has caught up, so that a read has many records and becomes one request. What is
+/// in the files is safe, and nobody waits for its delivery.
+const READ_INTERVAL: Duration = Duration::from_millis(10);
 
 /// An open queue on disk; a clone is the same queue. A sink closes its queue when it ends, unless another sink has been
 /// attached to the queue or will be ([`keep_open`](Self::keep_open)). Also closed when the last clone is dropped.
@@ -76,7 +80,9 @@ pub(crate) struct DiskReceiver {
     account: Arc<Account>,
     read_lock: Option<OwnedMutexGuard<()>>,
     ready: VecDeque<Leased>,
-    answer: Option<oneshot::Receiver<Vec<Leased>>>,
+    answer: Option<oneshot::Receiver<Read>>,
+    /// The earliest time of the next read, while the queue is open.
+    next_read: Option<Instant>,
     is_closed: Arc<AtomicBool>,
     is_over: bool,
 }
@@ -235,6 +241,7 @@ impl DiskQueue {
             read_lock: None,
             ready: VecDeque::new(),
             answer: None,
+            next_read: None,
             is_closed: Arc::default(),
             is_over: false,
         }
@@ -329,6 +336,9 @@ impl DiskReceiver {
             if self.read_lock.is_none() {
                 self.read_lock = Some(Arc::clone(&self.queue.0.read_lock).lock_owned().await);
             }
+            if let Some(at) = self.next_read.filter(|_| !self.is_closed.load(Ordering::Acquire)) {
+                sleep_until(at).await;
+            }
             let answer = self.answer.get_or_insert_with(|| {
                 let (answer, answered) = oneshot::channel();
                 self.queue.0.inbox.request(Request {
@@ -339,9 +349,7 @@ impl DiskReceiver {
                 answered
             });
             let read = answer.await.unwrap_or_default();
-            self.answer = None;
-            self.is_over = read.is_empty();
-            self.ready.extend(read);
+            self.accept(read);
         }
         self.ready.pop_front()
     }
@@ -351,11 +359,16 @@ impl DiskReceiver {
         if self.ready.is_empty()
             && let Some(Ok(read)) = self.answer.as_mut().map(oneshot::Receiver::try_recv)
         {
-            self.answer = None;
-            self.is_over = read.is_empty();
-            self.ready.extend(read);
+            self.accept(read);
         }
         self.ready.pop_front()
+    }
+
+    fn accept(&mut self, Read { records, is_last }: Read) {
+        self.answer = None;
+        self.is_over = records.is_empty();
+        self.next_read = is_last.then(|| clock::later(clock::now(), READ_INTERVAL));
+        self.ready.extend(records);
     }
 
     /// Ends at the end of what is stored.
@@ -379,5 +392,49 @@ impl DiskReceiver {
         self.is_over = true;
         self.answer = None;
         self.ready.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pulsetrain_otlp::Signal;
+
+    use super::*;
+    use crate::{
+        Requirement, SinkRoute, SourceSet,
+        queue::{QueueConfig, queue},
+    };
+
+    #[tokio::test]
+    async fn a_read_of_the_last_record_is_followed_by_the_next_after_an_interval_and_any_other_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = DiskQueueConfig::new(folder.path().join("queue"));
+        let (mut log, _) = SegmentLog::open(&config.folder, config.segment_bytes()).unwrap();
+        let record = Record {
+            signal: Signal::Logs,
+            items: 1,
+            accepted: Duration::from_secs(1_700_000_000),
+            bytes: vec![0x0a, 0].into(),
+        };
+        // One more than a read has.
+        for _ in 0..257 {
+            log.append(&record).unwrap();
+        }
+        let disk = DiskQueue::start(log, Found::default(), config, Box::new(|_| {})).unwrap();
+        let account = Account::new("sink");
+        let route = SinkRoute {
+            signals: pulsetrain_otlp::Signals::ALL,
+            sources: SourceSet::All,
+            requirement: Requirement::Required,
+        };
+        let (_sender, _) = queue(QueueConfig::default(), Some(&disk), route, Arc::clone(&account));
+        let mut receiver = disk.receiver(account);
+        let mut leased = Vec::new();
+        for _ in 0..256 {
+            leased.extend(receiver.next().await);
+        }
+        assert_eq!((leased.len(), receiver.next_read), (256, None));
+        receiver.next().await.expect("the last record");
+        assert!(receiver.next_read.is_some());
     }
 }

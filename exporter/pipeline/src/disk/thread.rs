@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     DiskQueueConfig, Notice, Position, SegmentLog, SyncPolicy,
-    inbox::{Append, Inbox, IoState, Leased, Request, Work},
+    inbox::{Append, Inbox, IoState, Leased, Read, Request, Work},
     lease::Lease,
     room::Room,
 };
@@ -343,7 +343,11 @@ impl IoThread {
             && let Some(request) = self.request.take()
         {
             // A sink that is gone gives them back.
-            let _ = request.answer.send(read);
+            let is_last = !self.log.has_unread();
+            let _ = request.answer.send(Read {
+                records: read,
+                is_last,
+            });
         }
     }
 

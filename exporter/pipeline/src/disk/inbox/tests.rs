@@ -22,7 +22,7 @@ fn sleeping(inbox: &Arc<Inbox>, io_state: IoState) -> JoinHandle<Work> {
     thread
 }
 
-fn request(is_closed: bool) -> (Request, oneshot::Receiver<Vec<Leased>>) {
+fn request(is_closed: bool) -> (Request, oneshot::Receiver<Read>) {
     let (answer, answered) = oneshot::channel();
     let request = Request {
         answer,
