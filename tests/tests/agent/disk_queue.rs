@@ -214,6 +214,14 @@ fn state_folder_that_is_deleted_costs_nothing_that_arrives_afterwards() {
         let items = outage.endpoint.items_answered(&Answer::Accept);
         items.values("train.loss").len() == 30
     });
+    wait_until("the positions are written", || {
+        outage.world.path("state/positions.json").exists()
+    });
+    let second = Outage::begin("", "");
+    symlink(outage.world.path("state"), second.world.path("state")).expect("a link can be made");
+    let (refused, why) = second.world.spawn().wait_for_end();
+    assert_eq!(refused.code(), Some(1), "{why}");
+    assert!(why.contains("another pulsetrain keeps its positions"), "{why}");
     let (status, said) = agent.stop_with_log();
     assert!(status.success(), "{said}");
     assert!(

@@ -56,7 +56,7 @@ struct Folder {
     path: PathBuf,
     notice: Option<PositionsNotice>,
     /// Locked as long as it is open.
-    _lock: File,
+    lock: Mutex<File>,
 }
 
 #[derive(Default)]
@@ -95,6 +95,45 @@ pub(super) enum Update {
     Finished(PathBuf, Box<FilePosition>),
 }
 
+impl Folder {
+    /// Locks a folder that was deleted while it was in use: the lock was on the deleted file.
+    fn lock_again_if_deleted(&self) -> Result<(), SourceError> {
+        let mut lock = lock(&self.lock);
+        if is_deleted(&lock) {
+            *lock = lock_folder(&self.path)?;
+        }
+        Ok(())
+    }
+}
+
+/// Locks a folder, and creates it where it is missing.
+fn lock_folder(folder: &Path) -> Result<File, SourceError> {
+    let error = |source| SourceError::positions(folder, source);
+    fs::create_dir_all(folder).map_err(error)?;
+    let lock = File::create(folder.join("lock")).map_err(error)?;
+    match lock.try_lock() {
+        Ok(()) => Ok(lock),
+        Err(TryLockError::WouldBlock) => Err(SourceError::PositionsInUse {
+            folder: folder.to_owned(),
+        }),
+        Err(TryLockError::Error(source)) => Err(error(source)),
+    }
+}
+
+/// Whether an open file was deleted. Elsewhere than on Unix an open file cannot be.
+fn is_deleted(file: &File) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        file.metadata().is_ok_and(|file| file.nlink() == 0)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        false
+    }
+}
+
 impl Positions {
     /// Positions that end with the program.
     pub fn in_memory() -> Self {
@@ -107,20 +146,12 @@ impl Positions {
     /// [`SourceError::Positions`] where the folder cannot be used, [`SourceError::PositionsInUse`] where another program
     /// uses it.
     pub fn open(folder: &Path) -> Result<Self, SourceError> {
-        let error = |source| SourceError::positions(folder, source);
-        fs::create_dir_all(folder).map_err(error)?;
-        let lock = File::create(folder.join("lock")).map_err(error)?;
-        lock.try_lock().map_err(|refused| match refused {
-            TryLockError::WouldBlock => SourceError::PositionsInUse {
-                folder: folder.to_owned(),
-            },
-            TryLockError::Error(source) => error(source),
-        })?;
+        let lock = lock_folder(folder)?;
         let (saved, notice) = saved::load(folder)?;
         let folder = Folder {
             path: folder.to_owned(),
             notice,
-            _lock: lock,
+            lock: Mutex::new(lock),
         };
         Ok(Self::new(Some(folder), saved))
     }
@@ -150,7 +181,8 @@ impl Positions {
     ///
     /// # Errors
     /// [`SourceError::Positions`] where it, or the journal of an output, cannot be written, or an output cannot be synced; what
-    /// was written before is still whole.
+    /// was written before is still whole. [`SourceError::PositionsInUse`] where another program uses the folder after it was
+    /// deleted.
     pub fn save(&self) -> Result<(), SourceError> {
         let Some(folder) = &self.0.folder else {
             return Ok(());
@@ -167,6 +199,10 @@ impl Positions {
             table.is_changed = false;
             table.saved.clone()
         };
+        if let Err(error) = folder.lock_again_if_deleted() {
+            lock(&self.0.table).is_changed = true;
+            return Err(error);
+        }
         // What is synced now includes everything that these positions cover.
         let synced = self.sync_outputs();
         let stored = synced.and_then(|()| saved::store(&folder.path, &saved));
