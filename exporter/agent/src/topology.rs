@@ -10,7 +10,7 @@ use std::{
 
 use pulsetrain_derive::{EnergyConfig, EnergyStage, SignalsConfig, SignalsStage};
 use pulsetrain_gpu::{
-    nvml::{GpuNotice, NvmlConfig, NvmlSource},
+    GpuConfig, GpuNotice, GpuSource,
     workload::{Workload, WorkloadConfig, Workloads},
 };
 use pulsetrain_otlp::Signals;
@@ -365,18 +365,18 @@ pub(crate) fn gpus(
     resource: Vec<(String, String)>,
     ours: Option<Workload>,
     report: impl Fn(Level, &dyn Display) + Clone + Send + Sync + 'static,
-) -> NvmlSource {
+) -> GpuSource {
     let of_workloads = report.clone();
     let whose = WorkloadConfig {
         ours,
         ..WorkloadConfig::default()
     };
     let workloads = Workloads::start(whose, move |notice| of_workloads(Level::Warn, &notice));
-    let settings = NvmlConfig {
+    let settings = GpuConfig {
         resource,
         ..config.settings()
     };
-    NvmlSource::new(settings, Box::new(workloads), move |notice| {
+    GpuSource::new(settings, Box::new(workloads), move |notice| {
         let level = match &notice {
             GpuNotice::Trouble { .. } | GpuNotice::Silent { .. } => Level::Warn,
             _ => Level::Info,

@@ -5,8 +5,8 @@ mod readings;
 
 use std::{sync::Arc, time::Duration};
 
-use pulsetrain_gpu::nvml::{
-    Belonging, Driver, Gpu, GpuRecorder, GpuSemconv, Inventory, NvmlConfig, OwnedAttribute, OwnedValue,
+use pulsetrain_gpu::{
+    Belonging, Driver, Gpu, GpuConfig, GpuRecorder, GpuSemconv, Inventory, OwnedAttribute, OwnedValue,
     Subject,
 };
 use pulsetrain_pipeline::Batch;
@@ -94,14 +94,14 @@ impl Host {
     fn new(config: &DemoConfig, host: u32, ids: &[String], run_id: &str) -> Self {
         let first_rank = (host * GPUS_PER_HOST) as usize;
         let name = host_name(host);
-        let nvml = NvmlConfig {
+        let nvml = GpuConfig {
             interval: config.gpu_interval,
             semconv: GpuSemconv::Gpu,
             resource: vec![
                 (attribute::HOST_NAME.name.to_owned(), name.clone()),
                 (attribute::SERVICE_INSTANCE_ID.name.to_owned(), name),
             ],
-            ..NvmlConfig::default()
+            ..GpuConfig::default()
         };
         let driver = Driver {
             version: "580.82.07".to_owned(),

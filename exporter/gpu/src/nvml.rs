@@ -1,29 +1,24 @@
-//! GPUs, as NVIDIA's management library (NVML) sees them.
+//! NVIDIA GPUs through the driver's management library (NVML).
 //!
-//! [`NvmlSource`] has two halves. `driver` runs on threads of its own, calls NVML and nothing else, and hands over what it
-//! was told: one pass over all GPUs a tick. `record` runs with the other sources, and makes series of it. Between them is a
-//! queue, so a driver that hangs holds up its own thread only. [`survey`] looks once, for those who ask what is there.
+//! `library` loads it; `session` makes passes over all GPUs until NVML has to be loaded again; `worker` is the thread of one
+//! GPU, so that a GPU that hangs holds up no other; `watched` is the GPU in it, `probe` one pass over its rows; `rows` is the
+//! table. `energy_lane` reads the energy counter between passes. `xid` waits for events. `ffi` has the calls that the wrapper
+//! lacks, and all unsafe code.
 
-mod belonging;
-mod config;
-mod driver;
-mod inventory;
-mod notice;
-mod reading;
-mod record;
-mod release;
-mod replay;
-mod source;
+mod counters;
+mod device;
+mod energy_lane;
+mod ffi;
+mod fields;
+pub(crate) mod library;
+mod probe;
+mod row;
+pub(crate) mod rows;
+mod samples;
+pub(crate) mod session;
 mod table;
+mod watched;
+mod worker;
+mod xid;
 
-pub use belonging::{Belonging, NoBelonging, OwnedAttribute, OwnedValue, Subject};
-pub use config::{GpuSemconv, NvmlConfig};
-pub use inventory::{
-    Driver, DriverState, Fabric, Gpu, GpuProcess, GpuTrouble, Inventory, MigInstance, MissingMetric, Reason,
-    Unavailable, list_missing,
-};
-pub use notice::GpuNotice;
-pub use release::{DriverRelease, DriverUse};
-pub use replay::{GpuLabels, GpuReadings, GpuRecorder};
-pub use source::{NvmlSource, survey};
 pub use table::{TableRow, markdown, table};

@@ -28,7 +28,7 @@ use self::{
     reader::{Processes, Reader},
     visible::Numbers,
 };
-use crate::nvml::{Belonging, Gpu, GpuProcess, Inventory, MigInstance, OwnedAttribute, Subject};
+use crate::{Belonging, Gpu, GpuProcess, Inventory, MigInstance, OwnedAttribute, Subject};
 
 /// Where processes, and the kubelet, are asked.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::{
 
 use pulsetrain_derive::{EnergyConfig, EnergyStage};
 use pulsetrain_gpu::{
-    nvml::{NvmlConfig, NvmlSource},
+    GpuConfig, GpuSource,
     workload::{Workload, WorkloadConfig, Workloads},
 };
 use pulsetrain_otlp::{
@@ -97,7 +97,7 @@ fn steps_add_up_to_what_the_gpu_used_and_keep_their_bounds() {
 }
 
 /// The source of a driver without processes, of whose GPUs it is known that they are of our run.
-fn source(driver: &FakeNvml) -> Box<NvmlSource> {
+fn source(driver: &FakeNvml) -> Box<GpuSource> {
     let ours = Workload::of_variables(|name| (name == "PULSETRAIN_RUN_ID").then(|| "r".to_owned()));
     let config = WorkloadConfig {
         kubelet: None,
@@ -105,12 +105,12 @@ fn source(driver: &FakeNvml) -> Box<NvmlSource> {
         ..WorkloadConfig::default()
     };
     let workloads = Workloads::start(config, |notice| panic!("{notice}"));
-    let config = NvmlConfig {
+    let config = GpuConfig {
         library: Some(driver.library()),
         interval: Duration::from_millis(120),
-        ..NvmlConfig::default()
+        ..GpuConfig::default()
     };
-    Box::new(NvmlSource::new(config, Box::new(workloads), |_| {}))
+    Box::new(GpuSource::new(config, Box::new(workloads), |_| {}))
 }
 
 fn step(number: i64, start: u64, end: u64) -> Batch {

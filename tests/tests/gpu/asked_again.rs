@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pulsetrain_gpu::nvml::NvmlConfig;
+use pulsetrain_gpu::GpuConfig;
 use pulsetrain_tests::{FakeNvml, wait_until};
 
 use crate::watch::{INTERVAL, Watch, config};
@@ -18,7 +18,7 @@ fn what_is_refused_is_asked_again_after_waits_that_double() {
     );
     fake.run_from(0.0);
     let first = 0.2;
-    let watch = Watch::start(NvmlConfig {
+    let watch = Watch::start(GpuConfig {
         retry: Duration::from_secs_f64(first),
         ..config(&fake)
     });
@@ -46,7 +46,7 @@ fn what_had_no_answer_is_asked_again_and_has_one_later() {
         "h100x8",
         "faults: [{what: answers, error: NOT_SUPPORTED, until: 10, calls: [nvmlDeviceGetTemperature]}]\ngpus: {count: 1}",
     );
-    let watch = Watch::start(NvmlConfig {
+    let watch = Watch::start(GpuConfig {
         retry: Duration::from_millis(300),
         ..config(&fake)
     });

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use pulsetrain_gpu::nvml::{GpuSemconv, NvmlConfig};
+use pulsetrain_gpu::{GpuConfig, GpuSemconv};
 use pulsetrain_semconv::{AttributeKind, Instrument, Metric, Number, Requirement, metric};
 use pulsetrain_tests::FakeNvml;
 
@@ -38,7 +38,7 @@ fn every_hw_series_of_the_fake_h100_is_what_upstream_says() {
     let upstream = Conventions::read();
     let fake = FakeNvml::start("h100x8");
     fake.run_from(0.0);
-    let watch = Watch::start(NvmlConfig {
+    let watch = Watch::start(GpuConfig {
         semconv: GpuSemconv::Hw,
         ..config(&fake)
     });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pulsetrain_gpu::nvml::NvmlConfig;
+use pulsetrain_gpu::GpuConfig;
 use pulsetrain_tests::FakeNvml;
 
 use crate::watch::{Point, Watch, config};
@@ -14,7 +14,7 @@ gpus: {count: 1, all: {readings: {energy_mj: {counter: {rate: 500000, updates_ev
 fn updates_of_the_energy_counter_are_known_to_milliseconds() {
     let fake = FakeNvml::with("h100x8", CHANGES);
     fake.run_from(0.0);
-    let watch = Watch::start(NvmlConfig {
+    let watch = Watch::start(GpuConfig {
         interval: Duration::from_millis(500),
         energy_interval: Duration::from_millis(100),
         ..config(&fake)

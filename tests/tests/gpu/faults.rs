@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pulsetrain_gpu::nvml::{DriverState, GpuNotice, GpuTrouble, NvmlConfig};
+use pulsetrain_gpu::{DriverState, GpuConfig, GpuNotice, GpuTrouble};
 use pulsetrain_tests::{FakeNvml, wait_until};
 
 use crate::watch::{INTERVAL, Watch, config};
@@ -88,7 +88,7 @@ fn a_lost_gpu_is_a_fault_and_its_neighbour_goes_on() {
         "h100x8",
         "faults: [{what: lost, from: 10, until: 20, gpus: [1]}]\ngpus: {count: 2}",
     );
-    let watch = Watch::start(NvmlConfig {
+    let watch = Watch::start(GpuConfig {
         retry: Duration::from_millis(200),
         ..config(&fake)
     });
@@ -269,7 +269,7 @@ fn healthy_gpus_next_to_three_in_trouble_keep_one_point_a_second() {
         "faults: [{what: answers, error: UNKNOWN, from: 10, gpus: [2]}, {what: answers, error: NO_PERMISSION, gpus: [4]}, \
          {what: hangs, from: 10, until: 70, gpus: [5]}]",
     );
-    let watch = Watch::start(NvmlConfig {
+    let watch = Watch::start(GpuConfig {
         interval: Duration::from_secs(1),
         ..config(&fake)
     });

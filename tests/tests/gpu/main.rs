@@ -1,5 +1,6 @@
-//! The GPU source on a fake driver: every row of its table, counters, states, names, and what it costs the driver.
+//! The GPU source on a fake driver, and on the files of AMD GPUs: every row of its table, counters, states, names, and what it costs the driver.
 
+mod amd;
 mod asked_again;
 mod buffers;
 mod conventions;

@@ -2,7 +2,7 @@
 
 use std::{f64::consts::TAU, time::Duration};
 
-use pulsetrain_gpu::nvml::{GpuNotice, GpuSemconv, NvmlConfig, Reason};
+use pulsetrain_gpu::{GpuConfig, GpuNotice, GpuSemconv, Reason};
 use pulsetrain_tests::{FakeNvml, wait_until};
 
 use crate::watch::{Point, Watch, config};
@@ -40,7 +40,7 @@ fn bytes_until(second: f64) -> f64 {
 fn bytes_at_20_gb_a_second_are_those_of_the_link() {
     let fake = busy_link("");
     fake.run_from(0.0);
-    let watch = Watch::start(NvmlConfig {
+    let watch = Watch::start(GpuConfig {
         semconv: GpuSemconv::Both,
         ..config(&fake)
     });
@@ -69,7 +69,7 @@ fn bytes_that_were_missed_while_a_profiler_held_the_counters_are_not_invented() 
     let fake =
         busy_link("faults: [{what: answers, error: IN_USE, from: 2, until: 3, calls: [nvmlGpmSampleGet]}]");
     fake.run_from(0.0);
-    let watch = Watch::start(NvmlConfig {
+    let watch = Watch::start(GpuConfig {
         retry: Duration::from_millis(200),
         ..config(&fake)
     });
@@ -88,7 +88,7 @@ fn a_gpu_without_performance_counters_has_no_bytes_and_one_reason_in_the_log() {
     for scenario in ["a100x8", "l40s"] {
         let fake = FakeNvml::start(scenario);
         fake.run_from(0.0);
-        let watch = Watch::start(NvmlConfig {
+        let watch = Watch::start(GpuConfig {
             semconv: GpuSemconv::Both,
             ..config(&fake)
         });

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use pulsetrain_gpu::nvml::{GpuSemconv, NvmlConfig, Reason};
+use pulsetrain_gpu::{GpuConfig, GpuSemconv, Reason};
 use pulsetrain_tests::FakeNvml;
 
 use crate::watch::{Point, Watch, config};
@@ -18,7 +18,7 @@ fn of_reading(reading: &str) -> [(&str, &str); 2] {
 #[test]
 fn the_power_of_a_gpu_is_one_series_also_where_its_reading_changes() {
     let fake = FakeNvml::with("h100x8", &format!("{NO_INSTANT}\ngpus: {{count: 1}}"));
-    let watch = Watch::start(NvmlConfig {
+    let watch = Watch::start(GpuConfig {
         retry: Duration::from_millis(300),
         ..config(&fake)
     });
@@ -85,7 +85,7 @@ fn the_memory_has_an_average_and_the_module_of_a_board_without_a_cpu_nothing() {
 #[test]
 fn a_superchip_whose_sensors_measure_the_module_has_no_power_and_no_energy_of_the_gpu() {
     let fake = FakeNvml::start("gh200");
-    let watch = Watch::start(NvmlConfig {
+    let watch = Watch::start(GpuConfig {
         semconv: GpuSemconv::Both,
         ..config(&fake)
     });

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pulsetrain_gpu::nvml::{GpuNotice, NvmlConfig};
+use pulsetrain_gpu::{GpuConfig, GpuNotice};
 use pulsetrain_tests::{FakeNvml, wait_until};
 
 use crate::watch::{Watch, config};
@@ -11,7 +11,7 @@ use crate::watch::{Watch, config};
 const NEEDS_RESET: &str = "readings: {recovery_action: {steps: [[0, 0], [1, 1]]}}";
 
 fn watch(fake: &FakeNvml) -> Watch {
-    Watch::start(NvmlConfig {
+    Watch::start(GpuConfig {
         release_for_reset: Some(Duration::from_millis(300)),
         ..config(fake)
     })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pulsetrain_gpu::nvml::{DriverState, GpuNotice, NvmlConfig};
+use pulsetrain_gpu::{DriverState, GpuConfig, GpuNotice};
 use pulsetrain_tests::FakeNvml;
 
 use crate::watch::{Point, Watch, config};
@@ -189,9 +189,9 @@ fn no_call_sleeps_and_fields_are_asked_together() {
 
 #[test]
 fn a_machine_without_a_driver_says_so_once_and_has_no_series() {
-    let watch = Watch::start(NvmlConfig {
+    let watch = Watch::start(GpuConfig {
         library: Some("/nowhere/libnvidia-ml.so.1".into()),
-        ..NvmlConfig::default()
+        ..GpuConfig::default()
     });
     pulsetrain_tests::wait_until("it says that there is no driver", || !watch.notices().is_empty());
     assert!(matches!(watch.inventory().driver, DriverState::Absent { .. }));

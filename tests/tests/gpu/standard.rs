@@ -1,6 +1,6 @@
 //! The standard names: what of the GPUs goes out as OpenTelemetry's `hw.*`, in the place of ours or beside them.
 
-use pulsetrain_gpu::nvml::{GpuSemconv, NvmlConfig};
+use pulsetrain_gpu::{GpuConfig, GpuSemconv};
 use pulsetrain_tests::FakeNvml;
 
 use crate::watch::{Watch, config};
@@ -10,7 +10,7 @@ fn standard_names_stand_in_the_place_of_ours_or_beside_them() {
     let fake = FakeNvml::start("h100x8");
     fake.run_from(0.0);
     let names = |semconv| {
-        let watch = Watch::start(NvmlConfig {
+        let watch = Watch::start(GpuConfig {
             semconv,
             ..config(&fake)
         });

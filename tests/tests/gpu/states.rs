@@ -1,12 +1,12 @@
 //! States that later drivers add: an unknown state is no fault.
 
-use pulsetrain_gpu::nvml::{GpuSemconv, NvmlConfig};
+use pulsetrain_gpu::{GpuConfig, GpuSemconv};
 use pulsetrain_tests::FakeNvml;
 
 use crate::watch::{Watch, config};
 
 fn watch(fake: &FakeNvml) -> Watch {
-    Watch::start(NvmlConfig {
+    Watch::start(GpuConfig {
         semconv: GpuSemconv::Both,
         ..config(fake)
     })

@@ -1,7 +1,7 @@
 //! What the driver declares, and what is said of it: each value in base units, of an H100, of a GPU with NVLink of the fifth
 //! generation, and of one with fans.
 
-use pulsetrain_gpu::nvml::NvmlConfig;
+use pulsetrain_gpu::GpuConfig;
 use pulsetrain_tests::FakeNvml;
 
 use crate::watch::{Watch, config};
@@ -238,8 +238,8 @@ fn links_of_the_fifth_generation_tell_packets_bit_errors_and_what_was_put_right(
 #[test]
 fn fans_turn_so_many_times_a_second_and_in_the_standard_names_a_minute() {
     let fake = FakeNvml::with("h100x8", WITH_FANS);
-    let watch = Watch::start(NvmlConfig {
-        semconv: pulsetrain_gpu::nvml::GpuSemconv::Both,
+    let watch = Watch::start(GpuConfig {
+        semconv: pulsetrain_gpu::GpuSemconv::Both,
         ..config(&fake)
     });
     expect_all(&watch, FANS);

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_gpu::nvml::{Belonging, GpuNotice, Inventory, NoBelonging, NvmlConfig, NvmlSource};
+use pulsetrain_gpu::{Belonging, GpuConfig, GpuNotice, GpuSource, Inventory, NoBelonging};
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Pipeline, Sink, StopRaiser, run_sources};
 use pulsetrain_tests::{FakeNvml, wait_until};
 use serde_json::Value;
@@ -50,29 +50,29 @@ pub(crate) struct Watch {
 pub(crate) const INTERVAL: Duration = Duration::from_millis(120);
 
 /// The source on this driver, at that interval.
-pub(crate) fn config(fake: &FakeNvml) -> NvmlConfig {
-    NvmlConfig {
+pub(crate) fn config(fake: &FakeNvml) -> GpuConfig {
+    GpuConfig {
         library: Some(fake.library()),
         interval: INTERVAL,
         // Readings between passes have tests of their own.
         energy_interval: INTERVAL,
         release_for_reset: None,
-        ..NvmlConfig::default()
+        ..GpuConfig::default()
     }
 }
 
 impl Watch {
-    pub(crate) fn start(config: NvmlConfig) -> Self {
+    pub(crate) fn start(config: GpuConfig) -> Self {
         Self::with(config, Box::new(NoBelonging))
     }
 
-    pub(crate) fn with(config: NvmlConfig, belonging: Box<dyn Belonging>) -> Self {
+    pub(crate) fn with(config: GpuConfig, belonging: Box<dyn Belonging>) -> Self {
         let (sent, notices) = (
             Arc::<Mutex<Vec<Point>>>::default(),
             Arc::<Mutex<Vec<GpuNotice>>>::default(),
         );
         let heard = Arc::clone(&notices);
-        let source = NvmlSource::new(config, belonging, move |notice| lock(&heard).push(notice));
+        let source = GpuSource::new(config, belonging, move |notice| lock(&heard).push(notice));
         let (inventory, stop) = (source.inventory(), StopRaiser::new());
         let (sink, told) = (Collected(Arc::clone(&sent)), stop.stop());
         let thread = std::thread::spawn(move || {

@@ -2,6 +2,7 @@
 //! have of it before, during and after.
 
 mod absent;
+mod amd;
 mod counters;
 mod driver;
 mod equal;

@@ -12,7 +12,7 @@ mod task;
 
 use std::{collections::BTreeMap, time::Duration};
 
-use pulsetrain_gpu::nvml::DriverRelease;
+use pulsetrain_gpu::DriverRelease;
 use pulsetrain_pipeline::{Door, Ledger, Pipeline, SinkReport, clock};
 use pulsetrain_sinks::FileControl;
 use pulsetrain_sources::logs::{Claims, Positions};

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use pulsetrain_gpu::nvml::{GpuSemconv, NvmlConfig};
+use pulsetrain_gpu::{GpuConfig, GpuSemconv};
 use serde::Deserialize;
 
 use super::{
@@ -15,7 +15,8 @@ use super::{
 pub(crate) const GPUS: &str = "gpu";
 
 section! {
-    /// The GPUs of this machine, through the NVIDIA driver. Where there is none, one line says so and all else goes on.
+    /// The GPUs of this machine: through the NVIDIA driver, or without one AMD GPUs through the files of their driver. Where
+    /// there is neither, one line says so and all else goes on.
     pub(crate) struct GpuSection {
         /// Whether they are watched.
         enabled: bool = true,
@@ -26,8 +27,10 @@ section! {
         energy_interval: Placed<Time> = Placed::nowhere(Time(Duration::from_millis(100))),
         /// The names: gpu for ours (gpu.*), hw for the standard ones (hw.*) where there are such, both for both.
         semconv: GpuNames = GpuNames::Gpu,
-        /// The driver's library. Where it is not given: libnvidia-ml.so.1 as the system finds it.
+        /// The library of the NVIDIA driver. Where it is not given: libnvidia-ml.so.1 as the system finds it.
         library: Option<String> = None,
+        /// Where the kernel lists AMD GPUs; in a container, where the host's /sys is mounted.
+        sysfs: String = "/sys".to_owned(),
         /// Whether the driver is released by itself, once, when a GPU needs a reset and no process uses it.
         release_for_reset: bool = true,
         /// How long the driver is released then, and by POST /gpu/release on the address of health.
@@ -51,9 +54,10 @@ pub(crate) enum GpuNames {
 
 impl GpuSection {
     /// The settings as the source takes them.
-    pub(crate) fn settings(&self) -> NvmlConfig {
-        NvmlConfig {
+    pub(crate) fn settings(&self) -> GpuConfig {
+        GpuConfig {
             library: self.library.as_ref().map(PathBuf::from),
+            sysfs: PathBuf::from(&self.sysfs),
             interval: self.interval.0,
             energy_interval: self.energy_interval.0,
             semconv: match self.semconv {
@@ -64,7 +68,7 @@ impl GpuSection {
             release_for_reset: self.release_for_reset.then_some(self.release_time.0),
             processes: self.processes,
             profiling: self.profiling,
-            ..NvmlConfig::default()
+            ..GpuConfig::default()
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fs::File, io, path::Path, time::Duration};
 
-use pulsetrain_gpu::nvml::{self, DriverState, Gpu, GpuTrouble, Inventory, NvmlConfig, Reason};
+use pulsetrain_gpu::{DriverState, Gpu, GpuConfig, GpuTrouble, Inventory, Reason};
 
 use super::finding::{Findings, Place};
 use crate::config::Config;
@@ -13,8 +13,8 @@ const MODULE: &str = "/proc/driver/nvidia/version";
 
 /// Looks once at the driver.
 pub(super) async fn survey(config: Option<&Config>, timeout: Duration) -> Inventory {
-    let config = config.map_or_else(NvmlConfig::default, |config| config.gpu.settings());
-    let looked = tokio::task::spawn_blocking(move || nvml::survey(&config, timeout)).await;
+    let config = config.map_or_else(GpuConfig::default, |config| config.gpu.settings());
+    let looked = tokio::task::spawn_blocking(move || pulsetrain_gpu::survey(&config, timeout)).await;
     looked.unwrap_or_default()
 }
 
@@ -34,15 +34,12 @@ pub(super) fn check(inventory: &Inventory, config: Option<&Config>, findings: &m
                 0 => String::new(),
                 version => format!(", CUDA up to {}.{}", version / 1000, version % 1000 / 10),
             };
-            findings.fine(
-                Place::Driver,
-                format!(
-                    "{} GPUs; driver {}, NVML {}{cuda}",
-                    inventory.gpus.len(),
-                    driver.version,
-                    driver.nvml_version
-                ),
-            );
+            let nvml = match driver.nvml_version.as_str() {
+                "" => String::new(),
+                version => format!(", NVML {version}"),
+            };
+            let (gpus, version) = (inventory.gpus.len(), &driver.version);
+            findings.fine(Place::Driver, format!("{gpus} GPUs; driver {version}{nvml}{cuda}"));
         }
         DriverState::Absent { why, advice } => absent(why, advice, findings),
         DriverState::Silent | DriverState::Unknown => findings.wrong(
@@ -78,7 +75,7 @@ fn absent(why: &str, advice: &str, findings: &mut Findings) {
         ),
         Err(_) => findings.warn(
             Place::Driver,
-            format!("{why}, and no sign of a GPU of NVIDIA: GPUs are not observed, all else works"),
+            format!("{why}, and no sign of one: GPUs are not observed, all else works"),
             advice,
         ),
     }
@@ -101,7 +98,7 @@ fn check_gpu(gpu: &Gpu, findings: &mut Findings) {
     }
     findings.fine(place.clone(), format!("{} {}{}", gpu.name, gpu.uuid, split(gpu)));
     for (reason, metrics) in gpu.missing() {
-        let what = nvml::list_missing(reason, &metrics);
+        let what = pulsetrain_gpu::list_missing(reason, &metrics);
         match advice(reason) {
             Some(advice) => findings.warn(place.clone(), format!("does not tell {what}"), advice),
             None => findings.fine(place.clone(), format!("does not have {what}")),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use pulsetrain_gpu::{
-    nvml::Gpu,
+    Gpu,
     workload::{VisibleDevice, VisibleDevices},
 };
 use pulsetrain_record::launcher::{LOCAL_RANKS, RANKS, WORLD_SIZES};

@@ -1,6 +1,6 @@
 //! A simulated GPU: power follows its load, temperature its power, and counters grow with time.
 
-use pulsetrain_gpu::nvml::{Gpu, GpuTrouble};
+use pulsetrain_gpu::{Gpu, GpuTrouble};
 
 use crate::{faults::GpuCondition, random::Random};
 

@@ -1,6 +1,6 @@
 //! What the driver would answer: one reading for each row of NVML's table that an H100 without a display answers.
 
-use pulsetrain_gpu::nvml::{GpuLabels, GpuReadings};
+use pulsetrain_gpu::{GpuLabels, GpuReadings};
 use pulsetrain_semconv::{attribute as a, metric as m};
 
 use super::model::{Counters, GpuModel, SLOWDOWN, SM_CLOCK};

@@ -11,7 +11,7 @@ mod threads;
 
 use std::{env, error::Error, path::Path, time::Duration};
 
-use pulsetrain_gpu::nvml::{NoBelonging, NvmlConfig, NvmlSource};
+use pulsetrain_gpu::{GpuConfig, GpuSource, NoBelonging};
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Pipeline, Sink, StopRaiser, run_sources};
 
 use self::{
@@ -71,11 +71,11 @@ struct Seen {
 
 /// Watches for so long.
 fn watch(library: &Path, seconds: u64) -> Result<Seen, Box<dyn Error>> {
-    let config = NvmlConfig {
+    let config = GpuConfig {
         library: Some(library.to_owned()),
-        ..NvmlConfig::default()
+        ..GpuConfig::default()
     };
-    let source = NvmlSource::new(config, Box::new(NoBelonging), |_| {});
+    let source = GpuSource::new(config, Box::new(NoBelonging), |_| {});
     let stop = StopRaiser::new();
     let counted = Counted::default();
     let (sink, told) = (counted.clone(), stop.stop());

@@ -5,12 +5,10 @@ use std::fmt::Write;
 use pulsetrain_semconv::Metric;
 
 use super::{
-    driver::{
-        row::{Read, Row},
-        rows,
-    },
-    reading::Cadence,
+    row::{Read, Row},
+    rows,
 };
+use crate::reading::Cadence;
 
 /// A row of the table.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pulsetrain_semconv::{Attribute, attribute};
 
 use super::visible::VisibleDevices;
-use crate::nvml::{OwnedAttribute, OwnedValue};
+use crate::{OwnedAttribute, OwnedValue};
 
 /// Whose something is, as far as it is known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

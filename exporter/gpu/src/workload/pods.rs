@@ -14,7 +14,7 @@ use super::{
     kubelet::{self, PodDevice},
     notice::{Notices, WorkloadNotice},
 };
-use crate::nvml::{Gpu, Inventory, MigInstance};
+use crate::{Gpu, Inventory, MigInstance};
 
 /// Where the kubelet listens.
 pub(super) const SOCKET: &str = "/var/lib/kubelet/pod-resources/kubelet.sock";

@@ -3,7 +3,7 @@
 //! The grammar is that of the CUDA programming guide, "Environment Variables": numbers or the beginnings of UUIDs, in the order
 //! in which CUDA counts them; what follows an entry that is none is not seen.
 
-use crate::nvml::{Gpu, MigInstance};
+use crate::{Gpu, MigInstance};
 
 /// The GPUs of a process, in CUDA's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,15 +4,20 @@ mod union;
 
 use std::{env, fs, path::Path};
 
-use pulsetrain_gpu::nvml;
+use pulsetrain_gpu::{amd, nvml};
 
 const BEFORE: &str = include_str!("page.md");
+const AMD: &str = include_str!("amd.md");
 const BETWEEN: &str = include_str!("union.md");
 
 #[test]
 fn the_documented_table_is_the_one_that_is_read_by() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("GPU.md");
-    let expected = format!("{BEFORE}\n{}\n{BETWEEN}\n{}", nvml::markdown(), union::markdown());
+    let (nvidia, others) = (nvml::markdown(), union::markdown());
+    let expected = format!(
+        "{BEFORE}\n{nvidia}\n{AMD}\n{}\n{BETWEEN}\n{others}",
+        amd::markdown()
+    );
     if env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(&path, &expected).expect("the page can be written");
     }

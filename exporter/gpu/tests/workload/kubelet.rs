@@ -12,7 +12,7 @@ use hyper::{
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use pulsetrain_gpu::{
-    nvml::{Gpu, Subject},
+    Gpu, Subject,
     workload::{WorkloadConfig, WorkloadNotice},
 };
 use tempfile::TempDir;

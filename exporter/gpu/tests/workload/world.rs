@@ -8,7 +8,7 @@ use std::{
 };
 
 use pulsetrain_gpu::{
-    nvml::{Belonging, Gpu, GpuProcess, Inventory, MigInstance, OwnedValue, Subject},
+    Belonging, Gpu, GpuProcess, Inventory, MigInstance, OwnedValue, Subject,
     workload::{WorkloadConfig, WorkloadNotice, Workloads},
 };
 use pulsetrain_pipeline::clock;

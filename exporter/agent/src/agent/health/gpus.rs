@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hyper::{HeaderMap, Method, Request, StatusCode, header};
-use pulsetrain_gpu::nvml::{DriverRelease, DriverUse};
+use pulsetrain_gpu::{DriverRelease, DriverUse};
 
 use super::{Answer, plain};
 use crate::config::Time;

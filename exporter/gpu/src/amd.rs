@@ -1,0 +1,219 @@
+//! AMD GPUs through the files of the kernel's `amdgpu` driver, without a library.
+//!
+//! `card` finds the GPUs and reads their files, `rows` is the table of what is read, `energy` checks the energy counter against
+//! the power, `compute` has the processes. The files and their units are those of the kernel's documentation
+//! (`Documentation/gpu/amdgpu`); layouts of `gpu_metrics` are from its `kgd_pp_interface.h`.
+
+mod card;
+mod compute;
+mod energy;
+mod rows;
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use pulsetrain_pipeline::clock::{self, Instant};
+use pulsetrain_semconv::metric;
+
+pub use self::rows::markdown;
+use self::{
+    card::Card,
+    compute::ComputeNode,
+    energy::{Energy, Verdict},
+    rows::{ROWS, Row},
+};
+use crate::{
+    Driver, Gpu, GpuConfig, GpuProcess, GpuTrouble, Reason, Unavailable,
+    driver::{Ended, GpuTick, Heard, Telling, Tick},
+    reading::{Cadence, Labels, Readings, Whose},
+};
+
+/// How often metrics are read that change seldom, and the GPUs counted.
+const SELDOM: Duration = Duration::from_secs(5);
+
+/// The GPUs of a machine, in the order of their PCI addresses, as HIP numbers them.
+pub(crate) struct AmdGpus(Vec<Watched>);
+
+/// A GPU with what is remembered of it between passes.
+struct Watched {
+    card: Card,
+    node: Option<ComputeNode>,
+    gpu: Arc<Gpu>,
+    energy: Energy,
+    /// The next pass reads everything.
+    next_seldom: Option<Instant>,
+}
+
+impl AmdGpus {
+    /// The GPUs that the kernel lists below `sysfs`; `None` if there are none.
+    pub(crate) fn find(sysfs: &Path) -> Option<Self> {
+        let nodes = compute::nodes(sysfs);
+        let watched = |(index, card): (usize, Card)| {
+            let node = nodes.iter().find(|node| node.is_of(&card)).cloned();
+            let gpu = Arc::new(card.gpu(index as u32, node.as_ref()));
+            Watched {
+                card,
+                node,
+                gpu,
+                energy: Energy::default(),
+                next_seldom: None,
+            }
+        };
+        let gpus: Vec<_> = card::find(sysfs).into_iter().enumerate().map(watched).collect();
+        (!gpus.is_empty()).then_some(Self(gpus))
+    }
+
+    /// Reads them until they are others, or nobody listens.
+    pub(crate) fn read(mut self, config: &GpuConfig, telling: &Telling) -> Ended {
+        let driver = Arc::new(Driver {
+            version: card::driver_version(&config.sysfs),
+            ..Driver::default()
+        });
+        let (mut due, mut counted) = (clock::now(), clock::now());
+        loop {
+            let (time_unix_nanos, began) = (unix_nanos(), clock::now());
+            let gpus = self.0.iter_mut().map(|gpu| gpu.read(config)).collect();
+            telling.tell(Heard::Tick(Box::new(Tick {
+                driver: Arc::clone(&driver),
+                gpus,
+                time_unix_nanos,
+                took: clock::now().saturating_duration_since(began),
+            })));
+            let now = clock::now();
+            if now.saturating_duration_since(counted) >= SELDOM {
+                counted = now;
+                let listed = card::find(&config.sysfs);
+                if !listed.iter().eq(self.0.iter().map(|gpu| &gpu.card)) {
+                    return Ended::LoadAgain;
+                }
+            }
+            due = clock::later(due, config.interval).max(now);
+            telling.pause_until(due);
+            if telling.is_ending() {
+                return Ended::Told;
+            }
+            if telling.release.requested().is_some() {
+                return Ended::Released;
+            }
+        }
+    }
+}
+
+impl Watched {
+    /// Makes one pass over the table.
+    fn read(&mut self, config: &GpuConfig) -> GpuTick {
+        let time_unix_nanos = unix_nanos();
+        let now = clock::now();
+        let is_first = self.next_seldom.is_none();
+        let is_seldom = self.next_seldom.is_none_or(|at| at <= now);
+        if is_seldom {
+            self.next_seldom = Some(clock::later(now, SELDOM));
+        }
+        let mut out = Readings::default();
+        let (mut missing, mut answers) = (Vec::new(), false);
+        for row in ROWS {
+            let is_due = match row.cadence {
+                Cadence::Tick => true,
+                Cadence::Seldom => is_seldom,
+                Cadence::Once => is_first,
+            };
+            if !is_due {
+                missing.extend(self.known_missing(row));
+                continue;
+            }
+            out.cadence = row.cadence;
+            match (row.read)(&self.card, &mut out) {
+                Ok(()) => answers = true,
+                Err(error) => missing.push(row.unavailable(card::reason(&error))),
+            }
+        }
+        self.read_energy(now, &mut out, &mut missing);
+        let processes = self.read_processes(config, is_seldom, &mut out, &mut missing);
+        let trouble = (!answers).then_some(GpuTrouble::DriverError);
+        if *missing != *self.gpu.unavailable || processes != self.gpu.processes || trouble != self.gpu.trouble
+        {
+            self.gpu = Arc::new(Gpu {
+                unavailable: missing,
+                processes,
+                trouble,
+                ..(*self.gpu).clone()
+            });
+        }
+        GpuTick {
+            gpu: Arc::clone(&self.gpu),
+            readings: Some(out.all),
+            time_unix_nanos,
+        }
+    }
+
+    /// What was missing when a row was read last, for a pass that does not read it.
+    fn known_missing(&self, row: &Row) -> impl Iterator<Item = Unavailable> + use<> {
+        let known = self.gpu.unavailable.iter().find(|known| known.call == row.file);
+        known.cloned().into_iter()
+    }
+
+    /// Reads the energy counter, which is recorded once it has agreed with the power.
+    fn read_energy(&mut self, now: Instant, out: &mut Readings, missing: &mut Vec<Unavailable>) {
+        let energy = self.card.energy();
+        let power = self.card.power();
+        let reason = match (energy, power) {
+            (Ok(raw), Ok(watts)) => match self.energy.check(raw, watts, now) {
+                Verdict::Agrees => {
+                    out.cadence = Cadence::Tick;
+                    out.total(&metric::GPU_ENERGY, Labels::default(), raw, energy::JOULES);
+                    return;
+                }
+                Verdict::Unknown => return,
+                Verdict::Disagrees => Reason::DriverError,
+            },
+            (Err(error), _) | (_, Err(error)) => card::reason(&error),
+        };
+        missing.push(Unavailable {
+            metric: &metric::GPU_ENERGY,
+            call: "gpu_metrics",
+            reason,
+            meaning: energy::ABSENT,
+            partly: false,
+        });
+    }
+
+    /// Reads the processes and their memory; between these passes, those of the last one hold.
+    fn read_processes(
+        &self,
+        config: &GpuConfig,
+        is_seldom: bool,
+        out: &mut Readings,
+        missing: &mut Vec<Unavailable>,
+    ) -> Vec<GpuProcess> {
+        let (true, Some(node)) = (config.processes, &self.node) else {
+            return Vec::new();
+        };
+        if !is_seldom {
+            return self.gpu.processes.clone();
+        }
+        match node.processes(&config.sysfs) {
+            Ok(processes) => {
+                out.cadence = Cadence::Seldom;
+                for process in &processes {
+                    out.whose = Whose::Process(process.pid);
+                    let bytes = process.memory_bytes.unwrap_or_default();
+                    out.now(&metric::GPU_PROCESS_MEMORY, Labels::default(), bytes as f64);
+                }
+                processes
+            }
+            Err(error) => {
+                missing.push(Unavailable {
+                    metric: &metric::GPU_PROCESS_MEMORY,
+                    call: compute::PROCESSES,
+                    reason: card::reason(&error),
+                    meaning: compute::ABSENT,
+                    partly: false,
+                });
+                Vec::new()
+            }
+        }
+    }
+}
+
+fn unix_nanos() -> u64 {
+    u64::try_from(clock::unix_now().as_nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,177 @@
+//! A GPU in sysfs: `/sys/class/drm/cardN/device` and the folder of its sensors.
+
+use std::{
+    fs,
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+};
+
+use super::compute::ComputeNode;
+use crate::{Gpu, Reason, Vendor};
+
+const CARDS: &str = "class/drm";
+/// The number of AMD among the vendors of PCI.
+const AMD: &str = "0x1002";
+
+/// The newest revisions of the table `gpu_metrics` (format 1) and where the energy counter is in each.
+const ENERGY_OFFSETS: [(u8, usize); 6] = [(1, 24), (2, 24), (3, 24), (4, 24), (5, 88), (6, 16)];
+
+/// A GPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Card {
+    /// The folder of the device.
+    folder: PathBuf,
+    /// The folder of its sensors.
+    sensors: Option<PathBuf>,
+    /// `0000:0c:00.0`.
+    pub(super) pci_address: String,
+}
+
+/// The GPUs that the kernel lists, in the order of their PCI addresses. Outputs of displays and cards of other vendors are
+/// left out.
+pub(super) fn find(sysfs: &Path) -> Vec<Card> {
+    let listed = fs::read_dir(sysfs.join(CARDS)).into_iter().flatten().flatten();
+    let mut cards: Vec<Card> = listed
+        .filter(|entry| is_card(&entry.file_name().to_string_lossy()))
+        .filter_map(|entry| Card::open(entry.path().join("device")))
+        .collect();
+    cards.sort_by(|a, b| a.pci_address.cmp(&b.pci_address));
+    cards
+}
+
+/// The version of the driver: of the module where it has one, else of the kernel that it is a part of.
+pub(super) fn driver_version(sysfs: &Path) -> String {
+    let module = fs::read_to_string(sysfs.join("module/amdgpu/version"));
+    let kernel = || fs::read_to_string("/proc/sys/kernel/osrelease");
+    let version = module.or_else(|_| kernel()).unwrap_or_default();
+    version.trim().to_owned()
+}
+
+/// What an error of a file means for what is read from it.
+pub(super) fn reason(error: &io::Error) -> Reason {
+    match error.kind() {
+        // The driver answers EOPNOTSUPP or EINVAL for sensors that the GPU does not have.
+        ErrorKind::NotFound | ErrorKind::Unsupported | ErrorKind::InvalidInput => Reason::NotSupported,
+        ErrorKind::PermissionDenied => Reason::NoPermission,
+        // A GPU that sleeps or is being reset.
+        ErrorKind::ResourceBusy | ErrorKind::WouldBlock => Reason::NoData,
+        _ => Reason::DriverError,
+    }
+}
+
+fn is_card(name: &str) -> bool {
+    name.strip_prefix("card")
+        .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+impl Card {
+    fn open(folder: PathBuf) -> Option<Self> {
+        let mut card = Self {
+            pci_address: String::new(),
+            sensors: None,
+            folder,
+        };
+        if card.text("vendor").ok()? != AMD || !card.folder.join("mem_info_vram_total").exists() {
+            return None;
+        }
+        let properties = card.text("uevent").ok()?;
+        card.pci_address = properties
+            .lines()
+            .find_map(|line| line.strip_prefix("PCI_SLOT_NAME="))?
+            .to_owned();
+        let mut sensors = fs::read_dir(card.folder.join("hwmon"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        card.sensors = sensors.next().map(|entry| entry.path());
+        Some(card)
+    }
+
+    /// The static properties of the GPU.
+    pub(super) fn gpu(&self, index: u32, node: Option<&ComputeNode>) -> Gpu {
+        let text = |file| self.text(file).ok().filter(|text| !text.is_empty());
+        let model = || text("device").map(|number| format!("AMD GPU {number}"));
+        // As ROCR_VISIBLE_DEVICES has it.
+        let uuid = text("unique_id").map(|id| format!("GPU-{id}"));
+        Gpu {
+            vendor: Vendor::Amd,
+            index,
+            uuid: uuid.unwrap_or_else(|| self.pci_address.clone()),
+            name: text("product_name").or_else(model).unwrap_or_default(),
+            pci_bus_id: self.pci_address.clone(),
+            serial: text("serial_number"),
+            vbios_version: text("vbios_version"),
+            architecture: node.and_then(ComputeNode::architecture),
+            ..Gpu::default()
+        }
+    }
+
+    /// A file of the device, without its line end.
+    pub(super) fn text(&self, file: &str) -> io::Result<String> {
+        let mut text = fs::read_to_string(self.folder.join(file))?;
+        text.truncate(text.trim_end().len());
+        Ok(text)
+    }
+
+    /// A file of the device that is a number.
+    pub(super) fn number(&self, file: &str) -> io::Result<f64> {
+        number(&self.text(file)?)
+    }
+
+    /// The names of the files in a folder of the device.
+    pub(super) fn files(&self, folder: &str) -> io::Result<Vec<String>> {
+        let listed = fs::read_dir(self.folder.join(folder))?.flatten();
+        Ok(listed
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect())
+    }
+
+    /// A file of the sensors that is a number.
+    pub(super) fn sensor(&self, file: &str) -> io::Result<f64> {
+        let folder = self.sensors.as_ref().ok_or(ErrorKind::NotFound)?;
+        number(fs::read_to_string(folder.join(file))?.trim_end())
+    }
+
+    /// The file of one of the temperatures by its label, such as `temp2_input` for `junction`.
+    pub(super) fn temperature(&self, label: &str, suffix: &str) -> io::Result<f64> {
+        let folder = self.sensors.as_ref().ok_or(ErrorKind::NotFound)?;
+        let has_label = |sensor: &u32| {
+            fs::read_to_string(folder.join(format!("temp{sensor}_label")))
+                .is_ok_and(|text| text.trim() == label)
+        };
+        let sensor = (1..=8).find(has_label).ok_or(ErrorKind::NotFound)?;
+        // Millidegrees.
+        Ok(self.sensor(&format!("temp{sensor}_{suffix}"))? / 1e3)
+    }
+
+    /// The power in watts: of the moment where there is such a sensor, else the average.
+    pub(super) fn power(&self) -> io::Result<f64> {
+        let microwatts = self
+            .sensor("power1_input")
+            .or_else(|_| self.sensor("power1_average"))?;
+        Ok(microwatts / 1e6)
+    }
+
+    /// The energy counter, in units of [`energy::JOULES`](super::energy::JOULES).
+    pub(super) fn energy(&self) -> io::Result<u64> {
+        let table = fs::read(self.folder.join("gpu_metrics"))?;
+        // structure_size: u16, format_revision: u8, content_revision: u8
+        let &[_, _, 1, revision, ..] = table.as_slice() else {
+            return Err(ErrorKind::Unsupported.into());
+        };
+        let known = ENERGY_OFFSETS.iter().find(|(known, _)| *known == revision);
+        let &(_, offset) = known.ok_or(ErrorKind::Unsupported)?;
+        let raw = table
+            .get(offset..)
+            .and_then(|rest| rest.first_chunk())
+            .map(|bytes| u64::from_le_bytes(*bytes));
+        // All bits are set where the GPU has no such counter.
+        raw.filter(|raw| *raw != u64::MAX)
+            .ok_or_else(|| ErrorKind::Unsupported.into())
+    }
+}
+
+fn number(text: &str) -> io::Result<f64> {
+    text.parse()
+        .map_err(|_| io::Error::new(ErrorKind::InvalidData, format!("{text:?} is no number")))
+}

@@ -1,0 +1,490 @@
+//! The table of what is read of an AMD GPU: which file fills which metric.
+
+use std::{
+    fmt::Write,
+    io::{self, ErrorKind},
+};
+
+use pulsetrain_semconv::{
+    Metric,
+    attribute::{
+        GPU_CLOCK_DOMAIN, GPU_CLOCK_LIMIT_KIND, GPU_ECC_LOCATION, GPU_ECC_SEVERITY, GPU_FAN_INDEX,
+        GPU_LINK_READING, GPU_POWER_LIMIT_KIND, GPU_POWER_READING, GPU_TASK, GPU_TEMPERATURE_LIMIT_KIND,
+        GPU_TEMPERATURE_SENSOR,
+    },
+    metric,
+};
+
+use super::{card::Card, compute, energy};
+use crate::{
+    Reason, Unavailable,
+    reading::{
+        Cadence::{self, Once, Seldom, Tick},
+        Fixed, Labels, Readings,
+    },
+};
+
+/// A row of the table.
+pub(super) struct Row {
+    metric: &'static Metric,
+    /// What the same file fills besides.
+    also: &'static [&'static Metric],
+    /// The file, below the folder of the device.
+    pub(super) file: &'static str,
+    pub(super) cadence: Cadence,
+    /// What it means that there is no value.
+    absent: &'static str,
+    pub(super) read: fn(&Card, &mut Readings) -> io::Result<()>,
+}
+
+const PERCENT: f64 = 0.01;
+const MICRO: f64 = 1e-6;
+const MEGA: f64 = 1e6;
+/// Bytes per gigatransfer: a lane carries one bit at a time.
+const BYTES_PER_GIGATRANSFER: f64 = 1e9 / 8.0;
+
+const NO_SENSOR: &str = "the GPU has no such sensor";
+const NO_LINK: &str = "the GPU is not on PCI Express";
+const NO_RAS: &str = "the GPU does not count memory errors";
+
+pub(super) static ROWS: &[Row] = &[
+    Row {
+        metric: &metric::GPU_UTILIZATION,
+        also: &[],
+        file: "gpu_busy_percent",
+        cadence: Tick,
+        absent: NO_SENSOR,
+        read: |card, out| {
+            let share = card.number("gpu_busy_percent")? * PERCENT;
+            out.now(
+                &metric::GPU_UTILIZATION,
+                Labels::fixed(&[(&GPU_TASK, "general")]),
+                share,
+            );
+            Ok(())
+        },
+    },
+    Row {
+        metric: &metric::GPU_MEMORY_ACTIVITY,
+        also: &[],
+        file: "mem_busy_percent",
+        cadence: Tick,
+        absent: NO_SENSOR,
+        read: |card, out| {
+            let share = card.number("mem_busy_percent")? * PERCENT;
+            out.now(&metric::GPU_MEMORY_ACTIVITY, Labels::default(), share);
+            Ok(())
+        },
+    },
+    Row {
+        metric: &metric::GPU_MEMORY_USED,
+        also: &[&metric::GPU_MEMORY_FREE, &metric::GPU_MEMORY_LIMIT],
+        file: "mem_info_vram_used",
+        cadence: Tick,
+        absent: "the driver has no memory counters",
+        read: |card, out| {
+            let (used, limit) = (
+                card.number("mem_info_vram_used")?,
+                card.number("mem_info_vram_total")?,
+            );
+            out.now(&metric::GPU_MEMORY_USED, Labels::default(), used);
+            out.now(&metric::GPU_MEMORY_FREE, Labels::default(), limit - used);
+            out.now(&metric::GPU_MEMORY_LIMIT, Labels::default(), limit);
+            Ok(())
+        },
+    },
+    Row {
+        metric: &metric::GPU_POWER,
+        also: &[],
+        file: "hwmon/power1_input",
+        cadence: Tick,
+        absent: NO_SENSOR,
+        read: |card, out| {
+            static INSTANT: Fixed = &[(&GPU_POWER_READING, "instant")];
+            static AVERAGE: Fixed = &[(&GPU_POWER_READING, "average")];
+            let instant = card.sensor("power1_input").map(|watts| (INSTANT, watts));
+            let (reading, microwatts) =
+                instant.or_else(|_| card.sensor("power1_average").map(|watts| (AVERAGE, watts)))?;
+            out.now(&metric::GPU_POWER, Labels::fixed(reading), microwatts * MICRO);
+            Ok(())
+        },
+    },
+    Row {
+        metric: &metric::GPU_AVERAGE_POWER,
+        also: &[],
+        file: "hwmon/power1_average",
+        cadence: Tick,
+        absent: "the GPU reads the moment only, as from MI300 on",
+        read: |card, out| {
+            let watts = card.sensor("power1_average")? * MICRO;
+            out.now(&metric::GPU_AVERAGE_POWER, Labels::default(), watts);
+            Ok(())
+        },
+    },
+    Row {
+        metric: &metric::GPU_POWER_LIMIT,
+        also: &[],
+        file: "hwmon/power1_cap",
+        cadence: Seldom,
+        absent: "the power is not managed",
+        read: |card, out| power_limit(card, "power1_cap", &[(&GPU_POWER_LIMIT_KIND, "enforced")], out),
+    },
+    Row {
+        metric: &metric::GPU_POWER_LIMIT,
+        also: &[],
+        file: "hwmon/power1_cap_default",
+        cadence: Seldom,
+        absent: "the power is not managed",
+        read: |card, out| {
+            power_limit(
+                card,
+                "power1_cap_default",
+                &[(&GPU_POWER_LIMIT_KIND, "default")],
+                out,
+            )
+        },
+    },
+    Row {
+        metric: &metric::GPU_TEMPERATURE,
+        also: &[],
+        file: "hwmon/temp1_input (edge, else junction)",
+        cadence: Tick,
+        absent: NO_SENSOR,
+        read: |card, out| {
+            let degrees =
+                (card.temperature("edge", "input")).or_else(|_| card.temperature("junction", "input"))?;
+            let labels = Labels::fixed(&[(&GPU_TEMPERATURE_SENSOR, "gpu")]);
+            out.now(&metric::GPU_TEMPERATURE, labels, degrees);
+            Ok(())
+        },
+    },
+    Row {
+        metric: &metric::GPU_TEMPERATURE,
+        also: &[],
+        file: "hwmon/temp3_input (mem)",
+        cadence: Tick,
+        absent: NO_SENSOR,
+        read: |card, out| {
+            let degrees = card.temperature("mem", "input")?;
+            let labels = Labels::fixed(&[(&GPU_TEMPERATURE_SENSOR, "memory")]);
+            out.now(&metric::GPU_TEMPERATURE, labels, degrees);
+            Ok(())
+        },
+    },
+    Row {
+        metric: &metric::GPU_TEMPERATURE_LIMIT,
+        also: &[],
+        file: "hwmon/temp2_emergency (junction)",
+        cadence: Once,
+        absent: "the GPU does not report it",
+        read: |card, out| {
+            let degrees = card.temperature("junction", "emergency")?;
+            let labels = Labels::fixed(&[(&GPU_TEMPERATURE_LIMIT_KIND, "shutdown")]);
+            out.now(&metric::GPU_TEMPERATURE_LIMIT, labels, degrees);
+            Ok(())
+        },
+    },
+    Row {
+        metric: &metric::GPU_FAN_SPEED,
+        also: &[],
+        file: "hwmon/fan1_input",
+        cadence: Seldom,
+        absent: "the GPU has no fan of its own: the server cools it",
+        read: |card, out| {
+            let per_second = card.sensor("fan1_input")? / 60.0;
+            out.now(
+                &metric::GPU_FAN_SPEED,
+                Labels::numbered(&[], &GPU_FAN_INDEX, 0),
+                per_second,
+            );
+            Ok(())
+        },
+    },
+    Row {
+        metric: &metric::GPU_CLOCK_FREQUENCY,
+        also: &[],
+        file: "hwmon/freq1_input",
+        cadence: Tick,
+        absent: NO_SENSOR,
+        read: |card, out| clock(card, "freq1_input", &[(&GPU_CLOCK_DOMAIN, "graphics")], out),
+    },
+    Row {
+        metric: &metric::GPU_CLOCK_FREQUENCY,
+        also: &[],
+        file: "hwmon/freq2_input",
+        cadence: Tick,
+        absent: NO_SENSOR,
+        read: |card, out| clock(card, "freq2_input", &[(&GPU_CLOCK_DOMAIN, "memory")], out),
+    },
+    Row {
+        metric: &metric::GPU_CLOCK_LIMIT,
+        also: &[],
+        file: "pp_dpm_sclk",
+        cadence: Seldom,
+        absent: "the clock is not managed",
+        read: |card, out| {
+            let labels: Fixed = &[(&GPU_CLOCK_DOMAIN, "graphics"), (&GPU_CLOCK_LIMIT_KIND, "max")];
+            highest_level(card, "pp_dpm_sclk", labels, out)
+        },
+    },
+    Row {
+        metric: &metric::GPU_CLOCK_LIMIT,
+        also: &[],
+        file: "pp_dpm_mclk",
+        cadence: Seldom,
+        absent: "the clock is not managed",
+        read: |card, out| {
+            let labels: Fixed = &[(&GPU_CLOCK_DOMAIN, "memory"), (&GPU_CLOCK_LIMIT_KIND, "max")];
+            highest_level(card, "pp_dpm_mclk", labels, out)
+        },
+    },
+    Row {
+        metric: &metric::GPU_PCIE_SPEED,
+        also: &[&metric::GPU_PCIE_GENERATION],
+        file: "current_link_speed",
+        cadence: Seldom,
+        absent: NO_LINK,
+        read: |card, out| link_speed(card, "current_link_speed", &[(&GPU_LINK_READING, "current")], out),
+    },
+    Row {
+        metric: &metric::GPU_PCIE_SPEED,
+        also: &[&metric::GPU_PCIE_GENERATION],
+        file: "max_link_speed",
+        cadence: Once,
+        absent: NO_LINK,
+        read: |card, out| link_speed(card, "max_link_speed", &[(&GPU_LINK_READING, "max")], out),
+    },
+    Row {
+        metric: &metric::GPU_PCIE_WIDTH,
+        also: &[],
+        file: "current_link_width",
+        cadence: Seldom,
+        absent: NO_LINK,
+        read: |card, out| link_width(card, "current_link_width", &[(&GPU_LINK_READING, "current")], out),
+    },
+    Row {
+        metric: &metric::GPU_PCIE_WIDTH,
+        also: &[],
+        file: "max_link_width",
+        cadence: Once,
+        absent: NO_LINK,
+        read: |card, out| link_width(card, "max_link_width", &[(&GPU_LINK_READING, "max")], out),
+    },
+    Row {
+        metric: &metric::GPU_PCIE_REPLAYS,
+        also: &[],
+        file: "pcie_replay_count",
+        cadence: Seldom,
+        absent: "the GPU does not count replays here, as from MI300 on",
+        read: |card, out| {
+            let raw = integer(&card.text("pcie_replay_count")?)?;
+            out.total(&metric::GPU_PCIE_REPLAYS, Labels::default(), raw, 1.0);
+            Ok(())
+        },
+    },
+    Row {
+        metric: &metric::GPU_ECC_ERRORS,
+        also: &[],
+        file: "ras/*_err_count",
+        cadence: Seldom,
+        absent: NO_RAS,
+        read: |card, out| {
+            let errors = card.all_errors()?;
+            total_errors(
+                errors,
+                &metric::GPU_ECC_ERRORS,
+                [
+                    &[(&GPU_ECC_SEVERITY, "corrected")],
+                    &[(&GPU_ECC_SEVERITY, "uncorrected")],
+                ],
+                out,
+            );
+            Ok(())
+        },
+    },
+    Row {
+        metric: &metric::GPU_ECC_LOCATION_ERRORS,
+        also: &[],
+        file: "ras/umc_err_count",
+        cadence: Seldom,
+        absent: NO_RAS,
+        read: |card, out| {
+            let errors = errors(&card.text("ras/umc_err_count")?)?;
+            total_errors(
+                errors,
+                &metric::GPU_ECC_LOCATION_ERRORS,
+                [
+                    &[(&GPU_ECC_SEVERITY, "corrected"), (&GPU_ECC_LOCATION, "dram")],
+                    &[(&GPU_ECC_SEVERITY, "uncorrected"), (&GPU_ECC_LOCATION, "dram")],
+                ],
+                out,
+            );
+            Ok(())
+        },
+    },
+];
+
+/// Errors since the driver was loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Errors {
+    corrected: u64,
+    uncorrected: u64,
+}
+
+impl Row {
+    pub(super) fn unavailable(&self, reason: Reason) -> Unavailable {
+        let others = ROWS.iter().filter(|row| row.file != self.file);
+        let fills = |row: &Row| row.metric.ordinal == self.metric.ordinal;
+        Unavailable {
+            metric: self.metric,
+            call: self.file,
+            reason,
+            meaning: self.absent,
+            partly: others.clone().any(fills),
+        }
+    }
+}
+
+impl Card {
+    /// The errors of all blocks that count some.
+    fn all_errors(&self) -> io::Result<Errors> {
+        let mut sum = Errors::default();
+        for file in self.files("ras")? {
+            if file.ends_with("_err_count") {
+                let of_block = errors(&self.text(&format!("ras/{file}"))?)?;
+                sum.corrected += of_block.corrected;
+                sum.uncorrected += of_block.uncorrected;
+            }
+        }
+        Ok(sum)
+    }
+}
+
+/// The table as Markdown.
+pub fn markdown() -> String {
+    let mut out = String::from("| metric | file | read | without a value |\n|---|---|---|---|\n");
+    for row in ROWS {
+        let every = match row.cadence {
+            Tick => "every interval",
+            Seldom => "every 5 s",
+            Once => "once",
+        };
+        let also: String = row
+            .also
+            .iter()
+            .map(|metric| format!(", `{}`", metric.name))
+            .collect();
+        // Writing into a String cannot fail.
+        let _ = writeln!(
+            out,
+            "| `{}`{also} | `{}` | {every} | {} |",
+            row.metric.name, row.file, row.absent
+        );
+    }
+    let rest = [
+        (
+            &metric::GPU_ENERGY,
+            "gpu_metrics",
+            "every interval",
+            energy::ABSENT,
+        ),
+        (
+            &metric::GPU_PROCESS_MEMORY,
+            compute::PROCESSES,
+            "every 5 s",
+            compute::ABSENT,
+        ),
+    ];
+    for (metric, file, every, absent) in rest {
+        let _ = writeln!(out, "| `{}` | `{file}` | {every} | {absent} |", metric.name);
+    }
+    out
+}
+
+fn power_limit(card: &Card, file: &str, labels: Fixed, out: &mut Readings) -> io::Result<()> {
+    let watts = card.sensor(file)? * MICRO;
+    out.now(&metric::GPU_POWER_LIMIT, Labels::fixed(labels), watts);
+    Ok(())
+}
+
+fn clock(card: &Card, file: &str, labels: Fixed, out: &mut Readings) -> io::Result<()> {
+    out.now(
+        &metric::GPU_CLOCK_FREQUENCY,
+        Labels::fixed(labels),
+        card.sensor(file)?,
+    );
+    Ok(())
+}
+
+/// The highest of the levels of a clock, each in a line such as `1: 2100Mhz *`.
+fn highest_level(card: &Card, file: &str, labels: Fixed, out: &mut Readings) -> io::Result<()> {
+    let text = card.text(file)?;
+    let level = |line: &str| {
+        let (_, frequency) = line.split_once(": ")?;
+        let end = frequency.find(|next: char| !next.is_ascii_digit() && next != '.')?;
+        frequency[..end].parse::<f64>().ok()
+    };
+    let highest = text.lines().filter_map(level).max_by(f64::total_cmp);
+    let megahertz = highest.ok_or_else(|| unknown(file, &text))?;
+    out.now(&metric::GPU_CLOCK_LIMIT, Labels::fixed(labels), megahertz * MEGA);
+    Ok(())
+}
+
+/// The speed of a lane, as in `16.0 GT/s PCIe`, and the generation that has it.
+fn link_speed(card: &Card, file: &str, labels: Fixed, out: &mut Readings) -> io::Result<()> {
+    let text = card.text(file)?;
+    let gigatransfers = text
+        .split(' ')
+        .next()
+        .and_then(|number| number.parse::<f64>().ok());
+    let gigatransfers = gigatransfers.ok_or_else(|| unknown(file, &text))?;
+    let bytes = gigatransfers * BYTES_PER_GIGATRANSFER;
+    out.now(&metric::GPU_PCIE_SPEED, Labels::fixed(labels), bytes);
+    let generation = [2.5, 5.0, 8.0, 16.0, 32.0, 64.0]
+        .iter()
+        .position(|speed| *speed == gigatransfers);
+    if let Some(before) = generation {
+        let generation = (before + 1) as f64;
+        out.now(&metric::GPU_PCIE_GENERATION, Labels::fixed(labels), generation);
+    }
+    Ok(())
+}
+
+fn link_width(card: &Card, file: &str, labels: Fixed, out: &mut Readings) -> io::Result<()> {
+    out.now(&metric::GPU_PCIE_WIDTH, Labels::fixed(labels), card.number(file)?);
+    Ok(())
+}
+
+fn total_errors(
+    errors: Errors,
+    metric: &'static Metric,
+    [corrected, uncorrected]: [Fixed; 2],
+    out: &mut Readings,
+) {
+    out.total(metric, Labels::fixed(corrected), errors.corrected, 1.0);
+    out.total(metric, Labels::fixed(uncorrected), errors.uncorrected, 1.0);
+}
+
+/// The errors of a block: `ue: 0` and `ce: 0`.
+fn errors(text: &str) -> io::Result<Errors> {
+    let count = |name: &str| {
+        text.lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
+    };
+    let (uncorrected, corrected) = count("ue").zip(count("ce")).ok_or_else(|| unknown("ras", text))?;
+    Ok(Errors {
+        corrected: integer(corrected)?,
+        uncorrected: integer(uncorrected)?,
+    })
+}
+
+fn integer(text: &str) -> io::Result<u64> {
+    text.trim().parse().map_err(|_| unknown("a counter", text))
+}
+
+fn unknown(file: &str, text: &str) -> io::Error {
+    io::Error::new(
+        ErrorKind::InvalidData,
+        format!("{file} has an unknown form: {text:?}"),
+    )
+}

@@ -1,0 +1,231 @@
+//! The threads that read GPUs and hand over what they read. Nobody waits for them.
+//!
+//! [`Heard`] is what a driver hands over, whatever the vendor: [`nvml`](crate::nvml) or [`amd`](crate::amd).
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, Thread},
+    time::Duration,
+};
+
+use pulsetrain_pipeline::clock::{self, Instant};
+use tokio::sync::mpsc;
+
+use crate::{
+    Driver, DriverRelease, DriverUse, Gpu, GpuConfig,
+    amd::AmdGpus,
+    nvml::{
+        library,
+        session::{self, Memory},
+    },
+    reading::Reading,
+    release::Request,
+};
+
+/// How much may wait for whoever records: it is taken at once, so more than a few is never there.
+const QUEUE: usize = 16;
+/// How long until a driver that is not there is looked for again, the first time and at most.
+const RETRY: Duration = Duration::from_secs(5);
+const RETRY_AT_MOST: Duration = Duration::from_secs(60);
+/// How often a survey looks whether there is something to see.
+const GLANCE: Duration = Duration::from_millis(5);
+
+/// What was heard of the driver.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// It is not there.
+    Absent {
+        /// What is missing.
+        why: String,
+        /// What to do about it.
+        advice: &'static str,
+    },
+    /// One pass over all GPUs.
+    Tick(Box<Tick>),
+    /// An XID error.
+    Xid(XidError),
+}
+
+/// One pass over all GPUs.
+#[derive(Debug)]
+pub(crate) struct Tick {
+    /// The driver.
+    pub(crate) driver: Arc<Driver>,
+    /// The GPUs.
+    pub(crate) gpus: Vec<GpuTick>,
+    /// When it began, in nanoseconds since 1970.
+    pub(crate) time_unix_nanos: u64,
+    /// How long it took.
+    pub(crate) took: Duration,
+}
+
+/// What one pass read of a GPU.
+#[derive(Debug)]
+pub(crate) struct GpuTick {
+    /// The GPU; the same one for as long as nothing about it changes.
+    pub(crate) gpu: Arc<Gpu>,
+    /// What was read; `None` while a call about the GPU has not returned, and what was read last still holds.
+    pub(crate) readings: Option<Vec<Reading>>,
+    /// When that began, in nanoseconds since 1970: much later than the pass where the driver hung before.
+    pub(crate) time_unix_nanos: u64,
+}
+
+/// An XID error.
+#[derive(Debug)]
+pub(crate) struct XidError {
+    /// The GPU.
+    pub(crate) uuid: String,
+    /// The code.
+    pub(crate) code: u64,
+    /// The GPU instance.
+    pub(crate) gpu_instance_id: Option<u32>,
+    /// When it came, in nanoseconds since 1970.
+    pub(crate) time_unix_nanos: u64,
+}
+
+/// Why a driver is read no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Nobody listens any more.
+    Told,
+    /// The driver has gone.
+    Gone,
+    /// It has to be loaded again to see the GPUs as they are now.
+    LoadAgain,
+    /// A release of the driver was requested.
+    Released,
+}
+
+/// The threads, seen from outside. Dropping it lets them end; they are not waited for.
+pub(crate) struct DriverThread {
+    /// What they say.
+    pub(crate) heard: mpsc::Receiver<Heard>,
+    ending: Arc<AtomicBool>,
+    thread: Thread,
+}
+
+/// What the threads hold of the other side.
+#[derive(Clone)]
+pub(crate) struct Telling {
+    heard: mpsc::Sender<Heard>,
+    pub(crate) release: DriverRelease,
+    ending: Arc<AtomicBool>,
+}
+
+/// Starts to read the driver.
+///
+/// # Errors
+/// The system has no thread to give.
+pub(crate) fn start(config: &GpuConfig, release: DriverRelease) -> Result<DriverThread, String> {
+    let (sender, heard) = mpsc::channel(QUEUE);
+    let ending = Arc::<AtomicBool>::default();
+    let telling = Telling {
+        heard: sender,
+        release,
+        ending: Arc::clone(&ending),
+    };
+    let config = config.clone();
+    let thread = thread::Builder::new()
+        .name("gpus".to_owned())
+        .spawn(move || read(&config, &telling))
+        .map_err(|error| format!("cannot start a thread to read the GPUs: {error}"))?;
+    Ok(DriverThread {
+        heard,
+        ending,
+        thread: thread.thread().clone(),
+    })
+}
+
+/// Reads the driver for as long as anybody listens: loads it, reads it until it has gone, and begins again.
+fn read(config: &GpuConfig, telling: &Telling) {
+    let (mut wait, mut memory) = (RETRY, Memory::default());
+    telling.release.begin();
+    while !telling.is_ending() {
+        if let Some(request) = telling.release.requested() {
+            telling.stay_released(&request);
+            wait = RETRY;
+            continue;
+        }
+        let ended = match library::load(config.library.as_deref()) {
+            Ok(nvml) => session::read(nvml, config, telling, &mut memory),
+            Err(absent) => match AmdGpus::find(&config.sysfs) {
+                Some(gpus) => gpus.read(config, telling),
+                None => {
+                    telling.tell(absent);
+                    Ended::Gone
+                }
+            },
+        };
+        wait = match ended {
+            Ended::Told => break,
+            Ended::LoadAgain | Ended::Released => RETRY,
+            Ended::Gone => {
+                telling.pause(wait);
+                wait.saturating_mul(2).min(RETRY_AT_MOST)
+            }
+        };
+    }
+    telling.release.end();
+}
+
+impl Telling {
+    /// Hands something over; whether anybody listens shows at the next look.
+    pub(crate) fn tell(&self, heard: Heard) {
+        if self.heard.blocking_send(heard).is_err() {
+            self.ending.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Relaxed)
+    }
+
+    /// Reports that the driver is released, and waits for the end of that. NVML is shut down.
+    fn stay_released(&self, request: &Request) {
+        let advice = "it is read again after that time, or with POST /gpu/resume";
+        let why = request.why.clone();
+        self.tell(Heard::Absent { why, advice });
+        self.release.set_use(DriverUse::Released);
+        self.release.wait_for_end(request, || self.is_ending());
+        self.release.set_use(DriverUse::Open);
+    }
+
+    /// Waits, but not beyond the end or until a release is requested.
+    pub(crate) fn pause(&self, wait: Duration) {
+        self.pause_until(clock::later(clock::now(), wait));
+    }
+
+    pub(crate) fn pause_until(&self, end: Instant) {
+        while !self.is_ending() && self.release.requested().is_none() {
+            let left = end.saturating_duration_since(clock::now());
+            if left.is_zero() {
+                return;
+            }
+            thread::park_timeout(left);
+        }
+    }
+}
+
+impl DriverThread {
+    /// What is heard next, for those who may block; nothing at the end of patience.
+    pub(crate) fn recv_until(&mut self, end: Instant) -> Option<Heard> {
+        loop {
+            match self.heard.try_recv() {
+                Ok(heard) => return Some(heard),
+                Err(mpsc::error::TryRecvError::Disconnected) => return None,
+                Err(mpsc::error::TryRecvError::Empty) if clock::now() >= end => return None,
+                Err(mpsc::error::TryRecvError::Empty) => thread::park_timeout(GLANCE),
+            }
+        }
+    }
+}
+
+impl Drop for DriverThread {
+    fn drop(&mut self) {
+        self.ending.store(true, Ordering::Relaxed);
+        self.thread.unpark();
+    }
+}

@@ -1,0 +1,331 @@
+//! What GPUs there are, as the driver said last: for whoever asks what is there rather than how it does.
+
+use std::{collections::BTreeMap, fmt};
+
+use pulsetrain_semconv::Metric;
+
+/// The driver and its GPUs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Inventory {
+    /// The driver.
+    pub driver: DriverState,
+    /// Its GPUs, by index; those that were lost stay until the driver no longer counts them.
+    pub gpus: Vec<Gpu>,
+    /// When it was so, in nanoseconds since 1970.
+    pub time_unix_nanos: u64,
+}
+
+/// Whether there is a driver that answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum DriverState {
+    /// Not asked yet.
+    #[default]
+    Unknown,
+    /// There is none that could be asked.
+    Absent {
+        /// What is missing.
+        why: String,
+        /// What to do about it.
+        advice: &'static str,
+    },
+    /// It answers.
+    Present(Driver),
+    /// It was asked and has not answered for longer than it should take.
+    Silent,
+}
+
+/// The driver.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Driver {
+    /// Its version: `580.82.07`.
+    pub version: String,
+    /// The version of NVML.
+    pub nvml_version: String,
+    /// The newest CUDA that it can: 1000 times the major number plus 10 times the minor; 0 where it does not say.
+    pub cuda_version: i32,
+}
+
+/// Who makes a GPU.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Vendor {
+    /// NVIDIA.
+    #[default]
+    Nvidia,
+    /// AMD.
+    Amd,
+}
+
+/// A GPU.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Gpu {
+    /// Who makes it.
+    pub vendor: Vendor,
+    /// NVML's number of it; CUDA may count otherwise.
+    pub index: u32,
+    /// The UUID, `GPU-...`; the PCI address, or `index:2`, where it is not known.
+    pub uuid: String,
+    /// The model.
+    pub name: String,
+    /// The PCI address: `00000000:19:00.0`.
+    pub pci_bus_id: String,
+    /// The minor number of `/dev/nvidiaN`.
+    pub minor_number: Option<u32>,
+    /// The serial number of the board.
+    pub serial: Option<String>,
+    /// The version of the VBIOS.
+    pub vbios_version: Option<String>,
+    /// The architecture: `Hopper`.
+    pub architecture: Option<String>,
+    /// The CUDA compute capability.
+    pub compute_capability: Option<(i32, i32)>,
+    /// The NVLink fabric that it is registered with.
+    pub fabric: Option<Fabric>,
+    /// Whether the GPU is split; nothing where it cannot be.
+    pub mig: Option<bool>,
+    /// The instances that it is split into.
+    pub instances: Vec<MigInstance>,
+    /// Who uses it, as far as the driver lets us see.
+    pub processes: Vec<GpuProcess>,
+    /// What it does not tell, and why.
+    pub unavailable: Vec<Unavailable>,
+    /// Why it cannot be read; `None` where it can.
+    pub trouble: Option<GpuTrouble>,
+}
+
+/// Why a GPU cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum GpuTrouble {
+    /// It has fallen off the bus or needs a reset (`GPU_IS_LOST`, `RESET_REQUIRED`).
+    Lost,
+    /// The driver fails at every call (`UNKNOWN` and others).
+    DriverError,
+    /// A call has not returned for longer than it should take.
+    Hangs,
+    /// The kernel has trouble with its interrupts (`IRQ_ISSUE`).
+    NoInterrupts,
+    /// Its power cables are not connected (`INSUFFICIENT_POWER`).
+    NoPower,
+    /// This process may not use it (`NO_PERMISSION`, `OPERATING_SYSTEM`): it belongs to another job or container.
+    NotPermitted,
+}
+
+/// A place in an NVLink fabric.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fabric {
+    /// The UUID of the fabric, as `nvidia-smi` writes it.
+    pub cluster_uuid: String,
+    /// The number of the GPUs in it that reach each other.
+    pub clique_id: u32,
+}
+
+/// A MIG device: an instance of a split GPU.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MigInstance {
+    /// Its number among the MIG devices of its GPU.
+    pub index: u32,
+    /// The UUID, `MIG-...`.
+    pub uuid: String,
+    /// The profile: `1g.10gb`.
+    pub profile: String,
+    /// The GPU instance.
+    pub gpu_instance_id: u32,
+    /// The compute instance inside it.
+    pub compute_instance_id: u32,
+}
+
+/// A process on a GPU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GpuProcess {
+    /// The process: in the PID namespace of the host, or in ours where the driver translates (open kernel modules since 535.113).
+    pub pid: u32,
+    /// Memory of the GPU that it uses, in bytes; nothing where the driver does not say.
+    pub memory_bytes: Option<u64>,
+    /// The GPU instance that it is on.
+    pub gpu_instance_id: Option<u32>,
+    /// The compute instance inside it.
+    pub compute_instance_id: Option<u32>,
+}
+
+/// Telemetry that a GPU does not give.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unavailable {
+    /// The metric.
+    pub metric: &'static Metric,
+    /// The call or the field that was asked: `nvmlDeviceGetFanSpeed_v2`.
+    pub call: &'static str,
+    /// Why.
+    pub reason: Reason,
+    /// What that means for this metric.
+    pub meaning: &'static str,
+    /// Whether the metric has a value from elsewhere: another part of the GPU, another call.
+    pub partly: bool,
+}
+
+/// A metric that a GPU does not give, and what that means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MissingMetric {
+    /// The name of the metric.
+    pub name: &'static str,
+    /// What it means where the reason is [`Reason::NotSupported`].
+    pub meaning: &'static str,
+}
+
+/// Why there is no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The GPU or the driver does not have it.
+    NotSupported,
+    /// We may not ask.
+    NoPermission,
+    /// The driver's library is older than the call.
+    MissingSymbol,
+    /// The GPU does not answer at all.
+    GpuLost,
+    /// It should be there, and nothing was there now.
+    NoData,
+    /// The driver failed.
+    DriverError,
+    /// The configuration has turned it off.
+    TurnedOff,
+}
+
+impl Vendor {
+    /// The name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Nvidia => "NVIDIA",
+            Self::Amd => "AMD",
+        }
+    }
+}
+
+impl Gpu {
+    /// A GPU of which only its place is known.
+    pub(super) fn unopened(index: u32, pci_bus_id: Option<String>) -> Self {
+        Self {
+            index,
+            uuid: pci_bus_id.clone().unwrap_or_else(|| format!("index:{index}")),
+            pci_bus_id: pci_bus_id.unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the metrics that it does not give at all, each once, by reason.
+    pub fn missing(&self) -> BTreeMap<Reason, Vec<MissingMetric>> {
+        let mut missing = BTreeMap::<Reason, Vec<MissingMetric>>::new();
+        for row in self.unavailable.iter().filter(|row| !row.partly) {
+            let metrics = missing.entry(row.reason).or_default();
+            let name = row.metric.name;
+            if metrics.iter().all(|known| known.name != name) {
+                let meaning = row.meaning;
+                metrics.push(MissingMetric { name, meaning });
+            }
+        }
+        missing
+    }
+
+    /// Whether it is observed: all but those of other jobs are.
+    pub(super) fn is_ours(&self) -> bool {
+        self.trouble != Some(GpuTrouble::NotPermitted)
+    }
+}
+
+impl GpuTrouble {
+    /// What to do about it.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Self::Lost => {
+                "look for Xid messages in the kernel log (79: it fell off the bus); drain the machine, stop every program on the \
+                 GPU and this agent, then reset it with nvidia-smi --gpu-reset, or reboot"
+            }
+            Self::DriverError => {
+                "look for NVRM and Xid in the kernel log; drain the machine, stop every program on the GPU and this agent, then \
+                 reset it with nvidia-smi --gpu-reset, or reboot"
+            }
+            Self::Hangs => {
+                "look for Xid 119, 120 (GSP) and NVRM in the kernel log; nvidia-smi hangs as well then. If it stays, drain the \
+                 machine and reboot"
+            }
+            Self::NoInterrupts => {
+                "look for NVRM in the kernel log; check the settings of the BIOS and the IOMMU, and reboot"
+            }
+            Self::NoPower => "connect the power cables of the GPU",
+            Self::NotPermitted => {
+                "nothing to do where it belongs to another job or container; else give this process /dev/nvidia* of it"
+            }
+        }
+    }
+
+    /// The fault that it is, as the value of `gpu.fault`; `None` where it is none.
+    pub(super) fn fault(self) -> Option<&'static str> {
+        match self {
+            Self::Lost => Some("lost"),
+            Self::DriverError | Self::NoInterrupts | Self::NoPower => Some("driver_error"),
+            Self::Hangs => Some("unresponsive"),
+            Self::NotPermitted => None,
+        }
+    }
+
+    /// Whether only NVML that is loaded again may see the GPU again.
+    pub(super) fn may_need_a_new_session(self) -> bool {
+        matches!(self, Self::Lost | Self::DriverError)
+    }
+}
+
+impl fmt::Display for GpuTrouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Lost => "does not answer any more (GPU is lost)",
+            Self::DriverError => "cannot be read: the driver fails at every call",
+            Self::Hangs => "does not answer: a call of the driver does not return",
+            Self::NoInterrupts => "cannot be read: the kernel has trouble with its interrupts",
+            Self::NoPower => "cannot be read: it has not enough power",
+            Self::NotPermitted => "is not observed: this process may not use it",
+        })
+    }
+}
+
+impl Reason {
+    /// As an attribute's value.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotSupported => "not_supported",
+            Self::NoPermission => "no_permission",
+            Self::MissingSymbol => "missing_symbol",
+            Self::GpuLost => "gpu_lost",
+            Self::NoData => "no_data",
+            Self::DriverError => "driver_error",
+            Self::TurnedOff => "turned_off",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Lists metrics that are missing for the same reason, those with the same meaning together:
+/// `gpu.fan.speed, gpu.fan.speed_ratio (not_supported: the GPU has no fan of its own)`.
+pub fn list_missing(reason: Reason, metrics: &[MissingMetric]) -> String {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for metric in metrics {
+        // The other reasons need no explanation: an older driver, a call that is not allowed.
+        let meaning = match reason {
+            Reason::NotSupported => metric.meaning,
+            _ => "",
+        };
+        match groups.iter_mut().find(|(known, _)| *known == meaning) {
+            Some((_, names)) => names.push(metric.name),
+            None => groups.push((meaning, vec![metric.name])),
+        }
+    }
+    let listed = groups.into_iter().map(|(meaning, names)| match meaning {
+        "" => format!("{} ({reason})", names.join(", ")),
+        meaning => format!("{} ({reason}: {meaning})", names.join(", ")),
+    });
+    listed.collect::<Vec<_>>().join("; ")
+}

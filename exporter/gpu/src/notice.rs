@@ -1,0 +1,119 @@
+//! What is worth telling people about the GPUs: one line each, said when it changes and not again.
+
+use std::fmt;
+
+use crate::{DriverState, Gpu, GpuTrouble, MissingMetric, Reason, inventory::list_missing};
+
+/// Something that has changed.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum GpuNotice {
+    /// There is no driver; GPUs are not observed until there is one.
+    NoDriver {
+        /// What is missing.
+        why: String,
+        /// What to do about it.
+        advice: &'static str,
+    },
+    /// These GPUs are observed from now on.
+    Observed {
+        /// The version of the driver.
+        driver: String,
+        /// How many.
+        gpus: usize,
+        /// The models, each once.
+        models: String,
+    },
+    /// GPUs do not give some of their telemetry.
+    Unavailable {
+        /// The GPUs: one notice for all that lack the same.
+        gpus: Vec<u32>,
+        /// Why.
+        reason: Reason,
+        /// The metrics, with what it means that there is none.
+        metrics: Vec<MissingMetric>,
+    },
+    /// A GPU cannot be read.
+    Trouble {
+        /// The GPU.
+        gpu: u32,
+        /// Its UUID.
+        uuid: String,
+        /// Why.
+        trouble: GpuTrouble,
+    },
+    /// A GPU answers again.
+    Back {
+        /// The GPU.
+        gpu: u32,
+        /// Its UUID.
+        uuid: String,
+    },
+    /// The driver has not answered for longer than it should take; what it said last has ended.
+    Silent {
+        /// For how many seconds.
+        secs: u64,
+    },
+    /// The driver answers again.
+    Answers,
+}
+
+impl fmt::Display for GpuNotice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoDriver { why, advice } => write!(f, "GPUs are not observed: {why}; {advice}"),
+            Self::Observed { driver, gpus, models } => {
+                let s = if *gpus == 1 { "" } else { "s" };
+                write!(f, "observing {gpus} GPU{s} ({models}, driver {driver})")
+            }
+            Self::Unavailable {
+                gpus,
+                reason,
+                metrics,
+            } => {
+                let (s, does) = if gpus.len() == 1 {
+                    ("", "does")
+                } else {
+                    ("s", "do")
+                };
+                let gpus: Vec<String> = gpus.iter().map(u32::to_string).collect();
+                let (gpus, metrics) = (gpus.join(", "), list_missing(*reason, metrics));
+                write!(f, "GPU{s} {gpus} {does} not give {metrics}")
+            }
+            Self::Trouble { gpu, uuid, trouble } => {
+                write!(f, "GPU {gpu} ({uuid}) {trouble}: {}", trouble.advice())
+            }
+            Self::Back { gpu, uuid } => write!(f, "GPU {gpu} ({uuid}) answers again"),
+            Self::Silent { secs } => write!(
+                f,
+                "the GPU driver has not answered for {secs} s: its series have ended and go on when it answers"
+            ),
+            Self::Answers => f.write_str("the GPU driver answers again"),
+        }
+    }
+}
+
+impl GpuNotice {
+    /// The notice that a driver and its GPUs call for when they are first seen.
+    pub(super) fn of(driver: &DriverState, gpus: &[Gpu]) -> Option<Self> {
+        match driver {
+            DriverState::Absent { why, advice } => Some(Self::NoDriver {
+                why: why.clone(),
+                advice,
+            }),
+            DriverState::Present(driver) => {
+                let ours = gpus.iter().filter(|gpu| gpu.is_ours());
+                let named = ours.clone().filter(|gpu| !gpu.name.is_empty());
+                let mut models: Vec<&str> = named.map(|gpu| gpu.name.as_str()).collect();
+                models.sort_unstable();
+                models.dedup();
+                Some(Self::Observed {
+                    driver: driver.version.clone(),
+                    gpus: ours.count(),
+                    models: models.join(", "),
+                })
+            }
+            DriverState::Unknown | DriverState::Silent => None,
+        }
+    }
+}

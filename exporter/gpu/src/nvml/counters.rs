@@ -1,0 +1,169 @@
+//! Performance counters: the sample of the last pass is kept, so that what is between it and this one is known at once.
+//! Nobody ever waits between two samples.
+//!
+//! A row that also fills a counter integrates its rate: the mean between two samples times the time between them.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use nvml_wrapper::{
+    error::NvmlError,
+    gpm::{GpmSample, gpm_metrics_get},
+};
+use pulsetrain_pipeline::clock::{self, Instant};
+use pulsetrain_semconv::attribute::GPU_ENGINE_INDEX;
+
+use super::{
+    probe::Pass,
+    row::{Read, Row, error_for, reason},
+};
+use crate::reading::{Labels, Readings, Sample};
+
+/// How far two samples must be apart (`nvml.h`, `nvmlGpmSampleGet`).
+const APART: Duration = Duration::from_millis(100);
+
+/// The sample of the last pass, and the integrals up to it.
+#[derive(Default)]
+pub(super) struct Counters<'nvml> {
+    before: Option<Before<'nvml>>,
+    /// By the place of the row. A gap of the samples ends it, and the next one begins at zero.
+    integrals: BTreeMap<usize, f64>,
+}
+
+/// A sample, and the time before and after the call that made it.
+struct Before<'nvml> {
+    sample: GpmSample<'nvml>,
+    began: Instant,
+    ended: Instant,
+}
+
+impl<'nvml> Counters<'nvml> {
+    /// Takes a sample, puts what was between it and the last one into `out`, and says what became of each row. The first
+    /// time there is nothing to say.
+    pub(super) fn ask(
+        &mut self,
+        pass: &Pass<'_, 'nvml>,
+        rows: &[(usize, &'static Row)],
+        out: &mut Readings,
+    ) -> Vec<(usize, Result<(), NvmlError>)> {
+        // Not the time of the pass: much may have been asked since it began.
+        let now = clock::now();
+        if let Some(before) = &self.before
+            && now.saturating_duration_since(before.ended) < APART
+        {
+            return Vec::new();
+        }
+        let time_unix_nanos = clock::unix_now().as_nanos() as u64;
+        let sample = match sample(pass, self.before.is_some()) {
+            Ok(sample) => Before {
+                sample,
+                began: now,
+                ended: clock::now(),
+            },
+            Err(error) => {
+                self.before = None;
+                self.integrals.clear();
+                return refuse_all(rows, error);
+            }
+        };
+        let Some(before) = self.before.take() else {
+            self.before = Some(sample);
+            return Vec::new();
+        };
+        let between = Between {
+            seconds: now.saturating_duration_since(before.began).as_secs_f64(),
+            time_unix_nanos,
+        };
+        let ids: Vec<_> = rows
+            .iter()
+            .filter_map(|(_, row)| counter(row))
+            .map(|counter| counter.0)
+            .collect();
+        let answers = match gpm_metrics_get(pass.nvml, &before.sample, &sample.sample, &ids) {
+            Ok(results) => rows
+                .iter()
+                .zip(results)
+                .map(|((place, row), result)| {
+                    let value = result.map(|result| result.value);
+                    (*place, self.put(*place, row, value, between, out))
+                })
+                .collect(),
+            Err(error) => {
+                self.integrals.clear();
+                refuse_all(rows, error)
+            }
+        };
+        self.before = Some(sample);
+        answers
+    }
+
+    /// Puts a value into `out`, and its integral where the row has a counter for it.
+    fn put(
+        &mut self,
+        place: usize,
+        row: &Row,
+        value: Result<f64, NvmlError>,
+        between: Between,
+        out: &mut Readings,
+    ) -> Result<(), NvmlError> {
+        let known = self.integrals.remove(&place);
+        let value = Some(value?).filter(|value| value.is_finite());
+        let (Some(value), Some((_, labels, scale))) = (value, counter(row)) else {
+            return Err(NvmlError::NoData);
+        };
+        out.cadence = row.cadence;
+        out.now(row.metric, labels, value * scale);
+        for metric in row.also {
+            // The first value begins the counter: only then is it known from when it counts.
+            let integral = known.map_or(0.0, |known| known + value * scale * between.seconds);
+            let total = Sample::Total {
+                raw: integral as u64,
+                scale: 1.0,
+                wraps: false,
+            };
+            self.integrals.insert(place, integral);
+            out.put(metric, labels, total, between.time_unix_nanos);
+        }
+        Ok(())
+    }
+}
+
+/// The time between two samples, and the time of the later one.
+#[derive(Clone, Copy)]
+struct Between {
+    seconds: f64,
+    time_unix_nanos: u64,
+}
+
+fn sample<'nvml>(pass: &Pass<'_, 'nvml>, supported: bool) -> Result<GpmSample<'nvml>, NvmlError> {
+    match pass.instance {
+        Some((gpu, instance)) => gpu.gpm_mig_sample(instance),
+        None if supported || pass.device.gpm_support()? => pass.device.gpm_sample(),
+        None => Err(NvmlError::NotSupported),
+    }
+}
+
+/// The first row is told the error, which may mean more than the counters; the others only that there is nothing.
+fn refuse_all(rows: &[(usize, &'static Row)], error: NvmlError) -> Vec<(usize, Result<(), NvmlError>)> {
+    let reason = reason(&error);
+    let mut first = Some(error);
+    rows.iter()
+        .map(|(place, _)| (*place, Err(first.take().unwrap_or_else(|| error_for(reason)))))
+        .collect()
+}
+
+fn counter(row: &Row) -> Option<(nvml_wrapper::enums::gpm::GpmMetricId, Labels, f64)> {
+    let Read::Counter {
+        id,
+        labels,
+        engine,
+        scale,
+    } = &row.read
+    else {
+        return None;
+    };
+    let labels = match engine {
+        Some(engine) => Labels::numbered(labels, &GPU_ENGINE_INDEX, *engine),
+        None => Labels::fixed(labels),
+    };
+    Some((*id, labels, *scale))
+}

@@ -1,0 +1,260 @@
+//! The fast lane of the energy counter: between two passes over a GPU its counter is read until it changes.
+//!
+//! The driver updates the counter every 10 to 500 ms, and a reading repeats the last update. The two readings around a change give
+//! the time of the update. The update period is learned from consecutive changes, and the search for the next begins just before it.
+
+use std::time::Duration;
+
+use nvml_wrapper::{Device, sys_exports::field_id::NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION};
+use pulsetrain_pipeline::clock::{self, Instant};
+use pulsetrain_semconv::metric;
+
+use super::ffi;
+use crate::{
+    GpuConfig,
+    reading::{Cadence, Labels, Reading, Sample, Whose},
+};
+
+/// How often a counter is read until it changes, at most.
+const POLL: Duration = Duration::from_millis(2);
+/// The part of the time that calls may use: a driver that answers slowly is asked less often.
+const CALL_SHARE: u32 = 20;
+/// How long a change is waited for. No counter has a longer update period.
+const MAX_SEARCH: Duration = Duration::from_millis(600);
+/// How long until a counter that does not change is read again.
+const UNCHANGED: Duration = Duration::from_secs(1);
+/// Millijoules.
+const MILLI: f64 = 0.001;
+
+/// Reads the energy counter of a GPU between passes.
+pub(super) struct EnergyLane {
+    /// `None` if the counter is read in passes only.
+    search: Option<ChangeSearch>,
+    readings: Vec<CounterReading>,
+    is_active: bool,
+}
+
+/// A value of the counter with the driver's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct CounterReading {
+    unix_nanos: u64,
+    millijoules: u64,
+}
+
+/// Decides when the counter is read next, and which readings are kept.
+#[derive(Debug)]
+struct ChangeSearch {
+    interval: Duration,
+    due: Instant,
+    /// When the search for a change began, and the last reading before the change.
+    before: Option<(Instant, CounterReading)>,
+    /// When the counter changed, and to what.
+    changed: Option<(Instant, u64)>,
+}
+
+impl EnergyLane {
+    pub(super) fn new(config: &GpuConfig) -> Self {
+        let search = (config.energy_interval < config.interval)
+            .then(|| ChangeSearch::new(config.energy_interval, clock::now()));
+        Self {
+            search,
+            readings: Vec::new(),
+            is_active: false,
+        }
+    }
+
+    /// Puts the readings since the last pass before those of a pass. A counter that the pass could not read is not read until
+    /// the next one.
+    pub(super) fn add_to(&mut self, pass: &mut Vec<Reading>) {
+        let is_energy = |reading: &Reading| {
+            reading.metric.ordinal == metric::GPU_ENERGY.ordinal && reading.time_unix_nanos > 0
+        };
+        self.is_active = pass.iter().any(is_energy);
+        let readings = self.readings.drain(..).map(CounterReading::reading);
+        if self.is_active {
+            pass.splice(0..0, readings);
+        }
+    }
+
+    /// Returns how long until the counter is to be read, or `None` if it is not.
+    pub(super) fn wait(&self) -> Option<Duration> {
+        let search = self.search.as_ref().filter(|_| self.is_active)?;
+        Some(search.due.saturating_duration_since(clock::now()))
+    }
+
+    /// Reads the counter once, and returns how long the call took.
+    pub(super) fn read(&mut self, device: &Device<'_>) -> Duration {
+        let began = clock::now();
+        let mut cells = [ffi::field(NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION, 0)];
+        let answer = ffi::field_values(device, &mut cells).and_then(|()| ffi::field_count(&cells[0]));
+        let now = clock::now();
+        let took = now.saturating_duration_since(began);
+        match (answer, u64::try_from(cells[0].timestamp)) {
+            (Ok(millijoules), Ok(microseconds)) if microseconds > 0 => {
+                let reading = CounterReading {
+                    unix_nanos: microseconds.saturating_mul(1000),
+                    millijoules,
+                };
+                if let Some(search) = &mut self.search {
+                    search.observe(reading, now, took, &mut self.readings);
+                }
+            }
+            // The next pass finds out what is wrong.
+            _ => self.is_active = false,
+        }
+        took
+    }
+}
+
+impl CounterReading {
+    fn reading(self) -> Reading {
+        Reading {
+            whose: Whose::Gpu,
+            metric: &metric::GPU_ENERGY,
+            labels: Labels::default(),
+            value: Sample::Earlier {
+                raw: self.millijoules,
+                scale: MILLI,
+            },
+            time_unix_nanos: self.unix_nanos,
+            cadence: Cadence::Tick,
+        }
+    }
+}
+
+impl ChangeSearch {
+    fn new(interval: Duration, now: Instant) -> Self {
+        Self {
+            interval,
+            due: now,
+            before: None,
+            changed: None,
+        }
+    }
+
+    /// Adds the readings around a change to `kept`, and sets the time of the next reading.
+    fn observe(
+        &mut self,
+        reading: CounterReading,
+        now: Instant,
+        took: Duration,
+        kept: &mut Vec<CounterReading>,
+    ) {
+        let poll = POLL.max(took.saturating_mul(CALL_SHARE));
+        let Some((since, before)) = self.before else {
+            self.before = Some((now, reading));
+            self.due = clock::later(now, poll);
+            return;
+        };
+        if reading.millijoules != before.millijoules {
+            kept.extend([before, reading]);
+            let wait = self.interval.max(self.period(before, now));
+            self.changed = Some((now, reading.millijoules));
+            self.before = None;
+            self.due = clock::later(now, wait.saturating_sub(2 * poll).max(poll));
+        } else if now.saturating_duration_since(since) < MAX_SEARCH {
+            self.before = Some((since, reading));
+            self.due = clock::later(now, poll);
+        } else {
+            kept.push(reading);
+            (self.before, self.changed) = (None, None);
+            self.due = clock::later(now, UNCHANGED);
+        }
+    }
+
+    /// Returns the update period: the time since the last change, if no update was missed. Else it is shorter than the interval.
+    fn period(&self, before: CounterReading, now: Instant) -> Duration {
+        let last = self
+            .changed
+            .filter(|(_, millijoules)| *millijoules == before.millijoules);
+        last.map_or(Duration::ZERO, |(time, _)| now.saturating_duration_since(time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MILLISECOND: Duration = Duration::from_millis(1);
+
+    /// Calls until two updates have shown the period, and after that.
+    #[derive(Clone, Copy, Default)]
+    struct Calls {
+        learning: usize,
+        known: usize,
+    }
+
+    impl Calls {
+        fn all(self) -> usize {
+            self.learning + self.known
+        }
+    }
+
+    /// Reads a counter with this update period for ten seconds. Returns the calls and the readings that are kept.
+    fn read(period: Option<u64>, took: Duration) -> (Calls, Vec<CounterReading>) {
+        let began = clock::now();
+        let mut search = ChangeSearch::new(100 * MILLISECOND, began);
+        let (mut calls, mut kept) = (Calls::default(), Vec::new());
+        while search.due.saturating_duration_since(began) < Duration::from_secs(10) {
+            let now = clock::later(search.due, took);
+            let elapsed = now.saturating_duration_since(began).as_nanos() as u64;
+            let reading = CounterReading {
+                unix_nanos: elapsed,
+                millijoules: period.map_or(7, |period| elapsed / (period * 1_000_000)),
+            };
+            let is_learning = kept.len() < 4;
+            calls.learning += usize::from(is_learning);
+            calls.known += usize::from(!is_learning);
+            search.observe(reading, now, took, &mut kept);
+        }
+        (calls, kept)
+    }
+
+    #[test]
+    fn every_update_is_known_to_a_few_milliseconds_with_few_calls() {
+        for (period, most) in [
+            (10, 800),
+            (20, 1000),
+            (50, 500),
+            (100, 400),
+            (150, 300),
+            (500, 120),
+        ] {
+            let (calls, kept) = read(Some(period), MILLISECOND / 100);
+            assert!(
+                kept.len() >= 2 * 10_000 / period.max(110) as usize - 2,
+                "{period}: {}",
+                kept.len()
+            );
+            for pair in kept.chunks_exact(2) {
+                assert_ne!(pair[0].millijoules, pair[1].millijoules);
+                assert!(
+                    pair[1].unix_nanos - pair[0].unix_nanos < 3_000_000,
+                    "{period}: {pair:?}"
+                );
+            }
+            // Each of the two searches lasts a period at most.
+            let learning = 2 * Duration::from_millis(period.max(100)).as_nanos() / POLL.as_nanos();
+            assert!(
+                calls.learning as u128 <= learning,
+                "{period} ms: {}",
+                calls.learning
+            );
+            assert!(calls.known <= most, "{period} ms: {} calls in 10 s", calls.known);
+        }
+    }
+
+    #[test]
+    fn a_slow_driver_is_asked_for_no_more_than_a_twentieth_of_the_time() {
+        let (calls, _) = read(Some(100), 3 * MILLISECOND);
+        let calls = calls.all();
+        assert!(calls * 3 <= 10_000 / 20, "{calls} calls of 3 ms in 10 s");
+    }
+
+    #[test]
+    fn a_counter_that_does_not_change_is_left_alone() {
+        let (calls, kept) = read(None, Duration::ZERO);
+        assert!(calls.all() < 2_500, "{}", calls.all());
+        assert!(kept.len() <= 8, "{}", kept.len());
+    }
+}

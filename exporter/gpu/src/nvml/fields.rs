@@ -1,0 +1,234 @@
+//! Fields: all that are due in one call, each answer found by its place, because a driver may answer with ids of its own.
+
+use nvml_wrapper::{
+    Device, FieldIdScheme, Nvml,
+    error::NvmlError,
+    sys_exports::field_id::{NVML_FI_DEV_C2C_LINK_COUNT, NVML_FI_DEV_NVLINK_LINK_COUNT},
+};
+use pulsetrain_semconv::attribute::GPU_LINK_INDEX;
+
+use super::{
+    ffi::{self, FieldCell},
+    row::{Field, FieldValue, Row, Scope, error_for, reason},
+};
+use crate::{
+    Reason,
+    reading::{Labels, Readings, Sample},
+};
+
+/// The most fields in one call.
+const BATCH: usize = 128;
+/// More links than any GPU has: what a driver says beyond is not believed.
+const MOST_LINKS: u32 = 128;
+
+/// Asks fields, and keeps the room for them.
+pub(super) struct Fields {
+    cells: Vec<FieldCell>,
+    asked: Vec<AskedField>,
+    nvlinks: Links,
+    c2c_links: Links,
+}
+
+/// How many links of a kind there are; not known before somebody asks for something of them.
+struct Links {
+    /// The field that says it.
+    count: u32,
+    known: Option<u32>,
+}
+
+/// A cell, and what it is for.
+struct AskedField {
+    place: usize,
+    row: &'static Row,
+    field: &'static Field,
+    link: Option<u32>,
+}
+
+impl Fields {
+    /// Room for the fields of one device.
+    pub(super) fn new() -> Self {
+        Self {
+            cells: Vec::new(),
+            asked: Vec::new(),
+            nvlinks: Links::counted_by(NVML_FI_DEV_NVLINK_LINK_COUNT),
+            c2c_links: Links::counted_by(NVML_FI_DEV_C2C_LINK_COUNT),
+        }
+    }
+
+    /// Asks the fields, puts what they answer into `out`, and says what became of each row. A row of many links has an
+    /// answer when one of them has.
+    pub(super) fn ask(
+        &mut self,
+        nvml: &Nvml,
+        device: &Device<'_>,
+        rows: impl Iterator<Item = (usize, &'static Row, &'static Field)>,
+        out: &mut Readings,
+    ) -> Vec<(usize, Result<(), NvmlError>)> {
+        let mut answers = Vec::new();
+        self.prepare(nvml.field_id_scheme(), device, rows, &mut answers);
+        for (cells, asked) in self.cells.chunks_mut(BATCH).zip(self.asked.chunks(BATCH)) {
+            if let Err(error) = ffi::field_values(device, cells) {
+                answers.extend(refuse_all(asked, error));
+                continue;
+            }
+            for (cell, asked) in cells.iter().zip(asked) {
+                answers.push((asked.place, asked.put(cell, out)));
+            }
+        }
+        merge(answers)
+    }
+
+    fn prepare(
+        &mut self,
+        scheme: FieldIdScheme,
+        device: &Device<'_>,
+        rows: impl Iterator<Item = (usize, &'static Row, &'static Field)>,
+        answers: &mut Vec<(usize, Result<(), NvmlError>)>,
+    ) {
+        self.cells.clear();
+        self.asked.clear();
+        let (mut nvlinks, mut c2c_links) = (None, None);
+        for (place, row, field) in rows {
+            let id = driver_id(scheme, field.id);
+            let mut add = |scope, link| {
+                self.cells.push(ffi::field(id, scope));
+                self.asked.push(AskedField {
+                    place,
+                    row,
+                    field,
+                    link,
+                });
+            };
+            let links = match field.scope {
+                Scope::Part(part) => {
+                    add(part, None);
+                    continue;
+                }
+                Scope::EachNvlink => *nvlinks.get_or_insert_with(|| self.nvlinks.ask(device)),
+                Scope::EachC2c => *c2c_links.get_or_insert_with(|| self.c2c_links.ask(device)),
+            };
+            match links {
+                Ok(links) => (0..links).for_each(|link| add(link, Some(link))),
+                Err(reason) => answers.push((place, Err(error_for(reason)))),
+            }
+        }
+    }
+}
+
+impl Links {
+    fn counted_by(count: u32) -> Self {
+        Self { count, known: None }
+    }
+
+    /// How many there are. What has none or cannot say it is asked again with the next row that wants to know.
+    fn ask(&mut self, device: &Device<'_>) -> Result<u32, Reason> {
+        if let Some(known) = self.known {
+            return Ok(known);
+        }
+        let mut cells = [ffi::field(self.count, 0)];
+        let asked = ffi::field_values(device, &mut cells);
+        let count = asked
+            .and_then(|()| ffi::field_count(&cells[0]))
+            .map_err(|error| reason(&error))?;
+        match count.min(u64::from(MOST_LINKS)) as u32 {
+            0 => Err(Reason::NotSupported),
+            count => {
+                self.known = Some(count);
+                Ok(count)
+            }
+        }
+    }
+}
+
+impl AskedField {
+    fn put(&self, cell: &FieldCell, out: &mut Readings) -> Result<(), NvmlError> {
+        let value = match self.field.value {
+            FieldValue::Now(scale) => Sample::Now(ffi::field_answer(cell)? * scale),
+            FieldValue::Total(scale) => Sample::Total {
+                raw: ffi::field_count(cell)?,
+                scale,
+                wraps: false,
+            },
+            FieldValue::Wrapping(scale) => Sample::Total {
+                raw: ffi::field_count(cell)?,
+                scale,
+                wraps: true,
+            },
+            FieldValue::Is(wanted) => Sample::Now(f64::from(u8::from(ffi::field_count(cell)? == wanted))),
+            FieldValue::State(attribute, name) => Sample::State(attribute, name(ffi::field_count(cell)?)),
+            FieldValue::Decoded(decode) => Sample::Now(decode(ffi::field_count(cell)?)),
+        };
+        let labels = match self.link {
+            Some(link) => Labels::numbered(self.field.labels, &GPU_LINK_INDEX, link),
+            None => Labels::fixed(self.field.labels),
+        };
+        let microseconds = u64::try_from(cell.timestamp).unwrap_or_default();
+        out.cadence = self.row.cadence;
+        out.put(self.row.metric, labels, value, microseconds.saturating_mul(1000));
+        Ok(())
+    }
+}
+
+/// The first row is told the error, which may mean more than the fields; the others what it means for them.
+fn refuse_all(asked: &[AskedField], error: NvmlError) -> Vec<(usize, Result<(), NvmlError>)> {
+    let reason = reason(&error);
+    let mut first = Some(error);
+    let again = |asked: &AskedField| {
+        (
+            asked.place,
+            Err(first.take().unwrap_or_else(|| error_for(reason))),
+        )
+    };
+    asked.iter().map(again).collect()
+}
+
+/// One answer a row: that of a link which has one, else the last. Those of a row stand together, but for rows without links.
+fn merge(answers: Vec<(usize, Result<(), NvmlError>)>) -> Vec<(usize, Result<(), NvmlError>)> {
+    let mut merged: Vec<(usize, Result<(), NvmlError>)> = Vec::with_capacity(answers.len());
+    for (place, answer) in answers {
+        match merged.last_mut() {
+            Some((last, known)) if *last == place => {
+                if known.is_err() {
+                    *known = answer;
+                }
+            }
+            _ => merged.push((place, answer)),
+        }
+    }
+    merged
+}
+
+/// The driver's own number of a field: CUDA 13.0 Update 1 (driver 580.82) moved those from 251 to 273.
+fn driver_id(scheme: FieldIdScheme, id: u32) -> u32 {
+    match (scheme, id) {
+        (FieldIdScheme::V12, id) => id,
+        (FieldIdScheme::V13Update1, 251..=255) => id + 18,
+        (FieldIdScheme::V13Update1, 256..=273) => id - 5,
+        (FieldIdScheme::V13Update1, id) => id,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_that_moved_are_asked_by_the_drivers_own_number() {
+        assert_eq!(driver_id(FieldIdScheme::V12, 251), 251);
+        assert_eq!(driver_id(FieldIdScheme::V13Update1, 251), 269);
+        assert_eq!(driver_id(FieldIdScheme::V13Update1, 256), 251);
+        assert_eq!(driver_id(FieldIdScheme::V13Update1, 83), 83);
+    }
+
+    #[test]
+    fn a_row_of_many_links_has_an_answer_when_one_of_them_has() {
+        let merged = merge(vec![
+            (0, Err(NvmlError::NotSupported)),
+            (0, Ok(())),
+            (0, Err(NvmlError::NotSupported)),
+            (1, Err(NvmlError::NotSupported)),
+        ]);
+        assert_eq!(merged.len(), 2);
+        assert!(merged[0].1.is_ok() && merged[1].1.is_err());
+    }
+}

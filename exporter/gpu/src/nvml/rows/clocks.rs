@@ -1,0 +1,204 @@
+//! Clocks, their limits, and why they are lower than they could be.
+
+use nvml_wrapper::{
+    bitmasks::device::ThrottleReasons,
+    enum_wrappers::device::Clock,
+    sys_exports::field_id::{
+        NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN,
+        NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN, NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN,
+        NVML_FI_DEV_PERF_POLICY_BOARD_LIMIT, NVML_FI_DEV_PERF_POLICY_LOW_UTILIZATION,
+        NVML_FI_DEV_PERF_POLICY_POWER, NVML_FI_DEV_PERF_POLICY_RELIABILITY,
+        NVML_FI_DEV_PERF_POLICY_SYNC_BOOST, NVML_FI_DEV_PERF_POLICY_THERMAL,
+        NVML_FI_DEV_PERF_POLICY_TOTAL_APP_CLOCKS, NVML_FI_DEV_PERF_POLICY_TOTAL_BASE_CLOCKS,
+    },
+};
+use pulsetrain_semconv::{
+    attribute::{GPU_CLOCK_DOMAIN, GPU_CLOCK_LIMIT_KIND, GPU_THROTTLE_REASON},
+    metric,
+};
+
+use super::super::row::{
+    Asked,
+    Cadence::{Seldom, Tick},
+    FieldValue, Refusal, Row,
+};
+use crate::reading::{Fixed, Labels, Readings};
+
+/// Megahertz.
+const MEGA: f64 = 1e6;
+/// The counters of the driver are in nanoseconds.
+const NANO: f64 = 1e-9;
+
+const CLOCK: &str = "nvmlDeviceGetClockInfo";
+const MAX_CLOCK: &str = "nvmlDeviceGetMaxClockInfo";
+const APPLICATIONS: &str = "nvmlDeviceGetApplicationsClock";
+const DEFAULT_APPLICATIONS: &str = "nvmlDeviceGetDefaultApplicationsClock";
+const BOOST: &str = "nvmlDeviceGetMaxCustomerBoostClock";
+
+const NO_CLOCK: &str = "the GPU does not tell this clock";
+const NO_SETTING: &str = "clocks cannot be set for applications";
+const NO_COUNTER: &str = "the driver does not count the time for this reason";
+
+/// A row of the frequency of a clock.
+macro_rules! clock {
+    ($domain:literal, $clock:ident) => {
+        Row::call(&metric::GPU_CLOCK_FREQUENCY, CLOCK, Tick, NO_CLOCK, |gpu, out| {
+            let hertz = f64::from(gpu.device.clock_info(Clock::$clock)?) * MEGA;
+            let labels = Labels::fixed(&[(&GPU_CLOCK_DOMAIN, $domain)]);
+            out.now(&metric::GPU_CLOCK_FREQUENCY, labels, hertz);
+            Ok(())
+        })
+    };
+}
+
+/// A row of a limit of a clock.
+macro_rules! limit {
+    ($domain:literal, $clock:ident, $kind:literal, $call:expr, $method:ident, $absent:expr) => {
+        Row::call(&metric::GPU_CLOCK_LIMIT, $call, Seldom, $absent, |gpu, out| {
+            let hertz = f64::from(gpu.device.$method(Clock::$clock)?) * MEGA;
+            let labels: Fixed = &[(&GPU_CLOCK_DOMAIN, $domain), (&GPU_CLOCK_LIMIT_KIND, $kind)];
+            out.now(&metric::GPU_CLOCK_LIMIT, Labels::fixed(labels), hertz);
+            Ok(())
+        })
+    };
+}
+
+/// A row of the time for a reason.
+macro_rules! time {
+    ($reason:literal, $field:ident) => {
+        Row::field(
+            &metric::GPU_THROTTLE_TIME,
+            (stringify!($field), $field),
+            &[(&GPU_THROTTLE_REASON, $reason)],
+            FieldValue::Total(NANO),
+            Tick,
+            NO_COUNTER,
+        )
+    };
+}
+
+/// A row of the time below a limit.
+macro_rules! below {
+    ($kind:literal, $field:ident) => {
+        Row::field(
+            &metric::GPU_CLOCK_BELOW_LIMIT_TIME,
+            (stringify!($field), $field),
+            &[(&GPU_CLOCK_LIMIT_KIND, $kind)],
+            FieldValue::Total(NANO),
+            Tick,
+            "the driver does not count the time below this limit",
+        )
+    };
+}
+
+pub(super) static ROWS: &[Row] = &[
+    clock!("graphics", Graphics),
+    clock!("sm", SM),
+    clock!("memory", Memory),
+    clock!("video", Video),
+    limit!("graphics", Graphics, "max", MAX_CLOCK, max_clock_info, NO_CLOCK),
+    limit!("sm", SM, "max", MAX_CLOCK, max_clock_info, NO_CLOCK),
+    limit!("memory", Memory, "max", MAX_CLOCK, max_clock_info, NO_CLOCK),
+    limit!("video", Video, "max", MAX_CLOCK, max_clock_info, NO_CLOCK),
+    limit!(
+        "graphics",
+        Graphics,
+        "application",
+        APPLICATIONS,
+        applications_clock,
+        NO_SETTING
+    ),
+    limit!(
+        "memory",
+        Memory,
+        "application",
+        APPLICATIONS,
+        applications_clock,
+        NO_SETTING
+    ),
+    limit!(
+        "graphics",
+        Graphics,
+        "default_application",
+        DEFAULT_APPLICATIONS,
+        default_applications_clock,
+        NO_SETTING
+    ),
+    limit!(
+        "memory",
+        Memory,
+        "default_application",
+        DEFAULT_APPLICATIONS,
+        default_applications_clock,
+        NO_SETTING
+    ),
+    limit!(
+        "graphics",
+        Graphics,
+        "customer_boost",
+        BOOST,
+        max_customer_boost_clock,
+        NO_SETTING
+    ),
+    limit!(
+        "memory",
+        Memory,
+        "customer_boost",
+        BOOST,
+        max_customer_boost_clock,
+        NO_SETTING
+    ),
+    Row::call(
+        &metric::GPU_THROTTLE_ACTIVE,
+        "nvmlDeviceGetCurrentClocksThrottleReasons",
+        Tick,
+        "the GPU does not say why its clocks are low",
+        reasons,
+    ),
+    // The names of clock event reasons, so that time and reason can be joined: nvml.h maps the older names onto them.
+    time!("sw_power_cap", NVML_FI_DEV_PERF_POLICY_POWER),
+    time!("sync_boost", NVML_FI_DEV_PERF_POLICY_SYNC_BOOST),
+    time!("board_limit", NVML_FI_DEV_PERF_POLICY_BOARD_LIMIT),
+    time!("low_utilization", NVML_FI_DEV_PERF_POLICY_LOW_UTILIZATION),
+    time!("reliability", NVML_FI_DEV_PERF_POLICY_RELIABILITY),
+    time!(
+        "sw_thermal_slowdown",
+        NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN
+    ),
+    time!("sw_thermal_slowdown", NVML_FI_DEV_PERF_POLICY_THERMAL)
+        .instead_of("NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN"),
+    time!(
+        "hw_thermal_slowdown",
+        NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN
+    ),
+    time!(
+        "hw_power_brake_slowdown",
+        NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN
+    ),
+    below!("application", NVML_FI_DEV_PERF_POLICY_TOTAL_APP_CLOCKS),
+    below!("base", NVML_FI_DEV_PERF_POLICY_TOTAL_BASE_CLOCKS),
+];
+
+fn reasons(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
+    /// A row of the reasons: the bit, and what stands for it.
+    macro_rules! reason {
+        ($now:expr, $bit:ident, $name:literal) => {
+            out.flag(
+                &metric::GPU_THROTTLE_ACTIVE,
+                &[(&GPU_THROTTLE_REASON, $name)],
+                $now.contains(ThrottleReasons::$bit),
+            );
+        };
+    }
+    let now = gpu.device.current_throttle_reasons()?;
+    reason!(now, GPU_IDLE, "idle");
+    reason!(now, APPLICATIONS_CLOCKS_SETTING, "applications_clocks_setting");
+    reason!(now, SW_POWER_CAP, "sw_power_cap");
+    reason!(now, HW_SLOWDOWN, "hw_slowdown");
+    reason!(now, SYNC_BOOST, "sync_boost");
+    reason!(now, SW_THERMAL_SLOWDOWN, "sw_thermal_slowdown");
+    reason!(now, HW_THERMAL_SLOWDOWN, "hw_thermal_slowdown");
+    reason!(now, HW_POWER_BRAKE_SLOWDOWN, "hw_power_brake_slowdown");
+    reason!(now, DISPLAY_CLOCK_SETTING, "display_clock_setting");
+    Ok(())
+}

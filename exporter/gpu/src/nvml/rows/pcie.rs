@@ -1,0 +1,216 @@
+//! PCI Express: the link and its errors. Its bytes are among the performance counters: `NVML_FI_DEV_PCIE_COUNT_TX_BYTES` and
+//! its twin have 32 bits and wrap 15 times a second on a fast link, and `nvmlDeviceGetPcieThroughput` blocks for 20 ms.
+
+use nvml_wrapper::sys_exports::field_id::{
+    NVML_FI_DEV_PCIE_COUNT_BAD_DLLP, NVML_FI_DEV_PCIE_COUNT_BAD_TLP,
+    NVML_FI_DEV_PCIE_COUNT_CORRECTABLE_ERRORS, NVML_FI_DEV_PCIE_COUNT_FATAL_ERROR,
+    NVML_FI_DEV_PCIE_COUNT_LANE_ERROR, NVML_FI_DEV_PCIE_COUNT_LCRC_ERROR,
+    NVML_FI_DEV_PCIE_COUNT_NAKS_RECEIVED, NVML_FI_DEV_PCIE_COUNT_NAKS_SENT,
+    NVML_FI_DEV_PCIE_COUNT_NON_FATAL_ERROR, NVML_FI_DEV_PCIE_COUNT_RECEIVER_ERROR,
+    NVML_FI_DEV_PCIE_COUNT_UNSUPPORTED_REQ, NVML_FI_DEV_PCIE_REPLAY_COUNTER,
+};
+use pulsetrain_semconv::{
+    Metric,
+    attribute::{ERROR_TYPE, GPU_LINK_READING},
+    metric,
+};
+
+use super::super::{
+    ffi,
+    row::{
+        Asked,
+        Cadence::{Once, Seldom},
+        FieldValue::{Total, Wrapping},
+        Refusal, Row,
+    },
+};
+use crate::{
+    Reason,
+    reading::{Fixed, Labels, Readings},
+};
+
+/// The lanes of the widest link.
+const MOST_LANES: usize = 16;
+/// A lane carries a million transfers of one bit each; eight of them are a byte, before what coding takes.
+const MEGATRANSFERS: f64 = 1e6 / 8.0;
+
+const NO_LINK: &str = "the GPU is not on PCI Express";
+const NO_COUNTER: &str = "the GPU is older than Hopper, or its driver older than 535";
+
+/// A row of errors that PCI Express counts.
+macro_rules! errors {
+    ($kind:literal, $field:ident) => {
+        Row::field(
+            &metric::GPU_PCIE_ERRORS,
+            (stringify!($field), $field),
+            &[(&ERROR_TYPE, $kind)],
+            Total(1.0),
+            Seldom,
+            NO_COUNTER,
+        )
+    };
+}
+
+pub(super) static ROWS: &[Row] = &[
+    Row::call(
+        &metric::GPU_PCIE_GENERATION,
+        "nvmlDeviceGetCurrPcieLinkGeneration",
+        Seldom,
+        NO_LINK,
+        |gpu, out| {
+            let generation = gpu.device.current_pcie_link_gen()?;
+            link(
+                out,
+                &metric::GPU_PCIE_GENERATION,
+                &[(&GPU_LINK_READING, "current")],
+                generation,
+            );
+            Ok(())
+        },
+    ),
+    Row::call(
+        &metric::GPU_PCIE_GENERATION,
+        "nvmlDeviceGetMaxPcieLinkGeneration",
+        Once,
+        NO_LINK,
+        |gpu, out| {
+            let generation = gpu.device.max_pcie_link_gen()?;
+            link(
+                out,
+                &metric::GPU_PCIE_GENERATION,
+                &[(&GPU_LINK_READING, "max")],
+                generation,
+            );
+            Ok(())
+        },
+    ),
+    Row::call(
+        &metric::GPU_PCIE_GENERATION,
+        "nvmlDeviceGetGpuMaxPcieLinkGeneration",
+        Once,
+        NO_LINK,
+        |gpu, out| {
+            let generation = ffi::gpu_max_pcie_generation(gpu.device)?;
+            link(
+                out,
+                &metric::GPU_PCIE_GENERATION,
+                &[(&GPU_LINK_READING, "device_max")],
+                generation,
+            );
+            Ok(())
+        },
+    ),
+    Row::call(
+        &metric::GPU_PCIE_WIDTH,
+        "nvmlDeviceGetCurrPcieLinkWidth",
+        Seldom,
+        NO_LINK,
+        |gpu, out| {
+            let lanes = gpu.device.current_pcie_link_width()?;
+            link(
+                out,
+                &metric::GPU_PCIE_WIDTH,
+                &[(&GPU_LINK_READING, "current")],
+                lanes,
+            );
+            Ok(())
+        },
+    ),
+    Row::call(
+        &metric::GPU_PCIE_WIDTH,
+        "nvmlDeviceGetMaxPcieLinkWidth",
+        Once,
+        NO_LINK,
+        |gpu, out| {
+            let lanes = gpu.device.max_pcie_link_width()?;
+            link(out, &metric::GPU_PCIE_WIDTH, &[(&GPU_LINK_READING, "max")], lanes);
+            Ok(())
+        },
+    ),
+    Row::call(
+        &metric::GPU_PCIE_SPEED,
+        "nvmlDeviceGetPcieSpeed",
+        Seldom,
+        NO_LINK,
+        |gpu, out| {
+            speed(
+                out,
+                &[(&GPU_LINK_READING, "current")],
+                gpu.device.pcie_link_speed()?,
+            );
+            Ok(())
+        },
+    ),
+    Row::call(
+        &metric::GPU_PCIE_SPEED,
+        "nvmlDeviceGetPcieLinkMaxSpeed",
+        Once,
+        NO_LINK,
+        |gpu, out| {
+            let fastest = gpu.device.max_pcie_link_speed()?.as_integer();
+            let fastest = fastest.ok_or(Refusal::Because(Reason::NoData))?;
+            speed(out, &[(&GPU_LINK_READING, "max")], fastest);
+            Ok(())
+        },
+    ),
+    Row::field(
+        &metric::GPU_PCIE_REPLAYS,
+        ("NVML_FI_DEV_PCIE_REPLAY_COUNTER", NVML_FI_DEV_PCIE_REPLAY_COUNTER),
+        &[],
+        Wrapping(1.0),
+        Seldom,
+        NO_LINK,
+    ),
+    Row::call(
+        &metric::GPU_PCIE_REPLAYS,
+        "nvmlDeviceGetPcieReplayCounter",
+        Seldom,
+        NO_LINK,
+        |gpu, out| {
+            let replays = u64::from(gpu.device.pcie_replay_counter()?);
+            out.total(&metric::GPU_PCIE_REPLAYS, Labels::default(), replays, 1.0);
+            Ok(())
+        },
+    )
+    .instead_of("NVML_FI_DEV_PCIE_REPLAY_COUNTER"),
+    errors!("correctable", NVML_FI_DEV_PCIE_COUNT_CORRECTABLE_ERRORS),
+    errors!("non_fatal", NVML_FI_DEV_PCIE_COUNT_NON_FATAL_ERROR),
+    errors!("fatal", NVML_FI_DEV_PCIE_COUNT_FATAL_ERROR),
+    errors!("unsupported_request", NVML_FI_DEV_PCIE_COUNT_UNSUPPORTED_REQ),
+    errors!("naks_received", NVML_FI_DEV_PCIE_COUNT_NAKS_RECEIVED),
+    errors!("naks_sent", NVML_FI_DEV_PCIE_COUNT_NAKS_SENT),
+    errors!("receiver", NVML_FI_DEV_PCIE_COUNT_RECEIVER_ERROR),
+    errors!("bad_tlp", NVML_FI_DEV_PCIE_COUNT_BAD_TLP),
+    errors!("bad_dllp", NVML_FI_DEV_PCIE_COUNT_BAD_DLLP),
+    errors!("lcrc", NVML_FI_DEV_PCIE_COUNT_LCRC_ERROR),
+    Row::call(
+        &metric::GPU_PCIE_ERRORS,
+        "NVML_FI_DEV_PCIE_COUNT_LANE_ERROR",
+        Seldom,
+        NO_COUNTER,
+        lane_errors,
+    ),
+];
+
+/// The errors of all lanes. The scope of the field is the lane, and a link of fewer lanes refuses the others.
+fn lane_errors(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
+    let mut lanes = [0; MOST_LANES].map(|_| ffi::field(NVML_FI_DEV_PCIE_COUNT_LANE_ERROR, 0));
+    for (lane, cell) in (0..).zip(&mut lanes) {
+        cell.scopeId = lane;
+    }
+    ffi::field_values(gpu.device, &mut lanes)?;
+    let first = ffi::field_count(&lanes[0])?;
+    let others = lanes[1..].iter().filter_map(|cell| ffi::field_count(cell).ok());
+    let labels = Labels::fixed(&[(&ERROR_TYPE, "lane")]);
+    out.total(&metric::GPU_PCIE_ERRORS, labels, first + others.sum::<u64>(), 1.0);
+    Ok(())
+}
+
+fn link(out: &mut Readings, metric: &'static Metric, reading: Fixed, value: u32) {
+    out.now(metric, Labels::fixed(reading), f64::from(value));
+}
+
+fn speed(out: &mut Readings, reading: Fixed, megatransfers: u32) {
+    let bytes = f64::from(megatransfers) * MEGATRANSFERS;
+    out.now(&metric::GPU_PCIE_SPEED, Labels::fixed(reading), bytes);
+}

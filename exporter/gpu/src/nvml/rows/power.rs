@@ -1,0 +1,261 @@
+//! Power, its limits, and energy.
+
+use nvml_wrapper::{
+    Device,
+    enum_wrappers::device::Sampling,
+    sys_exports::field_id::{
+        NVML_FI_DEV_ENERGY, NVML_FI_DEV_POWER_AVERAGE, NVML_FI_DEV_POWER_INSTANT,
+        NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION,
+    },
+};
+use pulsetrain_semconv::{
+    attribute::{GPU_POWER_LIMIT_KIND, GPU_POWER_READING},
+    metric,
+};
+
+use super::super::{
+    ffi,
+    row::{
+        Asked,
+        Cadence::{Seldom, Tick},
+        FieldValue::{Now, Total},
+        Measured::{self, Gpu, Module},
+        Refusal, Row,
+        Scope::Part,
+        reason,
+    },
+    samples,
+};
+use crate::{
+    Reason,
+    reading::{Fixed, Labels, Readings},
+};
+
+/// Milliwatts and millijoules.
+const MILLI: f64 = 0.001;
+
+/// The numbers of `NVML_POWER_SCOPE_*`.
+const GPU: u32 = 0;
+const MODULE: u32 = 1;
+const MEMORY: u32 = 2;
+
+const AVERAGE: (&str, u32) = ("NVML_FI_DEV_POWER_AVERAGE", NVML_FI_DEV_POWER_AVERAGE);
+const INSTANT: (&str, u32) = ("NVML_FI_DEV_POWER_INSTANT", NVML_FI_DEV_POWER_INSTANT);
+const ENERGY: (&str, u32) = ("NVML_FI_DEV_ENERGY", NVML_FI_DEV_ENERGY);
+const TOTAL_ENERGY: (&str, u32) = (
+    "NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
+    NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION,
+);
+
+static OF_INSTANT: Fixed = &[(&GPU_POWER_READING, "instant")];
+static OF_AVERAGE: Fixed = &[(&GPU_POWER_READING, "average")];
+
+const USAGE: &str = "nvmlDeviceGetPowerUsage";
+
+const OLD: &str = "the driver is older than 530, or the GPU has no power sensor";
+const NO_SENSOR: &str = "the GPU has no power sensor";
+const NO_AVERAGE: &str =
+    "the GPU reads the moment only, as an A100 and those before Ampere do, or has no power sensor";
+const NO_PART: &str = "the GPU has no sensor for this part";
+const NO_ENERGY: &str = "the GPU is older than Volta";
+const NO_LIMIT: &str = "the power is not managed";
+
+const ENERGY_CALL: &str = "nvmlDeviceGetTotalEnergyConsumption";
+
+pub(super) static ROWS: &[Row] = &[
+    // The best reading first: one series a GPU.
+    Row::field(&metric::GPU_POWER, INSTANT, OF_INSTANT, Now(MILLI), Tick, OLD).measuring(Gpu),
+    Row::field(&metric::GPU_POWER, AVERAGE, OF_AVERAGE, Now(MILLI), Tick, OLD)
+        .instead_of(INSTANT.0)
+        .measuring(Gpu),
+    Row::call(&metric::GPU_POWER, USAGE, Tick, NO_SENSOR, power_usage)
+        .instead_of(AVERAGE.0)
+        .measuring(Gpu),
+    Row::field(
+        &metric::GPU_AVERAGE_POWER,
+        AVERAGE,
+        &[],
+        Now(MILLI),
+        Tick,
+        NO_AVERAGE,
+    )
+    .measuring(Gpu),
+    Row::call(
+        &metric::GPU_AVERAGE_POWER,
+        USAGE,
+        Tick,
+        NO_AVERAGE,
+        average_power_usage,
+    )
+    .instead_of(AVERAGE.0)
+    .measuring(Gpu),
+    // The driver has no reading of the moment for the memory.
+    Row::field(
+        &metric::GPU_MEMORY_POWER,
+        AVERAGE,
+        OF_AVERAGE,
+        Now(MILLI),
+        Tick,
+        NO_PART,
+    )
+    .scoped(Part(MEMORY)),
+    Row::field(
+        &metric::GPU_MODULE_POWER,
+        INSTANT,
+        OF_INSTANT,
+        Now(MILLI),
+        Tick,
+        NO_PART,
+    )
+    .scoped(Part(MODULE)),
+    Row::field(
+        &metric::GPU_MODULE_POWER,
+        AVERAGE,
+        OF_AVERAGE,
+        Now(MILLI),
+        Tick,
+        NO_PART,
+    )
+    .scoped(Part(MODULE))
+    .instead_of(INSTANT.0),
+    Row::field(
+        &metric::GPU_ENERGY,
+        TOTAL_ENERGY,
+        &[],
+        Total(MILLI),
+        Tick,
+        NO_ENERGY,
+    )
+    .measuring(Gpu),
+    Row::call(&metric::GPU_ENERGY, ENERGY_CALL, Tick, NO_ENERGY, |gpu, out| {
+        let raw = gpu.device.total_energy_consumption()?;
+        out.total(&metric::GPU_ENERGY, Labels::default(), raw, MILLI);
+        Ok(())
+    })
+    .instead_of(TOTAL_ENERGY.0)
+    .measuring(Gpu),
+    Row::field(
+        &metric::GPU_MODULE_ENERGY,
+        ENERGY,
+        &[],
+        Total(MILLI),
+        Tick,
+        NO_PART,
+    )
+    .scoped(Part(MODULE)),
+    Row::field(
+        &metric::GPU_MODULE_ENERGY,
+        TOTAL_ENERGY,
+        &[],
+        Total(MILLI),
+        Tick,
+        NO_PART,
+    )
+    .instead_of(ENERGY.0)
+    .measuring(Module),
+    Row::call(
+        &metric::GPU_POWER_DISTRIBUTION,
+        "nvmlDeviceGetSamples(NVML_TOTAL_POWER_SAMPLES)",
+        Tick,
+        "the driver keeps no samples",
+        drain_power,
+    )
+    .measuring(Gpu),
+    Row::call(
+        &metric::GPU_POWER_LIMIT,
+        "nvmlDeviceGetEnforcedPowerLimit",
+        Seldom,
+        NO_LIMIT,
+        |gpu, out| {
+            limit(
+                out,
+                &[(&GPU_POWER_LIMIT_KIND, "enforced")],
+                gpu.device.enforced_power_limit()?,
+            );
+            Ok(())
+        },
+    ),
+    Row::call(
+        &metric::GPU_POWER_LIMIT,
+        "nvmlDeviceGetPowerManagementLimit",
+        Seldom,
+        NO_LIMIT,
+        |gpu, out| {
+            let watts = gpu.device.power_management_limit()?;
+            limit(out, &[(&GPU_POWER_LIMIT_KIND, "requested")], watts);
+            Ok(())
+        },
+    ),
+    Row::call(
+        &metric::GPU_POWER_LIMIT,
+        "nvmlDeviceGetPowerManagementDefaultLimit",
+        Seldom,
+        NO_LIMIT,
+        |gpu, out| {
+            let watts = gpu.device.power_management_limit_default()?;
+            limit(out, &[(&GPU_POWER_LIMIT_KIND, "default")], watts);
+            Ok(())
+        },
+    ),
+    Row::call(
+        &metric::GPU_POWER_LIMIT,
+        "nvmlDeviceGetPowerManagementLimitConstraints",
+        Seldom,
+        NO_LIMIT,
+        |gpu, out| {
+            let limits = gpu.device.power_management_limit_constraints()?;
+            limit(out, &[(&GPU_POWER_LIMIT_KIND, "min")], limits.min_limit);
+            limit(out, &[(&GPU_POWER_LIMIT_KIND, "max")], limits.max_limit);
+            Ok(())
+        },
+    ),
+];
+
+fn limit(out: &mut Readings, kind: Fixed, milliwatts: u32) {
+    let watts = f64::from(milliwatts) * MILLI;
+    out.now(&metric::GPU_POWER_LIMIT, Labels::fixed(kind), watts);
+}
+
+fn power_usage(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
+    let watts = f64::from(gpu.device.power_usage()?) * MILLI;
+    let reading = if usage_is_average(gpu)? {
+        OF_AVERAGE
+    } else {
+        OF_INSTANT
+    };
+    out.now(&metric::GPU_POWER, Labels::fixed(reading), watts);
+    Ok(())
+}
+
+fn average_power_usage(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
+    if !usage_is_average(gpu)? {
+        return Err(Refusal::Because(Reason::NotSupported));
+    }
+    let watts = f64::from(gpu.device.power_usage()?) * MILLI;
+    out.now(&metric::GPU_AVERAGE_POWER, Labels::default(), watts);
+    Ok(())
+}
+
+/// Whether `nvmlDeviceGetPowerUsage` reads the average of one second (`nvml.h`): Ampere and later, but not GA100, the chip of the
+/// A100 and the A30.
+fn usage_is_average(gpu: &Asked<'_, '_>) -> Result<bool, Refusal> {
+    let capability = gpu.device.cuda_compute_capability()?;
+    Ok((capability.major, capability.minor) > (8, 0))
+}
+
+/// What the sensors of a GPU measure: the module where the driver refuses the power of the GPU and has that of the module, as on
+/// GH200. The counter of energy is the module's then as well.
+pub(in crate::nvml) fn measured(device: &Device<'_>) -> Measured {
+    let mut power = [ffi::field(INSTANT.1, GPU), ffi::field(INSTANT.1, MODULE)];
+    let asked = ffi::field_values(device, &mut power);
+    let [gpu, module] = power.map(|cell| ffi::field_answer(&cell).map_err(|error| reason(&error)));
+    match (asked, gpu, module) {
+        (Ok(()), Err(Reason::NotSupported), Ok(_)) => Module,
+        _ => Gpu,
+    }
+}
+
+fn drain_power(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
+    let metric = &metric::GPU_POWER_DISTRIBUTION;
+    samples::drain(gpu.device, Sampling::Power, &gpu.seen.power, MILLI, metric, out)
+}

@@ -1,0 +1,147 @@
+//! What each process takes of the GPU: real numbers of each, never the GPU's as a whole.
+
+use std::collections::BTreeMap;
+
+use nvml_wrapper::error::NvmlError;
+use pulsetrain_semconv::{
+    attribute::GPU_ENGINE_NAME,
+    metric::{GPU_PROCESS_MEMORY, GPU_PROCESS_PEAK_MEMORY, GPU_PROCESS_TIME, GPU_PROCESS_UTILIZATION},
+};
+
+use super::super::row::{Asked, Cadence::Seldom, Refusal, Row};
+use crate::{
+    Reason,
+    reading::{Fixed, Labels, Readings, Whose},
+};
+
+/// Each process has samples of its own times: those that are a little older than the newest are asked for again.
+const OVERLAP_MICROS: u64 = 1_000_000;
+
+/// In the order in which the driver has them in a sample.
+const ENGINES: [Fixed; 4] = [
+    &[(&GPU_ENGINE_NAME, "sm")],
+    &[(&GPU_ENGINE_NAME, "memory")],
+    &[(&GPU_ENGINE_NAME, "nvenc")],
+    &[(&GPU_ENGINE_NAME, "nvdec")],
+];
+
+const HIDDEN: &str = "the driver does not let us see the processes";
+const NO_ACCOUNTING: &str = "accounting is off: nvidia-smi --accounting-mode=1 turns it on";
+
+pub(super) static ROWS: &[Row] = &[
+    Row::call(
+        &GPU_PROCESS_MEMORY,
+        "nvmlDeviceGetComputeRunningProcesses_v3",
+        Seldom,
+        HIDDEN,
+        |gpu, out| {
+            for process in gpu.processes.map_err(Refusal::Because)? {
+                let Some(bytes) = process.memory_bytes else {
+                    continue;
+                };
+                out.whose = Whose::Process(process.pid);
+                out.now(&GPU_PROCESS_MEMORY, Labels::default(), bytes as f64);
+            }
+            Ok(())
+        },
+    ),
+    Row::call(
+        &GPU_PROCESS_UTILIZATION,
+        "nvmlDeviceGetProcessUtilization",
+        Seldom,
+        "the driver keeps no samples of processes",
+        utilization,
+    ),
+    Row::call(
+        &GPU_PROCESS_PEAK_MEMORY,
+        "nvmlDeviceGetAccountingStats",
+        Seldom,
+        NO_ACCOUNTING,
+        accounting,
+    )
+    .also(&[&GPU_PROCESS_TIME]),
+];
+
+/// The mean of what the driver has sampled since it was asked last, by process. The driver lists a process only while it uses
+/// something of the GPU (`nvml.h`): the others that are on it are idle.
+fn utilization(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
+    let processes = gpu.processes.map_err(Refusal::Because)?;
+    let mut means: BTreeMap<u32, Mean> = processes
+        .iter()
+        .map(|process| (process.pid, Mean::default()))
+        .collect();
+    let mut seen = gpu.seen.processes.borrow_mut();
+    let newest = seen.values().copied().max().unwrap_or_default();
+    let samples = match gpu
+        .device
+        .process_utilization_stats(newest.saturating_sub(OVERLAP_MICROS))
+    {
+        Ok(samples) => samples,
+        // Nothing ran.
+        Err(NvmlError::NotFound) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    for sample in samples {
+        // The driver reports time 0 for a process that it has not sampled, and samples of the overlap again.
+        let last = seen.entry(sample.pid).or_default();
+        if sample.timestamp <= *last {
+            continue;
+        }
+        *last = sample.timestamp;
+        let percents = [sample.sm_util, sample.mem_util, sample.enc_util, sample.dec_util];
+        if percents.iter().any(|percent| *percent > 100) {
+            // Drivers are known to fill samples with garbage.
+            means.remove(&sample.pid);
+        } else if let Some(mean) = means.get_mut(&sample.pid) {
+            mean.add(percents);
+        }
+    }
+    seen.retain(|_, last| *last >= newest.saturating_sub(OVERLAP_MICROS));
+    for (pid, mean) in means {
+        out.whose = Whose::Process(pid);
+        for (engine, share) in ENGINES.into_iter().zip(mean.shares()) {
+            out.now(&GPU_PROCESS_UTILIZATION, Labels::fixed(engine), share);
+        }
+    }
+    Ok(())
+}
+
+/// The mean of samples in percent.
+#[derive(Default)]
+struct Mean {
+    count: u32,
+    sums: [f64; 4],
+}
+
+impl Mean {
+    fn add(&mut self, percents: [u32; 4]) {
+        self.count += 1;
+        for (sum, percent) in self.sums.iter_mut().zip(percents) {
+            *sum += f64::from(percent);
+        }
+    }
+
+    /// Returns shares of 1: zero without a sample.
+    fn shares(&self) -> [f64; 4] {
+        let count = f64::from(self.count.max(1));
+        self.sums.map(|sum| sum / count / 100.0)
+    }
+}
+
+fn accounting(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
+    if !gpu.device.is_accounting_enabled()? {
+        return Err(Refusal::Because(Reason::TurnedOff));
+    }
+    for process in gpu.processes.map_err(Refusal::Because)? {
+        // One that has just begun is not in the books yet.
+        let Ok(stats) = gpu.device.accounting_stats_for(process.pid) else {
+            continue;
+        };
+        out.whose = Whose::Process(process.pid);
+        if let Some(bytes) = stats.max_memory_usage {
+            out.now(&GPU_PROCESS_PEAK_MEMORY, Labels::default(), bytes as f64);
+        }
+        out.total(&GPU_PROCESS_TIME, Labels::default(), stats.time, 1e-3);
+    }
+    Ok(())
+}

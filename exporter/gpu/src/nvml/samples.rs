@@ -1,0 +1,51 @@
+//! The buffers in which the driver keeps what it samples many times a second: drained with the driver's own times.
+
+use std::cell::Cell;
+
+use nvml_wrapper::{Device, enum_wrappers::device::Sampling, enums::device::SampleValue, error::NvmlError};
+use pulsetrain_semconv::Metric;
+
+use super::row::Refusal;
+use crate::reading::{Labels, Readings, Sample};
+
+/// Hands over what the driver has sampled since `seen`, in order, and moves `seen` on.
+pub(super) fn drain(
+    device: &Device<'_>,
+    sampling: Sampling,
+    seen: &Cell<u64>,
+    scale: f64,
+    metric: &'static Metric,
+    out: &mut Readings,
+) -> Result<(), Refusal> {
+    let last = seen.get();
+    let samples = match device.samples(sampling, last) {
+        Ok(samples) => samples,
+        Err(NvmlError::NotFound) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    let mut newer = samples.iter().filter(|sample| sample.timestamp > last).peekable();
+    if newer.peek().is_none() {
+        out.put(metric, Labels::default(), Sample::NothingObserved, 0);
+    }
+    for sample in newer {
+        seen.set(seen.get().max(sample.timestamp));
+        let value = number(&sample.value) * scale;
+        let time_unix_nanos = sample.timestamp.saturating_mul(1000);
+        out.put(
+            metric,
+            Labels::default(),
+            Sample::Observed(value),
+            time_unix_nanos,
+        );
+    }
+    Ok(())
+}
+
+fn number(value: &SampleValue) -> f64 {
+    match *value {
+        SampleValue::F64(value) => value,
+        SampleValue::U32(value) => f64::from(value),
+        SampleValue::U64(value) => value as f64,
+        SampleValue::I64(value) => value as f64,
+    }
+}

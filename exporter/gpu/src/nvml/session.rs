@@ -1,0 +1,389 @@
+//! A session: NVML is loaded, each GPU has a worker, and passes are made over all of them until NVML has to be loaded again.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::Path,
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel},
+    },
+    thread,
+    time::Duration,
+};
+
+use nvml_wrapper::Nvml;
+use pulsetrain_pipeline::clock::{self, Instant};
+use pulsetrain_semconv::attribute::GPU_RECOVERY_ACTION;
+
+use super::{
+    probe::SELDOM,
+    worker::{Reply, Worker},
+};
+use crate::{
+    Driver, Gpu, GpuConfig, GpuTrouble,
+    driver::{Ended, GpuTick, Heard, Telling, Tick},
+    reading::Sample,
+};
+
+/// Where the kernel lists the GPUs of the driver, also those that came after NVML was loaded.
+const LISTED: &str = "/proc/driver/nvidia/gpus";
+
+/// How long a GPU may not answer until NVML is loaded again, which is the only way to see a GPU that was reset or rescanned:
+/// the first time, and at most. The other GPUs miss a point then.
+const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE_AT_MOST: Duration = Duration::from_secs(900);
+
+/// How long a pass waits for a GPU that was in time before.
+const PASS: Duration = Duration::from_secs(1);
+/// How often the end of the source is looked for while no GPU answers.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// What is remembered from one session to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// The GPUs, as they were seen last.
+    gpus: Vec<Arc<Gpu>>,
+    /// How long a lost GPU was last waited for.
+    patience: Duration,
+    /// The UUIDs of GPUs for whose reset the driver was released.
+    released_for: BTreeSet<String>,
+}
+
+/// Reads the driver until it has gone or has to be loaded again.
+pub(crate) fn read(nvml: Nvml, config: &GpuConfig, telling: &Telling, memory: &mut Memory) -> Ended {
+    let nvml = Arc::new(nvml);
+    let Ok(count) = nvml.device_count() else {
+        return Ended::Gone;
+    };
+    let (sender, replies) = sync_channel(count as usize);
+    let known = memory.known(count);
+    let lanes = known
+        .into_iter()
+        .map(|gpu| Lane::start(&nvml, gpu, config, telling, &sender));
+    let Ok(lanes) = lanes.collect::<Result<Vec<_>, _>>() else {
+        return Ended::Gone;
+    };
+    drop(sender);
+    let mut session = Session {
+        nvml,
+        config,
+        telling,
+        lanes,
+        replies,
+    };
+    let ended = session.read_passes(memory);
+    session.finish();
+    ended
+}
+
+struct Session<'a> {
+    nvml: Arc<Nvml>,
+    config: &'a GpuConfig,
+    telling: &'a Telling,
+    lanes: Vec<Lane>,
+    replies: Receiver<Reply>,
+}
+
+/// A worker as the session sees it.
+struct Lane {
+    go: SyncSender<()>,
+    /// The GPU as it was seen last.
+    gpu: Arc<Gpu>,
+    /// Since when it has been asked without an answer.
+    asked: Option<Instant>,
+    /// Whether it missed the end of a pass: the next ones do not wait for it.
+    late: bool,
+    /// What this pass read.
+    read: Option<GpuTick>,
+    /// Since when it has not been readable.
+    lost: Option<Instant>,
+}
+
+impl Session<'_> {
+    fn read_passes(&mut self, memory: &mut Memory) -> Ended {
+        let driver = Arc::new(driver(&self.nvml));
+        let listed = listed();
+        let (mut due, mut counted) = (clock::now(), clock::now());
+        // The first pass opens the GPUs, which takes longer.
+        let mut patience = self.config.stale_after() / 2;
+        loop {
+            let (time_unix_nanos, began) = (clock::unix_now().as_nanos() as u64, clock::now());
+            self.lanes.iter_mut().for_each(|lane| lane.ask(began));
+            let took = match self.collect(patience) {
+                Ok(took) => took,
+                Err(ended) => return ended,
+            };
+            patience = self.config.interval.min(PASS);
+            let now = clock::now();
+            let silent_after = self.config.stale_after();
+            let gpus: Vec<_> = self
+                .lanes
+                .iter_mut()
+                .map(|lane| lane.tick(now, silent_after))
+                .collect();
+            if let Some(time) = self.config.release_for_reset {
+                gpus.iter()
+                    .for_each(|gpu| self.release_for_reset(gpu, time, memory));
+            }
+            self.telling.tell(Heard::Tick(Box::new(Tick {
+                driver: Arc::clone(&driver),
+                gpus,
+                time_unix_nanos,
+                took,
+            })));
+            memory.gpus = self.lanes.iter().map(|lane| Arc::clone(&lane.gpu)).collect();
+            if memory.is_impatient(&self.lanes, now) {
+                return Ended::LoadAgain;
+            }
+            if now.saturating_duration_since(counted) >= SELDOM {
+                counted = now;
+                let count = self.nvml.device_count();
+                if count.is_ok_and(|count| count as usize != self.lanes.len()) || self::listed() != listed {
+                    return Ended::LoadAgain;
+                }
+            }
+            // A pass that took too long makes the next one late, not many.
+            due = clock::later(due, self.config.interval).max(now);
+            self.telling.pause_until(due);
+            if self.telling.is_ending() {
+                return Ended::Told;
+            }
+            if self.telling.release.requested().is_some() {
+                return Ended::Released;
+            }
+        }
+    }
+
+    /// Releases the driver once if a GPU needs a reset and no process uses it: the kernel refuses the reset of a GPU in use.
+    fn release_for_reset(&self, tick: &GpuTick, time: Duration, memory: &mut Memory) {
+        let Some(needs_reset) = needs_reset(tick) else {
+            return;
+        };
+        let gpu = &tick.gpu;
+        if !needs_reset {
+            memory.released_for.remove(&gpu.uuid);
+        } else if gpu.processes.is_empty() && memory.released_for.insert(gpu.uuid.clone()) {
+            let cause = format!(
+                "GPU {} ({}) needs a reset and no process uses it",
+                gpu.index, gpu.uuid
+            );
+            self.telling.release.request(time, &cause);
+        }
+    }
+
+    /// Waits for the workers: for one in any case, and for `patience` for all that were in time before. Returns how long the
+    /// slowest took.
+    fn collect(&mut self, patience: Duration) -> Result<Duration, Ended> {
+        if self.lanes.is_empty() {
+            return Ok(Duration::ZERO);
+        }
+        let mut took: Option<Duration> = None;
+        let mut deadline = clock::later(clock::now(), patience);
+        loop {
+            let now = clock::now();
+            if took.is_some() && now >= deadline {
+                let unanswered = self.lanes.iter_mut().filter(|lane| lane.asked.is_some());
+                unanswered.for_each(|lane| lane.late = true);
+            }
+            let is_awaited = self.lanes.iter().any(|lane| lane.asked.is_some() && !lane.late);
+            let wait = match took {
+                None => GLANCE,
+                Some(_) if is_awaited => deadline.saturating_duration_since(now),
+                // What late workers have answered meanwhile is part of this pass.
+                Some(_) => Duration::ZERO,
+            };
+            match self.replies.recv_timeout(wait) {
+                Ok(reply) => {
+                    if took.is_none() {
+                        // The whole driver may have hung: the others are about to answer as well.
+                        deadline = deadline.max(clock::later(clock::now(), patience));
+                    }
+                    took = took.max(Some(reply.took));
+                    self.take(reply)?;
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(Ended::Gone),
+                Err(RecvTimeoutError::Timeout) if self.telling.is_ending() => return Err(Ended::Told),
+                Err(RecvTimeoutError::Timeout) => {
+                    if let (false, Some(took)) = (is_awaited, took) {
+                        return Ok(took);
+                    }
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, reply: Reply) -> Result<(), Ended> {
+        let Some(lane) = self.lanes.get_mut(reply.index as usize) else {
+            return Ok(());
+        };
+        (lane.asked, lane.late) = (None, false);
+        lane.read = Some(reply.read.map_err(|_| Ended::Gone)?);
+        Ok(())
+    }
+
+    /// Waits until every worker has left NVML: only then it is shut down, and can be loaded again. There is no deadline: NVML
+    /// is not shut down under a call that hangs, and to load it again would see nothing new.
+    fn finish(self) {
+        drop(self.lanes);
+        drop(self.nvml);
+        while !self.telling.is_ending() {
+            if let Err(RecvTimeoutError::Disconnected) = self.replies.recv_timeout(GLANCE) {
+                return;
+            }
+        }
+    }
+}
+
+impl Lane {
+    fn start(
+        nvml: &Arc<Nvml>,
+        gpu: Arc<Gpu>,
+        config: &GpuConfig,
+        telling: &Telling,
+        replies: &SyncSender<Reply>,
+    ) -> std::io::Result<Self> {
+        let (go, asked) = sync_channel(1);
+        let worker = Worker {
+            known: Arc::clone(&gpu),
+            config: config.clone(),
+            telling: telling.clone(),
+            go: asked,
+            replies: replies.clone(),
+        };
+        let nvml = Arc::clone(nvml);
+        thread::Builder::new()
+            .name(format!("nvml-gpu-{}", gpu.index))
+            .spawn(move || {
+                let replies = worker.replies.clone();
+                worker.run(&nvml);
+                // The end of the last sender tells the session that NVML is no longer in use.
+                drop(nvml);
+                drop(replies);
+            })?;
+        Ok(Self {
+            go,
+            gpu,
+            asked: None,
+            late: false,
+            read: None,
+            lost: None,
+        })
+    }
+
+    /// Asks for a pass, unless the worker is still at an earlier one.
+    fn ask(&mut self, now: Instant) {
+        if self.asked.is_none() && self.go.try_send(()).is_ok() {
+            self.asked = Some(now);
+        }
+    }
+
+    /// Returns what this pass read of the GPU, or that it has not answered for too long.
+    fn tick(&mut self, now: Instant, silent_after: Duration) -> GpuTick {
+        if let Some(read) = self.read.take() {
+            self.gpu = Arc::clone(&read.gpu);
+            let is_lost = self.gpu.trouble.is_some_and(GpuTrouble::may_need_a_new_session);
+            self.lost = is_lost.then(|| self.lost.unwrap_or(now));
+            return read;
+        }
+        let silence = self
+            .asked
+            .map_or(Duration::ZERO, |asked| now.saturating_duration_since(asked));
+        let is_silent = silence >= silent_after;
+        if is_silent && self.gpu.trouble != Some(GpuTrouble::Hangs) {
+            self.gpu = Arc::new(Gpu {
+                trouble: Some(GpuTrouble::Hangs),
+                ..(*self.gpu).clone()
+            });
+        }
+        GpuTick {
+            gpu: Arc::clone(&self.gpu),
+            readings: is_silent.then(Vec::new),
+            time_unix_nanos: clock::unix_now().as_nanos() as u64,
+        }
+    }
+}
+
+impl Memory {
+    /// Returns what is known of each GPU before it is opened: what was known of it in the last session, else where it is.
+    fn known(&self, count: u32) -> Vec<Arc<Gpu>> {
+        if self.gpus.len() == count as usize {
+            return self.gpus.clone();
+        }
+        let addresses = pci_addresses(Path::new(LISTED));
+        let address = |index: u32| {
+            let address = addresses.get(index as usize);
+            address.filter(|_| addresses.len() == count as usize).cloned()
+        };
+        let gpu = |index| Gpu::unopened(index, address(index));
+        (0..count).map(|index| Arc::new(gpu(index))).collect()
+    }
+
+    /// Whether a GPU has not answered for so long that a new look is worth its price. While a call hangs there is none.
+    fn is_impatient(&mut self, lanes: &[Lane], now: Instant) -> bool {
+        let Some(since) = lanes.iter().filter_map(|lane| lane.lost).min() else {
+            self.patience = Duration::ZERO;
+            return false;
+        };
+        let patience = self.patience.saturating_mul(2).clamp(PATIENCE, PATIENCE_AT_MOST);
+        let hangs = lanes.iter().any(|lane| lane.asked.is_some());
+        if hangs || now.saturating_duration_since(since) < patience {
+            return false;
+        }
+        self.patience = patience;
+        true
+    }
+}
+
+/// Returns whether the recovery action of a GPU is a reset, or `None` if this pass did not read it.
+fn needs_reset(tick: &GpuTick) -> Option<bool> {
+    let readings = tick.readings.as_deref().unwrap_or_default();
+    readings.iter().find_map(|reading| match reading.value {
+        Sample::State(attribute, action) if attribute.name == GPU_RECOVERY_ACTION.name => {
+            Some(matches!(action, "gpu_reset" | "drain_and_reset"))
+        }
+        _ => None,
+    })
+}
+
+/// How many GPUs the kernel lists; `None` where it does not.
+fn listed() -> Option<usize> {
+    fs::read_dir(LISTED).ok().map(Iterator::count)
+}
+
+/// The PCI addresses of the GPUs that the kernel lists, as NVML writes and orders them: `00000000:19:00.0`.
+fn pci_addresses(listed: &Path) -> Vec<String> {
+    let entries = fs::read_dir(listed).into_iter().flatten().flatten();
+    // The kernel writes a domain of four digits: 0000:19:00.0.
+    let mut addresses: Vec<String> = entries
+        .filter_map(|entry| Some(format!("{:0>16}", entry.file_name().to_str()?.to_uppercase())))
+        .collect();
+    addresses.sort_unstable();
+    addresses
+}
+
+fn driver(nvml: &Nvml) -> Driver {
+    Driver {
+        version: nvml.sys_driver_version().unwrap_or_default(),
+        nvml_version: nvml.sys_nvml_version().unwrap_or_default(),
+        cuda_version: nvml.sys_cuda_driver_version().unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pci_addresses;
+
+    #[test]
+    fn gpus_without_a_handle_have_the_addresses_that_the_kernel_lists() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["0000:db:00.0", "0000:1b:00.0"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        assert_eq!(
+            pci_addresses(folder.path()),
+            ["00000000:1B:00.0", "00000000:DB:00.0"]
+        );
+        assert!(pci_addresses(&folder.path().join("nowhere")).is_empty());
+    }
+}

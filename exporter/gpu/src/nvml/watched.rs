@@ -1,0 +1,236 @@
+//! A GPU as it is watched: its rows, its instances, who is on it, and whether it answers.
+
+use std::{sync::Arc, time::Duration};
+
+use nvml_wrapper::{Device, Nvml};
+use pulsetrain_pipeline::clock::{self, Instant};
+
+use super::{
+    device,
+    probe::{Outcome, Pass, Probe, SELDOM, outcome_of},
+    row::reason,
+    rows,
+};
+use crate::{
+    Gpu, GpuConfig, GpuTrouble, MigInstance, Reason,
+    driver::GpuTick,
+    reading::{Readings, Whose},
+};
+
+/// How often a GPU that does not answer is asked whether it does.
+const ASK_LOST: Duration = Duration::from_secs(2);
+
+/// A GPU that has a handle.
+pub(super) struct Watched<'nvml> {
+    gpu: Arc<Gpu>,
+    device: Device<'nvml>,
+    probe: Probe<'nvml>,
+    instances: Vec<Instance<'nvml>>,
+    /// Whether its processes may be seen.
+    hidden: Option<Reason>,
+    listed: Option<Instant>,
+    /// Whether its place in an NVLink fabric is still to be heard of.
+    awaits_fabric: bool,
+}
+
+/// An instance of a split GPU.
+struct Instance<'nvml> {
+    device: Device<'nvml>,
+    instance: MigInstance,
+    probe: Probe<'nvml>,
+}
+
+impl<'nvml> Watched<'nvml> {
+    /// A GPU that was opened.
+    pub(super) fn new(device: Device<'nvml>, gpu: Gpu, config: &GpuConfig) -> Self {
+        Self {
+            gpu: Arc::new(gpu),
+            probe: Probe::new(rows::of_gpu(), &device, config),
+            device,
+            instances: Vec::new(),
+            hidden: None,
+            listed: None,
+            awaits_fabric: true,
+        }
+    }
+
+    /// Returns the handle of the GPU.
+    pub(super) fn device(&self) -> &Device<'nvml> {
+        &self.device
+    }
+
+    /// Whether the driver tells of its events.
+    pub(super) fn settle_events(&mut self, refused: Option<Reason>) {
+        self.probe.settle_events(refused);
+    }
+
+    /// Reads what is due.
+    ///
+    /// # Errors
+    /// NVML has to be loaded again.
+    pub(super) fn read(&mut self, nvml: &'nvml Nvml, config: &GpuConfig) -> Result<GpuTick, Outcome> {
+        let (now, time_unix_nanos) = (clock::now(), clock::unix_now().as_nanos() as u64);
+        let mut readings = Readings::default();
+        if self.is_still_lost(now) {
+            return Ok(self.tick(readings, time_unix_nanos));
+        }
+        let trouble = match self.read_all(nvml, config, now, &mut readings) {
+            Outcome::Gone => return Err(Outcome::Gone),
+            Outcome::Lost => Some(GpuTrouble::Lost),
+            Outcome::Failing => Some(GpuTrouble::DriverError),
+            Outcome::Read => None,
+        };
+        if trouble.is_some() {
+            self.listed = Some(now);
+            readings.all.clear();
+            self.probe.forget_failures();
+            self.ask_all_again();
+        } else if let Some(unavailable) = self.probe.changed_unavailable() {
+            self.update_gpu(|gpu| gpu.unavailable = unavailable);
+        }
+        self.update_gpu(|gpu| gpu.trouble = trouble);
+        Ok(self.tick(readings, time_unix_nanos))
+    }
+
+    /// What was said before is over: also what never changes has to be said anew.
+    pub(super) fn ask_all_again(&mut self) {
+        let instances = self.instances.iter_mut().map(|instance| &mut instance.probe);
+        std::iter::once(&mut self.probe)
+            .chain(instances)
+            .for_each(Probe::ask_all_again);
+    }
+
+    /// A GPU that did not answer is asked one thing only, and not in every pass.
+    fn is_still_lost(&mut self, now: Instant) -> bool {
+        let (Some(_), Some(asked)) = (self.gpu.trouble, self.listed) else {
+            return false;
+        };
+        if now.saturating_duration_since(asked) < ASK_LOST {
+            return true;
+        }
+        self.listed = Some(now);
+        let answers = match self.device.performance_state() {
+            Err(error) => outcome_of(&error).is_none() && reason(&error) != Reason::DriverError,
+            Ok(_) => true,
+        };
+        if answers {
+            self.listed = None;
+        }
+        !answers
+    }
+
+    fn read_all(
+        &mut self,
+        nvml: &'nvml Nvml,
+        config: &GpuConfig,
+        now: Instant,
+        readings: &mut Readings,
+    ) -> Outcome {
+        let is_due = |listed: Instant| now.saturating_duration_since(listed) >= SELDOM;
+        if self.listed.is_none_or(is_due) {
+            self.listed = Some(now);
+            if let Some(outcome) = self.list(config) {
+                return outcome;
+            }
+        }
+        let mut pass = Pass {
+            nvml,
+            device: &self.device,
+            instance: None,
+            processes: match self.hidden {
+                Some(reason) => Err(reason),
+                None => Ok(&self.gpu.processes),
+            },
+            now,
+        };
+        let mut outcome = self.probe.read(&pass, readings);
+        for instance in &mut self.instances {
+            if outcome != Outcome::Read {
+                break;
+            }
+            readings.whose = Whose::Instance(instance.instance.index);
+            pass.instance = Some((&self.device, instance.instance.gpu_instance_id));
+            pass.device = &instance.device;
+            outcome = match instance.probe.read(&pass, readings) {
+                // An instance that was destroyed fails at everything; the GPU is well.
+                Outcome::Failing => Outcome::Read,
+                outcome => outcome,
+            };
+        }
+        readings.whose = Whose::Gpu;
+        outcome
+    }
+
+    /// Looks who is on the GPU and how it is split.
+    fn list(&mut self, config: &GpuConfig) -> Option<Outcome> {
+        let device = &self.device;
+        let mut processes = device::processes(device);
+        let split = match device::instances(device) {
+            Ok(split) => split,
+            Err(error) => return outcome_of(&error),
+        };
+        if let (Err(Reason::NoPermission), Some(found)) = (&processes, &split)
+            && !found.is_empty()
+        {
+            processes = device::processes_of_instances(found);
+        }
+        self.hidden = processes.as_ref().err().copied();
+        let mig = split
+            .as_ref()
+            .map(|found| !found.is_empty() || device.mig_mode().is_ok_and(|mode| mode.current == 1));
+        let fabric = if self.awaits_fabric {
+            device::fabric(device)
+        } else {
+            Ok(None)
+        };
+        // A GPU registers some time after it is there; one that cannot never does.
+        self.awaits_fabric &= matches!(fabric, Ok(None));
+        self.follow_split(split.unwrap_or_default(), config);
+        let instances = self
+            .instances
+            .iter()
+            .map(|known| known.instance.clone())
+            .collect::<Vec<_>>();
+        self.update_gpu(|gpu| {
+            gpu.fabric = gpu.fabric.take().or(fabric.ok().flatten());
+            gpu.processes = processes.unwrap_or_default();
+            gpu.mig = mig;
+            gpu.instances = instances;
+        });
+        None
+    }
+
+    /// Keeps the instances that are the same, and begins to watch the new ones.
+    fn follow_split(&mut self, found: Vec<(Device<'nvml>, MigInstance)>, config: &GpuConfig) {
+        let mut known = std::mem::take(&mut self.instances);
+        for (device, instance) in found {
+            let same = known.iter().position(|known| known.instance == instance);
+            let watched = match same {
+                Some(place) => known.swap_remove(place),
+                None => Instance {
+                    probe: Probe::new(rows::of_instance(), &device, config),
+                    device,
+                    instance,
+                },
+            };
+            self.instances.push(watched);
+        }
+    }
+
+    /// Changes what is known of the GPU; what is the same stays the same.
+    fn update_gpu(&mut self, change: impl FnOnce(&mut Gpu)) {
+        let mut changed = (*self.gpu).clone();
+        change(&mut changed);
+        if changed != *self.gpu {
+            self.gpu = Arc::new(changed);
+        }
+    }
+
+    fn tick(&self, readings: Readings, time_unix_nanos: u64) -> GpuTick {
+        GpuTick {
+            gpu: Arc::clone(&self.gpu),
+            readings: Some(readings.all),
+            time_unix_nanos,
+        }
+    }
+}

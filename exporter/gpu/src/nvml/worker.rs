@@ -1,0 +1,158 @@
+//! A worker: the thread of one GPU. It opens the GPU and reads it whenever the session asks.
+//!
+//! A call that blocks in the driver blocks the worker of that GPU only. Nobody joins a worker.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender},
+    },
+    thread,
+    time::Duration,
+};
+
+use nvml_wrapper::{Device, Nvml};
+use pulsetrain_pipeline::clock::{self, Instant};
+
+use super::{device, energy_lane::EnergyLane, probe::Outcome, watched::Watched, xid};
+use crate::{
+    Gpu, GpuConfig, GpuTrouble,
+    driver::{GpuTick, Telling},
+};
+
+/// How long until a GPU without a handle is opened again.
+const OPEN_AGAIN: Duration = Duration::from_secs(2);
+
+/// What a worker answers.
+pub(super) struct Reply {
+    /// The index of the GPU.
+    pub(super) index: u32,
+    /// What was read; an error where NVML has to be loaded again.
+    pub(super) read: Result<GpuTick, Outcome>,
+    /// How long reading took.
+    pub(super) took: Duration,
+}
+
+/// What a worker has of the session.
+pub(super) struct Worker {
+    /// The GPU as it was known last; what is known before it is opened.
+    pub(super) known: Arc<Gpu>,
+    pub(super) config: GpuConfig,
+    pub(super) telling: Telling,
+    /// A message asks for one pass; the end of the channel ends the worker.
+    pub(super) go: Receiver<()>,
+    pub(super) replies: SyncSender<Reply>,
+}
+
+impl Worker {
+    /// Reads the GPU until the session ends.
+    pub(super) fn run(mut self, nvml: &Nvml) {
+        let mut due = clock::now();
+        while self.go.recv().is_ok() {
+            let began = clock::now();
+            if began >= due {
+                match device::open(nvml, self.known.index) {
+                    Ok(opened) => return self.watch(nvml, opened, began),
+                    Err(error) => {
+                        let Some(trouble) = device::trouble_of(&error) else {
+                            self.reply(Err(Outcome::Gone), began);
+                            continue;
+                        };
+                        if self.known.trouble != Some(trouble) {
+                            self.known = Arc::new(Gpu {
+                                trouble: Some(trouble),
+                                ..(*self.known).clone()
+                            });
+                        }
+                        due = clock::later(clock::now(), self.open_again(trouble));
+                    }
+                }
+            }
+            let tick = GpuTick {
+                gpu: Arc::clone(&self.known),
+                readings: Some(Vec::new()),
+                time_unix_nanos: unix_nanos(),
+            };
+            self.reply(Ok(tick), began);
+        }
+    }
+
+    fn open_again(&self, trouble: GpuTrouble) -> Duration {
+        match trouble {
+            GpuTrouble::NotPermitted => self.config.retry,
+            _ => OPEN_AGAIN,
+        }
+    }
+
+    /// Reads an open GPU; `began` is when the first pass was asked for.
+    fn watch(&self, nvml: &Nvml, (device, gpu): (Device<'_>, Gpu), mut began: Instant) {
+        let uuid = gpu.uuid.clone();
+        let (events, refused) = xid::register(nvml, &device);
+        let mut watched = Watched::new(device, gpu, &self.config);
+        watched.settle_events(refused);
+        let mut lane = EnergyLane::new(&self.config);
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            if let Some(events) = events {
+                let (over, telling) = (&over, &self.telling);
+                // Without the thread the codes are missing; all else is there.
+                let _ = thread::Builder::new()
+                    .name("nvml-xid".to_owned())
+                    .spawn_scoped(scope, move || xid::listen(nvml, &events, &uuid, telling, over));
+            }
+            loop {
+                let mut read = watched.read(nvml, &self.config);
+                if let Ok(GpuTick {
+                    readings: Some(readings),
+                    ..
+                }) = &mut read
+                {
+                    lane.add_to(readings);
+                }
+                if clock::now().saturating_duration_since(began) >= self.config.stale_after() / 2 {
+                    // The driver hung, and the series may have been ended meanwhile: what is read once is read again.
+                    watched.ask_all_again();
+                }
+                self.reply(read, began);
+                let Some(asked) = self.await_pass(&mut lane, &watched) else {
+                    break;
+                };
+                began = asked;
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+    }
+
+    /// Reads the energy counter until a pass is asked for. Returns when the pass was asked for, or `None` at the end. A call that
+    /// blocked delays the pass.
+    fn await_pass(&self, lane: &mut EnergyLane, watched: &Watched<'_>) -> Option<Instant> {
+        let mut delay = Duration::ZERO;
+        loop {
+            let asked = match lane.wait() {
+                Some(wait) => self.go.recv_timeout(wait),
+                None => self.go.recv().map_err(RecvTimeoutError::from),
+            };
+            let now = clock::now();
+            match asked {
+                Ok(()) => return Some(now.checked_sub(delay).unwrap_or(now)),
+                Err(RecvTimeoutError::Timeout) => delay = lane.read(watched.device()),
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+    }
+
+    fn reply(&self, read: Result<GpuTick, Outcome>, began: Instant) {
+        let took = clock::now().saturating_duration_since(began);
+        // A session that has ended no longer listens; the end of `go` shows that next.
+        let _ = self.replies.send(Reply {
+            index: self.known.index,
+            read,
+            took,
+        });
+    }
+}
+
+fn unix_nanos() -> u64 {
+    clock::unix_now().as_nanos() as u64
+}

@@ -1,0 +1,298 @@
+//! The recording side: makes series of what was heard of the driver, and never calls it.
+//!
+//! `subject` says what series are of, `book` keeps them and ends what is not heard of any more, `counter` makes the driver's
+//! counters grow only, `twins` knows the standard names, `facts` and `health` say what a GPU is and how it is, `xid` counts
+//! its errors; `passes` says how the reading itself fares.
+
+mod book;
+mod counter;
+mod facts;
+mod health;
+mod known;
+mod passes;
+mod subject;
+mod twins;
+mod xid;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use pulsetrain_otlp::write::{Encoded, Envelope, LogsWriter, Value};
+use pulsetrain_semconv::{SCHEMA_URL, attribute, metric};
+
+use self::{
+    book::{Book, Key},
+    known::{Ids, Known},
+    passes::Passes,
+};
+use crate::{
+    Belonging, DriverState, GpuConfig, GpuNotice, GpuSemconv, Inventory, MissingMetric, Reason,
+    driver::{Heard, Tick, XidError},
+};
+
+/// The scope, and the service that the GPUs of a host are.
+const SCOPE: &str = "pulsetrain.gpu";
+const SERVICE: &str = "pulsetrain-gpu";
+/// Where the kernel says the name of the host.
+const HOST_NAME: &str = "/proc/sys/kernel/hostname";
+/// The name of the source that reads the driver.
+pub(super) const SOURCE: &str = "nvml";
+
+/// Makes series of what is heard.
+pub(super) struct Recording {
+    semconv: GpuSemconv,
+    envelope: Envelope,
+    belonging: Box<dyn Belonging>,
+    book: Book,
+    logs: LogsWriter,
+    gpus: BTreeMap<String, Known>,
+    ids: Ids,
+    passes: Passes,
+    inventory: Arc<Inventory>,
+    notices: Vec<GpuNotice>,
+    last_unix_nanos: u64,
+}
+
+impl Recording {
+    /// A recording of GPUs whose series carry what `belonging` knows.
+    pub(super) fn new(config: &GpuConfig, belonging: Box<dyn Belonging>) -> Self {
+        Self {
+            semconv: config.semconv,
+            envelope: envelope(&config.resource),
+            belonging,
+            book: Book::new(config.interval),
+            logs: LogsWriter::default(),
+            gpus: BTreeMap::new(),
+            ids: Ids::default(),
+            passes: Passes::of(SOURCE),
+            inventory: Arc::default(),
+            notices: Vec::new(),
+            last_unix_nanos: 0,
+        }
+    }
+
+    /// What GPUs there are.
+    pub(super) fn inventory(&self) -> &Arc<Inventory> {
+        &self.inventory
+    }
+
+    /// What people should know.
+    pub(super) fn take_notices(&mut self) -> Vec<GpuNotice> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// Takes down what was heard.
+    pub(super) fn hear(&mut self, heard: Heard, now_unix_nanos: u64) {
+        match heard {
+            Heard::Tick(tick) => self.record_tick(&tick),
+            Heard::Xid(xid) => self.record_xid(&xid),
+            Heard::Absent { why, advice } => {
+                self.forget_gpus(now_unix_nanos);
+                self.set_driver(DriverState::Absent { why, advice }, now_unix_nanos);
+            }
+        }
+    }
+
+    /// Nothing was heard for too long: what was said last is not true any more.
+    pub(super) fn fall_silent(&mut self, secs: u64, now_unix_nanos: u64) {
+        self.book.end(now_unix_nanos, |key, metric| {
+            !xid::is_counted_here(key, metric) && !passes::is_about_passes(metric)
+        });
+        self.notices.push(GpuNotice::Silent { secs });
+        self.set_driver(DriverState::Silent, now_unix_nanos);
+    }
+
+    /// Ends every series.
+    pub(super) fn end(&mut self, now_unix_nanos: u64) {
+        self.book.end(now_unix_nanos, |_, _| true);
+    }
+
+    /// What waits to be sent.
+    pub(super) fn flush(&mut self, now_unix_nanos: u64) -> impl Iterator<Item = Encoded> {
+        self.book.say_fresh(now_unix_nanos);
+        let points = self.book.finish(&self.envelope);
+        let events = self.logs.finish(&self.envelope);
+        points.into_iter().chain(events)
+    }
+
+    fn record_tick(&mut self, tick: &Tick) {
+        let now = tick.time_unix_nanos;
+        self.last_unix_nanos = now;
+        self.note_answer(tick);
+        // What one GPU is of can hang on the others, so all are asked for where any has changed.
+        let has_changed = self.update_inventory(tick);
+        let has_news = self.belonging.has_news() || has_changed;
+        self.forget_gpus_without(tick);
+        let mut late = BTreeSet::new();
+        for heard in &tick.gpus {
+            let known = self.gpus.entry(heard.gpu.uuid.clone()).or_default();
+            let mut recorder = known::Recorder {
+                semconv: self.semconv,
+                driver: &tick.driver,
+                belonging: &mut *self.belonging,
+                book: &mut self.book,
+                ids: &mut self.ids,
+                time_unix_nanos: heard.time_unix_nanos,
+            };
+            let Some(readings) = &heard.readings else {
+                late.extend(known.subject_ids());
+                continue;
+            };
+            known.update(&heard.gpu, has_news, &mut recorder, &mut self.notices);
+            if heard.gpu.is_ours() {
+                known.record(readings, &mut recorder);
+            }
+        }
+        self.note_unavailable();
+        self.passes.record(&mut self.book, now, tick.took);
+        let newest = tick.gpus.iter().map(|gpu| gpu.time_unix_nanos).max();
+        let newest = newest.unwrap_or(now).max(now);
+        self.book.sweep(now, newest, |key| late.contains(&key.subject));
+    }
+
+    fn record_xid(&mut self, xid: &XidError) {
+        let Some(known) = self.gpus.get_mut(&xid.uuid) else {
+            return;
+        };
+        let mut recorder = known::Recorder {
+            semconv: self.semconv,
+            driver: &crate::Driver::default(),
+            belonging: &mut *self.belonging,
+            book: &mut self.book,
+            ids: &mut self.ids,
+            time_unix_nanos: xid.time_unix_nanos,
+        };
+        xid::record(known, xid, self.last_unix_nanos, &mut recorder, &mut self.logs);
+    }
+
+    /// Says once that the driver is there, and that it is there again.
+    fn note_answer(&mut self, tick: &Tick) {
+        match &self.inventory.driver {
+            DriverState::Silent => self.notices.push(GpuNotice::Answers),
+            DriverState::Present(driver) if *driver == *tick.driver && self.gpus.len() == tick.gpus.len() => {
+            }
+            _ => {
+                let state = DriverState::Present((*tick.driver).clone());
+                let gpus: Vec<_> = tick.gpus.iter().map(|heard| (*heard.gpu).clone()).collect();
+                self.notices.extend(GpuNotice::of(&state, &gpus));
+            }
+        }
+    }
+
+    /// Sees what there is; says whether that has changed.
+    fn update_inventory(&mut self, tick: &Tick) -> bool {
+        let is_same = |heard: &crate::driver::GpuTick| {
+            self.gpus
+                .get(&heard.gpu.uuid)
+                .is_some_and(|known| known.is(&heard.gpu))
+        };
+        let same_driver =
+            matches!(&self.inventory.driver, DriverState::Present(driver) if *driver == *tick.driver);
+        if same_driver && self.gpus.len() == tick.gpus.len() && tick.gpus.iter().all(is_same) {
+            return false;
+        }
+        self.inventory = Arc::new(Inventory {
+            driver: DriverState::Present((*tick.driver).clone()),
+            gpus: tick.gpus.iter().map(|heard| (*heard.gpu).clone()).collect(),
+            time_unix_nanos: tick.time_unix_nanos,
+        });
+        self.belonging.observe(&self.inventory);
+        true
+    }
+
+    /// Ends the series of GPUs that are not there any more.
+    fn forget_gpus_without(&mut self, tick: &Tick) {
+        let Self {
+            gpus, book, notices, ..
+        } = self;
+        gpus.retain(|uuid, known| {
+            let is_there = tick.gpus.iter().any(|heard| heard.gpu.uuid == *uuid);
+            if !is_there {
+                known.end(book, tick.time_unix_nanos);
+                // A GPU without a handle has its place for a name, and is known by its UUID once it answers.
+                let mut answers = tick.gpus.iter().filter(|heard| heard.gpu.trouble.is_none());
+                if known.gpu().trouble.is_some()
+                    && let Some(heard) = answers.find(|heard| heard.gpu.index == known.index())
+                {
+                    notices.push(GpuNotice::Back {
+                        gpu: heard.gpu.index,
+                        uuid: heard.gpu.uuid.clone(),
+                    });
+                }
+            }
+            is_there
+        });
+    }
+
+    fn forget_gpus(&mut self, now_unix_nanos: u64) {
+        self.book
+            .end(now_unix_nanos, |_, metric| !passes::is_about_passes(metric));
+        self.gpus.clear();
+    }
+
+    fn set_driver(&mut self, driver: DriverState, now_unix_nanos: u64) {
+        if self.inventory.driver == driver {
+            return;
+        }
+        self.notices.extend(GpuNotice::of(&driver, &[]));
+        let gpus = match driver {
+            DriverState::Silent => self.inventory.gpus.clone(),
+            _ => Vec::new(),
+        };
+        self.inventory = Arc::new(Inventory {
+            driver,
+            gpus,
+            time_unix_nanos: now_unix_nanos,
+        });
+        self.belonging.observe(&self.inventory);
+    }
+
+    /// One notice for all GPUs that lack the same for the same reason.
+    fn note_unavailable(&mut self) {
+        let mut lacking = BTreeMap::<(Reason, Vec<MissingMetric>), Vec<u32>>::new();
+        for known in self.gpus.values_mut() {
+            for (reason, metrics) in known.take_untold() {
+                lacking.entry((reason, metrics)).or_default().push(known.index());
+            }
+        }
+        for ((reason, metrics), mut gpus) in lacking {
+            gpus.sort_unstable();
+            self.notices.push(GpuNotice::Unavailable {
+                gpus,
+                reason,
+                metrics,
+            });
+        }
+    }
+}
+
+/// The GPUs of a host are a service of it. What the user says of the resource wins.
+fn envelope(added: &[(String, String)]) -> Envelope {
+    let host = std::fs::read_to_string(HOST_NAME).unwrap_or_default();
+    let said = |name: &str| {
+        added
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, value)| value.as_str())
+    };
+    let host = said(attribute::HOST_NAME.name).unwrap_or(host.trim());
+    let mut resource = vec![
+        (attribute::SERVICE_NAME.name, Value::Text(SERVICE)),
+        (attribute::SERVICE_INSTANCE_ID.name, Value::Text(host)),
+        (attribute::HOST_NAME.name, Value::Text(host)),
+    ];
+    for (key, value) in added {
+        resource.retain(|(name, _)| name != key);
+        resource.push((key, Value::Text(value)));
+    }
+    Envelope::new(&resource, SCOPE, env!("CARGO_PKG_VERSION"), SCHEMA_URL)
+}
+
+/// That a metric is one of those that say how the GPU is when it does not answer.
+fn outlives_the_gpu(key: &Key, metric: &pulsetrain_semconv::Metric) -> bool {
+    metric.ordinal == metric::GPU_FAULT_ACTIVE.ordinal
+        || metric.ordinal == metric::HW_STATUS.ordinal
+        || xid::is_counted_here(key, metric)
+}

@@ -1,0 +1,317 @@
+//! One series: what it has come to, when it was heard of and said, and how that is written.
+
+use std::time::Duration;
+
+use pulsetrain_otlp::{
+    view::NumberValue,
+    write::{Attribute, HistogramParts, MetricsWriter, PointParts, Value},
+};
+use pulsetrain_semconv::{Instrument, Metric, Number};
+
+use super::{Entry, Place, Texts};
+use crate::{
+    reading::{Cadence, Labels},
+    record::{
+        counter::Counter,
+        subject::{Carried, written},
+    },
+};
+
+/// After how long what has not changed is said again: well under the five minutes after which Prometheus lets a series go.
+const REPEAT_NANOS: u64 = 60_000_000_000;
+/// How often what changes seldom is heard of, at least.
+const SELDOM: Duration = Duration::from_secs(5);
+
+/// How long nothing may be heard of a series.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    tick_nanos: u64,
+    seldom_nanos: u64,
+}
+
+/// A series.
+pub(super) struct Series {
+    pub(super) metric: &'static Metric,
+    texts: Texts,
+    pub(super) carried: Carried,
+    contents: Contents,
+    cadence: Cadence,
+    start_unix_nanos: u64,
+    /// When it was last heard of, by our clock.
+    pub(super) heard_unix_nanos: u64,
+    /// When it was last said, by our clock, and the time of the last point.
+    pub(super) said_unix_nanos: u64,
+    point_unix_nanos: u64,
+    /// Whether it has grown since it was said.
+    pub(super) fresh: bool,
+    /// Whether there is nothing to say before the next value: nothing was observed yet, or all that was heard of it was read
+    /// before the end of what it goes on with.
+    late: bool,
+}
+
+enum Contents {
+    Number(f64),
+    Total(Counter, f64),
+    Own(u64),
+    Distribution(Box<Distribution>),
+}
+
+struct Distribution {
+    count: u64,
+    sum: f64,
+    min: f64,
+    max: f64,
+    buckets: Vec<u64>,
+}
+
+impl Patience {
+    /// That with a source that is heard of so often.
+    pub(super) fn with(interval: Duration) -> Self {
+        // Two may be missed.
+        let nanos = |every: Duration| {
+            let patience = every.saturating_mul(2) + every / 2;
+            u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX)
+        };
+        Self {
+            tick_nanos: nanos(interval),
+            seldom_nanos: nanos(interval.max(SELDOM)),
+        }
+    }
+
+    /// That with a series; no end of it with what is said only once.
+    fn of(self, cadence: Cadence) -> u64 {
+        match cadence {
+            Cadence::Tick => self.tick_nanos,
+            Cadence::Seldom => self.seldom_nanos,
+            Cadence::Once => u64::MAX,
+        }
+    }
+}
+
+impl Series {
+    /// One that begins with an entry, after what ended at `ended_unix_nanos`.
+    pub(super) fn new(place: &Place<'_>, entry: Entry, ended_unix_nanos: u64) -> Self {
+        let contents = match entry {
+            Entry::Now(value) | Entry::Held(value) => Contents::Number(value),
+            Entry::Total { raw, scale, .. } | Entry::Earlier { raw, scale } => {
+                Contents::Total(Counter::new(raw, place.point_time(0)), scale)
+            }
+            Entry::Grows(_) => Contents::Own(0),
+            Entry::Observed(_) | Entry::NothingObserved => Contents::Distribution(Box::new(Distribution {
+                count: 0,
+                sum: 0.0,
+                min: f64::INFINITY,
+                max: f64::NEG_INFINITY,
+                buckets: vec![0; place.metric.bounds.len() + 1],
+            })),
+        };
+        Self {
+            metric: place.metric,
+            texts: place.texts,
+            carried: place.carried.clone(),
+            contents,
+            cadence: place.cadence,
+            start_unix_nanos: place.point_time(0).min(place.time_unix_nanos),
+            heard_unix_nanos: 0,
+            said_unix_nanos: 0,
+            point_unix_nanos: ended_unix_nanos + 1,
+            fresh: false,
+            late: false,
+        }
+    }
+
+    /// Takes a value down, and says it where it is to be said.
+    pub(super) fn enter(
+        &mut self,
+        labels: &Labels,
+        place: &Place<'_>,
+        entry: Entry,
+        is_new: bool,
+        writer: &mut MetricsWriter,
+    ) {
+        let time = place.point_time(self.point_unix_nanos);
+        self.heard_unix_nanos = place.time_unix_nanos;
+        let silent = place.time_unix_nanos.saturating_sub(self.said_unix_nanos);
+        let mut changed = is_new || self.late;
+        match (&mut self.contents, entry) {
+            (Contents::Number(known), Entry::Now(value)) => (*known, changed) = (value, true),
+            (Contents::Number(known), Entry::Held(value)) => {
+                changed |= *known != value;
+                *known = value;
+            }
+            (Contents::Total(counter, _), Entry::Total { raw, wraps, .. }) => {
+                changed = true;
+                if !is_new {
+                    counter.advance(raw, wraps, time.max(self.point_unix_nanos + 1));
+                }
+            }
+            (Contents::Total(counter, _), Entry::Earlier { raw, .. }) => {
+                changed = true;
+                if !is_new && time > self.point_unix_nanos {
+                    counter.advance(raw, false, time);
+                }
+            }
+            (Contents::Own(count), Entry::Grows(by)) => {
+                *count += by;
+                if by > 0 {
+                    self.fresh = true;
+                    return;
+                }
+            }
+            (Contents::Distribution(seen), Entry::Observed(value)) => {
+                seen.observe(value, self.metric.bounds);
+                self.point_unix_nanos = self.point_unix_nanos.max(time);
+                (self.fresh, self.late) = (true, false);
+                return;
+            }
+            (Contents::Distribution(_), Entry::NothingObserved) => {
+                self.late |= is_new;
+                return;
+            }
+            // A metric has one kind of value.
+            _ => return,
+        }
+        // The driver has measured nothing since.
+        let same_moment = time <= self.point_unix_nanos;
+        let is_old = place.time_unix_nanos <= self.point_unix_nanos;
+        self.late = (is_new || self.late) && is_old && self.cadence != Cadence::Once;
+        if self.late {
+            return;
+        }
+        if changed && !same_moment || silent >= REPEAT_NANOS {
+            let time = if same_moment { place.time_unix_nanos } else { time };
+            self.say_at(labels, time, place.time_unix_nanos, writer);
+        }
+    }
+
+    /// Says what it has come to.
+    pub(super) fn say(&mut self, labels: &Labels, now_unix_nanos: u64, writer: &mut MetricsWriter) {
+        let time = match &self.contents {
+            // The time of the last observation.
+            Contents::Distribution(_) if self.fresh => self.point_unix_nanos,
+            _ => now_unix_nanos.max(self.point_unix_nanos + 1),
+        };
+        self.say_at(labels, time, now_unix_nanos, writer);
+    }
+
+    fn say_at(
+        &mut self,
+        labels: &Labels,
+        time_unix_nanos: u64,
+        now_unix_nanos: u64,
+        writer: &mut MetricsWriter,
+    ) {
+        self.point_unix_nanos = time_unix_nanos.max(self.point_unix_nanos);
+        self.said_unix_nanos = now_unix_nanos;
+        self.fresh = false;
+        let attributes = attributes(&self.carried, labels, &self.texts);
+        let start_unix_nanos = match (&self.contents, self.metric.instrument) {
+            (Contents::Total(counter, _), _) => counter.start_unix_nanos(),
+            (_, Instrument::Gauge) => 0,
+            _ => self.start_unix_nanos,
+        };
+        let point = PointParts {
+            start_unix_nanos,
+            time_unix_nanos: self.point_unix_nanos,
+            attributes: &attributes,
+        };
+        match &mut self.contents {
+            Contents::Number(value) => writer.number(self.metric, point, number(self.metric, *value)),
+            Contents::Own(count) => writer.number(self.metric, point, NumberValue::Int(*count as i64)),
+            Contents::Total(counter, scale) => {
+                writer.number(self.metric, point, total(self.metric, counter.total(), *scale));
+            }
+            Contents::Distribution(seen) => {
+                let parts = HistogramParts {
+                    count: seen.count,
+                    sum: seen.sum,
+                    min: seen.min,
+                    max: seen.max,
+                    bucket_counts: &seen.buckets,
+                };
+                writer.histogram(self.metric, point, parts);
+            }
+        }
+    }
+
+    /// When it has to be looked at, if nothing is heard of it until then.
+    pub(super) fn due_unix_nanos(&self, patience: Patience) -> u64 {
+        let over = self.heard_unix_nanos.saturating_add(patience.of(self.cadence));
+        over.saturating_add(1)
+            .min(self.said_unix_nanos.saturating_add(REPEAT_NANOS))
+    }
+
+    /// Whether nothing was heard of it for too long.
+    pub(super) fn is_over(&self, now_unix_nanos: u64, patience: Patience) -> bool {
+        now_unix_nanos.saturating_sub(self.heard_unix_nanos) > patience.of(self.cadence)
+    }
+
+    /// Whether it was not said for so long that it is to be said again.
+    pub(super) fn is_to_be_repeated(&self, now_unix_nanos: u64) -> bool {
+        !self.late && now_unix_nanos.saturating_sub(self.said_unix_nanos) >= REPEAT_NANOS
+    }
+
+    /// Says that it has ended.
+    pub(super) fn end(&mut self, labels: &Labels, now_unix_nanos: u64, writer: &mut MetricsWriter) {
+        let attributes = attributes(&self.carried, labels, &self.texts);
+        let point = PointParts {
+            start_unix_nanos: 0,
+            time_unix_nanos: now_unix_nanos.max(self.point_unix_nanos + 1),
+            attributes: &attributes,
+        };
+        writer.end_of_series(self.metric, point);
+        self.point_unix_nanos = point.time_unix_nanos;
+    }
+
+    /// Ends the series under its present attributes. The next value begins it under others, with the count that it has.
+    pub(super) fn end_description(
+        &mut self,
+        labels: &Labels,
+        now_unix_nanos: u64,
+        writer: &mut MetricsWriter,
+    ) {
+        self.end(labels, now_unix_nanos, writer);
+        self.said_unix_nanos = 0;
+    }
+}
+
+impl Distribution {
+    fn observe(&mut self, value: f64, bounds: &[f64]) {
+        // A bucket holds what is at most its upper bound (proto/metrics/v1/metrics.proto, `explicit_bounds`).
+        self.buckets[bounds.partition_point(|bound| *bound < value)] += 1;
+        self.count += 1;
+        self.sum += value;
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+    }
+}
+
+fn attributes<'a>(carried: &'a Carried, labels: &Labels, texts: &Texts) -> Vec<Attribute<'a>> {
+    let fixed = labels.fixed.iter().copied();
+    let texts = fixed.chain(texts.iter().flatten().copied());
+    let numbers = labels
+        .number
+        .iter()
+        .map(|(attribute, number)| (*attribute, Value::Int(*number)));
+    let mut all = Vec::with_capacity(carried.len() + 4);
+    all.extend(written(carried));
+    all.extend(texts.map(|(attribute, text)| (attribute, Value::Text(text))));
+    all.extend(numbers);
+    all
+}
+
+/// The value in the type of the metric.
+fn number(metric: &Metric, value: f64) -> NumberValue {
+    match metric.number {
+        Number::Int => NumberValue::Int(value as i64),
+        Number::Double => NumberValue::Double(value),
+    }
+}
+
+/// A count in the unit and the type of the metric; whole numbers keep all of their bits.
+fn total(metric: &Metric, count: u64, scale: f64) -> NumberValue {
+    match metric.number {
+        Number::Int if scale.fract() == 0.0 => NumberValue::Int(count.saturating_mul(scale as u64) as i64),
+        _ => number(metric, count as f64 * scale),
+    }
+}

@@ -1,0 +1,44 @@
+//! What a GPU is, as the attributes of a metric that is always 1.
+
+use pulsetrain_semconv::attribute as a;
+
+use super::subject::{Carried, attributes_of};
+use crate::{Belonging, Driver, Gpu, OwnedAttribute, OwnedValue, reading::Whose};
+
+/// The attributes of `gpu.info`.
+pub(super) fn attributes(gpu: &Gpu, whose: Whose, driver: &Driver, belonging: &mut dyn Belonging) -> Carried {
+    let mut facts: Vec<OwnedAttribute> = attributes_of(gpu, whose, belonging).to_vec();
+    let mut text = |attribute, value: &str| {
+        if !value.is_empty() {
+            facts.push((attribute, OwnedValue::from(value)));
+        }
+    };
+    text(&a::GPU_NAME, &gpu.name);
+    text(
+        &a::GPU_ARCHITECTURE,
+        gpu.architecture.as_deref().unwrap_or_default(),
+    );
+    text(&a::GPU_PCI_ADDRESS, &gpu.pci_bus_id);
+    text(&a::GPU_SERIAL_NUMBER, gpu.serial.as_deref().unwrap_or_default());
+    text(
+        &a::GPU_VBIOS_VERSION,
+        gpu.vbios_version.as_deref().unwrap_or_default(),
+    );
+    text(&a::GPU_DRIVER_VERSION, &driver.version);
+    if let Whose::Instance(index) = whose {
+        let instance = gpu.instances.iter().find(|instance| instance.index == index);
+        text(&a::GPU_MIG_UUID, instance.map_or("", |instance| &instance.uuid));
+    }
+    if let Some(fabric) = &gpu.fabric {
+        text(&a::GPU_FABRIC_CLUSTER_UUID, &fabric.cluster_uuid);
+        facts.push((&a::GPU_FABRIC_CLIQUE_ID, i64::from(fabric.clique_id).into()));
+    }
+    if driver.cuda_version > 0 {
+        facts.push((&a::GPU_CUDA_DRIVER_VERSION, i64::from(driver.cuda_version).into()));
+    }
+    if let Some((major, minor)) = gpu.compute_capability {
+        facts.push((&a::GPU_COMPUTE_CAPABILITY_MAJOR, i64::from(major).into()));
+        facts.push((&a::GPU_COMPUTE_CAPABILITY_MINOR, i64::from(minor).into()));
+    }
+    facts.into()
+}

@@ -1,0 +1,98 @@
+//! How a GPU is, in the four states of `hw.status`: the worst of what the driver says.
+
+use pulsetrain_semconv::{attribute, metric};
+
+use super::{
+    book::Entry,
+    twins::{Component, Twin},
+};
+use crate::reading::{Reading, Sample};
+
+/// What the driver has said of the GPU's health.
+#[derive(Debug, Default)]
+pub(super) struct Health {
+    recovery: &'static str,
+    remap_failed: bool,
+    degraded: bool,
+    remap_pending: bool,
+    retirement_pending: bool,
+    too_many_errors: bool,
+}
+
+impl Health {
+    /// Takes note of a reading that says something of it.
+    pub(super) fn observe(&mut self, reading: &Reading) {
+        if reading.metric.ordinal == metric::GPU_RECOVERY_ACTION.ordinal
+            && let Sample::State(_, action) = reading.value
+        {
+            self.recovery = action;
+        }
+        if reading.metric.ordinal != metric::GPU_FAULT_ACTIVE.ordinal {
+            return;
+        }
+        let (Some((_, fault)), Sample::Now(value)) = (reading.labels.fixed.first(), reading.value) else {
+            return;
+        };
+        let place = match *fault {
+            "row_remap_failure" => &mut self.remap_failed,
+            "fabric_degraded" => &mut self.degraded,
+            "row_remap_pending" => &mut self.remap_pending,
+            "page_retirement_pending" => &mut self.retirement_pending,
+            "sram_threshold_exceeded" => &mut self.too_many_errors,
+            _ => return,
+        };
+        *place = value > 0.0;
+    }
+
+    /// The states, 1 for the one that holds.
+    pub(super) fn status(&self, lost: bool) -> impl Iterator<Item = Twin> + use<> {
+        let state = self.state(lost);
+        ["ok", "degraded", "failed", "predicted_failure"]
+            .into_iter()
+            .map(move |name| Twin {
+                metric: &metric::HW_STATUS,
+                component: Component::Gpu,
+                texts: [
+                    Some((&attribute::HW_TYPE, "gpu")),
+                    Some((&attribute::HW_STATE, name)),
+                ],
+                entry: Entry::Held(f64::from(u8::from(name == state))),
+            })
+    }
+
+    fn state(&self, lost: bool) -> &'static str {
+        let must_stop = matches!(self.recovery, "gpu_reset" | "node_reboot" | "drain_and_reset");
+        if lost || must_stop || self.remap_failed {
+            "failed"
+        } else if self.degraded || matches!(self.recovery, "drain_p2p" | "recover_imex_domain") {
+            "degraded"
+        } else if self.remap_pending || self.retirement_pending || self.too_many_errors {
+            "predicted_failure"
+        } else {
+            "ok"
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_that_the_driver_says_is_the_state() {
+        let well = Health::default();
+        assert_eq!(well.state(false), "ok");
+        assert_eq!(well.state(true), "failed");
+        let waiting = Health {
+            remap_pending: true,
+            ..Health::default()
+        };
+        assert_eq!(waiting.state(false), "predicted_failure");
+        let both = Health {
+            remap_pending: true,
+            recovery: "drain_p2p",
+            ..Health::default()
+        };
+        assert_eq!(both.state(false), "degraded");
+    }
+}

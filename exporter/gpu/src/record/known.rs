@@ -1,0 +1,187 @@
+//! A GPU that is known: its `subjects` with what their series carry, how its `readings` become series, and what of it `stands`
+//! whether or not anything is read.
+
+mod readings;
+mod stands;
+mod subjects;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use pulsetrain_semconv::{Metric, metric};
+
+pub(super) use self::readings::entry_of;
+use super::{
+    book::{Book, Entry, Place, Texts},
+    health::Health,
+    subject::Carried,
+    twins::{Component, Twin},
+    xid,
+};
+use crate::{
+    Belonging, Driver, Gpu, GpuNotice, GpuSemconv, MissingMetric, Reason, Vendor,
+    reading::{Cadence, Labels, Whose},
+};
+
+/// Numbers for subjects, none twice.
+#[derive(Debug, Default)]
+pub(super) struct Ids(u32);
+
+/// What series can be of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Of {
+    /// What `gpu.*` is of.
+    Own(Whose),
+    /// What it is, with all that is known of it.
+    Facts(Whose),
+    /// A component by the standard names.
+    Hw(Component),
+}
+
+/// A GPU.
+#[derive(Default)]
+pub(super) struct Known {
+    gpu: Arc<Gpu>,
+    driver_version: String,
+    subjects: BTreeMap<Of, (u32, Carried)>,
+    health: Health,
+    /// What was told to be unavailable, and what is to be told.
+    told: BTreeSet<(Reason, &'static str)>,
+    untold: BTreeMap<Reason, Vec<MissingMetric>>,
+}
+
+/// What recording needs.
+pub(super) struct Recorder<'a> {
+    pub(super) semconv: GpuSemconv,
+    pub(super) driver: &'a Driver,
+    pub(super) belonging: &'a mut dyn Belonging,
+    pub(super) book: &'a mut Book,
+    pub(super) ids: &'a mut Ids,
+    pub(super) time_unix_nanos: u64,
+}
+
+impl Known {
+    /// Whether it is this very description of it.
+    pub(super) fn is(&self, gpu: &Arc<Gpu>) -> bool {
+        Arc::ptr_eq(&self.gpu, gpu)
+    }
+
+    /// NVML's number of it.
+    pub(super) fn index(&self) -> u32 {
+        self.gpu.index
+    }
+
+    /// The GPU.
+    pub(super) fn gpu(&self) -> &Arc<Gpu> {
+        &self.gpu
+    }
+
+    /// What has become unavailable since this was asked last, by reason.
+    pub(super) fn take_untold(&mut self) -> BTreeMap<Reason, Vec<MissingMetric>> {
+        std::mem::take(&mut self.untold)
+    }
+
+    /// The numbers of its subjects.
+    pub(super) fn subject_ids(&self) -> impl Iterator<Item = u32> {
+        self.subjects.values().map(|(id, _)| *id)
+    }
+
+    /// Ends all that is of it.
+    pub(super) fn end(&self, book: &mut Book, now_unix_nanos: u64) {
+        let ids: Vec<u32> = self.subject_ids().collect();
+        book.end(now_unix_nanos, |key, _| ids.contains(&key.subject));
+    }
+
+    /// Sees the GPU as it is now: what belongs to somebody else is renamed, what is gone ends.
+    pub(super) fn update(
+        &mut self,
+        gpu: &Arc<Gpu>,
+        has_news: bool,
+        recorder: &mut Recorder<'_>,
+        notices: &mut Vec<GpuNotice>,
+    ) {
+        let changed = !self.is(gpu);
+        self.note_trouble(gpu, recorder, notices);
+        self.gpu = Arc::clone(gpu);
+        let new_driver = self.driver_version != recorder.driver.version;
+        if new_driver {
+            self.driver_version.clone_from(&recorder.driver.version);
+        }
+        if changed || new_driver || has_news {
+            self.refresh_subjects(recorder);
+        }
+        // Nothing is known of the errors of a GPU that has never answered.
+        if changed && gpu.trouble.is_none() {
+            self.note_unavailable(recorder);
+            if !self.lacks(&metric::GPU_XID_ERRORS) {
+                if self.gpu().vendor == Vendor::Nvidia {
+                    xid::record_zeroes(self, recorder);
+                }
+            }
+        }
+        self.record_facts(recorder);
+    }
+
+    /// Takes down a value of a series of `gpu.*`.
+    pub(super) fn enter(&mut self, own: Own, texts: Texts, entry: Entry, recorder: &mut Recorder<'_>) {
+        let (subject, carried) = self.subject(Of::Own(own.whose), recorder);
+        let place = Place {
+            subject,
+            carried: &carried,
+            metric: own.metric,
+            labels: own.labels,
+            texts,
+            time_unix_nanos: recorder.time_unix_nanos,
+            driver_unix_nanos: own.driver_unix_nanos,
+            cadence: own.cadence,
+        };
+        recorder.book.enter(place, entry);
+    }
+
+    /// Takes down a value of a series of `hw.*`.
+    pub(super) fn record_twin(
+        &mut self,
+        twin: &Twin,
+        cadence: Cadence,
+        driver_unix_nanos: u64,
+        recorder: &mut Recorder<'_>,
+    ) {
+        let (subject, carried) = self.subject(Of::Hw(twin.component), recorder);
+        let place = Place {
+            subject,
+            carried: &carried,
+            metric: twin.metric,
+            labels: Labels::default(),
+            texts: twin.texts,
+            time_unix_nanos: recorder.time_unix_nanos,
+            driver_unix_nanos,
+            cadence,
+        };
+        recorder.book.enter(place, twin.entry);
+    }
+}
+
+/// A series of `gpu.*`.
+#[derive(Clone, Copy)]
+pub(super) struct Own {
+    pub(super) whose: Whose,
+    pub(super) metric: &'static Metric,
+    pub(super) labels: Labels,
+    pub(super) cadence: Cadence,
+    pub(super) driver_unix_nanos: u64,
+}
+
+impl Own {
+    /// One of the whole GPU without more to tell it by.
+    pub(super) fn of_gpu(metric: &'static Metric) -> Self {
+        Self {
+            whose: Whose::Gpu,
+            metric,
+            labels: Labels::default(),
+            cadence: Cadence::Tick,
+            driver_unix_nanos: 0,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Readings as values of series, under our names, the standard ones or both.
+
+use std::collections::BTreeMap;
+
+use pulsetrain_semconv::{AttributeKind, Metric, metric};
+
+use super::{Known, Of, Own, Recorder};
+use crate::{
+    GpuSemconv,
+    reading::{Cadence, Reading, Sample, Whose},
+    record::{
+        book::Entry,
+        twins::{self, Component, Twin},
+    },
+};
+
+impl Known {
+    /// Takes down all that was read of it.
+    pub(in crate::record) fn record(&mut self, readings: &[Reading], recorder: &mut Recorder<'_>) {
+        let mut memory = BTreeMap::<Whose, (f64, f64)>::new();
+        for reading in readings {
+            // A process that has ended meanwhile.
+            if !self.is_there(Of::Own(reading.whose)) {
+                continue;
+            }
+            self.health.observe(reading);
+            if let Sample::Now(bytes) = reading.value {
+                let is = |metric: &Metric| reading.metric.ordinal == metric.ordinal;
+                if is(&metric::GPU_MEMORY_USED) || is(&metric::GPU_MIG_MEMORY_USED) {
+                    memory.entry(reading.whose).or_default().0 = bytes;
+                } else if is(&metric::GPU_MEMORY_LIMIT) || is(&metric::GPU_MIG_MEMORY_LIMIT) {
+                    memory.entry(reading.whose).or_default().1 = bytes;
+                }
+            }
+            self.record_one(reading, recorder);
+        }
+        self.record_health(recorder);
+        if recorder.semconv != GpuSemconv::Gpu {
+            for (whose, (used, limit)) in memory.into_iter().filter(|(_, (_, limit))| *limit > 0.0) {
+                if let Some(component) = Component::of(whose) {
+                    self.record_twin(
+                        &Twin::memory_utilization(component, used / limit),
+                        Cadence::Tick,
+                        0,
+                        recorder,
+                    );
+                }
+            }
+        }
+    }
+
+    fn record_one(&mut self, reading: &Reading, recorder: &mut Recorder<'_>) {
+        let twin = match recorder.semconv {
+            GpuSemconv::Gpu => None,
+            GpuSemconv::Hw | GpuSemconv::Both => twins::of(reading),
+        };
+        if let Some(twin) = &twin {
+            self.record_twin(twin, reading.cadence, reading.time_unix_nanos, recorder);
+        }
+        if twin.is_some() && recorder.semconv == GpuSemconv::Hw {
+            return;
+        }
+        let own = Own {
+            whose: reading.whose,
+            metric: reading.metric,
+            labels: reading.labels,
+            cadence: reading.cadence,
+            driver_unix_nanos: reading.time_unix_nanos,
+        };
+        match reading.value {
+            Sample::State(attribute, state) => {
+                let AttributeKind::Enum(states) = attribute.kind else {
+                    return;
+                };
+                for name in states {
+                    let holds = f64::from(u8::from(*name == state));
+                    let texts = [Some((attribute, *name)), None];
+                    self.enter(own, texts, Entry::Held(holds), recorder);
+                }
+            }
+            value => {
+                if let Some(entry) = entry_of(reading.metric, value, reading.cadence) {
+                    self.enter(own, [None; 2], entry, recorder);
+                }
+            }
+        }
+    }
+}
+
+/// The value as it is entered: what is a state or never changes is said when it changes.
+pub(in crate::record) fn entry_of(metric: &Metric, value: Sample, cadence: Cadence) -> Option<Entry> {
+    Some(match value {
+        Sample::Now(value) if cadence == Cadence::Once || matches!(metric.unit, "{state}" | "{link}") => {
+            Entry::Held(value)
+        }
+        Sample::Now(value) => Entry::Now(value),
+        Sample::Total { raw, scale, wraps } => Entry::Total { raw, scale, wraps },
+        Sample::Earlier { raw, scale } => Entry::Earlier { raw, scale },
+        Sample::Observed(value) => Entry::Observed(value),
+        Sample::NothingObserved => Entry::NothingObserved,
+        Sample::State(..) => return None,
+    })
+}

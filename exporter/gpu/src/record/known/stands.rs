@@ -1,0 +1,136 @@
+//! What stands of a GPU whether or not anything is read: what it is, whether it is lost or well, and what it does not tell.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use pulsetrain_semconv::{Metric, attribute, metric};
+
+use super::{Known, Of, Own, Recorder};
+use crate::{
+    Gpu, GpuNotice, GpuSemconv, GpuTrouble, Reason,
+    reading::{Cadence, Labels, Whose},
+    record::{
+        book::{Entry, Place},
+        outlives_the_gpu,
+    },
+};
+
+impl Known {
+    pub(super) fn note_trouble(
+        &mut self,
+        gpu: &Arc<Gpu>,
+        recorder: &mut Recorder<'_>,
+        notices: &mut Vec<GpuNotice>,
+    ) {
+        if gpu.trouble == self.gpu.trouble {
+            return;
+        }
+        let (index, uuid) = (gpu.index, gpu.uuid.clone());
+        let Some(trouble) = gpu.trouble else {
+            return notices.push(GpuNotice::Back { gpu: index, uuid });
+        };
+        notices.push(GpuNotice::Trouble {
+            gpu: index,
+            uuid,
+            trouble,
+        });
+        let ids: Vec<u32> = self.subject_ids().collect();
+        recorder.book.end(recorder.time_unix_nanos, |key, metric| {
+            ids.contains(&key.subject) && !(gpu.is_ours() && outlives_the_gpu(key, metric))
+        });
+    }
+
+    pub(super) fn record_facts(&mut self, recorder: &mut Recorder<'_>) {
+        if self.gpu.trouble.is_some() {
+            return;
+        }
+        let instances = self
+            .gpu
+            .instances
+            .iter()
+            .map(|instance| Whose::Instance(instance.index));
+        let all: Vec<Whose> = std::iter::once(Whose::Gpu).chain(instances).collect();
+        for whose in all {
+            let (subject, carried) = self.subject(Of::Facts(whose), recorder);
+            let place = Place {
+                subject,
+                carried: &carried,
+                metric: &metric::GPU_INFO,
+                labels: Labels::default(),
+                texts: [None; 2],
+                time_unix_nanos: recorder.time_unix_nanos,
+                driver_unix_nanos: 0,
+                cadence: Cadence::Once,
+            };
+            recorder.book.enter(place, Entry::Held(1.0));
+        }
+        if self.gpu.mig == Some(true) {
+            let split_into: BTreeSet<u32> = self
+                .gpu
+                .instances
+                .iter()
+                .map(|instance| instance.gpu_instance_id)
+                .collect();
+            let own = Own::of_gpu(&metric::GPU_MIG_INSTANCES);
+            self.enter(own, [None; 2], Entry::Now(split_into.len() as f64), recorder);
+        }
+    }
+
+    pub(super) fn record_health(&mut self, recorder: &mut Recorder<'_>) {
+        let active = self.gpu.trouble.and_then(GpuTrouble::fault);
+        for fault in ["lost", "unresponsive", "driver_error"] {
+            let own = Own::of_gpu(&metric::GPU_FAULT_ACTIVE);
+            let holds = f64::from(u8::from(active == Some(fault)));
+            self.enter(
+                own,
+                [Some((&attribute::GPU_FAULT, fault)), None],
+                Entry::Held(holds),
+                recorder,
+            );
+        }
+        if recorder.semconv == GpuSemconv::Gpu {
+            return;
+        }
+        for twin in self.health.status(active.is_some()) {
+            self.record_twin(&twin, Cadence::Tick, 0, recorder);
+        }
+    }
+
+    pub(super) fn note_unavailable(&mut self, recorder: &mut Recorder<'_>) {
+        let own = Own {
+            cadence: Cadence::Once,
+            ..Own::of_gpu(&metric::GPU_METRIC_UNAVAILABLE)
+        };
+        let gpu = Arc::clone(&self.gpu);
+        let missing = gpu.missing();
+        let (subject, _) = self.subject(Of::Own(Whose::Gpu), recorder);
+        recorder.book.end(recorder.time_unix_nanos, |key, metric| {
+            key.subject == subject
+                && metric.ordinal == metric::GPU_METRIC_UNAVAILABLE.ordinal
+                && !missing.iter().any(|(reason, metrics)| {
+                    let mut names = metrics.iter().map(|metric| metric.name);
+                    names.any(|name| key.says(name, reason.as_str()))
+                })
+        });
+        for (reason, metric) in missing
+            .iter()
+            .flat_map(|(reason, all)| all.iter().map(move |one| (*reason, *one)))
+        {
+            let texts = [
+                Some((&attribute::GPU_METRIC_NAME, metric.name)),
+                Some((&attribute::GPU_UNAVAILABLE_REASON, reason.as_str())),
+            ];
+            self.enter(own, texts, Entry::Held(1.0), recorder);
+            if reason != Reason::TurnedOff && self.told.insert((reason, metric.name)) {
+                self.untold.entry(reason).or_default().push(metric);
+            }
+        }
+    }
+
+    /// Whether it gives nothing for a metric.
+    pub(super) fn lacks(&self, metric: &Metric) -> bool {
+        self.gpu
+            .unavailable
+            .iter()
+            .any(|row| row.metric.ordinal == metric.ordinal && !row.partly)
+    }
+}

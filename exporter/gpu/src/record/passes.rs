@@ -1,0 +1,62 @@
+//! How the reading itself fares: how long each pass over the GPUs took, and when one succeeded last.
+
+use std::{sync::Arc, time::Duration};
+
+use pulsetrain_semconv::{Metric, attribute, metric};
+
+use super::{
+    book::{Book, Entry, Place},
+    subject::Carried,
+};
+use crate::{
+    OwnedValue,
+    reading::{Cadence, Labels},
+};
+
+/// The number of the subject that is no GPU: theirs begin with 1.
+const SUBJECT: u32 = 0;
+
+/// The passes of a source.
+pub(super) struct Passes(Carried);
+
+impl Passes {
+    /// Those of the source of this name.
+    pub(super) fn of(source: &str) -> Self {
+        let name = OwnedValue::from(source);
+        Self(Arc::new([(&attribute::PULSETRAIN_SOURCE_NAME, name)]))
+    }
+
+    /// Takes down that a pass succeeded, which began at this time.
+    pub(super) fn record(&self, book: &mut Book, began_unix_nanos: u64, took: Duration) {
+        let place = |metric| Place {
+            subject: SUBJECT,
+            carried: &self.0,
+            metric,
+            labels: Labels::default(),
+            texts: [None; 2],
+            time_unix_nanos: began_unix_nanos,
+            driver_unix_nanos: 0,
+            // The last success stays what it was for as long as none comes.
+            cadence: Cadence::Once,
+        };
+        let secs = Duration::from_nanos(began_unix_nanos).as_secs_f64();
+        book.enter(
+            place(&metric::PULSETRAIN_SOURCE_DURATION),
+            Entry::Observed(took.as_secs_f64()),
+        );
+        book.enter(
+            place(&metric::PULSETRAIN_SOURCE_LAST_SUCCESS_TIME),
+            Entry::Now(secs),
+        );
+    }
+}
+
+/// Whether a metric is about the passes, and not about what was read in them.
+pub(super) fn is_about_passes(metric: &Metric) -> bool {
+    [
+        &metric::PULSETRAIN_SOURCE_DURATION,
+        &metric::PULSETRAIN_SOURCE_LAST_SUCCESS_TIME,
+    ]
+    .iter()
+    .any(|own| own.ordinal == metric.ordinal)
+}

@@ -1,0 +1,64 @@
+//! What series are of: a GPU, an instance of it, a process on it; each with the attributes that all its series carry.
+
+use std::sync::Arc;
+
+use pulsetrain_otlp::write::{Attribute, Value};
+use pulsetrain_semconv::attribute;
+
+use crate::{Belonging, Gpu, OwnedAttribute, OwnedValue, Subject, reading::Whose};
+
+/// The attributes that all series of a subject carry.
+pub(super) type Carried = Arc<[OwnedAttribute]>;
+
+/// The attributes of what of a GPU something is of, in the order in which they are written.
+pub(super) fn attributes_of(gpu: &Gpu, whose: Whose, belonging: &mut dyn Belonging) -> Carried {
+    let mut carried = vec![
+        (&attribute::GPU_ID, OwnedValue::from(gpu.uuid.as_str())),
+        (&attribute::GPU_INDEX, OwnedValue::Int(i64::from(gpu.index))),
+    ];
+    match whose {
+        Whose::Gpu => belonging.attributes(Subject::Gpu(gpu), &mut carried),
+        Whose::Instance(index) => {
+            if let Some(instance) = gpu.instances.iter().find(|instance| instance.index == index) {
+                add_instance(instance.gpu_instance_id, &instance.profile, &mut carried);
+                let compute_instance = i64::from(instance.compute_instance_id);
+                carried.push((
+                    &attribute::GPU_MIG_COMPUTE_INSTANCE_ID,
+                    OwnedValue::Int(compute_instance),
+                ));
+                belonging.attributes(Subject::Instance(gpu, instance), &mut carried);
+            }
+        }
+        Whose::Process(pid) => {
+            carried.push((&attribute::PROCESS_PID, OwnedValue::Int(i64::from(pid))));
+            if let Some(process) = gpu.processes.iter().find(|process| process.pid == pid) {
+                let instance = process.gpu_instance_id.and_then(|id| {
+                    gpu.instances
+                        .iter()
+                        .find(|instance| instance.gpu_instance_id == id)
+                });
+                if let Some(instance) = instance {
+                    add_instance(instance.gpu_instance_id, &instance.profile, &mut carried);
+                }
+                belonging.attributes(Subject::Process(gpu, process), &mut carried);
+            }
+        }
+    }
+    carried.into()
+}
+
+fn add_instance(id: u32, profile: &str, carried: &mut Vec<OwnedAttribute>) {
+    carried.push((&attribute::GPU_MIG_INSTANCE_ID, OwnedValue::Int(i64::from(id))));
+    carried.push((&attribute::GPU_MIG_PROFILE, OwnedValue::from(profile)));
+}
+
+/// The attributes as they are written.
+pub(super) fn written(carried: &Carried) -> impl Iterator<Item = Attribute<'_>> {
+    carried
+        .iter()
+        .map(|(attribute, value)| (*attribute, as_value(value)))
+}
+
+fn as_value(value: &OwnedValue) -> Value<'_> {
+    value.as_value()
+}

@@ -1,0 +1,191 @@
+//! Readings of GPUs that do not come from a driver: a simulation, or a recording that is played back.
+//!
+//! [`GpuRecorder`] makes series of them exactly as [`GpuSource`](crate::GpuSource) does of the driver's: the table of rows
+//! has the metrics and how often each is read, and a GPU that is lost ends its series.
+
+use std::{collections::BTreeMap, sync::Arc, sync::OnceLock, time::Duration};
+
+use pulsetrain_otlp::write::Encoded;
+use pulsetrain_semconv::{Attribute, Metric};
+
+use crate::{
+    Belonging, Driver, Gpu, GpuConfig,
+    driver::{GpuTick, Heard, Tick, XidError},
+    nvml::rows,
+    reading::{Cadence, Labels, Readings, Sample},
+    record::Recording,
+};
+
+/// How often metrics are read that change seldom.
+const SELDOM: Duration = Duration::from_secs(5);
+
+/// Records passes over simulated GPUs.
+pub struct GpuRecorder {
+    recording: Recording,
+    driver: Arc<Driver>,
+    gpus: BTreeMap<String, Arc<Gpu>>,
+    seldom_unix_nanos: u64,
+}
+
+/// The values that one pass read of a GPU.
+#[derive(Debug, Default)]
+pub struct GpuReadings {
+    readings: Readings,
+    skips_seldom: bool,
+}
+
+impl GpuRecorder {
+    /// Returns a recorder of GPUs with this driver, whose series carry what `belonging` knows.
+    pub fn new(config: &GpuConfig, driver: Driver, belonging: Box<dyn Belonging>) -> Self {
+        Self {
+            recording: Recording::new(config, belonging),
+            driver: Arc::new(driver),
+            gpus: BTreeMap::new(),
+            seldom_unix_nanos: 0,
+        }
+    }
+
+    /// Records one pass at `time_unix_nanos`. `read` fills the readings of one GPU; it is not called for a lost GPU.
+    pub fn record_pass(
+        &mut self,
+        time_unix_nanos: u64,
+        took: Duration,
+        gpus: impl IntoIterator<Item = Gpu>,
+        mut read: impl FnMut(&Gpu, &mut GpuReadings),
+    ) {
+        let since = Duration::from_nanos(time_unix_nanos.saturating_sub(self.seldom_unix_nanos));
+        let skips_seldom = since < SELDOM;
+        if !skips_seldom {
+            self.seldom_unix_nanos = time_unix_nanos;
+        }
+        let ticks = gpus.into_iter().map(|gpu| {
+            let gpu = self.known(gpu);
+            let mut readings = GpuReadings {
+                skips_seldom,
+                ..GpuReadings::default()
+            };
+            if gpu.trouble.is_none() {
+                read(&gpu, &mut readings);
+            }
+            GpuTick {
+                gpu,
+                readings: Some(readings.readings.all),
+                time_unix_nanos,
+            }
+        });
+        let gpus = ticks.collect();
+        let tick = Tick {
+            driver: Arc::clone(&self.driver),
+            gpus,
+            time_unix_nanos,
+            took,
+        };
+        self.recording.hear(Heard::Tick(Box::new(tick)), time_unix_nanos);
+    }
+
+    /// Records an XID error of a GPU that a pass has shown.
+    pub fn record_xid(&mut self, uuid: &str, code: u64, time_unix_nanos: u64) {
+        let error = XidError {
+            uuid: uuid.to_owned(),
+            code,
+            gpu_instance_id: None,
+            time_unix_nanos,
+        };
+        self.recording.hear(Heard::Xid(error), time_unix_nanos);
+    }
+
+    /// Returns the batches so far.
+    pub fn flush(&mut self, now_unix_nanos: u64) -> Vec<Encoded> {
+        self.recording.take_notices();
+        self.recording.flush(now_unix_nanos).collect()
+    }
+
+    /// Returns the same allocation for as long as nothing about the GPU changes, by which the recording sees changes.
+    fn known(&mut self, gpu: Gpu) -> Arc<Gpu> {
+        let known = self.gpus.entry(gpu.uuid.clone()).or_default();
+        if **known != gpu {
+            *known = Arc::new(gpu);
+        }
+        Arc::clone(known)
+    }
+}
+
+impl GpuReadings {
+    /// Adds the present value of a metric.
+    pub fn now(&mut self, metric: &'static Metric, labels: GpuLabels, value: f64) {
+        self.put(metric, Labels::fixed(labels), Sample::Now(value));
+    }
+
+    /// Adds the present value of one of several parts of the GPU, such as a link.
+    pub fn now_of(
+        &mut self,
+        metric: &'static Metric,
+        labels: GpuLabels,
+        (attribute, number): (&'static Attribute, u32),
+        value: f64,
+    ) {
+        self.put(
+            metric,
+            Labels::numbered(labels, attribute, number),
+            Sample::Now(value),
+        );
+    }
+
+    /// Adds the raw value of a 64-bit counter of the driver; `scale` converts it to the unit of the metric.
+    pub fn total(&mut self, metric: &'static Metric, labels: GpuLabels, raw: u64, scale: f64) {
+        let wraps = false;
+        self.put(metric, Labels::fixed(labels), Sample::Total { raw, scale, wraps });
+    }
+
+    /// Adds the raw value of a 64-bit counter of one of several parts of the GPU, such as a link.
+    pub fn total_of(
+        &mut self,
+        metric: &'static Metric,
+        labels: GpuLabels,
+        (attribute, number): (&'static Attribute, u32),
+        raw: u64,
+        scale: f64,
+    ) {
+        let wraps = false;
+        self.put(
+            metric,
+            Labels::numbered(labels, attribute, number),
+            Sample::Total { raw, scale, wraps },
+        );
+    }
+
+    /// Adds the state of a state set.
+    pub fn state(&mut self, metric: &'static Metric, attribute: &'static Attribute, state: &'static str) {
+        self.put(metric, Labels::default(), Sample::State(attribute, state));
+    }
+
+    fn put(&mut self, metric: &'static Metric, labels: Labels, value: Sample) {
+        let Some(cadence) = cadence(metric) else {
+            debug_assert!(false, "{} has no row in the table of NVML", metric.name);
+            return;
+        };
+        if cadence == Cadence::Seldom && self.skips_seldom {
+            return;
+        }
+        self.readings.cadence = cadence;
+        self.readings.put(metric, labels, value, 0);
+    }
+}
+
+/// Fixed attributes with their values, which identify a series of its metric.
+pub type GpuLabels = &'static [(&'static Attribute, &'static str)];
+
+/// Returns how often a metric is read, by the first row that fills it.
+fn cadence(metric: &Metric) -> Option<Cadence> {
+    static CADENCES: OnceLock<BTreeMap<u16, Cadence>> = OnceLock::new();
+    let cadences = CADENCES.get_or_init(|| {
+        let mut cadences = BTreeMap::new();
+        for row in rows::of_gpu() {
+            for metric in row.metrics() {
+                cadences.entry(metric.ordinal).or_insert(row.cadence);
+            }
+        }
+        cadences
+    });
+    cadences.get(&metric.ordinal).copied()
+}

@@ -1,0 +1,224 @@
+//! The GPUs as a source of the pipeline, and a single look at them.
+
+use std::{sync::Arc, time::Duration};
+
+use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop, clock};
+use tokio::sync::watch;
+
+use crate::{
+    Belonging, DriverRelease, DriverState, Gpu, GpuConfig, GpuNotice, GpuTrouble, Inventory,
+    driver::{self, DriverThread, GpuTick, Heard},
+    record::{self, Recording},
+};
+
+/// How often the driver is read for a survey: as often as its performance counters allow (NVML asks for 100 ms).
+const SURVEY_INTERVAL: Duration = Duration::from_millis(150);
+
+/// Watches the GPUs of this machine.
+///
+/// It never fails: where there is no driver it says so once and looks again from time to time.
+pub struct GpuSource {
+    config: GpuConfig,
+    belonging: Box<dyn Belonging>,
+    on_notice: Box<dyn FnMut(GpuNotice) + Send>,
+    inventory: watch::Sender<Arc<Inventory>>,
+    release: DriverRelease,
+}
+
+impl GpuSource {
+    /// A source whose series carry what `belonging` knows; `on_notice` is told what people should know.
+    pub fn new(
+        config: GpuConfig,
+        belonging: Box<dyn Belonging>,
+        on_notice: impl FnMut(GpuNotice) + Send + 'static,
+    ) -> Self {
+        Self {
+            config,
+            belonging,
+            on_notice: Box::new(on_notice),
+            inventory: watch::Sender::new(Arc::default()),
+            release: DriverRelease::default(),
+        }
+    }
+
+    /// Releases the driver when `release` requests it.
+    #[must_use]
+    pub fn released_by(self, release: DriverRelease) -> Self {
+        Self { release, ..self }
+    }
+
+    /// What GPUs there are, from now on.
+    pub fn inventory(&self) -> watch::Receiver<Arc<Inventory>> {
+        self.inventory.subscribe()
+    }
+}
+
+impl Source for GpuSource {
+    fn name(&self) -> &str {
+        record::SOURCE
+    }
+
+    fn run(self: Box<Self>, door: Door, stop: Stop) -> BoxFuture<'static, Result<(), String>> {
+        Box::pin(watch_gpus(*self, door, stop))
+    }
+}
+
+async fn watch_gpus(source: GpuSource, door: Door, stop: Stop) -> Result<(), String> {
+    let mut driver = driver::start(&source.config, source.release.clone())?;
+    let mut watching = Watching {
+        recording: Recording::new(&source.config, source.belonging),
+        stale_after: source.config.stale_after(),
+        on_notice: source.on_notice,
+        inventory: source.inventory,
+        door,
+    };
+    let mut heard_last = clock::now();
+    let mut expects = true;
+    loop {
+        let stale = clock::later(heard_last, watching.stale_after);
+        let heard = tokio::select! {
+            heard = driver.heard.recv() => heard,
+            () = tokio::time::sleep_until(stale), if expects => {
+                watching.fall_silent(clock::now().saturating_duration_since(heard_last));
+                expects = false;
+                continue;
+            }
+            () = stop.wait() => break,
+        };
+        let Some(heard) = heard else {
+            return Err("the thread that reads the GPUs has ended".to_owned());
+        };
+        if let Some(answers) = watching.hear(heard, &mut driver) {
+            heard_last = clock::now();
+            expects = answers;
+        }
+    }
+    watching.end();
+    Ok(())
+}
+
+/// What is heard, on its way through the door.
+struct Watching {
+    recording: Recording,
+    stale_after: Duration,
+    on_notice: Box<dyn FnMut(GpuNotice) + Send>,
+    inventory: watch::Sender<Arc<Inventory>>,
+    door: Door,
+}
+
+impl Watching {
+    /// Records what was heard, with all that waits behind it; says whether the driver answers, where it says something of
+    /// that. An XID error does not: it is heard on another thread than the one that reads.
+    fn hear(&mut self, heard: Heard, driver: &mut DriverThread) -> Option<bool> {
+        let (mut next, mut answers) = (Some(heard), None);
+        while let Some(heard) = next {
+            match heard {
+                Heard::Tick(_) => answers = Some(true),
+                Heard::Absent { .. } => answers = Some(false),
+                Heard::Xid(_) => {}
+            }
+            self.recording.hear(heard, unix_nanos());
+            next = driver.heard.try_recv().ok();
+        }
+        self.send();
+        answers
+    }
+
+    fn fall_silent(&mut self, silence: Duration) {
+        self.recording.fall_silent(silence.as_secs(), unix_nanos());
+        self.send();
+    }
+
+    fn end(&mut self) {
+        self.recording.end(unix_nanos());
+        self.send();
+    }
+
+    fn send(&mut self) {
+        for notice in self.recording.take_notices() {
+            (self.on_notice)(notice);
+        }
+        let known = self.recording.inventory();
+        if !Arc::ptr_eq(&self.inventory.borrow(), known) {
+            self.inventory.send_replace(Arc::clone(known));
+        }
+        for encoded in self.recording.flush(unix_nanos()) {
+            // A pipeline that takes no more is about to tell us to stop.
+            let _ = self
+                .door
+                .offer(Batch::new(encoded.signal, encoded.items, encoded.bytes));
+        }
+    }
+}
+
+fn unix_nanos() -> u64 {
+    clock::unix_now().as_nanos() as u64
+}
+
+/// Looks once at the driver and its GPUs, and what they tell and do not tell; blocks for a moment, and for `deadline` where
+/// the driver does not answer, which the answer then says.
+pub fn survey(config: &GpuConfig, deadline: Duration) -> Inventory {
+    let silent = || Inventory {
+        driver: DriverState::Silent,
+        gpus: Vec::new(),
+        time_unix_nanos: unix_nanos(),
+    };
+    let config = GpuConfig {
+        interval: SURVEY_INTERVAL,
+        energy_interval: SURVEY_INTERVAL,
+        ..config.clone()
+    };
+    let Ok(mut driver) = driver::start(&config, DriverRelease::default()) else {
+        return silent();
+    };
+    let end = clock::later(clock::now(), deadline);
+    let mut seen: Option<Inventory> = None;
+    // The performance counters need two readings: what is unavailable is known with the second. A GPU that has not answered by
+    // then is waited for.
+    let (mut ticks, mut waits) = (0, false);
+    while ticks < 2 || waits {
+        match driver.recv_until(end) {
+            Some(heard @ Heard::Tick(_)) => {
+                ticks += 1;
+                let inventory = inventory_of(&heard);
+                waits = inventory
+                    .gpus
+                    .iter()
+                    .any(|gpu| gpu.trouble == Some(GpuTrouble::Hangs));
+                seen = Some(inventory);
+            }
+            Some(heard) => return inventory_of(&heard),
+            None => break,
+        }
+    }
+    seen.unwrap_or_else(silent)
+}
+
+fn inventory_of(heard: &Heard) -> Inventory {
+    let time_unix_nanos = unix_nanos();
+    match heard {
+        Heard::Absent { why, advice } => Inventory {
+            driver: DriverState::Absent {
+                why: why.clone(),
+                advice,
+            },
+            gpus: Vec::new(),
+            time_unix_nanos,
+        },
+        Heard::Tick(tick) => Inventory {
+            driver: DriverState::Present((*tick.driver).clone()),
+            gpus: tick.gpus.iter().map(gpu_of).collect(),
+            time_unix_nanos,
+        },
+        Heard::Xid(_) => Inventory::default(),
+    }
+}
+
+/// A GPU as a survey has it: one that has not answered yet hangs.
+fn gpu_of(tick: &GpuTick) -> Gpu {
+    let mut gpu = (*tick.gpu).clone();
+    if tick.readings.is_none() {
+        gpu.trouble = Some(GpuTrouble::Hangs);
+    }
+    gpu
+}

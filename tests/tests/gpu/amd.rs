@@ -1,0 +1,227 @@
+//! AMD GPUs, from the files of a machine that has them.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    time::{Duration, Instant},
+};
+
+use pulsetrain_gpu::{GpuConfig, GpuNotice, GpuSemconv, Reason};
+use pulsetrain_tests::{AmdModel, FakeSysfs, wait_until};
+
+use crate::watch::{INTERVAL, Watch};
+
+/// A machine without NVML.
+fn config(machine: &FakeSysfs) -> GpuConfig {
+    GpuConfig {
+        library: Some(machine.root().join("libnvidia-ml.so.1")),
+        sysfs: machine.root().to_owned(),
+        interval: INTERVAL,
+        ..GpuConfig::default()
+    }
+}
+
+#[test]
+fn values_of_an_mi300x_are_those_of_its_files_in_base_units() {
+    let machine = FakeSysfs::with(AmdModel::Mi300x, 8);
+    machine.set_process(1, 4711, 1 << 30);
+    let watch = Watch::start(config(&machine));
+    let second: &[(&str, &str)] = &[("gpu.index", "1"), ("gpu.id", "GPU-21b6d61638a86f8d")];
+    let expected: &[(&str, &[(&str, &str)], f64)] = &[
+        ("gpu.utilization", &[("gpu.task", "general")], 0.37),
+        ("gpu.memory.activity", &[], 0.12),
+        ("gpu.memory.used", &[], 297_512_960.0),
+        ("gpu.memory.free", &[], 205_844_140_032.0),
+        ("gpu.memory.limit", &[], 206_141_652_992.0),
+        ("gpu.power", &[("gpu.power.reading", "instant")], 143.0),
+        ("gpu.power_limit", &[("gpu.power.limit_kind", "enforced")], 750.0),
+        ("gpu.power_limit", &[("gpu.power.limit_kind", "default")], 750.0),
+        ("gpu.temperature", &[("gpu.temperature.sensor", "gpu")], 62.0),
+        ("gpu.temperature", &[("gpu.temperature.sensor", "memory")], 51.0),
+        (
+            "gpu.temperature_limit",
+            &[("gpu.temperature.limit_kind", "shutdown")],
+            110.0,
+        ),
+        ("gpu.clock.frequency", &[("gpu.clock.domain", "graphics")], 132e6),
+        ("gpu.clock.frequency", &[("gpu.clock.domain", "memory")], 900e6),
+        ("gpu.clock.limit", &[("gpu.clock.domain", "graphics")], 2100e6),
+        ("gpu.clock.limit", &[("gpu.clock.domain", "memory")], 1300e6),
+        ("gpu.pcie.speed", &[("gpu.link.reading", "current")], 4e9),
+        ("gpu.pcie.generation", &[("gpu.link.reading", "max")], 5.0),
+        ("gpu.pcie.width", &[("gpu.link.reading", "current")], 16.0),
+        ("gpu.ecc.errors", &[("gpu.ecc.severity", "corrected")], 7.0),
+        ("gpu.ecc.errors", &[("gpu.ecc.severity", "uncorrected")], 1.0),
+        (
+            "gpu.ecc.location_errors",
+            &[("gpu.ecc.severity", "corrected"), ("gpu.ecc.location", "dram")],
+            3.0,
+        ),
+        ("gpu.process.memory", &[("process.pid", "4711")], 1_073_741_824.0),
+        (
+            "gpu.info",
+            &[
+                ("gpu.name", "AMD Instinct MI300X OAM"),
+                ("gpu.architecture", "gfx942"),
+            ],
+            1.0,
+        ),
+        (
+            "gpu.info",
+            &[
+                ("gpu.pci.address", "0000:1c:00.0"),
+                ("gpu.driver.version", "6.10.5"),
+            ],
+            1.0,
+        ),
+    ];
+    for (name, attributes, value) in expected {
+        let attributes: Vec<_> = second.iter().chain(*attributes).copied().collect();
+        watch.wait_for(name, &attributes, |point| point.value == *value);
+    }
+    assert_eq!(watch.inventory().gpus.len(), 8);
+    let observed = "observing 8 GPUs (AMD Instinct MI300X OAM, driver 6.10.5)";
+    assert_eq!(
+        watch.notices().first().map(ToString::to_string).as_deref(),
+        Some(observed)
+    );
+    // What it does not have is named once for all of them, and XID errors are NVIDIA's.
+    let lacks = watch.notices().into_iter().find_map(|notice| match notice {
+        GpuNotice::Unavailable {
+            gpus,
+            reason: Reason::NotSupported,
+            metrics,
+        } if gpus.len() == 8 => Some(metrics),
+        _ => None,
+    });
+    let lacks: BTreeSet<_> = lacks
+        .expect("there is a notice")
+        .iter()
+        .map(|metric| metric.name)
+        .collect();
+    assert_eq!(
+        lacks,
+        BTreeSet::from(["gpu.average_power", "gpu.fan.speed", "gpu.pcie.replays"])
+    );
+    let names: BTreeSet<_> = watch.end().into_iter().map(|point| point.name).collect();
+    assert!(
+        !names.contains("gpu.xid_errors") && !names.contains("gpu.average_power"),
+        "{names:?}"
+    );
+}
+
+#[test]
+fn an_mi250x_has_an_average_power_an_edge_temperature_and_replays() {
+    let machine = FakeSysfs::with(AmdModel::Mi250x, 1);
+    let watch = Watch::start(config(&machine));
+    watch.wait_for("gpu.power", &[("gpu.power.reading", "average")], |point| {
+        point.value == 143.0
+    });
+    watch.wait_for("gpu.average_power", &[], |point| point.value == 143.0);
+    watch.wait_for("gpu.temperature", &[("gpu.temperature.sensor", "gpu")], |point| {
+        point.value == 47.0
+    });
+    watch.wait_for("gpu.pcie.replays", &[], |point| point.value == 0.0);
+    watch.wait_for(
+        "gpu.info",
+        &[("gpu.name", "AMD GPU 0x7408"), ("gpu.architecture", "gfx90a")],
+        |_| true,
+    );
+}
+
+/// Keeps the counter of GPU 0 moving at 300 W, with a factor on its unit, until `done`.
+fn burn(machine: &FakeSysfs, scale: f64, mut done: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    wait_until("the energy is judged", || {
+        let joules = 300.0 * begin.elapsed().as_secs_f64();
+        machine.set_energy(AmdModel::Mi300x, 0, 300.0, joules * scale);
+        done()
+    });
+}
+
+#[test]
+fn energy_is_recorded_once_it_agrees_with_the_power() {
+    let machine = FakeSysfs::with(AmdModel::Mi300x, 1);
+    let watch = Watch::start(config(&machine));
+    watch.wait_for("gpu.power", &[], |_| true);
+    burn(&machine, 1.0, || watch.points("gpu.energy", &[]).len() >= 5);
+    let points = watch.points("gpu.energy", &[]);
+    let [first, .., last] = points.as_slice() else {
+        panic!("{points:?}");
+    };
+    let seconds = Duration::from_nanos(last.time - first.time).as_secs_f64();
+    let watts = (last.value - first.value) / seconds;
+    assert!((150.0..600.0).contains(&watts), "{watts} W");
+}
+
+#[test]
+fn energy_in_another_unit_is_refused_with_the_reason() {
+    let machine = FakeSysfs::with(AmdModel::Mi300x, 1);
+    let watch = Watch::start(config(&machine));
+    let is_notices = |notice: &GpuNotice| {
+        matches!(notice, GpuNotice::Unavailable { reason: Reason::DriverError, metrics, .. }
+            if metrics.iter().any(|metric| metric.name == "gpu.energy"))
+    };
+    burn(&machine, 8.0, || watch.notices().iter().any(is_notices));
+    assert!(watch.points("gpu.energy", &[]).is_empty());
+}
+
+#[test]
+fn a_file_that_makes_no_sense_costs_its_metric_only_and_is_named() {
+    let machine = FakeSysfs::with(AmdModel::Mi300x, 2);
+    machine.set(1, "gpu_busy_percent", "busy\n");
+    fs::remove_file(machine.file(1, "gpu_metrics")).unwrap();
+    let watch = Watch::start(config(&machine));
+    let second = [("gpu.index", "1")];
+    watch.wait_for("gpu.memory.used", &second, |_| true);
+    let is_named = |notice: &GpuNotice| {
+        matches!(notice, GpuNotice::Unavailable { gpus, reason: Reason::DriverError, metrics }
+            if *gpus == [1] && metrics.iter().any(|metric| metric.name == "gpu.utilization"))
+    };
+    wait_until("it is named", || watch.notices().iter().any(is_named));
+    assert!(watch.points("gpu.utilization", &second).is_empty());
+    machine.set(1, "gpu_busy_percent", "50\n");
+    watch.wait_for("gpu.utilization", &second, |point| point.value == 0.5);
+}
+
+#[test]
+fn a_gpu_that_comes_or_goes_is_seen() {
+    let machine = FakeSysfs::with(AmdModel::Mi300x, 2);
+    let watch = Watch::start(config(&machine));
+    let third = [("gpu.index", "2")];
+    watch.wait_for("gpu.memory.used", &[("gpu.index", "1")], |_| true);
+    machine.add(AmdModel::Mi300x, 2);
+    watch.wait_for("gpu.memory.used", &third, |_| true);
+    machine.remove(2);
+    watch.wait_for("gpu.memory.used", &third, |point| point.ends);
+    wait_until("it is gone", || watch.inventory().gpus.len() == 2);
+}
+
+#[test]
+fn a_machine_with_neither_vendor_says_so_once() {
+    let machine = FakeSysfs::default();
+    let watch = Watch::start(GpuConfig {
+        library: None,
+        ..config(&machine)
+    });
+    wait_until("there is a notice", || !watch.notices().is_empty());
+    let notices = watch.notices();
+    let [GpuNotice::NoDriver { why, .. }] = notices.as_slice() else {
+        panic!("{notices:?}");
+    };
+    assert!(why.contains("no NVIDIA driver and no AMD GPU"), "{why}");
+}
+
+#[test]
+fn standard_names_have_the_vendor() {
+    let machine = FakeSysfs::with(AmdModel::Mi300x, 1);
+    let watch = Watch::start(GpuConfig {
+        semconv: GpuSemconv::Hw,
+        ..config(&machine)
+    });
+    let amd = [("hw.vendor", "AMD"), ("hw.model", "AMD Instinct MI300X OAM")];
+    watch.wait_for("hw.gpu.memory.limit", &amd, |point| {
+        point.value == 206_141_652_992.0
+    });
+    watch.wait_for("hw.status", &[("hw.state", "ok")], |point| point.value == 1.0);
+}
