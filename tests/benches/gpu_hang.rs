@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pulsetrain_gpu::{GpuConfig, GpuSource, NoBelonging};
+use pulsetrain_gpu::{GpuConfig, GpuSource, NoAttribution};
 use pulsetrain_pipeline::{Pipeline, Stop, StopRaiser, run_sources};
 use pulsetrain_sinks::{PrometheusConfig, PrometheusServer, PrometheusSink};
 use pulsetrain_tests::{FakeNvml, free_port, wait_until};
@@ -170,7 +170,7 @@ fn watch(config: GpuConfig, page: u16, stop: &Stop) {
         let sink = PrometheusSink::new(&page);
         let server = PrometheusServer::bind(&page, sink.store(), Vec::new()).await;
         let server = tokio::spawn(server.expect("the page can be served").run(stop.clone()));
-        let source = GpuSource::new(config, Box::new(NoBelonging), |_| {});
+        let source = GpuSource::new(config, Box::new(NoAttribution), |_| {});
         let (pipeline, door) = Pipeline::builder().sink(Box::new(sink)).start();
         run_sources(vec![Box::new(source)], &door, stop).await;
         pipeline.drain(Duration::from_secs(5)).await;

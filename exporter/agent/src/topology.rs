@@ -11,7 +11,7 @@ use std::{
 use pulsetrain_derive::{EnergyConfig, EnergyStage, SignalsConfig, SignalsStage};
 use pulsetrain_gpu::{
     GpuConfig, GpuNotice, GpuSource,
-    workload::{Workload, WorkloadConfig, Workloads},
+    workload::{ProcessAttribution, Workload, WorkloadConfig},
 };
 use pulsetrain_otlp::Signals;
 use pulsetrain_pipeline::{Batch, BoxFuture, PipelineBuilder, Sink, Source, Stop};
@@ -371,7 +371,7 @@ pub(crate) fn gpus(
         ours,
         ..WorkloadConfig::default()
     };
-    let workloads = Workloads::start(whose, move |notice| of_workloads(Level::Warn, &notice));
+    let workloads = ProcessAttribution::start(whose, move |notice| of_workloads(Level::Warn, &notice));
     let settings = GpuConfig {
         resource,
         ..config.settings()

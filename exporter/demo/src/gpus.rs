@@ -6,7 +6,7 @@ mod readings;
 use std::{sync::Arc, time::Duration};
 
 use pulsetrain_gpu::{
-    Belonging, Driver, Gpu, GpuConfig, GpuRecorder, GpuSemconv, Inventory, OwnedAttribute, OwnedValue,
+    Driver, Gpu, GpuAttribution, GpuConfig, GpuRecorder, GpuSemconv, Inventory, OwnedAttribute, OwnedValue,
     Subject,
 };
 use pulsetrain_pipeline::Batch;
@@ -156,7 +156,7 @@ struct Owner {
     world_size: i64,
 }
 
-impl Belonging for Owner {
+impl GpuAttribution for Owner {
     fn observe(&mut self, _inventory: &Inventory) {}
 
     fn has_news(&mut self) -> bool {

@@ -23,18 +23,18 @@ use self::{
 };
 use crate::{
     Driver, Gpu, GpuConfig, GpuProcess, GpuTrouble, Reason, Unavailable,
-    driver::{Ended, GpuTick, Heard, Telling, Tick},
-    reading::{Cadence, Labels, Readings, Whose},
+    driver::{DriverEvent, Ended, EventSender, GpuTick, Tick},
+    reading::{Cadence, Entity, Labels, Readings},
 };
 
 /// How often metrics are read that change seldom, and the GPUs counted.
 const SELDOM: Duration = Duration::from_secs(5);
 
 /// The GPUs of a machine, in the order of their PCI addresses, as HIP numbers them.
-pub(crate) struct AmdGpus(Vec<Watched>);
+pub(crate) struct AmdGpus(Vec<MonitoredGpu>);
 
 /// A GPU with what is remembered of it between passes.
-struct Watched {
+struct MonitoredGpu {
     card: Card,
     node: Option<ComputeNode>,
     gpu: Arc<Gpu>,
@@ -47,10 +47,10 @@ impl AmdGpus {
     /// The GPUs that the kernel lists below `sysfs`; `None` if there are none.
     pub(crate) fn find(sysfs: &Path) -> Option<Self> {
         let nodes = compute::nodes(sysfs);
-        let watched = |(index, card): (usize, Card)| {
+        let monitored = |(index, card): (usize, Card)| {
             let node = nodes.iter().find(|node| node.is_of(&card)).cloned();
             let gpu = Arc::new(card.gpu(index as u32, node.as_ref()));
-            Watched {
+            MonitoredGpu {
                 card,
                 node,
                 gpu,
@@ -58,12 +58,12 @@ impl AmdGpus {
                 next_seldom: None,
             }
         };
-        let gpus: Vec<_> = card::find(sysfs).into_iter().enumerate().map(watched).collect();
+        let gpus: Vec<_> = card::find(sysfs).into_iter().enumerate().map(monitored).collect();
         (!gpus.is_empty()).then_some(Self(gpus))
     }
 
     /// Reads them until they are others, or nobody listens.
-    pub(crate) fn read(mut self, config: &GpuConfig, telling: &Telling) -> Ended {
+    pub(crate) fn read(mut self, config: &GpuConfig, sender: &EventSender) -> Ended {
         let driver = Arc::new(Driver {
             version: card::driver_version(&config.sysfs),
             ..Driver::default()
@@ -72,7 +72,7 @@ impl AmdGpus {
         loop {
             let (time_unix_nanos, began) = (unix_nanos(), clock::now());
             let gpus = self.0.iter_mut().map(|gpu| gpu.read(config)).collect();
-            telling.tell(Heard::Tick(Box::new(Tick {
+            sender.send(DriverEvent::Tick(Box::new(Tick {
                 driver: Arc::clone(&driver),
                 gpus,
                 time_unix_nanos,
@@ -87,18 +87,18 @@ impl AmdGpus {
                 }
             }
             due = clock::later(due, config.interval).max(now);
-            telling.pause_until(due);
-            if telling.is_ending() {
+            sender.pause_until(due);
+            if sender.is_ending() {
                 return Ended::Told;
             }
-            if telling.release.requested().is_some() {
+            if sender.release.requested().is_some() {
                 return Ended::Released;
             }
         }
     }
 }
 
-impl Watched {
+impl MonitoredGpu {
     /// Makes one pass over the table.
     fn read(&mut self, config: &GpuConfig) -> GpuTick {
         let time_unix_nanos = unix_nanos();
@@ -194,7 +194,7 @@ impl Watched {
             Ok(processes) => {
                 out.cadence = Cadence::Seldom;
                 for process in &processes {
-                    out.whose = Whose::Process(process.pid);
+                    out.entity = Entity::Process(process.pid);
                     let bytes = process.memory_bytes.unwrap_or_default();
                     out.now(&metric::GPU_PROCESS_MEMORY, Labels::default(), bytes as f64);
                 }

@@ -1,6 +1,6 @@
 //! The threads that read GPUs and hand over what they read. Nobody waits for them.
 //!
-//! [`Heard`] is what a driver hands over, whatever the vendor: [`nvml`](crate::nvml) or [`amd`](crate::amd).
+//! [`DriverEvent`] is what a driver hands over, whatever the vendor: [`nvml`](crate::nvml) or [`amd`](crate::amd).
 
 use std::{
     sync::{
@@ -35,7 +35,7 @@ const GLANCE: Duration = Duration::from_millis(5);
 
 /// What was heard of the driver.
 #[derive(Debug)]
-pub(crate) enum Heard {
+pub(crate) enum DriverEvent {
     /// It is not there.
     Absent {
         /// What is missing.
@@ -102,15 +102,15 @@ pub(crate) enum Ended {
 /// The threads, seen from outside. Dropping it lets them end; they are not waited for.
 pub(crate) struct DriverThread {
     /// What they say.
-    pub(crate) heard: mpsc::Receiver<Heard>,
+    pub(crate) event: mpsc::Receiver<DriverEvent>,
     ending: Arc<AtomicBool>,
     thread: Thread,
 }
 
 /// What the threads hold of the other side.
 #[derive(Clone)]
-pub(crate) struct Telling {
-    heard: mpsc::Sender<Heard>,
+pub(crate) struct EventSender {
+    event: mpsc::Sender<DriverEvent>,
     pub(crate) release: DriverRelease,
     ending: Arc<AtomicBool>,
 }
@@ -120,41 +120,41 @@ pub(crate) struct Telling {
 /// # Errors
 /// The system has no thread to give.
 pub(crate) fn start(config: &GpuConfig, release: DriverRelease) -> Result<DriverThread, String> {
-    let (sender, heard) = mpsc::channel(QUEUE);
+    let (sender, event) = mpsc::channel(QUEUE);
     let ending = Arc::<AtomicBool>::default();
-    let telling = Telling {
-        heard: sender,
+    let sender = EventSender {
+        event: sender,
         release,
         ending: Arc::clone(&ending),
     };
     let config = config.clone();
     let thread = thread::Builder::new()
         .name("gpus".to_owned())
-        .spawn(move || read(&config, &telling))
+        .spawn(move || read(&config, &sender))
         .map_err(|error| format!("cannot start a thread to read the GPUs: {error}"))?;
     Ok(DriverThread {
-        heard,
+        event,
         ending,
         thread: thread.thread().clone(),
     })
 }
 
 /// Reads the driver for as long as anybody listens: loads it, reads it until it has gone, and begins again.
-fn read(config: &GpuConfig, telling: &Telling) {
+fn read(config: &GpuConfig, sender: &EventSender) {
     let (mut wait, mut memory) = (RETRY, Memory::default());
-    telling.release.begin();
-    while !telling.is_ending() {
-        if let Some(request) = telling.release.requested() {
-            telling.stay_released(&request);
+    sender.release.begin();
+    while !sender.is_ending() {
+        if let Some(request) = sender.release.requested() {
+            sender.stay_released(&request);
             wait = RETRY;
             continue;
         }
         let ended = match library::load(config.library.as_deref()) {
-            Ok(nvml) => session::read(nvml, config, telling, &mut memory),
+            Ok(nvml) => session::read(nvml, config, sender, &mut memory),
             Err(absent) => match AmdGpus::find(&config.sysfs) {
-                Some(gpus) => gpus.read(config, telling),
+                Some(gpus) => gpus.read(config, sender),
                 None => {
-                    telling.tell(absent);
+                    sender.send(absent);
                     Ended::Gone
                 }
             },
@@ -163,18 +163,18 @@ fn read(config: &GpuConfig, telling: &Telling) {
             Ended::Told => break,
             Ended::LoadAgain | Ended::Released => RETRY,
             Ended::Gone => {
-                telling.pause(wait);
+                sender.pause(wait);
                 wait.saturating_mul(2).min(RETRY_AT_MOST)
             }
         };
     }
-    telling.release.end();
+    sender.release.end();
 }
 
-impl Telling {
+impl EventSender {
     /// Hands something over; whether anybody listens shows at the next look.
-    pub(crate) fn tell(&self, heard: Heard) {
-        if self.heard.blocking_send(heard).is_err() {
+    pub(crate) fn send(&self, event: DriverEvent) {
+        if self.event.blocking_send(event).is_err() {
             self.ending.store(true, Ordering::Relaxed);
         }
     }
@@ -187,7 +187,7 @@ impl Telling {
     fn stay_released(&self, request: &Request) {
         let advice = "it is read again after that time, or with POST /gpu/resume";
         let why = request.why.clone();
-        self.tell(Heard::Absent { why, advice });
+        self.send(DriverEvent::Absent { why, advice });
         self.release.set_use(DriverUse::Released);
         self.release.wait_for_end(request, || self.is_ending());
         self.release.set_use(DriverUse::Open);
@@ -211,10 +211,10 @@ impl Telling {
 
 impl DriverThread {
     /// What is heard next, for those who may block; nothing at the end of patience.
-    pub(crate) fn recv_until(&mut self, end: Instant) -> Option<Heard> {
+    pub(crate) fn recv_until(&mut self, end: Instant) -> Option<DriverEvent> {
         loop {
-            match self.heard.try_recv() {
-                Ok(heard) => return Some(heard),
+            match self.event.try_recv() {
+                Ok(event) => return Some(event),
                 Err(mpsc::error::TryRecvError::Disconnected) => return None,
                 Err(mpsc::error::TryRecvError::Empty) if clock::now() >= end => return None,
                 Err(mpsc::error::TryRecvError::Empty) => thread::park_timeout(GLANCE),

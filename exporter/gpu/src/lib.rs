@@ -6,7 +6,7 @@
 //! for those who ask what is there. [`workload`] finds the run, the rank, the job and the pod behind the processes on a GPU.
 
 pub mod amd;
-mod belonging;
+mod attribution;
 mod config;
 mod driver;
 mod inventory;
@@ -19,7 +19,7 @@ mod replay;
 mod source;
 pub mod workload;
 
-pub use belonging::{Belonging, NoBelonging, OwnedAttribute, OwnedValue, Subject};
+pub use attribution::{GpuAttribution, NoAttribution, OwnedAttribute, OwnedValue, Subject};
 pub use config::{GpuConfig, GpuSemconv};
 pub use inventory::{
     Driver, DriverState, Fabric, Gpu, GpuProcess, GpuTrouble, Inventory, MigInstance, MissingMetric, Reason,

@@ -11,13 +11,13 @@ mod energy_lane;
 mod ffi;
 mod fields;
 pub(crate) mod library;
+mod monitored;
 mod probe;
 mod row;
 pub(crate) mod rows;
 mod samples;
 pub(crate) mod session;
 mod table;
-mod watched;
 mod worker;
 mod xid;
 

@@ -11,7 +11,7 @@ use pulsetrain_semconv::{Attribute, Metric};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
     /// What it is of.
-    pub(crate) whose: Whose,
+    pub(crate) entity: Entity,
     /// The metric.
     pub(crate) metric: &'static Metric,
     /// What tells the series from others of the metric.
@@ -38,7 +38,7 @@ pub(crate) enum Cadence {
 
 /// What of a GPU a value is of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Whose {
+pub(crate) enum Entity {
     /// All of it.
     #[default]
     Gpu,
@@ -146,7 +146,7 @@ pub(crate) struct Readings {
     /// What was read so far.
     pub(crate) all: Vec<Reading>,
     /// What the next ones are of.
-    pub(crate) whose: Whose,
+    pub(crate) entity: Entity,
     /// How often the next ones are read.
     pub(crate) cadence: Cadence,
 }
@@ -191,7 +191,7 @@ impl Readings {
         time_unix_nanos: u64,
     ) {
         self.all.push(Reading {
-            whose: self.whose,
+            entity: self.entity,
             metric,
             labels,
             value,

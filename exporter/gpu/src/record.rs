@@ -4,14 +4,14 @@
 //! counters grow only, `twins` knows the standard names, `facts` and `health` say what a GPU is and how it is, `xid` counts
 //! its errors; `passes` says how the reading itself fares.
 
-mod book;
 mod counter;
 mod facts;
 mod health;
+mod hw_semconv;
 mod known;
-mod passes;
+mod scrape_stats;
+mod store;
 mod subject;
-mod twins;
 mod xid;
 
 use std::{
@@ -23,13 +23,13 @@ use pulsetrain_otlp::write::{Encoded, Envelope, LogsWriter, Value};
 use pulsetrain_semconv::{SCHEMA_URL, attribute, metric};
 
 use self::{
-    book::{Book, Key},
     known::{Ids, Known},
-    passes::Passes,
+    scrape_stats::ScrapeStats,
+    store::{Key, SeriesStore},
 };
 use crate::{
-    Belonging, DriverState, GpuConfig, GpuNotice, GpuSemconv, Inventory, MissingMetric, Reason,
-    driver::{Heard, Tick, XidError},
+    DriverState, GpuAttribution, GpuConfig, GpuNotice, GpuSemconv, Inventory, MissingMetric, Reason,
+    driver::{DriverEvent, Tick, XidError},
 };
 
 /// The scope, and the service that the GPUs of a host are.
@@ -44,12 +44,12 @@ pub(super) const SOURCE: &str = "nvml";
 pub(super) struct Recording {
     semconv: GpuSemconv,
     envelope: Envelope,
-    belonging: Box<dyn Belonging>,
-    book: Book,
+    attribution: Box<dyn GpuAttribution>,
+    store: SeriesStore,
     logs: LogsWriter,
     gpus: BTreeMap<String, Known>,
     ids: Ids,
-    passes: Passes,
+    scrape_stats: ScrapeStats,
     inventory: Arc<Inventory>,
     notices: Vec<GpuNotice>,
     last_unix_nanos: u64,
@@ -57,16 +57,16 @@ pub(super) struct Recording {
 
 impl Recording {
     /// A recording of GPUs whose series carry what `belonging` knows.
-    pub(super) fn new(config: &GpuConfig, belonging: Box<dyn Belonging>) -> Self {
+    pub(super) fn new(config: &GpuConfig, attribution: Box<dyn GpuAttribution>) -> Self {
         Self {
             semconv: config.semconv,
             envelope: envelope(&config.resource),
-            belonging,
-            book: Book::new(config.interval),
+            attribution,
+            store: SeriesStore::new(config.interval),
             logs: LogsWriter::default(),
             gpus: BTreeMap::new(),
             ids: Ids::default(),
-            passes: Passes::of(SOURCE),
+            scrape_stats: ScrapeStats::of(SOURCE),
             inventory: Arc::default(),
             notices: Vec::new(),
             last_unix_nanos: 0,
@@ -84,11 +84,11 @@ impl Recording {
     }
 
     /// Takes down what was heard.
-    pub(super) fn hear(&mut self, heard: Heard, now_unix_nanos: u64) {
-        match heard {
-            Heard::Tick(tick) => self.record_tick(&tick),
-            Heard::Xid(xid) => self.record_xid(&xid),
-            Heard::Absent { why, advice } => {
+    pub(super) fn on_event(&mut self, event: DriverEvent, now_unix_nanos: u64) {
+        match event {
+            DriverEvent::Tick(tick) => self.record_tick(&tick),
+            DriverEvent::Xid(xid) => self.record_xid(&xid),
+            DriverEvent::Absent { why, advice } => {
                 self.forget_gpus(now_unix_nanos);
                 self.set_driver(DriverState::Absent { why, advice }, now_unix_nanos);
             }
@@ -97,8 +97,8 @@ impl Recording {
 
     /// Nothing was heard for too long: what was said last is not true any more.
     pub(super) fn fall_silent(&mut self, secs: u64, now_unix_nanos: u64) {
-        self.book.end(now_unix_nanos, |key, metric| {
-            !xid::is_counted_here(key, metric) && !passes::is_about_passes(metric)
+        self.store.end(now_unix_nanos, |key, metric| {
+            !xid::is_counted_here(key, metric) && !scrape_stats::is_about_passes(metric)
         });
         self.notices.push(GpuNotice::Silent { secs });
         self.set_driver(DriverState::Silent, now_unix_nanos);
@@ -106,13 +106,13 @@ impl Recording {
 
     /// Ends every series.
     pub(super) fn end(&mut self, now_unix_nanos: u64) {
-        self.book.end(now_unix_nanos, |_, _| true);
+        self.store.end(now_unix_nanos, |_, _| true);
     }
 
     /// What waits to be sent.
     pub(super) fn flush(&mut self, now_unix_nanos: u64) -> impl Iterator<Item = Encoded> {
-        self.book.say_fresh(now_unix_nanos);
-        let points = self.book.finish(&self.envelope);
+        self.store.flush_changed(now_unix_nanos);
+        let points = self.store.finish(&self.envelope);
         let events = self.logs.finish(&self.envelope);
         points.into_iter().chain(events)
     }
@@ -123,33 +123,33 @@ impl Recording {
         self.note_answer(tick);
         // What one GPU is of can hang on the others, so all are asked for where any has changed.
         let has_changed = self.update_inventory(tick);
-        let has_news = self.belonging.has_news() || has_changed;
+        let has_news = self.attribution.has_news() || has_changed;
         self.forget_gpus_without(tick);
         let mut late = BTreeSet::new();
-        for heard in &tick.gpus {
-            let known = self.gpus.entry(heard.gpu.uuid.clone()).or_default();
+        for event in &tick.gpus {
+            let known = self.gpus.entry(event.gpu.uuid.clone()).or_default();
             let mut recorder = known::Recorder {
                 semconv: self.semconv,
                 driver: &tick.driver,
-                belonging: &mut *self.belonging,
-                book: &mut self.book,
+                attribution: &mut *self.attribution,
+                store: &mut self.store,
                 ids: &mut self.ids,
-                time_unix_nanos: heard.time_unix_nanos,
+                time_unix_nanos: event.time_unix_nanos,
             };
-            let Some(readings) = &heard.readings else {
+            let Some(readings) = &event.readings else {
                 late.extend(known.subject_ids());
                 continue;
             };
-            known.update(&heard.gpu, has_news, &mut recorder, &mut self.notices);
-            if heard.gpu.is_ours() {
+            known.update(&event.gpu, has_news, &mut recorder, &mut self.notices);
+            if event.gpu.is_ours() {
                 known.record(readings, &mut recorder);
             }
         }
         self.note_unavailable();
-        self.passes.record(&mut self.book, now, tick.took);
+        self.scrape_stats.record(&mut self.store, now, tick.took);
         let newest = tick.gpus.iter().map(|gpu| gpu.time_unix_nanos).max();
         let newest = newest.unwrap_or(now).max(now);
-        self.book.sweep(now, newest, |key| late.contains(&key.subject));
+        self.store.sweep(now, newest, |key| late.contains(&key.subject));
     }
 
     fn record_xid(&mut self, xid: &XidError) {
@@ -159,8 +159,8 @@ impl Recording {
         let mut recorder = known::Recorder {
             semconv: self.semconv,
             driver: &crate::Driver::default(),
-            belonging: &mut *self.belonging,
-            book: &mut self.book,
+            attribution: &mut *self.attribution,
+            store: &mut self.store,
             ids: &mut self.ids,
             time_unix_nanos: xid.time_unix_nanos,
         };
@@ -175,7 +175,7 @@ impl Recording {
             }
             _ => {
                 let state = DriverState::Present((*tick.driver).clone());
-                let gpus: Vec<_> = tick.gpus.iter().map(|heard| (*heard.gpu).clone()).collect();
+                let gpus: Vec<_> = tick.gpus.iter().map(|event| (*event.gpu).clone()).collect();
                 self.notices.extend(GpuNotice::of(&state, &gpus));
             }
         }
@@ -183,10 +183,10 @@ impl Recording {
 
     /// Sees what there is; says whether that has changed.
     fn update_inventory(&mut self, tick: &Tick) -> bool {
-        let is_same = |heard: &crate::driver::GpuTick| {
+        let is_same = |event: &crate::driver::GpuTick| {
             self.gpus
-                .get(&heard.gpu.uuid)
-                .is_some_and(|known| known.is(&heard.gpu))
+                .get(&event.gpu.uuid)
+                .is_some_and(|known| known.is(&event.gpu))
         };
         let same_driver =
             matches!(&self.inventory.driver, DriverState::Present(driver) if *driver == *tick.driver);
@@ -195,30 +195,30 @@ impl Recording {
         }
         self.inventory = Arc::new(Inventory {
             driver: DriverState::Present((*tick.driver).clone()),
-            gpus: tick.gpus.iter().map(|heard| (*heard.gpu).clone()).collect(),
+            gpus: tick.gpus.iter().map(|event| (*event.gpu).clone()).collect(),
             time_unix_nanos: tick.time_unix_nanos,
         });
-        self.belonging.observe(&self.inventory);
+        self.attribution.observe(&self.inventory);
         true
     }
 
     /// Ends the series of GPUs that are not there any more.
     fn forget_gpus_without(&mut self, tick: &Tick) {
         let Self {
-            gpus, book, notices, ..
+            gpus, store, notices, ..
         } = self;
         gpus.retain(|uuid, known| {
-            let is_there = tick.gpus.iter().any(|heard| heard.gpu.uuid == *uuid);
+            let is_there = tick.gpus.iter().any(|event| event.gpu.uuid == *uuid);
             if !is_there {
-                known.end(book, tick.time_unix_nanos);
+                known.end(store, tick.time_unix_nanos);
                 // A GPU without a handle has its place for a name, and is known by its UUID once it answers.
-                let mut answers = tick.gpus.iter().filter(|heard| heard.gpu.trouble.is_none());
+                let mut answers = tick.gpus.iter().filter(|event| event.gpu.trouble.is_none());
                 if known.gpu().trouble.is_some()
-                    && let Some(heard) = answers.find(|heard| heard.gpu.index == known.index())
+                    && let Some(event) = answers.find(|event| event.gpu.index == known.index())
                 {
                     notices.push(GpuNotice::Back {
-                        gpu: heard.gpu.index,
-                        uuid: heard.gpu.uuid.clone(),
+                        gpu: event.gpu.index,
+                        uuid: event.gpu.uuid.clone(),
                     });
                 }
             }
@@ -227,8 +227,8 @@ impl Recording {
     }
 
     fn forget_gpus(&mut self, now_unix_nanos: u64) {
-        self.book
-            .end(now_unix_nanos, |_, metric| !passes::is_about_passes(metric));
+        self.store
+            .end(now_unix_nanos, |_, metric| !scrape_stats::is_about_passes(metric));
         self.gpus.clear();
     }
 
@@ -246,7 +246,7 @@ impl Recording {
             gpus,
             time_unix_nanos: now_unix_nanos,
         });
-        self.belonging.observe(&self.inventory);
+        self.attribution.observe(&self.inventory);
     }
 
     /// One notice for all GPUs that lack the same for the same reason.

@@ -9,8 +9,8 @@ use pulsetrain_otlp::write::Encoded;
 use pulsetrain_semconv::{Attribute, Metric};
 
 use crate::{
-    Belonging, Driver, Gpu, GpuConfig,
-    driver::{GpuTick, Heard, Tick, XidError},
+    Driver, Gpu, GpuAttribution, GpuConfig,
+    driver::{DriverEvent, GpuTick, Tick, XidError},
     nvml::rows,
     reading::{Cadence, Labels, Readings, Sample},
     record::Recording,
@@ -36,9 +36,9 @@ pub struct GpuReadings {
 
 impl GpuRecorder {
     /// Returns a recorder of GPUs with this driver, whose series carry what `belonging` knows.
-    pub fn new(config: &GpuConfig, driver: Driver, belonging: Box<dyn Belonging>) -> Self {
+    pub fn new(config: &GpuConfig, driver: Driver, attribution: Box<dyn GpuAttribution>) -> Self {
         Self {
-            recording: Recording::new(config, belonging),
+            recording: Recording::new(config, attribution),
             driver: Arc::new(driver),
             gpus: BTreeMap::new(),
             seldom_unix_nanos: 0,
@@ -80,7 +80,8 @@ impl GpuRecorder {
             time_unix_nanos,
             took,
         };
-        self.recording.hear(Heard::Tick(Box::new(tick)), time_unix_nanos);
+        self.recording
+            .on_event(DriverEvent::Tick(Box::new(tick)), time_unix_nanos);
     }
 
     /// Records an XID error of a GPU that a pass has shown.
@@ -91,7 +92,7 @@ impl GpuRecorder {
             gpu_instance_id: None,
             time_unix_nanos,
         };
-        self.recording.hear(Heard::Xid(error), time_unix_nanos);
+        self.recording.on_event(DriverEvent::Xid(error), time_unix_nanos);
     }
 
     /// Returns the batches so far.

@@ -6,8 +6,8 @@ use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop, clock};
 use tokio::sync::watch;
 
 use crate::{
-    Belonging, DriverRelease, DriverState, Gpu, GpuConfig, GpuNotice, GpuTrouble, Inventory,
-    driver::{self, DriverThread, GpuTick, Heard},
+    DriverRelease, DriverState, Gpu, GpuAttribution, GpuConfig, GpuNotice, GpuTrouble, Inventory,
+    driver::{self, DriverEvent, DriverThread, GpuTick},
     record::{self, Recording},
 };
 
@@ -19,7 +19,7 @@ const SURVEY_INTERVAL: Duration = Duration::from_millis(150);
 /// It never fails: where there is no driver it says so once and looks again from time to time.
 pub struct GpuSource {
     config: GpuConfig,
-    belonging: Box<dyn Belonging>,
+    attribution: Box<dyn GpuAttribution>,
     on_notice: Box<dyn FnMut(GpuNotice) + Send>,
     inventory: watch::Sender<Arc<Inventory>>,
     release: DriverRelease,
@@ -29,12 +29,12 @@ impl GpuSource {
     /// A source whose series carry what `belonging` knows; `on_notice` is told what people should know.
     pub fn new(
         config: GpuConfig,
-        belonging: Box<dyn Belonging>,
+        attribution: Box<dyn GpuAttribution>,
         on_notice: impl FnMut(GpuNotice) + Send + 'static,
     ) -> Self {
         Self {
             config,
-            belonging,
+            attribution,
             on_notice: Box::new(on_notice),
             inventory: watch::Sender::new(Arc::default()),
             release: DriverRelease::default(),
@@ -66,7 +66,7 @@ impl Source for GpuSource {
 async fn watch_gpus(source: GpuSource, door: Door, stop: Stop) -> Result<(), String> {
     let mut driver = driver::start(&source.config, source.release.clone())?;
     let mut watching = Watching {
-        recording: Recording::new(&source.config, source.belonging),
+        recording: Recording::new(&source.config, source.attribution),
         stale_after: source.config.stale_after(),
         on_notice: source.on_notice,
         inventory: source.inventory,
@@ -76,8 +76,8 @@ async fn watch_gpus(source: GpuSource, door: Door, stop: Stop) -> Result<(), Str
     let mut expects = true;
     loop {
         let stale = clock::later(heard_last, watching.stale_after);
-        let heard = tokio::select! {
-            heard = driver.heard.recv() => heard,
+        let event = tokio::select! {
+            event = driver.event.recv() => event,
             () = tokio::time::sleep_until(stale), if expects => {
                 watching.fall_silent(clock::now().saturating_duration_since(heard_last));
                 expects = false;
@@ -85,10 +85,10 @@ async fn watch_gpus(source: GpuSource, door: Door, stop: Stop) -> Result<(), Str
             }
             () = stop.wait() => break,
         };
-        let Some(heard) = heard else {
+        let Some(event) = event else {
             return Err("the thread that reads the GPUs has ended".to_owned());
         };
-        if let Some(answers) = watching.hear(heard, &mut driver) {
+        if let Some(answers) = watching.on_event(event, &mut driver) {
             heard_last = clock::now();
             expects = answers;
         }
@@ -109,16 +109,16 @@ struct Watching {
 impl Watching {
     /// Records what was heard, with all that waits behind it; says whether the driver answers, where it says something of
     /// that. An XID error does not: it is heard on another thread than the one that reads.
-    fn hear(&mut self, heard: Heard, driver: &mut DriverThread) -> Option<bool> {
-        let (mut next, mut answers) = (Some(heard), None);
-        while let Some(heard) = next {
-            match heard {
-                Heard::Tick(_) => answers = Some(true),
-                Heard::Absent { .. } => answers = Some(false),
-                Heard::Xid(_) => {}
+    fn on_event(&mut self, event: DriverEvent, driver: &mut DriverThread) -> Option<bool> {
+        let (mut next, mut answers) = (Some(event), None);
+        while let Some(event) = next {
+            match event {
+                DriverEvent::Tick(_) => answers = Some(true),
+                DriverEvent::Absent { .. } => answers = Some(false),
+                DriverEvent::Xid(_) => {}
             }
-            self.recording.hear(heard, unix_nanos());
-            next = driver.heard.try_recv().ok();
+            self.recording.on_event(event, unix_nanos());
+            next = driver.event.try_recv().ok();
         }
         self.send();
         answers
@@ -178,26 +178,26 @@ pub fn survey(config: &GpuConfig, deadline: Duration) -> Inventory {
     let (mut ticks, mut waits) = (0, false);
     while ticks < 2 || waits {
         match driver.recv_until(end) {
-            Some(heard @ Heard::Tick(_)) => {
+            Some(event @ DriverEvent::Tick(_)) => {
                 ticks += 1;
-                let inventory = inventory_of(&heard);
+                let inventory = inventory_of(&event);
                 waits = inventory
                     .gpus
                     .iter()
                     .any(|gpu| gpu.trouble == Some(GpuTrouble::Hangs));
                 seen = Some(inventory);
             }
-            Some(heard) => return inventory_of(&heard),
+            Some(event) => return inventory_of(&event),
             None => break,
         }
     }
     seen.unwrap_or_else(silent)
 }
 
-fn inventory_of(heard: &Heard) -> Inventory {
+fn inventory_of(event: &DriverEvent) -> Inventory {
     let time_unix_nanos = unix_nanos();
-    match heard {
-        Heard::Absent { why, advice } => Inventory {
+    match event {
+        DriverEvent::Absent { why, advice } => Inventory {
             driver: DriverState::Absent {
                 why: why.clone(),
                 advice,
@@ -205,12 +205,12 @@ fn inventory_of(heard: &Heard) -> Inventory {
             gpus: Vec::new(),
             time_unix_nanos,
         },
-        Heard::Tick(tick) => Inventory {
+        DriverEvent::Tick(tick) => Inventory {
             driver: DriverState::Present((*tick.driver).clone()),
             gpus: tick.gpus.iter().map(gpu_of).collect(),
             time_unix_nanos,
         },
-        Heard::Xid(_) => Inventory::default(),
+        DriverEvent::Xid(_) => Inventory::default(),
     }
 }
 

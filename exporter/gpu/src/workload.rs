@@ -1,7 +1,7 @@
 //! Whose the GPUs are: the run, the rank, the job and the pod of the processes on them.
 //!
 //! `environment` reads what a launcher told a process, `cgroup` what it runs in, `visible` which GPUs it was given; `reader`
-//! does so for every process once, on a thread of its own. `pods` asks the kubelet. [`Workloads`] puts it together for the
+//! does so for every process once, on a thread of its own. `pods` asks the kubelet. [`ProcessAttribution`] puts it together for the
 //! series of a GPU: what all processes on it agree on is said, and nothing else.
 
 mod cgroup;
@@ -28,7 +28,7 @@ use self::{
     reader::{Processes, Reader},
     visible::Numbers,
 };
-use crate::{Belonging, Gpu, GpuProcess, Inventory, MigInstance, OwnedAttribute, Subject};
+use crate::{Gpu, GpuAttribution, GpuProcess, Inventory, MigInstance, OwnedAttribute, Subject};
 
 /// Where processes, and the kubelet, are asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Default for WorkloadConfig {
 }
 
 /// Knows whose the GPUs are.
-pub struct Workloads {
+pub struct ProcessAttribution {
     reader: Reader,
     processes: Processes,
     /// The processes on all GPUs.
@@ -71,7 +71,7 @@ pub struct Workloads {
     notices: Notices,
 }
 
-impl Workloads {
+impl ProcessAttribution {
     /// Begins to ask; `on_notice` is told what people should know, each thing once.
     ///
     /// # Panics
@@ -147,7 +147,7 @@ impl Workloads {
     }
 }
 
-impl Belonging for Workloads {
+impl GpuAttribution for ProcessAttribution {
     fn observe(&mut self, inventory: &Inventory) {
         let processes = inventory.gpus.iter().flat_map(|gpu| &gpu.processes);
         self.pids = processes.map(|process| process.pid).collect();

@@ -8,7 +8,7 @@ use std::{
 use pulsetrain_derive::{EnergyConfig, EnergyStage};
 use pulsetrain_gpu::{
     GpuConfig, GpuSource,
-    workload::{Workload, WorkloadConfig, Workloads},
+    workload::{ProcessAttribution, Workload, WorkloadConfig},
 };
 use pulsetrain_otlp::{
     Signal,
@@ -104,7 +104,7 @@ fn source(driver: &FakeNvml) -> Box<GpuSource> {
         ours: Some(ours),
         ..WorkloadConfig::default()
     };
-    let workloads = Workloads::start(config, |notice| panic!("{notice}"));
+    let workloads = ProcessAttribution::start(config, |notice| panic!("{notice}"));
     let config = GpuConfig {
         library: Some(driver.library()),
         interval: Duration::from_millis(120),

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_gpu::{Belonging, GpuConfig, GpuNotice, GpuSource, Inventory, NoBelonging};
+use pulsetrain_gpu::{GpuAttribution, GpuConfig, GpuNotice, GpuSource, Inventory, NoAttribution};
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Pipeline, Sink, StopRaiser, run_sources};
 use pulsetrain_tests::{FakeNvml, wait_until};
 use serde_json::Value;
@@ -63,10 +63,10 @@ pub(crate) fn config(fake: &FakeNvml) -> GpuConfig {
 
 impl Watch {
     pub(crate) fn start(config: GpuConfig) -> Self {
-        Self::with(config, Box::new(NoBelonging))
+        Self::with(config, Box::new(NoAttribution))
     }
 
-    pub(crate) fn with(config: GpuConfig, belonging: Box<dyn Belonging>) -> Self {
+    pub(crate) fn with(config: GpuConfig, belonging: Box<dyn GpuAttribution>) -> Self {
         let (sent, notices) = (
             Arc::<Mutex<Vec<Point>>>::default(),
             Arc::<Mutex<Vec<GpuNotice>>>::default(),

@@ -11,7 +11,7 @@ mod threads;
 
 use std::{env, error::Error, path::Path, time::Duration};
 
-use pulsetrain_gpu::{GpuConfig, GpuSource, NoBelonging};
+use pulsetrain_gpu::{GpuConfig, GpuSource, NoAttribution};
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Pipeline, Sink, StopRaiser, run_sources};
 
 use self::{
@@ -75,7 +75,7 @@ fn watch(library: &Path, seconds: u64) -> Result<Seen, Box<dyn Error>> {
         library: Some(library.to_owned()),
         ..GpuConfig::default()
     };
-    let source = GpuSource::new(config, Box::new(NoBelonging), |_| {});
+    let source = GpuSource::new(config, Box::new(NoAttribution), |_| {});
     let stop = StopRaiser::new();
     let counted = Counted::default();
     let (sink, told) = (counted.clone(), stop.stop());

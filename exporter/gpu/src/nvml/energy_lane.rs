@@ -12,7 +12,7 @@ use pulsetrain_semconv::metric;
 use super::ffi;
 use crate::{
     GpuConfig,
-    reading::{Cadence, Labels, Reading, Sample, Whose},
+    reading::{Cadence, Entity, Labels, Reading, Sample},
 };
 
 /// How often a counter is read until it changes, at most.
@@ -109,7 +109,7 @@ impl EnergyLane {
 impl CounterReading {
     fn reading(self) -> Reading {
         Reading {
-            whose: Whose::Gpu,
+            entity: Entity::Gpu,
             metric: &metric::GPU_ENERGY,
             labels: Labels::default(),
             value: Sample::Earlier {

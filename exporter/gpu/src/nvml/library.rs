@@ -4,7 +4,7 @@ use std::{ffi::OsStr, path::Path};
 
 use nvml_wrapper::{Nvml, error::NvmlError};
 
-use crate::driver::Heard;
+use crate::driver::DriverEvent;
 
 /// What the driver installs, and what only its development package does.
 const NAMES: [&str; 2] = ["libnvidia-ml.so.1", "libnvidia-ml.so"];
@@ -13,7 +13,7 @@ const NAMES: [&str; 2] = ["libnvidia-ml.so.1", "libnvidia-ml.so"];
 ///
 /// # Errors
 /// Why there is no driver to ask.
-pub(crate) fn load(path: Option<&Path>) -> Result<Nvml, Heard> {
+pub(crate) fn load(path: Option<&Path>) -> Result<Nvml, DriverEvent> {
     let init = |name: &OsStr| Nvml::builder().lib_path(name).init();
     let loaded = match path {
         Some(path) => init(path.as_os_str()),
@@ -25,7 +25,7 @@ pub(crate) fn load(path: Option<&Path>) -> Result<Nvml, Heard> {
     loaded.map_err(|error| absent(&error, path))
 }
 
-fn absent(error: &NvmlError, path: Option<&Path>) -> Heard {
+fn absent(error: &NvmlError, path: Option<&Path>) -> DriverEvent {
     let named = path.map_or_else(|| NAMES[0].to_owned(), |path| path.display().to_string());
     let (why, advice) = match error {
         NvmlError::LibloadingError(_) if path.is_some() => (
@@ -56,5 +56,5 @@ fn absent(error: &NvmlError, path: Option<&Path>) -> Heard {
             "look at nvidia-smi and at the kernel log",
         ),
     };
-    Heard::Absent { why, advice }
+    DriverEvent::Absent { why, advice }
 }

@@ -10,7 +10,7 @@ use pulsetrain_semconv::{Metric, attribute::PROCESS_PID, metric::GPU_FAULT_ACTIV
 use super::{
     counters::Counters,
     fields::Fields,
-    row::{Asked, Cadence, Measured, Read, Refusal, Row, Seen, reason},
+    row::{Cadence, Measured, QueryContext, QueryError, Read, Row, Seen, reason},
     rows,
 };
 use crate::{GpuConfig, GpuProcess, Reason, Unavailable, reading::Readings};
@@ -186,17 +186,17 @@ impl<'nvml> Probe<'nvml> {
         });
         let answers = self.fields.ask(pass.nvml, pass.device, rows, out);
         for (place, answer) in answers {
-            self.settle(place, pass.now, answer.map_err(Refusal::from), tally);
+            self.settle(place, pass.now, answer.map_err(QueryError::from), tally);
         }
     }
 
     fn read_calls(&mut self, due: &[usize], pass: &Pass<'_, 'nvml>, out: &mut Readings, tally: &mut Tally) {
-        let whose = out.whose;
+        let entity = out.entity;
         for place in due {
             let Read::Call(call) = self.rows[*place].row.read else {
                 continue;
             };
-            let asked = Asked {
+            let asked = QueryContext {
                 device: pass.device,
                 processes: pass.processes,
                 seen: &self.seen,
@@ -204,7 +204,7 @@ impl<'nvml> Probe<'nvml> {
             };
             out.cadence = self.rows[*place].row.cadence;
             let answer = call(&asked, out);
-            out.whose = whose;
+            out.entity = entity;
             self.settle(*place, pass.now, answer, tally);
             if tally.outcome().is_some() {
                 return;
@@ -228,12 +228,12 @@ impl<'nvml> Probe<'nvml> {
             return;
         }
         for (place, answer) in self.counters.ask(pass, &wanted, out) {
-            self.settle(place, pass.now, answer.map_err(Refusal::from), tally);
+            self.settle(place, pass.now, answer.map_err(QueryError::from), tally);
         }
     }
 
     /// Writes down what became of a row, and when it is asked next.
-    fn settle(&mut self, place: usize, now: Instant, answer: Result<(), Refusal>, tally: &mut Tally) {
+    fn settle(&mut self, place: usize, now: Instant, answer: Result<(), QueryError>, tally: &mut Tally) {
         tally.count(&answer);
         let again = self.again;
         let kept = &mut self.rows[place];
@@ -333,15 +333,15 @@ struct Tally {
 }
 
 impl Tally {
-    fn count(&mut self, answer: &Result<(), Refusal>) {
+    fn count(&mut self, answer: &Result<(), QueryError>) {
         match answer {
             Ok(()) => self.answered += 1,
-            Err(Refusal::Nvml(error)) => match outcome_of(error) {
+            Err(QueryError::Nvml(error)) => match outcome_of(error) {
                 Some(fatal) => self.fatal = Some(fatal),
                 None if reason(error) == Reason::DriverError => self.failed += 1,
                 None => {}
             },
-            Err(Refusal::Because(_)) => {}
+            Err(QueryError::Because(_)) => {}
         }
     }
 

@@ -44,7 +44,7 @@ pub(crate) enum Read {
     /// As one of many fields in one call.
     Field(Field),
     /// By a call of its own.
-    Call(fn(&Asked<'_, '_>, &mut Readings) -> Result<(), Refusal>),
+    Call(fn(&QueryContext<'_, '_>, &mut Readings) -> Result<(), QueryError>),
     /// As one of the performance counters between two passes.
     Counter {
         /// The counter.
@@ -101,7 +101,7 @@ pub(crate) enum FieldValue {
 }
 
 /// What a row asks.
-pub(crate) struct Asked<'a, 'nvml> {
+pub(crate) struct QueryContext<'a, 'nvml> {
     /// The GPU or the MIG device.
     pub(crate) device: &'a Device<'nvml>,
     /// The processes on it, as they were listed last.
@@ -125,14 +125,14 @@ pub(crate) struct Seen {
 
 /// Why a row has no answer.
 #[derive(Debug)]
-pub(crate) enum Refusal {
+pub(crate) enum QueryError {
     /// NVML says so.
     Nvml(NvmlError),
     /// We know so.
     Because(Reason),
 }
 
-impl From<NvmlError> for Refusal {
+impl From<NvmlError> for QueryError {
     fn from(error: NvmlError) -> Self {
         Self::Nvml(error)
     }
@@ -155,7 +155,7 @@ impl Row {
         call: &'static str,
         cadence: Cadence,
         absent: &'static str,
-        read: fn(&Asked<'_, '_>, &mut Readings) -> Result<(), Refusal>,
+        read: fn(&QueryContext<'_, '_>, &mut Readings) -> Result<(), QueryError>,
     ) -> Self {
         Self::of(metric, call, cadence, absent, Read::Call(read))
     }
@@ -256,7 +256,7 @@ impl Row {
     }
 }
 
-impl Refusal {
+impl QueryError {
     /// Why, for people.
     pub(crate) fn reason(&self) -> Reason {
         match self {

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use nvml_wrapper::{Device, enum_wrappers::device::Sampling, enums::device::SampleValue, error::NvmlError};
 use pulsetrain_semconv::Metric;
 
-use super::row::Refusal;
+use super::row::QueryError;
 use crate::reading::{Labels, Readings, Sample};
 
 /// Hands over what the driver has sampled since `seen`, in order, and moves `seen` on.
@@ -16,7 +16,7 @@ pub(super) fn drain(
     scale: f64,
     metric: &'static Metric,
     out: &mut Readings,
-) -> Result<(), Refusal> {
+) -> Result<(), QueryError> {
     let last = seen.get();
     let samples = match device.samples(sampling, last) {
         Ok(samples) => samples,

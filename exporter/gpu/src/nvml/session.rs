@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     Driver, Gpu, GpuConfig, GpuTrouble,
-    driver::{Ended, GpuTick, Heard, Telling, Tick},
+    driver::{DriverEvent, Ended, EventSender, GpuTick, Tick},
     reading::Sample,
 };
 
@@ -51,24 +51,24 @@ pub(crate) struct Memory {
 }
 
 /// Reads the driver until it has gone or has to be loaded again.
-pub(crate) fn read(nvml: Nvml, config: &GpuConfig, telling: &Telling, memory: &mut Memory) -> Ended {
+pub(crate) fn read(nvml: Nvml, config: &GpuConfig, sender: &EventSender, memory: &mut Memory) -> Ended {
     let nvml = Arc::new(nvml);
     let Ok(count) = nvml.device_count() else {
         return Ended::Gone;
     };
-    let (sender, replies) = sync_channel(count as usize);
+    let (reply_sender, replies) = sync_channel(count as usize);
     let known = memory.known(count);
     let lanes = known
         .into_iter()
-        .map(|gpu| Lane::start(&nvml, gpu, config, telling, &sender));
+        .map(|gpu| Lane::start(&nvml, gpu, config, sender, &reply_sender));
     let Ok(lanes) = lanes.collect::<Result<Vec<_>, _>>() else {
         return Ended::Gone;
     };
-    drop(sender);
+    drop(reply_sender);
     let mut session = Session {
         nvml,
         config,
-        telling,
+        sender,
         lanes,
         replies,
     };
@@ -80,7 +80,7 @@ pub(crate) fn read(nvml: Nvml, config: &GpuConfig, telling: &Telling, memory: &m
 struct Session<'a> {
     nvml: Arc<Nvml>,
     config: &'a GpuConfig,
-    telling: &'a Telling,
+    sender: &'a EventSender,
     lanes: Vec<Lane>,
     replies: Receiver<Reply>,
 }
@@ -126,7 +126,7 @@ impl Session<'_> {
                 gpus.iter()
                     .for_each(|gpu| self.release_for_reset(gpu, time, memory));
             }
-            self.telling.tell(Heard::Tick(Box::new(Tick {
+            self.sender.send(DriverEvent::Tick(Box::new(Tick {
                 driver: Arc::clone(&driver),
                 gpus,
                 time_unix_nanos,
@@ -145,11 +145,11 @@ impl Session<'_> {
             }
             // A pass that took too long makes the next one late, not many.
             due = clock::later(due, self.config.interval).max(now);
-            self.telling.pause_until(due);
-            if self.telling.is_ending() {
+            self.sender.pause_until(due);
+            if self.sender.is_ending() {
                 return Ended::Told;
             }
-            if self.telling.release.requested().is_some() {
+            if self.sender.release.requested().is_some() {
                 return Ended::Released;
             }
         }
@@ -168,7 +168,7 @@ impl Session<'_> {
                 "GPU {} ({}) needs a reset and no process uses it",
                 gpu.index, gpu.uuid
             );
-            self.telling.release.request(time, &cause);
+            self.sender.release.request(time, &cause);
         }
     }
 
@@ -203,7 +203,7 @@ impl Session<'_> {
                     self.take(reply)?;
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(Ended::Gone),
-                Err(RecvTimeoutError::Timeout) if self.telling.is_ending() => return Err(Ended::Told),
+                Err(RecvTimeoutError::Timeout) if self.sender.is_ending() => return Err(Ended::Told),
                 Err(RecvTimeoutError::Timeout) => {
                     if let (false, Some(took)) = (is_awaited, took) {
                         return Ok(took);
@@ -227,7 +227,7 @@ impl Session<'_> {
     fn finish(self) {
         drop(self.lanes);
         drop(self.nvml);
-        while !self.telling.is_ending() {
+        while !self.sender.is_ending() {
             if let Err(RecvTimeoutError::Disconnected) = self.replies.recv_timeout(GLANCE) {
                 return;
             }
@@ -240,14 +240,14 @@ impl Lane {
         nvml: &Arc<Nvml>,
         gpu: Arc<Gpu>,
         config: &GpuConfig,
-        telling: &Telling,
+        sender: &EventSender,
         replies: &SyncSender<Reply>,
     ) -> std::io::Result<Self> {
         let (go, asked) = sync_channel(1);
         let worker = Worker {
             known: Arc::clone(&gpu),
             config: config.clone(),
-            telling: telling.clone(),
+            sender: sender.clone(),
             go: asked,
             replies: replies.clone(),
         };

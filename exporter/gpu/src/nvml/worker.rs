@@ -15,10 +15,10 @@ use std::{
 use nvml_wrapper::{Device, Nvml};
 use pulsetrain_pipeline::clock::{self, Instant};
 
-use super::{device, energy_lane::EnergyLane, probe::Outcome, watched::Watched, xid};
+use super::{device, energy_lane::EnergyLane, monitored::MonitoredGpu, probe::Outcome, xid};
 use crate::{
     Gpu, GpuConfig, GpuTrouble,
-    driver::{GpuTick, Telling},
+    driver::{EventSender, GpuTick},
 };
 
 /// How long until a GPU without a handle is opened again.
@@ -39,7 +39,7 @@ pub(super) struct Worker {
     /// The GPU as it was known last; what is known before it is opened.
     pub(super) known: Arc<Gpu>,
     pub(super) config: GpuConfig,
-    pub(super) telling: Telling,
+    pub(super) sender: EventSender,
     /// A message asks for one pass; the end of the channel ends the worker.
     pub(super) go: Receiver<()>,
     pub(super) replies: SyncSender<Reply>,
@@ -89,20 +89,20 @@ impl Worker {
     fn watch(&self, nvml: &Nvml, (device, gpu): (Device<'_>, Gpu), mut began: Instant) {
         let uuid = gpu.uuid.clone();
         let (events, refused) = xid::register(nvml, &device);
-        let mut watched = Watched::new(device, gpu, &self.config);
-        watched.settle_events(refused);
+        let mut monitored = MonitoredGpu::new(device, gpu, &self.config);
+        monitored.settle_events(refused);
         let mut lane = EnergyLane::new(&self.config);
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
             if let Some(events) = events {
-                let (over, telling) = (&over, &self.telling);
+                let (over, sender) = (&over, &self.sender);
                 // Without the thread the codes are missing; all else is there.
                 let _ = thread::Builder::new()
                     .name("nvml-xid".to_owned())
-                    .spawn_scoped(scope, move || xid::listen(nvml, &events, &uuid, telling, over));
+                    .spawn_scoped(scope, move || xid::listen(nvml, &events, &uuid, sender, over));
             }
             loop {
-                let mut read = watched.read(nvml, &self.config);
+                let mut read = monitored.read(nvml, &self.config);
                 if let Ok(GpuTick {
                     readings: Some(readings),
                     ..
@@ -112,10 +112,10 @@ impl Worker {
                 }
                 if clock::now().saturating_duration_since(began) >= self.config.stale_after() / 2 {
                     // The driver hung, and the series may have been ended meanwhile: what is read once is read again.
-                    watched.ask_all_again();
+                    monitored.ask_all_again();
                 }
                 self.reply(read, began);
-                let Some(asked) = self.await_pass(&mut lane, &watched) else {
+                let Some(asked) = self.await_pass(&mut lane, &monitored) else {
                     break;
                 };
                 began = asked;
@@ -126,7 +126,7 @@ impl Worker {
 
     /// Reads the energy counter until a pass is asked for. Returns when the pass was asked for, or `None` at the end. A call that
     /// blocked delays the pass.
-    fn await_pass(&self, lane: &mut EnergyLane, watched: &Watched<'_>) -> Option<Instant> {
+    fn await_pass(&self, lane: &mut EnergyLane, monitored: &MonitoredGpu<'_>) -> Option<Instant> {
         let mut delay = Duration::ZERO;
         loop {
             let asked = match lane.wait() {
@@ -136,7 +136,7 @@ impl Worker {
             let now = clock::now();
             match asked {
                 Ok(()) => return Some(now.checked_sub(delay).unwrap_or(now)),
-                Err(RecvTimeoutError::Timeout) => delay = lane.read(watched.device()),
+                Err(RecvTimeoutError::Timeout) => delay = lane.read(monitored.device()),
                 Err(RecvTimeoutError::Disconnected) => return None,
             }
         }

@@ -12,7 +12,7 @@ use pulsetrain_pipeline::clock;
 use super::{ffi, row::reason};
 use crate::{
     Reason,
-    driver::{Heard, Telling, XidError},
+    driver::{DriverEvent, EventSender, XidError},
 };
 
 /// How long one wait is: so long a session waits for its end at most, and so seldom a quiet machine is woken.
@@ -47,19 +47,19 @@ pub(super) fn listen<'nvml>(
     nvml: &'nvml Nvml,
     set: &EventSet<'nvml>,
     uuid: &str,
-    telling: &Telling,
+    sender: &EventSender,
     over: &AtomicBool,
 ) {
-    while !over.load(Ordering::Relaxed) && !telling.is_ending() {
+    while !over.load(Ordering::Relaxed) && !sender.is_ending() {
         match ffi::next_xid(nvml, set, WAIT_MS) {
-            Ok(xid) => telling.tell(Heard::Xid(XidError {
+            Ok(xid) => sender.send(DriverEvent::Xid(XidError {
                 uuid: uuid.to_owned(),
                 code: xid.code,
                 gpu_instance_id: xid.gpu_instance_id,
                 time_unix_nanos: clock::unix_now().as_nanos() as u64,
             })),
             Err(NvmlError::Timeout) => {}
-            Err(_) => telling.pause(REST),
+            Err(_) => sender.pause(REST),
         }
     }
 }

@@ -2,12 +2,17 @@
 
 use pulsetrain_semconv::attribute as a;
 
-use super::subject::{Carried, attributes_of};
-use crate::{Belonging, Driver, Gpu, OwnedAttribute, OwnedValue, reading::Whose};
+use super::subject::{EntityAttributes, attributes_of};
+use crate::{Driver, Gpu, GpuAttribution, OwnedAttribute, OwnedValue, reading::Entity};
 
 /// The attributes of `gpu.info`.
-pub(super) fn attributes(gpu: &Gpu, whose: Whose, driver: &Driver, belonging: &mut dyn Belonging) -> Carried {
-    let mut facts: Vec<OwnedAttribute> = attributes_of(gpu, whose, belonging).to_vec();
+pub(super) fn attributes(
+    gpu: &Gpu,
+    entity: Entity,
+    driver: &Driver,
+    attribution: &mut dyn GpuAttribution,
+) -> EntityAttributes {
+    let mut facts: Vec<OwnedAttribute> = attributes_of(gpu, entity, attribution).to_vec();
     let mut text = |attribute, value: &str| {
         if !value.is_empty() {
             facts.push((attribute, OwnedValue::from(value)));
@@ -25,7 +30,7 @@ pub(super) fn attributes(gpu: &Gpu, whose: Whose, driver: &Driver, belonging: &m
         gpu.vbios_version.as_deref().unwrap_or_default(),
     );
     text(&a::GPU_DRIVER_VERSION, &driver.version);
-    if let Whose::Instance(index) = whose {
+    if let Entity::Instance(index) = entity {
         let instance = gpu.instances.iter().find(|instance| instance.index == index);
         text(&a::GPU_MIG_UUID, instance.map_or("", |instance| &instance.uuid));
     }

@@ -3,8 +3,8 @@
 use pulsetrain_semconv::{attribute, metric};
 
 use super::{
-    book::Entry,
-    twins::{Component, Twin},
+    hw_semconv::{Component, HwMetric},
+    store::Observation,
 };
 use crate::reading::{Reading, Sample};
 
@@ -45,18 +45,18 @@ impl Health {
     }
 
     /// The states, 1 for the one that holds.
-    pub(super) fn status(&self, lost: bool) -> impl Iterator<Item = Twin> + use<> {
+    pub(super) fn status(&self, lost: bool) -> impl Iterator<Item = HwMetric> + use<> {
         let state = self.state(lost);
         ["ok", "degraded", "failed", "predicted_failure"]
             .into_iter()
-            .map(move |name| Twin {
+            .map(move |name| HwMetric {
                 metric: &metric::HW_STATUS,
                 component: Component::Gpu,
                 texts: [
                     Some((&attribute::HW_TYPE, "gpu")),
                     Some((&attribute::HW_STATE, name)),
                 ],
-                entry: Entry::Held(f64::from(u8::from(name == state))),
+                entry: Observation::Held(f64::from(u8::from(name == state))),
             })
     }
 

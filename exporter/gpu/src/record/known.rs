@@ -1,8 +1,8 @@
 //! A GPU that is known: its `subjects` with what their series carry, how its `readings` become series, and what of it `stands`
 //! whether or not anything is read.
 
+mod info_metrics;
 mod readings;
-mod stands;
 mod subjects;
 
 use std::{
@@ -14,15 +14,15 @@ use pulsetrain_semconv::{Metric, metric};
 
 pub(super) use self::readings::entry_of;
 use super::{
-    book::{Book, Entry, Place, Texts},
     health::Health,
-    subject::Carried,
-    twins::{Component, Twin},
+    hw_semconv::{Component, HwMetric},
+    store::{Observation, Place, SeriesStore, Texts},
+    subject::EntityAttributes,
     xid,
 };
 use crate::{
-    Belonging, Driver, Gpu, GpuNotice, GpuSemconv, MissingMetric, Reason, Vendor,
-    reading::{Cadence, Labels, Whose},
+    Driver, Gpu, GpuAttribution, GpuNotice, GpuSemconv, MissingMetric, Reason, Vendor,
+    reading::{Cadence, Entity, Labels},
 };
 
 /// Numbers for subjects, none twice.
@@ -31,11 +31,11 @@ pub(super) struct Ids(u32);
 
 /// What series can be of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Of {
+pub(super) enum SubjectKind {
     /// What `gpu.*` is of.
-    Own(Whose),
+    Own(Entity),
     /// What it is, with all that is known of it.
-    Facts(Whose),
+    Facts(Entity),
     /// A component by the standard names.
     Hw(Component),
 }
@@ -45,7 +45,7 @@ pub(super) enum Of {
 pub(super) struct Known {
     gpu: Arc<Gpu>,
     driver_version: String,
-    subjects: BTreeMap<Of, (u32, Carried)>,
+    subjects: BTreeMap<SubjectKind, (u32, EntityAttributes)>,
     health: Health,
     /// What was told to be unavailable, and what is to be told.
     told: BTreeSet<(Reason, &'static str)>,
@@ -56,8 +56,8 @@ pub(super) struct Known {
 pub(super) struct Recorder<'a> {
     pub(super) semconv: GpuSemconv,
     pub(super) driver: &'a Driver,
-    pub(super) belonging: &'a mut dyn Belonging,
-    pub(super) book: &'a mut Book,
+    pub(super) attribution: &'a mut dyn GpuAttribution,
+    pub(super) store: &'a mut SeriesStore,
     pub(super) ids: &'a mut Ids,
     pub(super) time_unix_nanos: u64,
 }
@@ -89,9 +89,9 @@ impl Known {
     }
 
     /// Ends all that is of it.
-    pub(super) fn end(&self, book: &mut Book, now_unix_nanos: u64) {
+    pub(super) fn end(&self, store: &mut SeriesStore, now_unix_nanos: u64) {
         let ids: Vec<u32> = self.subject_ids().collect();
-        book.end(now_unix_nanos, |key, _| ids.contains(&key.subject));
+        store.end(now_unix_nanos, |key, _| ids.contains(&key.subject));
     }
 
     /// Sees the GPU as it is now: what belongs to somebody else is renamed, what is gone ends.
@@ -125,8 +125,8 @@ impl Known {
     }
 
     /// Takes down a value of a series of `gpu.*`.
-    pub(super) fn enter(&mut self, own: Own, texts: Texts, entry: Entry, recorder: &mut Recorder<'_>) {
-        let (subject, carried) = self.subject(Of::Own(own.whose), recorder);
+    pub(super) fn enter(&mut self, own: Own, texts: Texts, entry: Observation, recorder: &mut Recorder<'_>) {
+        let (subject, carried) = self.subject(SubjectKind::Own(own.entity), recorder);
         let place = Place {
             subject,
             carried: &carried,
@@ -137,36 +137,36 @@ impl Known {
             driver_unix_nanos: own.driver_unix_nanos,
             cadence: own.cadence,
         };
-        recorder.book.enter(place, entry);
+        recorder.store.enter(place, entry);
     }
 
     /// Takes down a value of a series of `hw.*`.
     pub(super) fn record_twin(
         &mut self,
-        twin: &Twin,
+        hw: &HwMetric,
         cadence: Cadence,
         driver_unix_nanos: u64,
         recorder: &mut Recorder<'_>,
     ) {
-        let (subject, carried) = self.subject(Of::Hw(twin.component), recorder);
+        let (subject, carried) = self.subject(SubjectKind::Hw(hw.component), recorder);
         let place = Place {
             subject,
             carried: &carried,
-            metric: twin.metric,
+            metric: hw.metric,
             labels: Labels::default(),
-            texts: twin.texts,
+            texts: hw.texts,
             time_unix_nanos: recorder.time_unix_nanos,
             driver_unix_nanos,
             cadence,
         };
-        recorder.book.enter(place, twin.entry);
+        recorder.store.enter(place, hw.entry);
     }
 }
 
 /// A series of `gpu.*`.
 #[derive(Clone, Copy)]
 pub(super) struct Own {
-    pub(super) whose: Whose,
+    pub(super) entity: Entity,
     pub(super) metric: &'static Metric,
     pub(super) labels: Labels,
     pub(super) cadence: Cadence,
@@ -177,7 +177,7 @@ impl Own {
     /// One of the whole GPU without more to tell it by.
     pub(super) fn of_gpu(metric: &'static Metric) -> Self {
         Self {
-            whose: Whose::Gpu,
+            entity: Entity::Gpu,
             metric,
             labels: Labels::default(),
             cadence: Cadence::Tick,

@@ -5,20 +5,24 @@ use std::sync::Arc;
 use pulsetrain_otlp::write::{Attribute, Value};
 use pulsetrain_semconv::attribute;
 
-use crate::{Belonging, Gpu, OwnedAttribute, OwnedValue, Subject, reading::Whose};
+use crate::{Gpu, GpuAttribution, OwnedAttribute, OwnedValue, Subject, reading::Entity};
 
 /// The attributes that all series of a subject carry.
-pub(super) type Carried = Arc<[OwnedAttribute]>;
+pub(super) type EntityAttributes = Arc<[OwnedAttribute]>;
 
 /// The attributes of what of a GPU something is of, in the order in which they are written.
-pub(super) fn attributes_of(gpu: &Gpu, whose: Whose, belonging: &mut dyn Belonging) -> Carried {
+pub(super) fn attributes_of(
+    gpu: &Gpu,
+    entity: Entity,
+    attribution: &mut dyn GpuAttribution,
+) -> EntityAttributes {
     let mut carried = vec![
         (&attribute::GPU_ID, OwnedValue::from(gpu.uuid.as_str())),
         (&attribute::GPU_INDEX, OwnedValue::Int(i64::from(gpu.index))),
     ];
-    match whose {
-        Whose::Gpu => belonging.attributes(Subject::Gpu(gpu), &mut carried),
-        Whose::Instance(index) => {
+    match entity {
+        Entity::Gpu => attribution.attributes(Subject::Gpu(gpu), &mut carried),
+        Entity::Instance(index) => {
             if let Some(instance) = gpu.instances.iter().find(|instance| instance.index == index) {
                 add_instance(instance.gpu_instance_id, &instance.profile, &mut carried);
                 let compute_instance = i64::from(instance.compute_instance_id);
@@ -26,10 +30,10 @@ pub(super) fn attributes_of(gpu: &Gpu, whose: Whose, belonging: &mut dyn Belongi
                     &attribute::GPU_MIG_COMPUTE_INSTANCE_ID,
                     OwnedValue::Int(compute_instance),
                 ));
-                belonging.attributes(Subject::Instance(gpu, instance), &mut carried);
+                attribution.attributes(Subject::Instance(gpu, instance), &mut carried);
             }
         }
-        Whose::Process(pid) => {
+        Entity::Process(pid) => {
             carried.push((&attribute::PROCESS_PID, OwnedValue::Int(i64::from(pid))));
             if let Some(process) = gpu.processes.iter().find(|process| process.pid == pid) {
                 let instance = process.gpu_instance_id.and_then(|id| {
@@ -40,7 +44,7 @@ pub(super) fn attributes_of(gpu: &Gpu, whose: Whose, belonging: &mut dyn Belongi
                 if let Some(instance) = instance {
                     add_instance(instance.gpu_instance_id, &instance.profile, &mut carried);
                 }
-                belonging.attributes(Subject::Process(gpu, process), &mut carried);
+                attribution.attributes(Subject::Process(gpu, process), &mut carried);
             }
         }
     }
@@ -53,7 +57,7 @@ fn add_instance(id: u32, profile: &str, carried: &mut Vec<OwnedAttribute>) {
 }
 
 /// The attributes as they are written.
-pub(super) fn written(carried: &Carried) -> impl Iterator<Item = Attribute<'_>> {
+pub(super) fn written(carried: &EntityAttributes) -> impl Iterator<Item = Attribute<'_>> {
     carried
         .iter()
         .map(|(attribute, value)| (*attribute, as_value(value)))

@@ -7,15 +7,15 @@ use pulsetrain_otlp::write::{LogRecordParts, LogsWriter, Severity, Value};
 use pulsetrain_semconv::{Metric, attribute, event, metric};
 
 use super::{
-    book::{Entry, Key},
+    hw_semconv::HwMetric,
     known::{Known, Own, Recorder},
+    store::{Key, Observation},
     subject::{attributes_of, written},
-    twins::Twin,
 };
 use crate::{
     GpuSemconv,
     driver::XidError,
-    reading::{Cadence, Labels, Whose},
+    reading::{Cadence, Entity, Labels},
 };
 
 /// A code, what it is as an `error.type`, and what it means.
@@ -72,7 +72,7 @@ pub(super) fn is_counted_here(key: &Key, metric: &Metric) -> bool {
 /// Says that none of the codes has come, where that is not said yet.
 pub(super) fn record_zeroes(known: &mut Known, recorder: &mut Recorder<'_>) {
     for (code, kind, _) in CODES {
-        grow(known, Whose::Gpu, (u64::from(code), kind), 0, recorder);
+        grow(known, Entity::Gpu, (u64::from(code), kind), 0, recorder);
     }
 }
 
@@ -89,14 +89,14 @@ pub(super) fn record(
         (OTHER, "see NVIDIA's list of XID errors"),
         |(_, kind, meaning)| (*kind, *meaning),
     );
-    let whose = instance(known, xid).map_or(Whose::Gpu, Whose::Instance);
+    let entity = instance(known, xid).map_or(Entity::Gpu, Entity::Instance);
     let time_unix_nanos = recorder.time_unix_nanos;
     // A series that begins with its first error would hide it from whoever looks for an increase.
     recorder.time_unix_nanos = before_unix_nanos.min(time_unix_nanos);
-    grow(known, whose, (xid.code, kind), 0, recorder);
+    grow(known, entity, (xid.code, kind), 0, recorder);
     recorder.time_unix_nanos = time_unix_nanos;
-    grow(known, whose, (xid.code, kind), 1, recorder);
-    tell(known, whose, xid, meaning, recorder, logs);
+    grow(known, entity, (xid.code, kind), 1, recorder);
+    send(known, entity, xid, meaning, recorder, logs);
 }
 
 fn instance(known: &Known, xid: &XidError) -> Option<u32> {
@@ -111,13 +111,13 @@ fn instance(known: &Known, xid: &XidError) -> Option<u32> {
 
 fn grow(
     known: &mut Known,
-    whose: Whose,
+    entity: Entity,
     (code, kind): (u64, &'static str),
     by: u64,
     recorder: &mut Recorder<'_>,
 ) {
     let own = Own {
-        whose,
+        entity,
         labels: Labels {
             fixed: &[],
             number: Some((&attribute::GPU_XID_CODE, i64::try_from(code).unwrap_or(i64::MAX))),
@@ -125,21 +125,21 @@ fn grow(
         cadence: Cadence::Once,
         ..Own::of_gpu(&metric::GPU_XID_ERRORS)
     };
-    known.enter(own, [None; 2], Entry::Grows(by), recorder);
+    known.enter(own, [None; 2], Observation::Grows(by), recorder);
     if recorder.semconv != GpuSemconv::Gpu {
-        known.record_twin(&Twin::xid(kind, by), Cadence::Once, 0, recorder);
+        known.record_twin(&HwMetric::xid(kind, by), Cadence::Once, 0, recorder);
     }
 }
 
-fn tell(
+fn send(
     known: &Known,
-    whose: Whose,
+    entity: Entity,
     xid: &XidError,
     meaning: &str,
     recorder: &mut Recorder<'_>,
     logs: &mut LogsWriter,
 ) {
-    let carried = attributes_of(known.gpu(), whose, recorder.belonging);
+    let carried = attributes_of(known.gpu(), entity, recorder.attribution);
     let mut attributes: Vec<_> = written(&carried).collect();
     attributes.push((&attribute::GPU_XID_CODE, Value::Int(xid.code as i64)));
     let body = format!("XID {}: {meaning}", xid.code);

@@ -1,7 +1,7 @@
 //! Runs and ranks, from what the processes on the GPUs were told.
 
 use pulsetrain_gpu::{
-    Belonging, Gpu, Subject,
+    Gpu, GpuAttribution, Subject,
     workload::{Workload, WorkloadConfig, WorkloadNotice},
 };
 

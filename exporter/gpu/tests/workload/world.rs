@@ -8,8 +8,8 @@ use std::{
 };
 
 use pulsetrain_gpu::{
-    Belonging, Gpu, GpuProcess, Inventory, MigInstance, OwnedValue, Subject,
-    workload::{WorkloadConfig, WorkloadNotice, Workloads},
+    Gpu, GpuAttribution, GpuProcess, Inventory, MigInstance, OwnedValue, Subject,
+    workload::{ProcessAttribution, WorkloadConfig, WorkloadNotice},
 };
 use pulsetrain_pipeline::clock;
 use tempfile::TempDir;
@@ -22,7 +22,7 @@ pub(crate) struct Machine(TempDir);
 
 /// The series of some GPUs.
 pub(crate) struct Said {
-    pub(crate) workloads: Workloads,
+    pub(crate) workloads: ProcessAttribution,
     pub(crate) notices: Arc<Mutex<Vec<WorkloadNotice>>>,
 }
 
@@ -96,7 +96,7 @@ impl Said {
     pub(crate) fn by(config: WorkloadConfig) -> Self {
         let notices = Arc::<Mutex<Vec<_>>>::default();
         let told = Arc::clone(&notices);
-        let workloads = Workloads::start(config, move |notice| {
+        let workloads = ProcessAttribution::start(config, move |notice| {
             told.lock().expect("nobody panics with it").push(notice);
         });
         Self { workloads, notices }

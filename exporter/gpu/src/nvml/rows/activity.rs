@@ -5,7 +5,7 @@ use pulsetrain_semconv::{attribute::GPU_TASK, metric};
 
 use super::super::{
     ffi,
-    row::{Asked, Cadence::Tick, Refusal, Row},
+    row::{Cadence::Tick, QueryContext, QueryError, Row},
     samples,
 };
 use crate::reading::{Fixed, Labels, Readings};
@@ -86,7 +86,7 @@ fn put(out: &mut Readings, task: Fixed, percent: u32) {
     out.now(&metric::GPU_UTILIZATION, Labels::fixed(task), share);
 }
 
-fn drain_utilization(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
+fn drain_utilization(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {
     let metric = &metric::GPU_UTILIZATION_DISTRIBUTION;
     samples::drain(
         gpu.device,

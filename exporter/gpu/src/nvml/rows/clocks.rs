@@ -18,9 +18,8 @@ use pulsetrain_semconv::{
 };
 
 use super::super::row::{
-    Asked,
     Cadence::{Seldom, Tick},
-    FieldValue, Refusal, Row,
+    FieldValue, QueryContext, QueryError, Row,
 };
 use crate::reading::{Fixed, Labels, Readings};
 
@@ -179,7 +178,7 @@ pub(super) static ROWS: &[Row] = &[
     below!("base", NVML_FI_DEV_PERF_POLICY_TOTAL_BASE_CLOCKS),
 ];
 
-fn reasons(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
+fn reasons(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {
     /// A row of the reasons: the bit, and what stands for it.
     macro_rules! reason {
         ($now:expr, $bit:ident, $name:literal) => {

@@ -12,10 +12,9 @@ use pulsetrain_semconv::{
 use super::super::{
     ffi,
     row::{
-        Asked,
         Cadence::{Seldom, Tick},
         FieldValue::Total,
-        Read, Refusal, Row,
+        QueryContext, QueryError, Read, Row,
     },
 };
 use crate::reading::{Fixed, Labels, Readings};
@@ -191,7 +190,7 @@ pub(super) static ROWS: &[Row] = &[
     },
 ];
 
-fn uncorrected_sram(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
+fn uncorrected_sram(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {
     const UNITS: [Fixed; 5] = [
         &[(&GPU_ECC_LOCATION, "l2")],
         &[(&GPU_ECC_LOCATION, "sm")],
@@ -226,7 +225,7 @@ fn uncorrected_sram(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refus
     Ok(())
 }
 
-fn banks(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
+fn banks(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {
     const LEFT: [Fixed; 5] = [
         &[(&GPU_ROW_REMAP_AVAILABILITY, "max")],
         &[(&GPU_ROW_REMAP_AVAILABILITY, "high")],

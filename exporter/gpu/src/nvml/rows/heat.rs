@@ -16,10 +16,9 @@ use pulsetrain_semconv::{
 use super::super::{
     ffi,
     row::{
-        Asked,
         Cadence::{Once, Seldom, Tick},
         FieldValue::Now,
-        Refusal, Row,
+        QueryContext, QueryError, Row,
     },
 };
 use crate::{
@@ -142,7 +141,7 @@ pub(super) static ROWS: &[Row] = &[
 ];
 
 /// A row of one threshold.
-const fn limit(read: fn(&Asked<'_, '_>, &mut Readings) -> Result<(), Refusal>) -> Row {
+const fn limit(read: fn(&QueryContext<'_, '_>, &mut Readings) -> Result<(), QueryError>) -> Row {
     Row::call(
         &metric::GPU_TEMPERATURE_LIMIT,
         "nvmlDeviceGetTemperatureThreshold",
@@ -153,19 +152,22 @@ const fn limit(read: fn(&Asked<'_, '_>, &mut Readings) -> Result<(), Refusal>) -
 }
 
 fn threshold(
-    gpu: &Asked<'_, '_>,
+    gpu: &QueryContext<'_, '_>,
     threshold: TemperatureThreshold,
     kind: Fixed,
     out: &mut Readings,
-) -> Result<(), Refusal> {
+) -> Result<(), QueryError> {
     let degrees = f64::from(gpu.device.temperature_threshold(threshold)?);
     out.now(&metric::GPU_TEMPERATURE_LIMIT, Labels::fixed(kind), degrees);
     Ok(())
 }
 
-fn each_fan(gpu: &Asked<'_, '_>, mut read: impl FnMut(u32) -> Result<(), Refusal>) -> Result<(), Refusal> {
+fn each_fan(
+    gpu: &QueryContext<'_, '_>,
+    mut read: impl FnMut(u32) -> Result<(), QueryError>,
+) -> Result<(), QueryError> {
     if gpu.fans == 0 {
-        return Err(Refusal::Because(Reason::NotSupported));
+        return Err(QueryError::Because(Reason::NotSupported));
     }
     (0..gpu.fans).try_for_each(&mut read)
 }

@@ -18,10 +18,9 @@ use pulsetrain_semconv::{
 use super::super::{
     ffi,
     row::{
-        Asked,
         Cadence::{Once, Seldom},
         FieldValue::{Total, Wrapping},
-        Refusal, Row,
+        QueryContext, QueryError, Row,
     },
 };
 use crate::{
@@ -148,7 +147,7 @@ pub(super) static ROWS: &[Row] = &[
         NO_LINK,
         |gpu, out| {
             let fastest = gpu.device.max_pcie_link_speed()?.as_integer();
-            let fastest = fastest.ok_or(Refusal::Because(Reason::NoData))?;
+            let fastest = fastest.ok_or(QueryError::Because(Reason::NoData))?;
             speed(out, &[(&GPU_LINK_READING, "max")], fastest);
             Ok(())
         },
@@ -193,7 +192,7 @@ pub(super) static ROWS: &[Row] = &[
 ];
 
 /// The errors of all lanes. The scope of the field is the lane, and a link of fewer lanes refuses the others.
-fn lane_errors(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
+fn lane_errors(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {
     let mut lanes = [0; MOST_LANES].map(|_| ffi::field(NVML_FI_DEV_PCIE_COUNT_LANE_ERROR, 0));
     for (lane, cell) in (0..).zip(&mut lanes) {
         cell.scopeId = lane;

@@ -16,11 +16,10 @@ use pulsetrain_semconv::{
 use super::super::{
     ffi,
     row::{
-        Asked,
         Cadence::{Seldom, Tick},
         FieldValue::{Now, Total},
         Measured::{self, Gpu, Module},
-        Refusal, Row,
+        QueryContext, QueryError, Row,
         Scope::Part,
         reason,
     },
@@ -216,7 +215,7 @@ fn limit(out: &mut Readings, kind: Fixed, milliwatts: u32) {
     out.now(&metric::GPU_POWER_LIMIT, Labels::fixed(kind), watts);
 }
 
-fn power_usage(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
+fn power_usage(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {
     let watts = f64::from(gpu.device.power_usage()?) * MILLI;
     let reading = if usage_is_average(gpu)? {
         OF_AVERAGE
@@ -227,9 +226,9 @@ fn power_usage(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn average_power_usage(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
+fn average_power_usage(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {
     if !usage_is_average(gpu)? {
-        return Err(Refusal::Because(Reason::NotSupported));
+        return Err(QueryError::Because(Reason::NotSupported));
     }
     let watts = f64::from(gpu.device.power_usage()?) * MILLI;
     out.now(&metric::GPU_AVERAGE_POWER, Labels::default(), watts);
@@ -238,7 +237,7 @@ fn average_power_usage(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Re
 
 /// Whether `nvmlDeviceGetPowerUsage` reads the average of one second (`nvml.h`): Ampere and later, but not GA100, the chip of the
 /// A100 and the A30.
-fn usage_is_average(gpu: &Asked<'_, '_>) -> Result<bool, Refusal> {
+fn usage_is_average(gpu: &QueryContext<'_, '_>) -> Result<bool, QueryError> {
     let capability = gpu.device.cuda_compute_capability()?;
     Ok((capability.major, capability.minor) > (8, 0))
 }
@@ -255,7 +254,7 @@ pub(in crate::nvml) fn measured(device: &Device<'_>) -> Measured {
     }
 }
 
-fn drain_power(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
+fn drain_power(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {
     let metric = &metric::GPU_POWER_DISTRIBUTION;
     samples::drain(gpu.device, Sampling::Power, &gpu.seen.power, MILLI, metric, out)
 }

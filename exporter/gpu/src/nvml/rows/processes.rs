@@ -8,10 +8,10 @@ use pulsetrain_semconv::{
     metric::{GPU_PROCESS_MEMORY, GPU_PROCESS_PEAK_MEMORY, GPU_PROCESS_TIME, GPU_PROCESS_UTILIZATION},
 };
 
-use super::super::row::{Asked, Cadence::Seldom, Refusal, Row};
+use super::super::row::{Cadence::Seldom, QueryContext, QueryError, Row};
 use crate::{
     Reason,
-    reading::{Fixed, Labels, Readings, Whose},
+    reading::{Entity, Fixed, Labels, Readings},
 };
 
 /// Each process has samples of its own times: those that are a little older than the newest are asked for again.
@@ -35,11 +35,11 @@ pub(super) static ROWS: &[Row] = &[
         Seldom,
         HIDDEN,
         |gpu, out| {
-            for process in gpu.processes.map_err(Refusal::Because)? {
+            for process in gpu.processes.map_err(QueryError::Because)? {
                 let Some(bytes) = process.memory_bytes else {
                     continue;
                 };
-                out.whose = Whose::Process(process.pid);
+                out.entity = Entity::Process(process.pid);
                 out.now(&GPU_PROCESS_MEMORY, Labels::default(), bytes as f64);
             }
             Ok(())
@@ -64,8 +64,8 @@ pub(super) static ROWS: &[Row] = &[
 
 /// The mean of what the driver has sampled since it was asked last, by process. The driver lists a process only while it uses
 /// something of the GPU (`nvml.h`): the others that are on it are idle.
-fn utilization(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
-    let processes = gpu.processes.map_err(Refusal::Because)?;
+fn utilization(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {
+    let processes = gpu.processes.map_err(QueryError::Because)?;
     let mut means: BTreeMap<u32, Mean> = processes
         .iter()
         .map(|process| (process.pid, Mean::default()))
@@ -98,7 +98,7 @@ fn utilization(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
     }
     seen.retain(|_, last| *last >= newest.saturating_sub(OVERLAP_MICROS));
     for (pid, mean) in means {
-        out.whose = Whose::Process(pid);
+        out.entity = Entity::Process(pid);
         for (engine, share) in ENGINES.into_iter().zip(mean.shares()) {
             out.now(&GPU_PROCESS_UTILIZATION, Labels::fixed(engine), share);
         }
@@ -128,16 +128,16 @@ impl Mean {
     }
 }
 
-fn accounting(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
+fn accounting(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {
     if !gpu.device.is_accounting_enabled()? {
-        return Err(Refusal::Because(Reason::TurnedOff));
+        return Err(QueryError::Because(Reason::TurnedOff));
     }
-    for process in gpu.processes.map_err(Refusal::Because)? {
+    for process in gpu.processes.map_err(QueryError::Because)? {
         // One that has just begun is not in the books yet.
         let Ok(stats) = gpu.device.accounting_stats_for(process.pid) else {
             continue;
         };
-        out.whose = Whose::Process(process.pid);
+        out.entity = Entity::Process(process.pid);
         if let Some(bytes) = stats.max_memory_usage {
             out.now(&GPU_PROCESS_PEAK_MEMORY, Labels::default(), bytes as f64);
         }

@@ -20,7 +20,7 @@ use super::super::{
     row::{
         Cadence::{Seldom, Tick},
         FieldValue::{Is, State},
-        Refusal, Row,
+        QueryError, Row,
     },
 };
 use crate::Reason;
@@ -70,7 +70,7 @@ pub(super) static ROWS: &[Row] = &[
         "the GPU does not say",
         |gpu, out| {
             let state = performance_state(&gpu.device.performance_state()?);
-            let state = state.ok_or(Refusal::Because(Reason::NoData))?;
+            let state = state.ok_or(QueryError::Because(Reason::NoData))?;
             out.state(&metric::GPU_PERFORMANCE_STATE, &GPU_PERFORMANCE_STATE, state);
             Ok(())
         },
@@ -136,7 +136,7 @@ pub(super) static ROWS: &[Row] = &[
         |gpu, out| {
             let fabric = ffi::fabric(gpu.device)?;
             let degraded = fabric_degraded(fabric.health, fabric.summary);
-            let degraded = degraded.ok_or(Refusal::Because(Reason::NotSupported))?;
+            let degraded = degraded.ok_or(QueryError::Because(Reason::NotSupported))?;
             let fault = &[(&GPU_FAULT, "fabric_degraded")];
             out.flag(&metric::GPU_FAULT_ACTIVE, fault, degraded);
             Ok(())

@@ -4,42 +4,42 @@ use std::collections::BTreeMap;
 
 use pulsetrain_semconv::{AttributeKind, Metric, metric};
 
-use super::{Known, Of, Own, Recorder};
+use super::{Known, Own, Recorder, SubjectKind};
 use crate::{
     GpuSemconv,
-    reading::{Cadence, Reading, Sample, Whose},
+    reading::{Cadence, Entity, Reading, Sample},
     record::{
-        book::Entry,
-        twins::{self, Component, Twin},
+        hw_semconv::{self, Component, HwMetric},
+        store::Observation,
     },
 };
 
 impl Known {
     /// Takes down all that was read of it.
     pub(in crate::record) fn record(&mut self, readings: &[Reading], recorder: &mut Recorder<'_>) {
-        let mut memory = BTreeMap::<Whose, (f64, f64)>::new();
+        let mut memory = BTreeMap::<Entity, (f64, f64)>::new();
         for reading in readings {
             // A process that has ended meanwhile.
-            if !self.is_there(Of::Own(reading.whose)) {
+            if !self.is_there(SubjectKind::Own(reading.entity)) {
                 continue;
             }
             self.health.observe(reading);
             if let Sample::Now(bytes) = reading.value {
                 let is = |metric: &Metric| reading.metric.ordinal == metric.ordinal;
                 if is(&metric::GPU_MEMORY_USED) || is(&metric::GPU_MIG_MEMORY_USED) {
-                    memory.entry(reading.whose).or_default().0 = bytes;
+                    memory.entry(reading.entity).or_default().0 = bytes;
                 } else if is(&metric::GPU_MEMORY_LIMIT) || is(&metric::GPU_MIG_MEMORY_LIMIT) {
-                    memory.entry(reading.whose).or_default().1 = bytes;
+                    memory.entry(reading.entity).or_default().1 = bytes;
                 }
             }
             self.record_one(reading, recorder);
         }
         self.record_health(recorder);
         if recorder.semconv != GpuSemconv::Gpu {
-            for (whose, (used, limit)) in memory.into_iter().filter(|(_, (_, limit))| *limit > 0.0) {
-                if let Some(component) = Component::of(whose) {
+            for (entity, (used, limit)) in memory.into_iter().filter(|(_, (_, limit))| *limit > 0.0) {
+                if let Some(component) = Component::of(entity) {
                     self.record_twin(
-                        &Twin::memory_utilization(component, used / limit),
+                        &HwMetric::memory_utilization(component, used / limit),
                         Cadence::Tick,
                         0,
                         recorder,
@@ -50,18 +50,18 @@ impl Known {
     }
 
     fn record_one(&mut self, reading: &Reading, recorder: &mut Recorder<'_>) {
-        let twin = match recorder.semconv {
+        let hw = match recorder.semconv {
             GpuSemconv::Gpu => None,
-            GpuSemconv::Hw | GpuSemconv::Both => twins::of(reading),
+            GpuSemconv::Hw | GpuSemconv::Both => hw_semconv::of(reading),
         };
-        if let Some(twin) = &twin {
-            self.record_twin(twin, reading.cadence, reading.time_unix_nanos, recorder);
+        if let Some(hw) = &hw {
+            self.record_twin(hw, reading.cadence, reading.time_unix_nanos, recorder);
         }
-        if twin.is_some() && recorder.semconv == GpuSemconv::Hw {
+        if hw.is_some() && recorder.semconv == GpuSemconv::Hw {
             return;
         }
         let own = Own {
-            whose: reading.whose,
+            entity: reading.entity,
             metric: reading.metric,
             labels: reading.labels,
             cadence: reading.cadence,
@@ -75,7 +75,7 @@ impl Known {
                 for name in states {
                     let holds = f64::from(u8::from(*name == state));
                     let texts = [Some((attribute, *name)), None];
-                    self.enter(own, texts, Entry::Held(holds), recorder);
+                    self.enter(own, texts, Observation::Held(holds), recorder);
                 }
             }
             value => {
@@ -88,16 +88,16 @@ impl Known {
 }
 
 /// The value as it is entered: what is a state or never changes is said when it changes.
-pub(in crate::record) fn entry_of(metric: &Metric, value: Sample, cadence: Cadence) -> Option<Entry> {
+pub(in crate::record) fn entry_of(metric: &Metric, value: Sample, cadence: Cadence) -> Option<Observation> {
     Some(match value {
         Sample::Now(value) if cadence == Cadence::Once || matches!(metric.unit, "{state}" | "{link}") => {
-            Entry::Held(value)
+            Observation::Held(value)
         }
-        Sample::Now(value) => Entry::Now(value),
-        Sample::Total { raw, scale, wraps } => Entry::Total { raw, scale, wraps },
-        Sample::Earlier { raw, scale } => Entry::Earlier { raw, scale },
-        Sample::Observed(value) => Entry::Observed(value),
-        Sample::NothingObserved => Entry::NothingObserved,
+        Sample::Now(value) => Observation::Now(value),
+        Sample::Total { raw, scale, wraps } => Observation::Total { raw, scale, wraps },
+        Sample::Earlier { raw, scale } => Observation::Earlier { raw, scale },
+        Sample::Observed(value) => Observation::Observed(value),
+        Sample::NothingObserved => Observation::NothingObserved,
         Sample::State(..) => return None,
     })
 }

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use super::{Known, Of, Recorder};
+use super::{Known, Recorder, SubjectKind};
 use crate::{
-    reading::Whose,
+    reading::Entity,
     record::{
         facts,
-        subject::{Carried, attributes_of},
-        twins::{self, Component},
+        hw_semconv::{self, Component},
+        subject::{EntityAttributes, attributes_of},
     },
 };
 
 impl Known {
     /// Asks anew what the series of each subject carry.
     pub(super) fn refresh_subjects(&mut self, recorder: &mut Recorder<'_>) {
-        let all: Vec<Of> = self.subjects.keys().copied().collect();
+        let all: Vec<SubjectKind> = self.subjects.keys().copied().collect();
         for of in all {
             let is_there = self.is_there(of);
             let carried = is_there.then(|| self.carried(of, recorder));
@@ -26,12 +26,12 @@ impl Known {
                 None => {
                     let gone = *id;
                     recorder
-                        .book
+                        .store
                         .end(recorder.time_unix_nanos, |key, _| key.subject == gone);
                     self.subjects.remove(&of);
                 }
                 Some(carried) if carried != *known => {
-                    recorder.book.rename(*id, &carried, recorder.time_unix_nanos);
+                    recorder.store.rename(*id, &carried, recorder.time_unix_nanos);
                     *known = carried;
                 }
                 Some(_) => {}
@@ -39,31 +39,37 @@ impl Known {
         }
     }
 
-    pub(super) fn is_there(&self, of: Of) -> bool {
+    pub(super) fn is_there(&self, of: SubjectKind) -> bool {
         let has_instance = |index| self.gpu.instances.iter().any(|instance| instance.index == index);
         match of {
-            Of::Own(whose) | Of::Facts(whose) => match whose {
-                Whose::Gpu => true,
-                Whose::Instance(index) => has_instance(index),
-                Whose::Process(pid) => self.gpu.processes.iter().any(|process| process.pid == pid),
+            SubjectKind::Own(entity) | SubjectKind::Facts(entity) => match entity {
+                Entity::Gpu => true,
+                Entity::Instance(index) => has_instance(index),
+                Entity::Process(pid) => self.gpu.processes.iter().any(|process| process.pid == pid),
             },
-            Of::Hw(Component::Instance(index)) => has_instance(index),
-            Of::Hw(_) => true,
+            SubjectKind::Hw(Component::Instance(index)) => has_instance(index),
+            SubjectKind::Hw(_) => true,
         }
     }
 
-    fn carried(&self, of: Of, recorder: &mut Recorder<'_>) -> Carried {
+    fn carried(&self, of: SubjectKind, recorder: &mut Recorder<'_>) -> EntityAttributes {
         match of {
-            Of::Own(whose) => attributes_of(&self.gpu, whose, recorder.belonging),
-            Of::Facts(whose) => facts::attributes(&self.gpu, whose, recorder.driver, recorder.belonging),
-            Of::Hw(component) => {
-                twins::attributes(&self.gpu, component, &self.driver_version, recorder.belonging)
+            SubjectKind::Own(entity) => attributes_of(&self.gpu, entity, recorder.attribution),
+            SubjectKind::Facts(entity) => {
+                facts::attributes(&self.gpu, entity, recorder.driver, recorder.attribution)
+            }
+            SubjectKind::Hw(component) => {
+                hw_semconv::attributes(&self.gpu, component, &self.driver_version, recorder.attribution)
             }
         }
     }
 
     /// The number of a subject, and what its series carry.
-    pub(super) fn subject(&mut self, of: Of, recorder: &mut Recorder<'_>) -> (u32, Carried) {
+    pub(super) fn subject(
+        &mut self,
+        of: SubjectKind,
+        recorder: &mut Recorder<'_>,
+    ) -> (u32, EntityAttributes) {
         if let Some((id, carried)) = self.subjects.get(&of) {
             return (*id, Arc::clone(carried));
         }

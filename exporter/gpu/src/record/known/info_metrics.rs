@@ -4,13 +4,13 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use pulsetrain_semconv::{Metric, attribute, metric};
 
-use super::{Known, Of, Own, Recorder};
+use super::{Known, Own, Recorder, SubjectKind};
 use crate::{
     Gpu, GpuNotice, GpuSemconv, GpuTrouble, Reason,
-    reading::{Cadence, Labels, Whose},
+    reading::{Cadence, Entity, Labels},
     record::{
-        book::{Entry, Place},
         outlives_the_gpu,
+        store::{Observation, Place},
     },
 };
 
@@ -34,7 +34,7 @@ impl Known {
             trouble,
         });
         let ids: Vec<u32> = self.subject_ids().collect();
-        recorder.book.end(recorder.time_unix_nanos, |key, metric| {
+        recorder.store.end(recorder.time_unix_nanos, |key, metric| {
             ids.contains(&key.subject) && !(gpu.is_ours() && outlives_the_gpu(key, metric))
         });
     }
@@ -47,10 +47,10 @@ impl Known {
             .gpu
             .instances
             .iter()
-            .map(|instance| Whose::Instance(instance.index));
-        let all: Vec<Whose> = std::iter::once(Whose::Gpu).chain(instances).collect();
-        for whose in all {
-            let (subject, carried) = self.subject(Of::Facts(whose), recorder);
+            .map(|instance| Entity::Instance(instance.index));
+        let all: Vec<Entity> = std::iter::once(Entity::Gpu).chain(instances).collect();
+        for entity in all {
+            let (subject, carried) = self.subject(SubjectKind::Facts(entity), recorder);
             let place = Place {
                 subject,
                 carried: &carried,
@@ -61,7 +61,7 @@ impl Known {
                 driver_unix_nanos: 0,
                 cadence: Cadence::Once,
             };
-            recorder.book.enter(place, Entry::Held(1.0));
+            recorder.store.enter(place, Observation::Held(1.0));
         }
         if self.gpu.mig == Some(true) {
             let split_into: BTreeSet<u32> = self
@@ -71,7 +71,12 @@ impl Known {
                 .map(|instance| instance.gpu_instance_id)
                 .collect();
             let own = Own::of_gpu(&metric::GPU_MIG_INSTANCES);
-            self.enter(own, [None; 2], Entry::Now(split_into.len() as f64), recorder);
+            self.enter(
+                own,
+                [None; 2],
+                Observation::Now(split_into.len() as f64),
+                recorder,
+            );
         }
     }
 
@@ -83,15 +88,15 @@ impl Known {
             self.enter(
                 own,
                 [Some((&attribute::GPU_FAULT, fault)), None],
-                Entry::Held(holds),
+                Observation::Held(holds),
                 recorder,
             );
         }
         if recorder.semconv == GpuSemconv::Gpu {
             return;
         }
-        for twin in self.health.status(active.is_some()) {
-            self.record_twin(&twin, Cadence::Tick, 0, recorder);
+        for hw in self.health.status(active.is_some()) {
+            self.record_twin(&hw, Cadence::Tick, 0, recorder);
         }
     }
 
@@ -102,8 +107,8 @@ impl Known {
         };
         let gpu = Arc::clone(&self.gpu);
         let missing = gpu.missing();
-        let (subject, _) = self.subject(Of::Own(Whose::Gpu), recorder);
-        recorder.book.end(recorder.time_unix_nanos, |key, metric| {
+        let (subject, _) = self.subject(SubjectKind::Own(Entity::Gpu), recorder);
+        recorder.store.end(recorder.time_unix_nanos, |key, metric| {
             key.subject == subject
                 && metric.ordinal == metric::GPU_METRIC_UNAVAILABLE.ordinal
                 && !missing.iter().any(|(reason, metrics)| {
@@ -119,7 +124,7 @@ impl Known {
                 Some((&attribute::GPU_METRIC_NAME, metric.name)),
                 Some((&attribute::GPU_UNAVAILABLE_REASON, reason.as_str())),
             ];
-            self.enter(own, texts, Entry::Held(1.0), recorder);
+            self.enter(own, texts, Observation::Held(1.0), recorder);
             if reason != Reason::TurnedOff && self.told.insert((reason, metric.name)) {
                 self.untold.entry(reason).or_default().push(metric);
             }

@@ -14,14 +14,14 @@ use super::{
 use crate::{
     Gpu, GpuConfig, GpuTrouble, MigInstance, Reason,
     driver::GpuTick,
-    reading::{Readings, Whose},
+    reading::{Entity, Readings},
 };
 
 /// How often a GPU that does not answer is asked whether it does.
 const ASK_LOST: Duration = Duration::from_secs(2);
 
 /// A GPU that has a handle.
-pub(super) struct Watched<'nvml> {
+pub(super) struct MonitoredGpu<'nvml> {
     gpu: Arc<Gpu>,
     device: Device<'nvml>,
     probe: Probe<'nvml>,
@@ -40,7 +40,7 @@ struct Instance<'nvml> {
     probe: Probe<'nvml>,
 }
 
-impl<'nvml> Watched<'nvml> {
+impl<'nvml> MonitoredGpu<'nvml> {
     /// A GPU that was opened.
     pub(super) fn new(device: Device<'nvml>, gpu: Gpu, config: &GpuConfig) -> Self {
         Self {
@@ -148,7 +148,7 @@ impl<'nvml> Watched<'nvml> {
             if outcome != Outcome::Read {
                 break;
             }
-            readings.whose = Whose::Instance(instance.instance.index);
+            readings.entity = Entity::Instance(instance.instance.index);
             pass.instance = Some((&self.device, instance.instance.gpu_instance_id));
             pass.device = &instance.device;
             outcome = match instance.probe.read(&pass, readings) {
@@ -157,7 +157,7 @@ impl<'nvml> Watched<'nvml> {
                 outcome => outcome,
             };
         }
-        readings.whose = Whose::Gpu;
+        readings.entity = Entity::Gpu;
         outcome
     }
 
@@ -205,7 +205,7 @@ impl<'nvml> Watched<'nvml> {
         let mut known = std::mem::take(&mut self.instances);
         for (device, instance) in found {
             let same = known.iter().position(|known| known.instance == instance);
-            let watched = match same {
+            let monitored = match same {
                 Some(place) => known.swap_remove(place),
                 None => Instance {
                     probe: Probe::new(rows::of_instance(), &device, config),
@@ -213,7 +213,7 @@ impl<'nvml> Watched<'nvml> {
                     instance,
                 },
             };
-            self.instances.push(watched);
+            self.instances.push(monitored);
         }
     }
 

@@ -34,7 +34,7 @@ pub enum Subject<'a> {
 ///
 /// It is asked between two readings and must answer at once from what it knows: what takes time (a socket, many files) is
 /// done beside, and said the next time. When the attributes of a subject change, its series end and new ones begin.
-pub trait Belonging: Send {
+pub trait GpuAttribution: Send {
     /// Sees what there is, whenever that has changed, before it is asked for the subjects of it.
     fn observe(&mut self, inventory: &Inventory);
 
@@ -48,9 +48,9 @@ pub trait Belonging: Send {
 
 /// Knows nothing: series carry only what says which GPU they are of.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NoBelonging;
+pub struct NoAttribution;
 
-impl Belonging for NoBelonging {
+impl GpuAttribution for NoAttribution {
     fn observe(&mut self, _inventory: &Inventory) {}
 
     fn has_news(&mut self) -> bool {

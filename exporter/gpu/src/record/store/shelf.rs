@@ -141,8 +141,8 @@ mod tests {
     use crate::{
         reading::Cadence,
         record::{
-            book::{Entry, Place},
-            subject::Carried,
+            store::{Observation, Place},
+            subject::EntityAttributes,
         },
     };
 
@@ -156,7 +156,7 @@ mod tests {
     }
 
     fn series() -> Series {
-        let carried: Carried = Arc::new([]);
+        let carried: EntityAttributes = Arc::new([]);
         let place = Place {
             subject: 0,
             carried: &carried,
@@ -167,7 +167,7 @@ mod tests {
             driver_unix_nanos: 0,
             cadence: Cadence::Tick,
         };
-        Series::new(&place, Entry::Now(0.0), 0)
+        Series::new(&place, Observation::Now(0.0), 0)
     }
 
     fn subjects(shelf: &mut Shelf) -> Vec<u32> {

@@ -17,14 +17,14 @@ const BEGIN: u64 = 1_800_000_000;
 
 /// A book, and what was written in it.
 struct Written {
-    book: Book,
-    carried: Carried,
+    store: SeriesStore,
+    carried: EntityAttributes,
 }
 
 impl Written {
     fn new() -> Self {
         Self {
-            book: Book::new(Duration::from_secs(1)),
+            store: SeriesStore::new(Duration::from_secs(1)),
             carried: Arc::new([]),
         }
     }
@@ -47,19 +47,19 @@ impl Written {
             cadence: Cadence::Once,
             ..place
         };
-        self.book.enter(place, Entry::Now(500.0));
-        self.book.enter(limit, Entry::Held(90.0));
+        self.store.enter(place, Observation::Now(500.0));
+        self.store.enter(limit, Observation::Held(90.0));
     }
 
     fn sweep(&mut self, pass: u64, now: u64) {
-        self.book
+        self.store
             .sweep((BEGIN + pass) * SECOND, (BEGIN + now) * SECOND, |_| false);
     }
 
     /// The points since the last time: the metric, the nanoseconds since the beginning, whether it is an end.
     fn said(&mut self) -> Vec<(String, u64, bool)> {
         let envelope = Envelope::new(&[], "test", "1", "");
-        self.book
+        self.store
             .finish(&envelope)
             .as_ref()
             .map(points)
@@ -111,7 +111,7 @@ fn a_pass_that_takes_longer_than_patience_ends_nothing_that_was_read_in_it() {
 fn what_was_read_before_the_end_of_its_series_is_said_with_the_next_value_only() {
     let mut written = Written::new();
     written.read(0, 0, 0);
-    written.book.end((BEGIN + 10) * SECOND, |_, _| true);
+    written.store.end((BEGIN + 10) * SECOND, |_, _| true);
     let before = written.said();
     assert_eq!(before.iter().filter(|(_, _, ends)| *ends).count(), 2);
     // The pass that hung comes to its end: it had read the first GPU long ago.
@@ -131,7 +131,7 @@ fn what_was_read_before_the_end_of_its_series_is_said_with_the_next_value_only()
 fn what_is_read_after_the_end_but_was_measured_before_it_is_said_at_the_time_of_the_reading() {
     let mut written = Written::new();
     written.read(0, 0, 0);
-    written.book.end((BEGIN + 10) * SECOND, |_, _| true);
+    written.store.end((BEGIN + 10) * SECOND, |_, _| true);
     written.said();
     written.read(0, 12, 8);
     assert!(written.said().contains(&point("gpu.power", 12 * SECOND, false)));
@@ -168,8 +168,8 @@ fn readings(encoded: &Encoded) -> Vec<(String, u64, bool)> {
 fn a_series_whose_reading_changes_ends_before_it_begins_under_the_other() {
     static INSTANT: Labels = Labels::fixed(&[(&GPU_POWER_READING, "instant")]);
     static AVERAGE: Labels = Labels::fixed(&[(&GPU_POWER_READING, "average")]);
-    let mut book = Book::new(Duration::from_secs(1));
-    let carried: Carried = Arc::new([]);
+    let mut store = SeriesStore::new(Duration::from_secs(1));
+    let carried: EntityAttributes = Arc::new([]);
     let mut read = |second: u64, labels: Labels| {
         let place = Place {
             subject: 0,
@@ -181,7 +181,7 @@ fn a_series_whose_reading_changes_ends_before_it_begins_under_the_other() {
             driver_unix_nanos: 0,
             cadence: Cadence::Tick,
         };
-        book.enter(place, Entry::Now(500.0));
+        store.enter(place, Observation::Now(500.0));
     };
     read(0, INSTANT);
     // The better reading of a pass is the first.
@@ -189,7 +189,7 @@ fn a_series_whose_reading_changes_ends_before_it_begins_under_the_other() {
     read(1, AVERAGE);
     read(2, AVERAGE);
     read(3, INSTANT);
-    let points = book
+    let points = store
         .finish(&Envelope::new(&[], "test", "1", ""))
         .as_ref()
         .map(readings);

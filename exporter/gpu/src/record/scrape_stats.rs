@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use pulsetrain_semconv::{Metric, attribute, metric};
 
 use super::{
-    book::{Book, Entry, Place},
-    subject::Carried,
+    store::{Observation, Place, SeriesStore},
+    subject::EntityAttributes,
 };
 use crate::{
     OwnedValue,
@@ -17,9 +17,9 @@ use crate::{
 const SUBJECT: u32 = 0;
 
 /// The passes of a source.
-pub(super) struct Passes(Carried);
+pub(super) struct ScrapeStats(EntityAttributes);
 
-impl Passes {
+impl ScrapeStats {
     /// Those of the source of this name.
     pub(super) fn of(source: &str) -> Self {
         let name = OwnedValue::from(source);
@@ -27,7 +27,7 @@ impl Passes {
     }
 
     /// Takes down that a pass succeeded, which began at this time.
-    pub(super) fn record(&self, book: &mut Book, began_unix_nanos: u64, took: Duration) {
+    pub(super) fn record(&self, store: &mut SeriesStore, began_unix_nanos: u64, took: Duration) {
         let place = |metric| Place {
             subject: SUBJECT,
             carried: &self.0,
@@ -40,13 +40,13 @@ impl Passes {
             cadence: Cadence::Once,
         };
         let secs = Duration::from_nanos(began_unix_nanos).as_secs_f64();
-        book.enter(
+        store.enter(
             place(&metric::PULSETRAIN_SOURCE_DURATION),
-            Entry::Observed(took.as_secs_f64()),
+            Observation::Observed(took.as_secs_f64()),
         );
-        book.enter(
+        store.enter(
             place(&metric::PULSETRAIN_SOURCE_LAST_SUCCESS_TIME),
-            Entry::Now(secs),
+            Observation::Now(secs),
         );
     }
 }

@@ -5,13 +5,13 @@
 use pulsetrain_semconv::{Attribute, Metric, attribute as a, metric as m};
 
 use super::{
-    book::{Entry, Texts},
     known::entry_of,
-    subject::Carried,
+    store::{Observation, Texts},
+    subject::EntityAttributes,
 };
 use crate::{
-    Belonging, Gpu, OwnedAttribute, OwnedValue, Subject,
-    reading::{Reading, Sample, Whose},
+    Gpu, GpuAttribution, OwnedAttribute, OwnedValue, Subject,
+    reading::{Entity, Reading, Sample},
 };
 
 /// A component of a host.
@@ -28,7 +28,7 @@ pub(super) enum Component {
 }
 
 /// A value under its standard name.
-pub(super) struct Twin {
+pub(super) struct HwMetric {
     /// The metric.
     pub(super) metric: &'static Metric,
     /// What it is of.
@@ -36,28 +36,28 @@ pub(super) struct Twin {
     /// What tells the series from others of the metric.
     pub(super) texts: Texts,
     /// The value.
-    pub(super) entry: Entry,
+    pub(super) entry: Observation,
 }
 
 impl Component {
     /// What a reading is of; processes are no components.
-    pub(super) fn of(whose: Whose) -> Option<Self> {
-        match whose {
-            Whose::Gpu => Some(Self::Gpu),
-            Whose::Instance(index) => Some(Self::Instance(index)),
-            Whose::Process(_) => None,
+    pub(super) fn of(entity: Entity) -> Option<Self> {
+        match entity {
+            Entity::Gpu => Some(Self::Gpu),
+            Entity::Instance(index) => Some(Self::Instance(index)),
+            Entity::Process(_) => None,
         }
     }
 }
 
-impl Twin {
+impl HwMetric {
     /// The share of the memory in use.
     pub(super) fn memory_utilization(component: Component, share: f64) -> Self {
         Self {
             metric: &m::HW_GPU_MEMORY_UTILIZATION,
             component,
             texts: [None; 2],
-            entry: Entry::Now(share),
+            entry: Observation::Now(share),
         }
     }
 
@@ -67,14 +67,14 @@ impl Twin {
             metric: &m::HW_ERRORS,
             component: Component::Gpu,
             texts: [Some((&a::HW_TYPE, "gpu")), Some((&a::ERROR_TYPE, kind))],
-            entry: Entry::Grows(by),
+            entry: Observation::Grows(by),
         }
     }
 }
 
 /// The twin of a reading, where there is one.
-pub(super) fn of(reading: &Reading) -> Option<Twin> {
-    let component = Component::of(reading.whose)?;
+pub(super) fn of(reading: &Reading) -> Option<HwMetric> {
+    let component = Component::of(reading.entity)?;
     let number = reading.labels.number.map(|(_, number)| number);
     let label = |attribute: &Attribute| label(reading, attribute);
     let is = |metric: &Metric| reading.metric.ordinal == metric.ordinal;
@@ -141,7 +141,7 @@ pub(super) fn of(reading: &Reading) -> Option<Twin> {
         Sample::Now(per_second) if is(&m::GPU_FAN_SPEED) => Sample::Now((per_second * 60.0).round()),
         value => value,
     };
-    Some(Twin {
+    Some(HwMetric {
         metric,
         component,
         texts,
@@ -202,8 +202,8 @@ pub(super) fn attributes(
     gpu: &Gpu,
     component: Component,
     driver_version: &str,
-    belonging: &mut dyn Belonging,
-) -> Carried {
+    attribution: &mut dyn GpuAttribution,
+) -> EntityAttributes {
     let mut carried = Vec::new();
     let mut text = |attribute: &'static Attribute, value: &str| {
         if !value.is_empty() {
@@ -233,7 +233,7 @@ pub(super) fn attributes(
         Component::Fan(number) => part(gpu, "fan", number, &mut text),
         Component::Port(number) => part(gpu, "nvlink", number, &mut text),
     }
-    belong(gpu, component, belonging, &mut carried);
+    belong(gpu, component, attribution, &mut carried);
     carried.into()
 }
 
@@ -243,7 +243,12 @@ fn part(gpu: &Gpu, kind: &str, number: i64, text: &mut impl FnMut(&'static Attri
     text(&a::HW_PARENT, &gpu.uuid);
 }
 
-fn belong(gpu: &Gpu, component: Component, belonging: &mut dyn Belonging, carried: &mut Vec<OwnedAttribute>) {
+fn belong(
+    gpu: &Gpu,
+    component: Component,
+    attribution: &mut dyn GpuAttribution,
+    carried: &mut Vec<OwnedAttribute>,
+) {
     let subject = match component {
         Component::Instance(index) => gpu
             .instances
@@ -252,5 +257,5 @@ fn belong(gpu: &Gpu, component: Component, belonging: &mut dyn Belonging, carrie
             .map_or(Subject::Gpu(gpu), |instance| Subject::Instance(gpu, instance)),
         _ => Subject::Gpu(gpu),
     };
-    belonging.attributes(subject, carried);
+    attribution.attributes(subject, carried);
 }

@@ -16,7 +16,7 @@ use self::{
     series::{Patience, Series},
     shelf::Shelf,
 };
-use super::subject::Carried;
+use super::subject::EntityAttributes;
 use crate::reading::{Cadence, Labels};
 
 /// How far the driver's own time may be from ours to be believed: behind and ahead.
@@ -39,7 +39,7 @@ pub(super) struct Key {
 
 /// A value on its way into the book.
 #[derive(Clone, Copy)]
-pub(super) enum Entry {
+pub(super) enum Observation {
     /// What it is now, said whenever it is read.
     Now(f64),
     /// What it is now, said when it changes and once in a while.
@@ -62,7 +62,7 @@ pub(super) struct Place<'a> {
     /// What it is of.
     pub(super) subject: u32,
     /// The attributes of that.
-    pub(super) carried: &'a Carried,
+    pub(super) carried: &'a EntityAttributes,
     /// The metric.
     pub(super) metric: &'static Metric,
     /// What tells the series from others of the metric.
@@ -78,7 +78,7 @@ pub(super) struct Place<'a> {
 }
 
 /// All series, and the points that wait to be sent.
-pub(super) struct Book {
+pub(super) struct SeriesStore {
     shelf: Shelf,
     patience: Patience,
     said: Said,
@@ -110,7 +110,7 @@ impl Key {
     }
 }
 
-impl Book {
+impl SeriesStore {
     /// An empty one, of what is heard of so often.
     pub(super) fn new(interval: Duration) -> Self {
         Self {
@@ -121,7 +121,7 @@ impl Book {
     }
 
     /// Takes a value down, and says it where it is to be said.
-    pub(super) fn enter(&mut self, place: Place<'_>, entry: Entry) {
+    pub(super) fn enter(&mut self, place: Place<'_>, entry: Observation) {
         let key = Key {
             subject: place.subject,
             metric: place.metric.ordinal,
@@ -141,7 +141,7 @@ impl Book {
             && series.heard_unix_nanos == place.time_unix_nanos
             && !matches!(
                 entry,
-                Entry::Observed(_) | Entry::Grows(_) | Entry::Earlier { .. }
+                Observation::Observed(_) | Observation::Grows(_) | Observation::Earlier { .. }
             )
         {
             // Two rows give the same series: the first is the better one.
@@ -156,7 +156,7 @@ impl Book {
     }
 
     /// Says what has grown since it was said: distributions, and what we count.
-    pub(super) fn say_fresh(&mut self, now_unix_nanos: u64) {
+    pub(super) fn flush_changed(&mut self, now_unix_nanos: u64) {
         let Self { shelf, said, .. } = self;
         for (key, series, _) in shelf.iter_mut().filter(|(_, series, _)| series.fresh) {
             series.say(&key.labels, now_unix_nanos, &mut said.writer);
@@ -197,7 +197,7 @@ impl Book {
     }
 
     /// Ends the series of a subject as it was and begins them as it is now, with what they have come to.
-    pub(super) fn rename(&mut self, subject: u32, carried: &Carried, now_unix_nanos: u64) {
+    pub(super) fn rename(&mut self, subject: u32, carried: &EntityAttributes, now_unix_nanos: u64) {
         let Self { shelf, said, .. } = self;
         for (key, series, due_unix_nanos) in shelf.iter_mut().filter(|(key, ..)| key.subject == subject) {
             series.end_description(&key.labels, now_unix_nanos, &mut said.writer);

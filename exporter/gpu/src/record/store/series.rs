@@ -8,12 +8,12 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_semconv::{Instrument, Metric, Number};
 
-use super::{Entry, Place, Texts};
+use super::{Observation, Place, Texts};
 use crate::{
     reading::{Cadence, Labels},
     record::{
         counter::Counter,
-        subject::{Carried, written},
+        subject::{EntityAttributes, written},
     },
 };
 
@@ -33,7 +33,7 @@ pub(super) struct Patience {
 pub(super) struct Series {
     pub(super) metric: &'static Metric,
     texts: Texts,
-    pub(super) carried: Carried,
+    pub(super) carried: EntityAttributes,
     contents: Contents,
     cadence: Cadence,
     start_unix_nanos: u64,
@@ -90,20 +90,22 @@ impl Patience {
 
 impl Series {
     /// One that begins with an entry, after what ended at `ended_unix_nanos`.
-    pub(super) fn new(place: &Place<'_>, entry: Entry, ended_unix_nanos: u64) -> Self {
+    pub(super) fn new(place: &Place<'_>, entry: Observation, ended_unix_nanos: u64) -> Self {
         let contents = match entry {
-            Entry::Now(value) | Entry::Held(value) => Contents::Number(value),
-            Entry::Total { raw, scale, .. } | Entry::Earlier { raw, scale } => {
+            Observation::Now(value) | Observation::Held(value) => Contents::Number(value),
+            Observation::Total { raw, scale, .. } | Observation::Earlier { raw, scale } => {
                 Contents::Total(Counter::new(raw, place.point_time(0)), scale)
             }
-            Entry::Grows(_) => Contents::Own(0),
-            Entry::Observed(_) | Entry::NothingObserved => Contents::Distribution(Box::new(Distribution {
-                count: 0,
-                sum: 0.0,
-                min: f64::INFINITY,
-                max: f64::NEG_INFINITY,
-                buckets: vec![0; place.metric.bounds.len() + 1],
-            })),
+            Observation::Grows(_) => Contents::Own(0),
+            Observation::Observed(_) | Observation::NothingObserved => {
+                Contents::Distribution(Box::new(Distribution {
+                    count: 0,
+                    sum: 0.0,
+                    min: f64::INFINITY,
+                    max: f64::NEG_INFINITY,
+                    buckets: vec![0; place.metric.bounds.len() + 1],
+                }))
+            }
         };
         Self {
             metric: place.metric,
@@ -125,7 +127,7 @@ impl Series {
         &mut self,
         labels: &Labels,
         place: &Place<'_>,
-        entry: Entry,
+        entry: Observation,
         is_new: bool,
         writer: &mut MetricsWriter,
     ) {
@@ -134,37 +136,37 @@ impl Series {
         let silent = place.time_unix_nanos.saturating_sub(self.said_unix_nanos);
         let mut changed = is_new || self.late;
         match (&mut self.contents, entry) {
-            (Contents::Number(known), Entry::Now(value)) => (*known, changed) = (value, true),
-            (Contents::Number(known), Entry::Held(value)) => {
+            (Contents::Number(known), Observation::Now(value)) => (*known, changed) = (value, true),
+            (Contents::Number(known), Observation::Held(value)) => {
                 changed |= *known != value;
                 *known = value;
             }
-            (Contents::Total(counter, _), Entry::Total { raw, wraps, .. }) => {
+            (Contents::Total(counter, _), Observation::Total { raw, wraps, .. }) => {
                 changed = true;
                 if !is_new {
                     counter.advance(raw, wraps, time.max(self.point_unix_nanos + 1));
                 }
             }
-            (Contents::Total(counter, _), Entry::Earlier { raw, .. }) => {
+            (Contents::Total(counter, _), Observation::Earlier { raw, .. }) => {
                 changed = true;
                 if !is_new && time > self.point_unix_nanos {
                     counter.advance(raw, false, time);
                 }
             }
-            (Contents::Own(count), Entry::Grows(by)) => {
+            (Contents::Own(count), Observation::Grows(by)) => {
                 *count += by;
                 if by > 0 {
                     self.fresh = true;
                     return;
                 }
             }
-            (Contents::Distribution(seen), Entry::Observed(value)) => {
+            (Contents::Distribution(seen), Observation::Observed(value)) => {
                 seen.observe(value, self.metric.bounds);
                 self.point_unix_nanos = self.point_unix_nanos.max(time);
                 (self.fresh, self.late) = (true, false);
                 return;
             }
-            (Contents::Distribution(_), Entry::NothingObserved) => {
+            (Contents::Distribution(_), Observation::NothingObserved) => {
                 self.late |= is_new;
                 return;
             }
@@ -286,7 +288,7 @@ impl Distribution {
     }
 }
 
-fn attributes<'a>(carried: &'a Carried, labels: &Labels, texts: &Texts) -> Vec<Attribute<'a>> {
+fn attributes<'a>(carried: &'a EntityAttributes, labels: &Labels, texts: &Texts) -> Vec<Attribute<'a>> {
     let fixed = labels.fixed.iter().copied();
     let texts = fixed.chain(texts.iter().flatten().copied());
     let numbers = labels
