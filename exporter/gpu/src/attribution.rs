@@ -22,7 +22,7 @@ pub enum OwnedValue {
 /// What a series is of.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject<'a> {
-    /// A whole GPU.
+    /// A GPU.
     Gpu(&'a Gpu),
     /// An instance of a split GPU.
     Instance(&'a Gpu, &'a MigInstance),
@@ -33,7 +33,7 @@ pub enum Subject<'a> {
 /// Knows whose the GPUs are.
 ///
 /// It is asked between two readings and must answer at once from what it knows: what takes time (a socket, many files) is
-/// done beside, and said the next time. When the attributes of a subject change, its series end and new ones begin.
+/// done on another thread, and returned the next time. When the attributes of a subject change, its series end and new ones begin.
 pub trait GpuAttribution: Send {
     /// Sees what there is, whenever that has changed, before it is asked for the subjects of it.
     fn observe(&mut self, inventory: &Inventory);
@@ -42,11 +42,11 @@ pub trait GpuAttribution: Send {
     /// for again.
     fn has_news(&mut self) -> bool;
 
-    /// Adds the attributes that the series of `subject` carry besides those that say which GPU it is.
+    /// Adds the attributes that the series of `subject` carry besides the identity of the GPU.
     fn attributes(&mut self, subject: Subject<'_>, into: &mut Vec<OwnedAttribute>);
 }
 
-/// Knows nothing: series carry only what says which GPU they are of.
+/// No attribution: series carry only the identity of their GPU.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoAttribution;
 

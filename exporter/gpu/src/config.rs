@@ -27,7 +27,7 @@ pub struct GpuConfig {
     pub sysfs: PathBuf,
     /// Under which names it goes out.
     pub semconv: GpuSemconv,
-    /// Whether memory and utilization are told apart by process.
+    /// Whether memory and utilization are read by process.
     pub processes: bool,
     /// Whether the GPUs' own performance counters are read (GPM: SM activity, occupancy, pipes).
     pub profiling: bool,
@@ -35,7 +35,7 @@ pub struct GpuConfig {
     pub retry: Duration,
     /// How long the driver is released when a GPU that no process uses needs a reset; `None` if it is not.
     pub release_for_reset: Option<Duration>,
-    /// Resource attributes that say where the GPUs are: `host.name` ...
+    /// Resource attributes of the host: `host.name` ...
     pub resource: Vec<(String, String)>,
 }
 
@@ -57,7 +57,7 @@ impl Default for GpuConfig {
 }
 
 impl GpuConfig {
-    /// How long nothing may be heard of the driver until what it said last is no longer true: three intervals, and long
+    /// The age from which the last readings are stale: three intervals, and long
     /// enough that a busy machine is not taken for a hanging one.
     pub fn stale_after(&self) -> Duration {
         self.interval.saturating_mul(3).max(Duration::from_secs(5))

@@ -101,7 +101,7 @@ pub(crate) enum Ended {
 
 /// The threads, seen from outside. Dropping it lets them end; they are not waited for.
 pub(crate) struct DriverThread {
-    /// What they say.
+    /// What they read.
     pub(crate) event: mpsc::Receiver<DriverEvent>,
     ending: Arc<AtomicBool>,
     thread: Thread,

@@ -1,4 +1,4 @@
-//! What GPUs there are, as the driver said last: for whoever asks what is there rather than how it does.
+//! The GPUs of the machine and their properties, as of the last pass.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -21,7 +21,7 @@ pub enum DriverState {
     /// Not asked yet.
     #[default]
     Unknown,
-    /// There is none that could be asked.
+    /// No driver is installed or loaded.
     Absent {
         /// What is missing.
         why: String,
@@ -41,7 +41,7 @@ pub struct Driver {
     pub version: String,
     /// The version of NVML.
     pub nvml_version: String,
-    /// The newest CUDA that it can: 1000 times the major number plus 10 times the minor; 0 where it does not say.
+    /// The newest CUDA version that it supports: 1000 times the major number plus 10 times the minor; 0 if unknown.
     pub cuda_version: i32,
 }
 
@@ -80,13 +80,13 @@ pub struct Gpu {
     pub compute_capability: Option<(i32, i32)>,
     /// The NVLink fabric that it is registered with.
     pub fabric: Option<Fabric>,
-    /// Whether the GPU is split; nothing where it cannot be.
+    /// Whether MIG is on; `None` if the GPU does not support it.
     pub mig: Option<bool>,
     /// The instances that it is split into.
     pub instances: Vec<MigInstance>,
     /// Who uses it, as far as the driver lets us see.
     pub processes: Vec<GpuProcess>,
-    /// What it does not tell, and why.
+    /// The metrics that it does not have, and why.
     pub unavailable: Vec<Unavailable>,
     /// Why it cannot be read; `None` where it can.
     pub trouble: Option<GpuTrouble>,
@@ -139,7 +139,7 @@ pub struct MigInstance {
 pub struct GpuProcess {
     /// The process: in the PID namespace of the host, or in ours where the driver translates (open kernel modules since 535.113).
     pub pid: u32,
-    /// Memory of the GPU that it uses, in bytes; nothing where the driver does not say.
+    /// Memory of the GPU that it uses, in bytes; `None` if unknown.
     pub memory_bytes: Option<u64>,
     /// The GPU instance that it is on.
     pub gpu_instance_id: Option<u32>,
@@ -202,7 +202,7 @@ impl Vendor {
 }
 
 impl Gpu {
-    /// A GPU of which only its place is known.
+    /// A GPU whose index alone is known.
     pub(super) fn unopened(index: u32, pci_bus_id: Option<String>) -> Self {
         Self {
             index,
@@ -258,7 +258,7 @@ impl GpuTrouble {
         }
     }
 
-    /// The fault that it is, as the value of `gpu.fault`; `None` where it is none.
+    /// The value of `gpu.fault`; `None` if it is not a fault.
     pub(super) fn fault(self) -> Option<&'static str> {
         match self {
             Self::Lost => Some("lost"),

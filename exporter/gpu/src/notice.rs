@@ -1,4 +1,4 @@
-//! What is worth telling people about the GPUs: one line each, said when it changes and not again.
+//! Notices about the GPUs for the operator: one line each, when something changes.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ pub enum GpuNotice {
         gpus: Vec<u32>,
         /// Why.
         reason: Reason,
-        /// The metrics, with what it means that there is none.
+        /// The metrics, with the meaning of their absence.
         metrics: Vec<MissingMetric>,
     },
     /// A GPU cannot be read.
@@ -49,7 +49,7 @@ pub enum GpuNotice {
         /// Its UUID.
         uuid: String,
     },
-    /// The driver has not answered for longer than it should take; what it said last has ended.
+    /// The driver has not answered for longer than it should take; its last readings have ended.
     Silent {
         /// For how many seconds.
         secs: u64,

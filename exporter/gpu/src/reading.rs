@@ -1,4 +1,4 @@
-//! What the driver's side hands over: one value each, of one series, as the driver said it.
+//! The readings of a driver: each one value of one series, as the driver returned it.
 
 use std::{
     hash::{Hash, Hasher},
@@ -14,11 +14,11 @@ pub(crate) struct Reading {
     pub(crate) entity: Entity,
     /// The metric.
     pub(crate) metric: &'static Metric,
-    /// What tells the series from others of the metric.
+    /// Identifies the series among those of the metric.
     pub(crate) labels: Labels,
     /// The value.
     pub(crate) value: Sample,
-    /// When the driver measured it, in nanoseconds since 1970; zero where it does not say.
+    /// When the driver measured it, in nanoseconds since 1970; zero if unknown.
     pub(crate) time_unix_nanos: u64,
     /// How often it is read: when it is missed.
     pub(crate) cadence: Cadence,
@@ -48,7 +48,7 @@ pub(crate) enum Entity {
     Process(u32),
 }
 
-/// A value as the driver said it.
+/// A value as the driver returned it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Sample {
     /// What it is now.
@@ -182,7 +182,7 @@ impl Readings {
         self.put(metric, Labels::default(), Sample::State(attribute, state), 0);
     }
 
-    /// Any value, with the driver's own time where it says one.
+    /// Any value, with the driver's own time where there is one.
     pub(crate) fn put(
         &mut self,
         metric: &'static Metric,

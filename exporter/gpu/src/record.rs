@@ -1,8 +1,8 @@
 //! The recording side: makes series of what was heard of the driver, and never calls it.
 //!
-//! `subject` says what series are of, `book` keeps them and ends what is not heard of any more, `counter` makes the driver's
-//! counters grow only, `twins` knows the standard names, `facts` and `health` say what a GPU is and how it is, `xid` counts
-//! its errors; `passes` says how the reading itself fares.
+//! `subject` has the attributes of series, `store` keeps them and ends those that are not read any more, `counter` makes the
+//! driver's counters monotonic, `hw_semconv` has the standard names, `facts` and `health` the properties and the state of a
+//! GPU, `xid` counts its errors, `scrape_stats` has the metrics of the passes themselves.
 
 mod counter;
 mod facts;
@@ -35,7 +35,7 @@ use crate::{
 /// The scope, and the service that the GPUs of a host are.
 const SCOPE: &str = "pulsetrain.gpu";
 const SERVICE: &str = "pulsetrain-gpu";
-/// Where the kernel says the name of the host.
+/// The file with the name of the host.
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 /// The name of the source that reads the driver.
 pub(super) const SOURCE: &str = "nvml";
@@ -95,7 +95,7 @@ impl Recording {
         }
     }
 
-    /// Nothing was heard for too long: what was said last is not true any more.
+    /// Ends the series of a driver that did not answer for too long.
     pub(super) fn fall_silent(&mut self, secs: u64, now_unix_nanos: u64) {
         self.store.end(now_unix_nanos, |key, metric| {
             !xid::is_counted_here(key, metric) && !scrape_stats::is_about_passes(metric)
@@ -181,7 +181,7 @@ impl Recording {
         }
     }
 
-    /// Sees what there is; says whether that has changed.
+    /// Updates the inventory; returns whether it has changed.
     fn update_inventory(&mut self, tick: &Tick) -> bool {
         let is_same = |event: &crate::driver::GpuTick| {
             self.gpus
@@ -268,16 +268,16 @@ impl Recording {
     }
 }
 
-/// The GPUs of a host are a service of it. What the user says of the resource wins.
+/// The GPUs of a host are a service of it. Resource attributes of the user win.
 fn envelope(added: &[(String, String)]) -> Envelope {
     let host = std::fs::read_to_string(HOST_NAME).unwrap_or_default();
-    let said = |name: &str| {
+    let configured = |name: &str| {
         added
             .iter()
             .find(|(key, _)| key == name)
             .map(|(_, value)| value.as_str())
     };
-    let host = said(attribute::HOST_NAME.name).unwrap_or(host.trim());
+    let host = configured(attribute::HOST_NAME.name).unwrap_or(host.trim());
     let mut resource = vec![
         (attribute::SERVICE_NAME.name, Value::Text(SERVICE)),
         (attribute::SERVICE_INSTANCE_ID.name, Value::Text(host)),
@@ -290,7 +290,7 @@ fn envelope(added: &[(String, String)]) -> Envelope {
     Envelope::new(&resource, SCOPE, env!("CARGO_PKG_VERSION"), SCHEMA_URL)
 }
 
-/// That a metric is one of those that say how the GPU is when it does not answer.
+/// Whether a metric describes a GPU that does not answer.
 fn outlives_the_gpu(key: &Key, metric: &pulsetrain_semconv::Metric) -> bool {
     metric.ordinal == metric::GPU_FAULT_ACTIVE.ordinal
         || metric.ordinal == metric::HW_STATUS.ordinal

@@ -16,7 +16,7 @@ const SURVEY_INTERVAL: Duration = Duration::from_millis(150);
 
 /// Watches the GPUs of this machine.
 ///
-/// It never fails: where there is no driver it says so once and looks again from time to time.
+/// It never fails: without a driver it reports that once and looks again from time to time.
 pub struct GpuSource {
     config: GpuConfig,
     attribution: Box<dyn GpuAttribution>,
@@ -26,7 +26,7 @@ pub struct GpuSource {
 }
 
 impl GpuSource {
-    /// A source whose series carry what `belonging` knows; `on_notice` is told what people should know.
+    /// A source whose series carry what `belonging` knows; `on_notice` gets the notices for the operator.
     pub fn new(
         config: GpuConfig,
         attribution: Box<dyn GpuAttribution>,
@@ -107,7 +107,7 @@ struct Watching {
 }
 
 impl Watching {
-    /// Records what was heard, with all that waits behind it; says whether the driver answers, where it says something of
+    /// Records what was heard, with everything that waits after it; returns whether the driver answers, where the event shows
     /// that. An XID error does not: it is heard on another thread than the one that reads.
     fn on_event(&mut self, event: DriverEvent, driver: &mut DriverThread) -> Option<bool> {
         let (mut next, mut answers) = (Some(event), None);
@@ -143,7 +143,7 @@ impl Watching {
             self.inventory.send_replace(Arc::clone(known));
         }
         for encoded in self.recording.flush(unix_nanos()) {
-            // A pipeline that takes no more is about to tell us to stop.
+            // A pipeline that takes no more is about to stop us.
             let _ = self
                 .door
                 .offer(Batch::new(encoded.signal, encoded.items, encoded.bytes));
@@ -155,8 +155,8 @@ fn unix_nanos() -> u64 {
     clock::unix_now().as_nanos() as u64
 }
 
-/// Looks once at the driver and its GPUs, and what they tell and do not tell; blocks for a moment, and for `deadline` where
-/// the driver does not answer, which the answer then says.
+/// Looks once at the driver and its GPUs, and their unavailable metrics; blocks for a moment, and for `deadline` where
+/// the driver does not answer, which the inventory then shows.
 pub fn survey(config: &GpuConfig, deadline: Duration) -> Inventory {
     let silent = || Inventory {
         driver: DriverState::Silent,

@@ -1,8 +1,8 @@
 //! Whose the GPUs are: the run, the rank, the job and the pod of the processes on them.
 //!
-//! `environment` reads what a launcher told a process, `cgroup` what it runs in, `visible` which GPUs it was given; `reader`
+//! `environment` reads what a launcher gave a process, `cgroup` what it runs in, `visible` which GPUs it was given; `reader`
 //! does so for every process once, on a thread of its own. `pods` asks the kubelet. [`ProcessAttribution`] puts it together for the
-//! series of a GPU: what all processes on it agree on is said, and nothing else.
+//! series of a GPU: only what all processes on it agree on.
 
 mod cgroup;
 mod environment;
@@ -35,10 +35,10 @@ use crate::{Gpu, GpuAttribution, GpuProcess, Inventory, MigInstance, OwnedAttrib
 pub struct WorkloadConfig {
     /// The file system of the processes.
     pub proc: PathBuf,
-    /// The socket at which the kubelet says which pod has which device; none to not ask.
+    /// The socket at which the kubelet lists the devices of each pod; `None` turns it off.
     pub kubelet: Option<PathBuf>,
     /// Whose the GPUs are where no process on them is seen, or none that is one here (a container): of the run that we
-    /// ourselves have started, with what its environment says.
+    /// ourselves have started, with its environment.
     pub ours: Option<Workload>,
 }
 
@@ -59,7 +59,7 @@ pub struct ProcessAttribution {
     /// The processes on all GPUs.
     pids: Vec<u32>,
     pods: Pods,
-    /// How much the kubelet had said when we looked last.
+    /// The version of the kubelet's answer at the last look.
     pods_known: u64,
     /// Dropped with us, it ends what it runs.
     _watcher: Option<Watcher>,
@@ -72,7 +72,7 @@ pub struct ProcessAttribution {
 }
 
 impl ProcessAttribution {
-    /// Begins to ask; `on_notice` is told what people should know, each thing once.
+    /// Begins to ask; `on_notice` gets each notice for the operator once.
     ///
     /// # Panics
     /// When it is called outside a tokio runtime and there is a kubelet to ask.
@@ -127,7 +127,7 @@ impl ProcessAttribution {
         is_given.then(|| ours.clone())
     }
 
-    /// What CUDA's numbers of GPUs say in a process.
+    /// The meaning of CUDA's numbers of GPUs in a process.
     fn numbers(&self, workload: &Workload) -> Numbers {
         if !self.is_mixed || workload.counts_by_bus {
             return Numbers::AsNvml;
@@ -183,7 +183,7 @@ impl GpuAttribution for ProcessAttribution {
     }
 }
 
-/// Whether GPUs are of more than one model. One that does not answer may not say what it is.
+/// Whether GPUs are of more than one model. The model of one that does not answer may be unknown.
 fn are_mixed(gpus: &[Gpu]) -> bool {
     let mut models = gpus.iter().map(|gpu| gpu.name.as_str());
     models

@@ -55,8 +55,9 @@ fn assert_value_or_reason(scenario: &str, gpus: usize) {
         for metric in &metrics {
             let of_gpu = |point: &&Point| point.attributes.get("gpu.index") == Some(&index);
             let of_process = metric.starts_with("gpu.process.");
-            let whole = |point: &&Point| of_process || !point.attributes.contains_key("gpu.mig.instance_id");
-            let mut of_it = sent.iter().filter(of_gpu).filter(whole);
+            let of_gpu_itself =
+                |point: &&Point| of_process || !point.attributes.contains_key("gpu.mig.instance_id");
+            let mut of_it = sent.iter().filter(of_gpu).filter(of_gpu_itself);
             let here = of_it.clone().any(|point| point.name == *metric);
             let unavailable = [("gpu.metric.name", *metric)];
             let why = of_it.any(|point| point.is("gpu.metric.unavailable", &unavailable));
@@ -67,7 +68,7 @@ fn assert_value_or_reason(scenario: &str, gpus: usize) {
             );
             assert!(
                 !(here && why),
-                "{scenario}: GPU {index} has {metric} and says that it has not"
+                "{scenario}: GPU {index} has {metric} and lists it as missing"
             );
         }
     }
@@ -106,13 +107,13 @@ fn what_is_unavailable_is_told_once_and_by_reason() {
         |_| true,
     );
     watch.wait_passes(5);
-    let told: Vec<_> = watch
+    let notices: Vec<_> = watch
         .notices()
         .into_iter()
         .filter(|notice| matches!(notice, GpuNotice::Unavailable { metrics, .. } if metrics.iter().any(|metric| metric.name == "gpu.fan.speed_ratio")))
         .collect();
-    let [GpuNotice::Unavailable { gpus, .. }] = told.as_slice() else {
-        panic!("told {told:?}");
+    let [GpuNotice::Unavailable { gpus, .. }] = notices.as_slice() else {
+        panic!("{notices:?}");
     };
     assert_eq!(
         gpus,
@@ -123,7 +124,7 @@ fn what_is_unavailable_is_told_once_and_by_reason() {
         "gpu.metric.unavailable",
         &[FIRST, ("gpu.metric.name", "gpu.fan.speed_ratio")],
     );
-    assert_eq!(again.len(), 1, "it is not said in every pass");
+    assert_eq!(again.len(), 1, "it is not reported in every pass");
 }
 
 #[test]
@@ -193,11 +194,11 @@ fn a_machine_without_a_driver_says_so_once_and_has_no_series() {
         library: Some("/nowhere/libnvidia-ml.so.1".into()),
         ..GpuConfig::default()
     });
-    pulsetrain_tests::wait_until("it says that there is no driver", || !watch.notices().is_empty());
+    pulsetrain_tests::wait_until("there is a notice", || !watch.notices().is_empty());
     assert!(matches!(watch.inventory().driver, DriverState::Absent { .. }));
-    let told = watch.notices();
-    let [GpuNotice::NoDriver { why, advice }] = told.as_slice() else {
-        panic!("told {told:?}");
+    let notices = watch.notices();
+    let [GpuNotice::NoDriver { why, advice }] = notices.as_slice() else {
+        panic!("{notices:?}");
     };
     assert!(why.contains("/nowhere/libnvidia-ml.so.1") && advice.contains("library"));
     assert!(watch.end().is_empty());

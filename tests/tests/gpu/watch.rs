@@ -74,12 +74,12 @@ impl Watch {
         let heard = Arc::clone(&notices);
         let source = GpuSource::new(config, belonging, move |notice| lock(&heard).push(notice));
         let (inventory, stop) = (source.inventory(), StopRaiser::new());
-        let (sink, told) = (Collected(Arc::clone(&sent)), stop.stop());
+        let (sink, stopping) = (Collected(Arc::clone(&sent)), stop.stop());
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime can be had").block_on(async {
                 let (pipeline, door) = Pipeline::builder().sink(Box::new(sink)).start();
-                run_sources(vec![Box::new(source)], &door, &told).await;
+                run_sources(vec![Box::new(source)], &door, &stopping).await;
                 pipeline.drain(Duration::from_secs(10)).await;
             });
         });
@@ -97,7 +97,7 @@ impl Watch {
         lock(&self.sent).clone()
     }
 
-    /// What people were told so far.
+    /// The notices so far.
     pub(crate) fn notices(&self) -> Vec<GpuNotice> {
         lock(&self.notices).clone()
     }
@@ -132,7 +132,7 @@ impl Watch {
         found.expect("it was waited for")
     }
 
-    /// Waits until so many passes more were made.
+    /// Waits for further passes.
     pub(crate) fn wait_passes(&self, passes: usize) {
         let of_first = |point: &Point| point.is("gpu.memory.used", &[("gpu.index", "0")]);
         let count = || lock(&self.sent).iter().filter(|point| of_first(point)).count();
@@ -156,7 +156,7 @@ impl Point {
         self.name == name && attributes.iter().all(has)
     }
 
-    /// What tells its series from all others.
+    /// Identifies its series.
     pub(crate) fn series(&self) -> String {
         format!("{} {:?}", self.name, self.attributes)
     }

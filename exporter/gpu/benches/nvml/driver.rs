@@ -11,7 +11,7 @@ use std::{
 
 use libloading::{Library, Symbol};
 
-/// Builds the fake driver and puts it into a folder, with the scenario of eight H100 beside it.
+/// Builds the fake driver and puts it into a folder, with the scenario of eight H100.
 pub(crate) fn install(folder: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let built = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))

@@ -2,7 +2,7 @@
 //!
 //! The driver is the fake one of the tests, with a scenario of eight H100. It runs in our own process, so the thread that
 //! calls it carries its cost too; the fake counts for itself what its calls take in the very passes that are measured, by the
-//! clock of the thread, and that is told apart.
+//! clock of the thread, and that is separated.
 //!
 //! `cargo bench -p pulsetrain-gpu --bench nvml [SECONDS]`
 
@@ -23,7 +23,7 @@ use self::{
 const SECONDS: u64 = 20;
 const SETTLE: Duration = Duration::from_secs(7);
 
-#[expect(clippy::print_stdout, reason = "a bench says what it measured")]
+#[expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 fn main() -> Result<(), Box<dyn Error>> {
     let given = env::args().skip(1).find_map(|argument| argument.parse().ok());
     let seconds = given.unwrap_or(SECONDS);
@@ -78,14 +78,14 @@ fn watch(library: &Path, seconds: u64) -> Result<Seen, Box<dyn Error>> {
     let source = GpuSource::new(config, Box::new(NoAttribution), |_| {});
     let stop = StopRaiser::new();
     let counted = Counted::default();
-    let (sink, told) = (counted.clone(), stop.stop());
+    let (sink, stopping) = (counted.clone(), stop.stop());
     let recording = std::thread::Builder::new()
         .name("recording".to_owned())
         .spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime can be had").block_on(async {
                 let (pipeline, door) = Pipeline::builder().sink(Box::new(sink)).start();
-                run_sources(vec![Box::new(source)], &door, &told).await;
+                run_sources(vec![Box::new(source)], &door, &stopping).await;
                 pipeline.drain(Duration::from_secs(1)).await;
             });
         })?;

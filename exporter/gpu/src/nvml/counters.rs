@@ -37,8 +37,8 @@ struct Before<'nvml> {
 }
 
 impl<'nvml> Counters<'nvml> {
-    /// Takes a sample, puts what was between it and the last one into `out`, and says what became of each row. The first
-    /// time there is nothing to say.
+    /// Takes a sample, puts what was between it and the last one into `out`, and returns the outcome of each row. The first
+    /// time there is no outcome.
     pub(super) fn ask(
         &mut self,
         pass: &Pass<'_, 'nvml>,
@@ -142,7 +142,7 @@ fn sample<'nvml>(pass: &Pass<'_, 'nvml>, supported: bool) -> Result<GpmSample<'n
     }
 }
 
-/// The first row is told the error, which may mean more than the counters; the others only that there is nothing.
+/// The first row gets the error, which may mean more than the counters; the others `NoData`.
 fn refuse_all(rows: &[(usize, &'static Row)], error: NvmlError) -> Vec<(usize, Result<(), NvmlError>)> {
     let reason = reason(&error);
     let mut first = Some(error);

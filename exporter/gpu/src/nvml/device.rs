@@ -39,7 +39,7 @@ pub(super) fn fabric(device: &Device<'_>) -> Result<Option<Fabric>, NvmlError> {
     }))
 }
 
-/// Whether the GPU is split, and into what; nothing where it cannot be.
+/// Whether MIG is on, and its instances; `None` if the GPU does not support it.
 pub(super) fn instances<'nvml>(
     device: &Device<'nvml>,
 ) -> Result<Option<Vec<(Device<'nvml>, MigInstance)>>, NvmlError> {
@@ -52,7 +52,7 @@ pub(super) fn instances<'nvml>(
         return Ok(Some(Vec::new()));
     }
     let most = device.mig_device_count()?;
-    // Places without an instance answer that there is none.
+    // Places without an instance answer with an error.
     let found = (0..most).filter_map(|index| {
         let instance = device.mig_device_by_index(index).ok()?;
         let description = describe_instance(&instance, index).ok()?;

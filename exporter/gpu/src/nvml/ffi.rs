@@ -26,7 +26,7 @@ macro_rules! ask {
         let device = $device;
         let function = nvml_sym(device.nvml().lib().$function.as_ref())?;
         let mut value = $begin;
-        // SAFETY: as the header of this file says; arguments besides are plain numbers.
+        // SAFETY: see the header of this file; other arguments are plain numbers.
         nvml_try(unsafe { function(device.handle() $(, $argument)*, &mut value) })?;
         Ok(value)
     }};
@@ -48,14 +48,14 @@ pub(crate) fn field(id: u32, scope: u32) -> FieldCell {
 /// Asks for all `fields` in one call; each has its own answer then.
 pub(crate) fn field_values(device: &Device<'_>, fields: &mut [FieldCell]) -> Result<(), NvmlError> {
     let function = nvml_sym(device.nvml().lib().nvmlDeviceGetFieldValues.as_ref())?;
-    // SAFETY: as the header of this file says; the count is that of the slice.
+    // SAFETY: see the header of this file; the count is that of the slice.
     nvml_try(unsafe { function(device.handle(), fields.len() as i32, fields.as_mut_ptr()) })
 }
 
 /// The answer of one field.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason for its absence.
 pub(crate) fn field_answer(field: &FieldCell) -> Result<f64, NvmlError> {
     nvml_try(field.nvmlReturn)?;
     let value = &field.value;
@@ -77,14 +77,14 @@ pub(crate) fn field_answer(field: &FieldCell) -> Result<f64, NvmlError> {
 /// The answer of one field as a count: all of its bits, where a floating point number would lose some.
 ///
 /// # Errors
-/// Why there is none.
+/// The reason for its absence.
 pub(crate) fn field_count(field: &FieldCell) -> Result<u64, NvmlError> {
     nvml_try(field.nvmlReturn)?;
     if field.valueType == c::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_LONG_LONG {
-        // SAFETY: the type says that this member was filled.
+        // SAFETY: this member is filled for this type.
         return Ok(unsafe { field.value.ullVal });
     }
-    // A count below zero is none.
+    // A count below zero is invalid.
     field_answer(field).map(|value| value as u64)
 }
 
@@ -117,7 +117,7 @@ fn utilization<E>(
 ) -> Result<u32, NvmlError> {
     let function = function.map_err(|_| NvmlError::FunctionNotFound)?;
     let mut value = 0;
-    // SAFETY: as the header of this file says.
+    // SAFETY: see the header of this file.
     nvml_try(unsafe { function(device.handle(), &mut value, period) })?;
     Ok(value)
 }
@@ -133,7 +133,7 @@ pub(crate) fn margin_temperature(device: &Device<'_>) -> Result<i32, NvmlError> 
     margin.map(|margin| margin.marginTemperature)
 }
 
-/// The speed that a fan is told to have, in percent.
+/// The target speed of a fan, in percent.
 pub(crate) fn target_fan_speed(device: &Device<'_>, fan: u32) -> Result<u32, NvmlError> {
     ask!(device, nvmlDeviceGetTargetFanSpeed, 0, fan)
 }
@@ -174,12 +174,12 @@ pub(crate) fn dram_encrypted(device: &Device<'_>) -> Result<bool, NvmlError> {
         encryptionState: 0,
     };
     let (mut current, mut pending) = (begin(), begin());
-    // SAFETY: as the header of this file says.
+    // SAFETY: see the header of this file.
     nvml_try(unsafe { function(device.handle(), &mut current, &mut pending) })?;
     Ok(current.encryptionState != 0)
 }
 
-/// Whether a licence for virtual GPUs is held; nothing where none is asked for.
+/// Whether a licence for virtual GPUs is held; `None` where none is needed.
 pub(crate) fn vgpu_licensed(device: &Device<'_>) -> Result<bool, NvmlError> {
     // SAFETY: the structure is made of numbers and arrays of them, for which zero is a value.
     let begin: c::nvmlGridLicensableFeatures_t = unsafe { mem::zeroed() };

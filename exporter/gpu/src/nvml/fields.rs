@@ -18,7 +18,7 @@ use crate::{
 
 /// The most fields in one call.
 const BATCH: usize = 128;
-/// More links than any GPU has: what a driver says beyond is not believed.
+/// More links than any GPU has: a larger count is not believed.
 const MOST_LINKS: u32 = 128;
 
 /// Asks fields, and keeps the room for them.
@@ -31,7 +31,7 @@ pub(super) struct Fields {
 
 /// How many links of a kind there are; not known before somebody asks for something of them.
 struct Links {
-    /// The field that says it.
+    /// The field that has it.
     count: u32,
     known: Option<u32>,
 }
@@ -55,7 +55,7 @@ impl Fields {
         }
     }
 
-    /// Asks the fields, puts what they answer into `out`, and says what became of each row. A row of many links has an
+    /// Asks the fields, puts what they answer into `out`, and returns the outcome of each row. A row of many links has an
     /// answer when one of them has.
     pub(super) fn ask(
         &mut self,
@@ -120,7 +120,7 @@ impl Links {
         Self { count, known: None }
     }
 
-    /// How many there are. What has none or cannot say it is asked again with the next row that wants to know.
+    /// How many there are. Without an answer the next row asks again.
     fn ask(&mut self, device: &Device<'_>) -> Result<u32, Reason> {
         if let Some(known) = self.known {
             return Ok(known);
@@ -169,7 +169,7 @@ impl AskedField {
     }
 }
 
-/// The first row is told the error, which may mean more than the fields; the others what it means for them.
+/// The first row gets the error, which may mean more than the fields; the others its meaning for them.
 fn refuse_all(asked: &[AskedField], error: NvmlError) -> Vec<(usize, Result<(), NvmlError>)> {
     let reason = reason(&error);
     let mut first = Some(error);
@@ -182,7 +182,7 @@ fn refuse_all(asked: &[AskedField], error: NvmlError) -> Vec<(usize, Result<(), 
     asked.iter().map(again).collect()
 }
 
-/// One answer a row: that of a link which has one, else the last. Those of a row stand together, but for rows without links.
+/// One answer a row: that of a link which has one, else the last. Those of a row are adjacent, but for rows without links.
 fn merge(answers: Vec<(usize, Result<(), NvmlError>)>) -> Vec<(usize, Result<(), NvmlError>)> {
     let mut merged: Vec<(usize, Result<(), NvmlError>)> = Vec::with_capacity(answers.len());
     for (place, answer) in answers {

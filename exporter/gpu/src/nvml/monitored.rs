@@ -59,7 +59,7 @@ impl<'nvml> MonitoredGpu<'nvml> {
         &self.device
     }
 
-    /// Whether the driver tells of its events.
+    /// Whether the driver reports its events.
     pub(super) fn settle_events(&mut self, refused: Option<Reason>) {
         self.probe.settle_events(refused);
     }
@@ -92,7 +92,7 @@ impl<'nvml> MonitoredGpu<'nvml> {
         Ok(self.tick(readings, time_unix_nanos))
     }
 
-    /// What was said before is over: also what never changes has to be said anew.
+    /// Its series have ended: constants have to be read again, too.
     pub(super) fn ask_all_again(&mut self) {
         let instances = self.instances.iter_mut().map(|instance| &mut instance.probe);
         std::iter::once(&mut self.probe)

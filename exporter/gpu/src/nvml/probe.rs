@@ -60,7 +60,7 @@ pub(super) struct Kept {
     meaning: &'static str,
     /// The place of the row in whose place it is asked.
     preferred: Option<usize>,
-    /// When it is asked next; nothing where it is not any more.
+    /// When it is read next; `None` if it is not read any more.
     due: Option<Instant>,
     /// Why it has no answer.
     refused: Option<Reason>,
@@ -359,7 +359,7 @@ impl Tally {
     }
 }
 
-/// What an error means for more than the row that it came to.
+/// The meaning of an error for more than its row.
 pub(super) fn outcome_of(error: &NvmlError) -> Option<Outcome> {
     match error {
         NvmlError::GpuLost | NvmlError::ResetRequired => Some(Outcome::Lost),

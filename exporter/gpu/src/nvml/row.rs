@@ -49,14 +49,14 @@ pub(crate) enum Read {
     Counter {
         /// The counter.
         id: GpmMetricId,
-        /// What tells its series from others of the metric.
+        /// Identifies its series among those of the metric.
         labels: Fixed,
         /// The number of the engine that it is of.
         engine: Option<u32>,
         /// What one of it is in the metric's unit.
         scale: f64,
     },
-    /// As an event that the driver tells of.
+    /// As an event of the driver.
     Event,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Field {
     pub(crate) id: u32,
     /// What of the GPU it is asked for.
     pub(crate) scope: Scope,
-    /// What tells its series from others of the metric.
+    /// Identifies its series among those of the metric.
     pub(crate) labels: Fixed,
     /// What its value is.
     pub(crate) value: FieldValue,
@@ -75,7 +75,7 @@ pub(crate) struct Field {
 /// What of the GPU a field is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
-    /// A part, by the number that NVML gives it; 0 for the whole.
+    /// A part, by the number that NVML gives it; 0 for all of it.
     Part(u32),
     /// Each NVLink.
     EachNvlink,
@@ -126,7 +126,7 @@ pub(crate) struct Seen {
 /// Why a row has no answer.
 #[derive(Debug)]
 pub(crate) enum QueryError {
-    /// NVML says so.
+    /// An error of NVML.
     Nvml(NvmlError),
     /// We know so.
     Because(Reason),
@@ -266,7 +266,7 @@ impl QueryError {
     }
 }
 
-/// What an error of NVML means for the row that it came to.
+/// The meaning of an error of NVML for its row.
 pub(crate) fn reason(error: &NvmlError) -> Reason {
     match error {
         // Older drivers call what they do not know an invalid argument.

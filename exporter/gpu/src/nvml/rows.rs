@@ -17,7 +17,7 @@ pub(super) use self::power::measured;
 
 use super::row::Row;
 
-/// The rows of a whole GPU, kind by kind. Where two rows give the same series, the first that has an answer is taken.
+/// The rows of a GPU, kind by kind. Where two rows give the same series, the first that has an answer is taken.
 static GPU: [&[Row]; 12] = [
     activity::ROWS,
     memory::ROWS,
@@ -33,7 +33,7 @@ static GPU: [&[Row]; 12] = [
     processes::ROWS,
 ];
 
-/// The rows of a whole GPU.
+/// The rows of a GPU.
 pub(crate) fn of_gpu() -> impl Iterator<Item = &'static Row> {
     GPU.iter().flat_map(|rows| rows.iter())
 }

@@ -196,7 +196,7 @@ impl Session<'_> {
             match self.replies.recv_timeout(wait) {
                 Ok(reply) => {
                     if took.is_none() {
-                        // The whole driver may have hung: the others are about to answer as well.
+                        // The driver itself may have hung: the others are about to answer as well.
                         deadline = deadline.max(clock::later(clock::now(), patience));
                     }
                     took = took.max(Some(reply.took));
@@ -257,7 +257,7 @@ impl Lane {
             .spawn(move || {
                 let replies = worker.replies.clone();
                 worker.run(&nvml);
-                // The end of the last sender tells the session that NVML is no longer in use.
+                // The end of the last sender shows the session that NVML is no longer in use.
                 drop(nvml);
                 drop(replies);
             })?;
@@ -319,7 +319,7 @@ impl Memory {
         (0..count).map(|index| Arc::new(gpu(index))).collect()
     }
 
-    /// Whether a GPU has not answered for so long that a new look is worth its price. While a call hangs there is none.
+    /// Whether a GPU has not answered for so long that a new look is worth its price. While a call hangs it cannot be read.
     fn is_impatient(&mut self, lanes: &[Lane], now: Instant) -> bool {
         let Some(since) = lanes.iter().filter_map(|lane| lane.lost).min() else {
             self.patience = Duration::ZERO;

@@ -1,4 +1,4 @@
-//! XID errors of one GPU: the driver tells of them while a thread waits, so each GPU has one. A GPU that is lost ends the waits
+//! XID errors of one GPU: a thread waits for them, so each GPU has one. A GPU that is lost ends the waits
 //! of its own set at once, and of no other.
 
 use std::{

@@ -1,4 +1,4 @@
-//! Counters of the driver, made to only grow: one that starts over after 32 bits goes on, one that was reset begins anew.
+//! Makes counters of the driver monotonic: a wrap after 32 bits is continued, a reset begins a new count.
 
 /// What a counter has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    /// A counter that is seen for the first time: what it counted before is not ours to say when.
+    /// A counter that is seen for the first time: its earlier count has no known times.
     pub(super) fn new(raw: u64, time_unix_nanos: u64) -> Self {
         Self {
             raw,
@@ -22,7 +22,7 @@ impl Counter {
     }
 
     /// The counter has come to `raw`. A counter that `wraps` and was in the upper half of 32 bits has started over when it
-    /// is below; every other fall is a reset, from which it counts anew.
+    /// is below; every other fall is a reset, from which it counts from zero.
     pub(super) fn advance(&mut self, raw: u64, wraps: bool, time_unix_nanos: u64) {
         const SIZE: u64 = 1 << 32;
         if raw < self.raw {

@@ -1,4 +1,4 @@
-//! How a GPU is, in the four states of `hw.status`: the worst of what the driver says.
+//! How a GPU is, in the four states of `hw.status`: the worst that the driver reports.
 
 use pulsetrain_semconv::{attribute, metric};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::reading::{Reading, Sample};
 
-/// What the driver has said of the GPU's health.
+/// The health of a GPU as the driver reports it.
 #[derive(Debug, Default)]
 pub(super) struct Health {
     recovery: &'static str,
@@ -20,7 +20,7 @@ pub(super) struct Health {
 }
 
 impl Health {
-    /// Takes note of a reading that says something of it.
+    /// Takes note of a reading that concerns it.
     pub(super) fn observe(&mut self, reading: &Reading) {
         if reading.metric.ordinal == metric::GPU_RECOVERY_ACTION.ordinal
             && let Sample::State(_, action) = reading.value

@@ -1,4 +1,4 @@
-//! The standard twins: which metric of OpenTelemetry's `hw.*` says the same as one of ours, and of which component.
+//! The standard names: the metric of OpenTelemetry's `hw.*` for each of ours, and its component.
 //!
 //! From the semantic conventions of hardware, which are in development (model/hardware/*.yaml).
 
@@ -33,7 +33,7 @@ pub(super) struct HwMetric {
     pub(super) metric: &'static Metric,
     /// What it is of.
     pub(super) component: Component,
-    /// What tells the series from others of the metric.
+    /// Identifies the series among those of the metric.
     pub(super) texts: Texts,
     /// The value.
     pub(super) entry: Observation,
@@ -137,7 +137,7 @@ pub(super) fn of(reading: &Reading) -> Option<HwMetric> {
         return None;
     };
     let value = match reading.value {
-        // Ours are in revolutions a second, as all of our rates are; theirs in whole revolutions a minute.
+        // Ours are in revolutions a second, as all of our rates are; theirs in integer revolutions a minute.
         Sample::Now(per_second) if is(&m::GPU_FAN_SPEED) => Sample::Now((per_second * 60.0).round()),
         value => value,
     };

@@ -1,5 +1,4 @@
-//! A GPU that is known: its `subjects` with what their series carry, how its `readings` become series, and what of it `stands`
-//! whether or not anything is read.
+//! The state of one GPU: its `subjects` with the attributes of their series, its `readings`, and its `info_metrics`.
 
 mod info_metrics;
 mod readings;
@@ -47,8 +46,8 @@ pub(super) struct Known {
     driver_version: String,
     subjects: BTreeMap<SubjectKind, (u32, EntityAttributes)>,
     health: Health,
-    /// What was told to be unavailable, and what is to be told.
-    told: BTreeSet<(Reason, &'static str)>,
+    /// The unavailable metrics that were reported, and those to report.
+    reported: BTreeSet<(Reason, &'static str)>,
     untold: BTreeMap<Reason, Vec<MissingMetric>>,
 }
 
@@ -174,7 +173,7 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// One of the whole GPU without more to tell it by.
+    /// A series of the GPU without further attributes.
     pub(super) fn of_gpu(metric: &'static Metric) -> Self {
         Self {
             entity: Entity::Gpu,

@@ -1,32 +1,27 @@
-//! The book of series: what each has come to, when it was said, and that it ends when nothing more is heard of it.
-//!
-//! `series` is one of them, `shelf` where they stand.
+//! The series of the GPUs: their values, their points, and their end when they are not read any more.
 
 mod series;
-mod shelf;
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
+use indexmap::IndexMap;
 use pulsetrain_otlp::write::{Encoded, Envelope, MetricsWriter};
 use pulsetrain_semconv::{self as semconv, Metric};
 
-use self::{
-    series::{Patience, Series},
-    shelf::Shelf,
-};
+use self::series::{Patience, Series};
 use super::subject::EntityAttributes;
 use crate::reading::{Cadence, Labels};
 
-/// How far the driver's own time may be from ours to be believed: behind and ahead.
+/// How far the driver's own time may be before and after ours to be used.
 const BEHIND_NANOS: u64 = 600_000_000_000;
 const AHEAD_NANOS: u64 = 10_000_000_000;
 
 /// Attributes whose values are texts of the program, besides those of [`Labels`].
 pub(super) type Texts = [Option<(&'static semconv::Attribute, &'static str)>; 2];
 
-/// What tells a series from all others.
+/// Identifies a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     /// What it is of.
@@ -37,14 +32,14 @@ pub(super) struct Key {
     texts: [Option<&'static str>; 2],
 }
 
-/// A value on its way into the book.
+/// A value that was read.
 #[derive(Clone, Copy)]
 pub(super) enum Observation {
-    /// What it is now, said whenever it is read.
+    /// The present value; each reading is a point.
     Now(f64),
-    /// What it is now, said when it changes and once in a while.
+    /// The present value; a point is written when it changes, and every few minutes.
     Held(f64),
-    /// What a counter of the driver has come to.
+    /// The value of a counter of the driver.
     Total { raw: u64, scale: f64, wraps: bool },
     /// The value of a counter of the driver between two passes.
     Earlier { raw: u64, scale: f64 },
@@ -56,7 +51,7 @@ pub(super) enum Observation {
     NothingObserved,
 }
 
-/// Where and when an entry belongs.
+/// The series and the time of an observation.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
     /// What it is of.
@@ -65,13 +60,13 @@ pub(super) struct Place<'a> {
     pub(super) carried: &'a EntityAttributes,
     /// The metric.
     pub(super) metric: &'static Metric,
-    /// What tells the series from others of the metric.
+    /// Identifies the series among those of the metric.
     pub(super) labels: Labels,
-    /// More of the same.
+    /// Further attributes that do.
     pub(super) texts: Texts,
     /// When it was read, in nanoseconds since 1970.
     pub(super) time_unix_nanos: u64,
-    /// When the driver measured it; zero where it does not say.
+    /// When the driver measured it; zero if unknown.
     pub(super) driver_unix_nanos: u64,
     /// How often it is read.
     pub(super) cadence: Cadence,
@@ -79,21 +74,21 @@ pub(super) struct Place<'a> {
 
 /// All series, and the points that wait to be sent.
 pub(super) struct SeriesStore {
-    shelf: Shelf,
+    series: IndexMap<Key, Series>,
     patience: Patience,
-    said: Said,
+    written: Written,
 }
 
 /// The points so far, and the time of the last end of a series: one that begins again may not go back before its own.
 #[derive(Default)]
-struct Said {
+struct Written {
     writer: MetricsWriter,
     ended_unix_nanos: u64,
 }
 
-impl Said {
-    fn end(&mut self, key: &Key, series: &mut Series, now_unix_nanos: u64) {
-        series.end(&key.labels, now_unix_nanos, &mut self.writer);
+impl Written {
+    fn end(&mut self, series: &mut Series, now_unix_nanos: u64) {
+        series.end(now_unix_nanos, &mut self.writer);
         self.ended_unix_nanos = now_unix_nanos.max(self.ended_unix_nanos);
     }
 }
@@ -104,23 +99,23 @@ impl Key {
         self.texts[1]
     }
 
-    /// Whether the texts of the series are these.
-    pub(super) fn says(&self, first: &str, second: &str) -> bool {
+    /// Whether these are the texts of the series.
+    pub(super) fn has_texts(&self, first: &str, second: &str) -> bool {
         self.texts == [Some(first), Some(second)]
     }
 }
 
 impl SeriesStore {
-    /// An empty one, of what is heard of so often.
+    /// An empty store for a source of this interval.
     pub(super) fn new(interval: Duration) -> Self {
         Self {
-            shelf: Shelf::default(),
+            series: IndexMap::new(),
             patience: Patience::with(interval),
-            said: Said::default(),
+            written: Written::default(),
         }
     }
 
-    /// Takes a value down, and says it where it is to be said.
+    /// Takes a value, and writes a point where one is due.
     pub(super) fn enter(&mut self, place: Place<'_>, entry: Observation) {
         let key = Key {
             subject: place.subject,
@@ -128,17 +123,14 @@ impl SeriesStore {
             labels: place.labels,
             texts: place.texts.map(|text| text.map(|(_, value)| value)),
         };
-        let Self {
-            shelf,
-            patience,
-            said,
-        } = self;
-        let (at, is_new) = shelf.find(&key, || Series::new(&place, entry, said.ended_unix_nanos));
-        let Some((labels, series, due_unix_nanos)) = shelf.at(at) else {
-            return;
-        };
+        let Self { series, written, .. } = self;
+        let mut is_new = false;
+        let series = series.entry(key).or_insert_with(|| {
+            is_new = true;
+            Series::new(&place, entry, written.ended_unix_nanos)
+        });
         if !is_new
-            && series.heard_unix_nanos == place.time_unix_nanos
+            && series.read_unix_nanos == place.time_unix_nanos
             && !matches!(
                 entry,
                 Observation::Observed(_) | Observation::Grows(_) | Observation::Earlier { .. }
@@ -147,68 +139,69 @@ impl SeriesStore {
             // Two rows give the same series: the first is the better one.
             return;
         }
-        if !labels.same_description(&key.labels) {
-            series.end_description(labels, place.time_unix_nanos, &mut said.writer);
-            *labels = key.labels;
+        if !series.labels.same_description(&place.labels) {
+            series.end_description(place.time_unix_nanos, &mut written.writer);
+            series.labels = place.labels;
         }
-        series.enter(&key.labels, &place, entry, is_new, &mut said.writer);
-        *due_unix_nanos = series.due_unix_nanos(*patience);
+        series.enter(&place, entry, is_new, &mut written.writer);
     }
 
-    /// Says what has grown since it was said: distributions, and what we count.
+    /// Writes what has grown since it was written: distributions, and what we count.
     pub(super) fn flush_changed(&mut self, now_unix_nanos: u64) {
-        let Self { shelf, said, .. } = self;
-        for (key, series, _) in shelf.iter_mut().filter(|(_, series, _)| series.fresh) {
-            series.say(&key.labels, now_unix_nanos, &mut said.writer);
+        for series in self.series.values_mut().filter(|series| series.fresh) {
+            series.write(now_unix_nanos, &mut self.written.writer);
         }
     }
 
-    /// Repeats what was not said for long, and ends what was not heard of for longer than patience allows before the pass
-    /// that began at `pass_unix_nanos`: how long the pass itself took makes nothing old that was read in it. Series that are
-    /// `late` are still being read and do not end.
+    /// Repeats points of constant series, and ends series that were not read for longer than patience allows before the pass
+    /// that began at `pass_unix_nanos`, whatever time the pass itself took. Series that are `late` are still being read and do
+    /// not end.
     pub(super) fn sweep(&mut self, pass_unix_nanos: u64, now_unix_nanos: u64, late: impl Fn(&Key) -> bool) {
         let Self {
-            shelf,
+            series: all,
             patience,
-            said,
+            written,
         } = self;
-        shelf.look(now_unix_nanos, |key, series| {
+        all.retain(|key, series| {
             if !late(key) && series.is_over(pass_unix_nanos, *patience) {
-                said.end(key, series, now_unix_nanos);
-                return None;
+                written.end(series, now_unix_nanos);
+                return false;
             }
             if series.is_to_be_repeated(now_unix_nanos) {
-                series.say(&key.labels, now_unix_nanos, &mut said.writer);
+                series.write(now_unix_nanos, &mut written.writer);
             }
-            Some(series.due_unix_nanos(*patience))
+            true
         });
     }
 
-    /// Ends every series that `is_over` says is.
+    /// Ends every series for which `is_over` returns true.
     pub(super) fn end(&mut self, now_unix_nanos: u64, is_over: impl Fn(&Key, &'static Metric) -> bool) {
-        let Self { shelf, said, .. } = self;
-        shelf.retain(|key, series| {
-            let over = is_over(key, series.metric);
-            if over {
-                said.end(key, series, now_unix_nanos);
+        let Self {
+            series: all, written, ..
+        } = self;
+        all.retain(|key, series| {
+            let is_over = is_over(key, series.metric);
+            if is_over {
+                written.end(series, now_unix_nanos);
             }
-            !over
+            !is_over
         });
     }
 
-    /// Ends the series of a subject as it was and begins them as it is now, with what they have come to.
+    /// Ends the series of a subject with its old attributes and begins them with the new ones; their values continue.
     pub(super) fn rename(&mut self, subject: u32, carried: &EntityAttributes, now_unix_nanos: u64) {
-        let Self { shelf, said, .. } = self;
-        for (key, series, due_unix_nanos) in shelf.iter_mut().filter(|(key, ..)| key.subject == subject) {
-            series.end_description(&key.labels, now_unix_nanos, &mut said.writer);
+        let Self {
+            series: all, written, ..
+        } = self;
+        for (_, series) in all.iter_mut().filter(|(key, _)| key.subject == subject) {
+            series.end_description(now_unix_nanos, &mut written.writer);
             series.carried = carried.clone();
-            *due_unix_nanos = 0;
         }
     }
 
     /// The points so far as a batch.
     pub(super) fn finish(&mut self, envelope: &Envelope) -> Option<Encoded> {
-        self.said.writer.finish(envelope)
+        self.written.writer.finish(envelope)
     }
 }
 

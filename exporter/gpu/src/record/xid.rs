@@ -59,7 +59,7 @@ const CODES: [Code; 28] = [
 
 /// What every `error.type` of a code begins with.
 const KIND_PREFIX: &str = "xid_";
-/// What a code is that stands in no list.
+/// The kind of an unlisted code.
 const OTHER: &str = "xid_other";
 
 /// Whether a series is counted by us and not by the driver: it stays true whatever becomes of the driver.
@@ -69,14 +69,14 @@ pub(super) fn is_counted_here(key: &Key, metric: &Metric) -> bool {
         || metric.ordinal == metric::HW_ERRORS.ordinal && is_twin()
 }
 
-/// Says that none of the codes has come, where that is not said yet.
+/// Begins the counters of all listed codes at zero, where they have not begun.
 pub(super) fn record_zeroes(known: &mut Known, recorder: &mut Recorder<'_>) {
     for (code, kind, _) in CODES {
         grow(known, Entity::Gpu, (u64::from(code), kind), 0, recorder);
     }
 }
 
-/// Counts an XID error and tells of it; `before_unix_nanos` is when it had not come yet.
+/// Counts an XID error and logs it; `before_unix_nanos` is a time before it.
 pub(super) fn record(
     known: &mut Known,
     xid: &XidError,

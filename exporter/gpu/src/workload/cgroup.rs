@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::facts::Workload;
 
 impl Workload {
-    /// Adds what `/proc/PID/cgroup` says to what is not known yet.
+    /// Adds what `/proc/PID/cgroup` has to what is not known yet.
     pub(super) fn add_cgroup(&mut self, cgroup: &str) {
         if self.slurm_job.is_none() {
             self.slurm_job = slurm_job(cgroup);
@@ -25,7 +25,7 @@ fn parts(cgroup: &str) -> impl Iterator<Item = &str> {
 }
 
 /// The job, where the path is one of Slurm (`slurm.conf`, cgroup/v1 and cgroup/v2); where several of its daemons share a
-/// machine the name of the node stands before that of the scope, or behind that of the group.
+/// machine the name of the node precedes that of the scope, or follows that of the group.
 fn slurm_job(cgroup: &str) -> Option<Arc<str>> {
     let is_slurm = parts(cgroup).any(|part| part.starts_with("slurm") || part.ends_with("_slurmstepd.scope"));
     let job = parts(cgroup).find_map(|part| part.strip_prefix("job_"))?;
@@ -34,7 +34,7 @@ fn slurm_job(cgroup: &str) -> Option<Arc<str>> {
 }
 
 /// The pod: `kubepods-burstable-pod<uid>.slice` with underscores of systemd, or `pod<uid>` below `kubepods`. A kubelet in a
-/// container puts its own name before, and containerd without systemd its container behind.
+/// container puts its own name before, and containerd without systemd its container after it.
 fn pod_uid(cgroup: &str) -> Option<Arc<str>> {
     if !parts(cgroup).any(|part| part.starts_with("kubepods") || part.starts_with("kubelet-kubepods")) {
         return None;

@@ -1,4 +1,4 @@
-//! What a launcher tells a process of its run, by variables of the environment.
+//! What a process knows of its run from the environment variables of its launcher.
 
 use pulsetrain_record::launcher::{JOB_IDS, LOCAL_RANKS, RANKS, RUN_ID, WORLD_SIZES};
 
@@ -7,7 +7,7 @@ use super::{facts::Workload, visible::VisibleDevices};
 /// How Slurm names its job, and CUDA the GPUs of a process.
 const SLURM_JOB: &str = "SLURM_JOB_ID";
 const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
-/// How CUDA is told in which order to count GPUs, and that it is NVML's.
+/// The variable with CUDA's order of GPUs, and the value for NVML's order.
 const ORDER: &str = "CUDA_DEVICE_ORDER";
 const BY_BUS: &str = "PCI_BUS_ID";
 
@@ -15,12 +15,12 @@ const BY_BUS: &str = "PCI_BUS_ID";
 pub(super) const MOST_BYTES: u64 = 1 << 20;
 
 impl Workload {
-    /// What the variables say.
+    /// Reads the variables.
     pub fn of_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         let first = |names: &[&str]| names.iter().find_map(|name| set(name));
         let number = |names: &[&str]| first(names)?.trim().parse().ok();
-        // torchrun says "none" where it was given no id.
+        // torchrun has "none" where it was given no id.
         let job = || {
             JOB_IDS
                 .iter()
@@ -38,20 +38,20 @@ impl Workload {
         }
     }
 
-    /// The same, for a run of this id that is about to be started. Where several ranks may use all GPUs nothing says which
+    /// The same, for a run of this id that is about to be started. Where several ranks may use all GPUs it is unknown which
     /// rank has which.
     pub fn of_run(id: &str, variable: impl Fn(&str) -> Option<String>) -> Self {
-        let told = Self::of_variables(variable);
-        let has_its_own = told.world_size == Some(1) || told.visible != VisibleDevices::All;
+        let found = Self::of_variables(variable);
+        let has_its_own = found.world_size == Some(1) || found.visible != VisibleDevices::All;
         Self {
             run: Some(id.into()),
-            rank: told.rank.filter(|_| has_its_own),
-            local_rank: told.local_rank.filter(|_| has_its_own),
-            ..told
+            rank: found.rank.filter(|_| has_its_own),
+            local_rank: found.local_rank.filter(|_| has_its_own),
+            ..found
         }
     }
 
-    /// What the environment of a process says, as `/proc/PID/environ` has it: `NAME=value`, each ended by a zero byte.
+    /// Reads the environment of a process, as `/proc/PID/environ` has it: `NAME=value`, each ended by a zero byte.
     pub(super) fn of_environ(environ: &[u8]) -> Self {
         Self::of_variables(|name| {
             let entry = environ.split(|byte| *byte == 0).find_map(|entry| {

@@ -12,11 +12,11 @@ use crate::{OwnedAttribute, OwnedValue};
 pub struct Workload {
     /// The run.
     pub run: Option<Arc<str>>,
-    /// The rank in the whole job.
+    /// The rank in the job.
     pub rank: Option<i64>,
     /// The rank on its host.
     pub local_rank: Option<i64>,
-    /// The ranks of the whole job.
+    /// The ranks of the job.
     pub world_size: Option<i64>,
     /// The job of Slurm.
     pub slurm_job: Option<Arc<str>>,

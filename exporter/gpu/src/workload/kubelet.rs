@@ -21,10 +21,10 @@ const METHOD: &str = "http://localhost/v1.PodResourcesLister/List";
 const MOST_BYTES: usize = 16 << 20;
 /// The devices that are GPUs.
 const VENDOR: &str = "nvidia.com/";
-/// NVIDIA's driver of claims (dynamic resource allocation), and what it names a whole GPU by its minor number with.
+/// NVIDIA's driver of claims (dynamic resource allocation), and what it names a GPU by its minor number with.
 const CLAIM_DRIVER: &str = "gpu.nvidia.com";
 const CLAIMED_GPU: &str = "gpu-";
-/// A flag and a length stand before every message.
+/// A flag and a length precede every message.
 const FRAME_HEADER_BYTES: usize = 5;
 
 /// A device that a container of a pod has.
@@ -35,7 +35,7 @@ pub(super) struct PodDevice {
     pub(super) pod: Pod,
 }
 
-/// Asks which pods have which GPUs. The error says what is wrong.
+/// Asks which pods have which GPUs. The error is for the operator.
 pub(super) async fn list(socket: &Path) -> Result<Vec<PodDevice>, String> {
     let stream = UnixStream::connect(socket)
         .await
@@ -66,8 +66,8 @@ async fn call(client: &mut http2::SendRequest<Full<Bytes>>) -> Result<Vec<u8>, S
     // An error without a message is in the headers.
     let early = response.headers().clone();
     let body = Limited::new(response.into_body(), MOST_BYTES);
-    let whole = body.collect().await.map_err(|error| error.to_string())?;
-    let trailers = whole.trailers().cloned().unwrap_or(early);
+    let collected = body.collect().await.map_err(|error| error.to_string())?;
+    let trailers = collected.trailers().cloned().unwrap_or(early);
     let code = trailers
         .get("grpc-status")
         .map(|code| code.as_bytes())
@@ -80,7 +80,7 @@ async fn call(client: &mut http2::SendRequest<Full<Bytes>>) -> Result<Vec<u8>, S
             String::from_utf8_lossy(message.unwrap_or_default())
         ));
     }
-    let framed = whole.to_bytes();
+    let framed = collected.to_bytes();
     match framed.split_at_checked(FRAME_HEADER_BYTES) {
         Some((header, message)) if header[0] == 0 => Ok(message.to_vec()),
         _ => Err("its answer is no gRPC message".to_owned()),
@@ -125,7 +125,7 @@ fn of_resource(devices: &[u8], pod: &Pod, found: &mut Vec<PodDevice>) -> Result<
     Ok(())
 }
 
-/// The devices of one `DynamicResource`, where they are whole GPUs: what an instance is called says nothing of its UUID.
+/// The devices of one `DynamicResource`, where they are full GPUs: what an instance is called does not contain its UUID.
 fn of_claim(claim: &[u8], pod: &Pod, found: &mut Vec<PodDevice>) -> Result<(), WireError> {
     for resource in messages(claim, 4) {
         let resource = resource?;

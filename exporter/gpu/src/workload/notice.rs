@@ -19,7 +19,7 @@ pub enum WorkloadNotice {
     OtherPidNamespace,
     /// The machine has GPUs of several models, and a process counts them in an order of CUDA's own.
     UnknownOrder,
-    /// The kubelet does not say which pod has which GPU.
+    /// The kubelet does not list the GPUs of pods.
     NoPods {
         /// Why.
         why: String,
@@ -44,7 +44,7 @@ impl fmt::Display for WorkloadNotice {
             ),
             Self::NoPods { why } => write!(
                 f,
-                "the kubelet does not say which pod has which GPU: {why}; mount /var/lib/kubelet/pod-resources, readable for us"
+                "the kubelet does not list the GPUs of pods: {why}; mount /var/lib/kubelet/pod-resources, readable for us"
             ),
         }
     }
@@ -56,21 +56,21 @@ pub(super) struct Notices(Arc<Told>);
 
 struct Told {
     kinds: Mutex<HashSet<std::mem::Discriminant<WorkloadNotice>>>,
-    tell: Box<dyn Fn(WorkloadNotice) + Send + Sync>,
+    report: Box<dyn Fn(WorkloadNotice) + Send + Sync>,
 }
 
 impl Notices {
-    pub(super) fn new(tell: impl Fn(WorkloadNotice) + Send + Sync + 'static) -> Self {
+    pub(super) fn new(report: impl Fn(WorkloadNotice) + Send + Sync + 'static) -> Self {
         Self(Arc::new(Told {
             kinds: Mutex::default(),
-            tell: Box::new(tell),
+            report: Box::new(report),
         }))
     }
 
     pub(super) fn tell_once(&self, notice: WorkloadNotice) {
         let mut kinds = self.0.kinds.lock().unwrap_or_else(PoisonError::into_inner);
         if kinds.insert(std::mem::discriminant(&notice)) {
-            (self.0.tell)(notice);
+            (self.0.report)(notice);
         }
     }
 }

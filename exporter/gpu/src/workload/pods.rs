@@ -1,4 +1,4 @@
-//! Which pod has which GPU, as the kubelet says: asked when the GPUs change, and every now and then.
+//! Which pod has which GPU, from the kubelet: asked when the GPUs change, and every now and then.
 
 use std::{
     collections::HashMap,
@@ -26,7 +26,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// How long it may take to answer.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// What the kubelet said last; a clone knows the same.
+/// The last answer of the kubelet; a clone shares it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pods(Arc<Shared>);
 
@@ -81,7 +81,7 @@ impl Pods {
         }
     }
 
-    /// How often what the kubelet says has changed.
+    /// How often the answer has changed.
     pub(super) fn learned(&self) -> u64 {
         self.known().learned
     }
@@ -121,7 +121,7 @@ impl Pods {
 }
 
 impl Watcher {
-    /// Begins to ask the kubelet behind `socket`.
+    /// Begins to ask the kubelet at `socket`.
     pub(super) fn start(socket: PathBuf, pods: Pods, notices: Notices) -> Self {
         Self(tokio::spawn(async move {
             loop {

@@ -39,7 +39,7 @@ enum Seen {
     NotYet,
     /// Its environment may not be read, it is somebody else's: only what it runs in is known.
     Hidden(Box<Workload>),
-    /// There is none of that number here: it is in another namespace, or has ended.
+    /// No process has this number here: it is in another namespace, or has ended.
     Elsewhere,
     /// It was read.
     Read(Box<Workload>),
@@ -84,7 +84,7 @@ impl Processes {
 }
 
 impl Reader {
-    /// Starts the thread; where there is none to be had nothing is ever known.
+    /// Starts the thread; without it nothing is ever known.
     pub(super) fn start(proc: PathBuf, notices: Notices) -> Self {
         let (ask, asked) = sync_channel(QUEUE);
         let answers = Answers::default();
@@ -113,7 +113,7 @@ impl Reader {
         }
     }
 
-    /// Fetches what was read since; says whether that was anything.
+    /// Fetches what was read since; returns whether there was something.
     pub(super) fn fetch(&self, processes: &mut Processes) -> bool {
         let answers = std::mem::take(&mut *self.answers.lock().unwrap_or_else(PoisonError::into_inner));
         let any = !answers.is_empty();
@@ -175,7 +175,7 @@ fn is_host_namespace(proc: &Path) -> bool {
     }
 }
 
-/// What a process was told.
+/// What a process was given.
 fn environ(folder: &Path) -> io::Result<Vec<u8>> {
     let mut environ = Vec::new();
     File::open(folder.join("environ"))?

@@ -1,7 +1,7 @@
 //! Which GPUs a process was given: `CUDA_VISIBLE_DEVICES`.
 //!
 //! The grammar is that of the CUDA programming guide, "Environment Variables": numbers or the beginnings of UUIDs, in the order
-//! in which CUDA counts them; what follows an entry that is none is not seen.
+//! in which CUDA counts them; what follows an invalid entry is not visible.
 
 use crate::{Gpu, MigInstance};
 
@@ -18,7 +18,7 @@ pub enum VisibleDevices {
 /// One GPU or instance, as the variable names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VisibleDevice {
-    /// By number, in the order that `CUDA_DEVICE_ORDER` says.
+    /// By number, in the order of `CUDA_DEVICE_ORDER`.
     Index(u32),
     /// By a UUID or its beginning: `GPU-8f6a...`, `MIG-...`.
     Uuid(String),
@@ -33,7 +33,7 @@ pub enum VisibleDevice {
     },
 }
 
-/// What CUDA's numbers of GPUs say to us, whose are NVML's: those are in the order of the bus, CUDA's only where it is told so;
+/// The meaning of CUDA's numbers of GPUs among NVML's: those are in the order of the bus, CUDA's only where it is set so;
 /// else it puts the fastest first (CUDA programming guide, `CUDA_DEVICE_ORDER`), which among GPUs of one model changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Numbers {
@@ -57,7 +57,7 @@ impl VisibleDevices {
         *self == Self::All || self.place(gpu, instance, numbers).is_some()
     }
 
-    /// Whether it hangs on what CUDA's numbers say.
+    /// Whether it depends on the meaning of CUDA's numbers.
     pub fn counts(&self) -> bool {
         let is_number = |device: &VisibleDevice| matches!(device, VisibleDevice::Index(_));
         match self {
@@ -102,8 +102,8 @@ impl VisibleDevice {
         match self {
             Self::Index(index) => instance.is_none() && *index == gpu.index,
             Self::Uuid(uuid) => {
-                let whole = instance.map_or(&gpu.uuid, |instance| &instance.uuid);
-                whole.starts_with(uuid.as_str())
+                let parent = instance.map_or(&gpu.uuid, |instance| &instance.uuid);
+                parent.starts_with(uuid.as_str())
             }
             Self::Instance {
                 gpu: uuid,

@@ -1,4 +1,4 @@
-//! The page about GPUs: its table is the table that is read by, so that it cannot say anything else.
+//! The page about GPUs: its table is the table that is read by, so that both agree.
 
 mod union;
 

@@ -8,9 +8,9 @@ const UNION: &str = include_str!("union.txt");
 
 /// What became of a line.
 enum Answer {
-    /// These metrics say it.
+    /// These metrics have it.
     Given(&'static [&'static str]),
-    /// Nothing of ours says it, and why.
+    /// None of ours has it, and why.
     Absent(&'static str),
 }
 
@@ -129,7 +129,7 @@ const ANSWERS: &[(&str, Answer)] = &[
     (
         "PCIe bytes a second, measured for 20 ms",
         Absent(
-            "the call sleeps for 20 ms a direction, in every pass; GPUs before Hopper say `gpu.metric.unavailable`",
+            "the call sleeps for 20 ms a direction, in every pass; GPUs before Hopper have `gpu.metric.unavailable`",
         ),
     ),
     (
@@ -146,7 +146,7 @@ const ANSWERS: &[(&str, Answer)] = &[
     (
         "NVLink bytes, counted by the old call",
         Absent(
-            "NVML has replaced the call by the fields behind `gpu.nvlink.io`, and its unit depends on who set it up last",
+            "NVML has replaced the call by the fields of `gpu.nvlink.io`, and its unit depends on who set it up last",
         ),
     ),
     ("NVLink packets", Given(&["gpu.nvlink.packets"])),
@@ -205,7 +205,7 @@ const ANSWERS: &[(&str, Answer)] = &[
     (
         "health as DCGM judges it",
         Absent(
-            "it is DCGM's own verdict; `hw.status` is ours, from the driver's counters, and `gpu.fault.active` what it stands on",
+            "it is DCGM's own verdict; `hw.status` is ours, from the driver's counters, and `gpu.fault.active` its inputs",
         ),
     ),
     (
@@ -243,7 +243,7 @@ const ANSWERS: &[(&str, Answer)] = &[
     (
         "CUDA launches, their sizes, bytes allocated and copied",
         Absent(
-            "the driver does not tell: it takes probes in every process, which cost the training that they watch",
+            "the driver does not have it: it takes probes in every process, which cost the training that they watch",
         ),
     ),
     (
@@ -335,7 +335,7 @@ fn every_metric_that_stands_for_a_line_is_one_that_the_source_sends() {
         for metric in *metrics {
             assert!(
                 sent.contains(metric),
-                "{metric}, which stands for {thing:?}, is sent by nobody"
+                "{metric}, which covers {thing:?}, is never sent"
             );
         }
     }
@@ -354,7 +354,7 @@ fn every_metric_of_the_table_stands_for_a_line() {
     for row in pulsetrain_gpu::nvml::table() {
         assert!(
             named.contains(&&row.metric.name),
-            "{} stands for nothing",
+            "{} covers nothing",
             row.metric.name
         );
     }

@@ -1,4 +1,4 @@
-//! Pods, from a kubelet that is none: it speaks the same gRPC on a unix socket.
+//! Pods, from a fake kubelet: it speaks the same gRPC on a unix socket.
 
 use std::{
     convert::Infallible,
@@ -20,7 +20,7 @@ use tokio::net::UnixListener;
 
 use crate::{
     published::Message,
-    world::{Machine, Said, gpu, instance},
+    world::{Attributed, Machine, gpu, instance},
 };
 
 /// The bytes of an answer, or the status of a refusal.
@@ -50,7 +50,7 @@ impl Kubelet {
         self.folder.path().join("kubelet.sock")
     }
 
-    fn says(&self, answer: Answer) {
+    fn answers(&self, answer: Answer) {
         *self.answer.lock().expect("nobody panics with it") = answer;
     }
 }
@@ -173,8 +173,8 @@ fn claimed(claim: &str, driver: &str, device: &str) -> Message {
         .part("claim_resources", &resource)
 }
 
-fn said_by(socket: &Path) -> Said {
-    Said::by(WorkloadConfig {
+fn attributed_by(socket: &Path) -> Attributed {
+    Attributed::by(WorkloadConfig {
         proc: Machine::new().proc(),
         kubelet: Some(socket.to_owned()),
         ours: None,
@@ -204,19 +204,23 @@ async fn gpus_carry_the_pod_that_the_kubelet_gave_them_to() {
         ..gpu(2, &[])
     };
     let gpus = [gpu(0, &[]), gpu(1, &[]), split, gpu(3, &[]), gpu(4, &[])];
-    let mut said = said_by(&kubelet.socket());
-    said.until_known(&gpus);
-    assert_eq!(said.of(Subject::Gpu(&gpus[0])), of("by-uuid"));
-    assert_eq!(said.of(Subject::Gpu(&gpus[1])), of("by-number"));
-    assert_eq!(said.of(Subject::Gpu(&gpus[2])), [""; 0]);
+    let mut known = attributed_by(&kubelet.socket());
+    known.until_known(&gpus);
+    assert_eq!(known.of(Subject::Gpu(&gpus[0])), of("by-uuid"));
+    assert_eq!(known.of(Subject::Gpu(&gpus[1])), of("by-number"));
+    assert_eq!(known.of(Subject::Gpu(&gpus[2])), [""; 0]);
     assert_eq!(
-        said.of(Subject::Instance(&gpus[2], &gpus[2].instances[0])),
+        known.of(Subject::Instance(&gpus[2], &gpus[2].instances[0])),
         of("by-instance")
     );
     let shared = ["k8s.namespace.name=research", "k8s.container.name=trainer"];
-    assert_eq!(said.of(Subject::Gpu(&gpus[3])), shared, "what both pods agree on");
     assert_eq!(
-        said.of(Subject::Gpu(&gpus[4])),
+        known.of(Subject::Gpu(&gpus[3])),
+        shared,
+        "what both pods agree on"
+    );
+    assert_eq!(
+        known.of(Subject::Gpu(&gpus[4])),
         [""; 0],
         "a network card is no GPU"
     );
@@ -225,43 +229,43 @@ async fn gpus_carry_the_pod_that_the_kubelet_gave_them_to() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gpu_that_was_claimed_carries_the_pod_of_the_claim() {
     let kubelet = Kubelet::start(answer(&[
-        claiming("whole", "gpu-0"),
+        claiming("claimed", "gpu-0"),
         claiming("instance", "gpu-1-mig-19-2-1"),
         pod("network", "rdma/hca", &["mlx5_0"]),
     ]));
     let gpus = [gpu(0, &[]), gpu(1, &[]), gpu(4, &[])];
-    let mut said = said_by(&kubelet.socket());
-    said.until_known(&gpus);
-    assert_eq!(said.of(Subject::Gpu(&gpus[0])), of("whole"));
+    let mut known = attributed_by(&kubelet.socket());
+    known.until_known(&gpus);
+    assert_eq!(known.of(Subject::Gpu(&gpus[0])), of("claimed"));
     for other in &gpus[1..] {
-        assert_eq!(said.of(Subject::Gpu(other)), [""; 0]);
+        assert_eq!(known.of(Subject::Gpu(other)), [""; 0]);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_pod_is_known_when_the_processes_change() {
     let kubelet = Kubelet::start(answer(&[pod("first", "nvidia.com/gpu", &["GPU-0000"])]));
-    let mut said = said_by(&kubelet.socket());
+    let mut known = attributed_by(&kubelet.socket());
     let idle = [gpu(0, &[])];
-    said.until_known(&idle);
-    kubelet.says(answer(&[pod("second", "nvidia.com/gpu", &["GPU-0000"])]));
+    known.until_known(&idle);
+    kubelet.answers(answer(&[pod("second", "nvidia.com/gpu", &["GPU-0000"])]));
     let busy = [gpu(0, &[77])];
-    said.until(&busy, |said| said.of(Subject::Gpu(&busy[0])) == of("second"));
+    known.until(&busy, |known| known.of(Subject::Gpu(&busy[0])) == of("second"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kubelet_that_refuses_is_said_once_and_asked_again() {
     let kubelet = Kubelet::start(Err(7));
-    let mut said = said_by(&kubelet.socket());
+    let mut known = attributed_by(&kubelet.socket());
     let idle = [gpu(0, &[])];
-    said.until(&idle, |said| !said.notices().is_empty());
-    let notices = said.notices();
+    known.until(&idle, |known| !known.notices().is_empty());
+    let notices = known.notices();
     let [WorkloadNotice::NoPods { why }] = notices.as_slice() else {
         panic!("{notices:?}");
     };
     assert_eq!(why, "gRPC status 7: not today");
-    kubelet.says(answer(&[pod("late", "nvidia.com/gpu", &["GPU-0000"])]));
+    kubelet.answers(answer(&[pod("late", "nvidia.com/gpu", &["GPU-0000"])]));
     let busy = [gpu(0, &[77])];
-    said.until(&busy, |said| said.of(Subject::Gpu(&busy[0])) == of("late"));
-    assert_eq!(said.notices().len(), 1);
+    known.until(&busy, |known| known.of(Subject::Gpu(&busy[0])) == of("late"));
+    assert_eq!(known.notices().len(), 1);
 }

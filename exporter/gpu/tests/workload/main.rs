@@ -1,4 +1,4 @@
-//! Whose GPUs are, from a small world: a folder of processes and a kubelet behind a socket.
+//! Whose GPUs are, from a small world: a folder of processes and a kubelet at a socket.
 
 mod kubelet;
 mod processes;

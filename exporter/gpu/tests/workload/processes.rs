@@ -1,11 +1,11 @@
-//! Runs and ranks, from what the processes on the GPUs were told.
+//! Runs and ranks, from the environment of the processes on the GPUs.
 
 use pulsetrain_gpu::{
     Gpu, GpuAttribution, Subject,
     workload::{Workload, WorkloadConfig, WorkloadNotice},
 };
 
-use crate::world::{Machine, Said, gpu, instance, process};
+use crate::world::{Attributed, Machine, gpu, instance, process};
 
 #[test]
 fn a_gpu_carries_the_run_the_ranks_and_cudas_number_of_its_process() {
@@ -15,10 +15,10 @@ fn a_gpu_carries_the_run_the_ranks_and_cudas_number_of_its_process() {
         "PULSETRAIN_RUN_ID=r RANK=9 LOCAL_RANK=1 WORLD_SIZE=16 CUDA_VISIBLE_DEVICES=GPU-0000,GPU-1111",
     );
     let gpus = [gpu(1, &[41])];
-    let mut said = machine.watched();
-    said.until_known(&gpus);
+    let mut known = machine.watched();
+    known.until_known(&gpus);
     assert_eq!(
-        said.of(Subject::Gpu(&gpus[0])),
+        known.of(Subject::Gpu(&gpus[0])),
         [
             "train.run.id=r",
             "train.rank=9",
@@ -28,8 +28,8 @@ fn a_gpu_carries_the_run_the_ranks_and_cudas_number_of_its_process() {
         ]
     );
     assert_eq!(
-        said.of(Subject::Process(&gpus[0], &gpus[0].processes[0])),
-        said.of(Subject::Gpu(&gpus[0]))
+        known.of(Subject::Process(&gpus[0], &gpus[0].processes[0])),
+        known.of(Subject::Gpu(&gpus[0]))
     );
 }
 
@@ -40,19 +40,19 @@ fn what_the_processes_of_a_gpu_do_not_agree_on_is_said_of_each_of_them_alone() {
     machine.runs(2, "PULSETRAIN_RUN_ID=r RANK=1 SLURM_JOB_ID=7");
     machine.runs(3, "PULSETRAIN_RUN_ID=other RANK=0 SLURM_JOB_ID=8");
     let gpus = [gpu(0, &[1, 2]), gpu(1, &[1, 3])];
-    let mut said = machine.watched();
-    said.until(&gpus, |said| {
+    let mut known = machine.watched();
+    known.until(&gpus, |known| {
         [0, 1].iter().all(|place| {
             let processes = &gpus[*place].processes;
             processes
                 .iter()
-                .all(|process| !said.of(Subject::Process(&gpus[*place], process)).is_empty())
+                .all(|process| !known.of(Subject::Process(&gpus[*place], process)).is_empty())
         })
     });
-    let of_run = said.of(Subject::Gpu(&gpus[0]));
+    let of_run = known.of(Subject::Gpu(&gpus[0]));
     assert_eq!(of_run, ["train.run.id=r", "slurm.job.id=7", "device.id=cuda:0"]);
-    assert_eq!(said.of(Subject::Gpu(&gpus[1])), ["device.id=cuda:1"]);
-    let second = said.of(Subject::Process(&gpus[0], &gpus[0].processes[1]));
+    assert_eq!(known.of(Subject::Gpu(&gpus[1])), ["device.id=cuda:1"]);
+    let second = known.of(Subject::Process(&gpus[0], &gpus[0].processes[1]));
     assert!(second.contains(&"train.rank=1".to_owned()), "{second:?}");
 }
 
@@ -65,9 +65,9 @@ fn a_gpu_is_of_no_run_before_all_of_its_processes_are_read() {
         machine.runs(*pid, &format!("PULSETRAIN_RUN_ID={run} SLURM_JOB_ID=7"));
     }
     let gpus = [gpu(0, &pids)];
-    let mut said = machine.watched();
-    said.until(&gpus, |said| {
-        let of_gpu = said.of(Subject::Gpu(&gpus[0]));
+    let mut known = machine.watched();
+    known.until(&gpus, |known| {
+        let of_gpu = known.of(Subject::Gpu(&gpus[0]));
         assert!(!of_gpu.contains(&"train.run.id=r".to_owned()), "{of_gpu:?}");
         of_gpu.contains(&"slurm.job.id=7".to_owned())
     });
@@ -78,19 +78,19 @@ fn a_process_is_read_once_and_again_when_its_number_comes_back() {
     let machine = Machine::new();
     machine.runs(5, "PULSETRAIN_RUN_ID=first RANK=0");
     let busy = [gpu(0, &[5])];
-    let mut said = machine.watched();
-    said.until_known(&busy);
+    let mut known = machine.watched();
+    known.until_known(&busy);
     machine.runs(5, "PULSETRAIN_RUN_ID=second RANK=0");
-    said.until_known(&busy);
+    known.until_known(&busy);
     assert_eq!(
-        said.of(Subject::Gpu(&busy[0]))[0],
+        known.of(Subject::Gpu(&busy[0]))[0],
         "train.run.id=first",
         "it is not read again"
     );
     let idle = [gpu(0, &[])];
-    said.until(&idle, |said| said.of(Subject::Gpu(&idle[0])).is_empty());
-    said.until(&busy, |said| {
-        said.of(Subject::Gpu(&busy[0])).first().map(String::as_str) == Some("train.run.id=second")
+    known.until(&idle, |known| known.of(Subject::Gpu(&idle[0])).is_empty());
+    known.until(&busy, |known| {
+        known.of(Subject::Gpu(&busy[0])).first().map(String::as_str) == Some("train.run.id=second")
     });
 }
 
@@ -104,17 +104,18 @@ fn an_instance_has_the_run_of_its_own_processes() {
         processes: vec![process(1, Some(1)), process(2, Some(2))],
         ..gpu(0, &[])
     }];
-    let mut said = machine.watched();
-    said.until(&gpus, |said| {
-        let of =
-            |said: &mut Said, place: usize| said.of(Subject::Instance(&gpus[0], &gpus[0].instances[place]));
-        of(said, 0) == ["train.run.id=one", "device.id=cuda:0"]
-            && of(said, 1) == ["train.run.id=two", "device.id=cuda:0"]
+    let mut known = machine.watched();
+    known.until(&gpus, |known| {
+        let of = |known: &mut Attributed, place: usize| {
+            known.of(Subject::Instance(&gpus[0], &gpus[0].instances[place]))
+        };
+        of(known, 0) == ["train.run.id=one", "device.id=cuda:0"]
+            && of(known, 1) == ["train.run.id=two", "device.id=cuda:0"]
     });
     assert_eq!(
-        said.of(Subject::Gpu(&gpus[0])),
+        known.of(Subject::Gpu(&gpus[0])),
         [""; 0],
-        "the whole GPU is of two runs"
+        "the GPU is of two runs"
     );
 }
 
@@ -125,10 +126,10 @@ fn jobs_and_pods_are_known_from_the_control_group() {
     let pod = "11:memory:/kubepods/besteffort/pod1f3a2b4c-0d1e-4f5a-8b6c-7d8e9f0a1b2c/0123\n";
     machine.runs_in(2, "A=b", pod);
     let gpus = [gpu(0, &[1]), gpu(1, &[2])];
-    let mut said = machine.watched();
-    said.until(&gpus, |said| {
-        said.of(Subject::Gpu(&gpus[0])).first().map(String::as_str) == Some("slurm.job.id=77")
-            && said.of(Subject::Gpu(&gpus[1])).first().map(String::as_str)
+    let mut known = machine.watched();
+    known.until(&gpus, |known| {
+        known.of(Subject::Gpu(&gpus[0])).first().map(String::as_str) == Some("slurm.job.id=77")
+            && known.of(Subject::Gpu(&gpus[1])).first().map(String::as_str)
                 == Some("k8s.pod.uid=1f3a2b4c-0d1e-4f5a-8b6c-7d8e9f0a1b2c")
     });
 }
@@ -140,11 +141,11 @@ fn what_may_not_be_read_is_said_once_and_the_others_are_read() {
     machine.hides(2);
     machine.runs(3, "PULSETRAIN_RUN_ID=r");
     let gpus = [gpu(0, &[3]), gpu(1, &[1, 2])];
-    let mut said = machine.watched();
-    said.until_known(&gpus);
-    said.until(&gpus, |said| !said.notices().is_empty());
-    assert_eq!(said.notices(), [WorkloadNotice::NoPermission { pid: 1 }]);
-    assert_eq!(said.of(Subject::Gpu(&gpus[1])), [""; 0]);
+    let mut known = machine.watched();
+    known.until_known(&gpus);
+    known.until(&gpus, |known| !known.notices().is_empty());
+    assert_eq!(known.notices(), [WorkloadNotice::NoPermission { pid: 1 }]);
+    assert_eq!(known.of(Subject::Gpu(&gpus[1])), [""; 0]);
 }
 
 #[test]
@@ -155,19 +156,19 @@ fn of_a_process_that_may_not_be_read_the_job_is_known_unless_others_say_more() {
     machine.hides_in(2, job);
     machine.runs_in(3, "PULSETRAIN_RUN_ID=r RANK=0", job);
     let gpus = [gpu(0, &[1]), gpu(1, &[2, 3])];
-    let mut said = machine.watched();
-    said.until(&gpus, |said| !said.of(Subject::Gpu(&gpus[0])).is_empty());
-    assert_eq!(said.of(Subject::Gpu(&gpus[0])), ["slurm.job.id=4242"]);
+    let mut known = machine.watched();
+    known.until(&gpus, |known| !known.of(Subject::Gpu(&gpus[0])).is_empty());
+    assert_eq!(known.of(Subject::Gpu(&gpus[0])), ["slurm.job.id=4242"]);
     let of_the_one_that_was_read = [
         "train.run.id=r",
         "slurm.job.id=4242",
         "train.rank=0",
         "device.id=cuda:1",
     ];
-    said.until(&gpus, |said| {
-        said.of(Subject::Gpu(&gpus[1])) == of_the_one_that_was_read
+    known.until(&gpus, |known| {
+        known.of(Subject::Gpu(&gpus[1])) == of_the_one_that_was_read
     });
-    assert!(!said.workloads.has_news(), "all of it was news once");
+    assert!(!known.workloads.has_news(), "all of it was news once");
 }
 
 #[test]
@@ -176,10 +177,10 @@ fn in_another_pid_namespace_nobody_is_taken_for_the_process_of_that_number() {
     machine.is_in_namespace("pid:[4026532999]");
     machine.runs(1, "PULSETRAIN_RUN_ID=somebody");
     let gpus = [gpu(0, &[1])];
-    let mut said = machine.watched();
-    said.until(&gpus, |said| !said.notices().is_empty());
-    assert_eq!(said.notices(), [WorkloadNotice::OtherPidNamespace]);
-    assert_eq!(said.of(Subject::Gpu(&gpus[0])), [""; 0]);
+    let mut known = machine.watched();
+    known.until(&gpus, |known| !known.notices().is_empty());
+    assert_eq!(known.notices(), [WorkloadNotice::OtherPidNamespace]);
+    assert_eq!(known.of(Subject::Gpu(&gpus[0])), [""; 0]);
 }
 
 #[test]
@@ -191,12 +192,13 @@ fn in_a_container_a_process_that_uses_cuda_is_the_one_of_that_number() {
     machine.runs(8, "PULSETRAIN_RUN_ID=stranger");
     machine.opens(8, "/dev/nvidia0");
     let gpus = [gpu(0, &[7]), gpu(1, &[8])];
-    let mut said = machine.watched();
-    said.until(&gpus, |said| {
-        said.of(Subject::Gpu(&gpus[0]))
+    let mut known = machine.watched();
+    known.until(&gpus, |known| {
+        known
+            .of(Subject::Gpu(&gpus[0]))
             .contains(&"train.run.id=ours".to_owned())
     });
-    assert_eq!(said.of(Subject::Gpu(&gpus[1])), [""; 0]);
+    assert_eq!(known.of(Subject::Gpu(&gpus[1])), [""; 0]);
 }
 
 #[test]
@@ -211,27 +213,27 @@ fn the_run_that_we_started_has_its_gpus_where_no_process_is_seen() {
         let found = variables.iter().find(|(known, _)| *known == name)?;
         Some(found.1.to_owned())
     });
-    let mut said = Said::by(WorkloadConfig {
+    let mut known = Attributed::by(WorkloadConfig {
         proc: machine.proc(),
         kubelet: None,
         ours: Some(ours),
     });
     let idle = [gpu(0, &[]), gpu(1, &[])];
-    said.until(&idle, |said| {
-        said.of(Subject::Gpu(&idle[1])) == ["train.run.id=ours", "train.rank=3"]
+    known.until(&idle, |known| {
+        known.of(Subject::Gpu(&idle[1])) == ["train.run.id=ours", "train.rank=3"]
     });
     assert_eq!(
-        said.of(Subject::Gpu(&idle[0])),
+        known.of(Subject::Gpu(&idle[0])),
         [""; 0],
         "it was not given that one"
     );
     let elsewhere = [gpu(0, &[]), gpu(1, &[777])];
-    said.until(&elsewhere, |said| {
-        said.of(Subject::Gpu(&elsewhere[1])) == ["train.run.id=ours", "train.rank=3"]
+    known.until(&elsewhere, |known| {
+        known.of(Subject::Gpu(&elsewhere[1])) == ["train.run.id=ours", "train.rank=3"]
     });
     machine.runs(9, "PULSETRAIN_RUN_ID=other");
     let busy = [gpu(0, &[9]), gpu(1, &[])];
-    said.until(&busy, |said| said.of(Subject::Gpu(&busy[1])).is_empty());
+    known.until(&busy, |known| known.of(Subject::Gpu(&busy[1])).is_empty());
     machine.ends(9);
 }
 
@@ -251,10 +253,10 @@ fn numbers_name_gpus_of_several_models_only_in_the_order_of_the_bus() {
             ..gpu(index, &[1, 2, 3, 4])
         })
     };
-    let numbers = |gpus: &[Gpu; 2], said: &mut Said| {
+    let numbers = |gpus: &[Gpu; 2], known: &mut Attributed| {
         let of = |process| {
-            let all = said.of(Subject::Process(&gpus[1], process));
-            all.into_iter().find(|said| said.starts_with("device.id"))
+            let all = known.of(Subject::Process(&gpus[1], process));
+            all.into_iter().find(|known| known.starts_with("device.id"))
         };
         gpus[1].processes.iter().map(of).collect::<Vec<_>>()
     };
@@ -263,13 +265,13 @@ fn numbers_name_gpus_of_several_models_only_in_the_order_of_the_bus() {
         Some("device.id=cuda:1".to_owned()),
     );
     let same = of_models(["NVIDIA A100", "NVIDIA A100"]);
-    let mut said = machine.watched();
+    let mut known = machine.watched();
     let all = [first.clone(), first.clone(), second.clone(), second.clone()];
-    said.until(&same, |said| numbers(&same, said) == all);
-    assert_eq!(said.notices(), []);
+    known.until(&same, |known| numbers(&same, known) == all);
+    assert_eq!(known.notices(), []);
     let mixed = of_models(["NVIDIA T400", "NVIDIA A100"]);
-    said.until(&mixed, |said| {
-        numbers(&mixed, said) == [None, first.clone(), second.clone(), None]
+    known.until(&mixed, |known| {
+        numbers(&mixed, known) == [None, first.clone(), second.clone(), None]
     });
-    assert_eq!(said.notices(), [WorkloadNotice::UnknownOrder]);
+    assert_eq!(known.notices(), [WorkloadNotice::UnknownOrder]);
 }

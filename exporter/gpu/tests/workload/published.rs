@@ -41,10 +41,10 @@ impl Message {
     pub(crate) fn parts<'a>(self, field: &str, parts: impl IntoIterator<Item = &'a Self>) -> Self {
         parts
             .into_iter()
-            .fold(self, |whole, part| whole.part(field, part))
+            .fold(self, |message, part| message.part(field, part))
     }
 
-    /// Whole numbers; several of a field stand in one piece, as proto3 has them.
+    /// Integers; those of a repeated field are packed, as proto3 has them.
     pub(crate) fn numbers(mut self, field: &str, numbers: &[u64]) -> Self {
         let published = self.field(field);
         assert!(["int64", "uint64"].contains(&published.kind.as_str()));

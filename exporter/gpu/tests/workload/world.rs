@@ -1,4 +1,4 @@
-//! A folder that looks like `/proc`, GPUs with processes on them, and what is said of them.
+//! A folder that looks like `/proc`, GPUs with processes on them, and their attribution.
 
 use std::{
     fs,
@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct Machine(TempDir);
 
 /// The series of some GPUs.
-pub(crate) struct Said {
+pub(crate) struct Attributed {
     pub(crate) workloads: ProcessAttribution,
     pub(crate) notices: Arc<Mutex<Vec<WorkloadNotice>>>,
 }
@@ -83,8 +83,8 @@ impl Machine {
         fs::remove_dir_all(self.0.path().join(pid.to_string())).expect("the process was there");
     }
 
-    pub(crate) fn watched(&self) -> Said {
-        Said::by(WorkloadConfig {
+    pub(crate) fn watched(&self) -> Attributed {
+        Attributed::by(WorkloadConfig {
             proc: self.proc(),
             kubelet: None,
             ours: None,
@@ -92,12 +92,12 @@ impl Machine {
     }
 }
 
-impl Said {
+impl Attributed {
     pub(crate) fn by(config: WorkloadConfig) -> Self {
         let notices = Arc::<Mutex<Vec<_>>>::default();
-        let told = Arc::clone(&notices);
+        let received = Arc::clone(&notices);
         let workloads = ProcessAttribution::start(config, move |notice| {
-            told.lock().expect("nobody panics with it").push(notice);
+            received.lock().expect("nobody panics with it").push(notice);
         });
         Self { workloads, notices }
     }
@@ -121,12 +121,12 @@ impl Said {
         }
     }
 
-    /// Observes GPUs until something is said of the first.
+    /// Observes GPUs until the first is attributed.
     pub(crate) fn until_known(&mut self, gpus: &[Gpu]) {
-        self.until(gpus, |said| !said.of(Subject::Gpu(&gpus[0])).is_empty());
+        self.until(gpus, |known| !known.of(Subject::Gpu(&gpus[0])).is_empty());
     }
 
-    /// What is said of a subject, as `name=value`.
+    /// The attributes of a subject, as `name=value`.
     pub(crate) fn of(&mut self, subject: Subject<'_>) -> Vec<String> {
         let mut attributes = Vec::new();
         self.workloads.attributes(subject, &mut attributes);

@@ -13,7 +13,7 @@ use crate::reading::{Fixed, Labels, Readings};
 /// Percent as a share.
 const PERCENT: f64 = 0.01;
 
-const SPLIT: &str = "a GPU that is split does not say it as a whole; its instances have counters";
+const SPLIT: &str = "a GPU with MIG has it only as counters of its instances";
 
 pub(super) static ROWS: &[Row] = &[
     Row::call(

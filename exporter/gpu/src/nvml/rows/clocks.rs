@@ -34,7 +34,7 @@ const APPLICATIONS: &str = "nvmlDeviceGetApplicationsClock";
 const DEFAULT_APPLICATIONS: &str = "nvmlDeviceGetDefaultApplicationsClock";
 const BOOST: &str = "nvmlDeviceGetMaxCustomerBoostClock";
 
-const NO_CLOCK: &str = "the GPU does not tell this clock";
+const NO_CLOCK: &str = "the GPU does not report this clock";
 const NO_SETTING: &str = "clocks cannot be set for applications";
 const NO_COUNTER: &str = "the driver does not count the time for this reason";
 
@@ -151,7 +151,7 @@ pub(super) static ROWS: &[Row] = &[
         &metric::GPU_THROTTLE_ACTIVE,
         "nvmlDeviceGetCurrentClocksThrottleReasons",
         Tick,
-        "the GPU does not say why its clocks are low",
+        "the GPU has no reasons for low clocks",
         reasons,
     ),
     // The names of clock event reasons, so that time and reason can be joined: nvml.h maps the older names onto them.
@@ -179,7 +179,7 @@ pub(super) static ROWS: &[Row] = &[
 ];
 
 fn reasons(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {
-    /// A row of the reasons: the bit, and what stands for it.
+    /// A row of the reasons: the bit, and its name.
     macro_rules! reason {
         ($now:expr, $bit:ident, $name:literal) => {
             out.flag(

@@ -1,4 +1,4 @@
-//! What has gone wrong in memory, and what was done about it; XID errors, which the driver tells of by itself.
+//! Memory errors and their repair; XID errors, which are events of the driver.
 
 use nvml_wrapper::{
     enum_wrappers::device::{EccCounter, MemoryError, MemoryLocation},
@@ -26,7 +26,7 @@ const NO_PLACE: &str = "the GPU does not count errors in this place";
 const NO_RETIRING: &str = "the GPU remaps rows instead, or does neither";
 const NO_REMAPPING: &str = "the GPU is older than Ampere or is split, or has no ECC memory";
 
-/// A row of errors by what became of the data.
+/// A row of errors by severity.
 macro_rules! ecc {
     ($metric:ident, $severity:literal, $field:ident) => {
         Row::field(
@@ -40,7 +40,7 @@ macro_rules! ecc {
     };
 }
 
-/// A row of errors by what became of the data, and where.
+/// A row of errors by severity and location.
 macro_rules! location {
     ($metric:ident, $severity:literal, $location:literal, $field:ident) => {
         Row::field(
@@ -183,7 +183,7 @@ pub(super) static ROWS: &[Row] = &[
         also: &[],
         call: "nvmlEventTypeXidCriticalError",
         cadence: Tick,
-        absent: "the driver tells of no events here (WSL, some vGPUs)",
+        absent: "the driver has no events here (WSL, some vGPUs)",
         instead_of: None,
         measures: None,
         read: Read::Event,

@@ -1,4 +1,4 @@
-//! What an instance of a split GPU tells of itself; its performance counters are those of the GPU.
+//! The metrics of a MIG instance; its performance counters are those of the GPU.
 
 use pulsetrain_semconv::metric;
 
@@ -11,7 +11,7 @@ pub(super) static ROWS: &[Row] = &[Row::call(
     &metric::GPU_MIG_MEMORY_USED,
     "nvmlDeviceGetMemoryInfo_v2",
     Tick,
-    "the instance does not say",
+    "the instance does not report it",
     |instance, out| {
         let memory = instance.device.memory_info()?;
         now(&metric::GPU_MIG_MEMORY_USED, memory.used, out);

@@ -69,7 +69,7 @@ macro_rules! bit_errors {
     };
 }
 
-/// A row of the blocks of each link of which so many symbols were put right.
+/// A row of the blocks of each link by the number of corrected symbols.
 macro_rules! fec {
     ($bin:literal, $field:ident) => {
         Row::field(

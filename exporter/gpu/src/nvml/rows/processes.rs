@@ -1,4 +1,4 @@
-//! What each process takes of the GPU: real numbers of each, never the GPU's as a whole.
+//! The usage of each process, as the driver measures it; never a share of the GPU's.
 
 use std::collections::BTreeMap;
 

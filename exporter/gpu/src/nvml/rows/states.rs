@@ -67,7 +67,7 @@ pub(super) static ROWS: &[Row] = &[
         &metric::GPU_PERFORMANCE_STATE,
         "nvmlDeviceGetPerformanceState",
         Tick,
-        "the GPU does not say",
+        "the GPU does not report it",
         |gpu, out| {
             let state = performance_state(&gpu.device.performance_state()?);
             let state = state.ok_or(QueryError::Because(Reason::NoData))?;

@@ -1,4 +1,4 @@
-//! What stands of a GPU whether or not anything is read: what it is, whether it is lost or well, and what it does not tell.
+//! Info, health and availability metrics of a GPU; they need no driver reading.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -113,7 +113,7 @@ impl Known {
                 && metric.ordinal == metric::GPU_METRIC_UNAVAILABLE.ordinal
                 && !missing.iter().any(|(reason, metrics)| {
                     let mut names = metrics.iter().map(|metric| metric.name);
-                    names.any(|name| key.says(name, reason.as_str()))
+                    names.any(|name| key.has_texts(name, reason.as_str()))
                 })
         });
         for (reason, metric) in missing
@@ -125,7 +125,7 @@ impl Known {
                 Some((&attribute::GPU_UNAVAILABLE_REASON, reason.as_str())),
             ];
             self.enter(own, texts, Observation::Held(1.0), recorder);
-            if reason != Reason::TurnedOff && self.told.insert((reason, metric.name)) {
+            if reason != Reason::TurnedOff && self.reported.insert((reason, metric.name)) {
                 self.untold.entry(reason).or_default().push(metric);
             }
         }

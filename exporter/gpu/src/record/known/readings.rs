@@ -87,7 +87,7 @@ impl Known {
     }
 }
 
-/// The value as it is entered: what is a state or never changes is said when it changes.
+/// The value as it is entered: states and constants are written when they change.
 pub(in crate::record) fn entry_of(metric: &Metric, value: Sample, cadence: Cadence) -> Option<Observation> {
     Some(match value {
         Sample::Now(value) if cadence == Cadence::Once || matches!(metric.unit, "{state}" | "{link}") => {

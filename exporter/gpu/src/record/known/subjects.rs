@@ -13,7 +13,7 @@ use crate::{
 };
 
 impl Known {
-    /// Asks anew what the series of each subject carry.
+    /// Updates the attributes of all subjects.
     pub(super) fn refresh_subjects(&mut self, recorder: &mut Recorder<'_>) {
         let all: Vec<SubjectKind> = self.subjects.keys().copied().collect();
         for of in all {

@@ -1,4 +1,4 @@
-//! One series: what it has come to, when it was heard of and said, and how that is written.
+//! One series: its value, when it was read and written, and its points.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// After how long what has not changed is said again: well under the five minutes after which Prometheus lets a series go.
+/// How often a constant value is repeated: well under the five minutes after which Prometheus lets a series go.
 const REPEAT_NANOS: u64 = 60_000_000_000;
 /// How often what changes seldom is heard of, at least.
 const SELDOM: Duration = Duration::from_secs(5);
@@ -32,20 +32,21 @@ pub(super) struct Patience {
 /// A series.
 pub(super) struct Series {
     pub(super) metric: &'static Metric,
+    pub(super) labels: Labels,
     texts: Texts,
     pub(super) carried: EntityAttributes,
     contents: Contents,
     cadence: Cadence,
     start_unix_nanos: u64,
-    /// When it was last heard of, by our clock.
-    pub(super) heard_unix_nanos: u64,
-    /// When it was last said, by our clock, and the time of the last point.
-    pub(super) said_unix_nanos: u64,
+    /// When it was last read, by our clock.
+    pub(super) read_unix_nanos: u64,
+    /// When a point was last written, by our clock, and the time of that point.
+    pub(super) written_unix_nanos: u64,
     point_unix_nanos: u64,
-    /// Whether it has grown since it was said.
+    /// Whether it has grown since the last point.
     pub(super) fresh: bool,
-    /// Whether there is nothing to say before the next value: nothing was observed yet, or all that was heard of it was read
-    /// before the end of what it goes on with.
+    /// Whether no point is written before the next value: nothing was observed yet, or everything that was read is older than
+    /// the end of the series that it continues.
     late: bool,
 }
 
@@ -65,7 +66,7 @@ struct Distribution {
 }
 
 impl Patience {
-    /// That with a source that is heard of so often.
+    /// The patience with a source of this interval.
     pub(super) fn with(interval: Duration) -> Self {
         // Two may be missed.
         let nanos = |every: Duration| {
@@ -78,7 +79,7 @@ impl Patience {
         }
     }
 
-    /// That with a series; no end of it with what is said only once.
+    /// The patience with a series; a constant never ends by time.
     fn of(self, cadence: Cadence) -> u64 {
         match cadence {
             Cadence::Tick => self.tick_nanos,
@@ -109,31 +110,31 @@ impl Series {
         };
         Self {
             metric: place.metric,
+            labels: place.labels,
             texts: place.texts,
             carried: place.carried.clone(),
             contents,
             cadence: place.cadence,
             start_unix_nanos: place.point_time(0).min(place.time_unix_nanos),
-            heard_unix_nanos: 0,
-            said_unix_nanos: 0,
+            read_unix_nanos: 0,
+            written_unix_nanos: 0,
             point_unix_nanos: ended_unix_nanos + 1,
             fresh: false,
             late: false,
         }
     }
 
-    /// Takes a value down, and says it where it is to be said.
+    /// Takes a value, and writes a point where one is due.
     pub(super) fn enter(
         &mut self,
-        labels: &Labels,
         place: &Place<'_>,
         entry: Observation,
         is_new: bool,
         writer: &mut MetricsWriter,
     ) {
         let time = place.point_time(self.point_unix_nanos);
-        self.heard_unix_nanos = place.time_unix_nanos;
-        let silent = place.time_unix_nanos.saturating_sub(self.said_unix_nanos);
+        self.read_unix_nanos = place.time_unix_nanos;
+        let silent = place.time_unix_nanos.saturating_sub(self.written_unix_nanos);
         let mut changed = is_new || self.late;
         match (&mut self.contents, entry) {
             (Contents::Number(known), Observation::Now(value)) => (*known, changed) = (value, true),
@@ -182,31 +183,25 @@ impl Series {
         }
         if changed && !same_moment || silent >= REPEAT_NANOS {
             let time = if same_moment { place.time_unix_nanos } else { time };
-            self.say_at(labels, time, place.time_unix_nanos, writer);
+            self.write_at(time, place.time_unix_nanos, writer);
         }
     }
 
-    /// Says what it has come to.
-    pub(super) fn say(&mut self, labels: &Labels, now_unix_nanos: u64, writer: &mut MetricsWriter) {
+    /// Writes a point with the present value.
+    pub(super) fn write(&mut self, now_unix_nanos: u64, writer: &mut MetricsWriter) {
         let time = match &self.contents {
             // The time of the last observation.
             Contents::Distribution(_) if self.fresh => self.point_unix_nanos,
             _ => now_unix_nanos.max(self.point_unix_nanos + 1),
         };
-        self.say_at(labels, time, now_unix_nanos, writer);
+        self.write_at(time, now_unix_nanos, writer);
     }
 
-    fn say_at(
-        &mut self,
-        labels: &Labels,
-        time_unix_nanos: u64,
-        now_unix_nanos: u64,
-        writer: &mut MetricsWriter,
-    ) {
+    fn write_at(&mut self, time_unix_nanos: u64, now_unix_nanos: u64, writer: &mut MetricsWriter) {
         self.point_unix_nanos = time_unix_nanos.max(self.point_unix_nanos);
-        self.said_unix_nanos = now_unix_nanos;
+        self.written_unix_nanos = now_unix_nanos;
         self.fresh = false;
-        let attributes = attributes(&self.carried, labels, &self.texts);
+        let attributes = attributes(&self.carried, &self.labels, &self.texts);
         let start_unix_nanos = match (&self.contents, self.metric.instrument) {
             (Contents::Total(counter, _), _) => counter.start_unix_nanos(),
             (_, Instrument::Gauge) => 0,
@@ -236,26 +231,19 @@ impl Series {
         }
     }
 
-    /// When it has to be looked at, if nothing is heard of it until then.
-    pub(super) fn due_unix_nanos(&self, patience: Patience) -> u64 {
-        let over = self.heard_unix_nanos.saturating_add(patience.of(self.cadence));
-        over.saturating_add(1)
-            .min(self.said_unix_nanos.saturating_add(REPEAT_NANOS))
-    }
-
-    /// Whether nothing was heard of it for too long.
+    /// Whether it was not read for too long.
     pub(super) fn is_over(&self, now_unix_nanos: u64, patience: Patience) -> bool {
-        now_unix_nanos.saturating_sub(self.heard_unix_nanos) > patience.of(self.cadence)
+        now_unix_nanos.saturating_sub(self.read_unix_nanos) > patience.of(self.cadence)
     }
 
-    /// Whether it was not said for so long that it is to be said again.
+    /// Whether the last point is so old that it is repeated.
     pub(super) fn is_to_be_repeated(&self, now_unix_nanos: u64) -> bool {
-        !self.late && now_unix_nanos.saturating_sub(self.said_unix_nanos) >= REPEAT_NANOS
+        !self.late && now_unix_nanos.saturating_sub(self.written_unix_nanos) >= REPEAT_NANOS
     }
 
-    /// Says that it has ended.
-    pub(super) fn end(&mut self, labels: &Labels, now_unix_nanos: u64, writer: &mut MetricsWriter) {
-        let attributes = attributes(&self.carried, labels, &self.texts);
+    /// Writes the end of the series.
+    pub(super) fn end(&mut self, now_unix_nanos: u64, writer: &mut MetricsWriter) {
+        let attributes = attributes(&self.carried, &self.labels, &self.texts);
         let point = PointParts {
             start_unix_nanos: 0,
             time_unix_nanos: now_unix_nanos.max(self.point_unix_nanos + 1),
@@ -266,14 +254,9 @@ impl Series {
     }
 
     /// Ends the series under its present attributes. The next value begins it under others, with the count that it has.
-    pub(super) fn end_description(
-        &mut self,
-        labels: &Labels,
-        now_unix_nanos: u64,
-        writer: &mut MetricsWriter,
-    ) {
-        self.end(labels, now_unix_nanos, writer);
-        self.said_unix_nanos = 0;
+    pub(super) fn end_description(&mut self, now_unix_nanos: u64, writer: &mut MetricsWriter) {
+        self.end(now_unix_nanos, writer);
+        self.written_unix_nanos = 0;
     }
 }
 
@@ -310,7 +293,7 @@ fn number(metric: &Metric, value: f64) -> NumberValue {
     }
 }
 
-/// A count in the unit and the type of the metric; whole numbers keep all of their bits.
+/// A count in the unit and the type of the metric; integers keep all of their bits.
 fn total(metric: &Metric, count: u64, scale: f64) -> NumberValue {
     match metric.number {
         Number::Int if scale.fract() == 0.0 => NumberValue::Int(count.saturating_mul(scale as u64) as i64),

@@ -15,7 +15,7 @@ const SECOND: u64 = 1_000_000_000;
 /// The second at which all begins.
 const BEGIN: u64 = 1_800_000_000;
 
-/// A book, and what was written in it.
+/// A store, and what was written.
 struct Written {
     store: SeriesStore,
     carried: EntityAttributes,
@@ -57,7 +57,7 @@ impl Written {
     }
 
     /// The points since the last time: the metric, the nanoseconds since the beginning, whether it is an end.
-    fn said(&mut self) -> Vec<(String, u64, bool)> {
+    fn points_so_far(&mut self) -> Vec<(String, u64, bool)> {
         let envelope = Envelope::new(&[], "test", "1", "");
         self.store
             .finish(&envelope)
@@ -99,11 +99,15 @@ fn a_pass_that_takes_longer_than_patience_ends_nothing_that_was_read_in_it() {
         written.read(1, pass + 8, pass + 8);
         written.sweep(pass, pass + 8);
     }
-    let ends = written.said().into_iter().filter(|(_, _, ends)| *ends);
+    let ends = written.points_so_far().into_iter().filter(|(_, _, ends)| *ends);
     assert_eq!(ends.count(), 0);
     written.read(1, 30, 30);
     written.sweep(30, 30);
-    let ends: Vec<_> = written.said().into_iter().filter(|(_, _, ends)| *ends).collect();
+    let ends: Vec<_> = written
+        .points_so_far()
+        .into_iter()
+        .filter(|(_, _, ends)| *ends)
+        .collect();
     assert_eq!(ends, [point("gpu.power", 30 * SECOND, true)]);
 }
 
@@ -112,19 +116,19 @@ fn what_was_read_before_the_end_of_its_series_is_said_with_the_next_value_only()
     let mut written = Written::new();
     written.read(0, 0, 0);
     written.store.end((BEGIN + 10) * SECOND, |_, _| true);
-    let before = written.said();
+    let before = written.points_so_far();
     assert_eq!(before.iter().filter(|(_, _, ends)| *ends).count(), 2);
-    // The pass that hung comes to its end: it had read the first GPU long ago.
+    // The pass that hung ends: it had read the first GPU long ago.
     written.read(0, 3, 3);
     written.sweep(3, 60);
     assert_eq!(
-        written.said(),
+        written.points_so_far(),
         [point("gpu.temperature_limit", 10 * SECOND + 1, false)],
         "what never changes is true all the same"
     );
     written.read(0, 61, 61);
     written.sweep(61, 61);
-    assert_eq!(written.said(), [point("gpu.power", 61 * SECOND, false)]);
+    assert_eq!(written.points_so_far(), [point("gpu.power", 61 * SECOND, false)]);
 }
 
 #[test]
@@ -132,9 +136,13 @@ fn what_is_read_after_the_end_but_was_measured_before_it_is_said_at_the_time_of_
     let mut written = Written::new();
     written.read(0, 0, 0);
     written.store.end((BEGIN + 10) * SECOND, |_, _| true);
-    written.said();
+    written.points_so_far();
     written.read(0, 12, 8);
-    assert!(written.said().contains(&point("gpu.power", 12 * SECOND, false)));
+    assert!(
+        written
+            .points_so_far()
+            .contains(&point("gpu.power", 12 * SECOND, false))
+    );
 }
 
 /// The readings of the points of the power: the reading, the second since the beginning, whether it is an end.
