@@ -120,26 +120,6 @@ fn a_minus_writes_otlp_json_lines_to_the_standard_output() {
     assert_eq!(finished.summary()["bytes"], finished.stdout.len());
 }
 
-#[test]
-fn json_of_other_tools_is_named_with_what_to_do() {
-    let folder = Folder::new();
-    for (text, words) in [
-        (
-            r#"{"schemaVersion": 1, "traceEvents": [{"ph": "X", "name": "aten::mm"}]}"#,
-            "ui.perfetto.dev opens it",
-        ),
-        (
-            r#"[{"name": "a", "ph": "B", "ts": 1}, {"name": "a", "ph": "E", "ts": 2}]"#,
-            "ui.perfetto.dev opens it",
-        ),
-    ] {
-        let input = folder.file("trace.json", text);
-        let finished = convert(&[input], &folder.path("out.jsonl"), &[]).expect_code(1);
-        let problems = finished.summary()["inputs"][0]["problems"].to_string();
-        assert!(problems.contains(words), "{problems}");
-    }
-}
-
 /// As Zipkin's documentation of version 2 shows a trace, with a shared span, and spans that lack something.
 const ZIPKIN: &str = r#"[
   {"traceId": "5982fe77008310cc80f1da5e10147517", "id": "bd7a977555f6b982", "name": "get /", "kind": "CLIENT",

@@ -7,6 +7,7 @@ pub mod logs;
 pub mod receiver;
 
 mod attribute_part;
+mod chrome_json;
 mod conversion;
 mod error;
 mod inferred_timezone;
@@ -20,6 +21,7 @@ mod tunix_otel;
 mod tunix_trace;
 mod wandb;
 
+pub use chrome_json::convert_chrome_json;
 pub use error::SourceError;
 pub use inferred_timezone::infer as infer_timezone;
 pub use perfetto::{PerfettoConversion, convert_perfetto};

@@ -18,8 +18,8 @@ use crate::{
 #[derive(Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct ConvertArguments {
-    /// OTLP (JSON objects, lines or an array, protobuf with or without lengths in front) or Perfetto traces, plain, gzip or zstd, recognised by their
-    /// content; `-` is the standard input
+    /// OTLP (JSON objects, lines or an array, protobuf with or without lengths in front), Zipkin's or Chrome's
+    /// JSON (PyTorch's profiler), or Perfetto traces, plain, gzip or zstd, recognised by their content; `-` is the standard input
     #[arg(required_unless_present_any = ["tempo", "jaeger", "prometheus"], value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
 

@@ -15,7 +15,7 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_pipeline::spill::Room;
 use pulsetrain_sources::{
-    convert_perfetto,
+    PerfettoConversion, convert_chrome_json, convert_perfetto,
     logs::{self, RunOptions},
 };
 
@@ -58,6 +58,9 @@ const OTHER_KINDS: &str = "of kinds that OTLP cannot hold, such as scheduling (f
 const UNDATED: &str = "the trace has no snapshot of the REALTIME clock, and its file name no start time: times start at 1970; \
                        pass --start-time";
 
+const UNDATED_JSON: &str = "the trace has neither `baseTimeNanoseconds` nor times since 1970: times start at 1970; pass \
+                            --start-time";
+
 const BY_TRACE: &str = "the trace was drawn with `--by trace`: its spans have the resource `traces`, the name of their service as \
                         their scope and new span ids; convert a trace of `--attributes full` to get the same OTLP again";
 
@@ -89,8 +92,8 @@ pub(crate) fn read(
     };
     if is_perfetto(path, &plain) {
         report.perfetto(whole, path, options, deliver)?;
-    } else if let Some(problem) = other_json(&plain) {
-        report.problem(problem.to_owned());
+    } else if is_chrome_json(&plain) {
+        report.chrome_json(inflated(whole), path, options, deliver)?;
     } else if is_zipkin(&plain) {
         report.zipkin(inflated(whole), deliver)?;
     } else if begins_answer(&plain) {
@@ -118,16 +121,13 @@ fn plain_head(head: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// The problem of JSON that other tools write for viewers.
-fn other_json(head: &[u8]) -> Option<&'static str> {
+/// Whether an input is a Chrome JSON trace, as PyTorch's profiler writes.
+fn is_chrome_json(head: &[u8]) -> bool {
     let head = String::from_utf8_lossy(head);
     let head = head.trim_start();
     let first = head.strip_prefix('[').and_then(|inside| inside.split('}').next());
-    let is_chrome = head.starts_with('{') && head.contains("\"traceEvents\"")
-        || first.is_some_and(|first| first.contains("\"ph\""));
-    is_chrome.then_some(
-        "this is a Chrome JSON trace, as PyTorch's profiler (Kineto) writes; ui.perfetto.dev opens it without conversion",
-    )
+    head.starts_with('{') && head.contains("\"traceEvents\"")
+        || first.is_some_and(|first| first.contains("\"ph\""))
 }
 
 /// Whether an input is an array of Zipkin spans, or of traces of them.
@@ -235,6 +235,26 @@ impl InputReport {
         self.form = "perfetto";
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let conversion = convert_perfetto(input, &name, options.run, options.room, deliver)?;
+        self.conversion(conversion, UNDATED);
+        Ok(())
+    }
+
+    fn chrome_json(
+        &mut self,
+        input: impl Read,
+        path: &Path,
+        options: Reading<'_>,
+        deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.form = "chrome json";
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let conversion = convert_chrome_json(input, &name, options.run, options.room, deliver)?;
+        self.conversion(conversion, UNDATED_JSON);
+        Ok(())
+    }
+
+    /// Takes over what a conversion counted; `undated` is the problem of a trace without a wall clock.
+    fn conversion(&mut self, conversion: PerfettoConversion, undated: &str) {
         for error in conversion.errors {
             self.problem(error);
         }
@@ -255,7 +275,7 @@ impl InputReport {
             }
         }
         if conversion.is_undated {
-            self.problem(UNDATED.to_owned());
+            self.problem(undated.to_owned());
         }
         if conversion.messages == 0 && conversion.unknown_packets > 0 {
             self.problem(format!(
@@ -278,7 +298,6 @@ impl InputReport {
         }
         self.messages = conversion.messages;
         self.spilled_bytes = conversion.spilled_bytes;
-        Ok(())
     }
 
     fn note(&mut self, count: u64, text: &str) {

@@ -1,0 +1,105 @@
+//! One event of a Chrome JSON trace.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+
+/// An event, with the names of the format's fields.
+#[derive(Deserialize)]
+pub(super) struct Event<'a> {
+    #[serde(borrow, rename = "ph")]
+    pub(super) phase: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub(super) name: Cow<'a, str>,
+    #[serde(borrow, rename = "cat", default)]
+    pub(super) category: Cow<'a, str>,
+    #[serde(default)]
+    pub(super) pid: Value,
+    #[serde(default)]
+    pub(super) tid: Value,
+    #[serde(borrow, default)]
+    ts: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    dur: Option<&'a RawValue>,
+    #[serde(default)]
+    pub(super) id: Value,
+    #[serde(default)]
+    pub(super) args: Value,
+}
+
+/// A time in a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Time {
+    /// In nanoseconds.
+    pub(super) nanos: u64,
+}
+
+impl Time {
+    /// The time in nanoseconds since 1970, in a trace whose time 0 is `base`.
+    pub(super) fn after(self, base: u64) -> u64 {
+        base.saturating_add(self.nanos)
+    }
+}
+
+impl Event<'_> {
+    /// When it is or begins.
+    pub(super) fn time(&self) -> Result<Time, String> {
+        let ts = self.ts.ok_or("it has no `ts`")?;
+        let nanos = nanos(ts.get()).ok_or_else(|| format!("`ts` is {ts}, not a time in microseconds"))?;
+        Ok(Time { nanos })
+    }
+
+    /// How long it lasts, in nanoseconds.
+    pub(super) fn duration(&self) -> Result<u64, String> {
+        let Some(dur) = self.dur else {
+            return Ok(0);
+        };
+        nanos(dur.get()).ok_or_else(|| format!("`dur` is {dur}, not a duration in microseconds"))
+    }
+
+    /// A text among its arguments.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        self.args.get(name)?.as_str()
+    }
+}
+
+/// Microseconds as nanoseconds: exact where they are written with digits, as times since 1970 exceed a double.
+fn nanos(text: &str) -> Option<u64> {
+    let text = text.trim_matches('"');
+    let (micros, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if micros.is_empty() || !digits(micros) || !digits(fraction) {
+        let micros: f64 = text.parse().ok()?;
+        return (micros >= 0.0 && micros < 1e16).then_some((micros * 1e3) as u64);
+    }
+    let thousandths = format!("{fraction:0<3}");
+    let thousandths: u64 = thousandths.get(..3)?.parse().ok()?;
+    micros
+        .parse::<u64>()
+        .ok()?
+        .checked_mul(1000)?
+        .checked_add(thousandths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_exact_to_the_nanosecond() {
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("1716489600123456.789", Some(1_716_489_600_123_456_789)),
+            ("1.5", Some(1500)),
+            ("\"12.0004\"", Some(12_000)),
+            ("1.5e3", Some(1_500_000)),
+            ("-1", None),
+            ("null", None),
+            ("1e300", None),
+            ("99999999999999999999", None),
+        ] {
+            assert_eq!(nanos(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,404 @@
+//! Processes, threads and counters of a Chrome JSON trace, and the slices that are open on them.
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    hash::{DefaultHasher, Hash, Hasher},
+    io::{self, Write},
+};
+
+use pulsetrain_perfetto::{
+    AnnotationList, Annotations, Counter, CounterTrack, Event as Written, EventTrack, Process, ProcessTrack,
+    TraceWriter,
+};
+use serde_json::Value;
+
+use super::event::Event;
+
+/// The first number for processes that have none of their own, such as `"pid": "Traces"`.
+const FIRST_OWN_PID: i32 = 1_000_000_000;
+
+/// The end of a slice whose end is an event of its own.
+const OPEN: u64 = u64::MAX;
+
+/// What is known of processes and threads, and the tracks that they have in the trace that is written.
+#[derive(Default)]
+pub(super) struct Rows {
+    names: BTreeMap<String, ProcessNames>,
+    processes: BTreeMap<String, ProcessTrack>,
+    threads: BTreeMap<RowKey, Row>,
+    counters: BTreeMap<(String, String), CounterTrack>,
+}
+
+#[derive(Default)]
+struct ProcessNames {
+    name: String,
+    label: String,
+    order: i32,
+    threads: BTreeMap<String, String>,
+}
+
+/// A process and a thread of it, or an asynchronous operation.
+type RowKey = (String, String);
+
+/// The slices of a thread, on lanes where they do not cross.
+struct Row {
+    process: ProcessTrack,
+    name: String,
+    lanes: Vec<Lane>,
+    /// Arrows that wait for a slice at this time.
+    arrows: Vec<Arrow>,
+}
+
+struct Lane {
+    track: EventTrack,
+    /// The ends of the open slices, outermost first.
+    ends: Vec<u64>,
+}
+
+#[derive(Clone)]
+struct Arrow {
+    time: u64,
+    id: u64,
+    is_last: bool,
+    name: String,
+}
+
+impl Rows {
+    /// Keeps the metadata of a process or a thread.
+    pub(super) fn describe(&mut self, event: &Event<'_>) -> Result<(), String> {
+        let names = self.names.entry(key(&event.pid)).or_default();
+        let (text, place) = match &*event.name {
+            "process_name" => (event.text("name"), &mut names.name),
+            "process_labels" => (event.text("labels"), &mut names.label),
+            "thread_name" => (
+                event.text("name"),
+                names.threads.entry(key(&event.tid)).or_default(),
+            ),
+            "process_sort_index" => {
+                let index = event.args.get("sort_index").and_then(Value::as_i64);
+                names.order = index.map_or(0, |index| index.clamp(i32::MIN.into(), i32::MAX.into()) as i32);
+                return Ok(());
+            }
+            // The order of threads is left to the viewer, as is everything else of metadata.
+            _ => return Ok(()),
+        };
+        text.ok_or_else(|| format!("it has no text for `{}`", event.name))?
+            .clone_into(place);
+        Ok(())
+    }
+
+    /// Writes an event at a time in nanoseconds since 1970. Events come in the order of their times.
+    pub(super) fn write<W: Write>(
+        &mut self,
+        event: &Event<'_>,
+        time: u64,
+        rank: Option<u64>,
+        trace: &mut TraceWriter<W>,
+    ) -> io::Result<()> {
+        if event.phase == "C" {
+            return self.count(event, time, rank, trace);
+        }
+        let is_async = matches!(&*event.phase, "b" | "e" | "n" | "S" | "F");
+        let row = self.row(event, is_async, rank, trace)?;
+        row.close(time, trace)?;
+        match &*event.phase {
+            "X" => {
+                // Sorted by it, so it was read before.
+                let end = time.saturating_add(event.duration().unwrap_or_default());
+                row.begin(event, time, end, trace)
+            }
+            "B" | "b" | "S" => row.begin(event, time, OPEN, trace),
+            "E" | "e" | "F" => row.end(time, trace),
+            "s" | "t" | "f" => {
+                row.arrows.push(Arrow {
+                    time,
+                    id: arrow_id(event),
+                    is_last: event.phase == "f",
+                    name: event.name.clone().into_owned(),
+                });
+                Ok(())
+            }
+            _ => {
+                let track = row.lanes[0].track;
+                trace.instant(track, time, event.name.as_bytes(), |written| {
+                    describe(event, written)
+                })
+            }
+        }
+    }
+
+    /// Ends the slices that are open, but for those whose end is missing.
+    pub(super) fn finish<W: Write>(&mut self, trace: &mut TraceWriter<W>) -> io::Result<()> {
+        self.threads
+            .values_mut()
+            .try_for_each(|row| row.close(OPEN - 1, trace))
+    }
+
+    fn row<W: Write>(
+        &mut self,
+        event: &Event<'_>,
+        is_async: bool,
+        rank: Option<u64>,
+        trace: &mut TraceWriter<W>,
+    ) -> io::Result<&mut Row> {
+        let pid = key(&event.pid);
+        let process = self.process(&pid, rank, trace)?;
+        let thread = if is_async {
+            format!("{} {}", event.category, key(&event.id))
+        } else {
+            key(&event.tid)
+        };
+        match self.threads.entry((pid, thread)) {
+            Entry::Occupied(row) => Ok(row.into_mut()),
+            Entry::Vacant(row) => {
+                let (pid, thread) = row.key();
+                let named = self.names.get(pid).and_then(|names| names.threads.get(thread));
+                let (name, track) = match (is_async, thread.parse::<i64>()) {
+                    (false, Ok(tid)) => {
+                        let name = named.cloned().unwrap_or_else(|| format!("thread {tid}"));
+                        let track = trace.thread(process, tid, &name)?.into();
+                        (name, track)
+                    }
+                    _ => {
+                        let name = named.cloned().unwrap_or_else(|| thread.clone());
+                        let track = trace.lane(process, &name, 0)?.into();
+                        (name, track)
+                    }
+                };
+                Ok(row.insert(Row {
+                    process,
+                    name,
+                    lanes: vec![Lane {
+                        track,
+                        ends: Vec::new(),
+                    }],
+                    arrows: Vec::new(),
+                }))
+            }
+        }
+    }
+
+    fn process<W: Write>(
+        &mut self,
+        pid: &str,
+        rank: Option<u64>,
+        trace: &mut TraceWriter<W>,
+    ) -> io::Result<ProcessTrack> {
+        if let Some(process) = self.processes.get(pid) {
+            return Ok(*process);
+        }
+        let unnamed = ProcessNames::default();
+        let names = self.names.get(pid).unwrap_or(&unnamed);
+        let own = if names.name.is_empty() && pid.is_empty() {
+            "trace".to_owned()
+        } else if names.name.is_empty() {
+            format!("process {pid}")
+        } else {
+            names.name.clone()
+        };
+        let rank = rank.map(|rank| format!("rank {rank}"));
+        // Files of several ranks have processes of the same names and numbers.
+        let parts = [rank.as_deref(), Some(own.as_str()), Some(names.label.as_str())];
+        let name: Vec<&str> = parts
+            .into_iter()
+            .flatten()
+            .filter(|part| !part.is_empty())
+            .collect();
+        let about = Process {
+            pid: pid.parse().unwrap_or(FIRST_OWN_PID + self.processes.len() as i32),
+            name: &name.join(" "),
+            labels: &[],
+            rank: names.order,
+        };
+        let process = trace.process(&about)?;
+        self.processes.insert(pid.to_owned(), process);
+        Ok(process)
+    }
+
+    fn count<W: Write>(
+        &mut self,
+        event: &Event<'_>,
+        time: u64,
+        rank: Option<u64>,
+        trace: &mut TraceWriter<W>,
+    ) -> io::Result<()> {
+        let pid = key(&event.pid);
+        let process = self.process(&pid, rank, trace)?;
+        for (series, value) in event.args.as_object().into_iter().flatten() {
+            let Some(value) = value.as_f64() else {
+                continue;
+            };
+            let id = if event.id.is_null() {
+                String::new()
+            } else {
+                format!("[{}]", key(&event.id))
+            };
+            let name = format!("{}{id} {series}", event.name);
+            let counter = match self.counters.entry((pid.clone(), name)) {
+                Entry::Occupied(counter) => *counter.get(),
+                Entry::Vacant(counter) => {
+                    let about = Counter {
+                        name: &counter.key().1,
+                        ..Counter::default()
+                    };
+                    let track = trace.counter(process, &about)?;
+                    *counter.insert(track)
+                }
+            };
+            trace.count(counter, time, value)?;
+        }
+        Ok(())
+    }
+}
+
+impl Row {
+    /// Ends the slices that are over at a time.
+    fn close<W: Write>(&mut self, time: u64, trace: &mut TraceWriter<W>) -> io::Result<()> {
+        for lane in &mut self.lanes {
+            while let Some(end) = lane.ends.pop_if(|end| *end <= time) {
+                trace.end(lane.track, end)?;
+            }
+        }
+        self.write_arrows(time, trace)
+    }
+
+    /// Begins a slice on the first lane where it is within all that is open.
+    fn begin<W: Write>(
+        &mut self,
+        event: &Event<'_>,
+        time: u64,
+        end: u64,
+        trace: &mut TraceWriter<W>,
+    ) -> io::Result<()> {
+        let fits = |lane: &Lane| lane.ends.last().is_none_or(|outer| end <= *outer);
+        let lane = match self.lanes.iter().position(fits) {
+            Some(lane) => lane,
+            None => {
+                let track = trace.lane(self.process, &self.name, 0)?.into();
+                self.lanes.push(Lane {
+                    track,
+                    ends: Vec::new(),
+                });
+                self.lanes.len() - 1
+            }
+        };
+        let arrows = std::mem::take(&mut self.arrows);
+        let lane = &mut self.lanes[lane];
+        trace.begin(lane.track, time, event.name.as_bytes(), |written| {
+            for arrow in &arrows {
+                arrow.add_to(written);
+            }
+            describe(event, written);
+        })?;
+        if end == time {
+            return trace.end(lane.track, end);
+        }
+        lane.ends.push(end);
+        Ok(())
+    }
+
+    /// Ends the innermost slice whose end is an event of its own; one that never began is counted by the reader.
+    fn end<W: Write>(&mut self, time: u64, trace: &mut TraceWriter<W>) -> io::Result<()> {
+        let open = self.lanes.iter_mut().find(|lane| lane.ends.contains(&OPEN));
+        let Some(lane) = open else {
+            return trace.end(self.lanes[0].track, time);
+        };
+        while let Some(end) = lane.ends.pop() {
+            trace.end(lane.track, time)?;
+            if end == OPEN {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the arrows that no slice at their time has taken, each at an instant.
+    fn write_arrows<W: Write>(&mut self, time: u64, trace: &mut TraceWriter<W>) -> io::Result<()> {
+        let track = self.lanes[0].track;
+        for arrow in self.arrows.extract_if(.., |arrow| arrow.time < time) {
+            trace.instant(track, arrow.time, arrow.name.as_bytes(), |written| {
+                arrow.add_to(written)
+            })?;
+        }
+        Ok(())
+    }
+}
+
+impl Arrow {
+    fn add_to(&self, written: &mut Written<'_>) {
+        if self.is_last {
+            written.last_of_flow(self.id);
+        } else {
+            written.flow(self.id);
+        }
+    }
+}
+
+/// Writes category and arguments.
+fn describe(event: &Event<'_>, written: &mut Written<'_>) {
+    if !event.category.is_empty() {
+        written.category(event.category.as_bytes());
+    }
+    if let Some(arguments) = event.args.as_object() {
+        let mut annotations = written.annotations();
+        for (name, value) in arguments {
+            annotate(&mut annotations, name, value);
+        }
+    }
+}
+
+fn annotate(annotations: &mut Annotations<'_>, name: &str, value: &Value) {
+    match value {
+        Value::Null => annotations.add(name, ""),
+        Value::Bool(value) => annotations.add(name, *value),
+        Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
+            (Some(value), ..) => annotations.add(name, value),
+            (_, Some(value), _) => annotations.add(name, value),
+            (.., value) => annotations.add(name, value.unwrap_or(f64::NAN)),
+        },
+        Value::String(text) => annotations.add(name, text),
+        Value::Array(values) => annotations.list(name, |list| fill(list, values)),
+        Value::Object(entries) => annotations.map(name, |map| {
+            for (name, value) in entries {
+                annotate(map, name, value);
+            }
+        }),
+    }
+}
+
+fn fill(list: &mut AnnotationList<'_>, values: &[Value]) {
+    for value in values {
+        match value {
+            Value::Null => list.push(""),
+            Value::Bool(value) => list.push(*value),
+            Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
+                (Some(value), ..) => list.push(value),
+                (_, Some(value), _) => list.push(value),
+                (.., value) => list.push(value.unwrap_or(f64::NAN)),
+            },
+            Value::String(text) => list.push(text),
+            Value::Array(values) => list.list(|inner| fill(inner, values)),
+            Value::Object(entries) => list.map(|map| {
+                for (name, value) in entries {
+                    annotate(map, name, value);
+                }
+            }),
+        }
+    }
+}
+
+/// A process, a thread or an id, which is a number or a text.
+fn key(value: &Value) -> String {
+    match value {
+        Value::Null => "0".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The id of an arrow, which the format has by category and id.
+fn arrow_id(event: &Event<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (event.category.as_ref(), key(&event.id)).hash(&mut hasher);
+    hasher.finish() | 1
+}

@@ -1,0 +1,184 @@
+//! Chrome JSON traces as an input of `convert`: a real profile of PyTorch with the OTLP of the same run, and every phase.
+
+use std::{collections::BTreeMap, fs};
+
+use pulsetrain_tests::{Folder, TraceProcessor, convert, corpus};
+use serde_json::{Value, json};
+
+/// One millisecond.
+const NEAR_NANOS: i64 = 1_000_000;
+
+fn number(value: &Value) -> i64 {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    text.parse().expect("a number")
+}
+
+#[test]
+fn a_profile_of_pytorch_is_aligned_with_the_otlp_of_its_run() {
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let folder = Folder::new();
+    let (profile, otlp) = (
+        corpus("kineto/run.pt.trace.json.gz"),
+        corpus("kineto/run.otlp.jsonl"),
+    );
+    let both = folder.path("both.pftrace");
+    convert(&[&profile, &otlp], &both, &[]).expect_code(0);
+    let [slices, arrows, errors] = judge.query(
+        &both,
+        [
+            "select name, ts, depth from slice",
+            "select count() as arrows from flow",
+            "select name, value from stats where severity in ('error', 'data_loss') and value > 0",
+        ],
+    );
+    assert!(errors.is_empty(), "{errors:?}");
+    let begin_of = |name: &str| {
+        let mut begins: Vec<i64> = slices
+            .iter()
+            .filter(|slice| slice["name"].as_str().is_some_and(|own| own.starts_with(name)))
+            .map(|slice| number(&slice["ts"]))
+            .collect();
+        begins.sort_unstable();
+        begins
+    };
+    let (of_profile, of_otlp) = (begin_of("step "), begin_of("train.step"));
+    assert_eq!((of_profile.len(), of_otlp.len()), (3, 3), "{slices:#?}");
+    for (profile, otlp) in of_profile.iter().zip(&of_otlp) {
+        assert!((profile - otlp).abs() < NEAR_NANOS, "{profile} and {otlp}");
+    }
+    let alone = convert(&[&profile], &folder.path("profile.jsonl"), &[]).expect_code(0);
+    // Complete events, and instants.
+    assert_eq!(alone.summary()["items"], json!({"spans": 262, "logs": 2}));
+    assert_eq!(number(&arrows[0]["arrows"]), 12, "from forward to backward");
+    let deepest = slices.iter().map(|slice| number(&slice["depth"])).max();
+    assert!(deepest > Some(3), "operators are within their steps: {deepest:?}");
+}
+
+/// A trace with an event of each kind, times in microseconds.
+fn trace() -> Value {
+    let event = |phase: &str, name: &str, ts: f64, more: Value| {
+        let mut event = json!({"ph": phase, "name": name, "pid": 7, "tid": 1, "ts": ts});
+        let fields = event.as_object_mut().expect("an object");
+        fields.extend(more.as_object().expect("an object").clone());
+        event
+    };
+    json!({
+        "baseTimeNanoseconds": 1_700_000_000_000_000_000_u64,
+        "distributedInfo": {"rank": 3},
+        "traceEvents": [
+            event("X", "crossing", 5.0, json!({"dur": 7.0})),
+            event("X", "outer", 0.0, json!({"dur": 10.0, "args": {"bytes": 4096, "shape": [2, 3]}})),
+            event("X", "inner", 0.0, json!({"dur": 2.5})),
+            event("X", "next", 2.5, json!({"dur": 2.5, "cat": "op"})),
+            event("B", "begun", 20.0, json!({})),
+            event("E", "", 30.0, json!({})),
+            event("b", "request", 21.0, json!({"id": "0x1", "cat": "net"})),
+            event("e", "request", 41.0, json!({"id": "0x1", "cat": "net"})),
+            event("C", "memory", 22.0, json!({"args": {"used": 12, "peak": 40.5, "unit": "MB"}})),
+            event("i", "saved", 23.0, json!({"s": "p"})),
+            event("s", "launch", 20.0, json!({"id": 9, "cat": "ac2g"})),
+            event("f", "launch", 50.0, json!({"id": 9, "cat": "ac2g", "bp": "e", "tid": 2})),
+            event("X", "kernel", 50.0, json!({"dur": 1.0, "tid": 2})),
+            event("O", "object", 24.0, json!({"id": 1})),
+            event("X", "undated", 0.0, json!({"ts": null})),
+            event("M", "process_name", 0.0, json!({"args": {"name": "python"}})),
+            event("M", "process_labels", 0.0, json!({"args": {"labels": "GPU 0"}})),
+            event("M", "thread_name", 0.0, json!({"tid": 2, "args": {"name": "stream 7"}})),
+        ],
+    })
+}
+
+#[test]
+fn every_phase_is_converted_or_named() {
+    let folder = Folder::new();
+    let input = folder.file("trace.json", trace().to_string());
+    let out = folder.path("out.jsonl");
+    let finished = convert(&[input], &out, &[]).expect_code(1);
+    let problems = finished.summary()["inputs"][0]["problems"].to_string();
+    assert!(
+        problems.contains("1 events of the phase \\\"O\\\" have no place"),
+        "{problems}"
+    );
+    assert!(problems.contains("it has no `ts`"), "{problems}");
+    let text = fs::read_to_string(out).expect("the output can be read");
+    let spans: BTreeMap<String, (u64, u64)> = text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .flat_map(|message| spans_of(&message))
+        .collect();
+    let base = 1_700_000_000_000_000_000;
+    let expected = [
+        ("begun", 20_000, 30_000),
+        ("crossing", 5_000, 12_000),
+        ("inner", 0, 2_500),
+        ("kernel", 50_000, 51_000),
+        ("next", 2_500, 5_000),
+        ("outer", 0, 10_000),
+        ("request", 21_000, 41_000),
+    ];
+    let expected = expected.map(|(name, start, end)| (name.to_owned(), (base + start, base + end)));
+    assert_eq!(spans, expected.into());
+    for part in [
+        r#""stringValue":"rank 3 python GPU 0""#,
+        r#""key":"thread.name","value":{"stringValue":"stream 7"}"#,
+        r#""key":"bytes","value":{"intValue":"4096"}"#,
+        r#""name":"memory used""#,
+        r#""name":"memory peak""#,
+        r#""asDouble":40.5"#,
+        r#""name":"saved""#,
+        r#""links":[{"#,
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+/// The name, start and end of each span.
+fn spans_of(message: &Value) -> Vec<(String, (u64, u64))> {
+    let each = |list: &Value| list.as_array().cloned().unwrap_or_default();
+    let time = |value: &Value| {
+        value
+            .as_str()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or_default()
+    };
+    each(&message["resourceSpans"])
+        .iter()
+        .flat_map(|resource| each(&resource["scopeSpans"]))
+        .flat_map(|scope| each(&scope["spans"]))
+        .map(|span| {
+            let name = span["name"].as_str().unwrap_or_default().to_owned();
+            (
+                name,
+                (time(&span["startTimeUnixNano"]), time(&span["endTimeUnixNano"])),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn an_array_that_is_cut_off_is_used_up_to_there() {
+    let folder = Folder::new();
+    let events = trace()["traceEvents"].to_string();
+    let cut = &events[..events.find("request").expect("it is there")];
+    let input = folder.file("cut.json", cut);
+    let out = folder.path("out.jsonl");
+    let finished = convert(&[input], &out, &["--start-time", "2026-01-01T00:00:00Z"]).expect_code(1);
+    let problems = finished.summary()["inputs"][0]["problems"].to_string();
+    assert!(problems.contains("cannot be read to its end"), "{problems}");
+    let text = fs::read_to_string(out).expect("the output can be read");
+    assert!(
+        text.contains(r#""name":"crossing""#) && text.contains("17672256000000"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_trace_without_a_wall_clock_is_a_problem_with_what_to_do() {
+    let folder = Folder::new();
+    let input = folder.file("trace.json", trace()["traceEvents"].to_string());
+    let finished = convert(&[input], &folder.path("out.jsonl"), &[]).expect_code(1);
+    let problems = finished.summary()["inputs"][0]["problems"].to_string();
+    assert!(problems.contains("--start-time"), "{problems}");
+}
