@@ -31,6 +31,8 @@ use crate::{
 /// The time between two reads for a sink that has caught up, so that a read has many records and becomes one request. What is
 /// in the files is safe, and nobody waits for its delivery.
 const READ_INTERVAL: Duration = Duration::from_millis(10);
+/// A read of this many bytes is a request that is large enough, so that the next read need not wait.
+const LARGE_READ: usize = 32 << 10;
 
 /// An open queue on disk; a clone is the same queue. A sink closes its queue when it ends, unless another sink has been
 /// attached to the queue or will be ([`keep_open`](Self::keep_open)). Also closed when the last clone is dropped.
@@ -367,7 +369,9 @@ impl DiskReceiver {
     fn accept(&mut self, Read { records, is_last }: Read) {
         self.answer = None;
         self.is_over = records.is_empty();
-        self.next_read = is_last.then(|| clock::later(clock::now(), READ_INTERVAL));
+        let bytes: usize = records.iter().map(|leased| leased.record.bytes.len()).sum();
+        let waits = is_last && bytes < LARGE_READ;
+        self.next_read = waits.then(|| clock::later(clock::now(), READ_INTERVAL));
         self.ready.extend(records);
     }
 
