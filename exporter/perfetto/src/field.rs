@@ -1,7 +1,7 @@
 //! Field numbers of Perfetto's trace format, one module a message.
 //!
 //! They are those of `protos/perfetto/trace/` in <https://github.com/google/perfetto> at v58.2; the file is named at each
-//! module. Enumerations stand beside the field that carries them.
+//! module. Enumerations are next to the field that carries them.
 
 /// `trace.proto`, `Trace`.
 pub(crate) mod trace {
@@ -49,7 +49,7 @@ pub(crate) mod clock {
     pub(crate) const BOOTTIME: u64 = 6;
     /// The first of the clocks that belong to one sequence.
     pub(crate) const FIRST_OF_SEQUENCE: u64 = 64;
-    /// The first of the clocks that belong to the whole trace again.
+    /// The first of the clocks that belong to the trace, not to a sequence, again.
     pub(crate) const FIRST_GLOBAL: u64 = 128;
 }
 

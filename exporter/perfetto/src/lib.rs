@@ -7,12 +7,12 @@
 //!
 //! # Shapes
 //!
-//! A trace consists of *tracks*. A [`ProcessTrack`] is what all else stands under; a [`GroupTrack`] is a heading; a
+//! A trace consists of *tracks*. A [`ProcessTrack`] is the parent of all others; a [`GroupTrack`] is a heading; a
 //! [`LaneTrack`] or a [`ThreadTrack`] holds slices that nest; a [`CounterTrack`] is a number over time, a [`StateTrack`] a
 //! state. Handles are small and `Copy`.
 //!
 //! Viewers sort the tracks directly under a process by name. The writer therefore puts one heading ([`HEADING`]) under a process and
-//! the groups, lanes, counters and states of the process under that, where they stand in the order of their ranks.
+//! the groups, lanes, counters and states of the process under that, in the order of their ranks.
 //!
 //! Times are nanoseconds since 1970 and stay exact: a slice's `ts` in trace_processor is the number that was written.
 //!

@@ -1,6 +1,6 @@
 //! The reader: what a trace holds, one item after the other, with interned strings, defaults and clocks resolved.
 //!
-//! `packets` cuts an input into packets; `decoder` takes them one by one; `sequence` keeps what they rely on; `item` says
+//! `packets` cuts an input into packets; `decoder` takes them one by one; `sequence` keeps the state that they rely on; `item` is
 //! what comes out, `decode` makes it of packets; `clock` brings times onto the wall clock.
 
 mod clock;

@@ -1,6 +1,6 @@
 //! The writer: tracks and events into any `Write`, as they come.
 //!
-//! `track` holds the handles, `descriptor` what is written of a track, `event` and `annotation` what is said of an event,
+//! `track` holds the handles, `descriptor` what is written of a track, `event` and `annotation` what an event carries,
 //! `sequence` the state that makes events small, `intern` the strings in it.
 
 mod annotation;
@@ -109,7 +109,7 @@ pub struct TraceWriter<W: Write> {
 #[derive(Debug)]
 struct Track {
     uuid: u64,
-    /// The process that the track stands under, and its pid.
+    /// The process of the track, and its pid.
     pid: i32,
     /// The index of its sequence, which a track gets with its first event.
     sequence: Option<u32>,
@@ -173,7 +173,7 @@ impl<W: Write> TraceWriter<W> {
         self.add(place, pid).map(ThreadTrack)
     }
 
-    /// Adds a heading. Of the tracks of a parent the one with the lowest `rank` stands first.
+    /// Adds a heading. Of the tracks of a parent the one with the lowest `rank` is first.
     pub fn group(&mut self, parent: impl Into<ParentTrack>, name: &str, rank: i32) -> io::Result<GroupTrack> {
         let parent = self.heading(parent.into())?;
         self.named(parent, name, rank).map(GroupTrack)
@@ -213,7 +213,7 @@ impl<W: Write> TraceWriter<W> {
             .map(StateTrack)
     }
 
-    /// Begins a slice, of which `describe` says more.
+    /// Begins a slice; `describe` adds its category, flows and annotations.
     #[inline]
     pub fn begin(
         &mut self,
@@ -258,7 +258,7 @@ impl<W: Write> TraceWriter<W> {
         self.count_with(counter, unix_nanos, value, |_| {})
     }
 
-    /// Sets a counter, of which `describe` says more. trace_processor keeps the value only.
+    /// Sets a counter; `describe` adds annotations. trace_processor keeps the value only.
     #[inline]
     pub fn count_with(
         &mut self,
@@ -315,7 +315,7 @@ impl<W: Write> TraceWriter<W> {
         self.hand_on_when_full()
     }
 
-    /// Says something of the whole trace.
+    /// Adds an attribute of the trace.
     pub fn trace_attribute(&mut self, key: &str, value: &str) -> io::Result<()> {
         self.buffer.message(trace::PACKET, |out| {
             out.uint(packet::SEQUENCE_ID, u64::from(descriptor::SEQUENCE));

@@ -1,4 +1,4 @@
-//! The exported symbols, by what they are about. Each gets its numbers from the scenario and decides nothing itself.
+//! The exported symbols, by subject. Each gets its numbers from the scenario.
 
 mod accounting;
 mod board;

@@ -1,4 +1,4 @@
-//! What happens on every call before it is answered: it is recorded, takes its time, hangs, or fails as the scenario says.
+//! What happens on every call before it is answered: it is recorded, takes its time, hangs, or fails as in the scenario.
 
 mod codes;
 mod spent;
@@ -76,7 +76,7 @@ pub(crate) fn answer_for(
     })
 }
 
-/// What a device handle stands for at the moment of a call.
+/// The target of a device handle at the moment of a call.
 pub(crate) struct Target {
     pub(crate) world: &'static World,
     pub(crate) second: f64,
@@ -86,7 +86,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// What a handle stands for; an error where it is void, or the GPU is gone.
+    /// The target of a handle; an error where it is void, or the GPU is gone.
     pub(crate) fn of(world: &'static World, second: f64, handle: Handle) -> Result<Self, nvmlReturn_t> {
         let place = usize::from(handle.gpu);
         let gpu = world.scenario.gpus.get(place).ok_or(INVALID_ARGUMENT)?;
@@ -134,8 +134,8 @@ impl Target {
         facts.get(name).map(String::as_str).ok_or(NOT_SUPPORTED)
     }
 
-    /// The GPU itself; an error for a MIG instance, of which the call cannot be asked.
-    pub(crate) fn whole(&self) -> Result<&'static Gpu, nvmlReturn_t> {
+    /// The GPU itself; an error for a MIG instance, which does not support the call.
+    pub(crate) fn full_gpu(&self) -> Result<&'static Gpu, nvmlReturn_t> {
         match self.mig {
             None => Ok(self.gpu),
             Some(_) => Err(NOT_SUPPORTED),
@@ -167,7 +167,7 @@ fn enter(call: &str, gpu: Option<usize>) -> Result<(&'static World, f64), nvmlRe
     }
 }
 
-/// Waits for as long as the driver hangs, and tells the second at which the call goes on.
+/// Waits for as long as the driver hangs, and returns the second at which the call continues.
 fn hang(world: &World, call: &str, gpu: Option<usize>) -> f64 {
     loop {
         let second = world.clock.now();

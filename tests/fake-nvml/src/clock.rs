@@ -23,7 +23,7 @@ const LOOK_FOR_NEWS: Duration = Duration::from_millis(20);
 /// The least that it sleeps: what falls between two of a scenario's seconds is a matter of rounding.
 const SHORTEST_NAP: Duration = Duration::from_millis(1);
 
-/// The second after which no scenario says anything: no clock is later, and nothing waits for longer.
+/// The second after which no scenario changes: no clock is later, and nothing waits for longer.
 pub(crate) const END: f64 = 1e6;
 
 /// The time of a scenario.
@@ -77,7 +77,7 @@ impl Clock {
     }
 
     /// Waits for an answer of `look`, and no longer than `timeout` of real time. A driver is woken by its hardware; we sleep
-    /// until `next_news`, the second after this one at which the scenario has something to say, and cost nothing until then.
+    /// until `next_news`, the second after this one at which the scenario changes, and cost nothing until then.
     pub(crate) fn wait_for<T>(
         &self,
         timeout: Duration,
@@ -107,14 +107,14 @@ impl Clock {
             return self.began;
         };
         // A write is two instructions long; a file that stays torn is no clock, and real time is better than none.
-        let whole = (0..1_000).find_map(|_| {
+        let complete = (0..1_000).find_map(|_| {
             let setting = read(control);
             if setting.is_none() {
                 thread::yield_now();
             }
             setting
         });
-        whole.unwrap_or(self.began)
+        complete.unwrap_or(self.began)
     }
 }
 
@@ -128,7 +128,7 @@ impl Setting {
     }
 }
 
-/// What the file says, where it says something whole.
+/// The content of the file, if it is complete.
 fn read(control: &File) -> Option<Setting> {
     let mut bytes = [0; WORDS * 8];
     control.read_exact_at(&mut bytes, 0).ok()?;
@@ -137,8 +137,8 @@ fn read(control: &File) -> Option<Setting> {
         word.copy_from_slice(&bytes[index * 8..index * 8 + 8]);
         u64::from_le_bytes(word)
     };
-    let whole = (0..WORDS - 1).map(word).fold(0, |check, word| check ^ word) == word(WORDS - 1);
-    whole.then(|| Setting {
+    let complete = (0..WORDS - 1).map(word).fold(0, |check, word| check ^ word) == word(WORDS - 1);
+    complete.then(|| Setting {
         second: f64::from_bits(word(0)),
         rate: f64::from_bits(word(1)),
         anchor_unix_nanos: word(2),

@@ -1,6 +1,6 @@
-//! Event sets: who listens to which GPU since when, and what each has been told.
+//! Event sets: who listens to which GPU since when, and what each has received.
 //!
-//! A scenario declares its events with their seconds. A set is told every one that comes after it registered, one a
+//! A scenario declares its events with their seconds. A set receives every one that comes after it registered, one a
 //! call and none twice; that a burst is of one and the same code makes no difference.
 
 use std::{
@@ -27,8 +27,8 @@ pub(crate) struct Sets {
 #[derive(Debug, Default)]
 pub(crate) struct EventSet {
     registered: Vec<Registration>,
-    /// How many of each of the scenario's events it has been told.
-    told: BTreeMap<usize, u64>,
+    /// How many of each of the scenario's events it has received.
+    received: BTreeMap<usize, u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ impl EventSets {
         number
     }
 
-    /// Forgets a set, and tells whether there was one.
+    /// Forgets a set, and returns whether there was one.
     pub(crate) fn free(&self, number: usize) -> bool {
         self.lock().sets.remove(&number).is_some()
     }
@@ -74,16 +74,16 @@ impl EventSet {
         self.registered.iter().map(|registration| registration.gpu)
     }
 
-    /// The next event that it has not been told, and that it has been told from now on.
+    /// The next event that it has not received; it is received from now on.
     pub(crate) fn next<'a>(&mut self, events: &'a [Event], second: f64) -> Option<&'a Event> {
         for (place, event) in events.iter().enumerate() {
             let Some(since) = self.listens_since(event) else {
                 continue;
             };
             let missed = event.happened_before(since);
-            let told = self.told.entry(place).or_insert(missed);
-            if *told < event.happened_until(second) {
-                *told += 1;
+            let received = self.received.entry(place).or_insert(missed);
+            if *received < event.happened_until(second) {
+                *received += 1;
                 return Some(event);
             }
         }

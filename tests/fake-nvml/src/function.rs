@@ -21,7 +21,7 @@ pub(crate) enum Function {
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Shape {
-    /// From one value to another, evenly, over so many seconds; then it stays.
+    /// From one value to another, evenly, over a number of seconds; then it stays.
     Ramp { from: f64, to: f64, over: f64 },
     /// `mean + amplitude * sin(2 pi t / period)`.
     Sine { mean: f64, amplitude: f64, period: f64 },
@@ -41,7 +41,7 @@ pub(crate) struct Counter {
     rate: Function,
     /// Where it goes back to zero: `4294967296` for a counter of 32 bits.
     wraps_at: Option<f64>,
-    /// Seconds between two updates of the counter: between them it stands still.
+    /// Seconds between two updates of the counter: between them it is constant.
     updates_every: Option<f64>,
     /// The seconds at which it starts from zero, as a reloaded driver's does.
     #[serde(default)]

@@ -36,7 +36,7 @@ pub(crate) struct Readings(HashMap<String, Function>);
 pub(crate) struct Mig {
     pub(crate) gpu_instance: u32,
     pub(crate) compute_instance: u32,
-    /// The index it keeps while others come and go; its place in the list, where it says none.
+    /// The index it keeps while others come and go; its place in the list by default.
     pub(crate) slot: Option<u32>,
     pub(crate) facts: HashMap<String, String>,
     pub(crate) readings: Readings,
@@ -54,7 +54,7 @@ pub(crate) struct Process {
     pub(crate) pid: u32,
     #[serde(default)]
     pub(crate) kind: ProcessKind,
-    /// None where the driver does not tell.
+    /// `None` where the driver does not report it.
     pub(crate) memory_bytes: Option<Function>,
     pub(crate) sm_percent: Option<Function>,
     pub(crate) memory_percent: Option<Function>,
@@ -65,7 +65,7 @@ pub(crate) struct Process {
     #[serde(default)]
     pub(crate) from: f64,
     pub(crate) until: Option<f64>,
-    /// The highest memory it had, for accounting; the memory it has, where nothing is said.
+    /// The highest memory it had, for accounting; by default the memory that it has.
     pub(crate) memory_max_bytes: Option<Function>,
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct RetiredPage {
     pub(crate) at: f64,
 }
 
-/// A ring of samples: one every so often, and so many that are kept.
+/// A ring of samples: their interval, and how many are kept.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Samples {
@@ -100,7 +100,7 @@ pub(crate) struct Samples {
 }
 
 impl Gpu {
-    /// A GPU from what the scenario says of it.
+    /// A GPU from the scenario.
     pub(crate) fn of(value: Value) -> Result<Self, String> {
         serde_json::from_value(value).map_err(|error| error.to_string())
     }

@@ -4,7 +4,7 @@
 
 use nvml_wrapper_sys::bindings::nvmlDevice_t;
 
-/// What a handle stands for.
+/// The target of a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handle {
     /// Which connection to the driver gave it; never zero, so that no handle is null.
@@ -23,7 +23,7 @@ impl Handle {
         std::ptr::without_provenance_mut(bits)
     }
 
-    /// What a device's pointer stands for, if anything.
+    /// The target of a device's pointer, if there is one.
     pub(crate) fn of(device: nvmlDevice_t) -> Option<Self> {
         let bits = device.addr();
         let generation = (bits >> 32) as u32;

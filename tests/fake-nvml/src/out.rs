@@ -76,7 +76,7 @@ pub(crate) unsafe fn put_text(out: *mut c_char, length: c_uint, text: &str) -> R
 ///
 /// # Safety
 ///
-/// `count` is null or points to one number, and `out` is null or points to as many places as it says.
+/// `count` is null or points to one number, and `out` is null or points to that many places.
 pub(crate) unsafe fn put_list<T>(out: *mut T, count: *mut c_uint, items: &[T]) -> Reply
 where
     T: Copy,

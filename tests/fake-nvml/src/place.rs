@@ -5,7 +5,7 @@
 
 use std::{env, ffi::CStr, mem::MaybeUninit, os::unix::ffi::OsStrExt, path::PathBuf};
 
-/// The file `name` beside this library, or the one that `variable` names.
+/// The file `name` next to this library, or the one that `variable` names.
 pub(crate) fn beside_the_library(name: &str, variable: &str) -> PathBuf {
     if let Some(path) = env::var_os(variable) {
         return path.into();

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::{call::code_of, events::XID, gpu::Gpu};
 
-/// All that a scenario says.
+/// A scenario.
 #[derive(Debug)]
 pub(crate) struct Scenario {
     pub(crate) driver: Driver,
@@ -32,7 +32,7 @@ pub(crate) struct Driver {
     pub(crate) nvml: String,
     /// As CUDA spells it: 12080 is 12.8.
     pub(crate) cuda: i32,
-    /// Whether confidential computing is on; a system that does not know of it, where nothing is said.
+    /// Whether confidential computing is on; by default the system does not know of it.
     pub(crate) confidential_compute: Option<bool>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Fault {
     /// The second it begins at.
     #[serde(default)]
     pub(crate) from: f64,
-    /// The second it is over at; never, where it says none.
+    /// The second it is over at; never by default.
     pub(crate) until: Option<f64>,
     /// The GPUs it befalls, by their place in the scenario; all, where it names none.
     pub(crate) gpus: Option<Vec<usize>>,
@@ -112,7 +112,7 @@ pub(crate) struct Latency {
 }
 
 impl Scenario {
-    /// Reads a scenario and all that it extends; the error says which file and what is wrong with it.
+    /// Reads a scenario and all that it extends; an error names the file and the reason.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
         let mut value = layers::read(path, 0)?;
         layers::without_nulls(&mut value);

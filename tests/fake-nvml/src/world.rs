@@ -40,7 +40,7 @@ impl World {
         let world = WORLD.get_or_init(|| match Self::open() {
             Ok(world) => Some(world),
             Err(error) => {
-                // A library without an answer has only this to tell its user; where that fails there is nobody to tell.
+                // A library without an answer has only this to report an error; where that fails nothing can be done.
                 let _ = writeln!(io::stderr(), "fake NVML: {error}");
                 None
             }

@@ -55,7 +55,7 @@ impl Clocks {
                 tied.push((of(sequence_id, reading.id), nanos));
             }
         }
-        // Most writers say the same again and again; one of each is enough.
+        // Most writers repeat the same snapshot; one of each is enough.
         if self.snapshots.last() != Some(&tied) {
             let index = self.snapshots.len();
             tied.iter()

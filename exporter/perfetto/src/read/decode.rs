@@ -123,7 +123,7 @@ fn decode_counter(bytes: &[u8]) -> Result<TrackKind, WireError> {
     Ok(TrackKind::Counter { unit })
 }
 
-/// An event; none where its kind is none that is known.
+/// An event; `None` for an unknown kind.
 fn decode_event(bytes: &[u8], time: Time, sequence: &Sequence) -> Result<Option<TraceEvent>, WireError> {
     let mut kind = None;
     let mut about = TraceEvent {

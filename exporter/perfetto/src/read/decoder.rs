@@ -21,7 +21,7 @@ pub struct ReadCounts {
     pub packets: u64,
     /// Packets of a kind that the reader does not know: scheduling, memory and whatever else Perfetto records.
     pub unknown: u64,
-    /// Packets that rely on state which was lost, and are left out as Perfetto says they must be.
+    /// Packets that rely on state which was lost, and are left out as Perfetto requires.
     pub without_state: u64,
 }
 
@@ -60,7 +60,7 @@ impl TraceDecoder {
         self.counts
     }
 
-    /// Hands on everything in the whole packets at the beginning of some bytes, and says how many bytes they have: the
+    /// Hands on everything in the complete packets at the beginning of some bytes, and returns how many bytes they have: the
     /// next piece is to begin with the rest. Places in errors count from the first of these bytes.
     ///
     /// # Errors

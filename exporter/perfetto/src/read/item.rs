@@ -10,7 +10,7 @@ pub enum Item {
     Event(TraceEvent),
     /// A log line.
     Log(LogItem),
-    /// An attribute of the whole trace: its key and its value.
+    /// An attribute of the trace: its key and its value.
     Attribute(String, String),
 }
 
@@ -19,11 +19,11 @@ pub enum Item {
 pub struct Track {
     /// Its number.
     pub uuid: u64,
-    /// The number of the track that it stands under.
+    /// The number of the parent track.
     pub parent: Option<u64>,
     /// Its name.
     pub name: String,
-    /// What is said of its meaning.
+    /// Its description.
     pub description: String,
     /// What it is.
     pub kind: TrackKind,
@@ -44,7 +44,7 @@ pub enum TrackKind {
         pid: i32,
         /// Its name.
         name: String,
-        /// Short texts beside the name.
+        /// Labels.
         labels: Vec<String>,
     },
     /// A thread.
@@ -92,7 +92,7 @@ pub struct TraceEvent {
     pub name: String,
     /// The categories.
     pub categories: Vec<String>,
-    /// What the event says of itself.
+    /// The annotations of the event.
     pub annotations: Vec<(String, AnnotationData)>,
     /// The flows that the event is a station of, the last included.
     pub flows: Vec<u64>,
@@ -163,6 +163,6 @@ pub struct LogItem {
     pub priority: u32,
     /// What wrote it.
     pub tag: String,
-    /// What it says.
+    /// The message.
     pub message: String,
 }

@@ -41,7 +41,7 @@ impl<R: Read> Packets<R> {
         }
     }
 
-    /// The next packet with its place; none at the end, and behind anything that cannot be read on from.
+    /// The next packet with its offset; `None` at the end, and after an error from which reading cannot continue.
     pub(super) fn next_packet(&mut self) -> Result<Option<(u64, Vec<u8>)>, ReadError> {
         if self.ended {
             return Ok(None);
@@ -94,18 +94,18 @@ impl<R: Read> Packets<R> {
                 self.offset += 1;
                 Ok(Some(byte[0]))
             }
-            // Whatever was cut off, was cut off behind the last byte: of a plain input that is its end.
+            // Whatever was cut off, was cut off after the last byte: of a plain input that is its end.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !self.input.is_torn() => Ok(None),
             Err(error) => Err(read_error(error)),
         }
     }
 }
 
-/// What stands at the beginning of some bytes.
+/// The beginning of some bytes.
 pub(super) enum Cut<'a> {
     /// A packet, with its bytes and those before it.
     Whole { packet: &'a [u8], len: usize },
-    /// Not yet a whole packet.
+    /// Not yet a complete packet.
     Partial,
 }
 
@@ -125,13 +125,13 @@ pub(super) fn cut(bytes: &[u8]) -> Result<Cut<'_>, ReadErrorKind> {
         rest = after;
         length |= u64::from(byte & 0x7f) << shift;
         if byte < 0x80 {
-            return whole(bytes, rest, length);
+            return complete(bytes, rest, length);
         }
     }
     Err(ReadErrorKind::NotATrace)
 }
 
-fn whole<'a>(bytes: &'a [u8], rest: &'a [u8], length: u64) -> Result<Cut<'a>, ReadErrorKind> {
+fn complete<'a>(bytes: &'a [u8], rest: &'a [u8], length: u64) -> Result<Cut<'a>, ReadErrorKind> {
     if length > LARGEST {
         return Err(ReadErrorKind::TooLarge(length));
     }
@@ -154,17 +154,17 @@ impl<R: Read> Input<R> {
         let mut head = Vec::with_capacity(ZSTD.len());
         input.by_ref().take(ZSTD.len() as u64).read_to_end(&mut head)?;
         let (gzip, zstd) = (head.starts_with(&GZIP), head.starts_with(&ZSTD));
-        let whole = Cursor::new(head).chain(input);
+        let complete = Cursor::new(head).chain(input);
         Ok(if gzip {
-            Self::Gzip(Box::new(BufReader::new(MultiGzDecoder::new(whole))))
+            Self::Gzip(Box::new(BufReader::new(MultiGzDecoder::new(complete))))
         } else if zstd {
-            Self::Zstd(BufReader::new(zstd::Decoder::new(whole)?))
+            Self::Zstd(BufReader::new(zstd::Decoder::new(complete)?))
         } else {
-            Self::Plain(BufReader::new(whole))
+            Self::Plain(BufReader::new(complete))
         })
     }
 
-    /// Whether a compressed input says, asked again, that it was cut off.
+    /// Whether a compressed input, read again, reports that it was cut off.
     fn is_torn(&mut self) -> bool {
         !matches!(self, Self::Plain(_) | Self::Unread(_)) && self.read(&mut [0]).is_err()
     }

@@ -33,7 +33,7 @@ pub(super) struct SequenceClock {
 }
 
 impl Sequence {
-    /// Takes in what a packet says of the state, before the packet itself is looked at.
+    /// Updates the state from a packet, before the packet itself is read.
     pub(super) fn begin(&mut self, packet: &Packet<'_>) -> Result<(), WireError> {
         if packet.flags & packet::STATE_CLEARED != 0 {
             *self = Self {

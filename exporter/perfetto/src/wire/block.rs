@@ -91,7 +91,7 @@ impl Block {
         Self::varint(tag(number, 2)).then(Self::varint(length as u64))
     }
 
-    /// This and what comes behind it, which together are no longer than a block.
+    /// This and what follows it, which together are no longer than a block.
     #[inline(always)]
     pub(crate) fn then(self, next: Self) -> Self {
         Self {
@@ -100,7 +100,7 @@ impl Block {
         }
     }
 
-    /// This and what comes behind it, if that is no longer than a block.
+    /// This and what follows it, if that is no longer than a block.
     #[inline(always)]
     pub(crate) fn checked_then(self, next: Self) -> Option<Self> {
         (self.length + next.length <= MOST).then(|| self.then(next))
@@ -111,7 +111,7 @@ impl Block {
         self.length
     }
 
-    /// The bytes, with zeros behind them.
+    /// The bytes, with zeros after them.
     #[inline(always)]
     pub(crate) fn padded(self) -> [u8; MOST] {
         self.bytes.to_le_bytes()
@@ -122,7 +122,7 @@ impl Block {
 mod tests {
     use super::*;
 
-    /// One byte at a time, as the grammar says it.
+    /// One byte at a time, as in the grammar.
     fn plain(mut value: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
         while value >= 0x80 {

@@ -67,7 +67,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Iterates over the fields of one message as (number, value), in their order; after an error there is none.
+/// Iterates over the fields of one message as (number, value), in their order; the iteration ends after an error.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fields<'a> {
     bytes: &'a [u8],
@@ -163,10 +163,10 @@ mod tests {
     #[test]
     fn a_cut_at_any_byte_is_an_error_or_ends_between_fields() {
         let bytes = [0x08, 0x96, 0x01, 0x1a, 2, b'h', b'i'];
-        let whole: Vec<usize> = (0..=bytes.len())
+        let complete: Vec<usize> = (0..=bytes.len())
             .filter(|&cut| Fields::new(&bytes[..cut]).all(|field| field.is_ok()))
             .collect();
-        assert_eq!(whole, [0, 3, 7]);
+        assert_eq!(complete, [0, 3, 7]);
     }
 
     #[test]

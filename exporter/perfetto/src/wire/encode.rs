@@ -37,7 +37,7 @@ impl Buffer {
         self.bytes.extend_from_slice(fields);
     }
 
-    /// Appends a block, as one store: what is behind it is cut off again.
+    /// Appends a block, as one store: what follows it is cut off again.
     #[inline(always)]
     pub(crate) fn block(&mut self, block: Block) {
         let end = self.bytes.len() + block.len();
@@ -79,7 +79,7 @@ impl Buffer {
         self.close(start);
     }
 
-    /// Begins a message and says where its body starts, for [`Buffer::close`].
+    /// Begins a message and returns where its body starts, for [`Buffer::close`].
     #[inline]
     pub(crate) fn open(&mut self, number: u32) -> usize {
         self.block(Block::head(number, 0));

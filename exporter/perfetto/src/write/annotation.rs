@@ -1,4 +1,4 @@
-//! Debug annotations: what an event says of itself, typed, encoded as it is said.
+//! Debug annotations: the typed arguments of an event, encoded as they are added.
 
 use super::intern::{Seen, Strings};
 use crate::{
@@ -179,12 +179,12 @@ impl Encoder {
     fn annotation(&mut self, field: u32, name: Block, value: Value<'_>) {
         if let Value::Short(value) = value
             && let head = Block::head(field, name.len() + value.len())
-            && let Some(whole) = head
+            && let Some(block) = head
                 .checked_then(name)
                 .and_then(|start| start.checked_then(value))
         {
-            self.short = Some(whole);
-            return self.body.block(whole);
+            self.short = Some(block);
+            return self.body.block(block);
         }
         let start = self.body.open(field);
         self.body.block(name);

@@ -1,4 +1,4 @@
-//! Descriptors: what a track is, where it stands and how it is called.
+//! Descriptors: the kind, the parent and the name of a track.
 
 use super::track::{Counter, CounterUnit, Process};
 use crate::{
@@ -18,7 +18,7 @@ pub(super) struct Place {
     pub(super) rank: i32,
 }
 
-/// Writes one descriptor, of which `fill` writes what is its own.
+/// Writes one descriptor, whose own fields `fill` writes.
 pub(super) fn write(place: Place, out: &mut Buffer, fill: impl FnOnce(&mut Buffer)) {
     out.message(trace::PACKET, |out| {
         out.uint(packet::SEQUENCE_ID, u64::from(SEQUENCE));

@@ -1,4 +1,4 @@
-//! What can be said of an event besides its track, its time and its name.
+//! What an event carries besides its track, its time and its name.
 
 use super::annotation::{AnnotationValue, Annotations, Encoder};
 use crate::field::event;

@@ -1,6 +1,6 @@
 //! Interning: a string is written once on a sequence and named by a small number from then on.
 //!
-//! What the reader has yet to be told goes into `news`, the body of an `InternedData` message.
+//! Strings that are new to the reader go into `news`, the body of an `InternedData` message.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -104,7 +104,7 @@ fn add(table: &mut Table, field: u32, hash: u64, text: &[u8], news: &mut Buffer)
 
 /// Strings of one kind, numbered from 1 (0 is no number in Perfetto); all text lies in one piece of memory.
 ///
-/// Events of one kind say the same things in the same order, so each string remembers which one came behind it the last time:
+/// Events of one kind have the same strings in the same order, so each string remembers the one that followed it the last time:
 /// that one is compared before anything is hashed. The hash has a random seed, so that no input can make its strings fall
 /// together; which string has which number does not depend on it.
 #[derive(Debug, Default)]
@@ -125,7 +125,7 @@ struct Entry {
     start: u32,
     length: u32,
     edges: Edges,
-    /// The place of the string that came behind this one the last time.
+    /// The place of the string that followed this one the last time.
     follower: u32,
 }
 
@@ -207,7 +207,7 @@ impl Table {
         self.follow(place)
     }
 
-    /// Remembers what came behind the latest string, and gives its number.
+    /// Remembers what followed the latest string, and returns its number.
     fn follow(&mut self, place: u32) -> u64 {
         self.entries[self.latest as usize].follower = place;
         self.latest = place;
@@ -224,12 +224,12 @@ impl Entry {
 }
 
 /// The hashes of values that came lately, each in the one place that its hash gives it. The hash is the same in every run, as
-/// the trace is to be: values that fall together are only told more often.
+/// the trace is to be: values that collide are only written more often.
 #[derive(Debug, Default)]
 pub(super) struct Seen(Vec<u64>);
 
 impl Seen {
-    /// Remembers a value and says whether it was remembered already.
+    /// Remembers a value and returns whether it was remembered already.
     fn mark(&mut self, text: &[u8]) -> bool {
         let mut hasher = FxHasher::default();
         hasher.write(text);
@@ -273,18 +273,18 @@ mod tests {
             .map(|text| text.as_bytes())
             .chain(long.iter().map(|text| text.as_bytes()))
             .collect();
-        let told: Vec<u64> = texts
+        let numbers: Vec<u64> = texts
             .iter()
             .map(|text| strings.annotation_name(text, &mut news))
             .collect();
-        assert!(told.iter().copied().eq(1..=11));
+        assert!(numbers.iter().copied().eq(1..=11));
         let length = news.len();
         for step in [1, 2, 3, 4, 1, 4, 2] {
             for place in (0..40).map(|count| count * step % texts.len()) {
-                assert_eq!(strings.annotation_name(texts[place], &mut news), told[place]);
+                assert_eq!(strings.annotation_name(texts[place], &mut news), numbers[place]);
             }
         }
-        assert_eq!(news.len(), length, "nothing is told twice");
+        assert_eq!(news.len(), length, "nothing is written twice");
     }
 
     #[test]

@@ -24,6 +24,6 @@ pub struct LogLine<'a> {
     pub priority: LogPriority,
     /// What wrote it.
     pub tag: &'a [u8],
-    /// What it says.
+    /// The message.
     pub message: &'a [u8],
 }

@@ -1,5 +1,5 @@
-//! Annotations that were written before: events of one track say much of the same again, so what an annotation was made of is
-//! kept beside its bytes, one for each place within an event.
+//! Annotations that were written before: events of one track repeat many of them, so the value of an annotation is
+//! kept with its bytes, one for each place within an event.
 
 use crate::wire::Block;
 
@@ -72,7 +72,7 @@ impl Memo {
 }
 
 impl Slot {
-    /// Whether what is kept begins with these bytes, of which there is one at least: compared sixteen at a time, the last sixteen
+    /// Whether what is kept begins with these bytes, at least one: compared sixteen at a time, the last sixteen
     /// with some of those before.
     #[inline(always)]
     fn begins_with(&self, source: &[u8]) -> bool {

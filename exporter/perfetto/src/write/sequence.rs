@@ -29,9 +29,9 @@ struct State {
     /// The track of events that name none.
     track_uuid: u64,
     bytes: usize,
-    /// Whether the strings are so many that it is better to start afresh.
+    /// Whether there are too many strings, so that it is better to start afresh.
     full: bool,
-    /// What each packet says behind its time: whose it is, and for the end of a slice that it is one.
+    /// What follows the time in each packet: its sequence, and for the end of a slice its type.
     id: Block,
     end: Block,
 }
@@ -84,7 +84,7 @@ impl Sequence {
         }
     }
 
-    /// Writes the end of a slice, which says nothing but that: half of all packets are such.
+    /// Writes the end of a slice, which carries nothing else: half of all packets are such.
     #[inline]
     pub(super) fn end(&mut self, head: Head, unix_nanos: u64, out: &mut Buffer) {
         let state = self.state(head, out);
@@ -132,7 +132,7 @@ impl State {
     }
 }
 
-/// The packet that everything behind it relies on: the state is cleared, the clocks are tied, the defaults are said.
+/// The packet that all later ones rely on: it clears the state, and has the clocks and the defaults.
 fn state_packet(head: Head, first: bool, out: &mut Buffer) {
     out.message(trace::PACKET, |out| {
         out.uint(packet::SEQUENCE_ID, u64::from(head.id));
@@ -171,7 +171,7 @@ fn clocks(base_nanos: u64, snapshot: &mut Buffer) {
     snapshot.uint(clock::PRIMARY, clock::REALTIME);
 }
 
-/// The packet of an event. It does not say that it needs the state (two bytes): that tells a reader what to leave out where
+/// The packet of an event. It does not have the flag that it needs the state (two bytes): a reader would leave it out where
 /// packets were lost in a ring buffer, and in a file the state always comes first.
 #[inline]
 fn event_packet(id: Block, delta: u64, encoder: &Encoder, out: &mut Buffer) {
@@ -188,7 +188,7 @@ fn event_packet(id: Block, delta: u64, encoder: &Encoder, out: &mut Buffer) {
     out.append(body);
 }
 
-/// What a packet begins with: its length, its time and what is said next; `rest` bytes follow.
+/// What a packet begins with: its length, its time and the next fields; `rest` bytes follow.
 #[inline]
 fn packet_head(next: Block, delta: u64, rest: usize, out: &mut Buffer) {
     const PACKET: u64 = (trace::PACKET << 3 | 2) as u64;
@@ -202,9 +202,9 @@ fn packet_head(next: Block, delta: u64, rest: usize, out: &mut Buffer) {
             3 + time_len,
         );
         if length < 0x80
-            && let Some(whole) = head.checked_then(next)
+            && let Some(block) = head.checked_then(next)
         {
-            return out.block(whole);
+            return out.block(block);
         }
     }
     let time = Block::uint(packet::TIMESTAMP, delta);

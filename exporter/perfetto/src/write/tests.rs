@@ -1,4 +1,4 @@
-//! What is written, read back by the reader beside it.
+//! What is written, read back by the reader of this crate.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,8 +1,8 @@
-//! Tracks: the handles that events are written to, and what a track says of itself.
+//! Tracks: the handles that events are written to, and the properties of tracks.
 //!
 //! A handle belongs to the writer that gave it. It is an index, so it can be copied and kept at will.
 
-/// A process, under which all else stands.
+/// A process, the parent of all other tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ProcessTrack(pub(super) u32);
 
@@ -10,7 +10,7 @@ pub struct ProcessTrack(pub(super) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ThreadTrack(pub(super) u32);
 
-/// A heading under which lanes, counters and other groups stand. It takes instants, and slices that nest.
+/// A heading for lanes, counters and other groups. It takes instants, and slices that nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GroupTrack(pub(super) u32);
 
@@ -30,7 +30,7 @@ pub struct StateTrack(pub(super) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EventTrack(pub(super) u32);
 
-/// Any track that others can stand under.
+/// Any track that can be a parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ParentTrack(pub(super) u32);
 
@@ -49,20 +49,20 @@ into!(
     ProcessTrack => ParentTrack, ThreadTrack => ParentTrack, GroupTrack => ParentTrack,
 );
 
-/// What a process says of itself.
+/// The properties of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process<'a> {
     /// Its number, which must be the only one of its kind in the trace.
     pub pid: i32,
     /// Its name.
     pub name: &'a str,
-    /// Short texts that viewers show beside the name.
+    /// Short texts that viewers show after the name.
     pub labels: &'a [&'a str],
     /// Its place among the processes, lowest first; viewers before v57 ignore it.
     pub rank: i32,
 }
 
-/// What a counter says of itself.
+/// The properties of a counter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counter<'a> {
     /// Its name.
@@ -78,7 +78,7 @@ pub struct Counter<'a> {
 /// The unit of a counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CounterUnit<'a> {
-    /// None is said.
+    /// No unit.
     #[default]
     Unspecified,
     /// Nanoseconds.

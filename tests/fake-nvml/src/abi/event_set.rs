@@ -87,16 +87,16 @@ pub unsafe extern "C" fn nvmlEventSetWait_v2(
     })
 }
 
-/// What a set has to be told now: an event, or that it is void; none as long as nothing happens.
+/// What a set gets now: an event, or an error because it is void; `None` while nothing happens.
 fn look(world: &World, number: usize) -> Option<Result<nvmlEventData_t, nvmlReturn_t>> {
     let second = world.clock.now();
     if world.reloaded_since(world.connection().since, second) {
         return Some(Err(UNINITIALIZED));
     }
     let next = world.events.with(number, |set| {
-        let told = set.next(&world.scenario.events, second);
+        let event = set.next(&world.scenario.events, second);
         let lost = set.gpus().any(|gpu| world.is(Trouble::Lost, second, gpu));
-        (told, lost)
+        (event, lost)
     });
     match next {
         None => Some(Err(INVALID_ARGUMENT)),

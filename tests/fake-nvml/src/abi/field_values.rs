@@ -13,7 +13,7 @@ use crate::{
     scenario::Trouble,
 };
 
-/// What a field is said to have cost where the scenario does not say: it then costs nothing.
+/// The latency of a field without one in the scenario.
 const FIELD_MICROS: u64 = 3;
 
 #[unsafe(no_mangle)]

@@ -1,4 +1,4 @@
-//! The table of field ids: which reading each is, of which type, and what its scope means.
+//! The table of field ids: the reading of each, its type, and what its scope means.
 //!
 //! The ids are those of NVML's header before driver 580.82, which moved 251 to 273.
 
@@ -12,7 +12,7 @@ use nvml_wrapper_sys::bindings::{
 
 use crate::call::Target;
 
-/// What a field's scope says.
+/// The meaning of a field's scope.
 #[derive(Clone, Copy)]
 enum Scope {
     /// Nothing.

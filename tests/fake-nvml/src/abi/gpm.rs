@@ -17,7 +17,7 @@ use crate::{
     world::World,
 };
 
-/// The hardware takes its counts no more often; between two that are closer there is nothing to be told.
+/// The hardware takes its counts no more often; two samples that are closer have no metrics.
 const CLOSEST_SECONDS: f64 = 0.1;
 
 /// The readings' names of NVML's metrics; a percentage, or MiB a second (`nvml.h`, `NVML_GPM_METRIC_*_PER_SEC`).
@@ -44,7 +44,7 @@ const METRICS: [(u32, &str); 20] = [
     (103, "gpm.c2c_data_rx_mib_per_second"),
 ];
 
-/// What is behind a sample's handle: when it was taken, and of what.
+/// The target of a sample's handle: when it was taken, and of what.
 #[derive(Clone, Copy, Default)]
 struct Sample {
     taken: Option<Taken>,
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn nvmlGpmSampleFree(sample: nvmlGpmSample_t) -> nvmlRetur
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlGpmSampleGet(device: nvmlDevice_t, sample: nvmlGpmSample_t) -> nvmlReturn_t {
     answer_for("nvmlGpmSampleGet", device, |target| {
-        require_support(target.whole()?)?;
+        require_support(target.full_gpu()?)?;
         let taken = Taken {
             second: target.second,
             gpu: target.handle.gpu.into(),
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn nvmlGpmMigSampleGet(
     sample: nvmlGpmSample_t,
 ) -> nvmlReturn_t {
     answer_for("nvmlGpmMigSampleGet", device, |target| {
-        let gpu = target.whole()?;
+        let gpu = target.full_gpu()?;
         require_support(gpu)?;
         let mut instances = gpu.mig.iter();
         if !instances.any(|mig| mig.gpu_instance == gpu_instance && mig.exists(target.second)) {

@@ -1,4 +1,4 @@
-//! Handles, and what a GPU says of itself that does not change.
+//! Handles, and the constant properties of a GPU.
 
 use std::ffi::{c_char, c_int, c_uint};
 

@@ -44,7 +44,7 @@ pub unsafe extern "C" fn nvmlDeviceGetMigDeviceHandleByIndex(
     mig_device: *mut nvmlDevice_t,
 ) -> nvmlReturn_t {
     answer_for("nvmlDeviceGetMigDeviceHandleByIndex", device, |target| {
-        let gpu = target.whole()?;
+        let gpu = target.full_gpu()?;
         if f64::from(index) >= target.read("mig.device_count_max")? {
             return Err(INVALID_ARGUMENT);
         }

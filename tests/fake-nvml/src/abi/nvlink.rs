@@ -34,7 +34,7 @@ links! {
         .get(counter as usize).ok_or(INVALID_ARGUMENT)?;
 }
 
-/// The deprecated pair of counters, in units that nobody can tell.
+/// The deprecated pair of counters, in unknown units.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetNvLinkUtilizationCounter(
     device: nvmlDevice_t,

@@ -77,7 +77,7 @@ pub unsafe extern "C" fn nvmlDeviceGetProcessesUtilizationInfo(
         // SAFETY: by NVML's contract the pointer is null or points to the structure with its room and its array.
         let mut asked = unsafe { get_versioned(info, 1) }?;
         let listed = busy(target, asked.lastSeenTimeStamp)?;
-        // SAFETY: as above; the count is a place of its own and the array has as much room as it says.
+        // SAFETY: as above; the count is a place of its own and the array has that much room.
         let reply = unsafe { put_list(asked.procUtilArray, &mut asked.processSamplesCount, &listed) };
         // SAFETY: as above.
         unsafe { put(info, asked) }?;
@@ -102,7 +102,7 @@ impl Process {
         }
     }
 
-    /// NVML's "not available" where the driver does not tell.
+    /// NVML's "not available" where the driver does not report it.
     fn memory(&self, second: f64) -> u64 {
         self.memory_bytes
             .as_ref()
@@ -128,10 +128,10 @@ fn running(target: &Target) -> impl Iterator<Item = &Process> {
     })
 }
 
-/// One sample of each process that the driver measures, of the last whole second, where it is newer than the last seen.
+/// One sample of each process that the driver measures, of the last full second, where it is newer than the last seen.
 fn busy(target: &Target, last_seen: u64) -> Result<Vec<nvmlProcessUtilizationInfo_v1_t>, nvmlReturn_t> {
     // The driver measures no process of a GPU that is cut into instances.
-    target.whole()?;
+    target.full_gpu()?;
     if target.read("mode.mig").is_ok_and(|mode| mode != 0.0) {
         return Err(NOT_SUPPORTED);
     }

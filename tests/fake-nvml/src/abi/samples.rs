@@ -42,14 +42,14 @@ pub unsafe extern "C" fn nvmlDeviceGetSamples(
         let reading = BUFFERS.get(buffer as usize).ok_or(INVALID_ARGUMENT)?;
         let newer = newer_than(target, reading, last_seen)?;
         if samples.is_null() {
-            // Without a place for them, NVML tells how many its buffer holds at most.
+            // Without a place for them, NVML returns the capacity of its buffer.
             // SAFETY: by NVML's contract the pointer is null or points to a number.
             return unsafe { put(count, target.gpu.samples.kept as c_uint) };
         }
         if newer.is_empty() {
             return Err(NOT_FOUND);
         }
-        // SAFETY: by NVML's contract the pointers are null or point to what their types say, and `count` to the room.
+        // SAFETY: by NVML's contract the pointers are null or point to values of their types, and `count` to the room.
         unsafe {
             put(kind, UNSIGNED)?;
             put_list(samples, count, &newer)
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn nvmlDeviceGetSamples(
 }
 
 fn newer_than(target: &Target, reading: &str, last_seen: u64) -> Result<Vec<nvmlSample_t>, nvmlReturn_t> {
-    let gpu = target.whole()?;
+    let gpu = target.full_gpu()?;
     let function = gpu.readings.function(reading).ok_or(NOT_SUPPORTED)?;
     let ring = gpu.samples;
     let newest = (target.second / ring.every).floor() as u64;

@@ -1,4 +1,4 @@
-//! Calls that answer numbers, one reading each: the scenario's name for a reading is beside the call that answers it.
+//! Calls that answer numbers, one reading each, with the scenario's name of the reading.
 
 use std::ffi::{c_int, c_uint, c_ulonglong};
 

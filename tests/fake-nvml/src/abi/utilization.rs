@@ -110,12 +110,12 @@ pub unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(
 ) -> nvmlReturn_t {
     answer_for("nvmlDeviceGetGpuFabricInfoV", device, |target| {
         let mut fabric = fabric(target)?;
-        // SAFETY: every version of the structure begins with the number that says which it is.
+        // SAFETY: every version of the structure begins with its number.
         fabric.version = unsafe { get(info.cast::<u32>()) }?;
         // A driver without a summary does not know the third version.
         let has_summary = target.read("fabric.health_summary").is_ok();
         if has_summary && fabric.version == size_of::<nvmlGpuFabricInfo_v3_t>() as u32 | 3 << 24 {
-            // SAFETY: the caller says that it is the third version, of which the alias may be another.
+            // SAFETY: the caller passes the third version, whose alias may be another.
             return unsafe { put(info.cast(), fabric) };
         }
         if fabric.version != size_of::<nvmlGpuFabricInfo_v2_t>() as u32 | 2 << 24 {
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(
             state: fabric.state,
             healthMask: fabric.healthMask,
         };
-        // SAFETY: the caller says that it is the second version.
+        // SAFETY: the caller passes the second version.
         unsafe { put(info.cast(), second) }
     })
 }

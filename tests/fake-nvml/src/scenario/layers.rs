@@ -1,7 +1,7 @@
 //! One scenario on another: `extends` names the file below, and what is above patches it.
 //!
 //! A patch is a JSON merge patch (RFC 7396): maps are merged, everything else is replaced, and null takes away; a function
-//! of time replaces one of another shape. The same patch makes one GPU differ from all. Inside a GPU's readings a name stands for the reading of that name.
+//! of time replaces one of another shape. The same patch makes one GPU differ from all. Inside a GPU's readings a name refers to the reading of that name.
 
 use std::{fs, path::Path};
 
@@ -33,7 +33,7 @@ pub(crate) fn read(path: &Path, depth: usize) -> Result<Value, String> {
     Ok(merged)
 }
 
-/// What is said of one GPU: what is said of all, and its own on top, with its place written in and names resolved.
+/// The entry of one GPU: that of all, and its own on top, with its place written in and names resolved.
 pub(crate) fn gpu(all: &Value, own: Option<&Value>, place: usize) -> Result<Value, String> {
     let mut gpu = all.clone();
     if let Some(own) = own {
@@ -59,7 +59,7 @@ pub(crate) fn gpu(all: &Value, own: Option<&Value>, place: usize) -> Result<Valu
     Ok(gpu)
 }
 
-/// Merges; what is taken away stays as a null, so that a patch of one GPU is whole when it comes to that GPU.
+/// Merges; what is taken away stays as a null, so that a patch of one GPU is complete when it is applied to that GPU.
 fn patch(target: &mut Value, patch_with: Value) {
     let Value::Object(changes) = patch_with else {
         *target = patch_with;
@@ -94,7 +94,7 @@ pub(crate) fn without_nulls(value: &mut Value) {
     }
 }
 
-/// `{place}` in a text is the GPU's place, in hexadecimal where the text says `{place:02x}`.
+/// `{place}` in a text is the GPU's place, in hexadecimal for `{place:02x}`.
 fn write_place(value: &mut Value, place: usize) {
     match value {
         Value::String(text) => {
@@ -126,7 +126,7 @@ fn resolve(readings: &mut Map<String, Value>) -> Result<(), String> {
 fn resolve_in(value: &mut Value, known: &Map<String, Value>) -> Result<bool, String> {
     if let Some(name) = value.as_str() {
         let named = known.get(name).cloned();
-        *value = named.ok_or_else(|| format!("there is no reading {name:?} to stand for"))?;
+        *value = named.ok_or_else(|| format!("there is no reading {name:?} to refer to"))?;
         return Ok(true);
     }
     match value
