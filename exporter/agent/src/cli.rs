@@ -37,7 +37,7 @@ pub(crate) enum Command {
     Semconv(SemconvCommand),
 }
 
-/// What `import` is told.
+/// The arguments of `import`.
 #[derive(Args, Debug)]
 #[command(after_help = IMPORT_HELP)]
 pub(crate) struct ImportArguments {
@@ -70,7 +70,7 @@ pub(crate) struct ImportArguments {
     #[arg(long, value_name = "ID", value_parser = not_empty)]
     pub(crate) run_id: Option<String>,
 
-    /// The name of the run [default: what the log says]
+    /// The name of the run [default: that in the log]
     #[arg(long, value_name = "NAME", value_parser = not_empty)]
     pub(crate) run_name: Option<String>,
 
@@ -82,7 +82,7 @@ pub(crate) struct ImportArguments {
     #[arg(long, value_name = "REGEX", conflicts_with = "rank", value_parser = RankSource::from_path)]
     pub(crate) rank_pattern: Option<RankSource>,
 
-    /// When the run began, where the log does not say: 2026-11-21T00:18:40Z. The records of a log without times follow it
+    /// When the run began, where the log does not have it: 2026-11-21T00:18:40Z. The records of a log without times follow it
     #[arg(long, value_name = "RFC3339", value_parser = start_time)]
     pub(crate) start_time: Option<u64>,
 
@@ -105,7 +105,7 @@ pub(crate) struct ImportArguments {
     #[arg(long, value_name = "FOLDER", requires = "follow")]
     pub(crate) state: Option<PathBuf>,
 
-    /// With --follow: how often logs are looked at where the system does not tell of changes (network file systems)
+    /// With --follow: how often logs are looked at where the system does not report changes (network file systems)
     #[arg(long, value_name = "SECONDS", default_value = "1", requires = "follow", value_parser = seconds)]
     pub(crate) poll_interval: Duration,
 
@@ -114,8 +114,8 @@ pub(crate) struct ImportArguments {
     #[arg(long)]
     pub(crate) derive: bool,
 
-    /// What the GPUs of the run said at the time: an OTLP file with gpu.energy, as a file sink of the agent writes it. Each
-    /// step then says what it took of them. May be given several times
+    /// The GPU readings of the time of the run: an OTLP file with gpu.energy, as a file sink of the agent writes it. Each
+    /// step then has its energy. May be given several times
     #[arg(long, value_name = "FILE", conflicts_with = "follow")]
     pub(crate) gpu_readings: Vec<PathBuf>,
 
@@ -135,7 +135,7 @@ Examples:
   pulsetrain import training.json --to traces=http://localhost:4318 --to metrics=http://localhost:9090/api/v1/otlp
   pulsetrain import --follow 'runs/*/training.json' --state state --to grpc://localhost:4317";
 
-/// What `agent` is told.
+/// The arguments of `agent`.
 #[derive(Args, Debug)]
 #[command(after_help = AGENT_HELP)]
 pub(crate) struct AgentArguments {
@@ -143,7 +143,7 @@ pub(crate) struct AgentArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Only say what is wrong with the configuration
+    /// Only report what is wrong with the configuration
     #[arg(long, conflicts_with = "print_config")]
     pub(crate) check: bool,
 
@@ -159,7 +159,7 @@ const AGENT_HELP: &str = "\
 SIGHUP reads the configuration again, SIGUSR1 writes what a flight recorder holds, SIGTERM and SIGINT end the agent after what \
 is queued had its time.
 
-Exit status: 0 it was told to end and lost nothing, 1 something failed or was lost, 2 the configuration or the command line \
+Exit status: 0 it was stopped and lost nothing, 1 something failed or was lost, 2 the configuration or the command line \
 is wrong.
 
 Examples:
@@ -167,7 +167,7 @@ Examples:
   pulsetrain agent --check
   pulsetrain agent --config /etc/pulsetrain.yaml";
 
-/// What `run` is told.
+/// The arguments of `run`.
 #[derive(Args, Debug)]
 #[command(after_help = RUN_HELP)]
 pub(crate) struct RunArguments {
@@ -206,7 +206,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "ID", value_parser = not_empty)]
     pub(crate) run_id: Option<String>,
 
-    /// The name of the run [default: what the log says]
+    /// The name of the run [default: that in the log]
     #[arg(long, value_name = "NAME", value_parser = not_empty)]
     pub(crate) run_name: Option<String>,
 
@@ -243,7 +243,7 @@ const RUN_HELP: &str = "\
 Exit status: that of the command; 128 + n where signal n ended it, 127 where it is not there, 126 where it cannot be started, \
 2 where our own command line is wrong. The command gets PULSETRAIN_RUN_ID, so that all its ranks agree on their run.
 
-Every signal is passed on to the command, SIGUSR1 too, by which launchers say that its time ends. A flight recorder of --config \
+Every signal is passed on to the command, SIGUSR1 too, by which launchers announce the end of its time. A flight recorder of --config \
 answers GET /trace?last=5m on the health address (127.0.0.1:13133), and writes its file when the command fails.
 
 Examples:
@@ -252,7 +252,7 @@ Examples:
   pulsetrain run --format maxtext --to out.jsonl -- python -m maxtext.train config.yml
   pulsetrain run --follow training.json --step-line -- surogate sft config.yaml";
 
-/// What `semconv` is told.
+/// The arguments of `semconv`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SemconvCommand {
     /// List every name of the registry

@@ -64,8 +64,8 @@ pub(crate) use self::{
 section::section! {
     /// What the agent reads, where it sends it, and how much it allows itself.
     ///
-    /// ${NAME} and ${NAME:-default} stand for variables of the environment, ${file:PATH} for the content of a file without the
-    /// line break at its end, $$ for a dollar sign. SIGHUP reads the file again: what has not changed goes on undisturbed.
+    /// ${NAME} and ${NAME:-default} are replaced by variables of the environment, ${file:PATH} by the content of a file without the
+    /// line break at its end, $$ by a dollar sign. SIGHUP reads the file again: what has not changed continues undisturbed.
     pub(crate) struct Config {
         /// Further files with sources and sinks, or folders of such files (*.yaml). Relative paths of this key and of
         /// ${file:PATH} start at the folder of this file.
@@ -87,7 +87,7 @@ section::section! {
         state_folder: Option<Placed<String>> = None,
         /// The messages of the agent on standard error.
         log: LogSection = LogSection::default(),
-        /// What the agent says of itself.
+        /// The agent's own metrics.
         telemetry: TelemetryConfig = TelemetryConfig::default(),
         /// Where others ask whether the agent lives.
         health: HealthConfig = HealthConfig::default(),

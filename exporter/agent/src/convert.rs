@@ -1,7 +1,7 @@
 //! `pulsetrain convert`: OTLP into a Perfetto trace, a Perfetto trace into OTLP, OTLP into its other form.
 //!
 //! `input` and `backends` bring every input into OTLP messages, `output` writes them (`trace` the files of a Perfetto trace),
-//! `summary` tells what came of it, and `open` serves the trace to the Perfetto UI.
+//! `summary` reports the outcome, and `open` serves the trace to the Perfetto UI.
 
 mod arguments;
 mod backends;

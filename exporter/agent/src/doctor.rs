@@ -30,7 +30,7 @@ use crate::{
     failure::{Failure, INCOMPLETE},
 };
 
-/// What `doctor` is told.
+/// The arguments of `doctor`.
 #[derive(Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct DoctorArguments {

@@ -19,7 +19,7 @@ const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 section! {
     /// Where batches are kept until they are delivered.
     pub(crate) struct DiskQueueSection {
-        /// The most bytes of its files, above which it pushes back or drops as required says.
+        /// The most bytes of its files, above which it pushes back or drops, by `required`.
         bytes: Size = Size(1 << 30),
         /// The age from which a batch is dropped while the sink fails, or never.
         age: TimeOrNever = TimeOrNever(None),

@@ -17,12 +17,12 @@ section! {
         /// Which attributes of spans are shown: lean (all that people read), full (ids too, so that it can be converted back),
         /// or a list of names.
         attributes: Attributes = Attributes(AttributePolicy::Lean),
-        /// Spans with one of these attributes stand on rows of their own within their process, by its value. The first that a
-        /// span has counts; spans without stand where their parent does, else under the name of their scope.
+        /// Spans with one of these attributes are on rows of their own within their process, by its value. The first that a
+        /// span has counts; spans without are on the row of their parent, else under the name of their scope.
         rows: Vec<String> = PerfettoConfig::default().rows,
         /// The attributes of a resource that name its process; the first that it has counts.
         process_names: Vec<String> = PerfettoConfig::default().process_names,
-        /// The attributes of a resource that stand beside its process's name.
+        /// The attributes of a resource that follow the name of its process.
         process_labels: Vec<String> = PerfettoConfig::default().process_labels,
         /// Whether the buckets of histograms are counters too, one a bound.
         buckets: bool = false,

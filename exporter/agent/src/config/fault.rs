@@ -93,7 +93,7 @@ fn plainer(words: &str) -> String {
         }
         "expected mapping start" => "keys are wanted here: write them below, further in, one a line",
         words if words.ends_with("did not find expected key") => {
-            "this key is none of those before it: begin the keys of a section in the same column"
+            "this key does not belong to those before it: begin the keys of a section in the same column"
         }
         words if words.starts_with("tabs disallowed") => {
             "this is a tab: write spaces, two for each step further in"

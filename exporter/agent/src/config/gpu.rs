@@ -16,7 +16,7 @@ pub(crate) const GPUS: &str = "gpu";
 
 section! {
     /// The GPUs of this machine: through the NVIDIA driver, or without one AMD GPUs through the files of their driver. Where
-    /// there is neither, one line says so and all else goes on.
+    /// there is neither, one line reports it and everything else continues.
     pub(crate) struct GpuSection {
         /// Whether they are watched.
         enabled: bool = true,
@@ -35,7 +35,7 @@ section! {
         release_for_reset: bool = true,
         /// How long the driver is released then, and by POST /gpu/release on the address of health.
         release_time: Placed<Time> = Placed::nowhere(Time::secs(300)),
-        /// Whether memory and utilization are told apart by process.
+        /// Whether memory and utilization are read by process.
         processes: bool = true,
         /// Whether the GPUs' own performance counters are read: activity of multiprocessors, tensor cores, memory. They
         /// cannot be shared with some profilers.

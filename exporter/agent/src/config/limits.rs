@@ -51,7 +51,7 @@ impl LimitsConfig {
 }
 
 section! {
-    /// What the agent says of itself: accepted, delivered and dropped items, queues, lag, all named pulsetrain.*
+    /// The agent's own metrics: accepted, delivered and dropped items, queues, lag, all named pulsetrain.*
     pub(crate) struct TelemetryConfig {
         /// Whether it goes to the sinks, as everything else does.
         enabled: bool = true,

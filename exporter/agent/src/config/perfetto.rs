@@ -14,7 +14,7 @@ use super::{
 
 section! {
     /// Perfetto traces (open them at ui.perfetto.dev), one file after the other. Each can be opened at any moment and
-    /// shows what came in while it was written. How they are drawn, the section perfetto says.
+    /// shows what came in while it was written. The section perfetto sets how they are drawn.
     pub(crate) struct PerfettoSection {
         /// A path that ends in .pftrace; every file gets the time of its begin before that.
         path: Placed<String> = Placed::nowhere(String::new()),

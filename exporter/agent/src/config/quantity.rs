@@ -75,9 +75,7 @@ impl TryFrom<String> for Size {
 
     fn try_from(text: String) -> Result<Self, String> {
         let wrong = || {
-            format!(
-                "{text:?} is no size: write whole bytes, or a number with its unit, like 512KiB, 64MiB or 1GiB"
-            )
+            format!("{text:?} is no size: write bytes, or a number with its unit, like 512KiB, 64MiB or 1GiB")
         };
         let (number, unit) = split(&text);
         let number: usize = number.parse().map_err(|_| wrong())?;

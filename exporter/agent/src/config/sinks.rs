@@ -61,7 +61,7 @@ section! {
         resource_labels: Vec<String> = PrometheusConfig::default().resource_labels,
         /// Whether every series carries the labels otel_scope_name, otel_scope_version and otel_scope_schema_url.
         scope_labels: bool = PrometheusConfig::default().scope_labels,
-        /// The most series at one time; points of further series are refused and counted. What the agent says of itself has
+        /// The most series at one time; points of further series are refused and counted. The agent's own metrics have
         /// room beyond that.
         series_limit: usize = PrometheusConfig::default().series_limit,
         /// The most memory that series, names, help texts and resources may take; what finds no room is refused and counted. At
@@ -81,7 +81,7 @@ section! {
 }
 
 section! {
-    /// A line for every run, kept up to date on the terminal; quiet where there is none.
+    /// A line for every run, kept up to date on the terminal; quiet without a terminal.
     pub(crate) struct ConsoleSection {
         #[doc = sources_doc!()]
         sources: Option<Placed<SourceList>> = None,

@@ -52,7 +52,7 @@ section! {
         mapping: Option<MappingSection> = None,
         /// The id of the run; derived from its first record where it is not given.
         run_id: Option<String> = None,
-        /// The name of the run; what the log says where it is not given.
+        /// The name of the run; by default that in the log.
         run_name: Option<String> = None,
         /// The rank of the logs, as in 3, or where it is in their paths, as in {from: path, pattern: 'rank_(\d+)'}; torchrun's
         /// attempt_0/3/stdout.log is known, every other log is of rank 0.
@@ -60,7 +60,7 @@ section! {
         /// The zone of times without one: a name such as America/New_York, local, UTC, an offset such as -05:00, or auto to infer
         /// it from the clock where a log is being written, else UTC.
         timezone: Placed<String> = Placed::nowhere("auto".to_owned()),
-        /// How often the files are looked at where the system does not tell of changes.
+        /// How often the files are looked at where the system does not report changes.
         poll_interval: Placed<Time> = Placed::nowhere(Time::secs(1)),
     }
 }

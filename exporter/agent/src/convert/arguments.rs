@@ -1,4 +1,4 @@
-//! What `convert` is told.
+//! The arguments of `convert`.
 
 use std::{
     ops::{Range, RangeInclusive},
@@ -14,7 +14,7 @@ use crate::{
     failure::Failure,
 };
 
-/// What `convert` is told.
+/// The arguments of `convert`.
 #[derive(Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct ConvertArguments {
@@ -31,7 +31,7 @@ pub(crate) struct ConvertArguments {
 
     /// Which attributes of spans a trace has: lean (all that people read), full (ids too, so that it can be converted back),
     /// or the names of attributes with commas between them
-    /// [default: lean, or what --config says]
+    /// [default: lean, or that of --config]
     #[arg(long, value_name = "lean|full|LIST", value_parser = attributes)]
     pub(crate) attributes: Option<Attributes>,
 
@@ -47,12 +47,12 @@ pub(crate) struct ConvertArguments {
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     pub(crate) rank: Vec<i64>,
 
-    /// When a Perfetto trace begins that does not say it: 2026-11-21T00:18:40Z [default: the seconds at the end of its name]
+    /// When a trace without a wall clock begins: 2026-11-21T00:18:40Z [default: the seconds at the end of its name]
     #[arg(long, value_name = "RFC3339", value_parser = start_time)]
     pub(crate) start_time: Option<u64>,
 
     /// Several traces of about this size each, one after the other in time: FILE.000.pftrace, FILE.001.pftrace and so on.
-    /// Each can be opened by itself; a span that goes on in the next is drawn there again and marked `continued`
+    /// Each can be opened by itself; a span that continues in the next is drawn there again and marked `continued`
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) split: Option<u64>,
 
@@ -97,11 +97,11 @@ pub(crate) struct ConvertArguments {
     #[arg(long)]
     pub(crate) derive: bool,
 
-    /// Draw as the section `perfetto` of this file of the agent says
+    /// Draw as the section `perfetto` of this file of the agent sets
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// What may be held in memory before it goes to temporary files [default: 128MiB, or what --config says]
+    /// What may be held in memory before it goes to temporary files [default: 128MiB, or that of --config]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory: Option<u64>,
 

@@ -22,7 +22,7 @@ use pulsetrain_sources::{
 use super::progress::Progress;
 use crate::failure::Failure;
 
-/// How many problems of one input are told one by one.
+/// How many problems of one input are listed one by one.
 const PROBLEMS: usize = 20;
 
 /// How much of an input shows what it is: what zstd compresses at once, and of that the beginning, which may be that of a log.
@@ -47,7 +47,7 @@ pub(crate) struct InputReport {
 /// How inputs are read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading<'a> {
-    /// What an input does not say of its run.
+    /// What an input does not have of its run.
     pub(crate) run: &'a RunOptions,
     /// What may be held in memory of it.
     pub(crate) room: &'a Room,
@@ -85,21 +85,21 @@ pub(crate) fn read(
         .read_to_end(&mut head)
         .map_err(|error| Failure::failed(format!("cannot read {}: {error}", path.display())))?;
     let plain = plain_head(&head);
-    let whole = Cursor::new(head).chain(input);
+    let full = Cursor::new(head).chain(input);
     let mut report = InputReport {
         name: path.display().to_string(),
         ..InputReport::default()
     };
     if is_perfetto(path, &plain) {
-        report.perfetto(whole, path, options, deliver)?;
+        report.perfetto(full, path, options, deliver)?;
     } else if is_chrome_json(&plain) {
-        report.chrome_json(inflated(whole), path, options, deliver)?;
+        report.chrome_json(inflated(full), path, options, deliver)?;
     } else if is_zipkin(&plain) {
-        report.zipkin(inflated(whole), deliver)?;
+        report.zipkin(inflated(full), deliver)?;
     } else if begins_answer(&plain) {
-        report.answer(inflated(whole), deliver)?;
+        report.answer(inflated(full), deliver)?;
     } else {
-        report.otlp(whole, deliver)?;
+        report.otlp(full, deliver)?;
         if report.messages == 0
             && let Some(notice) = log_notice(path, &plain)
         {
@@ -113,7 +113,7 @@ pub(crate) fn read(
     Ok(report)
 }
 
-/// How an input begins behind gzip and zstd.
+/// How an input begins, decompressed.
 fn plain_head(head: &[u8]) -> Vec<u8> {
     let mut plain = Vec::new();
     // What cannot be read here cannot be read below, where the fault gets its place.

@@ -1,4 +1,4 @@
-//! What a conversion came to: for people line by line, for machines as one JSON object.
+//! The outcome of a conversion: for people line by line, for machines as one JSON object.
 
 use std::{
     io::{self, Write},
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::{input::InputReport, output::Written};
 use crate::failure::{Failure, INCOMPLETE};
 
-/// Prints the summary to the standard error and says how the program is to end.
+/// Prints the summary to the standard error and returns how the program is to end.
 pub(super) fn print(
     inputs: &[InputReport],
     output: &Path,
@@ -131,7 +131,7 @@ fn time_range(written: &Written) -> Option<String> {
     Some(format!("{:?} from {time}", Duration::from_nanos(last - first)))
 }
 
-/// What a trace shows and what had to be mended, without what there was nothing of.
+/// What a trace shows and what had to be repaired; zeros are left out.
 fn mapped(written: &Written) -> impl Iterator<Item = (&'static str, u64)> {
     let named = written.mapped.as_ref().map(PerfettoSummary::named);
     named.into_iter().flatten().filter(|(_, count)| *count > 0)

@@ -57,7 +57,7 @@ pub(super) fn targets(
         Ok(config) => Ok(vec![Target { config, is_named }]),
         Err(error) => {
             let place = Place::Environment("OTEL_EXPORTER_OTLP_*".to_owned());
-            findings.wrong(place, error.to_string(), "set it as it says, or unset it");
+            findings.wrong(place, error.to_string(), "correct it, or unset it");
             Ok(Vec::new())
         }
     }
@@ -93,7 +93,7 @@ pub(super) async fn check(target: &Target, timeout: Duration, findings: &mut Fin
         }
     };
     // A finding about one signal is not repeated for the next.
-    let mut said = Vec::new();
+    let mut reported = Vec::new();
     for signal in target.config.signals().iter() {
         let empty = Batch::new(signal, 0, Vec::new());
         let outcome = match tokio::time::timeout(timeout, sink.deliver(&empty)).await {
@@ -101,9 +101,9 @@ pub(super) async fn check(target: &Target, timeout: Duration, findings: &mut Fin
             Err(_) => Err(format!("gave no answer within {} s", timeout.as_secs_f64())),
         };
         let place = place(target, signal);
-        if !said.contains(&(place.clone(), outcome.clone())) {
-            tell(target, place.clone(), &outcome, findings);
-            said.push((place, outcome));
+        if !reported.contains(&(place.clone(), outcome.clone())) {
+            report(target, place.clone(), &outcome, findings);
+            reported.push((place, outcome));
         }
     }
     if let Some(answer) = ask_host(target.config.signal(Signal::Metrics), "/", timeout).await {
@@ -116,13 +116,13 @@ pub(super) async fn check(target: &Target, timeout: Duration, findings: &mut Fin
     }
 }
 
-fn tell(target: &Target, place: Place, outcome: &Result<String, String>, findings: &mut Findings) {
+fn report(target: &Target, place: Place, outcome: &Result<String, String>, findings: &mut Findings) {
     match outcome {
         Ok(what) => findings.fine(place, what),
         Err(what) if target.is_named => findings.wrong(
             place,
             what,
-            "start a receiver there, or say where there is one: OTEL_EXPORTER_OTLP_ENDPOINT, --to, or endpoint in the configuration",
+            "start a receiver there, or name one: OTEL_EXPORTER_OTLP_ENDPOINT, --to, or endpoint in the configuration",
         ),
         Err(what) => findings.warn(
             place,
@@ -135,7 +135,7 @@ fn tell(target: &Target, place: Place, outcome: &Result<String, String>, finding
 fn outcome(delivery: Delivery) -> Result<String, String> {
     match delivery {
         Delivery::Delivered => Ok("takes an empty request".to_owned()),
-        Delivery::Partial { message, .. } => Ok(format!("takes an empty request, and says: {message}")),
+        Delivery::Partial { message, .. } => Ok(format!("takes an empty request, and answers: {message}")),
         Delivery::Refused { message }
         | Delivery::Denied { message }
         | Delivery::TooLarge { message }
@@ -162,13 +162,10 @@ fn check_clock(place: Place, answer: &HostAnswer, now: Duration, findings: &mut 
             place,
             what,
             "let both hosts keep their time by NTP or PTP (chronyc tracking): points would lie in the past or the future, and \
-             spans of ranks not beside each other",
+             spans of ranks apart",
         );
     } else {
-        findings.fine(
-            place,
-            "its clock is ours, as far as a Date in whole seconds shows",
-        );
+        findings.fine(place, "its clock is ours, as far as a Date in seconds shows");
     }
 }
 

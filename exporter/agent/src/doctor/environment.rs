@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn pairs_that_contradict_each_other_are_found() {
         let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://collector:4318");
-        for (variables, says) in [
+        for (variables, words) in [
             (
                 vec![endpoint, ("OTEL_EXPORTER_OTLP_INSECURE", "true")],
                 "the scheme wins",
@@ -233,7 +233,7 @@ mod tests {
         ] {
             let all = found(&variables);
             assert!(
-                all.len() == 1 && all[0].starts_with("warning") && all[0].contains(says),
+                all.len() == 1 && all[0].starts_with("warning") && all[0].contains(words),
                 "{all:?}"
             );
         }

@@ -23,7 +23,7 @@ pub(super) fn check(inventory: &Inventory, config: Option<&Config>, findings: &m
     if config.is_some_and(|config| !config.gpu.enabled) {
         findings.warn(
             Place::Driver,
-            "the configuration says that GPUs are not to be watched",
+            "the configuration turns GPUs off",
             "set gpu.enabled to true where they are",
         );
     }
@@ -100,7 +100,7 @@ fn check_gpu(gpu: &Gpu, findings: &mut Findings) {
     for (reason, metrics) in gpu.missing() {
         let what = pulsetrain_gpu::list_missing(reason, &metrics);
         match advice(reason) {
-            Some(advice) => findings.warn(place.clone(), format!("does not tell {what}"), advice),
+            Some(advice) => findings.warn(place.clone(), format!("does not report {what}"), advice),
             None => findings.fine(place.clone(), format!("does not have {what}")),
         }
     }

@@ -63,7 +63,7 @@ impl Launched<'_> {
             findings.warn(
                 place(&[first, other]),
                 format!("{first}={value}, but {other}={differs}: {first} is used"),
-                "start the trainer by one launcher, or unset what another left behind",
+                "start the trainer by one launcher, or unset what another has set",
             );
         }
     }

@@ -26,13 +26,15 @@ pub(super) async fn of_receiver(target: &Target, timeout: Duration, findings: &m
     let Some(answer) = ask_host(config, PROMETHEUS_CONFIG, timeout).await else {
         return;
     };
-    let said = String::from_utf8_lossy(&answer.body);
-    let strategy = setting(&said, "translation_strategy").unwrap_or(DEFAULT_STRATEGY);
+    let answer_text = String::from_utf8_lossy(&answer.body);
+    let strategy = setting(&answer_text, "translation_strategy").unwrap_or(DEFAULT_STRATEGY);
     let Place::Endpoint(url) = place(target, Signal::Metrics) else {
         return;
     };
-    tell(Place::Names(url), strategy, findings);
-    if !said.contains("otlp-deltatocumulative") && setting(&said, "out_of_order_time_window").is_none() {
+    report(Place::Names(url), strategy, findings);
+    if !answer_text.contains("otlp-deltatocumulative")
+        && setting(&answer_text, "out_of_order_time_window").is_none()
+    {
         findings.warn(
             Place::Names(place(target, Signal::Metrics).to_string()),
             "it takes only points that are newer than the last of their series",
@@ -46,13 +48,13 @@ pub(super) fn of_pages(config: Option<&Config>, findings: &mut Findings) {
     for (_, sink) in config.iter().flat_map(|config| config.sinks.iter()) {
         if let SinkConfig::Prometheus(page) = sink {
             let place = Place::Names(format!("http://{}{}", page.listen.value, page.path));
-            tell(place, strategy(page.translation), findings);
+            report(place, strategy(page.translation), findings);
         }
     }
 }
 
 /// What one strategy does, by an example.
-fn tell(place: Place, strategy: &str, findings: &mut Findings) {
+fn report(place: Place, strategy: &str, findings: &mut Findings) {
     let name = TRAIN_STEP_DURATION.name;
     let (shown, keeps_dots) = match strategy {
         "NoTranslation" => (name.to_owned(), true),
@@ -88,8 +90,8 @@ fn strategy(name: TranslationName) -> &'static str {
 }
 
 /// The value of a key of the YAML inside Prometheus' JSON, whose lines are parted by `\n` written out.
-fn setting<'a>(said: &'a str, key: &str) -> Option<&'a str> {
-    let (_, rest) = said.split_once(&format!("{key}: "))?;
+fn setting<'a>(answer_text: &'a str, key: &str) -> Option<&'a str> {
+    let (_, rest) = answer_text.split_once(&format!("{key}: "))?;
     rest.split(['\\', '\n', '"']).next().map(str::trim)
 }
 
@@ -100,20 +102,24 @@ mod tests {
 
     #[test]
     fn a_setting_is_found_in_what_prometheus_says() {
-        let said = r#"{"status":"success","data":{"yaml":"otlp:\n  translation_strategy: NoTranslation\n"}}"#;
-        assert_eq!(setting(said, "translation_strategy"), Some("NoTranslation"));
-        assert_eq!(setting(said, "out_of_order_time_window"), None);
+        let answer_text =
+            r#"{"status":"success","data":{"yaml":"otlp:\n  translation_strategy: NoTranslation\n"}}"#;
+        assert_eq!(
+            setting(answer_text, "translation_strategy"),
+            Some("NoTranslation")
+        );
+        assert_eq!(setting(answer_text, "out_of_order_time_window"), None);
     }
 
     #[test]
     fn who_keeps_dots_is_told_how_to_write_queries() {
         let mut findings = Findings::default();
-        tell(
+        report(
             Place::Names("p".to_owned()),
             "NoUTF8EscapingWithSuffixes",
             &mut findings,
         );
-        tell(Place::Names("p".to_owned()), DEFAULT_STRATEGY, &mut findings);
+        report(Place::Names("p".to_owned()), DEFAULT_STRATEGY, &mut findings);
         let [dots, underscores] = findings.all() else {
             panic!("{findings:?}");
         };

@@ -38,12 +38,12 @@ impl Lines {
             self.left_out += end as u64;
             bytes = &bytes[end..];
         }
-        let whole = memchr::memrchr(b'\n', bytes).map_or(0, |end| end + 1);
-        if whole > 0 {
+        let complete = memchr::memrchr(b'\n', bytes).map_or(0, |end| end + 1);
+        if complete > 0 {
             text.append(&mut torn.bytes);
-            text.extend_from_slice(&bytes[..whole]);
+            text.extend_from_slice(&bytes[..complete]);
         }
-        torn.bytes.extend_from_slice(&bytes[whole..]);
+        torn.bytes.extend_from_slice(&bytes[complete..]);
         if torn.bytes.len() > MAX_LINE_BYTES {
             self.left_out += std::mem::take(&mut torn.bytes).len() as u64;
             torn.is_broken = true;

@@ -197,12 +197,12 @@ fn run(
     options: &RunOptions,
     timezone: &UsedTimezone,
 ) -> Run {
-    let said = format.identity(head, &options.mapping).in_timezone(timezone);
+    let found = format.identity(head, &options.mapping).in_timezone(timezone);
     Run {
         id: identity.id,
-        name: options.run_name.clone().or(said.run_name).unwrap_or_default(),
-        project: said.project.unwrap_or_default(),
-        framework: options.framework(format, said.framework).to_owned(),
+        name: options.run_name.clone().or(found.run_name).unwrap_or_default(),
+        project: found.project.unwrap_or_default(),
+        framework: options.framework(format, found.framework).to_owned(),
         service: options.service.clone().unwrap_or_default(),
         rank: identity.member.rank,
         local_rank: identity.member.local_rank,
@@ -210,7 +210,7 @@ fn run(
         attempt: identity.member.attempt,
         start_unix_nanos: options
             .start_unix_nanos
-            .or(said.start_unix_nanos)
+            .or(found.start_unix_nanos)
             .unwrap_or_default(),
         extra: options.resource.clone(),
     }

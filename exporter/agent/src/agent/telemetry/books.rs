@@ -23,12 +23,12 @@ pub(super) struct Books {
     series: SeriesMetrics,
     /// The limit of the queue of each sink, in bytes.
     queue_limits: BTreeMap<String, i64>,
-    told: BTreeMap<String, Told>,
+    sent: BTreeMap<String, Sent>,
 }
 
 /// The values recorded last for one sink.
 #[derive(Debug, Default)]
-struct Told {
+struct Sent {
     account: u64,
     dropped: BTreeMap<(DropReason, Signal), u64>,
     retries: u64,
@@ -49,7 +49,7 @@ impl Books {
             limit: instruments::pulsetrain_queue_limit(meter),
             series: SeriesMetrics::new(meter),
             queue_limits: BTreeMap::new(),
-            told: BTreeMap::new(),
+            sent: BTreeMap::new(),
         }
     }
 
@@ -68,28 +68,28 @@ impl Books {
     pub(super) fn record(&mut self, sinks: &[SinkCounts]) {
         let names: BTreeSet<&str> = sinks.iter().map(|counts| counts.name.as_str()).collect();
         let gone: Vec<String> = self
-            .told
+            .sent
             .keys()
             .filter(|name| !names.contains(name.as_str()))
             .cloned()
             .collect();
         for name in gone {
-            let mut told = self.told.remove(&name).unwrap_or_default();
+            let mut sent = self.sent.remove(&name).unwrap_or_default();
             self.series.forget(&name);
             self.queue_limits.remove(&name);
-            self.levels(&name, &mut told, [0; LEVELS]);
+            self.levels(&name, &mut sent, [0; LEVELS]);
         }
         for counts in sinks {
-            let mut told = self.told.remove(&counts.name).unwrap_or_default();
-            if told.account != counts.account {
+            let mut sent = self.sent.remove(&counts.name).unwrap_or_default();
+            if sent.account != counts.account {
                 // A sink that took the place of another counts from zero.
-                told = Told {
+                sent = Sent {
                     account: counts.account,
-                    levels: told.levels,
-                    ..Told::default()
+                    levels: sent.levels,
+                    ..Sent::default()
                 };
             }
-            self.sums(counts, &mut told);
+            self.sums(counts, &mut sent);
             self.series.record(&counts.name);
             let on_disk = counts.on_disk.as_ref();
             let levels = [
@@ -98,16 +98,16 @@ impl Books {
                 (counts.queued_bytes + on_disk.map_or(0, |on_disk| on_disk.bytes)) as i64,
                 self.queue_limits.get(&counts.name).copied().unwrap_or_default(),
             ];
-            self.levels(&counts.name, &mut told, levels);
-            self.told.insert(counts.name.clone(), told);
+            self.levels(&counts.name, &mut sent, levels);
+            self.sent.insert(counts.name.clone(), sent);
         }
     }
 
-    fn sums(&self, counts: &SinkCounts, told: &mut Told) {
+    fn sums(&self, counts: &SinkCounts, sent: &mut Sent) {
         let sink = KeyValue::new(attribute::PULSETRAIN_SINK_NAME.name, counts.name.clone());
         for dropped in &counts.dropped {
             let key = (dropped.reason, dropped.signal);
-            let before = told.dropped.insert(key, dropped.items).unwrap_or_default();
+            let before = sent.dropped.insert(key, dropped.items).unwrap_or_default();
             let attributes = [
                 sink.clone(),
                 KeyValue::new(attribute::PULSETRAIN_SIGNAL.name, dropped.signal.as_str()),
@@ -117,18 +117,18 @@ impl Books {
                 .add(dropped.items.saturating_sub(before), &attributes);
         }
         self.retries
-            .add(counts.retries.saturating_sub(told.retries), &[sink]);
-        told.retries = counts.retries;
+            .add(counts.retries.saturating_sub(sent.retries), &[sink]);
+        sent.retries = counts.retries;
     }
 
-    fn levels(&self, sink: &str, told: &mut Told, now: [i64; LEVELS]) {
+    fn levels(&self, sink: &str, sent: &mut Sent, now: [i64; LEVELS]) {
         let sink = [KeyValue::new(
             attribute::PULSETRAIN_SINK_NAME.name,
             sink.to_owned(),
         )];
         let instruments = [&self.items, &self.batches, &self.size, &self.limit];
         for (place, instrument) in instruments.into_iter().enumerate() {
-            let (now, before) = (now[place], std::mem::replace(&mut told.levels[place], now[place]));
+            let (now, before) = (now[place], std::mem::replace(&mut sent.levels[place], now[place]));
             instrument.add(now - before, &sink);
         }
     }

@@ -1,4 +1,4 @@
-//! What `convert` is told of the stores that it is to ask.
+//! The arguments of `convert` for trace stores.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -7,7 +7,7 @@ use pulsetrain_backends::BackendOptions;
 
 use crate::{config::Time, failure::Failure};
 
-/// The header by which Tempo, Mimir and Loki tell tenants apart.
+/// The header by which Tempo, Mimir and Loki distinguish tenants.
 const TENANT: &str = "X-Scope-OrgID";
 
 /// Which stores are asked, and for what.
@@ -52,7 +52,7 @@ pub(crate) struct BackendArguments {
     )]
     pub(crate) selectors: Vec<String>,
 
-    /// How far back is searched, where --window does not say
+    /// How far back is searched, without --window
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration)]
     pub(crate) since: Duration,
 
@@ -84,7 +84,7 @@ pub(crate) struct BackendArguments {
     #[arg(long, value_name = "FILE", requires = "client_certificate")]
     pub(crate) client_key: Option<PathBuf>,
 
-    /// A header of every request, `Name: value`; may be given several times. In the variable one stands on each line, which
+    /// A header of every request, `Name: value`; may be given several times. In the variable each is on a line of its own, which
     /// keeps a secret out of the list of processes
     #[arg(long = "header", value_name = "HEADER", env = "PULSETRAIN_HEADERS", hide_env_values = true,
         value_delimiter = '\n', value_parser = header)]
@@ -97,7 +97,7 @@ impl BackendArguments {
         self.prometheus.is_some()
     }
 
-    /// What one argument alone cannot tell.
+    /// Checks that concern several arguments.
     pub(super) fn check(&self) -> Result<(), Failure> {
         let names_traces = !self.trace_ids.is_empty();
         if self.tempo.is_some() && self.query.is_none() && !names_traces {

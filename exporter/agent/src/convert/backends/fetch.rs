@@ -25,7 +25,7 @@ impl Store {
     }
 }
 
-/// Fetches traces, `parallel` at a time, and hands each on as it comes; so many answers are in memory and no more. One that
+/// Fetches traces, `parallel` at a time, and hands each on as it comes; no more answers are in memory. One that
 /// cannot be had does not hold up the others, but a store that cannot be reached is not asked for the rest.
 pub(super) async fn fetch(
     store: &Store,
@@ -49,8 +49,7 @@ pub(super) async fn fetch(
         let Some(done) = under_way.join_next().await else {
             return Ok(());
         };
-        let (id, answer) =
-            done.map_err(|error| Failure::failed(format!("a request came to grief: {error}")))?;
+        let (id, answer) = done.map_err(|error| Failure::failed(format!("a request failed: {error}")))?;
         match answer {
             Ok(Some(answer)) => report.take(answer, deliver)?,
             Ok(None) => report.problem(format!("there is no trace {id}")),

@@ -1,4 +1,4 @@
-//! What was seen of the spans on their way: when they were, and whose. Metrics that are fetched for them go beside them.
+//! What was seen of the spans on their way: when they were, and whose. Metrics of the same time are fetched for them.
 
 use std::collections::HashMap;
 
