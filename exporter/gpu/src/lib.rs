@@ -1,8 +1,9 @@
 //! GPUs of a training job: what they measure, and whose they are.
 //!
-//! [`GpuSource`] has two halves. [`driver`] runs on threads of its own and hands over one pass over all GPUs an interval, read by [`nvml`] or [`amd`], whichever the machine has. [`record`] runs with the other sources, and makes series of
-//! it; it knows no vendor. Between them is a queue, so a driver that hangs holds up its own thread only. [`survey`] looks once,
-//! for a list of the GPUs. [`workload`] finds the run, the rank, the job and the pod of the processes on a GPU.
+//! [`GpuSource`] has two halves. `driver` runs on threads of its own and hands over one pass over all GPUs an interval, read by
+//! [`nvml`] or [`amd`], whichever the machine has. `record` runs with the other sources, and makes series of it; it knows no
+//! vendor. Between them is a queue, so a driver that hangs holds up its own thread only. [`survey`] looks once, for a list of
+//! the GPUs. [`workload`] finds the run, the rank, the job and the pod of the processes on a GPU.
 
 pub mod amd;
 mod attribution;

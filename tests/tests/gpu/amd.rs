@@ -1,15 +1,15 @@
 //! AMD GPUs, from the files of a machine that has them.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeSet, fs, time::Duration};
 
 use pulsetrain_gpu::{GpuConfig, GpuNotice, GpuSemconv, Reason};
+use pulsetrain_pipeline::clock;
 use pulsetrain_tests::{AmdModel, FakeSysfs, wait_until};
 
 use crate::watch::{INTERVAL, Watch};
+
+/// A metric, attributes of its series, and the value.
+type Expected = (&'static str, &'static [(&'static str, &'static str)], f64);
 
 /// A machine without NVML.
 fn config(machine: &FakeSysfs) -> GpuConfig {
@@ -27,7 +27,7 @@ fn values_of_an_mi300x_are_those_of_its_files_in_base_units() {
     machine.set_process(1, 4711, 1 << 30);
     let watch = Watch::start(config(&machine));
     let second: &[(&str, &str)] = &[("gpu.index", "1"), ("gpu.id", "GPU-21b6d61638a86f8d")];
-    let expected: &[(&str, &[(&str, &str)], f64)] = &[
+    let expected: &[Expected] = &[
         ("gpu.utilization", &[("gpu.task", "general")], 0.37),
         ("gpu.memory.activity", &[], 0.12),
         ("gpu.memory.used", &[], 297_512_960.0),
@@ -131,7 +131,7 @@ fn an_mi250x_has_an_average_power_an_edge_temperature_and_replays() {
 
 /// Keeps the counter of GPU 0 moving at 300 W, with a factor on its unit, until `done`.
 fn burn(machine: &FakeSysfs, scale: f64, mut done: impl FnMut() -> bool) {
-    let begin = Instant::now();
+    let begin = clock::now();
     wait_until("the energy is judged", || {
         let joules = 300.0 * begin.elapsed().as_secs_f64();
         machine.set_energy(AmdModel::Mi300x, 0, 300.0, joules * scale);

@@ -114,10 +114,8 @@ impl Known {
         // Nothing is known of the errors of a GPU that has never answered.
         if changed && gpu.trouble.is_none() {
             self.note_unavailable(recorder);
-            if !self.lacks(&metric::GPU_XID_ERRORS) {
-                if self.gpu().vendor == Vendor::Nvidia {
-                    xid::record_zeroes(self, recorder);
-                }
+            if self.gpu().vendor == Vendor::Nvidia && !self.lacks(&metric::GPU_XID_ERRORS) {
+                xid::record_zeroes(self, recorder);
             }
         }
         self.record_facts(recorder);

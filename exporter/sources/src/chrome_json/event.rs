@@ -71,7 +71,7 @@ fn nanos(text: &str) -> Option<u64> {
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     if micros.is_empty() || !digits(micros) || !digits(fraction) {
         let micros: f64 = text.parse().ok()?;
-        return (micros >= 0.0 && micros < 1e16).then_some((micros * 1e3) as u64);
+        return (0.0..1e16).contains(&micros).then_some((micros * 1e3) as u64);
     }
     let thousandths = format!("{fraction:0<3}");
     let thousandths: u64 = thousandths.get(..3)?.parse().ok()?;

@@ -121,7 +121,7 @@ impl Rows {
             _ => {
                 let track = row.lanes[0].track;
                 trace.instant(track, time, event.name.as_bytes(), |written| {
-                    describe(event, written)
+                    describe(event, written);
                 })
             }
         }
@@ -317,7 +317,7 @@ impl Row {
         let track = self.lanes[0].track;
         for arrow in self.arrows.extract_if(.., |arrow| arrow.time < time) {
             trace.instant(track, arrow.time, arrow.name.as_bytes(), |written| {
-                arrow.add_to(written)
+                arrow.add_to(written);
             })?;
         }
         Ok(())
