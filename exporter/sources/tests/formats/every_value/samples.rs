@@ -282,7 +282,11 @@ pub(super) static NO_LOGS: &[(&str, usize, &str)] = &[
         1,
         "what wandb printed: the last of every series, which standard output told",
     ),
-    ("kineto/", 3, "a profile of PyTorch, OTLP of its run, and how they were made"),
+    (
+        "kineto/",
+        3,
+        "a profile of PyTorch, OTLP of its run, and how they were made",
+    ),
     ("kubelet/", 2, "what the kubelet says of its pods"),
     ("otlp/", 9, "OTLP, or how it was made"),
     ("perfetto/", 1, "what a trace is written from"),
