@@ -70,7 +70,7 @@ fn prometheus_has_every_series_of_the_page() {
         return;
     };
     let address = format!("127.0.0.1:{}", free_port());
-    let prometheus = Prometheus::start_with_interval(&program, &[("demo", address.clone())], "5s");
+    let prometheus = Prometheus::start_with_interval(&program, &[("demo", address.clone())], "4s");
     let folder = Folder::new();
     let file = folder.path("demo.jsonl");
     // The demo runs for ten seconds and serves its page until the last points were scraped.

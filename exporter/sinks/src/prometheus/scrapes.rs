@@ -15,6 +15,8 @@ struct Answered {
     count: u64,
     last: Option<Instant>,
     intervals: [Option<Duration>; RECENT_INTERVALS],
+    /// Whether a request was one of a scraper by its header: it comes again, however long that takes.
+    has_scraper: bool,
 }
 
 /// Two scrapers of one page come at unequal intervals, and a busy machine answers two scrapes at once: the longest of the last
@@ -42,16 +44,25 @@ impl Scrapes {
         });
     }
 
+    /// Notes that a request has the header of a scraper.
+    pub(super) fn note_scraper(&self) {
+        self.0.send_modify(|answered| answered.has_scraper = true);
+    }
+
     /// Waits for two more scrapes where a scraper comes again and again: the first may have begun before. Waits for three intervals
-    /// between scrapes, for five seconds at least, and not longer than `limit`.
+    /// between scrapes, for five seconds at least, and not longer than `limit`; for a scraper that is one by its header as long as
+    /// `limit`, because a busy scraper gives up answers that are counted here, and one of long intervals may have come once.
     pub(super) async fn wait_for_next(&self, limit: Duration) {
         let mut scrapes = self.0.subscribe();
         let before = *scrapes.borrow();
-        let Some(interval) = before.intervals.into_iter().flatten().max() else {
-            return;
+        let longest = before.intervals.into_iter().flatten().max();
+        let patience = match longest {
+            _ if before.has_scraper => limit,
+            Some(interval) => limit.min(SHORTEST_WAIT.max(interval * 3)),
+            None => return,
         };
         let next = scrapes.wait_for(|answered| answered.count >= before.count + 2);
-        let _ = tokio::time::timeout(limit.min(SHORTEST_WAIT.max(interval * 3)), next).await;
+        let _ = tokio::time::timeout(patience, next).await;
     }
 }
 
@@ -82,6 +93,23 @@ mod tests {
         assert_eq!(begun.elapsed(), Duration::from_millis(5_800));
         scrapes.wait_for_next(Duration::from_millis(50)).await;
         assert_eq!(begun.elapsed(), Duration::from_millis(5_850));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_scraper_by_its_header_is_waited_for_after_one_scrape() {
+        let scrapes = Scrapes::default();
+        scrapes.note_scraper();
+        scrapes.count();
+        let (begun, answered) = (clock::now(), async {
+            for _ in 0..2 {
+                tokio::time::sleep(Duration::from_secs(15)).await;
+                scrapes.count();
+            }
+        });
+        tokio::join!(scrapes.wait_for_next(Duration::from_secs(3600)), answered);
+        assert_eq!(begun.elapsed(), Duration::from_secs(30));
+        scrapes.wait_for_next(Duration::from_secs(20)).await;
+        assert_eq!(begun.elapsed(), Duration::from_secs(50));
     }
 
     #[tokio::test(start_paused = true)]

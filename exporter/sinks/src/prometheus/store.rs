@@ -228,6 +228,10 @@ impl PrometheusStore {
         self.shared.scrapes.wait_for_next(limit).await;
     }
 
+    pub(super) fn note_scraper(&self) {
+        self.shared.scrapes.note_scraper();
+    }
+
     pub(super) fn count_scrape(&self) {
         self.shared.scrapes.count();
     }

@@ -25,6 +25,9 @@ use crate::{
     page::site::{PageAnswer, PageBody},
 };
 
+/// The header with which Prometheus and its agents announce how long they wait for an answer.
+const SCRAPE_TIMEOUT: HeaderName = HeaderName::from_static("x-prometheus-scrape-timeout-seconds");
+
 /// What is served.
 pub(super) struct Site {
     pub(super) path: String,
@@ -67,6 +70,9 @@ impl Site {
     }
 
     fn scrape(&self, request: &Request<Incoming>, progress: &Progress) -> Response<ScrapeBody> {
+        if request.headers().contains_key(SCRAPE_TIMEOUT) {
+            self.store.note_scraper();
+        }
         let served = Served::to(request.headers());
         let coding = Coding::to(request.headers());
         let Ok(compressor) = Compressor::new(coding) else {
