@@ -19,12 +19,12 @@ use self::{
     card::Card,
     compute::ComputeNode,
     energy::{Energy, Verdict},
-    rows::{ROWS, Row},
+    rows::ROWS,
 };
 use crate::{
     Driver, Gpu, GpuConfig, GpuProcess, GpuTrouble, Reason, Unavailable,
     driver::{DriverEvent, Ended, EventSender, GpuTick, Tick},
-    reading::{Cadence, Entity, Labels, Readings},
+    reading::{Cadence, Entity, Labels, Reading, Readings, Sample},
 };
 
 /// How often metrics are read that change seldom, and the GPUs counted.
@@ -117,7 +117,7 @@ impl MonitoredGpu {
                 Cadence::Once => is_first,
             };
             if !is_due {
-                missing.extend(self.known_missing(row));
+                missing.extend(self.known_missing(row.file));
                 continue;
             }
             out.cadence = row.cadence;
@@ -145,18 +145,16 @@ impl MonitoredGpu {
         }
     }
 
-    /// What was missing when a row was read last, for a pass that does not read it.
-    fn known_missing(&self, row: &Row) -> impl Iterator<Item = Unavailable> + use<> {
-        let known = self.gpu.unavailable.iter().find(|known| known.call == row.file);
-        known.cloned().into_iter()
+    /// What was missing when a file was read last, for a pass that does not read it.
+    fn known_missing(&self, file: &str) -> Option<Unavailable> {
+        let mut known = self.gpu.unavailable.iter();
+        known.find(|known| known.call == file).cloned()
     }
 
     /// Reads the energy counter, which is recorded once it has agreed with the power.
     fn read_energy(&mut self, now: Instant, out: &mut Readings, missing: &mut Vec<Unavailable>) {
-        let energy = self.card.energy();
-        let power = self.card.power();
-        let reason = match (energy, power) {
-            (Ok(raw), Ok(watts)) => match self.energy.check(raw, watts, now) {
+        let reason = match (self.card.energy(), power_of(out)) {
+            (Ok(raw), Some(watts)) => match self.energy.check(raw, watts, now) {
                 Verdict::Agrees => {
                     out.cadence = Cadence::Tick;
                     out.total(&metric::GPU_ENERGY, Labels::default(), raw, energy::JOULES);
@@ -165,7 +163,9 @@ impl MonitoredGpu {
                 Verdict::Unknown => return,
                 Verdict::Disagrees => Reason::DriverError,
             },
-            (Err(error), _) | (_, Err(error)) => card::reason(&error),
+            (Err(error), _) => card::reason(&error),
+            // Without a power there is nothing to check it against.
+            (Ok(_), None) => Reason::NotSupported,
         };
         missing.push(Unavailable {
             metric: &metric::GPU_ENERGY,
@@ -188,6 +188,7 @@ impl MonitoredGpu {
             return Vec::new();
         };
         if !is_seldom {
+            missing.extend(self.known_missing(compute::PROCESSES));
             return self.gpu.processes.clone();
         }
         match node.processes(&config.sysfs) {
@@ -211,6 +212,15 @@ impl MonitoredGpu {
                 Vec::new()
             }
         }
+    }
+}
+
+/// The power in watts that this pass has read.
+fn power_of(readings: &Readings) -> Option<f64> {
+    let is_power = |reading: &&Reading| reading.metric.ordinal == metric::GPU_POWER.ordinal;
+    match readings.all.iter().find(is_power)?.value {
+        Sample::Now(watts) => Some(watts),
+        _ => None,
     }
 }
 

@@ -144,14 +144,6 @@ impl Card {
         Ok(self.sensor(&format!("temp{sensor}_{suffix}"))? / 1e3)
     }
 
-    /// The power in watts: of the moment where there is such a sensor, else the average.
-    pub(super) fn power(&self) -> io::Result<f64> {
-        let microwatts = self
-            .sensor("power1_input")
-            .or_else(|_| self.sensor("power1_average"))?;
-        Ok(microwatts / 1e6)
-    }
-
     /// The energy counter, in units of [`energy::JOULES`](super::energy::JOULES).
     pub(super) fn energy(&self) -> io::Result<u64> {
         let table = fs::read(self.folder.join("gpu_metrics"))?;
