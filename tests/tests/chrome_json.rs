@@ -74,6 +74,8 @@ fn trace() -> Value {
             event("X", "next", 2.5, json!({"dur": 2.5, "cat": "op"})),
             event("B", "begun", 20.0, json!({})),
             event("E", "", 30.0, json!({})),
+            event("B", "empty", 31.0, json!({})),
+            event("E", "", 31.0, json!({})),
             event("b", "request", 21.0, json!({"id": "0x1", "cat": "net"})),
             event("e", "request", 41.0, json!({"id": "0x1", "cat": "net"})),
             event("C", "memory", 22.0, json!({"args": {"used": 12, "peak": 40.5, "unit": "MB"}})),
@@ -112,6 +114,7 @@ fn every_phase_is_converted_or_named() {
     let expected = [
         ("begun", 20_000, 30_000),
         ("crossing", 5_000, 12_000),
+        ("empty", 31_000, 31_000),
         ("inner", 0, 2_500),
         ("kernel", 50_000, 51_000),
         ("next", 2_500, 5_000),

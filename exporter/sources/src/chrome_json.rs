@@ -19,10 +19,7 @@ use pulsetrain_pipeline::spill::{Room, Sorter};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use self::{
-    event::{Event, Time},
-    rows::Rows,
-};
+use self::{event::Event, rows::Rows};
 use crate::{PerfettoConversion, SourceError, convert_perfetto, logs::RunOptions};
 
 /// The most problems that are listed one by one.
@@ -116,21 +113,21 @@ impl Trace {
     fn sort(&mut self, event: &Event<'_>, text: &str) -> Result<(), String> {
         let order = match &*event.phase {
             "M" => return self.rows.describe(event),
-            // What ends or begins an arrow comes before a slice that begins at the same time, a longer slice before those in it.
-            "E" | "e" | "F" => 0,
-            "s" | "t" | "f" => 1,
+            // An arrow comes before the slice that begins at its time, a longer slice before those in it. The others stay in
+            // their order: a slice can begin and end at one time.
+            "s" | "t" | "f" => 0,
             "X" => u64::MAX - event.duration()?,
-            "B" | "b" | "S" | "n" | "i" | "I" | "R" | "C" => 2,
+            "B" | "E" | "b" | "e" | "S" | "F" | "n" | "i" | "I" | "R" | "C" => 1,
             other => {
                 *self.unknown.entry(other.to_owned()).or_default() += 1;
                 return Ok(());
             }
         };
-        let time = event.time()?;
-        self.latest_micros = self.latest_micros.max(time.nanos / 1000);
+        let nanos = event.nanos()?;
+        self.latest_micros = self.latest_micros.max(nanos / 1000);
         let written = self
             .events
-            .push((time.nanos, order), |out| out.extend_from_slice(text.as_bytes()));
+            .push((nanos, order), |out| out.extend_from_slice(text.as_bytes()));
         if let Err(error) = written {
             self.failure = Some(error);
         }
@@ -182,7 +179,7 @@ impl Trace {
             let Ok(event) = serde_json::from_slice::<Event<'_>>(text) else {
                 continue;
             };
-            let time = Time { nanos: key.0 }.after(base);
+            let time = base.saturating_add(key.0);
             self.rows.write(&event, time, self.rank, &mut trace)?;
         }
         self.rows.finish(&mut trace)?;

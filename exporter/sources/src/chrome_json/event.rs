@@ -28,26 +28,11 @@ pub(super) struct Event<'a> {
     pub(super) args: Value,
 }
 
-/// A time in a trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Time {
-    /// In nanoseconds.
-    pub(super) nanos: u64,
-}
-
-impl Time {
-    /// The time in nanoseconds since 1970, in a trace whose time 0 is `base`.
-    pub(super) fn after(self, base: u64) -> u64 {
-        base.saturating_add(self.nanos)
-    }
-}
-
 impl Event<'_> {
-    /// When it is or begins.
-    pub(super) fn time(&self) -> Result<Time, String> {
+    /// When it is or begins, in nanoseconds.
+    pub(super) fn nanos(&self) -> Result<u64, String> {
         let ts = self.ts.ok_or("it has no `ts`")?;
-        let nanos = nanos(ts.get()).ok_or_else(|| format!("`ts` is {ts}, not a time in microseconds"))?;
-        Ok(Time { nanos })
+        nanos(ts.get()).ok_or_else(|| format!("`ts` is {ts}, not a time in microseconds"))
     }
 
     /// How long it lasts, in nanoseconds.

@@ -7,10 +7,10 @@ use std::{
 };
 
 use pulsetrain_perfetto::{
-    AnnotationList, Annotations, Counter, CounterTrack, Event as Written, EventTrack, Process, ProcessTrack,
-    TraceWriter,
+    AnnotationList, AnnotationValue, Annotations, Counter, CounterTrack, Event as Written, EventTrack,
+    Process, ProcessTrack, TraceWriter,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::event::Event;
 
@@ -340,50 +340,44 @@ fn describe(event: &Event<'_>, written: &mut Written<'_>) {
         written.category(event.category.as_bytes());
     }
     if let Some(arguments) = event.args.as_object() {
-        let mut annotations = written.annotations();
-        for (name, value) in arguments {
-            annotate(&mut annotations, name, value);
-        }
+        add_entries(&mut written.annotations(), arguments);
     }
 }
 
 fn annotate(annotations: &mut Annotations<'_>, name: &str, value: &Value) {
     match value {
-        Value::Null => annotations.add(name, ""),
-        Value::Bool(value) => annotations.add(name, *value),
-        Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
-            (Some(value), ..) => annotations.add(name, value),
-            (_, Some(value), _) => annotations.add(name, value),
-            (.., value) => annotations.add(name, value.unwrap_or(f64::NAN)),
-        },
-        Value::String(text) => annotations.add(name, text),
         Value::Array(values) => annotations.list(name, |list| fill(list, values)),
-        Value::Object(entries) => annotations.map(name, |map| {
-            for (name, value) in entries {
-                annotate(map, name, value);
-            }
-        }),
+        Value::Object(entries) => annotations.map(name, |map| add_entries(map, entries)),
+        scalar => annotations.add(name, annotation(scalar)),
     }
 }
 
 fn fill(list: &mut AnnotationList<'_>, values: &[Value]) {
     for value in values {
         match value {
-            Value::Null => list.push(""),
-            Value::Bool(value) => list.push(*value),
-            Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
-                (Some(value), ..) => list.push(value),
-                (_, Some(value), _) => list.push(value),
-                (.., value) => list.push(value.unwrap_or(f64::NAN)),
-            },
-            Value::String(text) => list.push(text),
             Value::Array(values) => list.list(|inner| fill(inner, values)),
-            Value::Object(entries) => list.map(|map| {
-                for (name, value) in entries {
-                    annotate(map, name, value);
-                }
-            }),
+            Value::Object(entries) => list.map(|map| add_entries(map, entries)),
+            scalar => list.push(annotation(scalar)),
         }
+    }
+}
+
+fn add_entries(annotations: &mut Annotations<'_>, entries: &Map<String, Value>) {
+    for (name, value) in entries {
+        annotate(annotations, name, value);
+    }
+}
+
+/// A value that is no list and no object; `null` is an empty text.
+fn annotation(value: &Value) -> AnnotationValue<'_> {
+    match value {
+        Value::Bool(value) => (*value).into(),
+        Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
+            (Some(value), ..) => value.into(),
+            (_, Some(value), _) => value.into(),
+            (.., value) => value.unwrap_or(f64::NAN).into(),
+        },
+        other => other.as_str().unwrap_or_default().into(),
     }
 }
 
