@@ -128,7 +128,12 @@ impl FakeEndpoint {
 
     /// The requests so far, in order.
     pub fn received(&self) -> Vec<Received> {
-        lock(&self.shared).received.clone()
+        self.received_since(0)
+    }
+
+    /// The requests after the first `known`, in order.
+    pub fn received_since(&self, known: usize) -> Vec<Received> {
+        lock(&self.shared).received[known..].to_vec()
     }
 
     /// The items of all requests that were answered by `answer`; the bodies must be OTLP/JSON.

@@ -7,6 +7,7 @@ use std::{
     env,
     fs::{self, OpenOptions},
     io::Write,
+    ops::Range,
     path::{Path, PathBuf},
     sync::{
         Mutex,
@@ -18,7 +19,8 @@ use std::{
 
 use fastrand::Rng;
 use pulsetrain_tests::{
-    Answer, Items, Process, SmallDisk, SurogateRun, spin, wait_at_most, wait_until_begun, write_table,
+    Answer, FakeEndpoint, Items, Process, SmallDisk, SurogateRun, spin, wait_at_most, wait_until_begun,
+    write_table,
 };
 use serde_json::Value;
 
@@ -30,6 +32,9 @@ use crate::{
 
 /// How often the agent is killed by default; a longer run sets `PULSETRAIN_KILLS`.
 const KILLS: usize = 12;
+
+/// How often an agent is killed before it delivers all that it has: a queue is sent again after each kill.
+const KILLS_OF_A_ROUND: usize = 20;
 
 /// The answer of a receiver that takes its time.
 const SLOW: Answer = Answer::Late(Duration::from_millis(15));
@@ -49,6 +54,35 @@ struct Row {
 fn kills_at_random_moments_lose_nothing_acknowledged_whatever_the_downstream_does() {
     let kills = env::var("PULSETRAIN_KILLS").map_or(KILLS, |kills| kills.parse().expect("a number of kills"));
     let mut random = Rng::with_seed(20_261_122);
+    let mut rows = DOWNSTREAMS.map(|_| Row::default());
+    let mut totals = Totals::default();
+    let mut first = 0;
+    while first < kills {
+        let round = first..kills.min(first + KILLS_OF_A_ROUND);
+        first = round.end;
+        kill_and_deliver(round, &mut random, &mut rows, &mut totals);
+    }
+    assert!(totals.acknowledged > kills / 2, "{}", totals.acknowledged);
+    if let Some(document) = env::var_os("PULSETRAIN_KILLS_TABLE") {
+        write_table(document, "kills", &table(&rows, &totals));
+    }
+}
+
+/// What the rounds had together.
+#[derive(Default)]
+struct Totals {
+    acknowledged: usize,
+    of_log: usize,
+    repeated: usize,
+}
+
+/// Kills an agent, and then has it deliver everything.
+fn kill_and_deliver(
+    kills: Range<usize>,
+    random: &mut Rng,
+    rows: &mut [Row; DOWNSTREAMS.len()],
+    totals: &mut Totals,
+) {
     let outage = Outage::begin("", "");
     fs::create_dir_all(outage.folder()).expect("a folder can be made");
     let disk = SmallDisk::mount(&outage.folder(), "16m");
@@ -63,10 +97,9 @@ fn kills_at_random_moments_lose_nothing_acknowledged_whatever_the_downstream_doe
     let log = outage.world.path("training.json");
     let mut run = SurogateRun::begin(&log, 0);
     let clients = Clients::default();
-    let mut rows = DOWNSTREAMS.map(|_| Row::default());
     thread::scope(|scope| {
         (0..2).for_each(|_| drop(scope.spawn(|| clients.post(outage.receiver))));
-        for kill in 0..kills {
+        for kill in kills {
             let place = kill % DOWNSTREAMS.len();
             outage.endpoint.answer_with(DOWNSTREAMS[place].clone());
             let row = &mut rows[place];
@@ -88,7 +121,7 @@ fn kills_at_random_moments_lose_nothing_acknowledged_whatever_the_downstream_doe
                 if random.u8(0..4) > 0 {
                     clients.wait_for_answers(&agent);
                 }
-                spin(&mut random);
+                spin(random);
                 agent.kill();
             });
             full.inspect(|disk| disk.make_room());
@@ -102,17 +135,16 @@ fn kills_at_random_moments_lose_nothing_acknowledged_whatever_the_downstream_doe
     let agent = outage.world.start();
     let expected = imported(&[&log]).distinct();
     let acknowledged = clients.acknowledged.into_inner().expect("nobody panics here");
-    let arrived =
-        || Arrived::new(&[Answer::Accept, SLOW].map(|answer| outage.endpoint.items_answered(&answer)));
-    let has_all = |arrived: &Arrived| {
+    let mut arrived = Arrived::default();
+    let all_arrived = wait_at_most(Duration::from_secs(60), || {
+        arrived.follow(&outage.endpoint);
         acknowledged
             .iter()
             .all(|text| arrived.messages.contains_key(text))
             && arrived.of_log.is_superset(&expected)
-    };
-    let all_arrived = wait_at_most(Duration::from_secs(60), || has_all(&arrived()));
+    });
     let (status, said) = agent.stop_with_log();
-    let arrived = arrived();
+    arrived.follow(&outage.endpoint);
     let lost = acknowledged
         .iter()
         .filter(|text| !arrived.messages.contains_key(*text));
@@ -124,12 +156,10 @@ fn kills_at_random_moments_lose_nothing_acknowledged_whatever_the_downstream_doe
     );
     let differing = arrived.messages.iter().find(|(_, items)| items.len() > 1);
     assert_eq!(differing, None, "what arrives twice is the same record");
-    assert!(acknowledged.len() > kills / 2, "{}", acknowledged.len());
     assert!(status.success() && !said.contains("lost"), "{said}");
-    if let Some(document) = env::var_os("PULSETRAIN_KILLS_TABLE") {
-        let table = table(&rows, acknowledged.len(), expected.len(), arrived.repeated);
-        write_table(document, "kills", &table);
-    }
+    totals.acknowledged += acknowledged.len();
+    totals.of_log += expected.len();
+    totals.repeated += arrived.repeated;
 }
 
 /// Clients that send messages of their own numbers until they are told to end.
@@ -173,7 +203,10 @@ impl Clients {
 }
 
 /// What the endpoint accepted.
+#[derive(Default)]
 struct Arrived {
+    /// The number of requests that were read, accepted or not.
+    requests: usize,
     /// The distinct records of each message, by its text.
     messages: BTreeMap<String, BTreeSet<String>>,
     /// The distinct items of the log.
@@ -183,20 +216,21 @@ struct Arrived {
 }
 
 impl Arrived {
-    fn new(items: &[Items; 2]) -> Self {
-        let distinct: BTreeSet<String> = items.iter().flat_map(Items::distinct).collect();
-        let repeated = items.iter().map(Items::len).sum::<usize>() - distinct.len();
-        let (mut messages, mut of_log) = (BTreeMap::<_, BTreeSet<_>>::new(), BTreeSet::new());
-        for item in distinct {
-            match text_of(&item) {
-                Some(text) => drop(messages.entry(text).or_default().insert(item)),
-                None => drop(of_log.insert(item)),
+    /// Reads the requests that came since the last time. Their items are many, as a queue is sent again after each kill.
+    fn follow(&mut self, endpoint: &FakeEndpoint) {
+        let requests = endpoint.received_since(self.requests);
+        self.requests += requests.len();
+        let is_accepted = |answer: &Answer| matches!(answer, Answer::Accept) || *answer == SLOW;
+        for request in requests.iter().filter(|request| is_accepted(&request.answer)) {
+            let items = Items::parse(&String::from_utf8_lossy(&request.body).replace('\n', " "));
+            self.repeated += items.len();
+            for item in items.distinct() {
+                let is_new = match text_of(&item) {
+                    Some(text) => self.messages.entry(text).or_default().insert(item),
+                    None => self.of_log.insert(item),
+                };
+                self.repeated -= usize::from(is_new);
             }
-        }
-        Self {
-            messages,
-            of_log,
-            repeated,
         }
     }
 }
@@ -217,7 +251,12 @@ fn tear(folder: &Path) -> bool {
     })
 }
 
-fn table(rows: &[Row], acknowledged: usize, of_log: usize, repeated: usize) -> String {
+fn table(rows: &[Row], totals: &Totals) -> String {
+    let Totals {
+        acknowledged,
+        of_log,
+        repeated,
+    } = totals;
     let mut text =
         "| receiver | kills | with a torn segment | with a full disk |\n|---|---|---|---|\n".to_owned();
     let names = ["answers 503", "answers after 15 ms", "does not answer", "healthy"];
@@ -228,7 +267,7 @@ fn table(rows: &[Row], acknowledged: usize, of_log: usize, repeated: usize) -> S
         ));
     }
     text + &format!(
-        "\n{acknowledged} messages were acknowledged and a followed log had {of_log} items: 0 were lost. {repeated} items arrived \
+        "\n{acknowledged} messages were acknowledged and followed logs had {of_log} items: 0 were lost. {repeated} items arrived \
          twice, each with the same ids, times and content.\n"
     )
 }
