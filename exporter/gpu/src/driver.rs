@@ -45,8 +45,8 @@ pub(crate) enum DriverEvent {
     },
     /// One pass over all GPUs.
     Tick(Box<Tick>),
-    /// An XID error.
-    Xid(XidError),
+    /// An event of a GPU.
+    Gpu(GpuEvent),
 }
 
 /// One pass over all GPUs.
@@ -73,17 +73,26 @@ pub(crate) struct GpuTick {
     pub(crate) time_unix_nanos: u64,
 }
 
-/// An XID error.
+/// An event of a GPU.
 #[derive(Debug)]
-pub(crate) struct XidError {
+pub(crate) struct GpuEvent {
     /// The GPU.
     pub(crate) uuid: String,
-    /// The code.
-    pub(crate) code: u64,
+    /// What happened.
+    pub(crate) kind: GpuEventKind,
     /// The GPU instance.
     pub(crate) gpu_instance_id: Option<u32>,
     /// When it came, in nanoseconds since 1970.
     pub(crate) time_unix_nanos: u64,
+}
+
+/// What happened to a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum GpuEventKind {
+    /// An XID error, by its code.
+    Xid(u64),
+    /// Another event, as a value of `gpu.driver_event.type`.
+    Other(&'static str),
 }
 
 /// Why a driver is read no more.

@@ -78,6 +78,10 @@ pub struct Gpu {
     pub architecture: Option<String>,
     /// The CUDA compute capability.
     pub compute_capability: Option<(i32, i32)>,
+    /// The version of its NVLinks: `4.0`.
+    pub nvlink_version: Option<&'static str>,
+    /// Where in a rack it is.
+    pub platform: Option<Platform>,
     /// The NVLink fabric that it is registered with.
     pub fabric: Option<Fabric>,
     /// Whether MIG is on; `None` if the GPU does not support it.
@@ -108,6 +112,21 @@ pub enum GpuTrouble {
     NoPower,
     /// This process may not use it (`NO_PERMISSION`, `OPERATING_SYSTEM`): it belongs to another job or container.
     NotPermitted,
+}
+
+/// A place in a rack, as the platform numbers it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Platform {
+    /// The serial number of the chassis.
+    pub chassis_serial_number: String,
+    /// The slot in the chassis.
+    pub slot: u8,
+    /// The compute tray among those of the chassis.
+    pub tray: u8,
+    /// The host in the slot.
+    pub host: u8,
+    /// The module that the GPU is on.
+    pub module: u8,
 }
 
 /// A place in an NVLink fabric.

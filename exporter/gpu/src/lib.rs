@@ -22,8 +22,8 @@ pub mod workload;
 pub use attribution::{GpuAttribution, NoAttribution, OwnedAttribute, OwnedValue, Subject};
 pub use config::{GpuConfig, GpuSemconv};
 pub use inventory::{
-    Driver, DriverState, Fabric, Gpu, GpuProcess, GpuTrouble, Inventory, MigInstance, MissingMetric, Reason,
-    Unavailable, Vendor, list_missing,
+    Driver, DriverState, Fabric, Gpu, GpuProcess, GpuTrouble, Inventory, MigInstance, MissingMetric,
+    Platform, Reason, Unavailable, Vendor, list_missing,
 };
 pub use notice::GpuNotice;
 pub use release::{DriverRelease, DriverUse};

@@ -1,13 +1,14 @@
 //! NVIDIA GPUs through the driver's management library (NVML).
 //!
 //! `library` loads it; `session` makes passes over all GPUs until NVML has to be loaded again; `worker` is the thread of one
-//! GPU, so that a GPU that hangs holds up no other; `watched` is the GPU in it, `probe` one pass over its rows; `rows` is the
-//! table. `energy_lane` reads the energy counter between passes. `xid` waits for events. `ffi` has the calls that the wrapper
+//! GPU, so that a GPU that hangs holds up no other; `monitored` is the GPU in it, `probe` one pass over its rows; `rows` is the
+//! table. `energy_lane` reads the energy counter between passes. `events` waits for events. `ffi` has the calls that the wrapper
 //! lacks, and all unsafe code.
 
 mod counters;
 mod device;
 mod energy_lane;
+mod events;
 mod ffi;
 mod fields;
 pub(crate) mod library;
@@ -19,6 +20,5 @@ mod samples;
 pub(crate) mod session;
 mod table;
 mod worker;
-mod xid;
 
 pub use table::{TableRow, markdown, table};

@@ -2,9 +2,10 @@
 //!
 //! `subject` has the attributes of series, `store` keeps them and ends those that are not read any more, `counter` makes the
 //! driver's counters monotonic, `hw_semconv` has the standard names, `facts` and `health` the properties and the state of a
-//! GPU, `xid` counts its errors, `scrape_stats` has the metrics of the passes themselves.
+//! GPU, `events` counts its XID errors and other events, `scrape_stats` has the metrics of the passes themselves.
 
 mod counter;
+mod events;
 mod facts;
 mod health;
 mod hw_semconv;
@@ -12,7 +13,6 @@ mod known;
 mod scrape_stats;
 mod store;
 mod subject;
-mod xid;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -29,7 +29,7 @@ use self::{
 };
 use crate::{
     DriverState, GpuAttribution, GpuConfig, GpuNotice, GpuSemconv, Inventory, MissingMetric, Reason,
-    driver::{DriverEvent, Tick, XidError},
+    driver::{DriverEvent, GpuEvent, Tick},
 };
 
 /// The scope, and the service that the GPUs of a host are.
@@ -87,7 +87,7 @@ impl Recording {
     pub(super) fn on_event(&mut self, event: DriverEvent, now_unix_nanos: u64) {
         match event {
             DriverEvent::Tick(tick) => self.record_tick(&tick),
-            DriverEvent::Xid(xid) => self.record_xid(&xid),
+            DriverEvent::Gpu(event) => self.record_gpu_event(&event),
             DriverEvent::Absent { why, advice } => {
                 self.forget_gpus(now_unix_nanos);
                 self.set_driver(DriverState::Absent { why, advice }, now_unix_nanos);
@@ -98,7 +98,7 @@ impl Recording {
     /// Ends the series of a driver that did not answer for too long.
     pub(super) fn fall_silent(&mut self, secs: u64, now_unix_nanos: u64) {
         self.store.end(now_unix_nanos, |key, metric| {
-            !xid::is_counted_here(key, metric) && !scrape_stats::is_about_passes(metric)
+            !events::is_counted_here(key, metric) && !scrape_stats::is_about_passes(metric)
         });
         self.notices.push(GpuNotice::Silent { secs });
         self.set_driver(DriverState::Silent, now_unix_nanos);
@@ -152,8 +152,8 @@ impl Recording {
         self.store.sweep(now, newest, |key| late.contains(&key.subject));
     }
 
-    fn record_xid(&mut self, xid: &XidError) {
-        let Some(known) = self.gpus.get_mut(&xid.uuid) else {
+    fn record_gpu_event(&mut self, event: &GpuEvent) {
+        let Some(known) = self.gpus.get_mut(&event.uuid) else {
             return;
         };
         let mut recorder = known::Recorder {
@@ -162,9 +162,9 @@ impl Recording {
             attribution: &mut *self.attribution,
             store: &mut self.store,
             ids: &mut self.ids,
-            time_unix_nanos: xid.time_unix_nanos,
+            time_unix_nanos: event.time_unix_nanos,
         };
-        xid::record(known, xid, self.last_unix_nanos, &mut recorder, &mut self.logs);
+        events::record(known, event, self.last_unix_nanos, &mut recorder, &mut self.logs);
     }
 
     /// Says once that the driver is there, and that it is there again.
@@ -294,5 +294,5 @@ fn envelope(added: &[(String, String)]) -> Envelope {
 fn outlives_the_gpu(key: &Key, metric: &pulsetrain_semconv::Metric) -> bool {
     metric.ordinal == metric::GPU_FAULT_ACTIVE.ordinal
         || metric.ordinal == metric::HW_STATUS.ordinal
-        || xid::is_counted_here(key, metric)
+        || events::is_counted_here(key, metric)
 }

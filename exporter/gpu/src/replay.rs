@@ -10,7 +10,7 @@ use pulsetrain_semconv::{Attribute, Metric};
 
 use crate::{
     Driver, Gpu, GpuAttribution, GpuConfig,
-    driver::{DriverEvent, GpuTick, Tick, XidError},
+    driver::{DriverEvent, GpuEvent, GpuEventKind, GpuTick, Tick},
     nvml::rows,
     reading::{Cadence, Labels, Readings, Sample},
     record::Recording,
@@ -86,13 +86,13 @@ impl GpuRecorder {
 
     /// Records an XID error of a GPU that a pass has shown.
     pub fn record_xid(&mut self, uuid: &str, code: u64, time_unix_nanos: u64) {
-        let error = XidError {
+        let event = GpuEvent {
             uuid: uuid.to_owned(),
-            code,
+            kind: GpuEventKind::Xid(code),
             gpu_instance_id: None,
             time_unix_nanos,
         };
-        self.recording.on_event(DriverEvent::Xid(error), time_unix_nanos);
+        self.recording.on_event(DriverEvent::Gpu(event), time_unix_nanos);
     }
 
     /// Returns the batches so far.

@@ -108,14 +108,14 @@ struct Watching {
 
 impl Watching {
     /// Records what was heard, with everything that waits after it; returns whether the driver answers, where the event shows
-    /// that. An XID error does not: it is heard on another thread than the one that reads.
+    /// that. An event of a GPU does not: it is heard on another thread than the one that reads.
     fn on_event(&mut self, event: DriverEvent, driver: &mut DriverThread) -> Option<bool> {
         let (mut next, mut answers) = (Some(event), None);
         while let Some(event) = next {
             match event {
                 DriverEvent::Tick(_) => answers = Some(true),
                 DriverEvent::Absent { .. } => answers = Some(false),
-                DriverEvent::Xid(_) => {}
+                DriverEvent::Gpu(_) => {}
             }
             self.recording.on_event(event, unix_nanos());
             next = driver.event.try_recv().ok();
@@ -210,7 +210,7 @@ fn inventory_of(event: &DriverEvent) -> Inventory {
             gpus: tick.gpus.iter().map(gpu_of).collect(),
             time_unix_nanos,
         },
-        DriverEvent::Xid(_) => Inventory::default(),
+        DriverEvent::Gpu(_) => Inventory::default(),
     }
 }
 

@@ -172,6 +172,23 @@ pub const GPU_DRIVER_VERSION: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Kind of a driver event other than an XID error.
+pub const GPU_DRIVER_EVENT_TYPE: Attribute = Attribute {
+    name: "gpu.driver_event.type",
+    brief: "Kind of a driver event other than an XID error.",
+    kind: AttributeKind::Enum(&[
+        "single_bit_ecc_error_storm",
+        "dram_retirement",
+        "dram_retirement_failure",
+        "non_fatal_poison_error",
+        "fatal_poison_error",
+        "gpu_unavailable",
+        "recovery_action_changed",
+    ]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// Whether the memory corrects errors.
 pub const GPU_ECC_ENABLED: Attribute = Attribute {
     name: "gpu.ecc.enabled",
@@ -285,6 +302,9 @@ pub const GPU_FAULT: Attribute = Attribute {
         "row_remap_failure",
         "page_retirement_pending",
         "fabric_degraded",
+        "channel_repair_pending",
+        "tpc_repair_pending",
+        "unrepairable_memory",
     ]),
     descriptive: false,
     stability: Stability::Development,
@@ -297,11 +317,14 @@ pub const GPU_FEATURE: Attribute = Attribute {
     kind: AttributeKind::Enum(&[
         "persistence",
         "ecc",
+        "ecc_pending",
         "mig",
+        "mig_pending",
         "gsp",
         "confidential_compute",
         "dram_encryption",
         "vgpu_license",
+        "power_smoothing",
     ]),
     descriptive: false,
     stability: Stability::Development,
@@ -460,6 +483,24 @@ pub const GPU_NVLINK_FEC_BIN: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// What is at the other end of an NVLink.
+pub const GPU_NVLINK_REMOTE_TYPE: Attribute = Attribute {
+    name: "gpu.nvlink.remote_type",
+    brief: "What is at the other end of an NVLink.",
+    kind: AttributeKind::Enum(&["gpu", "switch", "cpu", "unknown"]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Version of the GPU's NVLinks.
+pub const GPU_NVLINK_VERSION: Attribute = Attribute {
+    name: "gpu.nvlink.version",
+    brief: "Version of the GPU's NVLinks.",
+    kind: AttributeKind::String,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// PCI address of the GPU.
 pub const GPU_PCI_ADDRESS: Attribute = Attribute {
     name: "gpu.pci.address",
@@ -498,6 +539,51 @@ pub const GPU_PIPE: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Serial number of the chassis that the GPU is in.
+pub const GPU_PLATFORM_CHASSIS_SERIAL_NUMBER: Attribute = Attribute {
+    name: "gpu.platform.chassis_serial_number",
+    brief: "Serial number of the chassis that the GPU is in.",
+    kind: AttributeKind::String,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Number of the host in the slot.
+pub const GPU_PLATFORM_HOST: Attribute = Attribute {
+    name: "gpu.platform.host",
+    brief: "Number of the host in the slot.",
+    kind: AttributeKind::Int,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Number of the module that the GPU is on.
+pub const GPU_PLATFORM_MODULE: Attribute = Attribute {
+    name: "gpu.platform.module",
+    brief: "Number of the module that the GPU is on.",
+    kind: AttributeKind::Int,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Number of the slot in the chassis.
+pub const GPU_PLATFORM_SLOT: Attribute = Attribute {
+    name: "gpu.platform.slot",
+    brief: "Number of the slot in the chassis.",
+    kind: AttributeKind::Int,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Number of the compute tray among those of the chassis.
+pub const GPU_PLATFORM_TRAY: Attribute = Attribute {
+    name: "gpu.platform.tray",
+    brief: "Number of the compute tray among those of the chassis.",
+    kind: AttributeKind::Int,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// What kind of limit the power has.
 pub const GPU_POWER_LIMIT_KIND: Attribute = Attribute {
     name: "gpu.power.limit_kind",
@@ -513,6 +599,32 @@ pub const GPU_POWER_READING: Attribute = Attribute {
     brief: "How the power is read.",
     kind: AttributeKind::Enum(&["instant", "average", "derived"]),
     descriptive: true,
+    stability: Stability::Development,
+};
+
+/// What the driver tunes power and clocks for.
+pub const GPU_POWER_PROFILE: Attribute = Attribute {
+    name: "gpu.power_profile",
+    brief: "What the driver tunes power and clocks for.",
+    kind: AttributeKind::Enum(&[
+        "max_p",
+        "max_q",
+        "compute",
+        "memory_bound",
+        "network",
+        "balanced",
+        "llm_inference",
+        "llm_training",
+        "rbm",
+        "dcpcie",
+        "hmma_sparse",
+        "hmma_dense",
+        "sync_balanced",
+        "hpc",
+        "mig",
+        "other",
+    ]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -536,6 +648,8 @@ pub const GPU_RECOVERY_ACTION: Attribute = Attribute {
         "drain_p2p",
         "drain_and_reset",
         "recover_imex_domain",
+        "bus_reset",
+        "system_reboot",
         "other",
     ]),
     descriptive: false,
@@ -1807,6 +1921,7 @@ pub static ALL: &[&Attribute] = &[
     &GPU_CUDA_DRIVER_VERSION,
     &GPU_CUDA_RUNTIME_VERSION,
     &GPU_DRIVER_VERSION,
+    &GPU_DRIVER_EVENT_TYPE,
     &GPU_ECC_ENABLED,
     &GPU_ECC_LOCATION,
     &GPU_ECC_SEVERITY,
@@ -1835,11 +1950,19 @@ pub static ALL: &[&Attribute] = &[
     &GPU_NAME,
     &GPU_NVLINK_BER_KIND,
     &GPU_NVLINK_FEC_BIN,
+    &GPU_NVLINK_REMOTE_TYPE,
+    &GPU_NVLINK_VERSION,
     &GPU_PCI_ADDRESS,
     &GPU_PERFORMANCE_STATE,
     &GPU_PIPE,
+    &GPU_PLATFORM_CHASSIS_SERIAL_NUMBER,
+    &GPU_PLATFORM_HOST,
+    &GPU_PLATFORM_MODULE,
+    &GPU_PLATFORM_SLOT,
+    &GPU_PLATFORM_TRAY,
     &GPU_POWER_LIMIT_KIND,
     &GPU_POWER_READING,
+    &GPU_POWER_PROFILE,
     &GPU_PRECISION,
     &GPU_RECOVERY_ACTION,
     &GPU_RETIREMENT_CAUSE,

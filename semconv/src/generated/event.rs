@@ -5,6 +5,35 @@
 use super::attribute;
 use crate::definition::{AttributeUse, Event, Requirement, Stability, Upstream};
 
+/// An event of the driver other than an XID error.
+pub const GPU_DRIVER_EVENT: Event = Event {
+    name: "gpu.driver_event",
+    brief: "An event of the driver other than an XID error.",
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_DRIVER_EVENT_TYPE,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_INSTANCE_ID,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlEventSetWait_v2"],
+    }],
+};
+
 /// An XID error of the driver.
 pub const GPU_XID: Event = Event {
     name: "gpu.xid",
@@ -426,6 +455,7 @@ pub const TRAIN_VERDICT: Event = Event {
 
 /// Every event, sorted by name.
 pub static ALL: &[&Event] = &[
+    &GPU_DRIVER_EVENT,
     &GPU_XID,
     &RL_COMPLETION,
     &RL_PROMPT,

@@ -334,6 +334,24 @@ pub fn gpu_compute_mode(meter: &Meter) -> UpDownCounter<i64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::GPU_DRIVER_LATENCY`].
+pub fn gpu_driver_latency(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_DRIVER_LATENCY.name)
+        .with_unit(metric::GPU_DRIVER_LATENCY.unit)
+        .with_description(metric::GPU_DRIVER_LATENCY.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_DRIVER_EVENTS`].
+pub fn gpu_driver_events(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::GPU_DRIVER_EVENTS.name)
+        .with_unit(metric::GPU_DRIVER_EVENTS.unit)
+        .with_description(metric::GPU_DRIVER_EVENTS.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::GPU_ECC_ERRORS`].
 pub fn gpu_ecc_errors(meter: &Meter) -> Counter<u64> {
     meter
@@ -376,6 +394,15 @@ pub fn gpu_ecc_location_errors(meter: &Meter) -> Counter<u64> {
         .u64_counter(metric::GPU_ECC_LOCATION_ERRORS.name)
         .with_unit(metric::GPU_ECC_LOCATION_ERRORS.unit)
         .with_description(metric::GPU_ECC_LOCATION_ERRORS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_EDPP_RATIO`].
+pub fn gpu_edpp_ratio(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_EDPP_RATIO.name)
+        .with_unit(metric::GPU_EDPP_RATIO.unit)
+        .with_description(metric::GPU_EDPP_RATIO.brief)
         .build()
 }
 
@@ -457,6 +484,15 @@ pub fn gpu_graphics_active(meter: &Meter) -> Gauge<f64> {
         .f64_gauge(metric::GPU_GRAPHICS_ACTIVE.name)
         .with_unit(metric::GPU_GRAPHICS_ACTIVE.unit)
         .with_description(metric::GPU_GRAPHICS_ACTIVE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_INACTIVE_REMAPPED_ROWS`].
+pub fn gpu_inactive_remapped_rows(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::GPU_INACTIVE_REMAPPED_ROWS.name)
+        .with_unit(metric::GPU_INACTIVE_REMAPPED_ROWS.unit)
+        .with_description(metric::GPU_INACTIVE_REMAPPED_ROWS.brief)
         .build()
 }
 
@@ -631,6 +667,15 @@ pub fn gpu_nvlink_fec_blocks(meter: &Meter) -> Counter<u64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::GPU_NVLINK_INFO`].
+pub fn gpu_nvlink_info(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_NVLINK_INFO.name)
+        .with_unit(metric::GPU_NVLINK_INFO.unit)
+        .with_description(metric::GPU_NVLINK_INFO.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::GPU_NVLINK_IO`].
 pub fn gpu_nvlink_io(meter: &Meter) -> Counter<u64> {
     meter
@@ -700,6 +745,15 @@ pub fn gpu_pcie_io(meter: &Meter) -> Counter<u64> {
         .u64_counter(metric::GPU_PCIE_IO.name)
         .with_unit(metric::GPU_PCIE_IO.unit)
         .with_description(metric::GPU_PCIE_IO.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_PCIE_RECOVERIES`].
+pub fn gpu_pcie_recoveries(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::GPU_PCIE_RECOVERIES.name)
+        .with_unit(metric::GPU_PCIE_RECOVERIES.unit)
+        .with_description(metric::GPU_PCIE_RECOVERIES.brief)
         .build()
 }
 
@@ -791,6 +845,15 @@ pub fn gpu_power_limit(meter: &Meter) -> Gauge<f64> {
         .f64_gauge(metric::GPU_POWER_LIMIT.name)
         .with_unit(metric::GPU_POWER_LIMIT.unit)
         .with_description(metric::GPU_POWER_LIMIT.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_POWER_PROFILE_ACTIVE`].
+pub fn gpu_power_profile_active(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_POWER_PROFILE_ACTIVE.name)
+        .with_unit(metric::GPU_POWER_PROFILE_ACTIVE.unit)
+        .with_description(metric::GPU_POWER_PROFILE_ACTIVE.brief)
         .build()
 }
 

@@ -1550,11 +1550,153 @@ pub const GPU_COMPUTE_MODE: Metric = Metric {
     }],
 };
 
+/// Time that the driver took to answer the fields of the last pass, by its own measure.
+///
+/// Unit `s`; in Prometheus `gpu_driver_latency_seconds`.
+pub const GPU_DRIVER_LATENCY: Metric = Metric {
+    ordinal: 36,
+    name: "gpu.driver.latency",
+    brief: "Time that the driver took to answer the fields of the last pass, by its own measure.",
+    unit: "s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_driver_latency_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlFieldValue_t.latencyUsec"],
+    }],
+};
+
+/// Events that the driver reported of the GPU, other than XID errors.
+///
+/// Unit `{event}`; in Prometheus `gpu_driver_events_total`.
+pub const GPU_DRIVER_EVENTS: Metric = Metric {
+    ordinal: 37,
+    name: "gpu.driver_events",
+    brief: "Events that the driver reported of the GPU, other than XID errors.",
+    unit: "{event}",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_DRIVER_EVENT_TYPE,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_driver_events_total",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlEventSetWait_v2"],
+    }],
+};
+
 /// Errors of memory since the driver was loaded.
 ///
 /// Unit `{error}`; in Prometheus `gpu_ecc_errors_total`.
 pub const GPU_ECC_ERRORS: Metric = Metric {
-    ordinal: 36,
+    ordinal: 38,
     name: "gpu.ecc.errors",
     brief: "Errors of memory since the driver was loaded.",
     unit: "{error}",
@@ -1633,7 +1775,7 @@ pub const GPU_ECC_ERRORS: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_ecc_lifetime_errors_total`.
 pub const GPU_ECC_LIFETIME_ERRORS: Metric = Metric {
-    ordinal: 37,
+    ordinal: 39,
     name: "gpu.ecc.lifetime_errors",
     brief: "Errors of memory since the GPU was made.",
     unit: "{error}",
@@ -1712,7 +1854,7 @@ pub const GPU_ECC_LIFETIME_ERRORS: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_ecc_lifetime_location_errors_total`.
 pub const GPU_ECC_LIFETIME_LOCATION_ERRORS: Metric = Metric {
-    ordinal: 38,
+    ordinal: 40,
     name: "gpu.ecc.lifetime_location_errors",
     brief: "Errors of memory since the GPU was made, by location: parts of `gpu.ecc.lifetime_errors`, as far as the GPU counts them apart.",
     unit: "{error}",
@@ -1794,7 +1936,7 @@ pub const GPU_ECC_LIFETIME_LOCATION_ERRORS: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_ecc_lifetime_sram_errors_total`.
 pub const GPU_ECC_LIFETIME_SRAM_ERRORS: Metric = Metric {
-    ordinal: 39,
+    ordinal: 41,
     name: "gpu.ecc.lifetime_sram_errors",
     brief: "Uncorrected errors of the on-chip memory since the GPU was made, by unit.",
     unit: "{error}",
@@ -1867,7 +2009,7 @@ pub const GPU_ECC_LIFETIME_SRAM_ERRORS: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_ecc_location_errors_total`.
 pub const GPU_ECC_LOCATION_ERRORS: Metric = Metric {
-    ordinal: 40,
+    ordinal: 42,
     name: "gpu.ecc.location_errors",
     brief: "Errors of memory since the driver was loaded, by location: parts of `gpu.ecc.errors`, as far as the GPU counts them apart.",
     unit: "{error}",
@@ -1944,11 +2086,80 @@ pub const GPU_ECC_LOCATION_ERRORS: Metric = Metric {
     }],
 };
 
+/// Electrical design point (EDPp) that the driver allows, relative to the rated one.
+///
+/// Unit `1`; in Prometheus `gpu_edpp_ratio`.
+pub const GPU_EDPP_RATIO: Metric = Metric {
+    ordinal: 43,
+    name: "gpu.edpp_ratio",
+    brief: "Electrical design point (EDPp) that the driver allows, relative to the rated one.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_edpp_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["NVML_FI_DEV_EDPP_MULTIPLIER"],
+    }],
+};
+
 /// Energy that the GPU has used with its board since the driver was loaded.
 ///
 /// Unit `J`; in Prometheus `gpu_energy_joules_total`.
 pub const GPU_ENERGY: Metric = Metric {
-    ordinal: 41,
+    ordinal: 44,
     name: "gpu.energy",
     brief: "Energy that the GPU has used with its board since the driver was loaded.",
     unit: "J",
@@ -2026,7 +2237,7 @@ pub const GPU_ENERGY: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_engine_utilization_ratio`.
 pub const GPU_ENGINE_UTILIZATION: Metric = Metric {
-    ordinal: 42,
+    ordinal: 45,
     name: "gpu.engine.utilization",
     brief: "Share of the time in which one media engine was busy.",
     unit: "1",
@@ -2115,7 +2326,7 @@ pub const GPU_ENGINE_UTILIZATION: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_fabric_state`.
 pub const GPU_FABRIC_STATE: Metric = Metric {
-    ordinal: 43,
+    ordinal: 46,
     name: "gpu.fabric_state",
     brief: "Registration with the NVLink fabric: 1 for the present state, 0 for the others.",
     unit: "{state}",
@@ -2188,7 +2399,7 @@ pub const GPU_FABRIC_STATE: Metric = Metric {
 ///
 /// Unit `{revolution}/s`; in Prometheus `gpu_fan_speed_per_second`.
 pub const GPU_FAN_SPEED: Metric = Metric {
-    ordinal: 44,
+    ordinal: 47,
     name: "gpu.fan.speed",
     brief: "Speed of a fan.",
     unit: "{revolution}/s",
@@ -2261,7 +2472,7 @@ pub const GPU_FAN_SPEED: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_fan_speed_ratio`.
 pub const GPU_FAN_SPEED_RATIO: Metric = Metric {
-    ordinal: 45,
+    ordinal: 48,
     name: "gpu.fan.speed_ratio",
     brief: "Speed of a fan as a share of its highest.",
     unit: "1",
@@ -2340,7 +2551,7 @@ pub const GPU_FAN_SPEED_RATIO: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_fan_target_ratio`.
 pub const GPU_FAN_TARGET_RATIO: Metric = Metric {
-    ordinal: 46,
+    ordinal: 49,
     name: "gpu.fan.target_ratio",
     brief: "Target speed of a fan, as a share of its highest.",
     unit: "1",
@@ -2413,7 +2624,7 @@ pub const GPU_FAN_TARGET_RATIO: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_fault_active`.
 pub const GPU_FAULT_ACTIVE: Metric = Metric {
-    ordinal: 47,
+    ordinal: 50,
     name: "gpu.fault.active",
     brief: "What is wrong with the GPU and lasts: 1 for a fault that is there, 0 for one that is not.",
     unit: "{state}",
@@ -2486,6 +2697,8 @@ pub const GPU_FAULT_ACTIVE: Metric = Metric {
             "NVML_FI_DEV_REMAPPED_FAILURE",
             "nvmlDeviceGetRetiredPagesPendingStatus",
             "nvmlDeviceGetGpuFabricInfoV.healthMask",
+            "nvmlDeviceGetRepairStatus",
+            "nvmlDeviceGetUnrepairableMemoryFlag_v1",
         ],
     }],
 };
@@ -2494,7 +2707,7 @@ pub const GPU_FAULT_ACTIVE: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_feature_active`.
 pub const GPU_FEATURE_ACTIVE: Metric = Metric {
-    ordinal: 48,
+    ordinal: 51,
     name: "gpu.feature.active",
     brief: "What is on: 1 for a feature that is on, 0 for one that is off.",
     unit: "{state}",
@@ -2567,6 +2780,7 @@ pub const GPU_FEATURE_ACTIVE: Metric = Metric {
             "nvmlSystemGetConfComputeState",
             "nvmlDeviceGetDramEncryptionMode",
             "nvmlDeviceGetGridLicensableFeatures",
+            "NVML_FI_PWR_SMOOTHING_ENABLED",
         ],
     }],
 };
@@ -2575,7 +2789,7 @@ pub const GPU_FEATURE_ACTIVE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_graphics_active_ratio`.
 pub const GPU_GRAPHICS_ACTIVE: Metric = Metric {
-    ordinal: 49,
+    ordinal: 52,
     name: "gpu.graphics.active",
     brief: "Share of the time in which the graphics or compute engine was active.",
     unit: "1",
@@ -2654,11 +2868,87 @@ pub const GPU_GRAPHICS_ACTIVE: Metric = Metric {
     ],
 };
 
+/// Rows of memory that spare ones replace from the next reset of the GPU on.
+///
+/// Unit `{row}`; in Prometheus `gpu_inactive_remapped_rows`.
+pub const GPU_INACTIVE_REMAPPED_ROWS: Metric = Metric {
+    ordinal: 53,
+    name: "gpu.inactive_remapped_rows",
+    brief: "Rows of memory that spare ones replace from the next reset of the GPU on.",
+    unit: "{row}",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ECC_SEVERITY,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_inactive_remapped_rows",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &[
+            "NVML_FI_DEV_REMAPPED_ROWS_COR_INACTIVE",
+            "NVML_FI_DEV_REMAPPED_ROWS_UNC_INACTIVE",
+        ],
+    }],
+};
+
 /// What the GPU or the MIG device is: always 1, the facts are in its attributes.
 ///
 /// Unit `{info}`; in Prometheus `gpu_info`.
 pub const GPU_INFO: Metric = Metric {
-    ordinal: 50,
+    ordinal: 54,
     name: "gpu.info",
     brief: "What the GPU or the MIG device is: always 1, the facts are in its attributes.",
     unit: "{info}",
@@ -2727,7 +3017,31 @@ pub const GPU_INFO: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::GPU_NVLINK_VERSION,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_PCI_ADDRESS,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_PLATFORM_CHASSIS_SERIAL_NUMBER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_PLATFORM_HOST,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_PLATFORM_MODULE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_PLATFORM_SLOT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_PLATFORM_TRAY,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -2798,7 +3112,7 @@ pub const GPU_INFO: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_memory_activity_ratio`.
 pub const GPU_MEMORY_ACTIVITY: Metric = Metric {
-    ordinal: 51,
+    ordinal: 55,
     name: "gpu.memory.activity",
     brief: "Share of the time in which the memory controller was busy.",
     unit: "1",
@@ -2877,7 +3191,7 @@ pub const GPU_MEMORY_ACTIVITY: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_memory_bandwidth_utilization_ratio`.
 pub const GPU_MEMORY_BANDWIDTH_UTILIZATION: Metric = Metric {
-    ordinal: 52,
+    ordinal: 56,
     name: "gpu.memory.bandwidth_utilization",
     brief: "Share of the bandwidth of the memory in use.",
     unit: "1",
@@ -2960,7 +3274,7 @@ pub const GPU_MEMORY_BANDWIDTH_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_memory_free_bytes`.
 pub const GPU_MEMORY_FREE: Metric = Metric {
-    ordinal: 53,
+    ordinal: 57,
     name: "gpu.memory.free",
     brief: "Free memory of the GPU.",
     unit: "By",
@@ -3039,7 +3353,7 @@ pub const GPU_MEMORY_FREE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_memory_limit_bytes`.
 pub const GPU_MEMORY_LIMIT: Metric = Metric {
-    ordinal: 54,
+    ordinal: 58,
     name: "gpu.memory.limit",
     brief: "Memory of the GPU.",
     unit: "By",
@@ -3114,7 +3428,7 @@ pub const GPU_MEMORY_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_memory_reserved_bytes`.
 pub const GPU_MEMORY_RESERVED: Metric = Metric {
-    ordinal: 55,
+    ordinal: 59,
     name: "gpu.memory.reserved",
     brief: "Memory of the GPU that the driver keeps for itself.",
     unit: "By",
@@ -3189,7 +3503,7 @@ pub const GPU_MEMORY_RESERVED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_memory_used_bytes`.
 pub const GPU_MEMORY_USED: Metric = Metric {
-    ordinal: 56,
+    ordinal: 60,
     name: "gpu.memory.used",
     brief: "Memory of the GPU in use.",
     unit: "By",
@@ -3264,7 +3578,7 @@ pub const GPU_MEMORY_USED: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_memory_power_watts`.
 pub const GPU_MEMORY_POWER: Metric = Metric {
-    ordinal: 57,
+    ordinal: 61,
     name: "gpu.memory_power",
     brief: "Power that the memory of the GPU draws.",
     unit: "W",
@@ -3337,7 +3651,7 @@ pub const GPU_MEMORY_POWER: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_metric_unavailable`.
 pub const GPU_METRIC_UNAVAILABLE: Metric = Metric {
-    ordinal: 58,
+    ordinal: 62,
     name: "gpu.metric.unavailable",
     brief: "That the GPU gives no value for a metric, and why: 1 for as long as it is so.",
     unit: "{state}",
@@ -3414,7 +3728,7 @@ pub const GPU_METRIC_UNAVAILABLE: Metric = Metric {
 ///
 /// Unit `{instance}`; in Prometheus `gpu_mig_instances`.
 pub const GPU_MIG_INSTANCES: Metric = Metric {
-    ordinal: 59,
+    ordinal: 63,
     name: "gpu.mig.instances",
     brief: "GPU instances that the GPU is split into.",
     unit: "{instance}",
@@ -3483,7 +3797,7 @@ pub const GPU_MIG_INSTANCES: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_mig_memory_free_bytes`.
 pub const GPU_MIG_MEMORY_FREE: Metric = Metric {
-    ordinal: 60,
+    ordinal: 64,
     name: "gpu.mig.memory.free",
     brief: "Free memory of a MIG device.",
     unit: "By",
@@ -3564,7 +3878,7 @@ pub const GPU_MIG_MEMORY_FREE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_mig_memory_limit_bytes`.
 pub const GPU_MIG_MEMORY_LIMIT: Metric = Metric {
-    ordinal: 61,
+    ordinal: 65,
     name: "gpu.mig.memory.limit",
     brief: "Memory of a MIG device.",
     unit: "By",
@@ -3645,7 +3959,7 @@ pub const GPU_MIG_MEMORY_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_mig_memory_reserved_bytes`.
 pub const GPU_MIG_MEMORY_RESERVED: Metric = Metric {
-    ordinal: 62,
+    ordinal: 66,
     name: "gpu.mig.memory.reserved",
     brief: "Memory of a MIG device that the driver keeps for itself.",
     unit: "By",
@@ -3726,7 +4040,7 @@ pub const GPU_MIG_MEMORY_RESERVED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_mig_memory_used_bytes`.
 pub const GPU_MIG_MEMORY_USED: Metric = Metric {
-    ordinal: 63,
+    ordinal: 67,
     name: "gpu.mig.memory.used",
     brief: "Memory of a MIG device in use.",
     unit: "By",
@@ -3807,7 +4121,7 @@ pub const GPU_MIG_MEMORY_USED: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `gpu_module_energy_joules_total`.
 pub const GPU_MODULE_ENERGY: Metric = Metric {
-    ordinal: 64,
+    ordinal: 68,
     name: "gpu.module_energy",
     brief: "Energy that the module of GPU and CPU has used since the driver was loaded.",
     unit: "J",
@@ -3879,7 +4193,7 @@ pub const GPU_MODULE_ENERGY: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_module_power_watts`.
 pub const GPU_MODULE_POWER: Metric = Metric {
-    ordinal: 65,
+    ordinal: 69,
     name: "gpu.module_power",
     brief: "Power that the module of GPU and CPU draws.",
     unit: "W",
@@ -3955,7 +4269,7 @@ pub const GPU_MODULE_POWER: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_nvlink_bit_error_ratio`.
 pub const GPU_NVLINK_BIT_ERROR_RATIO: Metric = Metric {
-    ordinal: 66,
+    ordinal: 70,
     name: "gpu.nvlink.bit_error_ratio",
     brief: "Share of the bits of an NVLink that came wrong.",
     unit: "1",
@@ -4035,7 +4349,7 @@ pub const GPU_NVLINK_BIT_ERROR_RATIO: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_nvlink_errors_total`.
 pub const GPU_NVLINK_ERRORS: Metric = Metric {
-    ordinal: 67,
+    ordinal: 71,
     name: "gpu.nvlink.errors",
     brief: "Errors of an NVLink.",
     unit: "{error}",
@@ -4124,7 +4438,7 @@ pub const GPU_NVLINK_ERRORS: Metric = Metric {
 ///
 /// Unit `{block}`; in Prometheus `gpu_nvlink_fec_blocks_total`.
 pub const GPU_NVLINK_FEC_BLOCKS: Metric = Metric {
-    ordinal: 68,
+    ordinal: 72,
     name: "gpu.nvlink.fec_blocks",
     brief: "Blocks received over an NVLink, by the number of symbols that forward error correction (FEC) corrected: a histogram of link quality.",
     unit: "{block}",
@@ -4200,11 +4514,88 @@ pub const GPU_NVLINK_FEC_BLOCKS: Metric = Metric {
     }],
 };
 
+/// What is at the other end of the NVLink: always 1.
+///
+/// Unit `{info}`; in Prometheus `gpu_nvlink_info`.
+pub const GPU_NVLINK_INFO: Metric = Metric {
+    ordinal: 73,
+    name: "gpu.nvlink.info",
+    brief: "What is at the other end of the NVLink: always 1.",
+    unit: "{info}",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_LINK_INDEX,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_NVLINK_REMOTE_TYPE,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_nvlink_info",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetNvLinkRemoteDeviceType"],
+    }],
+};
+
 /// Bytes over an NVLink.
 ///
 /// Unit `By`; in Prometheus `gpu_nvlink_io_bytes_total`.
 pub const GPU_NVLINK_IO: Metric = Metric {
-    ordinal: 69,
+    ordinal: 74,
     name: "gpu.nvlink.io",
     brief: "Bytes over an NVLink.",
     unit: "By",
@@ -4292,7 +4683,7 @@ pub const GPU_NVLINK_IO: Metric = Metric {
 ///
 /// Unit `{packet}`; in Prometheus `gpu_nvlink_packets_total`.
 pub const GPU_NVLINK_PACKETS: Metric = Metric {
-    ordinal: 70,
+    ordinal: 75,
     name: "gpu.nvlink.packets",
     brief: "Packets over an NVLink.",
     unit: "{packet}",
@@ -4372,7 +4763,7 @@ pub const GPU_NVLINK_PACKETS: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_nvlink_speed_bytes_per_second`.
 pub const GPU_NVLINK_SPEED: Metric = Metric {
-    ordinal: 71,
+    ordinal: 76,
     name: "gpu.nvlink.speed",
     brief: "Bytes in a second that an NVLink can carry.",
     unit: "By/s",
@@ -4445,7 +4836,7 @@ pub const GPU_NVLINK_SPEED: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_nvlink_throughput_bytes_per_second`.
 pub const GPU_NVLINK_THROUGHPUT: Metric = Metric {
-    ordinal: 72,
+    ordinal: 77,
     name: "gpu.nvlink.throughput",
     brief: "Bytes over all NVLinks of the GPU in a second.",
     unit: "By/s",
@@ -4521,7 +4912,7 @@ pub const GPU_NVLINK_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{link}`; in Prometheus `gpu_nvlink_up`.
 pub const GPU_NVLINK_UP: Metric = Metric {
-    ordinal: 73,
+    ordinal: 78,
     name: "gpu.nvlink.up",
     brief: "Whether an NVLink is up: 1 if so, else 0.",
     unit: "{link}",
@@ -4594,7 +4985,7 @@ pub const GPU_NVLINK_UP: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_pcie_errors_total`.
 pub const GPU_PCIE_ERRORS: Metric = Metric {
-    ordinal: 74,
+    ordinal: 79,
     name: "gpu.pcie.errors",
     brief: "Errors of PCI Express that its error reporting counts.",
     unit: "{error}",
@@ -4673,7 +5064,7 @@ pub const GPU_PCIE_ERRORS: Metric = Metric {
 ///
 /// Unit `{generation}`; in Prometheus `gpu_pcie_generation`.
 pub const GPU_PCIE_GENERATION: Metric = Metric {
-    ordinal: 75,
+    ordinal: 80,
     name: "gpu.pcie.generation",
     brief: "Generation of the PCI Express link.",
     unit: "{generation}",
@@ -4750,7 +5141,7 @@ pub const GPU_PCIE_GENERATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_pcie_io_bytes_total`.
 pub const GPU_PCIE_IO: Metric = Metric {
-    ordinal: 76,
+    ordinal: 81,
     name: "gpu.pcie.io",
     brief: "Bytes over PCI Express.",
     unit: "By",
@@ -4828,11 +5219,80 @@ pub const GPU_PCIE_IO: Metric = Metric {
     ],
 };
 
+/// Times that the PCI Express link went into its recovery state.
+///
+/// Unit `{recovery}`; in Prometheus `gpu_pcie_recoveries_total`.
+pub const GPU_PCIE_RECOVERIES: Metric = Metric {
+    ordinal: 82,
+    name: "gpu.pcie.recoveries",
+    brief: "Times that the PCI Express link went into its recovery state.",
+    unit: "{recovery}",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_pcie_recoveries_total",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["NVML_FI_DEV_PCIE_L0_TO_RECOVERY_COUNTER"],
+    }],
+};
+
 /// Packets that PCI Express had to send again.
 ///
 /// Unit `{replay}`; in Prometheus `gpu_pcie_replays_total`.
 pub const GPU_PCIE_REPLAYS: Metric = Metric {
-    ordinal: 77,
+    ordinal: 83,
     name: "gpu.pcie.replays",
     brief: "Packets that PCI Express had to send again.",
     unit: "{replay}",
@@ -4907,7 +5367,7 @@ pub const GPU_PCIE_REPLAYS: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_pcie_speed_bytes_per_second`.
 pub const GPU_PCIE_SPEED: Metric = Metric {
-    ordinal: 78,
+    ordinal: 84,
     name: "gpu.pcie.speed",
     brief: "Bytes in a second that a lane of the PCI Express link can carry.",
     unit: "By/s",
@@ -4980,7 +5440,7 @@ pub const GPU_PCIE_SPEED: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_pcie_throughput_bytes_per_second`.
 pub const GPU_PCIE_THROUGHPUT: Metric = Metric {
-    ordinal: 79,
+    ordinal: 85,
     name: "gpu.pcie.throughput",
     brief: "Bytes over PCI Express in a second.",
     unit: "By/s",
@@ -5063,7 +5523,7 @@ pub const GPU_PCIE_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{lane}`; in Prometheus `gpu_pcie_width`.
 pub const GPU_PCIE_WIDTH: Metric = Metric {
-    ordinal: 80,
+    ordinal: 86,
     name: "gpu.pcie.width",
     brief: "Lanes of the PCI Express link.",
     unit: "{lane}",
@@ -5136,7 +5596,7 @@ pub const GPU_PCIE_WIDTH: Metric = Metric {
 ///
 /// Unit `{flop}/s`; in Prometheus `gpu_peak_flops_per_second`.
 pub const GPU_PEAK_FLOPS: Metric = Metric {
-    ordinal: 81,
+    ordinal: 87,
     name: "gpu.peak_flops",
     brief: "Floating-point operations in a second that the GPU can do at its peak, without sparsity.",
     unit: "{flop}/s",
@@ -5179,7 +5639,7 @@ pub const GPU_PEAK_FLOPS: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_performance_state`.
 pub const GPU_PERFORMANCE_STATE: Metric = Metric {
-    ordinal: 82,
+    ordinal: 88,
     name: "gpu.performance_state",
     brief: "Performance state: 1 for the present state, 0 for the others.",
     unit: "{state}",
@@ -5252,7 +5712,7 @@ pub const GPU_PERFORMANCE_STATE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_pipe_utilization_ratio`.
 pub const GPU_PIPE_UTILIZATION: Metric = Metric {
-    ordinal: 83,
+    ordinal: 89,
     name: "gpu.pipe.utilization",
     brief: "Share of the time in which a pipe was active.",
     unit: "1",
@@ -5353,7 +5813,7 @@ pub const GPU_PIPE_UTILIZATION: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_power_watts`.
 pub const GPU_POWER: Metric = Metric {
-    ordinal: 84,
+    ordinal: 90,
     name: "gpu.power",
     brief: "Power that the GPU draws with its board.",
     unit: "W",
@@ -5444,7 +5904,7 @@ pub const GPU_POWER: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_power_distribution_watts`.
 pub const GPU_POWER_DISTRIBUTION: Metric = Metric {
-    ordinal: 85,
+    ordinal: 91,
     name: "gpu.power_distribution",
     brief: "Power that the GPU drew, as the driver sampled it.",
     unit: "W",
@@ -5513,7 +5973,7 @@ pub const GPU_POWER_DISTRIBUTION: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_power_limit_watts`.
 pub const GPU_POWER_LIMIT: Metric = Metric {
-    ordinal: 86,
+    ordinal: 92,
     name: "gpu.power_limit",
     brief: "Power that the GPU may draw.",
     unit: "W",
@@ -5593,11 +6053,84 @@ pub const GPU_POWER_LIMIT: Metric = Metric {
     ],
 };
 
+/// Workload power profiles that the GPU supports: 1 for one that is in force, 0 for the others.
+///
+/// Unit `{state}`; in Prometheus `gpu_power_profile_active`.
+pub const GPU_POWER_PROFILE_ACTIVE: Metric = Metric {
+    ordinal: 93,
+    name: "gpu.power_profile.active",
+    brief: "Workload power profiles that the GPU supports: 1 for one that is in force, 0 for the others.",
+    unit: "{state}",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_POWER_PROFILE,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_power_profile_active",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceWorkloadPowerProfileGetCurrentProfiles"],
+    }],
+};
+
 /// Memory of the GPU that a process uses.
 ///
 /// Unit `By`; in Prometheus `gpu_process_memory_bytes`.
 pub const GPU_PROCESS_MEMORY: Metric = Metric {
-    ordinal: 87,
+    ordinal: 94,
     name: "gpu.process.memory",
     brief: "Memory of the GPU that a process uses.",
     unit: "By",
@@ -5678,7 +6211,7 @@ pub const GPU_PROCESS_MEMORY: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_process_peak_memory_bytes`.
 pub const GPU_PROCESS_PEAK_MEMORY: Metric = Metric {
-    ordinal: 88,
+    ordinal: 95,
     name: "gpu.process.peak_memory",
     brief: "Most memory of the GPU that a process has used.",
     unit: "By",
@@ -5751,7 +6284,7 @@ pub const GPU_PROCESS_PEAK_MEMORY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `gpu_process_time_seconds_total`.
 pub const GPU_PROCESS_TIME: Metric = Metric {
-    ordinal: 89,
+    ordinal: 96,
     name: "gpu.process.time",
     brief: "Time in which a process has had the GPU.",
     unit: "s",
@@ -5824,7 +6357,7 @@ pub const GPU_PROCESS_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_process_utilization_ratio`.
 pub const GPU_PROCESS_UTILIZATION: Metric = Metric {
-    ordinal: 90,
+    ordinal: 97,
     name: "gpu.process.utilization",
     brief: "Share of the time in which a process kept an engine busy.",
     unit: "1",
@@ -5904,7 +6437,7 @@ pub const GPU_PROCESS_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_protected_memory_limit_bytes`.
 pub const GPU_PROTECTED_MEMORY_LIMIT: Metric = Metric {
-    ordinal: 91,
+    ordinal: 98,
     name: "gpu.protected_memory.limit",
     brief: "Memory that is protected from the host.",
     unit: "By",
@@ -5973,7 +6506,7 @@ pub const GPU_PROTECTED_MEMORY_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_protected_memory_used_bytes`.
 pub const GPU_PROTECTED_MEMORY_USED: Metric = Metric {
-    ordinal: 92,
+    ordinal: 99,
     name: "gpu.protected_memory.used",
     brief: "Memory in use that is protected from the host.",
     unit: "By",
@@ -6042,7 +6575,7 @@ pub const GPU_PROTECTED_MEMORY_USED: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_recovery_action`.
 pub const GPU_RECOVERY_ACTION: Metric = Metric {
-    ordinal: 93,
+    ordinal: 100,
     name: "gpu.recovery_action",
     brief: "What the driver asks to be done: 1 for that, 0 for the others.",
     unit: "{state}",
@@ -6115,7 +6648,7 @@ pub const GPU_RECOVERY_ACTION: Metric = Metric {
 ///
 /// Unit `{row}`; in Prometheus `gpu_remapped_rows_total`.
 pub const GPU_REMAPPED_ROWS: Metric = Metric {
-    ordinal: 94,
+    ordinal: 101,
     name: "gpu.remapped_rows",
     brief: "Rows of memory that were replaced by spare ones.",
     unit: "{row}",
@@ -6197,7 +6730,7 @@ pub const GPU_REMAPPED_ROWS: Metric = Metric {
 ///
 /// Unit `{page}`; in Prometheus `gpu_retired_pages_total`.
 pub const GPU_RETIRED_PAGES: Metric = Metric {
-    ordinal: 95,
+    ordinal: 102,
     name: "gpu.retired_pages",
     brief: "Pages of memory that are no longer used.",
     unit: "{page}",
@@ -6276,7 +6809,7 @@ pub const GPU_RETIRED_PAGES: Metric = Metric {
 ///
 /// Unit `{bank}`; in Prometheus `gpu_row_remap_banks`.
 pub const GPU_ROW_REMAP_BANKS: Metric = Metric {
-    ordinal: 96,
+    ordinal: 103,
     name: "gpu.row_remap.banks",
     brief: "Banks of memory by the spare rows that they have left.",
     unit: "{bank}",
@@ -6349,7 +6882,7 @@ pub const GPU_ROW_REMAP_BANKS: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `gpu_run_energy_joules_total`.
 pub const GPU_RUN_ENERGY: Metric = Metric {
-    ordinal: 97,
+    ordinal: 104,
     name: "gpu.run.energy",
     brief: "Energy that the GPUs of the run used, in its steps and outside of them.",
     unit: "J",
@@ -6372,7 +6905,7 @@ pub const GPU_RUN_ENERGY: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_sm_active_ratio`.
 pub const GPU_SM_ACTIVE: Metric = Metric {
-    ordinal: 98,
+    ordinal: 105,
     name: "gpu.sm.active",
     brief: "Share of the time in which a multiprocessor had work, over all multiprocessors.",
     unit: "1",
@@ -6455,7 +6988,7 @@ pub const GPU_SM_ACTIVE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_sm_occupancy_ratio`.
 pub const GPU_SM_OCCUPANCY: Metric = Metric {
-    ordinal: 99,
+    ordinal: 106,
     name: "gpu.sm.occupancy",
     brief: "Share of the warps that could be resident on the multiprocessors.",
     unit: "1",
@@ -6538,7 +7071,7 @@ pub const GPU_SM_OCCUPANCY: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_step_busy_ratio`.
 pub const GPU_STEP_BUSY_RATIO: Metric = Metric {
-    ordinal: 100,
+    ordinal: 107,
     name: "gpu.step.busy_ratio",
     brief: "Share of the last step in which its GPUs were busy.",
     unit: "1",
@@ -6558,7 +7091,7 @@ pub const GPU_STEP_BUSY_RATIO: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `gpu_step_energy_joules`.
 pub const GPU_STEP_ENERGY: Metric = Metric {
-    ordinal: 101,
+    ordinal: 108,
     name: "gpu.step.energy",
     brief: "Energy that the GPUs of the rank used in a step.",
     unit: "J",
@@ -6578,7 +7111,7 @@ pub const GPU_STEP_ENERGY: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_step_mean_power_watts`.
 pub const GPU_STEP_MEAN_POWER: Metric = Metric {
-    ordinal: 102,
+    ordinal: 109,
     name: "gpu.step.mean_power",
     brief: "Mean power of the GPUs of a step together.",
     unit: "W",
@@ -6598,7 +7131,7 @@ pub const GPU_STEP_MEAN_POWER: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_step_peak_power_watts`.
 pub const GPU_STEP_PEAK_POWER: Metric = Metric {
-    ordinal: 103,
+    ordinal: 110,
     name: "gpu.step.peak_power",
     brief: "Highest power of the GPUs of a step together.",
     unit: "W",
@@ -6618,7 +7151,7 @@ pub const GPU_STEP_PEAK_POWER: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `gpu_step_throttle_time_seconds`.
 pub const GPU_STEP_THROTTLE_TIME: Metric = Metric {
-    ordinal: 104,
+    ordinal: 111,
     name: "gpu.step.throttle_time",
     brief: "Time of a step in which the clocks of a GPU were held down for the reason that held longest.",
     unit: "s",
@@ -6638,7 +7171,7 @@ pub const GPU_STEP_THROTTLE_TIME: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `gpu_steps_total`.
 pub const GPU_STEPS: Metric = Metric {
-    ordinal: 105,
+    ordinal: 112,
     name: "gpu.steps",
     brief: "Steps examined for their energy, by its status.",
     unit: "{step}",
@@ -6661,7 +7194,7 @@ pub const GPU_STEPS: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_celsius`.
 pub const GPU_TEMPERATURE: Metric = Metric {
-    ordinal: 106,
+    ordinal: 113,
     name: "gpu.temperature",
     brief: "Temperature of the GPU.",
     unit: "Cel",
@@ -6731,7 +7264,7 @@ pub const GPU_TEMPERATURE: Metric = Metric {
         },
         Upstream {
             system: "nvml",
-            names: &["nvmlDeviceGetTemperature", "NVML_FI_DEV_MEMORY_TEMP"],
+            names: &["nvmlDeviceGetTemperatureV", "NVML_FI_DEV_MEMORY_TEMP"],
         },
         Upstream {
             system: "surogate",
@@ -6744,7 +7277,7 @@ pub const GPU_TEMPERATURE: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_limit_celsius`.
 pub const GPU_TEMPERATURE_LIMIT: Metric = Metric {
-    ordinal: 107,
+    ordinal: 114,
     name: "gpu.temperature_limit",
     brief: "Temperature at which the GPU does something about it.",
     unit: "Cel",
@@ -6823,7 +7356,7 @@ pub const GPU_TEMPERATURE_LIMIT: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_margin_celsius`.
 pub const GPU_TEMPERATURE_MARGIN: Metric = Metric {
-    ordinal: 108,
+    ordinal: 115,
     name: "gpu.temperature_margin",
     brief: "How much hotter the GPU may get before it slows down.",
     unit: "Cel",
@@ -6892,7 +7425,7 @@ pub const GPU_TEMPERATURE_MARGIN: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_margin_limit_celsius`.
 pub const GPU_TEMPERATURE_MARGIN_LIMIT: Metric = Metric {
-    ordinal: 109,
+    ordinal: 116,
     name: "gpu.temperature_margin_limit",
     brief: "What `gpu.temperature_margin` has come down to when the GPU does something about it: below zero where it may first get hotter than its target.",
     unit: "Cel",
@@ -6970,7 +7503,7 @@ pub const GPU_TEMPERATURE_MARGIN_LIMIT: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_throttle_active`.
 pub const GPU_THROTTLE_ACTIVE: Metric = Metric {
-    ordinal: 110,
+    ordinal: 117,
     name: "gpu.throttle.active",
     brief: "Why the clocks are lower than they could be: 1 for each reason that holds, 0 for the others.",
     unit: "{state}",
@@ -7053,7 +7586,7 @@ pub const GPU_THROTTLE_ACTIVE: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `gpu_throttle_time_seconds_total`.
 pub const GPU_THROTTLE_TIME: Metric = Metric {
-    ordinal: 111,
+    ordinal: 118,
     name: "gpu.throttle.time",
     brief: "Time in which the clocks were held down, by reason.",
     unit: "s",
@@ -7136,7 +7669,7 @@ pub const GPU_THROTTLE_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_utilization_ratio`.
 pub const GPU_UTILIZATION: Metric = Metric {
-    ordinal: 112,
+    ordinal: 119,
     name: "gpu.utilization",
     brief: "Share of the time in which the GPU was busy.",
     unit: "1",
@@ -7229,7 +7762,7 @@ pub const GPU_UTILIZATION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_utilization_distribution`.
 pub const GPU_UTILIZATION_DISTRIBUTION: Metric = Metric {
-    ordinal: 113,
+    ordinal: 120,
     name: "gpu.utilization_distribution",
     brief: "Share of the time in which the GPU was busy, as the driver sampled it.",
     unit: "1",
@@ -7298,7 +7831,7 @@ pub const GPU_UTILIZATION_DISTRIBUTION: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_xid_errors_total`.
 pub const GPU_XID_ERRORS: Metric = Metric {
-    ordinal: 114,
+    ordinal: 121,
     name: "gpu.xid_errors",
     brief: "XID errors of the driver, by code; a code that has not come is 0 from the start.",
     unit: "{error}",
@@ -7381,7 +7914,7 @@ pub const GPU_XID_ERRORS: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `hw_energy_joules_total`.
 pub const HW_ENERGY: Metric = Metric {
-    ordinal: 115,
+    ordinal: 122,
     name: "hw.energy",
     brief: "Energy that a component has used.",
     unit: "J",
@@ -7418,7 +7951,7 @@ pub const HW_ENERGY: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `hw_errors_total`.
 pub const HW_ERRORS: Metric = Metric {
-    ordinal: 116,
+    ordinal: 123,
     name: "hw.errors",
     brief: "Errors of a component.",
     unit: "{error}",
@@ -7464,7 +7997,7 @@ pub const HW_ERRORS: Metric = Metric {
 ///
 /// Unit `rpm`; in Prometheus `hw_fan_speed_rpm`.
 pub const HW_FAN_SPEED: Metric = Metric {
-    ordinal: 117,
+    ordinal: 124,
     name: "hw.fan.speed",
     brief: "Speed of a fan.",
     unit: "rpm",
@@ -7501,7 +8034,7 @@ pub const HW_FAN_SPEED: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_fan_speed_ratio`.
 pub const HW_FAN_SPEED_RATIO: Metric = Metric {
-    ordinal: 118,
+    ordinal: 125,
     name: "hw.fan.speed_ratio",
     brief: "Speed of a fan as a share of its highest.",
     unit: "1",
@@ -7538,7 +8071,7 @@ pub const HW_FAN_SPEED_RATIO: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_gpu_io_bytes_total`.
 pub const HW_GPU_IO: Metric = Metric {
-    ordinal: 119,
+    ordinal: 126,
     name: "hw.gpu.io",
     brief: "Bytes that the GPU received and sent.",
     unit: "By",
@@ -7598,7 +8131,7 @@ pub const HW_GPU_IO: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_gpu_memory_limit_bytes`.
 pub const HW_GPU_MEMORY_LIMIT: Metric = Metric {
-    ordinal: 120,
+    ordinal: 127,
     name: "hw.gpu.memory.limit",
     brief: "Memory of the GPU.",
     unit: "By",
@@ -7651,7 +8184,7 @@ pub const HW_GPU_MEMORY_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_gpu_memory_usage_bytes`.
 pub const HW_GPU_MEMORY_USAGE: Metric = Metric {
-    ordinal: 121,
+    ordinal: 128,
     name: "hw.gpu.memory.usage",
     brief: "Memory of the GPU in use.",
     unit: "By",
@@ -7704,7 +8237,7 @@ pub const HW_GPU_MEMORY_USAGE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_gpu_memory_utilization_ratio`.
 pub const HW_GPU_MEMORY_UTILIZATION: Metric = Metric {
-    ordinal: 122,
+    ordinal: 129,
     name: "hw.gpu.memory.utilization",
     brief: "Share of the memory of the GPU in use.",
     unit: "1",
@@ -7760,7 +8293,7 @@ pub const HW_GPU_MEMORY_UTILIZATION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_gpu_utilization_ratio`.
 pub const HW_GPU_UTILIZATION: Metric = Metric {
-    ordinal: 123,
+    ordinal: 130,
     name: "hw.gpu.utilization",
     brief: "Share of the time that the GPU spent in a task.",
     unit: "1",
@@ -7821,7 +8354,7 @@ pub const HW_GPU_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `hw_network_bandwidth_limit_bytes_per_second`.
 pub const HW_NETWORK_BANDWIDTH_LIMIT: Metric = Metric {
-    ordinal: 124,
+    ordinal: 131,
     name: "hw.network.bandwidth.limit",
     brief: "Bytes in a second that a port can carry.",
     unit: "By/s",
@@ -7854,7 +8387,7 @@ pub const HW_NETWORK_BANDWIDTH_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_network_io_bytes_total`.
 pub const HW_NETWORK_IO: Metric = Metric {
-    ordinal: 125,
+    ordinal: 132,
     name: "hw.network.io",
     brief: "Bytes that a port received and sent; an NVLink is a port of its GPU.",
     unit: "By",
@@ -7894,7 +8427,7 @@ pub const HW_NETWORK_IO: Metric = Metric {
 ///
 /// Unit `{packet}`; in Prometheus `hw_network_packets_total`.
 pub const HW_NETWORK_PACKETS: Metric = Metric {
-    ordinal: 126,
+    ordinal: 133,
     name: "hw.network.packets",
     brief: "Packets that a port received and sent.",
     unit: "{packet}",
@@ -7934,7 +8467,7 @@ pub const HW_NETWORK_PACKETS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_network_up`.
 pub const HW_NETWORK_UP: Metric = Metric {
-    ordinal: 127,
+    ordinal: 134,
     name: "hw.network.up",
     brief: "Whether a port is up: 1 if so, else 0.",
     unit: "1",
@@ -7967,7 +8500,7 @@ pub const HW_NETWORK_UP: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `hw_power_watts`.
 pub const HW_POWER: Metric = Metric {
-    ordinal: 128,
+    ordinal: 135,
     name: "hw.power",
     brief: "Power that a component draws.",
     unit: "W",
@@ -8004,7 +8537,7 @@ pub const HW_POWER: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_status`.
 pub const HW_STATUS: Metric = Metric {
-    ordinal: 129,
+    ordinal: 136,
     name: "hw.status",
     brief: "State of a component: 1 for the present state, 0 for the others.",
     unit: "1",
@@ -8050,7 +8583,7 @@ pub const HW_STATUS: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `hw_temperature_celsius`.
 pub const HW_TEMPERATURE: Metric = Metric {
-    ordinal: 130,
+    ordinal: 137,
     name: "hw.temperature",
     brief: "Temperature of a component.",
     unit: "Cel",
@@ -8079,7 +8612,7 @@ pub const HW_TEMPERATURE: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "nvml",
-        names: &["nvmlDeviceGetTemperature", "NVML_FI_DEV_MEMORY_TEMP"],
+        names: &["nvmlDeviceGetTemperatureV", "NVML_FI_DEV_MEMORY_TEMP"],
     }],
 };
 
@@ -8087,7 +8620,7 @@ pub const HW_TEMPERATURE: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `hw_temperature_limit_celsius`.
 pub const HW_TEMPERATURE_LIMIT: Metric = Metric {
-    ordinal: 131,
+    ordinal: 138,
     name: "hw.temperature.limit",
     brief: "Temperature limit of a component.",
     unit: "Cel",
@@ -8128,7 +8661,7 @@ pub const HW_TEMPERATURE_LIMIT: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `inference_completion_tokens`.
 pub const INFERENCE_COMPLETION_TOKENS: Metric = Metric {
-    ordinal: 132,
+    ordinal: 139,
     name: "inference.completion_tokens",
     brief: "Tokens of a completion.",
     unit: "{token}",
@@ -8151,7 +8684,7 @@ pub const INFERENCE_COMPLETION_TOKENS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `inference_latency_seconds`.
 pub const INFERENCE_LATENCY: Metric = Metric {
-    ordinal: 133,
+    ordinal: 140,
     name: "inference.latency",
     brief: "Time from a request to its last token.",
     unit: "s",
@@ -8178,7 +8711,7 @@ pub const INFERENCE_LATENCY: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `inference_prompt_tokens`.
 pub const INFERENCE_PROMPT_TOKENS: Metric = Metric {
-    ordinal: 134,
+    ordinal: 141,
     name: "inference.prompt_tokens",
     brief: "Tokens of a prompt.",
     unit: "{token}",
@@ -8201,7 +8734,7 @@ pub const INFERENCE_PROMPT_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `inference_speculative_accept_length`.
 pub const INFERENCE_SPECULATIVE_ACCEPT_LENGTH: Metric = Metric {
-    ordinal: 135,
+    ordinal: 142,
     name: "inference.speculative.accept_length",
     brief: "Draft tokens that the target model accepts in a row.",
     unit: "{token}",
@@ -8224,7 +8757,7 @@ pub const INFERENCE_SPECULATIVE_ACCEPT_LENGTH: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `inference_speculative_accept_ratio`.
 pub const INFERENCE_SPECULATIVE_ACCEPT_RATIO: Metric = Metric {
-    ordinal: 136,
+    ordinal: 143,
     name: "inference.speculative.accept_ratio",
     brief: "Share of the draft tokens that the target model accepts.",
     unit: "1",
@@ -8247,7 +8780,7 @@ pub const INFERENCE_SPECULATIVE_ACCEPT_RATIO: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_estimate_size_bytes`.
 pub const MEMORY_ESTIMATE_SIZE: Metric = Metric {
-    ordinal: 137,
+    ordinal: 144,
     name: "memory.estimate.size",
     brief: "Memory that the compiler expects a step to need.",
     unit: "By",
@@ -8276,7 +8809,7 @@ pub const MEMORY_ESTIMATE_SIZE: Metric = Metric {
 ///
 /// Unit `{retry}`; in Prometheus `memory_framework_alloc_retries_total`.
 pub const MEMORY_FRAMEWORK_ALLOC_RETRIES: Metric = Metric {
-    ordinal: 138,
+    ordinal: 145,
     name: "memory.framework.alloc_retries",
     brief: "Allocations that succeeded only after the allocator had freed its caches.",
     unit: "{retry}",
@@ -8299,7 +8832,7 @@ pub const MEMORY_FRAMEWORK_ALLOC_RETRIES: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_allocated_bytes`.
 pub const MEMORY_FRAMEWORK_ALLOCATED: Metric = Metric {
-    ordinal: 139,
+    ordinal: 146,
     name: "memory.framework.allocated",
     brief: "Bytes that the framework's allocator has handed out.",
     unit: "By",
@@ -8336,7 +8869,7 @@ pub const MEMORY_FRAMEWORK_ALLOCATED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_limit_bytes`.
 pub const MEMORY_FRAMEWORK_LIMIT: Metric = Metric {
-    ordinal: 140,
+    ordinal: 147,
     name: "memory.framework.limit",
     brief: "Bytes that the framework's allocator may hold.",
     unit: "By",
@@ -8369,7 +8902,7 @@ pub const MEMORY_FRAMEWORK_LIMIT: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `memory_framework_ooms_total`.
 pub const MEMORY_FRAMEWORK_OOMS: Metric = Metric {
-    ordinal: 141,
+    ordinal: 148,
     name: "memory.framework.ooms",
     brief: "Allocations that failed for want of memory.",
     unit: "{error}",
@@ -8392,7 +8925,7 @@ pub const MEMORY_FRAMEWORK_OOMS: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_peak_bytes`.
 pub const MEMORY_FRAMEWORK_PEAK: Metric = Metric {
-    ordinal: 142,
+    ordinal: 149,
     name: "memory.framework.peak",
     brief: "Largest number of bytes that the framework's allocator has handed out at once.",
     unit: "By",
@@ -8425,7 +8958,7 @@ pub const MEMORY_FRAMEWORK_PEAK: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_reserved_bytes`.
 pub const MEMORY_FRAMEWORK_RESERVED: Metric = Metric {
-    ordinal: 143,
+    ordinal: 150,
     name: "memory.framework.reserved",
     brief: "Bytes that the framework's allocator holds.",
     unit: "By",
@@ -8454,7 +8987,7 @@ pub const MEMORY_FRAMEWORK_RESERVED: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `memory_framework_utilization_ratio`.
 pub const MEMORY_FRAMEWORK_UTILIZATION: Metric = Metric {
-    ordinal: 144,
+    ordinal: 151,
     name: "memory.framework.utilization",
     brief: "Share of the device's memory that the framework's allocator has needed.",
     unit: "1",
@@ -8487,7 +9020,7 @@ pub const MEMORY_FRAMEWORK_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_host_available_bytes`.
 pub const MEMORY_HOST_AVAILABLE: Metric = Metric {
-    ordinal: 145,
+    ordinal: 152,
     name: "memory.host.available",
     brief: "Memory of the host that a program could still take without the host having to swap.",
     unit: "By",
@@ -8507,7 +9040,7 @@ pub const MEMORY_HOST_AVAILABLE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_host_limit_bytes`.
 pub const MEMORY_HOST_LIMIT: Metric = Metric {
-    ordinal: 146,
+    ordinal: 153,
     name: "memory.host.limit",
     brief: "Memory of the host.",
     unit: "By",
@@ -8533,7 +9066,7 @@ pub const MEMORY_HOST_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_host_used_bytes`.
 pub const MEMORY_HOST_USED: Metric = Metric {
-    ordinal: 147,
+    ordinal: 154,
     name: "memory.host.used",
     brief: "Memory of the host in use.",
     unit: "By",
@@ -8559,7 +9092,7 @@ pub const MEMORY_HOST_USED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_segment_size_bytes`.
 pub const MEMORY_SEGMENT_SIZE: Metric = Metric {
-    ordinal: 148,
+    ordinal: 155,
     name: "memory.segment.size",
     brief: "Size of an allocator segment.",
     unit: "By",
@@ -8596,7 +9129,7 @@ pub const MEMORY_SEGMENT_SIZE: Metric = Metric {
 ///
 /// Unit `{expert}`; in Prometheus `moe_active_experts`.
 pub const MOE_ACTIVE_EXPERTS: Metric = Metric {
-    ordinal: 149,
+    ordinal: 156,
     name: "moe.active_experts",
     brief: "Experts that receive tokens, averaged over layers.",
     unit: "{expert}",
@@ -8616,7 +9149,7 @@ pub const MOE_ACTIVE_EXPERTS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `moe_aux_loss`.
 pub const MOE_AUX_LOSS: Metric = Metric {
-    ordinal: 150,
+    ordinal: 157,
     name: "moe.aux_loss",
     brief: "Load-balancing loss of the router, summed over layers.",
     unit: "{loss}",
@@ -8646,7 +9179,7 @@ pub const MOE_AUX_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_expert_balance_ratio`.
 pub const MOE_EXPERT_BALANCE: Metric = Metric {
-    ordinal: 151,
+    ordinal: 158,
     name: "moe.expert_balance",
     brief: "Tokens of the least busy expert over those of the busiest.",
     unit: "1",
@@ -8666,7 +9199,7 @@ pub const MOE_EXPERT_BALANCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_expert_utilization_ratio`.
 pub const MOE_EXPERT_UTILIZATION: Metric = Metric {
-    ordinal: 152,
+    ordinal: 159,
     name: "moe.expert_utilization",
     brief: "Share of the experts that receive tokens, averaged over layers.",
     unit: "1",
@@ -8686,7 +9219,7 @@ pub const MOE_EXPERT_UTILIZATION: Metric = Metric {
 ///
 /// Unit `{variation}`; in Prometheus `moe_load_cv`.
 pub const MOE_LOAD_CV: Metric = Metric {
-    ordinal: 153,
+    ordinal: 160,
     name: "moe.load_cv",
     brief: "Standard deviation of the tokens of an expert over their mean.",
     unit: "{variation}",
@@ -8706,7 +9239,7 @@ pub const MOE_LOAD_CV: Metric = Metric {
 ///
 /// Unit `{imbalance}`; in Prometheus `moe_load_imbalance`.
 pub const MOE_LOAD_IMBALANCE: Metric = Metric {
-    ordinal: 154,
+    ordinal: 161,
     name: "moe.load_imbalance",
     brief: "Tokens of the busiest expert over the mean, averaged over layers; 1 is perfect.",
     unit: "{imbalance}",
@@ -8726,7 +9259,7 @@ pub const MOE_LOAD_IMBALANCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_max_expert_fraction_ratio`.
 pub const MOE_MAX_EXPERT_FRACTION: Metric = Metric {
-    ordinal: 155,
+    ordinal: 162,
     name: "moe.max_expert_fraction",
     brief: "Share of the tokens that goes to the busiest expert.",
     unit: "1",
@@ -8746,7 +9279,7 @@ pub const MOE_MAX_EXPERT_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_min_active_expert_fraction_ratio`.
 pub const MOE_MIN_ACTIVE_EXPERT_FRACTION: Metric = Metric {
-    ordinal: 156,
+    ordinal: 163,
     name: "moe.min_active_expert_fraction",
     brief: "Share of the tokens that goes to the least busy expert with any.",
     unit: "1",
@@ -8769,7 +9302,7 @@ pub const MOE_MIN_ACTIVE_EXPERT_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_router_confidence_ratio`.
 pub const MOE_ROUTER_CONFIDENCE: Metric = Metric {
-    ordinal: 157,
+    ordinal: 164,
     name: "moe.router_confidence",
     brief: "Mean share of the probability that the router gives to its first choice.",
     unit: "1",
@@ -8789,7 +9322,7 @@ pub const MOE_ROUTER_CONFIDENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_router_entropy_ratio`.
 pub const MOE_ROUTER_ENTROPY: Metric = Metric {
-    ordinal: 158,
+    ordinal: 165,
     name: "moe.router_entropy",
     brief: "Entropy of the router, as a share of the largest possible.",
     unit: "1",
@@ -8809,7 +9342,7 @@ pub const MOE_ROUTER_ENTROPY: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `moe_z_loss`.
 pub const MOE_Z_LOSS: Metric = Metric {
-    ordinal: 159,
+    ordinal: 166,
     name: "moe.z_loss",
     brief: "Regularization of the router logits, summed over layers.",
     unit: "{loss}",
@@ -8835,7 +9368,7 @@ pub const MOE_Z_LOSS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_actor_gap_time_seconds`.
 pub const PERF_ACTOR_GAP_TIME: Metric = Metric {
-    ordinal: 160,
+    ordinal: 167,
     name: "perf.actor_gap_time",
     brief: "Time that the actor had nothing to do between two micro-batches.",
     unit: "s",
@@ -8858,7 +9391,7 @@ pub const PERF_ACTOR_GAP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_actor_train_step_time_seconds`.
 pub const PERF_ACTOR_TRAIN_STEP_TIME: Metric = Metric {
-    ordinal: 161,
+    ordinal: 168,
     name: "perf.actor_train_step_time",
     brief: "Time of a step spent in the optimizer steps of the actor.",
     unit: "s",
@@ -8884,7 +9417,7 @@ pub const PERF_ACTOR_TRAIN_STEP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_actor_train_time_seconds`.
 pub const PERF_ACTOR_TRAIN_TIME: Metric = Metric {
-    ordinal: 162,
+    ordinal: 169,
     name: "perf.actor_train_time",
     brief: "Time of a step spent in training the actor, evaluation included.",
     unit: "s",
@@ -8910,7 +9443,7 @@ pub const PERF_ACTOR_TRAIN_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_backpressure_wait_seconds`.
 pub const PERF_BACKPRESSURE_WAIT: Metric = Metric {
-    ordinal: 163,
+    ordinal: 170,
     name: "perf.backpressure_wait",
     brief: "Time that generation waited because the sample pool was full.",
     unit: "s",
@@ -8930,7 +9463,7 @@ pub const PERF_BACKPRESSURE_WAIT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_backward_time_seconds`.
 pub const PERF_BACKWARD_TIME: Metric = Metric {
-    ordinal: 164,
+    ordinal: 171,
     name: "perf.backward_time",
     brief: "Time of a step spent in the backward pass.",
     unit: "s",
@@ -8959,7 +9492,7 @@ pub const PERF_BACKWARD_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_between_micro_batch_gap_time_seconds`.
 pub const PERF_BETWEEN_MICRO_BATCH_GAP_TIME: Metric = Metric {
-    ordinal: 165,
+    ordinal: 172,
     name: "perf.between_micro_batch_gap_time",
     brief: "Time between the training on one micro-batch and the reference model on the next.",
     unit: "s",
@@ -8985,7 +9518,7 @@ pub const PERF_BETWEEN_MICRO_BATCH_GAP_TIME: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `perf_bottleneck`.
 pub const PERF_BOTTLENECK: Metric = Metric {
-    ordinal: 166,
+    ordinal: 173,
     name: "perf.bottleneck",
     brief: "What holds the pipeline back: 1 for the present verdict, 0 for the others.",
     unit: "{state}",
@@ -9017,7 +9550,7 @@ pub const PERF_BOTTLENECK: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_checkpoint_time_seconds`.
 pub const PERF_CHECKPOINT_TIME: Metric = Metric {
-    ordinal: 167,
+    ordinal: 174,
     name: "perf.checkpoint_time",
     brief: "Time that training stood still for a checkpoint.",
     unit: "s",
@@ -9047,7 +9580,7 @@ pub const PERF_CHECKPOINT_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_compute_time_seconds`.
 pub const PERF_COMPUTE_TIME: Metric = Metric {
-    ordinal: 168,
+    ordinal: 175,
     name: "perf.compute_time",
     brief: "Time of a step that the device spent in forward, backward and optimizer.",
     unit: "s",
@@ -9070,7 +9603,7 @@ pub const PERF_COMPUTE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_data_time_seconds`.
 pub const PERF_DATA_TIME: Metric = Metric {
-    ordinal: 169,
+    ordinal: 176,
     name: "perf.data_time",
     brief: "Time of a step spent in the data iterator.",
     unit: "s",
@@ -9107,7 +9640,7 @@ pub const PERF_DATA_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `perf_data_wait_ratio`.
 pub const PERF_DATA_WAIT_RATIO: Metric = Metric {
-    ordinal: 170,
+    ordinal: 177,
     name: "perf.data_wait_ratio",
     brief: "Share of the step in which it waited for its data.",
     unit: "1",
@@ -9127,7 +9660,7 @@ pub const PERF_DATA_WAIT_RATIO: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_dispatch_wait_seconds`.
 pub const PERF_DISPATCH_WAIT: Metric = Metric {
-    ordinal: 171,
+    ordinal: 178,
     name: "perf.dispatch_wait",
     brief: "Time that training waited until there were samples enough for a step.",
     unit: "s",
@@ -9153,7 +9686,7 @@ pub const PERF_DISPATCH_WAIT: Metric = Metric {
 ///
 /// Unit `J/{token}`; in Prometheus `perf_energy_per_token_joules`.
 pub const PERF_ENERGY_PER_TOKEN: Metric = Metric {
-    ordinal: 172,
+    ordinal: 179,
     name: "perf.energy_per_token",
     brief: "Energy that all GPUs of the run used per token of the last step.",
     unit: "J/{token}",
@@ -9173,7 +9706,7 @@ pub const PERF_ENERGY_PER_TOKEN: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_first_micro_batch_rollout_time_seconds`.
 pub const PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME: Metric = Metric {
-    ordinal: 173,
+    ordinal: 180,
     name: "perf.first_micro_batch_rollout_time",
     brief: "Time from the start of a step until its first rollout was done.",
     unit: "s",
@@ -9193,7 +9726,7 @@ pub const PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_forward_time_seconds`.
 pub const PERF_FORWARD_TIME: Metric = Metric {
-    ordinal: 174,
+    ordinal: 181,
     name: "perf.forward_time",
     brief: "Time of a step spent in the forward pass.",
     unit: "s",
@@ -9222,7 +9755,7 @@ pub const PERF_FORWARD_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_global_step_time_seconds`.
 pub const PERF_GLOBAL_STEP_TIME: Metric = Metric {
-    ordinal: 175,
+    ordinal: 182,
     name: "perf.global_step_time",
     brief: "Wall time of a step of reinforcement learning, from the first rollout to the new weights.",
     unit: "s",
@@ -9242,7 +9775,7 @@ pub const PERF_GLOBAL_STEP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_infer_batch_time_seconds`.
 pub const PERF_INFER_BATCH_TIME: Metric = Metric {
-    ordinal: 176,
+    ordinal: 183,
     name: "perf.infer_batch_time",
     brief: "Time of one batch of an inference engine.",
     unit: "s",
@@ -9265,7 +9798,7 @@ pub const PERF_INFER_BATCH_TIME: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_infer_capacity_per_second`.
 pub const PERF_INFER_CAPACITY: Metric = Metric {
-    ordinal: 177,
+    ordinal: 184,
     name: "perf.infer_capacity",
     brief: "Samples in a second that inference could give if training took them all.",
     unit: "{sample}/s",
@@ -9285,7 +9818,7 @@ pub const PERF_INFER_CAPACITY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_old_actor_inference_time_seconds`.
 pub const PERF_OLD_ACTOR_INFERENCE_TIME: Metric = Metric {
-    ordinal: 178,
+    ordinal: 185,
     name: "perf.old_actor_inference_time",
     brief: "Time of a step spent in the actor before its update.",
     unit: "s",
@@ -9308,7 +9841,7 @@ pub const PERF_OLD_ACTOR_INFERENCE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_optimizer_time_seconds`.
 pub const PERF_OPTIMIZER_TIME: Metric = Metric {
-    ordinal: 179,
+    ordinal: 186,
     name: "perf.optimizer_time",
     brief: "Time of a step spent in the optimizer.",
     unit: "s",
@@ -9331,7 +9864,7 @@ pub const PERF_OPTIMIZER_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_phase_time_seconds`.
 pub const PERF_PHASE_TIME: Metric = Metric {
-    ordinal: 180,
+    ordinal: 187,
     name: "perf.phase_time",
     brief: "Time of a step spent in a phase that has no metric of its own.",
     unit: "s",
@@ -9370,7 +9903,7 @@ pub const PERF_PHASE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_refer_gap_time_seconds`.
 pub const PERF_REFER_GAP_TIME: Metric = Metric {
-    ordinal: 181,
+    ordinal: 188,
     name: "perf.refer_gap_time",
     brief: "Time that the reference model had nothing to do between two micro-batches.",
     unit: "s",
@@ -9393,7 +9926,7 @@ pub const PERF_REFER_GAP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_refer_inference_time_seconds`.
 pub const PERF_REFER_INFERENCE_TIME: Metric = Metric {
-    ordinal: 182,
+    ordinal: 189,
     name: "perf.refer_inference_time",
     brief: "Time of a step spent in the reference model.",
     unit: "s",
@@ -9419,7 +9952,7 @@ pub const PERF_REFER_INFERENCE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_rollout_idle_time_seconds`.
 pub const PERF_ROLLOUT_IDLE_TIME: Metric = Metric {
-    ordinal: 183,
+    ordinal: 190,
     name: "perf.rollout_idle_time",
     brief: "Time that the rollout engines had nothing to do before the new weights came.",
     unit: "s",
@@ -9439,7 +9972,7 @@ pub const PERF_ROLLOUT_IDLE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_rollout_time_seconds`.
 pub const PERF_ROLLOUT_TIME: Metric = Metric {
-    ordinal: 184,
+    ordinal: 191,
     name: "perf.rollout_time",
     brief: "Time of a step spent in rollouts.",
     unit: "s",
@@ -9468,7 +10001,7 @@ pub const PERF_ROLLOUT_TIME: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `perf_sample_pool_limit`.
 pub const PERF_SAMPLE_POOL_LIMIT: Metric = Metric {
-    ordinal: 185,
+    ordinal: 192,
     name: "perf.sample_pool_limit",
     brief: "Samples that may wait for training before generation is paused.",
     unit: "{sample}",
@@ -9488,7 +10021,7 @@ pub const PERF_SAMPLE_POOL_LIMIT: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `perf_sample_pool_size`.
 pub const PERF_SAMPLE_POOL_SIZE: Metric = Metric {
-    ordinal: 186,
+    ordinal: 193,
     name: "perf.sample_pool_size",
     brief: "Samples that wait for training.",
     unit: "{sample}",
@@ -9508,7 +10041,7 @@ pub const PERF_SAMPLE_POOL_SIZE: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_step_time_seconds`.
 pub const PERF_STEP_TIME: Metric = Metric {
-    ordinal: 187,
+    ordinal: 194,
     name: "perf.step_time",
     brief: "Wall time of a training step that takes its data from a queue: waiting for data, compute and optimizer.",
     unit: "s",
@@ -9528,7 +10061,7 @@ pub const PERF_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_throughput_per_second`.
 pub const PERF_THROUGHPUT: Metric = Metric {
-    ordinal: 188,
+    ordinal: 195,
     name: "perf.throughput",
     brief: "Samples in a second that really went through the pipeline.",
     unit: "{sample}/s",
@@ -9548,7 +10081,7 @@ pub const PERF_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_train_capacity_per_second`.
 pub const PERF_TRAIN_CAPACITY: Metric = Metric {
-    ordinal: 189,
+    ordinal: 196,
     name: "perf.train_capacity",
     brief: "Samples in a second that training could take if there were always some.",
     unit: "{sample}/s",
@@ -9568,7 +10101,7 @@ pub const PERF_TRAIN_CAPACITY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_weight_sync_time_seconds`.
 pub const PERF_WEIGHT_SYNC_TIME: Metric = Metric {
-    ordinal: 190,
+    ordinal: 197,
     name: "perf.weight_sync_time",
     brief: "Time spent in bringing the new weights to the rollout engines.",
     unit: "s",
@@ -9594,7 +10127,7 @@ pub const PERF_WEIGHT_SYNC_TIME: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_accepted_items_total`.
 pub const PULSETRAIN_ACCEPTED_ITEMS: Metric = Metric {
-    ordinal: 191,
+    ordinal: 198,
     name: "pulsetrain.accepted_items",
     brief: "Points, spans and events that came in.",
     unit: "{item}",
@@ -9623,7 +10156,7 @@ pub const PULSETRAIN_ACCEPTED_ITEMS: Metric = Metric {
 ///
 /// Unit `{build}`; in Prometheus `pulsetrain_build_info`.
 pub const PULSETRAIN_BUILD_INFO: Metric = Metric {
-    ordinal: 192,
+    ordinal: 199,
     name: "pulsetrain.build_info",
     brief: "The agent that runs: always 1, its version is an attribute.",
     unit: "{build}",
@@ -9646,7 +10179,7 @@ pub const PULSETRAIN_BUILD_INFO: Metric = Metric {
 ///
 /// Unit `{config}`; in Prometheus `pulsetrain_config_last_reload_success`.
 pub const PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS: Metric = Metric {
-    ordinal: 193,
+    ordinal: 200,
     name: "pulsetrain.config.last_reload_success",
     brief: "Whether the configuration that was read last is at work: 1, or 0 when it was refused.",
     unit: "{config}",
@@ -9666,7 +10199,7 @@ pub const PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_delivered_items_total`.
 pub const PULSETRAIN_DELIVERED_ITEMS: Metric = Metric {
-    ordinal: 194,
+    ordinal: 201,
     name: "pulsetrain.delivered_items",
     brief: "Points, spans and events that a sink has delivered.",
     unit: "{item}",
@@ -9695,7 +10228,7 @@ pub const PULSETRAIN_DELIVERED_ITEMS: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_dropped_items_total`.
 pub const PULSETRAIN_DROPPED_ITEMS: Metric = Metric {
-    ordinal: 195,
+    ordinal: 202,
     name: "pulsetrain.dropped_items",
     brief: "Points, spans and events that were dropped.",
     unit: "{item}",
@@ -9732,7 +10265,7 @@ pub const PULSETRAIN_DROPPED_ITEMS: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_ended_series_total`.
 pub const PULSETRAIN_ENDED_SERIES: Metric = Metric {
-    ordinal: 196,
+    ordinal: 203,
     name: "pulsetrain.ended_series",
     brief: "Series that the agent ended although their sender did not end them.",
     unit: "{series}",
@@ -9761,7 +10294,7 @@ pub const PULSETRAIN_ENDED_SERIES: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_export_duration_seconds`.
 pub const PULSETRAIN_EXPORT_DURATION: Metric = Metric {
-    ordinal: 197,
+    ordinal: 204,
     name: "pulsetrain.export.duration",
     brief: "Time of one delivery, with its retries.",
     unit: "s",
@@ -9794,7 +10327,7 @@ pub const PULSETRAIN_EXPORT_DURATION: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_queue_disk_items`.
 pub const PULSETRAIN_QUEUE_DISK_ITEMS: Metric = Metric {
-    ordinal: 198,
+    ordinal: 205,
     name: "pulsetrain.queue.disk.items",
     brief: "Points, spans and events in the disk queue of a sink.",
     unit: "{item}",
@@ -9817,7 +10350,7 @@ pub const PULSETRAIN_QUEUE_DISK_ITEMS: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_disk_size_bytes`.
 pub const PULSETRAIN_QUEUE_DISK_SIZE: Metric = Metric {
-    ordinal: 199,
+    ordinal: 206,
     name: "pulsetrain.queue.disk.size",
     brief: "Bytes of the files of the disk queue of a sink.",
     unit: "By",
@@ -9840,7 +10373,7 @@ pub const PULSETRAIN_QUEUE_DISK_SIZE: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_queue_items`.
 pub const PULSETRAIN_QUEUE_ITEMS: Metric = Metric {
-    ordinal: 200,
+    ordinal: 207,
     name: "pulsetrain.queue.items",
     brief: "Points, spans and events that wait for a sink, in memory and on disk.",
     unit: "{item}",
@@ -9869,7 +10402,7 @@ pub const PULSETRAIN_QUEUE_ITEMS: Metric = Metric {
 ///
 /// Unit `{batch}`; in Prometheus `pulsetrain_queue_length`.
 pub const PULSETRAIN_QUEUE_LENGTH: Metric = Metric {
-    ordinal: 201,
+    ordinal: 208,
     name: "pulsetrain.queue.length",
     brief: "Batches that wait for a sink, in memory and on disk.",
     unit: "{batch}",
@@ -9892,7 +10425,7 @@ pub const PULSETRAIN_QUEUE_LENGTH: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_limit_bytes`.
 pub const PULSETRAIN_QUEUE_LIMIT: Metric = Metric {
-    ordinal: 202,
+    ordinal: 209,
     name: "pulsetrain.queue.limit",
     brief: "Bytes that may wait for a sink.",
     unit: "By",
@@ -9915,7 +10448,7 @@ pub const PULSETRAIN_QUEUE_LIMIT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_queue_oldest_age_seconds`.
 pub const PULSETRAIN_QUEUE_OLDEST_AGE: Metric = Metric {
-    ordinal: 203,
+    ordinal: 210,
     name: "pulsetrain.queue.oldest_age",
     brief: "Age of the oldest batch in the disk queue of a sink.",
     unit: "s",
@@ -9938,7 +10471,7 @@ pub const PULSETRAIN_QUEUE_OLDEST_AGE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_size_bytes`.
 pub const PULSETRAIN_QUEUE_SIZE: Metric = Metric {
-    ordinal: 204,
+    ordinal: 211,
     name: "pulsetrain.queue.size",
     brief: "Bytes that wait for a sink, in memory and on disk.",
     unit: "By",
@@ -9961,7 +10494,7 @@ pub const PULSETRAIN_QUEUE_SIZE: Metric = Metric {
 ///
 /// Unit `{point}`; in Prometheus `pulsetrain_retimed_points_total`.
 pub const PULSETRAIN_RETIMED_POINTS: Metric = Metric {
-    ordinal: 205,
+    ordinal: 212,
     name: "pulsetrain.retimed_points",
     brief: "Points more than a minute in the future, which got the time of their arrival.",
     unit: "{point}",
@@ -9984,7 +10517,7 @@ pub const PULSETRAIN_RETIMED_POINTS: Metric = Metric {
 ///
 /// Unit `{retry}`; in Prometheus `pulsetrain_retries_total`.
 pub const PULSETRAIN_RETRIES: Metric = Metric {
-    ordinal: 206,
+    ordinal: 213,
     name: "pulsetrain.retries",
     brief: "Deliveries that were tried again.",
     unit: "{retry}",
@@ -10013,7 +10546,7 @@ pub const PULSETRAIN_RETRIES: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_series_active`.
 pub const PULSETRAIN_SERIES_ACTIVE: Metric = Metric {
-    ordinal: 207,
+    ordinal: 214,
     name: "pulsetrain.series.active",
     brief: "Series that the agent keeps.",
     unit: "{series}",
@@ -10036,7 +10569,7 @@ pub const PULSETRAIN_SERIES_ACTIVE: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_series_limit`.
 pub const PULSETRAIN_SERIES_LIMIT: Metric = Metric {
-    ordinal: 208,
+    ordinal: 215,
     name: "pulsetrain.series.limit",
     brief: "Series that the agent may keep.",
     unit: "{series}",
@@ -10059,7 +10592,7 @@ pub const PULSETRAIN_SERIES_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_series_size_bytes`.
 pub const PULSETRAIN_SERIES_SIZE: Metric = Metric {
-    ordinal: 209,
+    ordinal: 216,
     name: "pulsetrain.series.size",
     brief: "Bytes that the series of a sink need, with their names, help texts and resources.",
     unit: "By",
@@ -10082,7 +10615,7 @@ pub const PULSETRAIN_SERIES_SIZE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_series_size_limit_bytes`.
 pub const PULSETRAIN_SERIES_SIZE_LIMIT: Metric = Metric {
-    ordinal: 210,
+    ordinal: 217,
     name: "pulsetrain.series.size_limit",
     brief: "Bytes that the series of a sink may need.",
     unit: "By",
@@ -10105,7 +10638,7 @@ pub const PULSETRAIN_SERIES_SIZE_LIMIT: Metric = Metric {
 ///
 /// Unit `{sink}`; in Prometheus `pulsetrain_sink_up`.
 pub const PULSETRAIN_SINK_UP: Metric = Metric {
-    ordinal: 211,
+    ordinal: 218,
     name: "pulsetrain.sink.up",
     brief: "Whether a sink accepts what it is sent: 1, or 0 from a failed delivery, or a failure of its disk queue, to the next success.",
     unit: "{sink}",
@@ -10128,7 +10661,7 @@ pub const PULSETRAIN_SINK_UP: Metric = Metric {
 ///
 /// Unit `{record}`; in Prometheus `pulsetrain_skipped_records_total`.
 pub const PULSETRAIN_SKIPPED_RECORDS: Metric = Metric {
-    ordinal: 212,
+    ordinal: 219,
     name: "pulsetrain.skipped_records",
     brief: "Records of a source that were not understood.",
     unit: "{record}",
@@ -10157,7 +10690,7 @@ pub const PULSETRAIN_SKIPPED_RECORDS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_duration_seconds`.
 pub const PULSETRAIN_SOURCE_DURATION: Metric = Metric {
-    ordinal: 213,
+    ordinal: 220,
     name: "pulsetrain.source.duration",
     brief: "Time of one reading of a source.",
     unit: "s",
@@ -10186,7 +10719,7 @@ pub const PULSETRAIN_SOURCE_DURATION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_lag_seconds`.
 pub const PULSETRAIN_SOURCE_LAG: Metric = Metric {
-    ordinal: 214,
+    ordinal: 221,
     name: "pulsetrain.source.lag",
     brief: "How old the newest item of a source was when it arrived. Ends five minutes after the last one.",
     unit: "s",
@@ -10209,7 +10742,7 @@ pub const PULSETRAIN_SOURCE_LAG: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_last_success_time_seconds`.
 pub const PULSETRAIN_SOURCE_LAST_SUCCESS_TIME: Metric = Metric {
-    ordinal: 215,
+    ordinal: 222,
     name: "pulsetrain.source.last_success_time",
     brief: "Unix time of the last reading of a source that succeeded.",
     unit: "s",
@@ -10232,7 +10765,7 @@ pub const PULSETRAIN_SOURCE_LAST_SUCCESS_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_actor_dequeue_time_seconds`.
 pub const RL_ACTOR_DEQUEUE_TIME: Metric = Metric {
-    ordinal: 216,
+    ordinal: 223,
     name: "rl.actor_dequeue_time",
     brief: "Time that the actor waited for the next batch of rollouts.",
     unit: "s",
@@ -10252,7 +10785,7 @@ pub const RL_ACTOR_DEQUEUE_TIME: Metric = Metric {
 ///
 /// Unit `{advantage}`; in Prometheus `rl_advantage`.
 pub const RL_ADVANTAGE: Metric = Metric {
-    ordinal: 217,
+    ordinal: 224,
     name: "rl.advantage",
     brief: "Advantage of a token or trajectory.",
     unit: "{advantage}",
@@ -10291,7 +10824,7 @@ pub const RL_ADVANTAGE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_completion_clip_ratio`.
 pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
-    ordinal: 218,
+    ordinal: 225,
     name: "rl.completion_clip_ratio",
     brief: "Share of the completions that were cut at the longest length.",
     unit: "1",
@@ -10320,7 +10853,7 @@ pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_completion_length`.
 pub const RL_COMPLETION_LENGTH: Metric = Metric {
-    ordinal: 219,
+    ordinal: 226,
     name: "rl.completion_length",
     brief: "Length of a completion.",
     unit: "{token}",
@@ -10371,7 +10904,7 @@ pub const RL_COMPLETION_LENGTH: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `rl_critic_grad_norm`.
 pub const RL_CRITIC_GRAD_NORM: Metric = Metric {
-    ordinal: 220,
+    ordinal: 227,
     name: "rl.critic_grad_norm",
     brief: "Norm of the gradients of the critic before clipping.",
     unit: "{norm}",
@@ -10397,7 +10930,7 @@ pub const RL_CRITIC_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `{learning_rate}`; in Prometheus `rl_critic_learning_rate`.
 pub const RL_CRITIC_LEARNING_RATE: Metric = Metric {
-    ordinal: 221,
+    ordinal: 228,
     name: "rl.critic_learning_rate",
     brief: "Learning rate of the critic.",
     unit: "{learning_rate}",
@@ -10423,7 +10956,7 @@ pub const RL_CRITIC_LEARNING_RATE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_effective_sample_ratio`.
 pub const RL_EFFECTIVE_SAMPLE_RATIO: Metric = Metric {
-    ordinal: 222,
+    ordinal: 229,
     name: "rl.effective_sample_ratio",
     brief: "Effective sample size of the importance weights over the number of samples.",
     unit: "1",
@@ -10452,7 +10985,7 @@ pub const RL_EFFECTIVE_SAMPLE_RATIO: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_entropy`.
 pub const RL_ENTROPY: Metric = Metric {
-    ordinal: 223,
+    ordinal: 230,
     name: "rl.entropy",
     brief: "Entropy of the policy.",
     unit: "{nat}",
@@ -10495,7 +11028,7 @@ pub const RL_ENTROPY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_environment_time_seconds`.
 pub const RL_ENVIRONMENT_TIME: Metric = Metric {
-    ordinal: 224,
+    ordinal: 231,
     name: "rl.environment_time",
     brief: "Time that a trajectory spent in its environment.",
     unit: "s",
@@ -10518,7 +11051,7 @@ pub const RL_ENVIRONMENT_TIME: Metric = Metric {
 ///
 /// Unit `{probability_ratio}`; in Prometheus `rl_importance_ratio`.
 pub const RL_IMPORTANCE_RATIO: Metric = Metric {
-    ordinal: 225,
+    ordinal: 232,
     name: "rl.importance_ratio",
     brief: "Probability of a token under the actor over that under the policy that generated it.",
     unit: "{probability_ratio}",
@@ -10557,7 +11090,7 @@ pub const RL_IMPORTANCE_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_kept_tokens`.
 pub const RL_KEPT_TOKENS: Metric = Metric {
-    ordinal: 226,
+    ordinal: 233,
     name: "rl.kept_tokens",
     brief: "Tokens of the step that are not masked out of the loss.",
     unit: "{token}",
@@ -10577,7 +11110,7 @@ pub const RL_KEPT_TOKENS: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_kl`.
 pub const RL_KL: Metric = Metric {
-    ordinal: 227,
+    ordinal: 234,
     name: "rl.kl",
     brief: "Divergence of the actor from the reference.",
     unit: "{nat}",
@@ -10624,7 +11157,7 @@ pub const RL_KL: Metric = Metric {
 ///
 /// Unit `{coefficient}`; in Prometheus `rl_kl_coefficient`.
 pub const RL_KL_COEFFICIENT: Metric = Metric {
-    ordinal: 228,
+    ordinal: 235,
     name: "rl.kl_coefficient",
     brief: "Weight of the divergence from the reference in the loss or the reward.",
     unit: "{coefficient}",
@@ -10650,7 +11183,7 @@ pub const RL_KL_COEFFICIENT: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_kl_penalty`.
 pub const RL_KL_PENALTY: Metric = Metric {
-    ordinal: 229,
+    ordinal: 236,
     name: "rl.kl_penalty",
     brief: "What is taken from the reward for the distance from the reference.",
     unit: "{reward}",
@@ -10679,7 +11212,7 @@ pub const RL_KL_PENALTY: Metric = Metric {
 ///
 /// Unit `{logit}`; in Prometheus `rl_logit`.
 pub const RL_LOGIT: Metric = Metric {
-    ordinal: 230,
+    ordinal: 237,
     name: "rl.logit",
     brief: "Mean logit of completions under the policy.",
     unit: "{logit}",
@@ -10718,7 +11251,7 @@ pub const RL_LOGIT: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_logp`.
 pub const RL_LOGP: Metric = Metric {
-    ordinal: 231,
+    ordinal: 238,
     name: "rl.logp",
     brief: "Log probability of completions under a policy.",
     unit: "{nat}",
@@ -10757,7 +11290,7 @@ pub const RL_LOGP: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_logp_difference`.
 pub const RL_LOGP_DIFFERENCE: Metric = Metric {
-    ordinal: 232,
+    ordinal: 239,
     name: "rl.logp_difference",
     brief: "Difference of the log probabilities of a token in the sampler and in the trainer.",
     unit: "{nat}",
@@ -10792,7 +11325,7 @@ pub const RL_LOGP_DIFFERENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_masked_fraction_ratio`.
 pub const RL_MASKED_FRACTION: Metric = Metric {
-    ordinal: 233,
+    ordinal: 240,
     name: "rl.masked_fraction",
     brief: "Share of the tokens left out because the policies had drifted apart.",
     unit: "1",
@@ -10820,7 +11353,7 @@ pub const RL_MASKED_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_fraction_ratio`.
 pub const RL_POLICY_CLIP_FRACTION: Metric = Metric {
-    ordinal: 234,
+    ordinal: 241,
     name: "rl.policy_clip_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped.",
     unit: "1",
@@ -10849,7 +11382,7 @@ pub const RL_POLICY_CLIP_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_lower_fraction_ratio`.
 pub const RL_POLICY_CLIP_LOWER_FRACTION: Metric = Metric {
-    ordinal: 235,
+    ordinal: 242,
     name: "rl.policy_clip_lower_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped from below.",
     unit: "1",
@@ -10878,7 +11411,7 @@ pub const RL_POLICY_CLIP_LOWER_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_upper_fraction_ratio`.
 pub const RL_POLICY_CLIP_UPPER_FRACTION: Metric = Metric {
-    ordinal: 236,
+    ordinal: 243,
     name: "rl.policy_clip_upper_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped from above.",
     unit: "1",
@@ -10901,7 +11434,7 @@ pub const RL_POLICY_CLIP_UPPER_FRACTION: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_policy_kl`.
 pub const RL_POLICY_KL: Metric = Metric {
-    ordinal: 237,
+    ordinal: 244,
     name: "rl.policy_kl",
     brief: "Divergence of the actor from the policy that generated the batch.",
     unit: "{nat}",
@@ -10948,7 +11481,7 @@ pub const RL_POLICY_KL: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `rl_policy_loss`.
 pub const RL_POLICY_LOSS: Metric = Metric {
-    ordinal: 238,
+    ordinal: 245,
     name: "rl.policy_loss",
     brief: "Loss of the policy.",
     unit: "{loss}",
@@ -10985,7 +11518,7 @@ pub const RL_POLICY_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_prompt_clip_ratio`.
 pub const RL_PROMPT_CLIP_RATIO: Metric = Metric {
-    ordinal: 239,
+    ordinal: 246,
     name: "rl.prompt_clip_ratio",
     brief: "Share of prompts as long as the limit.",
     unit: "1",
@@ -11008,7 +11541,7 @@ pub const RL_PROMPT_CLIP_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_prompt_length`.
 pub const RL_PROMPT_LENGTH: Metric = Metric {
-    ordinal: 240,
+    ordinal: 247,
     name: "rl.prompt_length",
     brief: "Length of a prompt.",
     unit: "{token}",
@@ -11037,7 +11570,7 @@ pub const RL_PROMPT_LENGTH: Metric = Metric {
 ///
 /// Unit `{return}`; in Prometheus `rl_return`.
 pub const RL_RETURN: Metric = Metric {
-    ordinal: 241,
+    ordinal: 248,
     name: "rl.return",
     brief: "Return of a trajectory.",
     unit: "{return}",
@@ -11070,7 +11603,7 @@ pub const RL_RETURN: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_reward`.
 pub const RL_REWARD: Metric = Metric {
-    ordinal: 242,
+    ordinal: 249,
     name: "rl.reward",
     brief: "Reward of a trajectory, with all its parts.",
     unit: "{reward}",
@@ -11127,7 +11660,7 @@ pub const RL_REWARD: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_reward_component`.
 pub const RL_REWARD_COMPONENT: Metric = Metric {
-    ordinal: 243,
+    ordinal: 250,
     name: "rl.reward_component",
     brief: "One part of the reward of a trajectory.",
     unit: "{reward}",
@@ -11172,7 +11705,7 @@ pub const RL_REWARD_COMPONENT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_reward_time_seconds`.
 pub const RL_REWARD_TIME: Metric = Metric {
-    ordinal: 244,
+    ordinal: 251,
     name: "rl.reward_time",
     brief: "Time that the reward of a trajectory took.",
     unit: "s",
@@ -11195,7 +11728,7 @@ pub const RL_REWARD_TIME: Metric = Metric {
 ///
 /// Unit `{perplexity}`; in Prometheus `rl_rollout_perplexity`.
 pub const RL_ROLLOUT_PERPLEXITY: Metric = Metric {
-    ordinal: 245,
+    ordinal: 252,
     name: "rl.rollout_perplexity",
     brief: "Perplexity of completions under the policy that generated them.",
     unit: "{perplexity}",
@@ -11224,7 +11757,7 @@ pub const RL_ROLLOUT_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{rollout}`; in Prometheus `rl_rollouts_total`.
 pub const RL_ROLLOUTS: Metric = Metric {
-    ordinal: 246,
+    ordinal: 253,
     name: "rl.rollouts",
     brief: "Completions generated since the start of the attempt.",
     unit: "{rollout}",
@@ -11250,7 +11783,7 @@ pub const RL_ROLLOUTS: Metric = Metric {
 ///
 /// Unit `{score}`; in Prometheus `rl_score`.
 pub const RL_SCORE: Metric = Metric {
-    ordinal: 247,
+    ordinal: 254,
     name: "rl.score",
     brief: "Score that the reward model gives, before anything is taken from it.",
     unit: "{score}",
@@ -11289,7 +11822,7 @@ pub const RL_SCORE: Metric = Metric {
 ///
 /// Unit `{probability_ratio}`; in Prometheus `rl_sequence_importance_ratio`.
 pub const RL_SEQUENCE_IMPORTANCE_RATIO: Metric = Metric {
-    ordinal: 248,
+    ordinal: 255,
     name: "rl.sequence_importance_ratio",
     brief: "Probability of a completion under the actor over that under the policy that generated it.",
     unit: "{probability_ratio}",
@@ -11318,7 +11851,7 @@ pub const RL_SEQUENCE_IMPORTANCE_RATIO: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `rl_staleness`.
 pub const RL_STALENESS: Metric = Metric {
-    ordinal: 249,
+    ordinal: 256,
     name: "rl.staleness",
     brief: "Steps by which the policy that generated a batch lagged the actor.",
     unit: "{step}",
@@ -11347,7 +11880,7 @@ pub const RL_STALENESS: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_teacher_kl`.
 pub const RL_TEACHER_KL: Metric = Metric {
-    ordinal: 250,
+    ordinal: 257,
     name: "rl.teacher_kl",
     brief: "Divergence of the actor from its teacher.",
     unit: "{nat}",
@@ -11376,7 +11909,7 @@ pub const RL_TEACHER_KL: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_terminated_length`.
 pub const RL_TERMINATED_LENGTH: Metric = Metric {
-    ordinal: 251,
+    ordinal: 258,
     name: "rl.terminated_length",
     brief: "Length of completions that ended by themselves.",
     unit: "{token}",
@@ -11408,7 +11941,7 @@ pub const RL_TERMINATED_LENGTH: Metric = Metric {
 ///
 /// Unit `{call}`; in Prometheus `rl_tool_calls`.
 pub const RL_TOOL_CALLS: Metric = Metric {
-    ordinal: 252,
+    ordinal: 259,
     name: "rl.tool_calls",
     brief: "Calls of tools in a trajectory.",
     unit: "{call}",
@@ -11443,7 +11976,7 @@ pub const RL_TOOL_CALLS: Metric = Metric {
 ///
 /// Unit `{turn}`; in Prometheus `rl_turns`.
 pub const RL_TURNS: Metric = Metric {
-    ordinal: 253,
+    ordinal: 260,
     name: "rl.turns",
     brief: "Turns of a conversation with the environment.",
     unit: "{turn}",
@@ -11478,7 +12011,7 @@ pub const RL_TURNS: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `rl_value`.
 pub const RL_VALUE: Metric = Metric {
-    ordinal: 254,
+    ordinal: 261,
     name: "rl.value",
     brief: "Estimate of the value function.",
     unit: "{value}",
@@ -11511,7 +12044,7 @@ pub const RL_VALUE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_value_clip_fraction_ratio`.
 pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
-    ordinal: 255,
+    ordinal: 262,
     name: "rl.value_clip_fraction",
     brief: "Share of the tokens at which the update of the value function was clipped.",
     unit: "1",
@@ -11540,7 +12073,7 @@ pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
 ///
 /// Unit `{variance_ratio}`; in Prometheus `rl_value_explained_variance`.
 pub const RL_VALUE_EXPLAINED_VARIANCE: Metric = Metric {
-    ordinal: 256,
+    ordinal: 263,
     name: "rl.value_explained_variance",
     brief: "Share of the variance of the returns that the value function explains; negative if it is worse than a constant.",
     unit: "{variance_ratio}",
@@ -11560,7 +12093,7 @@ pub const RL_VALUE_EXPLAINED_VARIANCE: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `rl_value_loss`.
 pub const RL_VALUE_LOSS: Metric = Metric {
-    ordinal: 257,
+    ordinal: 264,
     name: "rl.value_loss",
     brief: "Loss of the value function.",
     unit: "{loss}",
@@ -11593,7 +12126,7 @@ pub const RL_VALUE_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_zero_variance_fraction_ratio`.
 pub const RL_ZERO_VARIANCE_FRACTION: Metric = Metric {
-    ordinal: 258,
+    ordinal: 265,
     name: "rl.zero_variance_fraction",
     brief: "Share of prompts whose completions all have the same reward.",
     unit: "1",
@@ -11616,7 +12149,7 @@ pub const RL_ZERO_VARIANCE_FRACTION: Metric = Metric {
 ///
 /// Unit `{device}`; in Prometheus `run_devices`.
 pub const RUN_DEVICES: Metric = Metric {
-    ordinal: 259,
+    ordinal: 266,
     name: "run.devices",
     brief: "Accelerators that the run uses.",
     unit: "{device}",
@@ -11642,7 +12175,7 @@ pub const RUN_DEVICES: Metric = Metric {
 ///
 /// Unit `{parameter}`; in Prometheus `run_parameters`.
 pub const RUN_PARAMETERS: Metric = Metric {
-    ordinal: 260,
+    ordinal: 267,
     name: "run.parameters",
     brief: "Parameters of the model.",
     unit: "{parameter}",
@@ -11672,7 +12205,7 @@ pub const RUN_PARAMETERS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_accept_length`.
 pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
-    ordinal: 261,
+    ordinal: 268,
     name: "train.accept_length",
     brief: "Draft tokens that the target model would accept in a row.",
     unit: "{token}",
@@ -11692,7 +12225,7 @@ pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_accuracy_ratio`.
 pub const TRAIN_ACCURACY: Metric = Metric {
-    ordinal: 262,
+    ordinal: 269,
     name: "train.accuracy",
     brief: "Share of the tokens of the step that were predicted right.",
     unit: "1",
@@ -11731,7 +12264,7 @@ pub const TRAIN_ACCURACY: Metric = Metric {
 ///
 /// Unit `{anomaly}`; in Prometheus `train_anomalies_total`.
 pub const TRAIN_ANOMALIES: Metric = Metric {
-    ordinal: 263,
+    ordinal: 270,
     name: "train.anomalies",
     brief: "Anomalous steps, by type of anomaly.",
     unit: "{anomaly}",
@@ -11768,7 +12301,7 @@ pub const TRAIN_ANOMALIES: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_badput_ratio`.
 pub const TRAIN_BADPUT: Metric = Metric {
-    ordinal: 264,
+    ordinal: 271,
     name: "train.badput",
     brief: "Share of the time since the job began that went into something else than steps that count.",
     unit: "1",
@@ -11797,7 +12330,7 @@ pub const TRAIN_BADPUT: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_batch_size`.
 pub const TRAIN_BATCH_SIZE: Metric = Metric {
-    ordinal: 265,
+    ordinal: 272,
     name: "train.batch_size",
     brief: "Samples of a step, over all devices.",
     unit: "{sample}",
@@ -11827,7 +12360,7 @@ pub const TRAIN_BATCH_SIZE: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_completed_flops_total`.
 pub const TRAIN_COMPLETED_FLOPS: Metric = Metric {
-    ordinal: 266,
+    ordinal: 273,
     name: "train.completed_flops",
     brief: "Floating-point operations since the start of the attempt, over all devices.",
     unit: "{flop}",
@@ -11847,7 +12380,7 @@ pub const TRAIN_COMPLETED_FLOPS: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `train_custom`.
 pub const TRAIN_CUSTOM: Metric = Metric {
-    ordinal: 267,
+    ordinal: 274,
     name: "train.custom",
     brief: "A number that the registry has no name for.",
     unit: "{value}",
@@ -11870,7 +12403,7 @@ pub const TRAIN_CUSTOM: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `train_custom_distribution`.
 pub const TRAIN_CUSTOM_DISTRIBUTION: Metric = Metric {
-    ordinal: 268,
+    ordinal: 275,
     name: "train.custom_distribution",
     brief: "A distribution that the registry has no name for, such as that of a layer's weights.",
     unit: "{value}",
@@ -11893,7 +12426,7 @@ pub const TRAIN_CUSTOM_DISTRIBUTION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_elapsed_time_seconds`.
 pub const TRAIN_ELAPSED_TIME: Metric = Metric {
-    ordinal: 269,
+    ordinal: 276,
     name: "train.elapsed_time",
     brief: "Wall time since the start of the training.",
     unit: "s",
@@ -11919,7 +12452,7 @@ pub const TRAIN_ELAPSED_TIME: Metric = Metric {
 ///
 /// Unit `{epoch}`; in Prometheus `train_epoch`.
 pub const TRAIN_EPOCH: Metric = Metric {
-    ordinal: 270,
+    ordinal: 277,
     name: "train.epoch",
     brief: "Passes over the data so far, as a fraction.",
     unit: "{epoch}",
@@ -11953,7 +12486,7 @@ pub const TRAIN_EPOCH: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_eta_seconds`.
 pub const TRAIN_ETA: Metric = Metric {
-    ordinal: 271,
+    ordinal: 278,
     name: "train.eta",
     brief: "Time until the planned training is done, at the present pace.",
     unit: "s",
@@ -11983,7 +12516,7 @@ pub const TRAIN_ETA: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_expected_throughput_per_second`.
 pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
-    ordinal: 272,
+    ordinal: 279,
     name: "train.expected_throughput",
     brief: "Tokens in a second that the hardware could do at its peak, over all devices.",
     unit: "{token}/s",
@@ -12003,7 +12536,7 @@ pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_flops_per_step`.
 pub const TRAIN_FLOPS_PER_STEP: Metric = Metric {
-    ordinal: 273,
+    ordinal: 280,
     name: "train.flops_per_step",
     brief: "Floating-point operations of a step, over all devices.",
     unit: "{flop}",
@@ -12033,7 +12566,7 @@ pub const TRAIN_FLOPS_PER_STEP: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_flops_per_step_per_device`.
 pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
-    ordinal: 274,
+    ordinal: 281,
     name: "train.flops_per_step_per_device",
     brief: "Floating-point operations of a step, on one device.",
     unit: "{flop}",
@@ -12053,7 +12586,7 @@ pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{flop}/{token}`; in Prometheus `train_flops_per_token`.
 pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
-    ordinal: 275,
+    ordinal: 282,
     name: "train.flops_per_token",
     brief: "Floating-point operations that one token takes.",
     unit: "{flop}/{token}",
@@ -12076,7 +12609,7 @@ pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_flops_share_ratio`.
 pub const TRAIN_FLOPS_SHARE: Metric = Metric {
-    ordinal: 276,
+    ordinal: 283,
     name: "train.flops_share",
     brief: "Share of a step's floating-point operations that one part of the model takes.",
     unit: "1",
@@ -12099,7 +12632,7 @@ pub const TRAIN_FLOPS_SHARE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_global_step`.
 pub const TRAIN_GLOBAL_STEP: Metric = Metric {
-    ordinal: 277,
+    ordinal: 284,
     name: "train.global_step",
     brief: "Number of the newest optimizer step.",
     unit: "{step}",
@@ -12157,7 +12690,7 @@ pub const TRAIN_GLOBAL_STEP: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_goodput_ratio`.
 pub const TRAIN_GOODPUT: Metric = Metric {
-    ordinal: 278,
+    ordinal: 285,
     name: "train.goodput",
     brief: "Share of the time since the job began that went into steps that count.",
     unit: "1",
@@ -12183,7 +12716,7 @@ pub const TRAIN_GOODPUT: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_grad_norm`.
 pub const TRAIN_GRAD_NORM: Metric = Metric {
-    ordinal: 279,
+    ordinal: 286,
     name: "train.grad_norm",
     brief: "L2 norm of the gradients of the step, after clipping.",
     unit: "{norm}",
@@ -12245,7 +12778,7 @@ pub const TRAIN_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_last_step_time_seconds`.
 pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
-    ordinal: 280,
+    ordinal: 287,
     name: "train.last_step_time",
     brief: "Unix time at which the newest step ended.",
     unit: "s",
@@ -12271,7 +12804,7 @@ pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{learning_rate}`; in Prometheus `train_learning_rate`.
 pub const TRAIN_LEARNING_RATE: Metric = Metric {
-    ordinal: 281,
+    ordinal: 288,
     name: "train.learning_rate",
     brief: "Learning rate of the step.",
     unit: "{learning_rate}",
@@ -12329,7 +12862,7 @@ pub const TRAIN_LEARNING_RATE: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_loss`.
 pub const TRAIN_LOSS: Metric = Metric {
-    ordinal: 282,
+    ordinal: 289,
     name: "train.loss",
     brief: "Loss of the step, as the trainer averages it.",
     unit: "{loss}",
@@ -12395,7 +12928,7 @@ pub const TRAIN_LOSS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_loss_component`.
 pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
-    ordinal: 283,
+    ordinal: 290,
     name: "train.loss_component",
     brief: "One part of the loss of the step.",
     unit: "{loss}",
@@ -12450,7 +12983,7 @@ pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
 ///
 /// Unit `{scale}`; in Prometheus `train_loss_scale`.
 pub const TRAIN_LOSS_SCALE: Metric = Metric {
-    ordinal: 284,
+    ordinal: 291,
     name: "train.loss_scale",
     brief: "Factor by which the loss is multiplied for half precision.",
     unit: "{scale}",
@@ -12476,7 +13009,7 @@ pub const TRAIN_LOSS_SCALE: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_max_loss`.
 pub const TRAIN_MAX_LOSS: Metric = Metric {
-    ordinal: 285,
+    ordinal: 292,
     name: "train.max_loss",
     brief: "Largest loss of a rank in the step.",
     unit: "{loss}",
@@ -12496,7 +13029,7 @@ pub const TRAIN_MAX_LOSS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_mean_loss`.
 pub const TRAIN_MEAN_LOSS: Metric = Metric {
-    ordinal: 286,
+    ordinal: 293,
     name: "train.mean_loss",
     brief: "Mean loss of the steps since the start of the attempt.",
     unit: "{loss}",
@@ -12516,7 +13049,7 @@ pub const TRAIN_MEAN_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_mfu_ratio`.
 pub const TRAIN_MFU: Metric = Metric {
-    ordinal: 287,
+    ordinal: 294,
     name: "train.mfu",
     brief: "Model FLOPs utilization.",
     unit: "1",
@@ -12550,7 +13083,7 @@ pub const TRAIN_MFU: Metric = Metric {
 ///
 /// Unit `{micro_batch}`; in Prometheus `train_micro_batches`.
 pub const TRAIN_MICRO_BATCHES: Metric = Metric {
-    ordinal: 288,
+    ordinal: 295,
     name: "train.micro_batches",
     brief: "Micro-batches of the step.",
     unit: "{micro_batch}",
@@ -12570,7 +13103,7 @@ pub const TRAIN_MICRO_BATCHES: Metric = Metric {
 ///
 /// Unit `{verdict}`; in Prometheus `train_opened_verdicts_total`.
 pub const TRAIN_OPENED_VERDICTS: Metric = Metric {
-    ordinal: 289,
+    ordinal: 296,
     name: "train.opened_verdicts",
     brief: "Verdicts that were opened.",
     unit: "{verdict}",
@@ -12593,7 +13126,7 @@ pub const TRAIN_OPENED_VERDICTS: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_param_norm`.
 pub const TRAIN_PARAM_NORM: Metric = Metric {
-    ordinal: 290,
+    ordinal: 297,
     name: "train.param_norm",
     brief: "L2 norm of the parameters after the step.",
     unit: "{norm}",
@@ -12619,7 +13152,7 @@ pub const TRAIN_PARAM_NORM: Metric = Metric {
 ///
 /// Unit `{perplexity}`; in Prometheus `train_perplexity`.
 pub const TRAIN_PERPLEXITY: Metric = Metric {
-    ordinal: 291,
+    ordinal: 298,
     name: "train.perplexity",
     brief: "Perplexity of the step: e to the power of the loss.",
     unit: "{perplexity}",
@@ -12645,7 +13178,7 @@ pub const TRAIN_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `train_phase`.
 pub const TRAIN_PHASE: Metric = Metric {
-    ordinal: 292,
+    ordinal: 299,
     name: "train.phase",
     brief: "State of the training: 1 for the present phase, 0 for the others.",
     unit: "{state}",
@@ -12668,7 +13201,7 @@ pub const TRAIN_PHASE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_planned_steps`.
 pub const TRAIN_PLANNED_STEPS: Metric = Metric {
-    ordinal: 293,
+    ordinal: 300,
     name: "train.planned_steps",
     brief: "Optimizer steps that the run is to do.",
     unit: "{step}",
@@ -12688,7 +13221,7 @@ pub const TRAIN_PLANNED_STEPS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_progress_ratio`.
 pub const TRAIN_PROGRESS: Metric = Metric {
-    ordinal: 294,
+    ordinal: 301,
     name: "train.progress",
     brief: "Share of the planned training that is done.",
     unit: "1",
@@ -12726,7 +13259,7 @@ pub const TRAIN_PROGRESS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_rank_step_time_seconds`.
 pub const TRAIN_RANK_STEP_TIME: Metric = Metric {
-    ordinal: 295,
+    ordinal: 302,
     name: "train.rank_step_time",
     brief: "Clean step time over the ranks of a step: without waits for other ranks.",
     unit: "s",
@@ -12749,7 +13282,7 @@ pub const TRAIN_RANK_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{rank}`; in Prometheus `train_ranks`.
 pub const TRAIN_RANKS: Metric = Metric {
-    ordinal: 296,
+    ordinal: 303,
     name: "train.ranks",
     brief: "Ranks of the job, by whether they report.",
     unit: "{rank}",
@@ -12772,7 +13305,7 @@ pub const TRAIN_RANKS: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_raw_grad_norm`.
 pub const TRAIN_RAW_GRAD_NORM: Metric = Metric {
-    ordinal: 297,
+    ordinal: 304,
     name: "train.raw_grad_norm",
     brief: "L2 norm of the gradients of the step, before clipping.",
     unit: "{norm}",
@@ -12792,7 +13325,7 @@ pub const TRAIN_RAW_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_real_tokens_total`.
 pub const TRAIN_REAL_TOKENS: Metric = Metric {
-    ordinal: 298,
+    ordinal: 305,
     name: "train.real_tokens",
     brief: "Tokens trained on without padding, over all devices.",
     unit: "{token}",
@@ -12826,7 +13359,7 @@ pub const TRAIN_REAL_TOKENS: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_samples_total`.
 pub const TRAIN_SAMPLES: Metric = Metric {
-    ordinal: 299,
+    ordinal: 306,
     name: "train.samples",
     brief: "Samples trained on since the start of the attempt, over all devices.",
     unit: "{sample}",
@@ -12852,7 +13385,7 @@ pub const TRAIN_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_skipped_steps_total`.
 pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
-    ordinal: 300,
+    ordinal: 307,
     name: "train.skipped_steps",
     brief: "Steps whose update was not applied.",
     unit: "{step}",
@@ -12878,7 +13411,7 @@ pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_smoothed_loss`.
 pub const TRAIN_SMOOTHED_LOSS: Metric = Metric {
-    ordinal: 301,
+    ordinal: 308,
     name: "train.smoothed.loss",
     brief: "Loss, smoothed over steps.",
     unit: "{loss}",
@@ -12904,7 +13437,7 @@ pub const TRAIN_SMOOTHED_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_smoothed_mfu_ratio`.
 pub const TRAIN_SMOOTHED_MFU: Metric = Metric {
-    ordinal: 302,
+    ordinal: 309,
     name: "train.smoothed.mfu",
     brief: "Model FLOPs utilization, smoothed over steps.",
     unit: "1",
@@ -12930,7 +13463,7 @@ pub const TRAIN_SMOOTHED_MFU: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_smoothed_step_time_seconds`.
 pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
-    ordinal: 303,
+    ordinal: 310,
     name: "train.smoothed.step_time",
     brief: "Wall time of a step, smoothed over steps.",
     unit: "s",
@@ -12956,7 +13489,7 @@ pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_smoothed_throughput_per_second`.
 pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
-    ordinal: 304,
+    ordinal: 311,
     name: "train.smoothed.throughput",
     brief: "Tokens trained on in a second over all devices, smoothed over steps.",
     unit: "{token}/s",
@@ -12982,7 +13515,7 @@ pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_sol_ratio`.
 pub const TRAIN_SOL: Metric = Metric {
-    ordinal: 305,
+    ordinal: 312,
     name: "train.sol",
     brief: "Speed of light: ideal time of the step at the peak of the hardware, as a share of its measured time.",
     unit: "1",
@@ -13008,7 +13541,7 @@ pub const TRAIN_SOL: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_step_deviation_seconds`.
 pub const TRAIN_STEP_DEVIATION: Metric = Metric {
-    ordinal: 306,
+    ordinal: 313,
     name: "train.step.deviation",
     brief: "By how much a step took longer than the ideal one; negative where it took less.",
     unit: "s",
@@ -13028,7 +13561,7 @@ pub const TRAIN_STEP_DEVIATION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_step_duration_seconds`.
 pub const TRAIN_STEP_DURATION: Metric = Metric {
-    ordinal: 307,
+    ordinal: 314,
     name: "train.step.duration",
     brief: "Wall time of a step.",
     unit: "s",
@@ -13082,7 +13615,7 @@ pub const TRAIN_STEP_DURATION: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_steps_total`.
 pub const TRAIN_STEPS: Metric = Metric {
-    ordinal: 308,
+    ordinal: 315,
     name: "train.steps",
     brief: "Optimizer steps done since the start of the attempt.",
     unit: "{step}",
@@ -13108,7 +13641,7 @@ pub const TRAIN_STEPS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_straggler_score_ratio`.
 pub const TRAIN_STRAGGLER_SCORE: Metric = Metric {
-    ordinal: 309,
+    ordinal: 316,
     name: "train.straggler.score",
     brief: "Median clean step time of the ranks, divided by that of this rank.",
     unit: "1",
@@ -13128,7 +13661,7 @@ pub const TRAIN_STRAGGLER_SCORE: Metric = Metric {
 ///
 /// Unit `{flop}/s`; in Prometheus `train_throughput_flops_per_device_per_second`.
 pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
-    ordinal: 310,
+    ordinal: 317,
     name: "train.throughput.flops_per_device",
     brief: "Floating-point operations in a second, on one device.",
     unit: "{flop}/s",
@@ -13170,7 +13703,7 @@ pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `train_throughput_samples_per_second`.
 pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
-    ordinal: 311,
+    ordinal: 318,
     name: "train.throughput.samples",
     brief: "Samples trained on in a second, over all devices.",
     unit: "{sample}/s",
@@ -13196,7 +13729,7 @@ pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}/s`; in Prometheus `train_throughput_steps_per_second`.
 pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
-    ordinal: 312,
+    ordinal: 319,
     name: "train.throughput.steps",
     brief: "Steps done in a second.",
     unit: "{step}/s",
@@ -13216,7 +13749,7 @@ pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_throughput_tokens_per_second`.
 pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
-    ordinal: 313,
+    ordinal: 320,
     name: "train.throughput.tokens",
     brief: "Tokens trained on in a second, over all devices.",
     unit: "{token}/s",
@@ -13262,7 +13795,7 @@ pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_throughput_tokens_per_device_per_second`.
 pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
-    ordinal: 314,
+    ordinal: 321,
     name: "train.throughput.tokens_per_device",
     brief: "Tokens trained on in a second, on one device.",
     unit: "{token}/s",
@@ -13292,7 +13825,7 @@ pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_tokens_total`.
 pub const TRAIN_TOKENS: Metric = Metric {
-    ordinal: 315,
+    ordinal: 322,
     name: "train.tokens",
     brief: "Tokens trained on since the start of the attempt, over all devices.",
     unit: "{token}",
@@ -13326,7 +13859,7 @@ pub const TRAIN_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_total_weights`.
 pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
-    ordinal: 316,
+    ordinal: 323,
     name: "train.total_weights",
     brief: "Sum of the loss weights of the step: its tokens without padding.",
     unit: "{token}",
@@ -13352,7 +13885,7 @@ pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
 ///
 /// Unit `{verdict}`; in Prometheus `train_verdicts`.
 pub const TRAIN_VERDICTS: Metric = Metric {
-    ordinal: 317,
+    ordinal: 324,
     name: "train.verdicts",
     brief: "Verdicts that are open.",
     unit: "{verdict}",
@@ -13389,7 +13922,7 @@ pub const TRAIN_VERDICTS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_wall_time_seconds_total`.
 pub const TRAIN_WALL_TIME: Metric = Metric {
-    ordinal: 318,
+    ordinal: 325,
     name: "train.wall_time",
     brief: "Wall time since the job began, by its use.",
     unit: "s",
@@ -13418,7 +13951,7 @@ pub const TRAIN_WALL_TIME: Metric = Metric {
 ///
 /// Unit `{element}`; in Prometheus `train_zero_grads`.
 pub const TRAIN_ZERO_GRADS: Metric = Metric {
-    ordinal: 319,
+    ordinal: 326,
     name: "train.zero_grads",
     brief: "Elements of the gradients that are zero.",
     unit: "{element}",
@@ -13472,11 +14005,14 @@ pub static ALL: &[&Metric] = &[
     &GPU_CLOCK_FREQUENCY,
     &GPU_CLOCK_LIMIT,
     &GPU_COMPUTE_MODE,
+    &GPU_DRIVER_LATENCY,
+    &GPU_DRIVER_EVENTS,
     &GPU_ECC_ERRORS,
     &GPU_ECC_LIFETIME_ERRORS,
     &GPU_ECC_LIFETIME_LOCATION_ERRORS,
     &GPU_ECC_LIFETIME_SRAM_ERRORS,
     &GPU_ECC_LOCATION_ERRORS,
+    &GPU_EDPP_RATIO,
     &GPU_ENERGY,
     &GPU_ENGINE_UTILIZATION,
     &GPU_FABRIC_STATE,
@@ -13486,6 +14022,7 @@ pub static ALL: &[&Metric] = &[
     &GPU_FAULT_ACTIVE,
     &GPU_FEATURE_ACTIVE,
     &GPU_GRAPHICS_ACTIVE,
+    &GPU_INACTIVE_REMAPPED_ROWS,
     &GPU_INFO,
     &GPU_MEMORY_ACTIVITY,
     &GPU_MEMORY_BANDWIDTH_UTILIZATION,
@@ -13505,6 +14042,7 @@ pub static ALL: &[&Metric] = &[
     &GPU_NVLINK_BIT_ERROR_RATIO,
     &GPU_NVLINK_ERRORS,
     &GPU_NVLINK_FEC_BLOCKS,
+    &GPU_NVLINK_INFO,
     &GPU_NVLINK_IO,
     &GPU_NVLINK_PACKETS,
     &GPU_NVLINK_SPEED,
@@ -13513,6 +14051,7 @@ pub static ALL: &[&Metric] = &[
     &GPU_PCIE_ERRORS,
     &GPU_PCIE_GENERATION,
     &GPU_PCIE_IO,
+    &GPU_PCIE_RECOVERIES,
     &GPU_PCIE_REPLAYS,
     &GPU_PCIE_SPEED,
     &GPU_PCIE_THROUGHPUT,
@@ -13523,6 +14062,7 @@ pub static ALL: &[&Metric] = &[
     &GPU_POWER,
     &GPU_POWER_DISTRIBUTION,
     &GPU_POWER_LIMIT,
+    &GPU_POWER_PROFILE_ACTIVE,
     &GPU_PROCESS_MEMORY,
     &GPU_PROCESS_PEAK_MEMORY,
     &GPU_PROCESS_TIME,

@@ -42,11 +42,14 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::gpu_clock_frequency(meter).record(1.0, &[]);
     instruments::gpu_clock_limit(meter).record(1.0, &[]);
     instruments::gpu_compute_mode(meter).add(1, &[]);
+    instruments::gpu_driver_latency(meter).record(1.0, &[]);
+    instruments::gpu_driver_events(meter).add(1, &[]);
     instruments::gpu_ecc_errors(meter).add(1, &[]);
     instruments::gpu_ecc_lifetime_errors(meter).add(1, &[]);
     instruments::gpu_ecc_lifetime_location_errors(meter).add(1, &[]);
     instruments::gpu_ecc_lifetime_sram_errors(meter).add(1, &[]);
     instruments::gpu_ecc_location_errors(meter).add(1, &[]);
+    instruments::gpu_edpp_ratio(meter).record(1.0, &[]);
     instruments::gpu_energy(meter).add(1.0, &[]);
     instruments::gpu_engine_utilization(meter).record(1.0, &[]);
     instruments::gpu_fabric_state(meter).add(1, &[]);
@@ -56,6 +59,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::gpu_fault_active(meter).add(1, &[]);
     instruments::gpu_feature_active(meter).add(1, &[]);
     instruments::gpu_graphics_active(meter).record(1.0, &[]);
+    instruments::gpu_inactive_remapped_rows(meter).record(1, &[]);
     instruments::gpu_info(meter).add(1, &[]);
     instruments::gpu_memory_activity(meter).record(1.0, &[]);
     instruments::gpu_memory_bandwidth_utilization(meter).record(1.0, &[]);
@@ -75,6 +79,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::gpu_nvlink_bit_error_ratio(meter).record(1.0, &[]);
     instruments::gpu_nvlink_errors(meter).add(1, &[]);
     instruments::gpu_nvlink_fec_blocks(meter).add(1, &[]);
+    instruments::gpu_nvlink_info(meter).add(1, &[]);
     instruments::gpu_nvlink_io(meter).add(1, &[]);
     instruments::gpu_nvlink_packets(meter).add(1, &[]);
     instruments::gpu_nvlink_speed(meter).record(1.0, &[]);
@@ -83,6 +88,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::gpu_pcie_errors(meter).add(1, &[]);
     instruments::gpu_pcie_generation(meter).record(1, &[]);
     instruments::gpu_pcie_io(meter).add(1, &[]);
+    instruments::gpu_pcie_recoveries(meter).add(1, &[]);
     instruments::gpu_pcie_replays(meter).add(1, &[]);
     instruments::gpu_pcie_speed(meter).record(1.0, &[]);
     instruments::gpu_pcie_throughput(meter).record(1.0, &[]);
@@ -93,6 +99,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::gpu_power(meter).record(1.0, &[]);
     instruments::gpu_power_distribution(meter).record(1.0, &[]);
     instruments::gpu_power_limit(meter).record(1.0, &[]);
+    instruments::gpu_power_profile_active(meter).add(1, &[]);
     instruments::gpu_process_memory(meter).add(1, &[]);
     instruments::gpu_process_peak_memory(meter).record(1, &[]);
     instruments::gpu_process_time(meter).add(1.0, &[]);

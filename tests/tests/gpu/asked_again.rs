@@ -44,7 +44,7 @@ fn what_is_refused_is_asked_again_after_waits_that_double() {
 fn what_had_no_answer_is_asked_again_and_has_one_later() {
     let fake = FakeNvml::with(
         "h100x8",
-        "faults: [{what: answers, error: NOT_SUPPORTED, until: 10, calls: [nvmlDeviceGetTemperature]}]\ngpus: {count: 1}",
+        "faults: [{what: answers, error: NOT_SUPPORTED, until: 10, calls: [nvmlDeviceGetTemperatureV]}]\ngpus: {count: 1}",
     );
     let watch = Watch::start(GpuConfig {
         retry: Duration::from_millis(300),
@@ -59,12 +59,12 @@ fn what_had_no_answer_is_asked_again_and_has_one_later() {
     let rows = &watch.inventory().gpus[0].unavailable;
     assert!(
         rows.iter()
-            .any(|row| row.call == "nvmlDeviceGetTemperature" && row.partly)
+            .any(|row| row.call == "nvmlDeviceGetTemperatureV" && row.partly)
     );
     fake.at(10.0);
     watch.wait_for("gpu.temperature", &chip, |_| true);
     wait_until("it is not unavailable any more", || {
         let rows = &watch.inventory().gpus[0].unavailable;
-        !rows.iter().any(|row| row.call == "nvmlDeviceGetTemperature")
+        !rows.iter().any(|row| row.call == "nvmlDeviceGetTemperatureV")
     });
 }

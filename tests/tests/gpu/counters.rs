@@ -84,3 +84,51 @@ fn a_thousand_xid_errors_with_repeats_are_a_thousand_and_each_an_event() {
     let events = sent.iter().filter(|point| point.name == "gpu.xid").count();
     assert_eq!(events, 1003);
 }
+
+#[test]
+fn events_other_than_xid_errors_are_counted_by_type_and_each_an_event() {
+    // Poisoned data, and a changed recovery action; a change of the performance state is nobody's concern.
+    let fake = FakeNvml::with(
+        "h100x8",
+        "events: [{at: 1, gpu: 0, type: 8192, data: 0, count: 2, every: 0.1}, {at: 2, gpu: 0, type: 32768, data: 1}, \
+         {at: 2, gpu: 0, type: 4, data: 0}]\ngpus: {count: 1}",
+    );
+    let watch = Watch::start(config(&fake));
+    let of = |kind| [("gpu.index", "0"), ("gpu.driver_event.type", kind)];
+    let zero = watch.wait_for("gpu.driver_events", &of("fatal_poison_error"), |_| true);
+    assert_eq!(zero.value, 0.0, "zero from the start");
+    fake.run_from(0.9);
+    watch.wait_for("gpu.driver_events", &of("fatal_poison_error"), |point| {
+        point.value >= 2.0
+    });
+    watch.wait_for("gpu.driver_events", &of("recovery_action_changed"), |point| {
+        point.value >= 1.0
+    });
+    let sent = watch.end();
+    let events: Vec<_> = sent
+        .iter()
+        .filter(|point| point.name == "gpu.driver_event")
+        .map(|point| point.attributes["gpu.driver_event.type"].as_str())
+        .collect();
+    assert_eq!(
+        events,
+        [
+            "fatal_poison_error",
+            "fatal_poison_error",
+            "recovery_action_changed"
+        ]
+    );
+}
+
+#[test]
+fn a_gpu_that_has_xid_errors_only_says_so() {
+    let fake = FakeNvml::with("h100x8", "gpus: {count: 1, all: {readings: {event_types: 8}}}");
+    let watch = Watch::start(config(&fake));
+    watch.wait_for("gpu.xid_errors", &[("gpu.index", "0")], |_| true);
+    let missing = [
+        ("gpu.metric.name", "gpu.driver_events"),
+        ("gpu.unavailable.reason", "not_supported"),
+    ];
+    watch.wait_for("gpu.metric.unavailable", &missing, |_| true);
+    assert!(watch.points("gpu.driver_events", &[]).is_empty());
+}

@@ -19,6 +19,7 @@ fn every_metric_has_a_value_or_a_reason_on_eight_h100() {
 fn every_metric_has_a_value_or_a_reason_on_other_gpus_and_drivers() {
     for (scenario, gpus) in [
         ("b200x8", 8),
+        ("gb200", 4),
         ("geforce", 1),
         ("a100x8", 8),
         ("l40s", 2),

@@ -50,8 +50,9 @@ fn a_link_that_sleeps_is_up_and_one_that_is_inactive_is_not() {
 fn a_recovery_action_that_needs_no_reset_is_no_failure() {
     let fake = FakeNvml::with(
         "h100x8",
-        r#"gpus: {count: 4, each: {"1": {readings: {recovery_action: 1}}, "2": {readings: {recovery_action: 5}},
-            "3": {readings: {recovery_action: 99}}}}"#,
+        r#"gpus: {count: 6, each: {"1": {readings: {recovery_action: 1}}, "2": {readings: {recovery_action: 5}},
+            "3": {readings: {recovery_action: 99}}, "4": {readings: {recovery_action: 6}},
+            "5": {readings: {recovery_action: 7}}}}"#,
     );
     let watch = watch(&fake);
     for (index, action, expected) in [
@@ -59,6 +60,8 @@ fn a_recovery_action_that_needs_no_reset_is_no_failure() {
         ("1", "gpu_reset", "failed"),
         ("2", "recover_imex_domain", "degraded"),
         ("3", "other", "ok"),
+        ("4", "bus_reset", "failed"),
+        ("5", "system_reboot", "failed"),
     ] {
         let holds = value(
             &watch,
@@ -162,5 +165,104 @@ fn the_time_of_a_reason_has_the_name_of_the_reason() {
             "{reason:?}"
         );
         value(&watch, "gpu.throttle.active", "0", reason);
+    }
+}
+
+#[test]
+fn reasons_of_later_drivers_have_their_names() {
+    let fake = FakeNvml::with("gb200", "gpus: {all: {readings: {clock_event_reasons: 0x604}}}");
+    let watch = watch(&fake);
+    for (reason, active) in [
+        ("board_limit", 1.0),
+        ("reliability", 1.0),
+        ("sw_power_cap", 1.0),
+        ("hw_slowdown", 0.0),
+    ] {
+        let reason = ("gpu.throttle.reason", reason);
+        assert_eq!(
+            value(&watch, "gpu.throttle.active", "0", reason),
+            active,
+            "{reason:?}"
+        );
+    }
+}
+
+#[test]
+fn what_takes_effect_with_the_next_reset_is_apart_from_what_is_in_effect() {
+    let fake = FakeNvml::with(
+        "gb200",
+        "gpus: {all: {readings: {mode.ecc_pending: 0, mode.mig_pending: 1, repair.channel_pending: 1, \
+         repair.unrepairable_memory: 1, remapped_rows.inactive_uncorrected: 3}}}",
+    );
+    let watch = watch(&fake);
+    for (feature, on) in [
+        ("ecc", 1.0),
+        ("ecc_pending", 0.0),
+        ("mig", 0.0),
+        ("mig_pending", 1.0),
+        ("power_smoothing", 1.0),
+    ] {
+        let feature = ("gpu.feature", feature);
+        assert_eq!(
+            value(&watch, "gpu.feature.active", "0", feature),
+            on,
+            "{feature:?}"
+        );
+    }
+    for (fault, there) in [
+        ("channel_repair_pending", 1.0),
+        ("tpc_repair_pending", 0.0),
+        ("unrepairable_memory", 1.0),
+    ] {
+        let fault = ("gpu.fault", fault);
+        assert_eq!(value(&watch, "gpu.fault.active", "0", fault), there, "{fault:?}");
+    }
+    let uncorrected = ("gpu.ecc.severity", "uncorrected");
+    assert_eq!(value(&watch, "gpu.inactive_remapped_rows", "0", uncorrected), 3.0);
+    assert_eq!(status(&watch, "0"), "predicted_failure");
+}
+
+#[test]
+fn power_profiles_that_the_gpu_supports_are_listed_with_the_one_in_force() {
+    let fake = FakeNvml::start("gb200");
+    let watch = watch(&fake);
+    for (profile, active) in [("llm_training", 1.0), ("max_p", 0.0), ("other", 0.0)] {
+        let profile = ("gpu.power_profile", profile);
+        assert_eq!(
+            value(&watch, "gpu.power_profile.active", "0", profile),
+            active,
+            "{profile:?}"
+        );
+    }
+    let unsupported = [("gpu.index", "0"), ("gpu.power_profile", "sync_balanced")];
+    assert!(watch.points("gpu.power_profile.active", &unsupported).is_empty());
+}
+
+#[test]
+fn a_gpu_of_a_rack_has_its_place_and_the_ends_of_its_links() {
+    let fake = FakeNvml::with(
+        "gb200",
+        "gpus: {count: 1, all: {readings: {nvlink.3.remote_type: 0}}}",
+    );
+    let watch = watch(&fake);
+    let info = watch.wait_for("gpu.info", &[("gpu.index", "0")], |_| true);
+    for (attribute, value) in [
+        ("gpu.nvlink.version", "5.0"),
+        ("gpu.platform.chassis_serial_number", "1821225190820"),
+        ("gpu.platform.slot", "16"),
+        ("gpu.platform.tray", "8"),
+        ("gpu.platform.host", "1"),
+        ("gpu.platform.module", "2"),
+    ] {
+        assert_eq!(
+            info.attributes.get(attribute).map(String::as_str),
+            Some(value),
+            "{attribute}"
+        );
+    }
+    for (link, remote) in [("0", "switch"), ("3", "gpu"), ("17", "switch")] {
+        let of = [("gpu.index", "0"), ("gpu.link.index", link)];
+        let info = watch.wait_for("gpu.nvlink.info", &of, |_| true);
+        assert_eq!(info.attributes["gpu.nvlink.remote_type"], remote, "link {link}");
     }
 }

@@ -42,6 +42,7 @@ const H100: &[Expected] = &[
     ("gpu.pcie.width", &[("gpu.link.reading", "max")], 16.0),
     ("gpu.pcie.speed", &[("gpu.link.reading", "current")], 4e9),
     ("gpu.pcie.replays", &[], 2.0),
+    ("gpu.pcie.recoveries", &[], 1.0),
     (
         "gpu.nvlink.io",
         &[("gpu.io.direction", "transmit"), ("gpu.link.index", "3")],

@@ -2,10 +2,11 @@
 
 use nvml_wrapper::{
     Device, Nvml, enums::device::UsedGpuMemory, error::NvmlError, struct_wrappers::device::ProcessInfo,
+    sys_exports::field_id::NVML_FI_DEV_NVLINK_GET_VERSION,
 };
 
 use super::{ffi, row::reason};
-use crate::{Fabric, Gpu, GpuProcess, GpuTrouble, MigInstance, Reason};
+use crate::{Fabric, Gpu, GpuProcess, GpuTrouble, MigInstance, Platform, Reason};
 
 /// What never changes about a GPU.
 fn describe(device: &Device<'_>, index: u32) -> Gpu {
@@ -21,8 +22,44 @@ fn describe(device: &Device<'_>, index: u32) -> Gpu {
         vbios_version: device.vbios_version().ok(),
         architecture: device.architecture().ok().map(|name| name.to_string()),
         compute_capability: version.map(|version| (version.major, version.minor)),
+        nvlink_version: nvlink_version(device),
+        platform: platform(device),
         ..unopened
     }
+}
+
+/// The version of the NVLinks (`nvml.h`, `NVML_NVLINK_VERSION_*`); all links of a GPU have the same.
+fn nvlink_version(device: &Device<'_>) -> Option<&'static str> {
+    let mut cells = [ffi::field(NVML_FI_DEV_NVLINK_GET_VERSION, 0)];
+    ffi::field_values(device, &mut cells).ok()?;
+    Some(match ffi::field_count(&cells[0]).ok()? {
+        1 => "1.0",
+        2 => "2.0",
+        3 => "2.2",
+        4 => "3.0",
+        5 => "3.1",
+        6 => "4.0",
+        7 => "5.0",
+        8 => "6.0",
+        _ => return None,
+    })
+}
+
+/// Where in a rack the GPU is.
+fn platform(device: &Device<'_>) -> Option<Platform> {
+    let platform = ffi::platform(device).ok()?;
+    let serial_number = platform
+        .chassisSerialNumber
+        .split(|byte| *byte == 0)
+        .next()
+        .unwrap_or_default();
+    Some(Platform {
+        chassis_serial_number: String::from_utf8_lossy(serial_number).trim().to_owned(),
+        slot: platform.slotNumber,
+        tray: platform.trayIndex,
+        host: platform.hostId,
+        module: platform.moduleId,
+    })
 }
 
 /// The NVLink fabric, once the GPU is registered with it.

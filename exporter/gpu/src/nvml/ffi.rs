@@ -8,6 +8,7 @@ use std::mem;
 
 use nvml_wrapper::{
     Device, EventSet, Nvml,
+    enum_wrappers::device::TemperatureSensor,
     error::{NvmlError, nvml_sym, nvml_try},
 };
 use nvml_wrapper_sys::bindings as c;
@@ -120,6 +121,97 @@ fn utilization<E>(
     // SAFETY: see the header of this file.
     nvml_try(unsafe { function(device.handle(), &mut value, period) })?;
     Ok(value)
+}
+
+/// The temperature of the GPU in degrees Celsius; by the older call where the driver has no other.
+pub(crate) fn temperature(device: &Device<'_>) -> Result<i32, NvmlError> {
+    let begin = c::nvmlTemperature_t {
+        version: version::<c::nvmlTemperature_t>(1),
+        sensorType: c::nvmlTemperatureSensors_enum_NVML_TEMPERATURE_GPU,
+        temperature: 0,
+    };
+    let answer: Result<c::nvmlTemperature_t, NvmlError> = ask!(device, nvmlDeviceGetTemperatureV, begin);
+    match answer {
+        Ok(answer) => Ok(answer.temperature),
+        Err(NvmlError::FailedToLoadSymbol(_)) => device
+            .temperature(TemperatureSensor::Gpu)
+            .map(|degrees| i32::try_from(degrees).unwrap_or(i32::MAX)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Why the clocks are low, a bit a reason (`nvmlClocksEventReason*`); by the older call where the driver has no other.
+pub(crate) fn clock_event_reasons(device: &Device<'_>) -> Result<u64, NvmlError> {
+    let reasons: Result<u64, NvmlError> = ask!(device, nvmlDeviceGetCurrentClocksEventReasons, 0);
+    match reasons {
+        Err(NvmlError::FailedToLoadSymbol(_)) => {
+            ask!(device, nvmlDeviceGetCurrentClocksThrottleReasons, 0)
+        }
+        reasons => reasons,
+    }
+}
+
+/// What is repaired at the next reset: a memory channel, a TPC.
+pub(crate) fn pending_repairs(device: &Device<'_>) -> Result<(bool, bool), NvmlError> {
+    let begin = c::nvmlRepairStatus_t {
+        version: version::<c::nvmlRepairStatus_t>(1),
+        bChannelRepairPending: 0,
+        bTpcRepairPending: 0,
+    };
+    let status: Result<c::nvmlRepairStatus_t, NvmlError> = ask!(device, nvmlDeviceGetRepairStatus, begin);
+    status.map(|status| (status.bChannelRepairPending != 0, status.bTpcRepairPending != 0))
+}
+
+/// Whether a part of the memory cannot be repaired. The bindings do not have this call.
+pub(crate) fn has_unrepairable_memory(device: &Device<'_>) -> Result<bool, NvmlError> {
+    /// `nvmlUnrepairableMemoryStatus_v1_t` of `nvml.h`.
+    #[repr(C)]
+    struct Status {
+        version: u32,
+        unrepairable: u32,
+    }
+    type Call = unsafe extern "C" fn(c::nvmlDevice_t, *mut Status) -> c::nvmlReturn_t;
+    let library = &device.nvml().lib().__library;
+    // SAFETY: this is the signature of the symbol in `nvml.h`.
+    let call = unsafe { library.get::<Call>(b"nvmlDeviceGetUnrepairableMemoryFlag_v1\0") };
+    let call = call.map_err(|_| NvmlError::FunctionNotFound)?;
+    let mut status = Status {
+        version: version::<Status>(1),
+        unrepairable: 0,
+    };
+    // SAFETY: see the header of this file.
+    nvml_try(unsafe { call(device.handle(), &mut status) })?;
+    Ok(status.unrepairable != 0)
+}
+
+/// The workload power profiles that the GPU supports and those in force, a bit each (`NVML_POWER_PROFILE_*`), the first 64.
+pub(crate) fn power_profiles(device: &Device<'_>) -> Result<(u64, u64), NvmlError> {
+    type Profiles = c::nvmlWorkloadPowerProfileCurrentProfiles_t;
+    // SAFETY: the structure is made of numbers and arrays of them, for which zero is a value.
+    let mut begin: Profiles = unsafe { mem::zeroed() };
+    begin.version = version::<Profiles>(1);
+    let profiles: Result<Profiles, NvmlError> =
+        ask!(device, nvmlDeviceWorkloadPowerProfileGetCurrentProfiles, begin);
+    let first = |mask: c::nvmlMask255_t| u64::from(mask.mask[0]) | u64::from(mask.mask[1]) << 32;
+    profiles.map(|profiles| {
+        (
+            first(profiles.perfProfilesMask),
+            first(profiles.enforcedProfilesMask),
+        )
+    })
+}
+
+/// The type of the device at the other end of an NVLink (`NVML_NVLINK_DEVICE_TYPE_*`).
+pub(crate) fn nvlink_remote_type(device: &Device<'_>, link: u32) -> Result<u32, NvmlError> {
+    ask!(device, nvmlDeviceGetNvLinkRemoteDeviceType, 0, link)
+}
+
+/// Where in a rack the GPU is.
+pub(crate) fn platform(device: &Device<'_>) -> Result<c::nvmlPlatformInfo_t, NvmlError> {
+    // SAFETY: the structure is made of numbers and arrays of them, for which zero is a value.
+    let mut begin: c::nvmlPlatformInfo_t = unsafe { mem::zeroed() };
+    begin.version = version::<c::nvmlPlatformInfo_t>(2);
+    ask!(device, nvmlDeviceGetPlatformInfo, begin)
 }
 
 /// How many degrees are left until the GPU slows down.
@@ -266,27 +358,42 @@ pub(crate) fn mig_ids(device: &Device<'_>) -> Result<(u32, u32), NvmlError> {
     Ok((gpu_instance?, compute_instance?))
 }
 
-/// An XID error.
-pub(crate) struct Xid {
-    /// The code.
-    pub(crate) code: u64,
+/// The event types that a GPU has, by their bits.
+pub(crate) fn supported_events(device: &Device<'_>) -> Result<u64, NvmlError> {
+    ask!(device, nvmlDeviceGetSupportedEventTypes, 0)
+}
+
+/// Registers a set for event types of a GPU. The wrapper knows a part of the types only.
+pub(crate) fn register_events(device: &Device<'_>, types: u64, set: &EventSet<'_>) -> Result<(), NvmlError> {
+    let function = nvml_sym(device.nvml().lib().nvmlDeviceRegisterEvents.as_ref())?;
+    // SAFETY: see the header of this file; the set is alive.
+    nvml_try(unsafe { function(device.handle(), types, set.handle()) })
+}
+
+/// An event.
+pub(crate) struct Event {
+    /// The bit of its type (`nvmlEventType*`).
+    pub(crate) kind: u64,
+    /// The code of an XID error.
+    pub(crate) data: u64,
     /// The GPU instance.
     pub(crate) gpu_instance_id: Option<u32>,
 }
 
-/// Waits for the next XID error, at most so long.
+/// Waits for the next event, at most so long.
 ///
 /// # Errors
 /// [`NvmlError::Timeout`] where none came.
-pub(crate) fn next_xid(nvml: &Nvml, set: &EventSet<'_>, timeout_ms: u32) -> Result<Xid, NvmlError> {
+pub(crate) fn next_event(nvml: &Nvml, set: &EventSet<'_>, timeout_ms: u32) -> Result<Event, NvmlError> {
     const NO_INSTANCE: u32 = u32::MAX;
     let function = nvml_sym(nvml.lib().nvmlEventSetWait_v2.as_ref())?;
     // SAFETY: the structure is made of numbers and a handle, for which null is a value.
     let mut event: c::nvmlEventData_t = unsafe { mem::zeroed() };
     // SAFETY: the set is alive, and so is the event.
     nvml_try(unsafe { function(set.handle(), &mut event, timeout_ms) })?;
-    Ok(Xid {
-        code: event.eventData,
+    Ok(Event {
+        kind: event.eventType,
+        data: event.eventData,
         gpu_instance_id: Some(event.gpuInstanceId).filter(|id| *id != NO_INSTANCE),
     })
 }

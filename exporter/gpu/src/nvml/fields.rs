@@ -1,5 +1,7 @@
 //! Fields: all that are due in one call, each answer found by its place, because a driver may answer with ids of its own.
 
+use std::time::Duration;
+
 use nvml_wrapper::{
     Device, FieldIdScheme, Nvml,
     error::NvmlError,
@@ -27,6 +29,7 @@ pub(super) struct Fields {
     asked: Vec<AskedField>,
     nvlinks: Links,
     c2c_links: Links,
+    latency: Option<Duration>,
 }
 
 /// How many links of a kind there are; not known before somebody asks for something of them.
@@ -52,7 +55,13 @@ impl Fields {
             asked: Vec::new(),
             nvlinks: Links::counted_by(NVML_FI_DEV_NVLINK_LINK_COUNT),
             c2c_links: Links::counted_by(NVML_FI_DEV_C2C_LINK_COUNT),
+            latency: None,
         }
+    }
+
+    /// How long the driver took to answer the fields that were asked last, as it says itself; `None` where it answered none.
+    pub(super) fn latency(&self) -> Option<Duration> {
+        self.latency
     }
 
     /// Asks the fields, puts what they answer into `out`, and returns the outcome of each row. A row of many links has an
@@ -66,12 +75,15 @@ impl Fields {
     ) -> Vec<(usize, Result<(), NvmlError>)> {
         let mut answers = Vec::new();
         self.prepare(nvml.field_id_scheme(), device, rows, &mut answers);
+        self.latency = None;
         for (cells, asked) in self.cells.chunks_mut(BATCH).zip(self.asked.chunks(BATCH)) {
             if let Err(error) = ffi::field_values(device, cells) {
                 answers.extend(refuse_all(asked, error));
                 continue;
             }
             for (cell, asked) in cells.iter().zip(asked) {
+                let latency = Duration::from_micros(u64::try_from(cell.latencyUsec).unwrap_or_default());
+                self.latency = Some(self.latency.unwrap_or_default() + latency);
                 answers.push((asked.place, asked.put(cell, out)));
             }
         }

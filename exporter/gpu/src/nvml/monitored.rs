@@ -7,6 +7,7 @@ use pulsetrain_pipeline::clock::{self, Instant};
 
 use super::{
     device,
+    events::Registered,
     probe::{Outcome, Pass, Probe, SELDOM, outcome_of},
     row::reason,
     rows,
@@ -60,8 +61,8 @@ impl<'nvml> MonitoredGpu<'nvml> {
     }
 
     /// Whether the driver reports its events.
-    pub(super) fn settle_events(&mut self, refused: Option<Reason>) {
-        self.probe.settle_events(refused);
+    pub(super) fn settle_events(&mut self, registered: &Registered<'_>) {
+        self.probe.settle_events(registered);
     }
 
     /// Reads what is due.

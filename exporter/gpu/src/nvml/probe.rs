@@ -5,10 +5,15 @@ use std::time::Duration;
 
 use nvml_wrapper::{Device, Nvml, error::NvmlError};
 use pulsetrain_pipeline::clock::{self, Instant};
-use pulsetrain_semconv::{Metric, attribute::PROCESS_PID, metric::GPU_FAULT_ACTIVE};
+use pulsetrain_semconv::{
+    Metric,
+    attribute::PROCESS_PID,
+    metric::{GPU_FAULT_ACTIVE, GPU_XID_ERRORS},
+};
 
 use super::{
     counters::Counters,
+    events::Registered,
     fields::Fields,
     row::{Cadence, Measured, QueryContext, QueryError, Read, Row, Seen, reason},
     rows,
@@ -201,6 +206,7 @@ impl<'nvml> Probe<'nvml> {
                 processes: pass.processes,
                 seen: &self.seen,
                 fans: self.fans,
+                fields_latency: self.fields.latency(),
             };
             out.cadence = self.rows[*place].row.cadence;
             let answer = call(&asked, out);
@@ -267,13 +273,18 @@ impl<'nvml> Probe<'nvml> {
     }
 
     /// What became of the events of the driver.
-    pub(super) fn settle_events(&mut self, refused: Option<Reason>) {
+    pub(super) fn settle_events(&mut self, registered: &Registered<'_>) {
         for kept in self
             .rows
             .iter_mut()
             .filter(|kept| matches!(kept.row.read, Read::Event))
         {
-            kept.refused = refused;
+            let is_xid = kept.row.metric.ordinal == GPU_XID_ERRORS.ordinal;
+            kept.refused = if is_xid {
+                registered.no_xids
+            } else {
+                registered.no_others
+            };
             kept.due = None;
             self.changed = true;
         }

@@ -1,5 +1,7 @@
 //! What a row of the table is: which metric, how it is read, how often, and what it means that there is nothing.
 
+use std::time::Duration;
+
 use nvml_wrapper::{Device, enums::gpm::GpmMetricId, error::NvmlError};
 use pulsetrain_semconv::Metric;
 
@@ -110,6 +112,8 @@ pub(crate) struct QueryContext<'a, 'nvml> {
     pub(crate) seen: &'a Seen,
     /// How many fans there are.
     pub(crate) fans: u32,
+    /// How long the driver took to answer the fields of this pass, as it says itself; `None` where it answered none.
+    pub(crate) fields_latency: Option<Duration>,
 }
 
 /// Up to when the driver's buffers were drained, in its own microseconds.

@@ -340,7 +340,7 @@ fn needs_reset(tick: &GpuTick) -> Option<bool> {
     let readings = tick.readings.as_deref().unwrap_or_default();
     readings.iter().find_map(|reading| match reading.value {
         Sample::State(attribute, action) if attribute.name == GPU_RECOVERY_ACTION.name => {
-            Some(matches!(action, "gpu_reset" | "drain_and_reset"))
+            Some(matches!(action, "gpu_reset" | "drain_and_reset" | "bus_reset"))
         }
         _ => None,
     })

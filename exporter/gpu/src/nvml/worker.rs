@@ -15,7 +15,7 @@ use std::{
 use nvml_wrapper::{Device, Nvml};
 use pulsetrain_pipeline::clock::{self, Instant};
 
-use super::{device, energy_lane::EnergyLane, monitored::MonitoredGpu, probe::Outcome, xid};
+use super::{device, energy_lane::EnergyLane, events, monitored::MonitoredGpu, probe::Outcome};
 use crate::{
     Gpu, GpuConfig, GpuTrouble,
     driver::{EventSender, GpuTick},
@@ -88,18 +88,18 @@ impl Worker {
     /// Reads an open GPU; `began` is when the first pass was asked for.
     fn watch(&self, nvml: &Nvml, (device, gpu): (Device<'_>, Gpu), mut began: Instant) {
         let uuid = gpu.uuid.clone();
-        let (events, refused) = xid::register(nvml, &device);
+        let registered = events::register(nvml, &device);
         let mut monitored = MonitoredGpu::new(device, gpu, &self.config);
-        monitored.settle_events(refused);
+        monitored.settle_events(&registered);
         let mut lane = EnergyLane::new(&self.config);
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
-            if let Some(events) = events {
+            if let Some(set) = registered.set {
                 let (over, sender) = (&over, &self.sender);
-                // Without the thread the codes are missing; all else is there.
+                // Without the thread the events are missing; all else is there.
                 let _ = thread::Builder::new()
-                    .name("nvml-xid".to_owned())
-                    .spawn_scoped(scope, move || xid::listen(nvml, &events, &uuid, sender, over));
+                    .name("nvml-events".to_owned())
+                    .spawn_scoped(scope, move || events::listen(nvml, &set, &uuid, sender, over));
             }
             loop {
                 let mut read = monitored.read(nvml, &self.config);

@@ -29,6 +29,7 @@ pub(super) fn attributes(
         &a::GPU_VBIOS_VERSION,
         gpu.vbios_version.as_deref().unwrap_or_default(),
     );
+    text(&a::GPU_NVLINK_VERSION, gpu.nvlink_version.unwrap_or_default());
     text(&a::GPU_DRIVER_VERSION, &driver.version);
     if let Entity::Instance(index) = entity {
         let instance = gpu.instances.iter().find(|instance| instance.index == index);
@@ -37,6 +38,20 @@ pub(super) fn attributes(
     if let Some(fabric) = &gpu.fabric {
         text(&a::GPU_FABRIC_CLUSTER_UUID, &fabric.cluster_uuid);
         facts.push((&a::GPU_FABRIC_CLIQUE_ID, i64::from(fabric.clique_id).into()));
+    }
+    if let Some(platform) = &gpu.platform {
+        if !platform.chassis_serial_number.is_empty() {
+            let serial_number = OwnedValue::from(platform.chassis_serial_number.as_str());
+            facts.push((&a::GPU_PLATFORM_CHASSIS_SERIAL_NUMBER, serial_number));
+        }
+        for (attribute, number) in [
+            (&a::GPU_PLATFORM_SLOT, platform.slot),
+            (&a::GPU_PLATFORM_TRAY, platform.tray),
+            (&a::GPU_PLATFORM_HOST, platform.host),
+            (&a::GPU_PLATFORM_MODULE, platform.module),
+        ] {
+            facts.push((attribute, i64::from(number).into()));
+        }
     }
     if driver.cuda_version > 0 {
         facts.push((&a::GPU_CUDA_DRIVER_VERSION, i64::from(driver.cuda_version).into()));

@@ -13,6 +13,7 @@ use crate::reading::{Reading, Sample};
 pub(super) struct Health {
     recovery: &'static str,
     remap_failed: bool,
+    unrepairable: bool,
     degraded: bool,
     remap_pending: bool,
     retirement_pending: bool,
@@ -35,6 +36,7 @@ impl Health {
         };
         let place = match *fault {
             "row_remap_failure" => &mut self.remap_failed,
+            "unrepairable_memory" => &mut self.unrepairable,
             "fabric_degraded" => &mut self.degraded,
             "row_remap_pending" => &mut self.remap_pending,
             "page_retirement_pending" => &mut self.retirement_pending,
@@ -61,12 +63,15 @@ impl Health {
     }
 
     fn state(&self, lost: bool) -> &'static str {
-        let must_stop = matches!(self.recovery, "gpu_reset" | "node_reboot" | "drain_and_reset");
+        let must_stop = matches!(
+            self.recovery,
+            "gpu_reset" | "node_reboot" | "drain_and_reset" | "bus_reset" | "system_reboot"
+        );
         if lost || must_stop || self.remap_failed {
             "failed"
         } else if self.degraded || matches!(self.recovery, "drain_p2p" | "recover_imex_domain") {
             "degraded"
-        } else if self.remap_pending || self.retirement_pending || self.too_many_errors {
+        } else if self.remap_pending || self.retirement_pending || self.too_many_errors || self.unrepairable {
             "predicted_failure"
         } else {
             "ok"

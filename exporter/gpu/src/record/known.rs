@@ -9,15 +9,15 @@ use std::{
     sync::Arc,
 };
 
-use pulsetrain_semconv::{Metric, metric};
+use pulsetrain_semconv::Metric;
 
 pub(super) use self::readings::entry_of;
 use super::{
+    events,
     health::Health,
     hw_semconv::{Component, HwMetric},
     store::{Observation, Place, SeriesStore, Texts},
     subject::EntityAttributes,
-    xid,
 };
 use crate::{
     Driver, Gpu, GpuAttribution, GpuNotice, GpuSemconv, MissingMetric, Reason, Vendor,
@@ -114,8 +114,8 @@ impl Known {
         // Nothing is known of the errors of a GPU that has never answered.
         if changed && gpu.trouble.is_none() {
             self.note_unavailable(recorder);
-            if self.gpu().vendor == Vendor::Nvidia && !self.lacks(&metric::GPU_XID_ERRORS) {
-                xid::record_zeroes(self, recorder);
+            if self.gpu().vendor == Vendor::Nvidia {
+                events::record_zeroes(self, recorder);
             }
         }
         self.record_facts(recorder);

@@ -196,6 +196,26 @@ const ANSWERS: &[(&str, Answer)] = &[
             "the same error twice in a row does not show in it; the counter by code and the events have each",
         ),
     ),
+    ("pending ECC and MIG modes", Given(&["gpu.feature.active"])),
+    (
+        "pending repairs, unrepairable memory",
+        Given(&["gpu.fault.active"]),
+    ),
+    (
+        "row remaps that wait for a reset",
+        Given(&["gpu.inactive_remapped_rows"]),
+    ),
+    ("PCIe link recoveries", Given(&["gpu.pcie.recoveries"])),
+    ("EDPp multiplier", Given(&["gpu.edpp_ratio"])),
+    ("power smoothing", Given(&["gpu.feature.active"])),
+    ("workload power profiles", Given(&["gpu.power_profile.active"])),
+    (
+        "NVLink version and remote end",
+        Given(&["gpu.info", "gpu.nvlink.info"]),
+    ),
+    ("place in the rack", Given(&["gpu.info"])),
+    ("events other than XID errors", Given(&["gpu.driver_events"])),
+    ("latency of the driver", Given(&["gpu.driver.latency"])),
     ("recovery action", Given(&["gpu.recovery_action"])),
     (
         "fabric state and health",

@@ -3,10 +3,11 @@
 use nvml_wrapper_sys::bindings::{
     nvmlC2cModeInfo_v1_t, nvmlDevice_t, nvmlGpuDynamicPstatesInfo_st__bindgen_ty_1,
     nvmlGpuDynamicPstatesInfo_t, nvmlPlatformInfo_t, nvmlRepairStatus_t, nvmlReturn_t,
+    nvmlWorkloadPowerProfileCurrentProfiles_t,
 };
 
 use crate::{
-    call::answer_for,
+    call::{Target, answer_for},
     out::{get_versioned, put},
 };
 
@@ -44,6 +45,57 @@ pub unsafe extern "C" fn nvmlDeviceGetRepairStatus(
     })
 }
 
+/// `nvmlUnrepairableMemoryStatus_v1_t` of driver 590, which the bindings do not have.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct UnrepairableMemory {
+    version: u32,
+    unrepairable: u32,
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetUnrepairableMemoryFlag_v1(
+    device: nvmlDevice_t,
+    status: *mut UnrepairableMemory,
+) -> nvmlReturn_t {
+    answer_for("nvmlDeviceGetUnrepairableMemoryFlag_v1", device, |target| {
+        // SAFETY: by NVML's contract the pointer is null or points to the structure with its version.
+        let mut answer = unsafe { get_versioned(status, 1) }?;
+        answer.unrepairable = target.read("repair.unrepairable_memory")? as u32;
+        // SAFETY: as above.
+        unsafe { put(status, answer) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceWorkloadPowerProfileGetCurrentProfiles(
+    device: nvmlDevice_t,
+    profiles: *mut nvmlWorkloadPowerProfileCurrentProfiles_t,
+) -> nvmlReturn_t {
+    answer_for(
+        "nvmlDeviceWorkloadPowerProfileGetCurrentProfiles",
+        device,
+        |target| {
+            // SAFETY: by NVML's contract the pointer is null or points to the structure with its version.
+            let mut answer = unsafe { get_versioned(profiles, 1) }?;
+            for (mask, reading) in [
+                (&mut answer.perfProfilesMask, "power_profiles.supported"),
+                (&mut answer.requestedProfilesMask, "power_profiles.requested"),
+                (&mut answer.enforcedProfilesMask, "power_profiles.enforced"),
+            ] {
+                let bits = self::mask(target, reading)?;
+                (mask.mask[0], mask.mask[1]) = (bits as u32, (bits >> 32) as u32);
+            }
+            // SAFETY: as above.
+            unsafe { put(profiles, answer) }
+        },
+    )
+}
+
+fn mask(target: &Target, reading: &str) -> Result<u64, nvmlReturn_t> {
+    target.read(reading).map(|mask| mask as u64)
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetPlatformInfo(
     device: nvmlDevice_t,
@@ -57,6 +109,13 @@ pub unsafe extern "C" fn nvmlDeviceGetPlatformInfo(
         };
         // SAFETY: by NVML's contract the pointer is null or points to the structure with its version.
         let mut answer = unsafe { get_versioned(info, 2) }?;
+        for (byte, letter) in answer
+            .chassisSerialNumber
+            .iter_mut()
+            .zip(target.fact("chassis_serial_number").unwrap_or_default().bytes())
+        {
+            *byte = letter;
+        }
         answer.slotNumber = number("slot")?;
         answer.trayIndex = number("tray")?;
         answer.hostId = number("host")?;

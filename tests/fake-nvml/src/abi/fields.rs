@@ -205,6 +205,9 @@ const FIELDS: &[Field] = &[
     field(255, DOUBLE, Whole, "power_sync.activity"),
     field(256, UNSIGNED, Whole, "power_smoothing.enabled"),
     field(257, UNSIGNED, Whole, "power_smoothing.privilege"),
+    field(274, UNSIGNED, Whole, "power.edpp_percent"),
+    field(301, UNSIGNED, Whole, "remapped_rows.inactive_corrected"),
+    field(302, UNSIGNED, Whole, "remapped_rows.inactive_uncorrected"),
 ];
 
 /// Fields that have an id for each of the links 0 to 5 and, elsewhere, 6 to 11: the two first ids and the reading.

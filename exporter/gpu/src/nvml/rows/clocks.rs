@@ -1,7 +1,6 @@
 //! Clocks, their limits, and why they are lower than they could be.
 
 use nvml_wrapper::{
-    bitmasks::device::ThrottleReasons,
     enum_wrappers::device::Clock,
     sys_exports::field_id::{
         NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN,
@@ -17,9 +16,12 @@ use pulsetrain_semconv::{
     metric,
 };
 
-use super::super::row::{
-    Cadence::{Seldom, Tick},
-    FieldValue, QueryContext, QueryError, Row,
+use super::super::{
+    ffi,
+    row::{
+        Cadence::{Seldom, Tick},
+        FieldValue, QueryContext, QueryError, Row,
+    },
 };
 use crate::reading::{Fixed, Labels, Readings};
 
@@ -27,6 +29,21 @@ use crate::reading::{Fixed, Labels, Readings};
 const MEGA: f64 = 1e6;
 /// The counters of the driver are in nanoseconds.
 const NANO: f64 = 1e-9;
+
+/// The bits of `nvmlClocksEventReason*`; the last two are of driver 615.
+const REASONS: [(u64, Fixed); 11] = [
+    (0x001, &[(&GPU_THROTTLE_REASON, "idle")]),
+    (0x002, &[(&GPU_THROTTLE_REASON, "applications_clocks_setting")]),
+    (0x004, &[(&GPU_THROTTLE_REASON, "sw_power_cap")]),
+    (0x008, &[(&GPU_THROTTLE_REASON, "hw_slowdown")]),
+    (0x010, &[(&GPU_THROTTLE_REASON, "sync_boost")]),
+    (0x020, &[(&GPU_THROTTLE_REASON, "sw_thermal_slowdown")]),
+    (0x040, &[(&GPU_THROTTLE_REASON, "hw_thermal_slowdown")]),
+    (0x080, &[(&GPU_THROTTLE_REASON, "hw_power_brake_slowdown")]),
+    (0x100, &[(&GPU_THROTTLE_REASON, "display_clock_setting")]),
+    (0x200, &[(&GPU_THROTTLE_REASON, "board_limit")]),
+    (0x400, &[(&GPU_THROTTLE_REASON, "reliability")]),
+];
 
 const CLOCK: &str = "nvmlDeviceGetClockInfo";
 const MAX_CLOCK: &str = "nvmlDeviceGetMaxClockInfo";
@@ -149,7 +166,7 @@ pub(super) static ROWS: &[Row] = &[
     ),
     Row::call(
         &metric::GPU_THROTTLE_ACTIVE,
-        "nvmlDeviceGetCurrentClocksThrottleReasons",
+        "nvmlDeviceGetCurrentClocksEventReasons",
         Tick,
         "the GPU has no reasons for low clocks",
         reasons,
@@ -179,25 +196,9 @@ pub(super) static ROWS: &[Row] = &[
 ];
 
 fn reasons(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {
-    /// A row of the reasons: the bit, and its name.
-    macro_rules! reason {
-        ($now:expr, $bit:ident, $name:literal) => {
-            out.flag(
-                &metric::GPU_THROTTLE_ACTIVE,
-                &[(&GPU_THROTTLE_REASON, $name)],
-                $now.contains(ThrottleReasons::$bit),
-            );
-        };
+    let now = ffi::clock_event_reasons(gpu.device)?;
+    for (bit, reason) in REASONS {
+        out.flag(&metric::GPU_THROTTLE_ACTIVE, reason, now & bit != 0);
     }
-    let now = gpu.device.current_throttle_reasons()?;
-    reason!(now, GPU_IDLE, "idle");
-    reason!(now, APPLICATIONS_CLOCKS_SETTING, "applications_clocks_setting");
-    reason!(now, SW_POWER_CAP, "sw_power_cap");
-    reason!(now, HW_SLOWDOWN, "hw_slowdown");
-    reason!(now, SYNC_BOOST, "sync_boost");
-    reason!(now, SW_THERMAL_SLOWDOWN, "sw_thermal_slowdown");
-    reason!(now, HW_THERMAL_SLOWDOWN, "hw_thermal_slowdown");
-    reason!(now, HW_POWER_BRAKE_SLOWDOWN, "hw_power_brake_slowdown");
-    reason!(now, DISPLAY_CLOCK_SETTING, "display_clock_setting");
     Ok(())
 }

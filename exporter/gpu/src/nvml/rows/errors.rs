@@ -13,11 +13,15 @@ use super::super::{
     ffi,
     row::{
         Cadence::{Seldom, Tick},
-        FieldValue::Total,
+        FieldValue::{Now, Total},
         QueryContext, QueryError, Read, Row,
     },
 };
 use crate::reading::{Fixed, Labels, Readings};
+
+/// Fields that the bindings do not have (nvml.h of driver 615).
+const NVML_FI_DEV_REMAPPED_ROWS_COR_INACTIVE: u32 = 301;
+const NVML_FI_DEV_REMAPPED_ROWS_UNC_INACTIVE: u32 = 302;
 
 const MEMORY_ERRORS: &str = "nvmlDeviceGetMemoryErrorCounter";
 
@@ -74,6 +78,20 @@ macro_rules! sram {
             out.total(&metric::$metric, Labels::fixed(labels), count, 1.0);
             Ok(())
         })
+    };
+}
+
+/// A row of replaced rows that a reset puts into use.
+macro_rules! inactive {
+    ($severity:literal, $field:ident) => {
+        Row::field(
+            &metric::GPU_INACTIVE_REMAPPED_ROWS,
+            (stringify!($field), $field),
+            &[(&GPU_ECC_SEVERITY, $severity)],
+            Now(1.0),
+            Seldom,
+            "the GPU does not remap rows, or its driver is older than 610",
+        )
     };
 }
 
@@ -171,6 +189,8 @@ pub(super) static ROWS: &[Row] = &[
         Seldom,
         NO_REMAPPING,
     ),
+    inactive!("corrected", NVML_FI_DEV_REMAPPED_ROWS_COR_INACTIVE),
+    inactive!("uncorrected", NVML_FI_DEV_REMAPPED_ROWS_UNC_INACTIVE),
     Row::call(
         &metric::GPU_ROW_REMAP_BANKS,
         "nvmlDeviceGetRowRemapperHistogram",
@@ -184,6 +204,16 @@ pub(super) static ROWS: &[Row] = &[
         call: "nvmlEventTypeXidCriticalError",
         cadence: Tick,
         absent: "the driver has no events here (WSL, some vGPUs)",
+        instead_of: None,
+        measures: None,
+        read: Read::Event,
+    },
+    Row {
+        metric: &metric::GPU_DRIVER_EVENTS,
+        also: &[],
+        call: "nvmlEventSetWait_v2",
+        cadence: Tick,
+        absent: "the driver reports XID errors only, or no events",
         instead_of: None,
         measures: None,
         read: Read::Event,

@@ -1,7 +1,7 @@
 //! Temperatures, what happens at which, and fans.
 
 use nvml_wrapper::{
-    enum_wrappers::device::{TemperatureSensor, TemperatureThreshold},
+    enum_wrappers::device::TemperatureThreshold,
     sys_exports::field_id::{
         NVML_FI_DEV_MEMORY_TEMP, NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT,
         NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT, NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT,
@@ -46,11 +46,11 @@ macro_rules! margin_limit {
 pub(super) static ROWS: &[Row] = &[
     Row::call(
         &metric::GPU_TEMPERATURE,
-        "nvmlDeviceGetTemperature",
+        "nvmlDeviceGetTemperatureV",
         Tick,
         "the GPU has no temperature sensor",
         |gpu, out| {
-            let degrees = f64::from(gpu.device.temperature(TemperatureSensor::Gpu)?);
+            let degrees = f64::from(ffi::temperature(gpu.device)?);
             let labels = Labels::fixed(&[(&GPU_TEMPERATURE_SENSOR, "gpu")]);
             out.now(&metric::GPU_TEMPERATURE, labels, degrees);
             Ok(())

@@ -1,16 +1,27 @@
 //! NVLink, and the links between GPU and CPU: each link by its number.
 
-use nvml_wrapper::sys_exports::field_id::*;
+use nvml_wrapper::{error::NvmlError, sys_exports::field_id::*};
+use nvml_wrapper_sys::bindings as c;
 use pulsetrain_semconv::{
-    attribute::{ERROR_TYPE, GPU_IO_DIRECTION, GPU_NVLINK_BER_KIND, GPU_NVLINK_FEC_BIN},
+    attribute::{
+        ERROR_TYPE, GPU_IO_DIRECTION, GPU_LINK_INDEX, GPU_NVLINK_BER_KIND, GPU_NVLINK_FEC_BIN,
+        GPU_NVLINK_REMOTE_TYPE,
+    },
     metric,
 };
 
-use super::super::row::{
-    Cadence::{Once, Seldom},
-    FieldValue::{Decoded, Is, Now, Total},
-    Row,
-    Scope::{EachC2c, EachNvlink},
+use super::super::{
+    ffi,
+    row::{
+        Cadence::{Once, Seldom},
+        FieldValue::{Decoded, Is, Now, Total},
+        QueryContext, QueryError, Row,
+        Scope::{EachC2c, EachNvlink},
+    },
+};
+use crate::{
+    Reason,
+    reading::{Fixed, Labels, Readings},
 };
 
 /// Throughput is counted in KiB.
@@ -162,6 +173,13 @@ pub(super) static ROWS: &[Row] = &[
         NO_NVLINK,
     )
     .scoped(EachNvlink),
+    Row::call(
+        &metric::GPU_NVLINK_INFO,
+        "nvmlDeviceGetNvLinkRemoteDeviceType",
+        Once,
+        NO_NVLINK,
+        remote_types,
+    ),
     errors!("dl_replay", NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY, NO_NVLINK).scoped(EachNvlink),
     errors!("dl_recovery", NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY, NO_NVLINK).scoped(EachNvlink),
     errors!("dl_crc", NVML_FI_DEV_NVLINK_ERROR_DL_CRC, NO_NVLINK).scoped(EachNvlink),
@@ -268,6 +286,31 @@ pub(super) static ROWS: &[Row] = &[
     c2c_errors!("replay", NVML_FI_DEV_C2C_LINK_ERROR_REPLAY),
     c2c_errors!("replay_b2b", NVML_FI_DEV_C2C_LINK_ERROR_REPLAY_B2B),
 ];
+
+/// What is at the other end of each link that has one (`nvml.h`, `NVML_NVLINK_DEVICE_TYPE_*`).
+fn remote_types(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {
+    let mut answer = Err(QueryError::Because(Reason::NotSupported));
+    for link in 0..c::NVML_NVLINK_MAX_LINKS {
+        let remote: Fixed = match ffi::nvlink_remote_type(gpu.device, link) {
+            Ok(0) => &[(&GPU_NVLINK_REMOTE_TYPE, "gpu")],
+            Ok(1) => &[(&GPU_NVLINK_REMOTE_TYPE, "cpu")],
+            Ok(2) => &[(&GPU_NVLINK_REMOTE_TYPE, "switch")],
+            Ok(_) => &[(&GPU_NVLINK_REMOTE_TYPE, "unknown")],
+            // There are no more links.
+            Err(NvmlError::InvalidArg) => break,
+            Err(error) => {
+                if answer.is_err() {
+                    answer = Err(error.into());
+                }
+                continue;
+            }
+        };
+        answer = Ok(());
+        let labels = Labels::numbered(remote, &GPU_LINK_INDEX, link);
+        out.now(&metric::GPU_NVLINK_INFO, labels, 1.0);
+    }
+    answer
+}
 
 /// Whether an NVLink works (`nvml.h`, `NVML_NVLINK_STATE_*`): 1 is active and, since driver 570, 2 is asleep until there is
 /// traffic.

@@ -7,7 +7,8 @@ use nvml_wrapper::sys_exports::field_id::{
     NVML_FI_DEV_PCIE_COUNT_LANE_ERROR, NVML_FI_DEV_PCIE_COUNT_LCRC_ERROR,
     NVML_FI_DEV_PCIE_COUNT_NAKS_RECEIVED, NVML_FI_DEV_PCIE_COUNT_NAKS_SENT,
     NVML_FI_DEV_PCIE_COUNT_NON_FATAL_ERROR, NVML_FI_DEV_PCIE_COUNT_RECEIVER_ERROR,
-    NVML_FI_DEV_PCIE_COUNT_UNSUPPORTED_REQ, NVML_FI_DEV_PCIE_REPLAY_COUNTER,
+    NVML_FI_DEV_PCIE_COUNT_UNSUPPORTED_REQ, NVML_FI_DEV_PCIE_L0_TO_RECOVERY_COUNTER,
+    NVML_FI_DEV_PCIE_REPLAY_COUNTER,
 };
 use pulsetrain_semconv::{
     Metric,
@@ -172,6 +173,17 @@ pub(super) static ROWS: &[Row] = &[
         },
     )
     .instead_of("NVML_FI_DEV_PCIE_REPLAY_COUNTER"),
+    Row::field(
+        &metric::GPU_PCIE_RECOVERIES,
+        (
+            "NVML_FI_DEV_PCIE_L0_TO_RECOVERY_COUNTER",
+            NVML_FI_DEV_PCIE_L0_TO_RECOVERY_COUNTER,
+        ),
+        &[],
+        Wrapping(1.0),
+        Seldom,
+        "the GPU or its driver does not count it",
+    ),
     errors!("correctable", NVML_FI_DEV_PCIE_COUNT_CORRECTABLE_ERRORS),
     errors!("non_fatal", NVML_FI_DEV_PCIE_COUNT_NON_FATAL_ERROR),
     errors!("fatal", NVML_FI_DEV_PCIE_COUNT_FATAL_ERROR),

@@ -49,6 +49,9 @@ const TOTAL_ENERGY: (&str, u32) = (
 static OF_INSTANT: Fixed = &[(&GPU_POWER_READING, "instant")];
 static OF_AVERAGE: Fixed = &[(&GPU_POWER_READING, "average")];
 
+/// In percent; the bindings do not have it (nvml.h of driver 590).
+const EDPP_MULTIPLIER: u32 = 274;
+
 const USAGE: &str = "nvmlDeviceGetPowerUsage";
 
 const OLD: &str = "the driver is older than 530, or the GPU has no power sensor";
@@ -173,6 +176,14 @@ pub(super) static ROWS: &[Row] = &[
             );
             Ok(())
         },
+    ),
+    Row::field(
+        &metric::GPU_EDPP_RATIO,
+        ("NVML_FI_DEV_EDPP_MULTIPLIER", EDPP_MULTIPLIER),
+        &[],
+        Now(0.01),
+        Seldom,
+        "the driver is older than 590, or the GPU has no EDPp",
     ),
     Row::call(
         &metric::GPU_POWER_LIMIT,

@@ -4,12 +4,12 @@ use nvml_wrapper::{
     enum_wrappers::device::{ComputeMode, PerformanceState},
     sys_exports::field_id::{
         NVML_FI_DEV_GET_GPU_RECOVERY_ACTION, NVML_FI_DEV_REMAPPED_FAILURE, NVML_FI_DEV_REMAPPED_PENDING,
-        NVML_FI_DEV_RETIRED_PENDING,
+        NVML_FI_DEV_RETIRED_PENDING, NVML_FI_PWR_SMOOTHING_ENABLED,
     },
 };
 use pulsetrain_semconv::{
     attribute::{
-        GPU_COMPUTE_MODE, GPU_FABRIC_STATE, GPU_FAULT, GPU_FEATURE, GPU_PERFORMANCE_STATE,
+        GPU_COMPUTE_MODE, GPU_FABRIC_STATE, GPU_FAULT, GPU_FEATURE, GPU_PERFORMANCE_STATE, GPU_POWER_PROFILE,
         GPU_RECOVERY_ACTION,
     },
     metric,
@@ -20,14 +20,36 @@ use super::super::{
     row::{
         Cadence::{Seldom, Tick},
         FieldValue::{Is, State},
-        QueryError, Row,
+        QueryContext, QueryError, Row,
     },
 };
-use crate::Reason;
+use crate::{
+    Reason,
+    reading::{Fixed, Labels, Readings},
+};
 
 const NO_FABRIC: &str = "the GPU is in no NVLink fabric";
 const NO_FEATURE: &str = "the GPU or its driver does not have it";
 const NO_REMAPPING: &str = "the GPU is older than Ampere or is split, or has no ECC memory";
+
+/// Workload power profiles by their bits (`NVML_POWER_PROFILE_*`).
+const PROFILES: [(u32, Fixed); 15] = [
+    (0, &[(&GPU_POWER_PROFILE, "max_p")]),
+    (1, &[(&GPU_POWER_PROFILE, "max_q")]),
+    (2, &[(&GPU_POWER_PROFILE, "compute")]),
+    (3, &[(&GPU_POWER_PROFILE, "memory_bound")]),
+    (4, &[(&GPU_POWER_PROFILE, "network")]),
+    (5, &[(&GPU_POWER_PROFILE, "balanced")]),
+    (6, &[(&GPU_POWER_PROFILE, "llm_inference")]),
+    (7, &[(&GPU_POWER_PROFILE, "llm_training")]),
+    (8, &[(&GPU_POWER_PROFILE, "rbm")]),
+    (9, &[(&GPU_POWER_PROFILE, "dcpcie")]),
+    (10, &[(&GPU_POWER_PROFILE, "hmma_sparse")]),
+    (11, &[(&GPU_POWER_PROFILE, "hmma_dense")]),
+    (12, &[(&GPU_POWER_PROFILE, "sync_balanced")]),
+    (13, &[(&GPU_POWER_PROFILE, "hpc")]),
+    (14, &[(&GPU_POWER_PROFILE, "mig")]),
+];
 
 /// A row of something that is on or off.
 macro_rules! feature {
@@ -40,8 +62,7 @@ macro_rules! feature {
             |gpu, out| {
                 let read: fn(&nvml_wrapper::Device<'_>) -> Result<bool, nvml_wrapper::error::NvmlError> =
                     $read;
-                let on = read(gpu.device)?;
-                out.flag(&metric::GPU_FEATURE_ACTIVE, &[(&GPU_FEATURE, $feature)], on);
+                feature(out, &[(&GPU_FEATURE, $feature)], read(gpu.device)?);
                 Ok(())
             },
         )
@@ -88,12 +109,38 @@ pub(super) static ROWS: &[Row] = &[
     ),
     feature!("persistence", "nvmlDeviceGetPersistenceMode", |gpu| gpu
         .is_in_persistent_mode()),
-    feature!("ecc", "nvmlDeviceGetEccMode", |gpu| Ok(gpu
-        .is_ecc_enabled()?
-        .currently_enabled)),
-    feature!("mig", "nvmlDeviceGetMigMode", |gpu| Ok(
-        gpu.mig_mode()?.current == 1
-    )),
+    Row::call(
+        &metric::GPU_FEATURE_ACTIVE,
+        "nvmlDeviceGetEccMode",
+        Seldom,
+        NO_FEATURE,
+        |gpu, out| {
+            let mode = gpu.device.is_ecc_enabled()?;
+            feature(out, &[(&GPU_FEATURE, "ecc")], mode.currently_enabled);
+            feature(out, &[(&GPU_FEATURE, "ecc_pending")], mode.pending_enabled);
+            Ok(())
+        },
+    ),
+    Row::call(
+        &metric::GPU_FEATURE_ACTIVE,
+        "nvmlDeviceGetMigMode",
+        Seldom,
+        NO_FEATURE,
+        |gpu, out| {
+            let mode = gpu.device.mig_mode()?;
+            feature(out, &[(&GPU_FEATURE, "mig")], mode.current == 1);
+            feature(out, &[(&GPU_FEATURE, "mig_pending")], mode.pending == 1);
+            Ok(())
+        },
+    ),
+    Row::field(
+        &metric::GPU_FEATURE_ACTIVE,
+        ("NVML_FI_PWR_SMOOTHING_ENABLED", NVML_FI_PWR_SMOOTHING_ENABLED),
+        &[(&GPU_FEATURE, "power_smoothing")],
+        Is(1),
+        Seldom,
+        "the GPU is older than Blackwell",
+    ),
     feature!("gsp", "nvmlDeviceGetGspFirmwareMode", |gpu| Ok(gpu
         .gsp_firmware_mode()?
         .enabled)),
@@ -123,8 +170,7 @@ pub(super) static ROWS: &[Row] = &[
         "the GPU is older than Ampere, or its driver older than 535",
         |gpu, out| {
             let exceeded = ffi::sram_errors(gpu.device)?.bThresholdExceeded != 0;
-            let fault = &[(&GPU_FAULT, "sram_threshold_exceeded")];
-            out.flag(&metric::GPU_FAULT_ACTIVE, fault, exceeded);
+            fault(out, &[(&GPU_FAULT, "sram_threshold_exceeded")], exceeded);
             Ok(())
         },
     ),
@@ -137,8 +183,52 @@ pub(super) static ROWS: &[Row] = &[
             let fabric = ffi::fabric(gpu.device)?;
             let degraded = fabric_degraded(fabric.health, fabric.summary);
             let degraded = degraded.ok_or(QueryError::Because(Reason::NotSupported))?;
-            let fault = &[(&GPU_FAULT, "fabric_degraded")];
-            out.flag(&metric::GPU_FAULT_ACTIVE, fault, degraded);
+            fault(out, &[(&GPU_FAULT, "fabric_degraded")], degraded);
+            Ok(())
+        },
+    ),
+    Row::call(
+        &metric::GPU_FAULT_ACTIVE,
+        "nvmlDeviceGetRepairStatus",
+        Seldom,
+        "the GPU does not repair itself, or its driver is older than 580",
+        |gpu, out| {
+            let (channel, tpc) = ffi::pending_repairs(gpu.device)?;
+            fault(out, &[(&GPU_FAULT, "channel_repair_pending")], channel);
+            fault(out, &[(&GPU_FAULT, "tpc_repair_pending")], tpc);
+            Ok(())
+        },
+    ),
+    Row::call(
+        &metric::GPU_FAULT_ACTIVE,
+        "nvmlDeviceGetUnrepairableMemoryFlag_v1",
+        Seldom,
+        "the GPU does not repair its memory, or its driver is older than 590",
+        |gpu, out| {
+            let unrepairable = ffi::has_unrepairable_memory(gpu.device)?;
+            fault(out, &[(&GPU_FAULT, "unrepairable_memory")], unrepairable);
+            Ok(())
+        },
+    ),
+    Row::call(
+        &metric::GPU_POWER_PROFILE_ACTIVE,
+        "nvmlDeviceWorkloadPowerProfileGetCurrentProfiles",
+        Seldom,
+        "the GPU has no workload power profiles, as those before Blackwell",
+        power_profiles,
+    ),
+    Row::call(
+        &metric::GPU_DRIVER_LATENCY,
+        "nvmlFieldValue_t.latencyUsec",
+        Tick,
+        "the driver does not measure it",
+        |gpu, out| {
+            let latency = gpu.fields_latency.ok_or(QueryError::Because(Reason::NoData))?;
+            out.now(
+                &metric::GPU_DRIVER_LATENCY,
+                Labels::default(),
+                latency.as_secs_f64(),
+            );
             Ok(())
         },
     ),
@@ -165,6 +255,28 @@ pub(super) static ROWS: &[Row] = &[
         },
     ),
 ];
+
+fn feature(out: &mut Readings, feature: Fixed, is_on: bool) {
+    out.flag(&metric::GPU_FEATURE_ACTIVE, feature, is_on);
+}
+
+fn fault(out: &mut Readings, fault: Fixed, is_there: bool) {
+    out.flag(&metric::GPU_FAULT_ACTIVE, fault, is_there);
+}
+
+/// The profiles that the GPU supports; those that are not listed are one, which is in force when one of them is.
+fn power_profiles(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {
+    let (supported, active) = ffi::power_profiles(gpu.device)?;
+    let listed = PROFILES.iter().fold(0, |all, (bit, _)| all | 1 << bit);
+    let profiles = PROFILES.iter().map(|(bit, profile)| (1 << bit, *profile));
+    let other: Fixed = &[(&GPU_POWER_PROFILE, "other")];
+    for (mask, profile) in profiles.chain([(!listed, other)]) {
+        if supported & mask != 0 {
+            out.flag(&metric::GPU_POWER_PROFILE_ACTIVE, profile, active & mask != 0);
+        }
+    }
+    Ok(())
+}
 
 fn performance_state(state: &PerformanceState) -> Option<&'static str> {
     Some(match state {
@@ -197,7 +309,7 @@ fn compute_mode(mode: &ComputeMode) -> &'static str {
     }
 }
 
-/// `NVML_GPU_RECOVERY_ACTION_*` of driver 595; `other` for what a later driver adds (615: a bus reset, a system reboot).
+/// `NVML_GPU_RECOVERY_ACTION_*` of driver 615; `other` for what a later driver adds.
 fn recovery_action(action: u64) -> &'static str {
     match action {
         0 => "none",
@@ -206,6 +318,8 @@ fn recovery_action(action: u64) -> &'static str {
         3 => "drain_p2p",
         4 => "drain_and_reset",
         5 => "recover_imex_domain",
+        6 => "bus_reset",
+        7 => "system_reboot",
         _ => "other",
     }
 }
@@ -264,6 +378,7 @@ mod tests {
     fn a_recovery_action_of_a_later_driver_is_no_reset() {
         assert_eq!(recovery_action(4), "drain_and_reset");
         assert_eq!(recovery_action(5), "recover_imex_domain");
+        assert_eq!([6, 7].map(recovery_action), ["bus_reset", "system_reboot"]);
         assert_eq!(recovery_action(99), "other");
     }
 }

@@ -132,7 +132,7 @@ impl Known {
     }
 
     /// Whether it gives nothing for a metric.
-    pub(super) fn lacks(&self, metric: &Metric) -> bool {
+    pub(in crate::record) fn lacks(&self, metric: &Metric) -> bool {
         self.gpu
             .unavailable
             .iter()

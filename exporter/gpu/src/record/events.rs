@@ -1,0 +1,221 @@
+//! Events of a GPU: XID errors by code and others by type. Each is counted, from zero on, so that the first one is seen as an
+//! increase, and logged with what it means.
+//!
+//! Codes and meanings: NVIDIA, "XID Errors" (docs.nvidia.com/deploy/xid-errors).
+
+use pulsetrain_otlp::write::{LogRecordParts, LogsWriter, Severity, Value};
+use pulsetrain_semconv::{Metric, attribute, event as events, metric};
+
+use super::{
+    hw_semconv::HwMetric,
+    known::{Known, Own, Recorder},
+    store::{Key, Observation},
+    subject::{attributes_of, written},
+};
+use crate::{
+    GpuSemconv,
+    driver::{GpuEvent, GpuEventKind},
+    reading::{Cadence, Entity, Labels},
+};
+
+/// A code, what it is as an `error.type`, and what it means.
+type Code = (u32, &'static str, &'static str);
+
+/// The codes that a training machine sees, each a series from the start; others become one when they come.
+const CODES: [Code; 28] = [
+    (8, "xid_8", "GPU stopped processing"),
+    (13, "xid_13", "graphics engine exception, mostly of the program"),
+    (31, "xid_31", "memory page fault, mostly of the program"),
+    (32, "xid_32", "invalid or corrupted push buffer"),
+    (38, "xid_38", "driver firmware error"),
+    (43, "xid_43", "GPU stopped processing a program's work"),
+    (
+        45,
+        "xid_45",
+        "preemptive cleanup after earlier errors or an ended program",
+    ),
+    (46, "xid_46", "GPU stopped processing"),
+    (48, "xid_48", "double bit ECC error"),
+    (61, "xid_61", "internal microcontroller breakpoint or warning"),
+    (62, "xid_62", "internal microcontroller halt"),
+    (63, "xid_63", "row remapped or page retired"),
+    (64, "xid_64", "row could not be remapped or page not retired"),
+    (66, "xid_66", "illegal access by the driver"),
+    (68, "xid_68", "video processor exception"),
+    (69, "xid_69", "graphics engine class error"),
+    (74, "xid_74", "NVLink error"),
+    (78, "xid_78", "vGPU start error"),
+    (79, "xid_79", "GPU has fallen off the bus"),
+    (92, "xid_92", "high rate of single bit ECC errors"),
+    (94, "xid_94", "contained memory error: one program is hit"),
+    (95, "xid_95", "uncontained memory error: every program is hit"),
+    (109, "xid_109", "context switch timeout"),
+    (119, "xid_119", "GSP does not answer"),
+    (120, "xid_120", "GSP error"),
+    (140, "xid_140", "unrecovered ECC error"),
+    (145, "xid_145", "NVLink read or write error"),
+    (154, "xid_154", "GPU recovery action changed"),
+];
+
+/// Events other than XID errors, by `gpu.driver_event.type`, with what each means and how bad it is.
+const OTHERS: [(&str, &str, Severity); 7] = [
+    (
+        "single_bit_ecc_error_storm",
+        "single bit ECC errors at a high rate",
+        Severity::Warn,
+    ),
+    (
+        "dram_retirement",
+        "a part of the memory was retired",
+        Severity::Warn,
+    ),
+    (
+        "dram_retirement_failure",
+        "a part of the memory could not be retired",
+        Severity::Error,
+    ),
+    (
+        "non_fatal_poison_error",
+        "poisoned data: the work that uses it ends",
+        Severity::Error,
+    ),
+    (
+        "fatal_poison_error",
+        "poisoned data: the GPU needs a reset",
+        Severity::Error,
+    ),
+    ("gpu_unavailable", "the GPU cannot be used", Severity::Error),
+    (
+        "recovery_action_changed",
+        "the recovery action changed: see gpu.recovery_action",
+        Severity::Warn,
+    ),
+];
+
+/// What every `error.type` of a code begins with.
+const KIND_PREFIX: &str = "xid_";
+/// The kind of an unlisted code.
+const OTHER: &str = "xid_other";
+
+/// Whether a series is counted by us and not by the driver: it stays true whatever becomes of the driver.
+pub(super) fn is_counted_here(key: &Key, metric: &Metric) -> bool {
+    let is_twin = || key.last_text().is_some_and(|kind| kind.starts_with(KIND_PREFIX));
+    metric.ordinal == metric::GPU_XID_ERRORS.ordinal
+        || metric.ordinal == metric::GPU_DRIVER_EVENTS.ordinal
+        || metric.ordinal == metric::HW_ERRORS.ordinal && is_twin()
+}
+
+/// Begins the counters at zero that the driver has and that have not begun.
+pub(super) fn record_zeroes(known: &mut Known, recorder: &mut Recorder<'_>) {
+    if !known.lacks(&metric::GPU_XID_ERRORS) {
+        for (code, kind, _) in CODES {
+            grow(known, Entity::Gpu, (u64::from(code), kind), 0, recorder);
+        }
+    }
+    if !known.lacks(&metric::GPU_DRIVER_EVENTS) {
+        for (kind, ..) in OTHERS {
+            count(known, Entity::Gpu, kind, 0, recorder);
+        }
+    }
+}
+
+/// Counts an event and logs it; `before_unix_nanos` is a time before it.
+pub(super) fn record(
+    known: &mut Known,
+    event: &GpuEvent,
+    before_unix_nanos: u64,
+    recorder: &mut Recorder<'_>,
+    logs: &mut LogsWriter,
+) {
+    let entity = instance(known, event).map_or(Entity::Gpu, Entity::Instance);
+    let time_unix_nanos = recorder.time_unix_nanos;
+    let grow_by = |by, known: &mut Known, recorder: &mut Recorder<'_>| match event.kind {
+        GpuEventKind::Xid(code) => grow(known, entity, (code, meaning_of(code).0), by, recorder),
+        GpuEventKind::Other(kind) => count(known, entity, kind, by, recorder),
+    };
+    // A series that begins with its first event would hide it from whoever looks for an increase.
+    recorder.time_unix_nanos = before_unix_nanos.min(time_unix_nanos);
+    grow_by(0, known, recorder);
+    recorder.time_unix_nanos = time_unix_nanos;
+    grow_by(1, known, recorder);
+    send(known, entity, event, recorder, logs);
+}
+
+/// The `error.type` of an XID code, and what it means.
+fn meaning_of(code: u64) -> (&'static str, &'static str) {
+    let listed = CODES.iter().find(|(listed, ..)| u64::from(*listed) == code);
+    listed.map_or(
+        (OTHER, "see NVIDIA's list of XID errors"),
+        |(_, kind, meaning)| (*kind, *meaning),
+    )
+}
+
+fn instance(known: &Known, event: &GpuEvent) -> Option<u32> {
+    let id = event.gpu_instance_id?;
+    let of_id = known
+        .gpu()
+        .instances
+        .iter()
+        .find(|instance| instance.gpu_instance_id == id);
+    of_id.map(|instance| instance.index)
+}
+
+fn grow(
+    known: &mut Known,
+    entity: Entity,
+    (code, kind): (u64, &'static str),
+    by: u64,
+    recorder: &mut Recorder<'_>,
+) {
+    let own = Own {
+        entity,
+        labels: Labels {
+            fixed: &[],
+            number: Some((&attribute::GPU_XID_CODE, i64::try_from(code).unwrap_or(i64::MAX))),
+        },
+        cadence: Cadence::Once,
+        ..Own::of_gpu(&metric::GPU_XID_ERRORS)
+    };
+    known.enter(own, [None; 2], Observation::Grows(by), recorder);
+    if recorder.semconv != GpuSemconv::Gpu {
+        known.record_twin(&HwMetric::xid(kind, by), Cadence::Once, 0, recorder);
+    }
+}
+
+fn count(known: &mut Known, entity: Entity, kind: &'static str, by: u64, recorder: &mut Recorder<'_>) {
+    let own = Own {
+        entity,
+        cadence: Cadence::Once,
+        ..Own::of_gpu(&metric::GPU_DRIVER_EVENTS)
+    };
+    let texts = [Some((&attribute::GPU_DRIVER_EVENT_TYPE, kind)), None];
+    known.enter(own, texts, Observation::Grows(by), recorder);
+}
+
+fn send(known: &Known, entity: Entity, event: &GpuEvent, recorder: &mut Recorder<'_>, logs: &mut LogsWriter) {
+    let carried = attributes_of(known.gpu(), entity, recorder.attribution);
+    let mut attributes: Vec<_> = written(&carried).collect();
+    let (name, severity, body) = match event.kind {
+        GpuEventKind::Xid(code) => {
+            attributes.push((&attribute::GPU_XID_CODE, Value::Int(code as i64)));
+            let body = format!("XID {code}: {}", meaning_of(code).1);
+            (events::GPU_XID.name, Severity::Error, body)
+        }
+        GpuEventKind::Other(kind) => {
+            attributes.push((&attribute::GPU_DRIVER_EVENT_TYPE, Value::Text(kind)));
+            let listed = OTHERS.iter().find(|(listed, ..)| *listed == kind);
+            let (meaning, severity) = listed.map_or((kind, Severity::Error), |(_, meaning, severity)| {
+                (*meaning, *severity)
+            });
+            (events::GPU_DRIVER_EVENT.name, severity, meaning.to_owned())
+        }
+    };
+    logs.record(&LogRecordParts {
+        event_name: name,
+        time_unix_nanos: event.time_unix_nanos,
+        observed_unix_nanos: event.time_unix_nanos,
+        severity,
+        body: Some(Value::Text(&body)),
+        attributes: &attributes,
+    });
+}
