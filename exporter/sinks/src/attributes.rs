@@ -1,4 +1,4 @@
-//! A sink behind rules for attributes: what its receiver may not see is dropped, hashed or renamed before it is sent.
+//! A sink with rules for attributes: what its receiver may not see is dropped, hashed or renamed before it is sent.
 
 use std::{borrow::Cow, sync::Arc};
 

@@ -1,7 +1,7 @@
 //! The step line: what a run is at, on the terminal, in the manner of Surogate's console.
 //!
 //! `columns` is the one table of what the line shows; `steps` takes the points of a batch apart into steps; `verdicts` remembers which verdicts are open; `run` remembers
-//! what a run has said and draws its line; `screen` puts the lines in their places, and nothing where there is no terminal;
+//! what a run has reported and draws its line; `screen` puts the lines in their places, and nothing where there is no terminal;
 //! `pen` writes them on a thread of its own, so that a terminal that is stopped (Ctrl-S) holds up nobody.
 
 mod columns;

@@ -17,7 +17,7 @@ pub enum SinkError {
         path: PathBuf,
         /// What to do.
         advice: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// Another program writes to the output file.
@@ -39,10 +39,10 @@ pub enum SinkError {
         path: PathBuf,
         /// Its journal.
         journal: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The name of the output file does not say its format.
+    /// The name of the output file does not show its format.
     #[error("cannot write {}: name it .jsonl for JSON lines, .binpb for length-prefixed protobuf", path.display())]
     FileFormat {
         /// The file.

@@ -102,7 +102,7 @@ impl FileSink {
         Ok(Self::of_file(path, format, opened, end, None, config)?.with_notice(notice))
     }
 
-    /// Opens `path` after a restart: what its sources bring again is cut off, all else is kept, by what the `journal` says.
+    /// Opens `path` after a restart: what its sources bring again is cut off, all else is kept, by the `journal`.
     /// A file that the journal does not describe is appended to.
     pub fn recover(path: &Path, journal: &FileJournal, config: &FileConfig) -> Result<Self, SinkError> {
         let format = FileFormat::of(path)?;
@@ -152,7 +152,7 @@ impl FileSink {
         self.notice.as_ref()
     }
 
-    /// The name of the file at `path`, wherever the program stands.
+    /// The name of the file at `path`, whatever the working directory.
     pub fn output_name(path: &Path) -> String {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         path.display().to_string()

@@ -107,7 +107,7 @@ impl FileSeries {
     }
 
     /// Returns the files of the series, the oldest first. Files that this program began are newer than those that it found,
-    /// whatever their names say; the others are ordered by the time when they were last written.
+    /// whatever their names; the others are ordered by the time when they were last written.
     pub(crate) fn oldest_first(&self) -> io::Result<Vec<PathBuf>> {
         let mut files = self.existing()?;
         // Locked after the listing: every file of this program that is listed is noted.
@@ -150,7 +150,7 @@ impl FileSeries {
 /// A time as a name can hold it, in UTC: `20261121T074000Z`.
 fn time(unix: Duration) -> String {
     let written = httpdate::fmt_http_date(std::time::UNIX_EPOCH + unix);
-    // `Sat, 21 Nov 2026 07:40:00 GMT`, whose every part stands in the same place.
+    // `Sat, 21 Nov 2026 07:40:00 GMT`, whose every part is in the same place.
     const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
     let part = |from: usize, to: usize| written.get(from..to).unwrap_or_default();
     let month = MONTHS.find(part(8, 11)).unwrap_or_default() / 3 + 1;

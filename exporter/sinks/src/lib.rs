@@ -1,6 +1,6 @@
 //! Where telemetry goes to: files, OTLP endpoints, a page for Prometheus, Perfetto traces, and a line on the terminal.
 //!
-//! A sink takes batches of OTLP bytes as they are and says how each delivery went. It never waits to try again and never
+//! A sink takes batches of OTLP bytes as they are and returns how each delivery went. It never waits to try again and never
 //! counts: that is the pipeline's part. Nothing here knows a metric or a span by name.
 
 mod attributes;

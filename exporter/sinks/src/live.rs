@@ -1,7 +1,7 @@
 //! Perfetto traces of what is happening now: rotating files, and a recorder that keeps the last minutes in memory.
 //!
 //! Both hold the batches of a while (`held`) and draw them as `convert` would (`perfetto`), so that a span that ends late still
-//! stands around its children. `files` rewrites its newest file as it grows, by a rename: whoever opens it finds a whole trace.
+//! is drawn around its children. `files` rewrites its newest file as it grows, by a rename: whoever opens it finds a complete trace.
 //! `recorder` draws when it is asked.
 
 mod files;

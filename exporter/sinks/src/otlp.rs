@@ -1,7 +1,7 @@
 //! The OTLP sink: posts batches to a receiver as they are, over gRPC, HTTP/protobuf or HTTP/JSON.
 //!
 //! `config` resolves where and how each signal is sent; `transport` is the one HTTP client, with `tls`, `credentials` and
-//! `proxy`; `http` and `grpc` each make one attempt and classify its outcome as the OTLP specification says; `answer` and
+//! `proxy`; `http` and `grpc` each make one attempt and classify its outcome as the OTLP specification has it; `answer` and
 //! `delay` read the receiver's answer; `peer` and `advice` word what went wrong.
 
 pub(crate) mod advice;

@@ -25,7 +25,7 @@ pub(crate) fn fields_of_json(lines: &[u8], bytes_a_span: usize, out: &mut Vec<u8
     }
 }
 
-/// How many brackets of both kinds are open within a span: it stands in the lists of its scope, its resource and the document.
+/// How many brackets of both kinds are open within a span: it is in the lists of its scope, its resource and the document.
 const DEPTH_OF_A_SPAN: u64 = 7;
 
 pub(crate) fn json(lines: &[u8], bytes_a_span: usize, out: &mut Vec<u8>) {

@@ -22,7 +22,7 @@ pub(crate) const SPANS_A_STEP: u64 = 1 + MICRO_BATCHES * (1 + PHASES.len() as u6
 /// Nanoseconds of one phase.
 const PHASE: u64 = 917_113;
 
-/// What the attributes of spans say.
+/// The attributes of spans.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Values {
     /// Much the same from span to span.
@@ -39,7 +39,7 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Steps of all ranks with at least so many spans.
+    /// Steps of all ranks with at least this number of spans.
     pub(crate) fn of(spans: u64, values: Values) -> Self {
         let steps = spans.div_ceil(SPANS_A_STEP * RANKS);
         let messages = messages_with(0..steps, values);

@@ -1,4 +1,4 @@
-//! OTLP to Perfetto: our mapper beside the least that any conversion does (`floor`) and beside one written on prost types
+//! OTLP to Perfetto: our mapper, the least that any conversion does (`floor`) and one written on prost types
 //! (`plain`), in one run, from protobuf and from JSON; and how large the trace is, compressed and not.
 //!
 //! The three are measured in turns, so that a busy machine touches all alike. CPU time is the thread's own, from the kernel.

@@ -139,15 +139,15 @@ fn go_back(program: &OsStr, case: Case, folder: &Path) {
     );
 }
 
-/// What the program said, which must have gone well.
+/// The summary of the program, which must succeed.
 fn end(child: Child) -> serde_json::Value {
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    serde_json::from_str(&said).unwrap()
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{log}");
+    serde_json::from_str(&log).unwrap()
 }
 
-/// What the only child used since a time for so many bytes of OTLP.
+/// What the only child used since a time for a number of bytes of OTLP.
 fn used(start: f64, bytes: u64) -> String {
     let secs = secs_of(ClockId::CLOCK_MONOTONIC) - start;
     let used = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap();
@@ -160,7 +160,7 @@ fn used(start: f64, bytes: u64) -> String {
     )
 }
 
-/// Writes the input, and says how many spans and bytes it has before they are compressed.
+/// Writes the input, and returns how many spans and bytes it has before they are compressed.
 fn write_input(case: Case, to: impl Write) -> (u64, usize) {
     match case.form {
         Form::Gzip => {

@@ -33,7 +33,7 @@ pub(crate) trait Contestant: Sync {
     fn scrape(&self);
     /// The page that was written last: its bytes, and how many of them begin labels.
     fn page(&self) -> (usize, usize);
-    /// Takes in the batch of that number: new values of so many series.
+    /// Takes in the batch of that number: new values of this number of series.
     fn take(&self, batch: usize);
 }
 

@@ -1,4 +1,4 @@
-//! What a scrape of 100,000 series with 4 labels costs, beside `prometheus` and `prometheus-client`, in one run: CPU time of
+//! What a scrape of 100,000 series with 4 labels costs, and of `prometheus` and `prometheus-client`, in one run: CPU time of
 //! a page at rest and while 50,000 points a second come in, what the points wait for, and memory per series.
 //!
 //! The three are measured in turns, so that a busy machine touches all alike. CPU time is the thread's own, from the kernel.
@@ -77,7 +77,7 @@ fn main() {
     println!("taking a point in: {:.0} ns of CPU time", ours.nanos_per_point());
 }
 
-/// Makes a contestant and says how much memory it keeps.
+/// Makes a contestant and returns how much memory it keeps.
 fn sized<T>(make: impl FnOnce() -> T) -> (T, usize) {
     let before = allocator::live_bytes();
     let made = make();

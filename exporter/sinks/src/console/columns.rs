@@ -1,6 +1,6 @@
 //! What the step line shows: one row a column, in the order of the line. The only place that names metrics.
 //!
-//! What a run does not say itself is worked out from what it does say: those rows are remembered and not shown.
+//! What a run does not report itself is computed from what it does report: those rows are remembered and not shown.
 
 use pulsetrain_semconv::{Metric, metric};
 
@@ -17,9 +17,9 @@ pub(super) struct Column {
 pub(super) enum Show {
     /// The number of the step: a new one is a new line.
     Step,
-    /// A part of the whole run.
+    /// A part of the run.
     Progress,
-    /// How often the data was gone through, where nobody says how far the whole run is.
+    /// How often the data was gone through, where the progress of the run is not known.
     Epoch,
     /// A value with the direction that it moves in.
     Trend(&'static str),

@@ -1,4 +1,4 @@
-//! What one run has said so far, and its line.
+//! What one run has reported so far, and its line.
 
 use std::{collections::VecDeque, fmt::Write};
 
@@ -16,7 +16,7 @@ pub(super) struct RunLine {
     before: [Option<f64>; COLUMNS.len()],
     /// When each value was measured.
     times: [u64; COLUMNS.len()],
-    /// Whether sums count nothing but what was said last.
+    /// Whether sums count nothing but what was reported last.
     is_first: bool,
     norms: Average,
     first: Option<(u64, f64)>,
@@ -39,12 +39,12 @@ const NEWEST: f64 = 0.1;
 const LOSSES: usize = 24;
 const FEWEST_LOSSES: usize = 8;
 
-/// A value is a spike when it is so many times the average, itself included, of so many values (Surogate's rule).
+/// A value is a spike when it is the first number times the average, itself included, of the second number of values (Surogate's rule).
 const SPIKE: f64 = 5.0;
 const SPIKE_AFTER: u32 = 10;
 
 impl RunLine {
-    /// A run that says its first step.
+    /// A run that reports its first step.
     pub(super) fn of(step: &Step) -> Self {
         Self {
             name: step.name.clone(),
@@ -52,7 +52,7 @@ impl RunLine {
         }
     }
 
-    /// Takes in what the run said; gives its line where that was a step.
+    /// Adds what the run reported; returns its line where that was a step.
     pub(super) fn advance(&mut self, step: &Step) -> Option<String> {
         for column in 0..COLUMNS.len() {
             if let Some(value) = step.values[column] {
@@ -93,7 +93,7 @@ impl RunLine {
         self.line.clone()
     }
 
-    /// Writing into a string cannot fail, so its result says nothing.
+    /// Writing into a string cannot fail, so its result is ignored.
     fn draw_column(&mut self, column: usize, unix_nanos: u64) {
         let Some(value) = self.value(column, unix_nanos) else {
             return;
@@ -123,7 +123,7 @@ impl RunLine {
         };
     }
 
-    /// What is shown in a column: what the run said, or what follows from it.
+    /// What is shown in a column: what the run reported, or what follows from it.
     fn value(&mut self, column: usize, unix_nanos: u64) -> Option<f64> {
         let last = self.now[column];
         // A derived value comes after the line of its step: that of the step before is the last resort.
@@ -143,7 +143,7 @@ impl RunLine {
         Some(self.rate()? / self.last_of(Show::Expected)?)
     }
 
-    /// What was said last of the column that is shown in this way.
+    /// What was reported last of the column that is shown in this way.
     fn last_of(&self, show: Show) -> Option<f64> {
         self.now[shown_as(show)?]
     }
@@ -154,7 +154,7 @@ impl RunLine {
         rate.is_finite().then_some(rate)
     }
 
-    /// What a sum grew by since it was last said.
+    /// What a sum grew by since it was last reported.
     fn growth(&self, show: Show) -> Option<f64> {
         let column = shown_as(show)?;
         let before = self.before[column].or(self.is_first.then_some(0.0))?;

@@ -1,13 +1,13 @@
-//! Puts the lines of the runs on the terminal; where there is none, nothing.
+//! Puts the lines of the runs on the terminal, if there is one.
 
 use std::io::{self, IsTerminal, Write};
 
 use super::pen::{Pen, Written};
 
-/// How lines stand on the terminal.
+/// How lines are placed on the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConsoleStyle {
-    /// One line a run, written anew in its place: the terminal is ours alone.
+    /// One line a run, written again in its place: the terminal is ours alone.
     InPlace,
     /// One line a step, below one another: the terminal belongs to the trainer.
     Scrolling,
@@ -17,7 +17,7 @@ pub enum ConsoleStyle {
 pub(super) struct Screen {
     style: ConsoleStyle,
     pen: Option<Pen>,
-    /// How many drawings were left out since that was told.
+    /// How many drawings were left out since that was reported.
     missed: u64,
     lines: Vec<(String, String)>,
     drawn: usize,
@@ -25,7 +25,7 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// The terminal behind the standard error.
+    /// The terminal of the standard error.
     pub(super) fn stderr(style: ConsoleStyle) -> Self {
         let stderr = io::stderr();
         let out = stderr
@@ -63,7 +63,7 @@ impl Screen {
     /// Draws the line of a run.
     pub(super) fn draw(&mut self, run: &str, line: &str) {
         if self.style == ConsoleStyle::Scrolling {
-            // The cursor may stand behind a progress bar that is not at its end.
+            // The cursor may be at a progress bar that is not at its end.
             self.pending
                 .extend_from_slice(format!("\r{line}\x1b[K\r\n").as_bytes());
             return;

@@ -1,4 +1,4 @@
-//! Takes the points of a batch apart: what one run said at one moment is a step.
+//! Takes the points of a batch apart: what one run reported at one moment is a step.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use pulsetrain_semconv::attribute;
 
 use super::columns::{COLUMNS, place};
 
-/// What one run said at one moment.
+/// What one run reported at one moment.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Step {
-    /// The run, as it is told from others.
+    /// The run, as it is distinguished from others.
     pub(super) run: String,
     /// The run, as people call it.
     pub(super) name: String,
-    /// The rank; `None` for what is known of the whole run.
+    /// The rank; `None` for what is known of all ranks.
     pub(super) rank: Option<i64>,
     /// When.
     pub(super) unix_nanos: u64,
-    /// The values of the columns that it said something about.
+    /// The values of the columns that it reported.
     pub(super) values: [Option<f64>; COLUMNS.len()],
     /// Whether sums count nothing but this moment.
     pub(super) is_first: bool,
@@ -111,7 +111,7 @@ fn each_value(metric: &Metric<'_>, mut take: impl FnMut(usize, Point)) {
     }
 }
 
-/// The text of an attribute; empty where there is none.
+/// The text of an attribute; empty without one.
 pub(super) fn text(attributes: Option<Repeated<'_, KeyValue<'_>>>, key: &str) -> String {
     match value(attributes, key) {
         Some(AnyValue::String(text)) => text.to_str().unwrap_or_default().to_owned(),

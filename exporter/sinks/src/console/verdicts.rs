@@ -54,7 +54,7 @@ impl Verdicts {
         }
     }
 
-    /// The end of the line of a run: its newest open verdict; empty where there is none.
+    /// The end of the line of a run: its newest open verdict; empty without one.
     pub(super) fn of(&self, run: &str) -> String {
         let Some(Verdict { kind, subject }) = self.0.get(run).and_then(|open| open.last()) else {
             return String::new();

@@ -1,6 +1,6 @@
 //! The file that records go to now, and the change to the next one: by rotation, or because another program moved it.
 //!
-//! A change has three steps: the file gets another name, a new one is opened under the old name, and the journal begins anew
+//! A change has three steps: the file gets another name, a new one is opened under the old name, and the journal begins again
 //! while the notes of the file before are set aside. A kill between them leaves the journal with the identity of the file that
 //! it describes, so that a restart finds that file under its new name.
 

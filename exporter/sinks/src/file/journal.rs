@@ -1,9 +1,9 @@
 //! What a file keeps when a restart cuts off what its sources bring again.
 //!
-//! A source with positions reads again what was not settled at the last written position. Records of it stand between others:
+//! A source with positions reads again what was not settled at the last written position. Records of it are between others:
 //! a stage may let an earlier batch go after a later one, and telemetry of other sources comes only once. So the journal
 //! notes every record before it is written, and no kill leaves one of which nothing is known: a line `START END RECEIPT`, or
-//! `START END` for what comes only once. A line with one number says up to where all stays. `recovery` reads it after a restart.
+//! `START END` for what comes only once. A line with one number is the position up to which all stays. `recovery` reads it after a restart.
 //!
 //! The line `file DEVICE INODE` names the file. When the output is rotated or reopened, the journal of the file before is set
 //! aside (`set_aside`) until every record in it is settled, so that a restart finds that file under its new name.
@@ -23,7 +23,7 @@ use pulsetrain_pipeline::Batch;
 use self::set_aside::SetAside;
 use super::identity::FileIdentity;
 
-/// A journal that has grown over this is written anew, without what stays in any case.
+/// A journal that has grown over this is written again, without what stays in any case.
 const TRIMMED_BYTES: u64 = 64 << 10;
 
 /// The journal of one file.
@@ -39,7 +39,7 @@ pub(super) struct OpenJournal {
     journal: FileJournal,
     file: File,
     bytes: u64,
-    /// Grown over this, it is written anew.
+    /// Grown over this, it is written again.
     trim_at: u64,
     /// Lines that could not be written yet.
     unwritten: String,
@@ -49,18 +49,18 @@ pub(super) struct OpenJournal {
     set_aside: Vec<SetAside>,
 }
 
-/// What a journal says.
+/// The content of a journal.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Notes {
     /// The file, or `None` in the journal of a version that did not note it.
     file: Option<FileIdentity>,
     /// Up to here all stays.
     floor: u64,
-    /// The records behind it, in the order of the file.
+    /// The records after it, in the order of the file.
     spans: Vec<Span>,
 }
 
-/// Where a record stands, and whose it is.
+/// Where a record is, and whose it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
     start: u64,
@@ -149,7 +149,7 @@ impl FileJournal {
 }
 
 impl OpenJournal {
-    /// Notes that `batch` is to stand between `start` and `end`. Where that cannot be written, it is tried again with the next one.
+    /// Notes that `batch` will be between `start` and `end`. Where that cannot be written, it is tried again with the next one.
     pub(super) fn note(&mut self, batch: &Batch, start: u64, end: u64) {
         let was_behind = !self.unwritten.is_empty();
         let receipt = batch.receipt_number();
@@ -178,7 +178,7 @@ impl OpenJournal {
             }
             None => {
                 let rest = self.bytes - self.last as u64;
-                // A note of a record that is not whole says nothing to a restart, so it may stay.
+                // A note of a record that is not complete is ignored by a restart, so it may stay.
                 if self.file.set_len(rest).is_ok() {
                     self.bytes = rest;
                 }
@@ -255,7 +255,7 @@ impl OpenJournal {
         let before = self.bytes;
         let written = self.file.write_all(self.unwritten.as_bytes());
         if let Err(error) = written {
-            // A torn line would spoil the one behind it.
+            // A torn line would spoil the one after it.
             self.file.set_len(before)?;
             return Err(error);
         }

@@ -1,4 +1,4 @@
-//! An open file that only ever grows by whole records.
+//! An open file that only grows by complete records.
 
 use std::{
     fs::File,
@@ -6,7 +6,7 @@ use std::{
     os::{fd::AsFd, unix::fs::MetadataExt},
 };
 
-/// Where records go, with how many are there whole.
+/// Where records go, with how many are complete there.
 pub(super) struct Output<F = File> {
     file: F,
     /// A file that was opened here can be cut back; a redirected stdout belongs to someone else.
@@ -17,7 +17,7 @@ pub(super) struct Output<F = File> {
     torn: Option<io::ErrorKind>,
 }
 
-/// How much is there whole.
+/// How much is complete there.
 pub(super) struct Written {
     pub(super) records: u64,
     pub(super) bytes: u64,
@@ -87,7 +87,7 @@ impl<F: Cut> Output<F> {
         Self::file_from(file, 0)
     }
 
-    /// A file that is ours alone and holds whole records up to `length`, where the next write goes on.
+    /// A file that is ours alone and holds complete records up to `length`, where the next write continues.
     pub(super) fn file_from(file: F, length: u64) -> Self {
         Self {
             file,
@@ -147,7 +147,7 @@ impl<F: Cut> Output<F> {
     }
 }
 
-/// `write_all` for two slices, that also says how far it came.
+/// `write_all` for two slices, that also returns how far it came.
 fn write_all(file: &mut impl Write, mut head: &[u8], mut body: &[u8], written: &mut u64) -> io::Result<()> {
     while !head.is_empty() || !body.is_empty() {
         let count = match file.write_vectored(&[IoSlice::new(head), IoSlice::new(body)]) {

@@ -143,7 +143,7 @@ impl RotatedFiles {
         };
         let mut file = File::open(path)?;
         let compressed = with_ending(path, ending);
-        // After a kill the file of this name is begun anew.
+        // After a kill the file of this name is begun again.
         let partial = with_ending(&compressed, ".partial");
         let mut target = File::options()
             .write(true)

@@ -84,12 +84,12 @@ struct State {
     file: Option<(PathBuf, Instant)>,
     /// Whether the disk lacks something.
     is_behind: bool,
-    /// Why the disk could not be written, until the next delivery says it.
+    /// Why the disk could not be written, until the next delivery reports it.
     fault: Option<String>,
 }
 
 impl PerfettoFilesSink {
-    /// Opens the folder of the files, which is made where it is not there; gives the sink, and what has to run beside it.
+    /// Opens the folder of the files, which is made where it is not there; returns the sink, and what has to run beside it.
     ///
     /// # Errors
     ///
@@ -225,7 +225,7 @@ impl Shared {
         true
     }
 
-    /// Brings the file on the disk up to date. What goes wrong is kept for the next delivery to say.
+    /// Brings the file on the disk up to date. What goes wrong is kept for the next delivery to report.
     async fn flush(&self) {
         let _one_at_a_time = self.writing.lock().await;
         let (path, snapshot, series) = {

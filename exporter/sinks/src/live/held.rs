@@ -46,7 +46,7 @@ impl Held {
         });
     }
 
-    /// Forgets the oldest until the rest takes no more than `most_bytes` and is no older than `oldest`; says how many it forgot
+    /// Forgets the oldest until the rest takes no more than `most_bytes` and is no older than `oldest`; returns how many it forgot
     /// for want of room.
     pub(super) fn forget(&mut self, most_bytes: usize, oldest: Option<Instant>) -> u64 {
         let mut forgotten = 0;

@@ -96,7 +96,7 @@ impl FlightRecorder {
         Ok(Recording { trace, summary })
     }
 
-    /// Draws all that is kept into a file of its own, and says which.
+    /// Draws all that is kept into a file of its own, and returns which.
     ///
     /// # Errors
     ///

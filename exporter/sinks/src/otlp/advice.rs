@@ -8,7 +8,7 @@ use tonic::Code;
 
 use super::config::Protocol;
 
-/// A sentence part that follows the failure, where there is something to say.
+/// A sentence part that follows the failure, where there is advice.
 pub(crate) type Advice = Option<&'static str>;
 
 pub(super) const SLOW: &str =
@@ -149,7 +149,7 @@ fn tls(error: &rustls::Error) -> Advice {
     }
 }
 
-/// The messages of an error and of all its causes, each once; the client's own says no more than that it failed.
+/// The messages of an error and of all its causes, each once; the client's own has no more than that it failed.
 pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut messages: Vec<String> = Vec::new();
     for error in causes(error).filter(|error| !error.is::<hyper_util::client::legacy::Error>()) {

@@ -1,4 +1,4 @@
-//! What a receiver says in the body of its answer: how much of a batch it rejected, or why it refused.
+//! The body of a receiver's answer: how much of a batch it rejected, or why it refused.
 //!
 //! Both forms are read, `Export…ServiceResponse` and `google.rpc.Status` as protobuf and as JSON. The text goes into
 //! messages on a terminal, so it is cut short and control characters are taken out.

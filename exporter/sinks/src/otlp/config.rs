@@ -39,7 +39,7 @@ pub struct OtlpConfig {
 /// Where and how one signal is sent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SignalConfig {
-    /// The whole URL for HTTP; scheme and authority for gRPC.
+    /// The complete URL for HTTP; scheme and authority for gRPC.
     pub endpoint: Uri,
     /// The protocol.
     pub protocol: Protocol,

@@ -4,7 +4,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use pulsetrain_otlp::wire::{Reader, Value};
 
-/// `google.rpc.RetryInfo`: that it is there says "try again", whether or not it says when.
+/// `google.rpc.RetryInfo`: that it is there means "try again", whether or not it has a time.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RetryInfo {
     pub(super) delay: Option<Duration>,

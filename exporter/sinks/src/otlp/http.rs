@@ -98,10 +98,10 @@ impl HttpExporter {
         if head.status.is_success() {
             return answer::success(format, body, self.signal, items);
         }
-        let said = answer::refusal(format, body)
+        let message = answer::refusal(format, body)
             .map(|text| format!(": {text}"))
             .unwrap_or_default();
-        let what = format_args!("HTTP status {}{said}", head.status);
+        let what = format_args!("HTTP status {}{message}", head.status);
         match head.status {
             StatusCode::TOO_MANY_REQUESTS
             | StatusCode::BAD_GATEWAY
@@ -109,17 +109,17 @@ impl HttpExporter {
             | StatusCode::GATEWAY_TIMEOUT => self.peer.retry(retry_after(head), what, None),
             StatusCode::NOT_FOUND => self
                 .peer
-                .unsupported(what, advice::http_status(head.status, &said)),
+                .unsupported(what, advice::http_status(head.status, &message)),
             StatusCode::UNAUTHORIZED => match self.transport.credentials_refused() {
                 // The batch waits for valid credentials.
                 Some(advice) => self.peer.retry(None, format_args!("{what}; {advice}"), None),
                 None => self.peer.denied(what, Some(advice::CREDENTIALS)),
             },
             StatusCode::PAYLOAD_TOO_LARGE => {
-                self.peer.too_large(what, advice::http_status(head.status, &said))
+                self.peer.too_large(what, advice::http_status(head.status, &message))
             }
-            status if is_denial(status) => self.peer.denied(what, advice::http_status(status, &said)),
-            status => self.peer.refused(what, advice::http_status(status, &said)),
+            status if is_denial(status) => self.peer.denied(what, advice::http_status(status, &message)),
+            status => self.peer.refused(what, advice::http_status(status, &message)),
         }
     }
 }

@@ -42,7 +42,7 @@ impl Peer {
             Ok(delivery) => delivery,
             Err(_) => self.retry(
                 None,
-                format_args!("no whole answer within {limit:?}"),
+                format_args!("no complete answer within {limit:?}"),
                 Some(advice::SLOW),
             ),
         }

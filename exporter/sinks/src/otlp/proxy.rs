@@ -140,7 +140,7 @@ impl ProxiedStream {
 }
 
 impl Connection for ProxiedStream {
-    /// A proxy that forwards needs the whole URL in the request line.
+    /// A proxy that forwards needs the complete URL in the request line.
     fn connected(&self) -> Connected {
         self.stream.connected().proxy(self.is_forwarding)
     }

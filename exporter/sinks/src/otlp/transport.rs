@@ -69,7 +69,7 @@ struct Current {
 /// When each PEM file was changed, and its length; `None` for one that is not there.
 type Stamps = Vec<Option<(SystemTime, u64)>>;
 
-/// The receiver could not be reached, or the connection broke before the whole answer was there.
+/// The receiver could not be reached, or the connection broke before the answer was complete.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TransportError {
     /// No connection, or none that speaks the protocol.

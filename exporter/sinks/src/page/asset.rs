@@ -40,7 +40,7 @@ fn page(data: &str) -> String {
         .replace("<!--DATA-->", data)
 }
 
-/// Compresses an answer that is written anew for each request.
+/// Compresses an answer that is made for each request.
 pub(super) fn gzip_fast(bytes: &[u8]) -> Vec<u8> {
     gzip(bytes, Compression::fast())
 }

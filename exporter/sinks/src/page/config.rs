@@ -17,7 +17,7 @@ pub struct PageConfig {
     /// The most GPUs. Default 1,024.
     pub gpus: usize,
     /// The most bytes of all points, steps and events. Beyond it runs lose resolution, those that have ended or are silent first;
-    /// where that is not enough, whole runs are forgotten in the same order.
+    /// where that is not enough, runs are forgotten in the same order.
     /// Default 128 MiB.
     pub bytes: usize,
     /// The most browsers that receive live updates. Default 64.

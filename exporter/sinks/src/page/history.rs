@@ -73,7 +73,7 @@ impl History {
     }
 
     /// Keeps everything within the bytes that are allowed. In this order: runs that have ended or are silent lose resolution, those
-    /// that report do, GPUs do, and then whole runs are forgotten.
+    /// that report do, GPUs do, and then runs are forgotten.
     pub(super) fn keep_within_bytes(&mut self, now_millis: i64) {
         let of_gpus = |gpus: &BTreeMap<_, Gpu>| gpus.values().map(Gpu::bytes).sum::<usize>();
         let mut bytes = self.runs.values().map(RunHistory::bytes).sum::<usize>() + of_gpus(&self.gpus);

@@ -26,7 +26,7 @@ struct Section {
 struct Panel {
     title: &'static str,
     metrics: &'static [&'static Metric],
-    /// Whether only the first metric that has points is shown: the others say the same in another way.
+    /// Whether only the first metric that has points is shown: the others show the same in another way.
     is_one: bool,
 }
 
@@ -321,7 +321,7 @@ static EVENTS: &[&Event] = &[&event::GPU_XID, &event::RUN_COMMAND];
 /// Events that are never kept: their bodies are the contents of conversations.
 static PRIVATE: &[&Event] = &[&event::RL_PROMPT, &event::RL_COMPLETION, &event::RL_TRAJECTORY];
 
-/// Attributes of GPU points that say whose the GPU is and are no part of the series.
+/// Attributes of GPU points that name the owner of the GPU and are no part of the series.
 static OWNERS: &[&Attribute] = &[
     &attribute::GPU_ID,
     &attribute::GPU_INDEX,
@@ -362,7 +362,7 @@ const fn phase(title: &'static str, span: &'static Span, metrics: &'static [&'st
     Phase { title, span, metrics }
 }
 
-/// The title of each tile, with the metrics of which the first with a value is shown.
+/// The title of each tile, with its metrics: the first that has a value is shown.
 pub(super) fn tile_metrics() -> impl Iterator<Item = (&'static str, &'static [&'static Metric])> {
     TILES.iter().map(|tile| (tile.title, tile.metrics))
 }
@@ -400,7 +400,7 @@ pub(super) fn is_private(name: &str) -> bool {
     PRIVATE.iter().any(|event| event.name == name)
 }
 
-/// Whether the attribute says whose a GPU is.
+/// Whether the attribute names the owner of a GPU.
 pub(super) fn is_owner(key: &str) -> bool {
     OWNERS.iter().any(|attribute| attribute.name == key)
 }

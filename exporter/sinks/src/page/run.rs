@@ -46,7 +46,7 @@ pub(super) struct RunHistory {
     pub(super) thinned: u32,
 }
 
-/// What a run says of itself.
+/// The description of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct About {
     pub(super) name: Box<str>,
@@ -83,14 +83,14 @@ pub(super) struct RunPoint<'a> {
     pub(super) value: Observed,
 }
 
-/// What a point says.
+/// The value of a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Observed {
     /// A value at a time.
     Value(f64),
-    /// What was added since the last point, in so many seconds.
+    /// What was added since the last point, and in how many seconds.
     Delta { sum: f64, count: u64, seconds: f64 },
-    /// A sum since a start, of so many observations where they are counted.
+    /// A sum since a start, with the number of observations where they are counted.
     Cumulative { sum: f64, count: u64, start_nanos: u64 },
     /// Its series has ended.
     End,
@@ -177,7 +177,7 @@ impl RunHistory {
         Ok(value)
     }
 
-    /// Whether it goes on and has a rank on that host.
+    /// Whether it continues and has a rank on that host.
     pub(super) fn is_on(&self, host: &str) -> bool {
         !self.is_ended() && self.members.values().any(|member| *member.host == *host)
     }

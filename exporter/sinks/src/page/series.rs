@@ -12,7 +12,7 @@ pub(super) struct Bucket {
     pub(super) time_millis: i64,
     /// The step of the last point; [`NO_STEP`] where it is not known.
     pub(super) step: u32,
-    /// The last finite value; NaN where there is none. Single precision is enough for a curve.
+    /// The last finite value; NaN without one. Single precision is enough for a curve.
     pub(super) last: f32,
     pub(super) low: f32,
     pub(super) high: f32,
@@ -96,7 +96,7 @@ impl Bucket {
 }
 
 impl Room {
-    /// Room for so many points, half of them as they came.
+    /// Room for this number of points, half of them as they came.
     pub(super) fn of(points: usize) -> Self {
         Self {
             buckets: points / 2,

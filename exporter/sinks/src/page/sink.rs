@@ -7,7 +7,7 @@ use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink, clock};
 
 use super::{PageStore, ingest};
 
-/// The bytes of the history are counted once in so many batches.
+/// The bytes of the history are counted once in this number of batches.
 const BATCHES_PER_COUNT: u32 = 64;
 
 /// Keeps what runs, ranks and GPUs report for the page. It never waits, so a queue of its own never fills for long.

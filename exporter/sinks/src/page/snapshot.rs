@@ -249,7 +249,7 @@ fn planned(run: &RunHistory, catalogue: &Catalogue) -> Option<i64> {
     (series.latest > 0.0).then_some(series.latest as i64)
 }
 
-/// Writes every so many points of a series, so that `most` remain.
+/// Writes some points of a series, evenly, so that `most` remain.
 fn spark(json: &mut JsonWriter, series: &Series, most: usize) {
     spark_of(json, series.points().1, most);
 }

@@ -24,7 +24,7 @@ pub(super) struct StepWindow {
     waiting: VecDeque<Waiting>,
     /// The names of phases, by their place.
     phases: Vec<Box<str>>,
-    /// Counts changes, so that the stream can tell what is new.
+    /// Counts changes, so that the stream knows what is new.
     pub(super) revision: u64,
     pub(super) streamed: u64,
 }
@@ -43,7 +43,7 @@ pub(super) struct Step {
 #[derive(Debug)]
 pub(super) struct RankStep {
     pub(super) rank: i64,
-    /// The id of its span; 0 where there is none.
+    /// The id of its span; 0 without one.
     span: u64,
     trace: u128,
     /// In seconds; NaN while it is not known.
@@ -188,7 +188,7 @@ impl StepWindow {
         rank.add(part);
     }
 
-    /// Adds what a point reports of a step: the duration of a phase, or of the whole step where `phase` is `None`.
+    /// Adds what a point reports of a step: the duration of a phase, or of the step where `phase` is `None`.
     pub(super) fn point(
         &mut self,
         key: StepKey,

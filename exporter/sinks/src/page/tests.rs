@@ -1,4 +1,4 @@
-//! The history's limits, and what a stream of updates says.
+//! The history's limits, and the content of a stream of updates.
 
 use opentelemetry_proto::tonic::{
     common::v1::{AnyValue, KeyValue, any_value},

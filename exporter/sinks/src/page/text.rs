@@ -104,7 +104,7 @@ fn write_run(out: &mut String, history: &History, run: &RunHistory, style: TextS
     write_verdicts(out, run, style)
 }
 
-/// The curve of the loss, or of what stands for it.
+/// The curve of the loss, or of its replacement.
 fn write_curve(
     out: &mut String,
     run: &RunHistory,

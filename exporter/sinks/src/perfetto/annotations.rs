@@ -49,7 +49,7 @@ pub(super) struct Besides<'s> {
     pub(super) failure: Option<Status<'s>>,
 }
 
-/// Says of a span what is asked for, of which `fields` are those that may be drawn, and returns what else is drawn of it.
+/// Writes of a span what is asked for, of which `fields` are those that may be drawn, and returns what else is drawn of it.
 #[inline]
 pub(super) fn span<'s>(
     drawn: &TreeSpan<'s>,

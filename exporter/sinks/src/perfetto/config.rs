@@ -8,7 +8,7 @@ use std::{
 use pulsetrain_pipeline::spill::Room;
 use pulsetrain_semconv::{attribute, span};
 
-/// What is held in memory unless the configuration says otherwise: with all that drawing needs besides, a conversion stays
+/// What is held in memory unless the configuration has another number: with all that drawing needs besides, a conversion stays
 /// below 256 MiB.
 const MEMORY_BYTES: usize = 128 << 20;
 

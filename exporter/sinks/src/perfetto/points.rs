@@ -323,7 +323,7 @@ impl Intake<'_> {
     }
 }
 
-/// ` {key=value, ...}` in the order of the keys; nothing where there are none.
+/// ` {key=value, ...}` in the order of the keys; nothing without keys.
 fn labels(attributes: Repeated<'_, KeyValue<'_>>) -> Result<String, WireError> {
     let mut labels = Vec::new();
     for attribute in attributes {

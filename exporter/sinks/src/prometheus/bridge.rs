@@ -26,7 +26,7 @@ pub struct RegistryBridge {
 }
 
 impl RegistryBridge {
-    /// A bridge to `registry`, which is asked anew at each scrape.
+    /// A bridge to `registry`, which is read at each scrape.
     pub fn new(registry: Registry) -> Self {
         Self { registry }
     }

@@ -26,7 +26,7 @@ pub struct PrometheusConfig {
     /// Default false, as in Prometheus' own OTLP receiver.
     pub scope_labels: bool,
     /// The most series at one time; points of further series are refused and counted. A histogram with all its buckets is
-    /// one series. What tells of the program itself (`pulsetrain.*`) has room beyond that. Default 200,000, some 60 MB.
+    /// one series. What is about the program itself (`pulsetrain.*`) has room beyond that. Default 200,000, some 60 MB.
     pub series_limit: usize,
     /// The most memory that series, names, help texts and resources may take, in bytes; what finds no room is refused and counted.
     /// The allocator takes some 10 to 30 percent more. Default 256 MiB.
@@ -161,10 +161,10 @@ mod tests {
             idle_timeout: Duration::from_millis(100),
             ..PrometheusConfig::default()
         };
-        let said = hasty.check().unwrap_err().to_string();
+        let error = hasty.check().unwrap_err().to_string();
         assert!(
-            said.contains("idle_timeout is \"100ms\"") && said.contains("give 1s or more"),
-            "{said}"
+            error.contains("idle_timeout is \"100ms\"") && error.contains("give 1s or more"),
+            "{error}"
         );
         assert!(PrometheusConfig::default().check().is_ok());
     }

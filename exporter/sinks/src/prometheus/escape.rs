@@ -99,7 +99,7 @@ pub(super) fn push_label_name(name: &str, out: &mut String) {
     }
 }
 
-/// Writes what stands between quotes. NUL, which Prometheus' readers of text take for the end of the page, becomes U+FFFD.
+/// Writes what is between quotes. NUL, which Prometheus' readers of text take for the end of the page, becomes U+FFFD.
 pub(super) fn push_escaped(text: &str, out: &mut String) {
     let mut rest = text;
     while let Some(place) = rest.find(['\\', '"', '\n', '\0']) {

@@ -101,7 +101,7 @@ pub(super) struct Place<'a> {
     seen_seconds: u32,
     target: &'a Arc<Target>,
     scope: &'a ScopeLabels,
-    /// Whether it tells of the program itself.
+    /// Whether it is about the program itself.
     is_of_ourselves: bool,
 }
 
@@ -152,7 +152,7 @@ impl<R: PointReceiver> Ingest<R> {
         }
     }
 
-    /// Takes in a batch of metrics and says what of it was refused.
+    /// Adds a batch of metrics and returns what of it was refused.
     pub(super) fn batch(&mut self, bytes: &[u8]) -> Result<Refused, WireError> {
         self.refused = Refused::default();
         self.now_unix_nanos = u64::try_from(clock::unix_now().as_nanos()).unwrap_or(u64::MAX);
@@ -308,7 +308,7 @@ impl<R: PointReceiver> Ingest<R> {
         Ok(())
     }
 
-    /// Takes in a point; `temporality` is none where the kind has none.
+    /// Adds a point; `temporality` is none where the kind has none.
     fn point(
         &mut self,
         place: &Place<'_>,
@@ -333,7 +333,7 @@ impl<R: PointReceiver> Ingest<R> {
         };
         series::write_labels(place, &parts.attributes, &mut self.labeller, &mut self.labels)?;
         let point = PendingPoint {
-            // What is not counted does not begin anew: the start of a gauge says nothing.
+            // What is not counted does not begin again: the start of a gauge has no meaning.
             start_unix_nanos: temporality.map_or(0, |_| parts.start_unix_nanos),
             time_unix_nanos: self.credible(parts.time_unix_nanos),
             change,

@@ -16,7 +16,7 @@ use crate::value_text::value_text;
 /// The labels of one point or resource while they are gathered.
 pub(super) type Labels<'a> = Vec<(Arc<str>, Cow<'a, str>)>;
 
-/// So many attribute keys are remembered with their label names; then memory starts anew.
+/// The number of attribute keys that are remembered with their label names; then all are forgotten.
 const REMEMBERED_KEYS: usize = 4096;
 
 /// Longer keys are translated each time.
@@ -54,7 +54,7 @@ impl Labeller {
                 pairs.push((key, value));
             }
         }
-        // By key first, so that values that share a label stand in the order of their keys.
+        // By key first, so that values that share a label are in the order of their keys.
         pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
         let mut labels: Labels<'a> = Vec::with_capacity(pairs.len() + 8);
         for (key, value) in pairs {
@@ -117,7 +117,7 @@ pub(super) fn read(text: &str) -> impl Iterator<Item = (Cow<'_, str>, &str)> {
     })
 }
 
-/// What stands before the next quote that is not escaped, and what after it.
+/// What is before the next quote that is not escaped, and what after it.
 fn until_quote(text: &str) -> Option<(&str, &str)> {
     let bytes = text.as_bytes();
     let mut start = 0;

@@ -29,7 +29,7 @@ const MOST_BUCKETS: usize = 10_000;
 const MOST_NATIVE_EXEMPLARS: usize = 10;
 /// The most characters of an exemplar's labels (OpenMetrics 1.0, "Exemplars").
 const MOST_EXEMPLAR_CHARACTERS: usize = 128;
-/// What a native histogram takes for zero where the point does not say (Prometheus' own default for OTLP).
+/// What a native histogram takes for zero where the point has no threshold (Prometheus' own default for OTLP).
 const ZERO_THRESHOLD: f64 = 1e-128;
 const SCHEMAS: std::ops::RangeInclusive<i32> = -4..=8;
 
@@ -181,7 +181,7 @@ pub(super) fn summary(point: &SummaryPoint<'_>) -> Result<Value, PointError> {
     })))
 }
 
-/// The exemplars of a point, each with the bucket that it stands for.
+/// The exemplars of a point, each with its bucket.
 pub(super) fn exemplars(
     exemplars: &Repeated<'_, OtlpExemplar<'_>>,
     value: &Value,

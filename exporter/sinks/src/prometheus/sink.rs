@@ -1,4 +1,4 @@
-//! The sink: takes batches in and says how many of their points it refused.
+//! The sink: adds batches and returns how many of their points it refused.
 
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
@@ -24,7 +24,7 @@ impl PrometheusSink {
         Self::filling(PrometheusStore::new(config))
     }
 
-    /// A sink that goes on where the last one to fill this store has ended.
+    /// A sink that continues where the last one to fill this store has ended.
     pub fn filling(store: PrometheusStore) -> Self {
         Self {
             ingest: Ingest::new(store.clone()),

@@ -1,7 +1,7 @@
 //! The store: every series with its last value, grouped by family.
 //!
 //! `sink` puts points in, `render` reads them. `family` holds the series of one name, `target` the resources that send
-//! them; a series ends when its resource says so, or when the resource falls silent.
+//! them; a series ends when its resource reports it, or when the resource falls silent.
 
 pub(super) mod bounds;
 pub(super) mod budget;
@@ -274,7 +274,7 @@ impl PrometheusStore {
         families.by_name.values().cloned().collect()
     }
 
-    /// The family of that name, new where there is none. It may be one that tells of the program itself.
+    /// The family of that name, new where there is none. It may be one about the program itself.
     pub(super) fn family(&self, head: Head, is_of_ourselves: bool) -> Result<Arc<Family>, Refusal> {
         let mut families = self
             .shared

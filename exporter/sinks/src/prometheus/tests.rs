@@ -35,7 +35,7 @@ impl World {
         assert_eq!(self.refused(batches), []);
     }
 
-    /// Delivers and says what of it was refused.
+    /// Delivers and returns what of it was refused.
     fn refused(&mut self, batches: Batches) -> Vec<(Refusal, u64)> {
         let before = self.sink.store().counts().refused;
         let delivery = otlp::now(pulsetrain_pipeline::Sink::deliver(

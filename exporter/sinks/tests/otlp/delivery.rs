@@ -1,4 +1,4 @@
-//! What a delivery came to, where a test knows which way it went.
+//! The outcome of a delivery that a test expects.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The OTLP sink against local receivers that answer as each test tells them to.
+//! The OTLP sink against local receivers that answer as each test has it.
 
 #![expect(
     clippy::unwrap_used,

@@ -70,7 +70,7 @@ async fn forward(
             .await
             .unwrap();
     } else {
-        // The receiver of the tests accepts a request line with a whole URL.
+        // The receiver of the tests accepts a request line with a complete URL.
         receiver.write_all(&head).await.unwrap();
     }
     let _ = copy_bidirectional(&mut client, &mut receiver).await;

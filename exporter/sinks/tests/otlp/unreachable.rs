@@ -14,7 +14,7 @@ use crate::{
     receiver::{batch, sink},
 };
 
-/// What the delivery to a target says; panics unless it may be tried again.
+/// The failure of the delivery to a target; panics unless it may be tried again.
 async fn retry_message(target: &str) -> String {
     let (after, message) = retry(sink(target, &[]).deliver(&batch(Signal::Traces)).await);
     assert_eq!(after, None);

@@ -1,4 +1,4 @@
-//! Families from elsewhere, beside ours.
+//! Families from elsewhere, with ours.
 
 use pulsetrain_sinks::{ExtraFamilies, ExtraFamily, ExtraKind, ExtraMetric, ExtraValue};
 

@@ -75,7 +75,7 @@ async fn a_page_that_is_being_read_when_the_server_stops_is_read_to_its_end() {
     let address = site.address;
     let (_, rest) = tokio::join!(site.stop(), async {
         let mut rest = Vec::new();
-        stream.read_to_end(&mut rest).await.expect("the page goes on");
+        stream.read_to_end(&mut rest).await.expect("the page continues");
         rest
     });
     page.extend(rest);

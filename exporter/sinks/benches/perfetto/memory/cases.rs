@@ -8,7 +8,7 @@ use prost::Message;
 
 use crate::input;
 
-/// The bytes of protobuf, or of text, that each input has at least, unless the variable says otherwise.
+/// The bytes of protobuf, or of text, that each input has at least, unless the variable sets another number.
 const BYTES: usize = 4_000_000_000;
 const BYTES_VARIABLE: &str = "MEMORY_BENCH_BYTES";
 /// The steps that are made at once.
@@ -87,8 +87,8 @@ const fn and_back(case: Case) -> Case {
 
 /// How many bytes each input has at least.
 pub(crate) fn bytes_wanted() -> usize {
-    let said = std::env::var(BYTES_VARIABLE).ok();
-    said.map_or(BYTES, |said| said.parse().unwrap())
+    let given = std::env::var(BYTES_VARIABLE).ok();
+    given.map_or(BYTES, |given| given.parse().unwrap())
 }
 
 impl Case {

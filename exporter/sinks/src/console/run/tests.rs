@@ -48,7 +48,7 @@ fn the_line_is_that_of_surogate() {
 #[test]
 fn what_a_run_does_not_say_is_worked_out_from_what_it_says() {
     let mut run = RunLine::default();
-    let said = |secs, number, tokens, duration| {
+    let reported = |secs, number, tokens, duration| {
         let mut step = step(
             secs,
             &[
@@ -63,11 +63,11 @@ fn what_a_run_does_not_say_is_worked_out_from_what_it_says() {
         step
     };
     assert_eq!(
-        run.advance(&said(0, 0.0, 10_000.0, 0.1)).unwrap(),
+        run.advance(&reported(0, 0.0, 10_000.0, 0.1)).unwrap(),
         ":: step       0 [epoch 0.25] | 100.0k tps |   100 ms | sol 50.0"
     );
     assert_eq!(
-        run.advance(&said(1, 1.0, 30_000.0, 0.3)).unwrap(),
+        run.advance(&reported(1, 1.0, 30_000.0, 0.3)).unwrap(),
         ":: step       1 [epoch 0.25] | 100.0k tps |   200 ms | sol 50.0"
     );
 }
@@ -75,7 +75,7 @@ fn what_a_run_does_not_say_is_worked_out_from_what_it_says() {
 #[test]
 fn a_line_that_is_drawn_from_the_middle_of_a_run_begins_with_the_second_step_to_tell_its_pace() {
     let mut run = RunLine::default();
-    let said = |number, tokens, duration| {
+    let reported = |number, tokens, duration| {
         step(
             1,
             &[
@@ -85,9 +85,9 @@ fn a_line_that_is_drawn_from_the_middle_of_a_run_begins_with_the_second_step_to_
             ],
         )
     };
-    assert_eq!(run.advance(&said(7.0, 7e4, 0.7)).unwrap(), ":: step       7");
+    assert_eq!(run.advance(&reported(7.0, 7e4, 0.7)).unwrap(), ":: step       7");
     assert_eq!(
-        run.advance(&said(8.0, 8e4, 0.8)).unwrap(),
+        run.advance(&reported(8.0, 8e4, 0.8)).unwrap(),
         ":: step       8 | 100.0k tps |   100 ms"
     );
 }

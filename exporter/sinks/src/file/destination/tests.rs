@@ -470,7 +470,7 @@ async fn a_symbolic_link_stays_and_the_file_behind_it_is_rotated() {
 enum Event {
     /// So many batches of logs or of others are delivered.
     Deliver(u32, bool),
-    /// The positions up to so many batches before the newest are written.
+    /// The positions up to this number of batches before the newest are written.
     Settle(u32),
     Move,
     Reopen,

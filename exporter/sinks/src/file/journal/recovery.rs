@@ -1,6 +1,6 @@
 //! Recovery of a file after a restart: what comes again is cut off it, and everything else stays.
 //!
-//! What stays behind the first record that comes again is put aside (`.kept`), then the file is cut, then it comes back.
+//! What stays after the first record that comes again is put aside (`.kept`), then the file is cut, then it comes back.
 //! Every step can be killed and done again. Rotated files that have records that are not settled are recovered first. Only bytes that the journal proves to be this program's are cut off: bytes
 //! after the last noted record move to a file of their own, and a file that the journal does not describe is kept as it is.
 

@@ -68,7 +68,7 @@ impl World {
     }
 }
 
-/// What a journal told: whether it is in trouble, each time.
+/// What a journal reported: whether it is in trouble, each time.
 #[derive(Clone, Default)]
 struct Told(Arc<Mutex<Vec<bool>>>);
 

@@ -110,7 +110,7 @@ async fn a_disk_that_takes_nothing_is_said_and_nothing_is_lost_when_it_takes_aga
     fs::remove_dir_all(&folder).expect("the folder can be removed");
     world.files.shared.flush().await;
     let Delivery::Partial { rejected: 0, message } = world.sink.deliver(&batch("batch 1")).await else {
-        panic!("the fault is not said");
+        panic!("the fault is not reported");
     };
     assert!(message.contains("run.pftrace"), "{message}");
     let third = world.sink.deliver(&batch("batch 2")).await;

@@ -123,7 +123,7 @@ impl Target {
     }
 }
 
-/// gRPC also takes `host:port`; `OTEL_EXPORTER_OTLP_INSECURE` then says whether it means TLS, and counts nowhere else.
+/// gRPC also takes `host:port`; `OTEL_EXPORTER_OTLP_INSECURE` then decides whether it means TLS, and is ignored elsewhere.
 fn from_variable(name: &str, value: &str, protocol: Protocol, insecure: bool) -> Result<Uri, SinkError> {
     let expected = match protocol {
         Protocol::Grpc => GRPC_FORMS,
@@ -192,7 +192,7 @@ fn with_port(uri: Uri, port: Option<u16>) -> Uri {
         .expect("invariant: a parsed host with a number as its port is an authority");
     let mut parts = uri.into_parts();
     parts.authority = Some(authority);
-    Uri::from_parts(parts).expect("invariant: only the authority of a whole URL was replaced")
+    Uri::from_parts(parts).expect("invariant: only the authority of a complete URL was replaced")
 }
 
 fn with_path(uri: &Uri, path_and_query: &str) -> Uri {

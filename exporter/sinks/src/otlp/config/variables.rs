@@ -15,7 +15,7 @@ use crate::SinkError;
 /// `OTEL_EXPORTER_OTLP_TIMEOUT` where it is not set (specification, protocol/exporter.md).
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The `OTEL_EXPORTER_OTLP_*` variables behind a lookup.
+/// The `OTEL_EXPORTER_OTLP_*` variables of a lookup.
 pub(super) struct Variables<'a> {
     lookup: Lookup<'a>,
     /// The settings of a section.

@@ -232,7 +232,7 @@ impl Adding<'_> {
     }
 }
 
-/// Writes the attributes that tell the series of a metric apart, as `key=value`.
+/// Writes the attributes that distinguish the series of a metric, as `key=value`.
 fn write_label(attributes: &Repeated<'_, KeyValue<'_>>, out: &mut String) -> Result<(), WireError> {
     static DESCRIPTIVE: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
         let all = attribute::ALL.iter();

@@ -16,12 +16,12 @@ use super::super::{
     run::{About, RunHistory},
 };
 
-/// What a resource says of itself.
+/// The description of a resource.
 #[derive(Debug, Default)]
 pub(super) struct Origin {
     /// The run; empty where the resource names none.
     run: String,
-    /// What stands for the run of a program that names none.
+    /// The run of a program that names none.
     stand_in: String,
     pub(super) rank: Option<i64>,
     pub(super) host: Box<str>,
@@ -87,13 +87,13 @@ impl Origin {
         }
         run.arrived_millis = now_millis;
         let about = &mut run.about;
-        for (known, said) in [
+        for (known, new) in [
             (&mut about.name, &self.about.name),
             (&mut about.service, &self.about.service),
             (&mut about.framework, &self.about.framework),
         ] {
-            if !said.is_empty() && known != said {
-                *known = said.clone();
+            if !new.is_empty() && known != new {
+                *known = new.clone();
             }
         }
         about.world_size = self.about.world_size.max(about.world_size);
@@ -106,7 +106,7 @@ impl Origin {
         Ok(Some(run))
     }
 
-    /// The id of the run, or what stands for it.
+    /// The id of the run, or of the program that names none.
     pub(super) fn run_id(&self) -> &str {
         if self.run.is_empty() {
             &self.stand_in

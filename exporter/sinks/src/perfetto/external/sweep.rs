@@ -1,4 +1,4 @@
-//! Spans in the order of their starts, and which of them are open: each finds its parent among those, and whether it stands
+//! Spans in the order of their starts, and which of them are open: each finds its parent among those, and whether it is
 //! within it as `lanes` would have it.
 
 use std::{

@@ -13,9 +13,9 @@ use super::{
     MOST_LABEL_BYTES,
 };
 
-/// How the names begin of what tells of the program itself.
+/// How the names begin of what is about the program itself.
 const OURSELVES: &[u8] = b"pulsetrain.";
-/// So many metrics are remembered with their families; then memory starts anew.
+/// The number of metrics that are remembered with their families; then all are forgotten.
 const REMEMBERED_METRICS: usize = 10_000;
 /// Metrics whose name and unit are longer are looked up each time.
 const MOST_REMEMBERED_BYTES: usize = 1 << 10;
@@ -53,7 +53,7 @@ impl Families {
         if self.known.len() == REMEMBERED_METRICS {
             self.known.clear();
         }
-        // Room may come again; every other refusal holds for as long as the families stand.
+        // Room may come again; every other refusal holds for as long as the families are there.
         let is_lasting = !matches!(found, Err(Refusal::SeriesLimit | Refusal::MemoryLimit));
         if is_lasting && self.key.len() <= MOST_REMEMBERED_BYTES {
             self.known.insert(self.key.clone(), found.clone());
@@ -66,7 +66,7 @@ impl Families {
     }
 }
 
-/// Whether a metric tells of the program itself.
+/// Whether a metric is about the program itself.
 pub(super) fn is_of_ourselves(metric: &Metric<'_>) -> bool {
     metric.name.as_bytes().starts_with(OURSELVES)
 }

@@ -28,7 +28,7 @@ use super::{
 /// The most series in one piece: written in a fraction of a millisecond, in which a point may have to wait.
 const PIECE_SERIES: usize = 256;
 
-/// No series more is added to a piece of so many bytes: each of those who read slowly, or not at all, has one in memory.
+/// No series more is added to a piece of this number of bytes: each of those who read slowly, or not at all, has one in memory.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// The encoding of a page.

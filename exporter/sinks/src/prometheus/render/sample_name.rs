@@ -48,7 +48,7 @@ impl SampleName {
     }
 }
 
-/// The name as it stands in a comment line (`# TYPE`).
+/// The name in a comment line (`# TYPE`).
 pub(super) fn in_comment(name: &str) -> String {
     if escape::is_legacy(name) {
         name.to_owned()

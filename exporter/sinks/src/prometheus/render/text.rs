@@ -65,7 +65,7 @@ impl TextFamily {
         self.time.extend([" ", time]);
     }
 
-    /// Writes the lines that stand before the series.
+    /// Writes the lines before the series.
     pub(crate) fn push_head(&self, head: &Head, out: &mut Vec<u8>) {
         if !head.help.is_empty() {
             self.push_comment("HELP", &help(&head.help, self.open_metrics), out);
@@ -128,7 +128,7 @@ impl TextFamily {
         self.push_sum_and_count(labels, sum, cumulative, out);
     }
 
-    /// Text has no exponential buckets: what they hold is told in some with bounds.
+    /// Text has no exponential buckets: they are written as buckets with bounds.
     fn push_native(&self, labels: &str, native: &Native, exemplars: &[Exemplar], out: &mut Vec<u8>) {
         let text = if self.open_metrics {
             go_float::open_metrics

@@ -34,7 +34,7 @@ pub enum Kind {
     Info,
 }
 
-/// What is said of a family before its series.
+/// The header of a family.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Head {
     /// The translated name: of a counter with `_total`, of a histogram without `_bucket`.
@@ -186,7 +186,7 @@ impl Table {
         Ok(())
     }
 
-    /// The number that stands for a metric's name among those that share the family; none where there are too many.
+    /// The number of a metric's name among those that share the family; none where there are too many.
     pub(crate) fn source(&mut self, name: &str) -> Option<u16> {
         let known = self.sources.iter().position(|other| **other == *name);
         let place = match known {
@@ -200,7 +200,7 @@ impl Table {
         u16::try_from(place).ok()
     }
 
-    /// Takes out the series of which no point arrived since `since_seconds`; returns how many.
+    /// Takes out the series without a point since `since_seconds`; returns how many.
     pub(crate) fn expire(&mut self, since_seconds: u32, room: &Room) -> u64 {
         self.remove_if(room, |series| series.seen_seconds < since_seconds)
     }
@@ -313,7 +313,7 @@ impl Series {
                 if start_unix_nanos > self.start_unix_nanos {
                     self.start_unix_nanos = start_unix_nanos;
                 } else if fell {
-                    // A restart that the sender did not tell of: it counts from its last point (OTLP data model, "Resets").
+                    // A restart that the sender did not report: it counts from its last point (OTLP data model, "Resets").
                     self.start_unix_nanos = self.time_unix_nanos;
                 }
                 self.value = value;

@@ -7,7 +7,7 @@ use std::sync::{
 
 use super::{Refusal, budget::Budget};
 
-/// So many series tell of the program itself beyond the limit: among them is what says that there is no more room.
+/// The number of series about the program itself beyond the limit: among them is the one that reports that there is no more room.
 const OF_OURSELVES: usize = 1_000;
 
 /// Counts the series of all families.
@@ -29,7 +29,7 @@ impl Room {
         }
     }
 
-    /// Takes the place of one more series of `bytes`, which may be one that tells of the program itself, and says which birth
+    /// Takes the place of one more series of `bytes`, which may be one about the program itself, and returns which birth
     /// it is.
     pub(crate) fn enter(&self, bytes: usize, is_of_ourselves: bool) -> Result<u64, Refusal> {
         self.budget.take(bytes, is_of_ourselves)?;
@@ -55,7 +55,7 @@ impl Room {
         Ok(())
     }
 
-    /// The most series, as one that may tell of the program itself finds it.
+    /// The most series, for a series that may be about the program itself.
     pub(super) fn limit(&self, is_of_ourselves: bool) -> usize {
         match is_of_ourselves {
             true => self.limit.saturating_add(OF_OURSELVES),

@@ -55,7 +55,7 @@ pub(crate) struct Summary {
     pub(crate) quantiles: Box<[(f64, f64)]>,
 }
 
-/// A measurement that stands for a counter or a bucket.
+/// A measurement as the example of a counter or a bucket.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Exemplar {
     /// The bucket of an explicit histogram; zero for a counter, the rank among the kept ones for a native histogram.

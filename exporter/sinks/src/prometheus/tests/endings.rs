@@ -43,7 +43,7 @@ async fn all_series_of_a_run_end_when_it_falls_silent_and_of_no_other() {
     ));
     for second in 1..=601 {
         advance(Duration::from_secs(1)).await;
-        // One of its series goes on; the others are still worth showing.
+        // One of its series continues; the others are still worth showing.
         world.take(run("alive", vec![simple("loss", T0 + second, 1.0, &[])]));
     }
     assert_eq!(world.samples("loss"), ["loss{train_run_id=\"alive\"} 1"]);

@@ -93,7 +93,7 @@ fn the_memory_of_everything_is_counted_and_given_back() {
     assert!(taken > 90 && full.bytes <= full.max_bytes, "{taken} {full:?}");
     assert!(full.bytes > full.max_bytes - 20_000, "{full:?}");
     assert_eq!(world.refused(series(taken)), [(Refusal::MemoryLimit, 1)]);
-    // What says that there is no room has room.
+    // What reports that there is no room has room.
     world.take(run("r", vec![simple("pulsetrain.dropped_items", T0, 1.0, &[])]));
     for number in 0..taken {
         let value = labels(number);

@@ -116,7 +116,7 @@ pub(super) fn simple(name: &str, time: u64, value: f64, labels: &[(&str, &str)])
     metric(name, "", "", gauge(vec![number(0, time, value, labels)]))
 }
 
-/// A point that says that its series has ended.
+/// A point that marks the end of its series.
 pub(super) fn end(name: &str, time: u64, labels: &[(&str, &str)]) -> Metric {
     let point = NumberDataPoint {
         attributes: attributes(labels),
