@@ -117,10 +117,12 @@ fn runs_that_end_leave_nothing_on_the_page_of_the_agent() {
         following.write_step(f64::from(run));
         let agent = following.agent();
         assert!(of_runs(&agent.page()));
-        wait_until("the run has left the page", || !of_runs(&agent.page()));
-        let page = agent.page();
         let is_ours = |line: &str| line.contains("pulsetrain_") || line.contains("target_info");
-        assert!(page.lines().all(is_ours), "{page}");
+        // On a busy machine a part of the run may come after its silence, and is silent in its turn.
+        wait_until("nothing of the run is left on the page", || {
+            let page = agent.page();
+            !of_runs(&page) && page.lines().all(is_ours)
+        });
         following.begin_anew();
     }
     assert!(following.stop().success());

@@ -59,7 +59,7 @@ impl Fields {
         }
     }
 
-    /// How long the driver took to answer the fields that were asked last, as it says itself; `None` where it answered none.
+    /// How long the driver took to answer the fields that were asked last, by its own measure; `None` where it answered none.
     pub(super) fn latency(&self) -> Option<Duration> {
         self.latency
     }

@@ -112,7 +112,7 @@ pub(crate) struct QueryContext<'a, 'nvml> {
     pub(crate) seen: &'a Seen,
     /// How many fans there are.
     pub(crate) fans: u32,
-    /// How long the driver took to answer the fields of this pass, as it says itself; `None` where it answered none.
+    /// How long the driver took to answer the fields of this pass, by its own measure; `None` where it answered none.
     pub(crate) fields_latency: Option<Duration>,
 }
 

@@ -115,9 +115,9 @@ impl HttpExporter {
                 Some(advice) => self.peer.retry(None, format_args!("{what}; {advice}"), None),
                 None => self.peer.denied(what, Some(advice::CREDENTIALS)),
             },
-            StatusCode::PAYLOAD_TOO_LARGE => {
-                self.peer.too_large(what, advice::http_status(head.status, &message))
-            }
+            StatusCode::PAYLOAD_TOO_LARGE => self
+                .peer
+                .too_large(what, advice::http_status(head.status, &message)),
             status if is_denial(status) => self.peer.denied(what, advice::http_status(status, &message)),
             status => self.peer.refused(what, advice::http_status(status, &message)),
         }
