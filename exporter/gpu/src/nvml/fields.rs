@@ -21,7 +21,7 @@ use crate::{
 /// The most fields in one call.
 const BATCH: usize = 128;
 /// More links than any GPU has: a larger count is not believed.
-const MOST_LINKS: u32 = 128;
+pub(super) const MOST_LINKS: u32 = 128;
 
 /// Asks fields, and keeps the room for them.
 pub(super) struct Fields {
@@ -82,9 +82,12 @@ impl Fields {
                 continue;
             }
             for (cell, asked) in cells.iter().zip(asked) {
-                let latency = Duration::from_micros(u64::try_from(cell.latencyUsec).unwrap_or_default());
-                self.latency = Some(self.latency.unwrap_or_default() + latency);
-                answers.push((asked.place, asked.put(cell, out)));
+                let answer = asked.put(cell, out);
+                if answer.is_ok() {
+                    let latency = Duration::from_micros(u64::try_from(cell.latencyUsec).unwrap_or_default());
+                    self.latency = Some(self.latency.unwrap_or_default() + latency);
+                }
+                answers.push((asked.place, answer));
             }
         }
         merge(answers)

@@ -1,7 +1,6 @@
 //! NVLink, and the links between GPU and CPU: each link by its number.
 
 use nvml_wrapper::{error::NvmlError, sys_exports::field_id::*};
-use nvml_wrapper_sys::bindings as c;
 use pulsetrain_semconv::{
     attribute::{
         ERROR_TYPE, GPU_IO_DIRECTION, GPU_LINK_INDEX, GPU_NVLINK_BER_KIND, GPU_NVLINK_FEC_BIN,
@@ -12,6 +11,7 @@ use pulsetrain_semconv::{
 
 use super::super::{
     ffi,
+    fields::MOST_LINKS,
     row::{
         Cadence::{Once, Seldom},
         FieldValue::{Decoded, Is, Now, Total},
@@ -290,7 +290,8 @@ pub(super) static ROWS: &[Row] = &[
 /// What is at the other end of each link that has one (`nvml.h`, `NVML_NVLINK_DEVICE_TYPE_*`).
 fn remote_types(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {
     let mut answer = Err(QueryError::Because(Reason::NotSupported));
-    for link in 0..c::NVML_NVLINK_MAX_LINKS {
+    // The maximum of the bindings is that of GPUs before Rubin.
+    for link in 0..MOST_LINKS {
         let remote: Fixed = match ffi::nvlink_remote_type(gpu.device, link) {
             Ok(0) => &[(&GPU_NVLINK_REMOTE_TYPE, "gpu")],
             Ok(1) => &[(&GPU_NVLINK_REMOTE_TYPE, "cpu")],
