@@ -39,8 +39,9 @@ const NEWEST: f64 = 0.1;
 const LOSSES: usize = 24;
 const FEWEST_LOSSES: usize = 8;
 
-/// A value is a spike when it is the first number times the average, itself included, of the second number of values (Surogate's rule).
+/// A value is a spike when it is this many times the average of the values so far, itself included (Surogate's rule).
 const SPIKE: f64 = 5.0;
+/// The number of values from which on there are spikes.
 const SPIKE_AFTER: u32 = 10;
 
 impl RunLine {
