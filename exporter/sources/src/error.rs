@@ -4,8 +4,6 @@ use std::{io, path::PathBuf};
 
 use pulsetrain_net::NetError;
 
-use crate::logs::MappingPart;
-
 /// Why a source could not be read, or not to its end.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -110,14 +108,6 @@ pub enum SourceError {
     /// A listener cannot be opened.
     #[error(transparent)]
     Net(#[from] NetError),
-    /// A part of a mapping makes no sense.
-    #[error("{message}")]
-    Mapping {
-        /// The part.
-        part: MappingPart,
-        /// What is wrong with it, and what it can be.
-        message: String,
-    },
     /// The positions of followed files cannot be read or written.
     #[error("cannot keep positions in {folder}: {source}; make the folder and its files readable and writable and its disk have room, or name another one", folder = folder.display())]
     Positions {

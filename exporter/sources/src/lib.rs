@@ -6,9 +6,7 @@
 pub mod logs;
 pub mod receiver;
 
-mod attribute_part;
 mod chrome_json;
-mod conversion;
 mod error;
 mod inferred_timezone;
 mod perfetto;

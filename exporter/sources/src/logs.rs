@@ -6,11 +6,7 @@
 mod absl;
 mod claims;
 mod clean;
-mod coverage;
-mod decimal;
-mod duration;
 mod encoding;
-mod fields;
 mod folder;
 mod generic;
 mod huggingface;
@@ -22,14 +18,12 @@ mod literal;
 mod maxtext;
 mod megatron;
 mod member;
-mod number_text;
 mod pace;
 pub(crate) mod panicked;
 mod parser;
 mod printed;
 mod ranked;
 mod reader;
-mod row;
 #[cfg(test)]
 pub(crate) mod sampled;
 pub(crate) mod source;
@@ -44,19 +38,15 @@ mod tunix;
 
 use std::{sync::Arc, time::Duration};
 
-use self::trainers::trainer;
+use self::trainers::trainer_format;
 use crate::SourceError;
+use pulsetrain_mapping::{CoverageRow, Mapping};
 use pulsetrain_record::{LoggedTime, Recorder, UsedTimezone};
 
 pub use claims::Claims;
-pub use coverage::Covered;
-pub(crate) use coverage::covered;
 pub use folder::logs_in;
 pub(crate) use generic::key_notices;
-pub use generic::{
-    KeyRole, KeyUse, MappedFormat, Mapping, MappingFault, MappingFile, MappingPart, ValueBecomes, ValueRule,
-    suggest_mapping,
-};
+pub use generic::{KeyRole, KeyUse, suggest_mapping};
 pub use member::{Member, RankSource};
 pub use pace::Pace;
 pub use panicked::caught;
@@ -90,7 +80,7 @@ pub struct LogFormat {
     /// Begins to parse an input.
     pub parser: Begin,
     /// What becomes of every name upstream.
-    pub coverage: fn() -> Vec<Covered>,
+    pub coverage: fn() -> Vec<CoverageRow>,
 }
 
 /// How a format begins to parse an input.
@@ -203,19 +193,19 @@ pub static FORMATS: &[LogFormat] = &[
     crate::tunix_trace::TIMELINES_FORMAT,
     crate::tensorboard::FORMAT,
     crate::wandb::FORMAT,
-    trainer!("verl", "console of verl"),
-    trainer!("nanogpt", "console of nanoGPT"),
-    trainer!("nanochat", "console of nanochat"),
-    trainer!("deepspeed", "console of DeepSpeed"),
-    trainer!("llamafactory", "trainer_log.jsonl of LLaMA-Factory"),
-    trainer!("lightning", "metrics.csv of Lightning and litgpt"),
-    trainer!("torchtune", "DiskLogger and StdoutLogger of torchtune"),
-    trainer!("openrlhf", "console of OpenRLHF"),
-    trainer!("litgpt", "console of litgpt"),
-    trainer!("composer", "console and log file of Composer"),
-    trainer!("llmc", "console and main.log of llm.c"),
-    trainer!("keras", "progress bars of Keras"),
-    trainer!("nccl-inspector", "JSON of NCCL Inspector"),
+    trainer_format!("verl", "console of verl"),
+    trainer_format!("nanogpt", "console of nanoGPT"),
+    trainer_format!("nanochat", "console of nanochat"),
+    trainer_format!("deepspeed", "console of DeepSpeed"),
+    trainer_format!("llamafactory", "trainer_log.jsonl of LLaMA-Factory"),
+    trainer_format!("lightning", "metrics.csv of Lightning and litgpt"),
+    trainer_format!("torchtune", "DiskLogger and StdoutLogger of torchtune"),
+    trainer_format!("openrlhf", "console of OpenRLHF"),
+    trainer_format!("litgpt", "console of litgpt"),
+    trainer_format!("composer", "console and log file of Composer"),
+    trainer_format!("llmc", "console and main.log of llm.c"),
+    trainer_format!("keras", "progress bars of Keras"),
+    trainer_format!("nccl-inspector", "JSON of NCCL Inspector"),
     generic::JSON,
     generic::KEY_VALUE,
     generic::TEXT,

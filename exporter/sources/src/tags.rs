@@ -1,43 +1,25 @@
-//! What a number under a tag means: one table a training system, and the signs by which a system is known.
+//! Numbers and texts under tags: what TensorBoard event files and wandb files hold.
 //!
-//! TensorBoard event files and wandb files hold the same thing, numbers under tags at steps, and a trainer that writes both
-//! uses the same tags. [`Scalars`] takes them in, whatever file they come from.
+//! A trainer that writes both kinds of file uses the same tags; its mapping has what they mean.
 
 mod distribution;
-mod hf_trainer;
-mod kempnerforge;
-mod maxtext;
-mod meaning;
-mod pattern;
-mod row;
 mod scalars;
-mod shared;
-mod surogate;
-mod system;
 mod torchspec;
-mod torchtitan;
-mod tunix;
 
 pub(crate) use distribution::Distribution;
-pub(crate) use maxtext::SYSTEM as MAXTEXT;
-pub(crate) use row::{Capture, TagRow, keep, tag};
-pub(crate) use scalars::{At, Scalars, TagPlace, record_option};
-pub(crate) use system::{System, system_of};
+pub(crate) use scalars::Scalars;
 pub(crate) use torchspec::Reading as TorchSpecReading;
-pub(crate) use tunix::SYSTEM as TUNIX;
 
-use crate::logs::Covered;
+use pulsetrain_mapping::{CoverageRow, shared_scalars, trainer, trainers};
 
-/// The tables of all systems as lines of the coverage table.
-pub(crate) fn coverage() -> Vec<Covered> {
-    let systems = system::SYSTEMS.iter().flat_map(|system| system.rows);
-    systems.chain(shared::ROWS).map(TagRow::covered).collect()
+/// What becomes of the tags of all trainers, for the documentation.
+pub(crate) fn coverage() -> Vec<CoverageRow> {
+    let tables = trainers().map(|trainer| trainer.mapping().scalars().table());
+    let rows = tables.flat_map(|table| table.coverage());
+    rows.chain(shared_scalars().coverage()).collect()
 }
 
-/// The table of one system as lines of the coverage table.
-pub(crate) fn coverage_of(system: &System) -> Vec<Covered> {
-    system.rows.iter().map(TagRow::covered).collect()
+/// What becomes of the tags of one trainer, for the documentation.
+pub(crate) fn coverage_of(name: &str) -> Vec<CoverageRow> {
+    trainer(name).mapping().scalars().table().coverage()
 }
-
-#[cfg(test)]
-mod tests;

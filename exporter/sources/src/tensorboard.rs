@@ -13,14 +13,13 @@ mod summary;
 mod tensor;
 mod values;
 
-use crate::{
-    logs::{Begin, Identity, LogFormat, LogParser, Window},
-    tags::{self, At, Scalars, System, system_of},
-};
+use crate::logs::{Begin, Identity, LogFormat, LogParser, Window};
+use crate::tags::{self, Scalars};
 use event::{Content, Event};
 pub(crate) use folder::event_files;
 pub use folder::options_of_file;
 use frame::Frame;
+use pulsetrain_mapping::{Trainer, framework_of_tag};
 use pulsetrain_record::{Place, Recorder, SkipReason};
 
 /// The row of TensorBoard in the table of formats.
@@ -44,11 +43,7 @@ fn recognise(head: &[u8]) -> Option<&'static str> {
         } => event::parse(record).ok()?,
         _ => return None,
     };
-    Some(
-        system(head).map_or("records with the checksums of TFRecord", |system| {
-            system.seen_in_events
-        }),
-    )
+    Some(trainer_of(head).map_or("records with the checksums of TFRecord", Trainer::sign))
 }
 
 fn identify(head: &[u8]) -> Identity {
@@ -56,15 +51,15 @@ fn identify(head: &[u8]) -> Identity {
         return Identity::default();
     };
     Identity {
-        framework: system(head).map(|system| system.name),
+        framework: trainer_of(head).and_then(|trainer| trainer.mapping().framework()),
         start_unix_nanos: event.time_unix_nanos(),
         first_record: record.to_vec(),
         ..Identity::default()
     }
 }
 
-/// The system whose tags are among the first.
-fn system(head: &[u8]) -> Option<&'static System> {
+/// Returns the trainer whose tags are among the first.
+fn trainer_of(head: &[u8]) -> Option<&'static Trainer> {
     let summaries = records(head).filter_map(|(_, event)| match event.content {
         Content::Summary(summary) => Some(summary),
         _ => None,
@@ -72,7 +67,7 @@ fn system(head: &[u8]) -> Option<&'static System> {
     summaries
         .flat_map(summary::values)
         .filter_map(Result::ok)
-        .find_map(|value| system_of(&String::from_utf8_lossy(value.tag)))
+        .find_map(|value| framework_of_tag(&String::from_utf8_lossy(value.tag)))
 }
 
 /// The sound records at the beginning of some bytes.

@@ -8,9 +8,10 @@
 //! The SDK exports a gauge again and again until it is set to something else: what has neither a new value nor a new step is
 //! no news, and would be a second step of the same duration.
 
+use pulsetrain_mapping::{ScalarMeta, trainer};
 use std::collections::{BTreeMap, HashMap};
 
-use crate::tags::{self, At, Scalars};
+use crate::tags::Scalars;
 use pulsetrain_record::{Place, Recorder, SkipReason};
 
 /// The scope that Tunix writes under.
@@ -61,7 +62,7 @@ pub(crate) struct TunixOtel {
 impl Default for TunixOtel {
     fn default() -> Self {
         Self {
-            scalars: Scalars::of_system(&tags::TUNIX),
+            scalars: Scalars::of_trainer(trainer("tunix")),
             steps: BTreeMap::new(),
             last: HashMap::new(),
         }
@@ -95,7 +96,7 @@ impl TunixOtel {
             return recorder.skip_value(SkipReason::TooManyCustomNames);
         }
         let of = (point.prefix.to_owned(), point.mode.to_owned());
-        let at = At {
+        let at = ScalarMeta {
             time_unix_nanos: point.time_unix_nanos,
             step: self.steps.get(&of).copied(),
             place,

@@ -12,10 +12,11 @@ mod record;
 
 use crate::{
     logs::{Begin, Identity, LogFormat, LogParser, Window},
-    tags::{self, Scalars, System, system_of},
+    tags::{self, Scalars},
 };
 use blocks::{Blocks, Found};
 use content::{Role, Summarised};
+use pulsetrain_mapping::{Trainer, framework_of_tag};
 use pulsetrain_record::{Place, Recorder, SkipReason, in_order::InOrder};
 use record::Record;
 
@@ -30,25 +31,22 @@ pub(crate) const FORMAT: LogFormat = LogFormat {
     identify,
     parser: Begin::Known(|| Box::new(WandbParser::default())),
     coverage: || {
-        let rows = machine::ROWS.iter().map(tags::TagRow::covered);
         tags::coverage()
             .into_iter()
-            .chain(rows)
+            .chain(machine::ROWS.coverage())
             .chain(about::coverage())
             .collect()
     },
 };
 
 fn recognise(head: &[u8]) -> Option<&'static str> {
-    head.starts_with(&blocks::MAGIC).then(|| {
-        let said = "the first bytes of a wandb file";
-        system(head).map_or(said, |system| system.seen_in_wandb)
-    })
+    head.starts_with(&blocks::MAGIC)
+        .then(|| trainer_of(head).map_or("the first bytes of a wandb file", Trainer::sign))
 }
 
 fn identify(head: &[u8]) -> Identity {
     let mut identity = Identity {
-        framework: system(head).map(|system| system.name),
+        framework: trainer_of(head).and_then(|trainer| trainer.mapping().framework()),
         ..Identity::default()
     };
     for record in records(head) {
@@ -64,15 +62,15 @@ fn identify(head: &[u8]) -> Identity {
     identity
 }
 
-/// The system whose keys are in the first history.
-fn system(head: &[u8]) -> Option<&'static System> {
+/// Returns the trainer whose keys are in the first history.
+fn trainer_of(head: &[u8]) -> Option<&'static Trainer> {
     records(head)
         .iter()
         .find_map(|record| match record::parse(record) {
             Ok(Record::History(items)) => item::all(items)
                 .ok()?
                 .iter()
-                .find_map(|item| system_of(&item.key())),
+                .find_map(|item| framework_of_tag(&item.key())),
             _ => None,
         })
 }
@@ -107,7 +105,7 @@ impl Default for WandbParser {
         Self {
             blocks: Blocks::default(),
             history: Scalars::unordered(),
-            machine: Scalars::of_writer(machine::ROWS),
+            machine: Scalars::of_writer(&machine::ROWS),
             keys: InOrder::default(),
             summary: InOrder::default(),
             time_unix_nanos: 0,

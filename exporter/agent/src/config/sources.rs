@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use pulsetrain_mapping::Mapping;
 use pulsetrain_net::ListenAddress;
 use pulsetrain_record::Timezone;
 use pulsetrain_sources::{
-    logs::{LogFormat, Mapping, format_by_name},
+    logs::{LogFormat, format_by_name},
     receiver::ReceiverConfig,
 };
 use serde::Deserialize;

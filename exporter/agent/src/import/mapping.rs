@@ -7,7 +7,8 @@ use std::{
     sync::Arc,
 };
 
-use pulsetrain_sources::logs::{LogFormat, Mapping, format_by_name, suggest_mapping};
+use pulsetrain_mapping::Mapping;
+use pulsetrain_sources::logs::{LogFormat, format_by_name, suggest_mapping};
 
 use crate::{
     cli::FormatChoice,

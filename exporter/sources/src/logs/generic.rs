@@ -1,15 +1,13 @@
 //! Logs of no known system: JSON lines, lines of `key=value`, printed text and tables, by a [`Mapping`] of the user.
 //!
-//! `file` is a mapping as it is written, `mapping` the same checked, `rule` one entry of it, and `known` remembers the meaning of
-//! each key. `json`, `key_value`, `text` and `csv` turn lines into fields, `record` and `field` turn these into points. `unit` and
-//! `clock` know the spellings of units and times.
+//! `json`, `key_value`, `text` and `csv` turn lines into fields, `record` and `field` turn these into points. `known` caches the
+//! row of each key, and `clock` reads times.
 
 mod auto;
 mod clock;
 mod csv;
 mod epoch_steps;
 mod field;
-mod file;
 mod json;
 mod key_use;
 mod key_value;
@@ -18,33 +16,26 @@ mod label_keys;
 mod labelled;
 mod likeness;
 mod lined;
-mod mapping;
 mod pairs;
 mod record;
-mod rule;
 mod suggestion;
 mod text;
-mod unit;
 
 use std::sync::Arc;
 
+use pulsetrain_mapping::{CoverageRow, MappedFormat, Mapping};
 use pulsetrain_semconv::{event, metric};
 
 pub(super) use auto::FORMAT as GENERIC;
 pub(super) use clock::date;
-pub use file::{MappingFault, MappingFile};
 pub(crate) use key_use::key_notices;
 pub use key_use::{KeyRole, KeyUse};
 pub(super) use likeness::instead;
-pub use mapping::{MappedFormat, Mapping, MappingPart, ValueBecomes, ValueRule};
 pub use suggestion::suggest_mapping;
 
 use self::{csv::CsvLines, json::JsonLines, key_value::KeyValueLines, text::TextLines};
-use super::{
-    Begin, Covered, LogFormat, LogParser,
-    coverage::covered,
-    lines::{LineFormat, LineParser, identify_by},
-};
+use super::lines::{LineFormat, LineParser, identify_by};
+use super::{Begin, LogFormat, LogParser};
 
 /// JSON lines in the table of formats.
 pub(super) const JSON: LogFormat = mapped(
@@ -121,32 +112,32 @@ fn lines<F: LineFormat + 'static>(
     mapping: &Arc<Mapping>,
     begin: fn(&Arc<Mapping>) -> F,
 ) -> Box<dyn LogParser> {
-    if mapping.format.is_none() {
+    if mapping.named_format().is_none() {
         return Box::new(LineParser::of(begin(mapping)));
     }
     let mapping = Arc::clone(mapping);
     Box::new(LineParser::of_ranks(move || begin(&mapping)))
 }
 
-fn coverage() -> Vec<Covered> {
+fn coverage() -> Vec<CoverageRow> {
     vec![
-        covered(
+        CoverageRow::rule(
             "the step's key",
             metric::TRAIN_GLOBAL_STEP.name,
             "as it is; `train.steps` grows by the steps since the record before",
         ),
-        covered(
+        CoverageRow::rule(
             "keys of the mapping",
             "the metric of the mapping",
             "by the unit, the factor or the suffix that the value has",
         ),
-        covered(
+        CoverageRow::rule(
             "the name of a metric",
             "that metric",
             "as it is, or by its suffix",
         ),
-        covered("other numbers", metric::TRAIN_CUSTOM.name, "as it is"),
-        covered(
+        CoverageRow::rule("other numbers", metric::TRAIN_CUSTOM.name, "as it is"),
+        CoverageRow::rule(
             "other text",
             event::TRAIN_CUSTOM_RECORD.name,
             "one event a record, its body the keys and texts",

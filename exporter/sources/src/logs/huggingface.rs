@@ -5,18 +5,15 @@ mod headings;
 mod keys;
 pub(super) mod state;
 
+use pulsetrain_mapping::{CoverageRow, Field, FieldValue, RecordMeta, RecordTable, duration};
 use pulsetrain_semconv::{event, metric};
 
 use self::{
     headings::Headings,
     keys::{Dictionaries, ROWS},
 };
-use super::{
-    Begin, Covered, LogFormat, coverage, duration,
-    fields::{Field, Value, Written},
-    lines::{self, Line, LineFormat, LineParser},
-    literal,
-};
+use super::lines::{self, Line, LineFormat, LineParser};
+use super::{Begin, LogFormat, literal};
 use pulsetrain_record::{Recorder, SkipReason};
 
 /// The row of the Trainer's standard output in the table of formats.
@@ -67,7 +64,7 @@ impl LineFormat for Printed {
                 Some(mut fields) if is_logged(text, &fields) => {
                     let done = take_done(&mut fields);
                     read_durations(&mut fields);
-                    let written = Written {
+                    let written = RecordMeta {
                         time_unix_nanos: line.read_time(),
                         step: done.map(|(step, _)| step),
                         place: line.place(),
@@ -134,7 +131,7 @@ const MS_SWIFT: &str = "train_speed(s/it)";
 /// Takes out how many steps are done, with the share of all that they are.
 fn take_done(fields: &mut Vec<Field<'_>>) -> Option<(i64, f64)> {
     let place = fields.iter().position(|(key, _)| DONE.contains(&key.as_ref()))?;
-    let Value::Text(text) = &fields[place].1 else {
+    let FieldValue::Text(text) = &fields[place].1 else {
         return None;
     };
     let (done, all) = text.split_once('/')?;
@@ -147,11 +144,11 @@ fn take_done(fields: &mut Vec<Field<'_>>) -> Option<(i64, f64)> {
 /// Makes numbers of the durations of ms-swift, such as `'1h 2m 3s'`.
 fn read_durations(fields: &mut [Field<'_>]) {
     for (key, value) in fields {
-        if let Value::Text(text) = value
+        if let FieldValue::Text(text) = value
             && [keys::ELAPSED, keys::REMAINING].contains(&key.as_ref())
             && let Some(seconds) = duration::seconds(text)
         {
-            *value = Value::Number(seconds);
+            *value = FieldValue::Number(seconds);
         }
     }
 }
@@ -175,74 +172,80 @@ fn is_sign(key: &str) -> bool {
         || ["objective/", "loss/"].iter().any(|begin| key.starts_with(begin))
 }
 
-fn coverage_of_output() -> Vec<Covered> {
+fn coverage_of_output() -> Vec<CoverageRow> {
     let others = [
-        coverage::covered(
+        CoverageRow::rule(
             "global_step/max_steps, iteration",
             "train.global_step, train.progress",
             "of ms-swift: `10/12`",
         ),
-        coverage::covered(
+        CoverageRow::rule(
             "`name = value` under ***** Running training *****",
             event::RUN_OPTION.name,
             "one event a setting, `training.Num examples` ...",
         ),
-        coverage::covered(
+        CoverageRow::rule(
             "perplexity under ***** eval metrics *****",
             metric::EVAL_PERPLEXITY.name,
             "as it is",
         ),
-        coverage::covered(
+        CoverageRow::rule(
             "*_samples under ***** ... metrics *****",
             event::RUN_OPTION.name,
             "one event",
         ),
-        coverage::covered(
+        CoverageRow::rule(
             "the rest of ***** ... metrics *****",
             "(left out: said_again; a dictionary said it with more digits)",
             "",
         ),
     ];
-    coverage::tables(&[ROWS]).into_iter().chain(others).collect()
+    RecordTable::coverage_of(&[&ROWS])
+        .into_iter()
+        .chain(others)
+        .collect()
 }
 
-fn coverage_of_state() -> Vec<Covered> {
+fn coverage_of_state() -> Vec<CoverageRow> {
     let others = [
-        coverage::covered(
+        CoverageRow::rule(
             "step",
             metric::TRAIN_GLOBAL_STEP.name,
             "as it is; `train.steps` grows by the steps since the entry before",
         ),
-        coverage::covered(
+        CoverageRow::rule(
             "global_step / max_steps",
             metric::TRAIN_PROGRESS.name,
             "the share of them that is done",
         ),
-        coverage::covered(
+        CoverageRow::rule(
             "max_steps, num_train_epochs, train_batch_size, logging_steps, eval_steps, save_steps, trial_name, trial_params",
             event::RUN_OPTION.name,
             "one event a setting",
         ),
-        coverage::covered(
+        CoverageRow::rule(
             "best_model_checkpoint",
             event::TRAIN_CUSTOM_RECORD.name,
             "in the body of one event",
         ),
-        coverage::covered(
+        CoverageRow::rule(
             "epoch, global_step, num_input_tokens_seen of the state itself",
             "(left out: said_again; the last entry of the history says them)",
             "",
         ),
-        coverage::covered("is_*, stateful_callbacks", "(left out: trainer_bookkeeping)", ""),
-        coverage::covered(
+        CoverageRow::rule("is_*, stateful_callbacks", "(left out: trainer_bookkeeping)", ""),
+        CoverageRow::rule(
             "an entry of log_history that was said before",
             "(not said again)",
             "followed, the states of all checkpoints of a run are told as one, also after a kill (`--state`); an import tells each \
              file whole, so import the last",
         ),
-        coverage::covered("null", "(left out: not_measured)", "in an entry of log_history"),
+        CoverageRow::rule("null", "(left out: not_measured)", "in an entry of log_history"),
     ];
-    coverage::tables(&[ROWS]).into_iter().chain(others).collect()
+    RecordTable::coverage_of(&[&ROWS])
+        .into_iter()
+        .chain(others)
+        .collect()
 }
 
 #[cfg(test)]

@@ -1,19 +1,15 @@
 //! KempnerForge's standard output and error (`kempnerforge/metrics/{logger,tracker,memory}.py`): lines after `[rank N] INFO`,
 //! without a time. Training, mixtures of experts and evaluations share the prefix `[step N]` and differ in their keys.
 
+use pulsetrain_mapping::{
+    CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text,
+};
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
-use super::{
-    Begin, Covered, LogFormat,
-    coverage::{self, covered},
-    fields::{Field, Fields, Value, Written},
-    lines::{self, Line, LineFormat, LineParser},
-    literal, number_text,
-    printed::Signs,
-    row::{Row, row},
-    spans,
-};
+use super::lines::{self, Line, LineFormat, LineParser};
+use super::printed::Signs;
+use super::{Begin, LogFormat, literal, spans};
 use pulsetrain_record::Recorder;
 
 /// The row of KempnerForge in the table of formats.
@@ -29,36 +25,15 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     coverage: coverage_table,
 };
 
-/// Its "GB" are 2^30 bytes.
-const GIB: f64 = (1_u64 << 30) as f64;
+/// What a line about the memory of a GPU begins with.
+const GPU: &str = "GPU mem: ";
 
-static STEP: &[Row] = &[
-    row("loss", &metric::TRAIN_LOSS).on_span(&attribute::TRAIN_LOSS),
-    row("lr", &metric::TRAIN_LEARNING_RATE).on_span(&attribute::TRAIN_LEARNING_RATE),
-    row("grad_norm", &metric::TRAIN_GRAD_NORM).on_span(&attribute::TRAIN_GRAD_NORM),
-    row("tok/s", &metric::TRAIN_THROUGHPUT_TOKENS),
-    row("mfu", &metric::TRAIN_MFU).divided_by(100.0),
-    row("mem", &metric::MEMORY_FRAMEWORK_PEAK).times(GIB),
-    row("mem total", &metric::MEMORY_FRAMEWORK_LIMIT).times(GIB),
-    row("step_time", &metric::TRAIN_STEP_DURATION),
-    row("eval/loss", &metric::EVAL_LOSS),
-    row("eval/perplexity", &metric::EVAL_PERPLEXITY),
-    row("moe/aux_loss", &metric::MOE_AUX_LOSS),
-    row("moe/router_z_loss", &metric::MOE_Z_LOSS),
-    row("moe/expert_balance", &metric::MOE_EXPERT_BALANCE),
-    row("data/text_tokens_trained", &metric::TRAIN_TOKENS).running_total(),
-];
+static STEP: RecordTable = RecordTable::new("kempnerforge", "step");
 
 /// Of the line "GPU mem: 1.2GB allocated, 3.4GB peak, 5.6GB reserved / 80.0GB total (4%)".
-static GPU_MEMORY: &[Row] = &[
-    row("allocated", &metric::MEMORY_FRAMEWORK_ALLOCATED).times(GIB),
-    row("peak", &metric::MEMORY_FRAMEWORK_PEAK).times(GIB),
-    row("reserved", &metric::MEMORY_FRAMEWORK_RESERVED).times(GIB),
-    row("total", &metric::MEMORY_FRAMEWORK_LIMIT).times(GIB),
-    row("%", &metric::MEMORY_FRAMEWORK_UTILIZATION).divided_by(100.0),
-];
+static GPU_MEMORY: RecordTable = RecordTable::new("kempnerforge", "gpu_memory");
 
-static MODEL: &[Row] = &[row("parameters", &metric::RUN_PARAMETERS)];
+static MODEL: RecordTable = RecordTable::new("kempnerforge", "model");
 
 /// What messages of a run's life begin with.
 const MESSAGES: [&str; 5] = [
@@ -72,13 +47,13 @@ const MESSAGES: [&str; 5] = [
 /// Reads KempnerForge's lines.
 #[derive(Debug)]
 struct KempnerForge {
-    fields: Fields,
+    fields: MetricMapper,
 }
 
 impl Default for KempnerForge {
     fn default() -> Self {
         Self {
-            fields: Fields::of("kempnerforge"),
+            fields: MetricMapper::new("kempnerforge"),
         }
     }
 }
@@ -94,14 +69,14 @@ impl LineFormat for KempnerForge {
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        let written = |step| Written {
+        let written = |step| RecordMeta {
             time_unix_nanos: line.read_time(),
             step,
             place: line.place(),
         };
         if let Some((step, fields)) = step_fields(line.text) {
             let written = written(Some(step));
-            record_step(fields, &mut self.fields, written, line.is_live(), recorder);
+            record_step(&fields, &mut self.fields, written, line.is_live(), recorder);
             return true;
         }
         let Some(message) = message(line.text) else {
@@ -112,7 +87,7 @@ impl LineFormat for KempnerForge {
         {
             let fields = gpu_memory(usage);
             self.fields
-                .record(GPU_MEMORY, written(Some(step)), &fields, &[], recorder);
+                .record(&GPU_MEMORY, written(Some(step)), &fields, &[], recorder);
         } else if let Some(config) = message.strip_prefix("Training config: ") {
             let attributes = [(&attribute::TRAIN_FRAMEWORK, Out::Text("kempnerforge"))];
             let body = Some(Out::Text(config));
@@ -123,8 +98,8 @@ impl LineFormat for KempnerForge {
                 &attributes,
             );
         } else if let Some(parameters) = parameters(message) {
-            let fields = [("parameters".into(), Value::Number(parameters))];
-            self.fields.record(MODEL, written(None), &fields, &[], recorder);
+            let fields = [("parameters".into(), FieldValue::Number(parameters))];
+            self.fields.record(&MODEL, written(None), &fields, &[], recorder);
         } else if MESSAGES.iter().any(|begin| message.starts_with(begin)) {
             let body = Some(Out::Text(message));
             recorder.record_event(&event::RUN_MESSAGE, written(None).time_unix_nanos, body, &[]);
@@ -157,56 +132,22 @@ fn step_fields(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
 }
 
 fn record_step(
-    mut fields: Vec<Field<'_>>,
-    known: &mut Fields,
-    written: Written,
+    fields: &[Field<'_>],
+    known: &mut MetricMapper,
+    written: RecordMeta,
     is_live: bool,
     recorder: &mut Recorder<'_>,
 ) {
     let time = written.time_unix_nanos;
-    let duration = literal::number(&fields, "step_time");
+    let duration = literal::number(fields, "step_time");
     let is_train = fields.iter().any(|(key, _)| key == "loss");
-    if fields
-        .iter()
-        .any(|(key, _)| key.starts_with("loss/") || key.starts_with("data/"))
-    {
-        fields = without_datasets(&fields, known, written, recorder);
-    }
     if let Some(step) = written.step.filter(|_| is_train) {
         known.step(time, step, recorder);
     }
-    let on_span = known.record(STEP, written, &fields, &[], recorder);
+    let on_span = known.record(&STEP, written, fields, &[], recorder);
     if is_live && let (Some(step), Some(duration)) = (written.step, duration) {
         spans::step(step, time, duration, on_span, recorder);
     }
-}
-
-/// Records what is told of each data set, `loss/<name>` and `data/<name>/tokens`, and answers with the other fields.
-fn without_datasets<'f>(
-    fields: &[Field<'f>],
-    known: &mut Fields,
-    written: Written,
-    recorder: &mut Recorder<'_>,
-) -> Vec<Field<'f>> {
-    let is_other = |(key, value): &&Field<'f>| {
-        let tokens = key
-            .strip_prefix("data/")
-            .and_then(|key| key.strip_suffix("/tokens"));
-        let (Some(name), Some(number)) = (key.strip_prefix("loss/").or(tokens), value.number()) else {
-            return true;
-        };
-        let attributes = [
-            (&attribute::DATA_NAME, Out::Text(name)),
-            (&attribute::DATA_SPLIT, Out::Text("train")),
-        ];
-        let (metric, number) = match tokens {
-            Some(_) => (&metric::DATA_CONSUMED_TOKENS, known.grown(key, number)),
-            None => (&metric::DATA_LOSS, number),
-        };
-        recorder.record(metric, written.time_unix_nanos, number, &attributes);
-        false
-    };
-    fields.iter().filter(is_other).cloned().collect()
 }
 
 /// Of the line of a step.
@@ -214,8 +155,6 @@ const STEP_SIGNS: Signs = Signs {
     between: " | ",
     within: b"=",
 };
-
-const GPU: &str = "GPU mem: ";
 
 /// What stands behind `[rank N] LEVEL`.
 fn message(text: &str) -> Option<&str> {
@@ -247,14 +186,14 @@ fn times(unit: &str) -> Option<f64> {
 }
 
 /// A size in GB.
-fn size(text: &str) -> Value<'_> {
+fn size(text: &str) -> FieldValue<'_> {
     scaled(number_text::with_suffix(text), text)
 }
 
 /// A number by the factor of its unit, or the text where it is none.
-fn scaled<'l>(number: Option<(f64, &str)>, text: &'l str) -> Value<'l> {
+fn scaled<'l>(number: Option<(f64, &str)>, text: &'l str) -> FieldValue<'l> {
     let number = number.and_then(|(number, unit)| Some(number * times(unit)?));
-    number.map_or(Value::of(text), Value::Number)
+    number.map_or(FieldValue::of(text), FieldValue::Number)
 }
 
 fn gpu_memory(usage: &str) -> Vec<Field<'_>> {
@@ -265,7 +204,7 @@ fn gpu_memory(usage: &str) -> Vec<Field<'_>> {
     });
     let percent = percent
         .strip_suffix("%)")
-        .map(|percent| ("%".into(), Value::of(percent)));
+        .map(|percent| ("%".into(), FieldValue::of(percent)));
     parts.chain(percent).collect()
 }
 
@@ -273,31 +212,31 @@ fn parameters(message: &str) -> Option<f64> {
     number_text::any(message.strip_prefix("Model: ")?.strip_suffix(" parameters")?)
 }
 
-fn coverage_table() -> Vec<Covered> {
+fn coverage_table() -> Vec<CoverageRow> {
     let rules = [
-        covered(
+        CoverageRow::rule(
             "step",
             metric::TRAIN_GLOBAL_STEP.name,
             "as it is; `train.steps` grows by the steps since the line before",
         ),
-        covered(
+        CoverageRow::rule(
             "loss/<dataset>",
             metric::DATA_LOSS.name,
             "as it is, by `data.name`",
         ),
-        covered(
+        CoverageRow::rule(
             "data/<dataset>/tokens",
             metric::DATA_CONSUMED_TOKENS.name,
             "growth since the value before, by `data.name`",
         ),
-        covered("Training config", event::RUN_CONFIG.name, "one event"),
-        covered(
+        CoverageRow::rule("Training config", event::RUN_CONFIG.name, "one event"),
+        CoverageRow::rule(
             "Starting training, Training complete, checkpoints, Shutdown requested",
             event::RUN_MESSAGE.name,
             "one event a line",
         ),
     ];
-    let mut all = coverage::tables(&[STEP, GPU_MEMORY, MODEL]);
+    let mut all = RecordTable::coverage_of(&[&STEP, &GPU_MEMORY, &MODEL]);
     all.extend(rules);
     all
 }
@@ -316,7 +255,7 @@ mod tests {
         );
         assert_eq!(read.values("train.throughput.tokens"), [1129.0]);
         assert_eq!(read.values("train.mfu"), [0.466]);
-        assert_eq!(read.values("memory.framework.limit"), [80.0 * GIB]);
+        assert_eq!(read.values("memory.framework.limit"), [80.0 * f64::from(1 << 30)]);
         assert_eq!((read.counts.points, read.counts.spans), (10, 0));
         assert!(!read.skipped.has_losses());
     }

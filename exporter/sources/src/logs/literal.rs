@@ -2,13 +2,8 @@
 //!
 //! Python's `json` writes `NaN` and `Infinity`, which strict readers refuse; a diverged loss must not be lost over that.
 
+use pulsetrain_mapping::{Decimal, Field, FieldValue, number_text};
 use std::{borrow::Cow, ops::Range};
-
-use super::{
-    decimal::Decimal,
-    fields::{Field, Value},
-    number_text,
-};
 
 /// How many objects deep the fields of nested objects are read.
 pub(super) const DEPTH: usize = 16;
@@ -43,7 +38,7 @@ pub(super) fn object(text: &str) -> Option<(Vec<Field<'_>>, usize)> {
 /// Calls `take` with each key of such an object, its value, and the text of that as it stands there.
 pub(super) fn each_value<'a>(
     text: &'a str,
-    mut take: impl FnMut(Cow<'a, str>, Option<Value<'a>>, &'a str),
+    mut take: impl FnMut(Cow<'a, str>, Option<FieldValue<'a>>, &'a str),
 ) -> Option<usize> {
     Cursor::object(text, 0, |key, range, value| take(key, value, &text[range]))
 }
@@ -54,8 +49,8 @@ pub(super) fn text<'f>(fields: &'f [Field<'_>], key: &str) -> Option<&'f str> {
         .iter()
         .find(|(name, _)| name == key)
         .and_then(|(_, value)| match value {
-            Value::Text(text) => Some(text.as_ref()),
-            Value::Number(_) => None,
+            FieldValue::Text(text) => Some(text.as_ref()),
+            FieldValue::Number(_) => None,
         })
 }
 
@@ -79,7 +74,7 @@ impl<'a> Cursor<'a> {
     fn object(
         text: &'a str,
         depth: usize,
-        mut field: impl FnMut(Cow<'a, str>, Range<usize>, Option<Value<'a>>),
+        mut field: impl FnMut(Cow<'a, str>, Range<usize>, Option<FieldValue<'a>>),
     ) -> Option<usize> {
         let mut cursor = Cursor { text, at: 0 };
         cursor.fields(depth, "", &mut field)?;
@@ -89,7 +84,7 @@ impl<'a> Cursor<'a> {
     /// The fields of an object inside others, whose keys and dots are `outer`.
     fn fields<F>(&mut self, depth: usize, outer: &str, field: &mut F) -> Option<()>
     where
-        F: FnMut(Cow<'a, str>, Range<usize>, Option<Value<'a>>),
+        F: FnMut(Cow<'a, str>, Range<usize>, Option<FieldValue<'a>>),
     {
         self.take(b'{')?;
         while self.peek()? != b'}' {
@@ -112,10 +107,12 @@ impl<'a> Cursor<'a> {
         Some(())
     }
 
-    fn value(&mut self) -> Option<Option<Value<'a>>> {
+    fn value(&mut self) -> Option<Option<FieldValue<'a>>> {
         match self.peek()? {
-            b'"' | b'\'' => self.string().map(|text| Some(Value::Text(text))),
-            b'{' | b'[' => self.nested().map(|text| Some(Value::Text(Cow::Borrowed(text)))),
+            b'"' | b'\'' => self.string().map(|text| Some(FieldValue::Text(text))),
+            b'{' | b'[' => self
+                .nested()
+                .map(|text| Some(FieldValue::Text(Cow::Borrowed(text)))),
             _ => self.word(),
         }
     }
@@ -141,11 +138,11 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    fn word(&mut self) -> Option<Option<Value<'a>>> {
+    fn word(&mut self) -> Option<Option<FieldValue<'a>>> {
         let rest = &self.text[self.at..];
         if let Some((number, len)) = plain_number(rest.as_bytes()) {
             self.at += len;
-            return Some(Some(Value::Number(number)));
+            return Some(Some(FieldValue::Number(number)));
         }
         if let Some((value, len)) = called(rest) {
             self.at += len;
@@ -155,10 +152,10 @@ impl<'a> Cursor<'a> {
         let word = &rest[..len];
         self.at += len;
         match word {
-            "true" | "True" | "np.True_" => Some(Some(Value::Number(1.0))),
-            "false" | "False" | "np.False_" => Some(Some(Value::Number(0.0))),
+            "true" | "True" | "np.True_" => Some(Some(FieldValue::Number(1.0))),
+            "false" | "False" | "np.False_" => Some(Some(FieldValue::Number(0.0))),
             "null" | "None" => Some(None),
-            _ => number_text::any(word).map(|number| Some(Value::Number(number))),
+            _ => number_text::any(word).map(|number| Some(FieldValue::Number(number))),
         }
     }
 
@@ -220,7 +217,7 @@ fn plain_number(bytes: &[u8]) -> Option<(f64, usize)> {
 
 /// What Python prints of numbers of libraries, and its length: `np.float64(0.85)`, `tensor(1.5, device='cuda:0')`. Nothing
 /// where no name stands before a bracket.
-fn called(text: &str) -> Option<(Value<'_>, usize)> {
+fn called(text: &str) -> Option<(FieldValue<'_>, usize)> {
     let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_');
     let name = text.bytes().take_while(|byte| is_of_name(byte)).count();
     let begins = text.starts_with(|first: char| first.is_ascii_alphabetic());
@@ -236,8 +233,11 @@ fn called(text: &str) -> Option<(Value<'_>, usize)> {
     })?;
     let first = inside[..end].split(',').next().unwrap_or_default();
     let len = name + 1 + end + 1;
-    let number = number_text::any(first.trim_ascii()).map(Value::Number);
-    Some((number.unwrap_or(Value::Text(Cow::Borrowed(&text[..len]))), len))
+    let number = number_text::any(first.trim_ascii()).map(FieldValue::Number);
+    Some((
+        number.unwrap_or(FieldValue::Text(Cow::Borrowed(&text[..len]))),
+        len,
+    ))
 }
 
 /// Whether a number or a bare word ends before this byte.
@@ -279,7 +279,7 @@ fn unescape(raw: &str) -> String {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Option<Vec<(String, Value<'_>)>> {
+    fn read(text: &str) -> Option<Vec<(String, FieldValue<'_>)>> {
         let (fields, len) = object(text)?;
         assert!(len <= text.len());
         Some(
@@ -293,18 +293,18 @@ mod tests {
     #[test]
     fn json_with_numbers_that_are_not_finite_is_read() {
         let fields = read(r#"{"a": 1.5e-3, "b": NaN, "c": -Infinity, "d": null, "e": true}"#).unwrap();
-        assert_eq!(fields[0].1, Value::Number(0.0015));
-        assert!(matches!(fields[1].1, Value::Number(number) if number.is_nan()));
-        assert_eq!(fields[2].1, Value::Number(f64::NEG_INFINITY));
-        assert_eq!(fields[3], ("e".to_owned(), Value::Number(1.0)));
+        assert_eq!(fields[0].1, FieldValue::Number(0.0015));
+        assert!(matches!(fields[1].1, FieldValue::Number(number) if number.is_nan()));
+        assert_eq!(fields[2].1, FieldValue::Number(f64::NEG_INFINITY));
+        assert_eq!(fields[3], ("e".to_owned(), FieldValue::Number(1.0)));
     }
 
     #[test]
     fn python_dictionaries_are_read() {
         let fields = read("{'loss': '4.471', 'n': 640, 'best': None, 'x': \"it's\"}").unwrap();
         assert_eq!(fields[0].1.number(), Some(4.471));
-        assert_eq!(fields[1].1, Value::Number(640.0));
-        assert_eq!(fields[2].1, Value::Text("it's".into()));
+        assert_eq!(fields[1].1, FieldValue::Number(640.0));
+        assert_eq!(fields[2].1, FieldValue::Text("it's".into()));
     }
 
     #[test]
@@ -314,10 +314,10 @@ mod tests {
             "[".repeat(100_000),
             "]".repeat(100_000)
         );
-        assert_eq!(read(&deep).unwrap()[1].1, Value::Number(2.0));
+        assert_eq!(read(&deep).unwrap()[1].1, FieldValue::Number(2.0));
         let fields = read(r#"{"x": {"a": "}"}, "y": "\u00e9\n\"q\""}"#).unwrap();
-        assert_eq!(fields[0].1, Value::Text(r#"{"a": "}"}"#.into()));
-        assert_eq!(fields[1].1, Value::Text("é\n\"q\"".into()));
+        assert_eq!(fields[0].1, FieldValue::Text(r#"{"a": "}"}"#.into()));
+        assert_eq!(fields[1].1, FieldValue::Text("é\n\"q\"".into()));
     }
 
     #[test]

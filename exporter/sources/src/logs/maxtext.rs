@@ -14,18 +14,13 @@ mod memory;
 pub(super) mod metrics_file;
 mod tables;
 
+use pulsetrain_mapping::{CoverageRow, Field, MetricMapper, RecordMeta, RecordTable};
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
-use super::{
-    Begin, Covered, Identity, LogFormat, absl,
-    coverage::{self, covered},
-    fields::{Field, Fields, Written},
-    lines::{self, Line, LineFormat, LineParser},
-    literal,
-    printed::Signs,
-    spans,
-};
+use super::lines::{self, Line, LineFormat, LineParser};
+use super::printed::Signs;
+use super::{Begin, Identity, LogFormat, absl, literal, spans};
 use memory::MemoryLines;
 use pulsetrain_record::{LoggedTime, Recorder};
 
@@ -79,7 +74,7 @@ fn identify(head: &[u8]) -> Identity {
 /// Reads MaxText's lines.
 #[derive(Debug)]
 struct MaxText {
-    fields: Fields,
+    fields: MetricMapper,
     memory: MemoryLines,
     /// The time of the last line that said one: lines that belong to it follow without.
     last_time: Option<u64>,
@@ -88,7 +83,7 @@ struct MaxText {
 impl Default for MaxText {
     fn default() -> Self {
         Self {
-            fields: Fields::of("maxtext"),
+            fields: MetricMapper::new("maxtext"),
             memory: MemoryLines::default(),
             last_time: None,
         }
@@ -120,7 +115,7 @@ impl LineFormat for MaxText {
             )
         });
         self.last_time = said.or(self.last_time);
-        let written = |step| Written {
+        let written = |step| RecordMeta {
             time_unix_nanos: self.last_time.unwrap_or_else(|| line.read_time()),
             step,
             place: line.place(),
@@ -132,7 +127,7 @@ impl LineFormat for MaxText {
         } else if let Some((step, values)) = evals::parts(text) {
             let fields = numbers(values);
             let written = written(step);
-            self.fields.record(evals::ROWS, written, &fields, &[], recorder);
+            self.fields.record(&evals::ROWS, written, &fields, &[], recorder);
         } else if let Some(option) = text.strip_prefix(CONFIG) {
             option_event(option, written(None), recorder);
         } else if let Some(fact) = text.strip_prefix(SYSTEM) {
@@ -142,13 +137,14 @@ impl LineFormat for MaxText {
             environment_event(("Jax Backend", text), written(None), recorder);
         } else if let Some(fields) = facts::fields(text) {
             let written = written(None);
-            self.fields.record(facts::ROWS, written, &fields, &[], recorder);
+            self.fields.record(&facts::ROWS, written, &fields, &[], recorder);
             if let Some(shape) = facts::mesh(text) {
                 environment_event(shape, written, recorder);
             }
         } else if let Some((step, fields)) = goodput::fields(text) {
             let written = written(step);
-            self.fields.record(goodput::ROWS, written, &fields, &[], recorder);
+            self.fields
+                .record(&goodput::ROWS, written, &fields, &[], recorder);
         } else if let Some((step, fields)) = distillation::fields(text) {
             let ends_here = said.is_some() || line.is_live();
             let written = written(step);
@@ -164,11 +160,11 @@ impl LineFormat for MaxText {
 }
 
 impl MaxText {
-    fn step(&mut self, written: Written, rest: &str, ends_here: bool, recorder: &mut Recorder<'_>) {
+    fn step(&mut self, written: RecordMeta, rest: &str, ends_here: bool, recorder: &mut Recorder<'_>) {
         let fields = numbers(rest);
         let (step, time) = (written.step.unwrap_or_default(), written.time_unix_nanos);
         self.fields.step(time, step, recorder);
-        let on_span = self.fields.record(tables::STEP, written, &fields, &[], recorder);
+        let on_span = self.fields.record(&tables::STEP, written, &fields, &[], recorder);
         if let Some(duration) = literal::number(&fields, "seconds").filter(|_| ends_here) {
             spans::step(step, time, duration, on_span, recorder);
         }
@@ -176,7 +172,7 @@ impl MaxText {
 
     fn distilled(
         &mut self,
-        written: Written,
+        written: RecordMeta,
         fields: &[Field<'_>],
         ends_here: bool,
         recorder: &mut Recorder<'_>,
@@ -186,7 +182,7 @@ impl MaxText {
         }
         let on_span = self
             .fields
-            .record(distillation::ROWS, written, fields, &[], recorder);
+            .record(&distillation::ROWS, written, fields, &[], recorder);
         let duration = literal::number(fields, "step_time").filter(|_| ends_here);
         if let Some((step, duration)) = written.step.zip(duration) {
             spans::step(step, written.time_unix_nanos, duration, on_span, recorder);
@@ -226,7 +222,7 @@ fn numbers(text: &str) -> Vec<Field<'_>> {
         .collect()
 }
 
-fn option_event(option: &str, written: Written, recorder: &mut Recorder<'_>) {
+fn option_event(option: &str, written: RecordMeta, recorder: &mut Recorder<'_>) {
     let (name, value) = option.split_once(':').unwrap_or((option, ""));
     let attributes = [
         (&attribute::RUN_OPTION_NAME, Out::Text(name.trim())),
@@ -235,7 +231,7 @@ fn option_event(option: &str, written: Written, recorder: &mut Recorder<'_>) {
     recorder.record_event(&event::RUN_OPTION, written.time_unix_nanos, None, &attributes);
 }
 
-fn environment_event((name, value): (&str, &str), written: Written, recorder: &mut Recorder<'_>) {
+fn environment_event((name, value): (&str, &str), written: RecordMeta, recorder: &mut Recorder<'_>) {
     let entries = [(name.trim(), Out::Text(value.trim()))];
     let attributes = [(&attribute::TRAIN_FRAMEWORK, Out::Text("maxtext"))];
     let body = Some(Out::Map(&entries));
@@ -247,25 +243,25 @@ fn environment_event((name, value): (&str, &str), written: Written, recorder: &m
     );
 }
 
-fn coverage_table() -> Vec<Covered> {
+fn coverage_table() -> Vec<CoverageRow> {
     let rules = [
-        covered(
+        CoverageRow::rule(
             "completed step",
             metric::TRAIN_GLOBAL_STEP.name,
             "as it is; `train.steps` grows by the steps since the line before",
         ),
-        covered("Config param", event::RUN_OPTION.name, "one event an option"),
-        covered(
+        CoverageRow::rule("Config param", event::RUN_OPTION.name, "one event an option"),
+        CoverageRow::rule(
             "System Information, TFRT, Built on",
             event::RUN_ENVIRONMENT.name,
             "one event a line",
         ),
-        covered(
+        CoverageRow::rule(
             "shape of Num_devices",
             event::RUN_ENVIRONMENT.name,
             "one event: how many devices the mesh has along each axis",
         ),
-        covered(
+        CoverageRow::rule(
             "Aborting training, Training stopped, Early stop, Starting eval, Started an asynchronous checkpoint save, Saved a \
              checkpoint, Restored from checkpoint, restoring from this run's directory, No existing checkpoints found, \
              Checkpointing disabled, Elastic",
@@ -273,12 +269,12 @@ fn coverage_table() -> Vec<Covered> {
             "one event a line",
         ),
     ];
-    let mut covered = coverage::tables(&[
-        tables::STEP,
-        evals::ROWS,
-        facts::ROWS,
-        goodput::ROWS,
-        distillation::ROWS,
+    let mut covered = RecordTable::coverage_of(&[
+        &tables::STEP,
+        &evals::ROWS,
+        &facts::ROWS,
+        &goodput::ROWS,
+        &distillation::ROWS,
     ]);
     covered.extend(memory::coverage().into_iter().chain(rules));
     covered

@@ -1,18 +1,13 @@
 //! Megatron-LM's training line: ` [time] iteration 10/ 100 | consumed samples: 1280 | ... | lm loss: 1.0E+01 |`
 //! (`megatron/training/training.py`), printed by the last rank. Megatron-Bridge prints the same line.
 
-use pulsetrain_otlp::write::{Attribute, Value as Out};
-use pulsetrain_semconv::{attribute, metric};
-
-use super::{
-    Begin, Covered, LogFormat,
-    coverage::{self, covered},
-    fields::{Field, Fields, Value, Written},
-    lines::{self, Line, LineFormat, LineParser},
-    number_text,
-    row::{Row, row},
-    spans, time,
+use pulsetrain_mapping::{
+    CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text,
 };
+use pulsetrain_semconv::metric;
+
+use super::lines::{self, Line, LineFormat, LineParser};
+use super::{Begin, LogFormat, spans, time};
 use pulsetrain_record::{LoggedTime, Recorder};
 
 /// The row of Megatron-LM in the table of formats.
@@ -30,56 +25,22 @@ pub(super) const FORMAT: LogFormat = LogFormat {
 
 const ELAPSED: &str = "elapsed time per iteration (ms)";
 
-const fn custom(name: &'static str) -> Attribute<'static> {
-    (&attribute::TRAIN_CUSTOM_NAME, Out::Text(name))
-}
-
 /// The balance of experts: of micro-batches, sequences or the global batch, of which a run has one.
-const BALANCE: &[Attribute<'static>] = &[(&attribute::TRAIN_COMPONENT, Out::Text("moe_lb"))];
 
 /// Power and energy are means over GPUs that the line does not name, so no GPU's metric takes them.
-static ITERATION: &[Row] = &[
-    row("iteration", &metric::TRAIN_PROGRESS),
-    row("consumed samples", &metric::TRAIN_SAMPLES).running_total(),
-    row(ELAPSED, &metric::TRAIN_STEP_DURATION).divided_by(1e3),
-    row(
-        "throughput per GPU (TFLOP/s/GPU)",
-        &metric::TRAIN_THROUGHPUT_FLOPS_PER_DEVICE,
-    )
-    .times(1e12),
-    row("energy per GPU (J/iter/GPU)", &metric::TRAIN_CUSTOM).with(&[custom("megatron.energy_per_gpu")]),
-    row("power per GPU (W/GPU)", &metric::TRAIN_CUSTOM).with(&[custom("megatron.power_per_gpu")]),
-    row("learning rate", &metric::TRAIN_LEARNING_RATE).on_span(&attribute::TRAIN_LEARNING_RATE),
-    row("global batch size", &metric::TRAIN_BATCH_SIZE),
-    row("lm loss", &metric::TRAIN_LOSS).on_span(&attribute::TRAIN_LOSS),
-    row("load_balancing_loss", &metric::TRAIN_LOSS_COMPONENT).with(BALANCE),
-    row("seq_load_balancing_loss", &metric::TRAIN_LOSS_COMPONENT).with(BALANCE),
-    row("global_load_balancing_loss", &metric::TRAIN_LOSS_COMPONENT).with(BALANCE),
-    row("z_loss", &metric::TRAIN_LOSS_COMPONENT).with(&[(&attribute::TRAIN_COMPONENT, Out::Text("moe_z"))]),
-    // Of the first layer that predicts a later token.
-    row("mtp_1 loss", &metric::TRAIN_LOSS_COMPONENT).with(&[(&attribute::TRAIN_COMPONENT, Out::Text("mtp"))]),
-    row("skipped samples", &metric::TRAIN_CUSTOM).with(&[custom("megatron.skipped_samples")]),
-    row("max attention logit", &metric::TRAIN_CUSTOM).with(&[custom("megatron.max_attention_logit")]),
-    row("loss scale", &metric::TRAIN_LOSS_SCALE),
-    row("grad norm", &metric::TRAIN_GRAD_NORM).on_span(&attribute::TRAIN_GRAD_NORM),
-    row("num zeros", &metric::TRAIN_ZERO_GRADS),
-    row("params norm", &metric::TRAIN_PARAM_NORM),
-    row("number of skipped iterations", &metric::TRAIN_SKIPPED_STEPS),
-    row("number of nan iterations", &metric::TRAIN_ANOMALIES)
-        .with(&[(&attribute::TRAIN_ANOMALY_TYPE, Out::Text("nonfinite"))]),
-];
+static ITERATION: RecordTable = RecordTable::new("megatron", "iteration");
 
 /// Reads Megatron-LM's lines.
 #[derive(Debug)]
 struct Megatron {
-    fields: Fields,
+    fields: MetricMapper,
     last_step: Option<i64>,
 }
 
 impl Default for Megatron {
     fn default() -> Self {
         Self {
-            fields: Fields::of("megatron"),
+            fields: MetricMapper::new("megatron"),
             last_step: None,
         }
     }
@@ -94,7 +55,7 @@ impl LineFormat for Megatron {
         let Some(found) = iteration(line.text) else {
             return false;
         };
-        let written = Written {
+        let written = RecordMeta {
             time_unix_nanos: match found.time {
                 Some(time) => recorder.instant(time),
                 None => line.read_time(),
@@ -105,7 +66,7 @@ impl LineFormat for Megatron {
         self.fields.step(written.time_unix_nanos, found.step, recorder);
         let on_span = self
             .fields
-            .record(ITERATION, written, &found.fields, &[], recorder);
+            .record(&ITERATION, written, &found.fields, &[], recorder);
         // Between lines further apart the time is a mean, and no iteration is known to have ended with it.
         let is_next = self.last_step.replace(found.step) == found.step.checked_sub(1);
         let elapsed = found
@@ -135,10 +96,10 @@ fn iteration(text: &str) -> Option<Iteration<'_>> {
     let (step, total) = number.split_once('/')?;
     let step: i64 = step.trim().parse().ok()?;
     let total = number_text::any(total.trim()).filter(|total| *total > 0.0);
-    let progress = total.map(|total| ("iteration".into(), Value::Number(step as f64 / total)));
+    let progress = total.map(|total| ("iteration".into(), FieldValue::Number(step as f64 / total)));
     let fields = rest.split('|').filter_map(|part| {
         let (key, value) = part.rsplit_once(':')?;
-        Some((key.trim().into(), Value::of(value.trim())))
+        Some((key.trim().into(), FieldValue::of(value.trim())))
     });
     Some(Iteration {
         time: time::logged(before.trim().trim_start_matches('[').trim_end_matches(']')),
@@ -147,13 +108,16 @@ fn iteration(text: &str) -> Option<Iteration<'_>> {
     })
 }
 
-fn coverage_table() -> Vec<Covered> {
-    let step = covered(
+fn coverage_table() -> Vec<CoverageRow> {
+    let step = CoverageRow::rule(
         "iteration n",
         metric::TRAIN_GLOBAL_STEP.name,
         "as it is; `train.steps` grows by the steps since the line before",
     );
-    coverage::tables(&[ITERATION]).into_iter().chain([step]).collect()
+    RecordTable::coverage_of(&[&ITERATION])
+        .into_iter()
+        .chain([step])
+        .collect()
 }
 
 #[cfg(test)]

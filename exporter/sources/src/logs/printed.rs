@@ -1,8 +1,7 @@
 //! Fields as consoles print them: a key, a sign, a number with its unit, and what stands between two of them.
 
 use memchr::memmem;
-
-use super::{fields::Value, number_text};
+use pulsetrain_mapping::{FieldValue, number_text};
 
 /// How the fields of a line are written.
 #[derive(Clone, Copy, Debug)]
@@ -25,10 +24,10 @@ pub(super) struct Printed<'a> {
 impl<'a> Printed<'a> {
     /// A number in one of these units, as it is; text otherwise.
     #[inline]
-    pub(super) fn value(&self, units: &[&str]) -> Value<'a> {
+    pub(super) fn value(&self, units: &[&str]) -> FieldValue<'a> {
         match self.number {
-            Some((number, unit)) if unit.is_empty() || units.contains(&unit) => Value::Number(number),
-            _ => Value::of(self.text),
+            Some((number, unit)) if unit.is_empty() || units.contains(&unit) => FieldValue::Number(number),
+            _ => FieldValue::of(self.text),
         }
     }
 }
@@ -64,6 +63,18 @@ impl Signs {
         };
         Some((&text[..at], text[at + 1..].trim_ascii_start()))
     }
+}
+
+/// Splits `k: v, k: v` or any such text: pairs at `pair`, each at its first `key`.
+pub(super) fn split<'a>(
+    text: &'a str,
+    pair: &'a str,
+    key: &'a str,
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    text.split(pair).filter_map(move |part| {
+        let (name, value) = part.split_once(key)?;
+        Some((name.trim_ascii(), value.trim_ascii()))
+    })
 }
 
 #[cfg(test)]
@@ -136,8 +147,14 @@ mod tests {
     #[test]
     fn a_value_is_a_number_in_a_known_unit_only() {
         let value = |text, units: &[&str]| COMMAS.fields(text).next().map(|field| field.value(units));
-        assert_eq!(value("a=0.5%", &["%"]), Some(Value::Number(0.5)));
-        assert_eq!(value("a=7", &[]), Some(Value::Number(7.0)));
-        assert_eq!(value("a=0.5GB", &["%"]), Some(Value::of("0.5GB")));
+        assert_eq!(value("a=0.5%", &["%"]), Some(FieldValue::Number(0.5)));
+        assert_eq!(value("a=7", &[]), Some(FieldValue::Number(7.0)));
+        assert_eq!(value("a=0.5GB", &["%"]), Some(FieldValue::of("0.5GB")));
+    }
+
+    #[test]
+    fn pairs_are_split_at_their_first_delimiter() {
+        let found: Vec<_> = split("a: 1, b/c: x: y, loose", ", ", ": ").collect();
+        assert_eq!(found, [("a", "1"), ("b/c", "x: y")]);
     }
 }

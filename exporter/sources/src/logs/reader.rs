@@ -2,9 +2,10 @@
 
 mod live;
 
+use pulsetrain_mapping::Mapping;
 use std::sync::Arc;
 
-use super::{Begin, KeyUse, LogFormat, LogParser, Mapping, Pace, ReadTime, Window, encoding};
+use super::{Begin, KeyUse, LogFormat, LogParser, Pace, ReadTime, Window, encoding};
 use pulsetrain_record::{Place, Recorder, SkipReason};
 
 /// How much of an input is held at once.

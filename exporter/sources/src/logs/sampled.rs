@@ -1,5 +1,6 @@
 //! What a format makes of some text, for the tests of the formats.
 
+use pulsetrain_mapping::Mapping;
 use std::{cell::RefCell, sync::Arc};
 
 use pulsetrain_otlp::{
@@ -8,7 +9,7 @@ use pulsetrain_otlp::{
     write::Encoded,
 };
 
-use super::{LogFormat, LogReader, Mapping, ReadLimits, ReadTime};
+use super::{LogFormat, LogReader, ReadLimits, ReadTime};
 use pulsetrain_record::{Counts, Recorder, Run, Skipped};
 
 /// Everything that came of a text.

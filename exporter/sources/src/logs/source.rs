@@ -3,6 +3,7 @@
 mod chunks;
 mod survey;
 
+use pulsetrain_mapping::Mapping;
 use std::{
     fs::{File, Metadata},
     io::{self, Read},
@@ -15,9 +16,9 @@ use pulsetrain_otlp::write::Encoded;
 use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop};
 
 use self::chunks::{Chunks, Counted, Next};
+use super::encoding::{unreadable, without_mark};
 use super::{
-    Claims, Identity, KeyUse, LogFormat, LogReader, Mapping, Member, Pace, RankSource, ReadLimits, caught,
-    encoding::{unreadable, without_mark},
+    Claims, Identity, KeyUse, LogFormat, LogReader, Member, Pace, RankSource, ReadLimits, caught,
     key_notices, recognise,
 };
 use crate::SourceError;

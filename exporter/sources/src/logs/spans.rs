@@ -1,7 +1,7 @@
 //! Spans that a log's durations make: one that ended when its line was written.
 
 use pulsetrain_otlp::write::{Attribute, SpanParts};
-use pulsetrain_semconv::span;
+use pulsetrain_semconv::{self as semconv, Span, span};
 
 use pulsetrain_record::{Recorder, ids};
 
@@ -16,6 +16,7 @@ pub(super) fn step(
     let Some(start_unix_nanos) = start(end_unix_nanos, duration_secs) else {
         return;
     };
+    let attributes = &listed(attributes, &span::TRAIN_STEP);
     let (trace_id, span_id) = recorder.step_ids(step);
     recorder.record_span(&SpanParts {
         span: &span::TRAIN_STEP,
@@ -39,6 +40,7 @@ pub(super) fn eval(
     let Some(start_unix_nanos) = start(end_unix_nanos, duration_secs) else {
         return;
     };
+    let attributes = &listed(attributes, &span::EVAL_RUN);
     let run = recorder.run();
     let (trace_id, span_id) = (
         ids::lifecycle_trace(run),
@@ -53,6 +55,17 @@ pub(super) fn eval(
         end_unix_nanos,
         attributes,
     });
+}
+
+/// Returns the attributes that the registry lists for a span.
+fn listed<'a>(attributes: &[Attribute<'a>], span: &Span) -> Vec<Attribute<'a>> {
+    let is_listed = |attribute: &semconv::Attribute| {
+        span.attributes
+            .iter()
+            .any(|used| used.attribute.name == attribute.name)
+    };
+    let attributes = attributes.iter().copied();
+    attributes.filter(|(attribute, _)| is_listed(attribute)).collect()
 }
 
 fn start(end_unix_nanos: u64, duration_secs: f64) -> Option<u64> {

@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use super::{Begin, Identity, LogFormat, LogParser, Window, clean};
 use framing::Frame;
 use numbers::{Kind, Numbers};
-use pulsetrain_record::{LoggedTime, Recorder, SkipReason};
+use pulsetrain_record::{LoggedTime, Place, Recorder, SkipReason};
 use record::{Record, Value};
 
 /// The row of Surogate in the table of formats.
@@ -153,13 +153,14 @@ impl SurogateParser {
             Cow::Owned(_) => in_bytes(bytes, offset),
         };
         if let Some(numbers) = Numbers::parse(&text) {
-            self.mapping.numbers(&numbers, recorder);
+            self.mapping
+                .numbers(&numbers, window.place(frame.start), recorder);
             return recorder.end_of_record();
         }
         match record::parse(&text) {
             Ok(mut record) => {
                 record.resolve(recorder);
-                self.parsed(&record, &text, recorder);
+                self.parsed(&record, (&text, window.place(frame.start)), recorder);
                 recorder.end_of_record();
                 let end = frame.start + in_bytes(record.len);
                 self.said_between(window, end, frame.end, recorder);
@@ -177,10 +178,10 @@ impl SurogateParser {
     }
 
     /// Records what a record says that is an event, or that more than punctuation follows.
-    fn parsed(&mut self, record: &Record<'_>, text: &str, recorder: &mut Recorder<'_>) {
+    fn parsed(&mut self, record: &Record<'_>, (text, place): (&str, Place), recorder: &mut Recorder<'_>) {
         let numbers = Kind::of(record.kind).and_then(|kind| Numbers::parse_as(kind, &text[..record.len]));
         match numbers {
-            Some(numbers) => self.mapping.numbers(&numbers, recorder),
+            Some(numbers) => self.mapping.numbers(&numbers, place, recorder),
             None => self.mapping.event(record, recorder),
         }
     }

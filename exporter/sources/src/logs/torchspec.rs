@@ -10,17 +10,14 @@ mod progress;
 mod tables;
 mod weight_sync;
 
+use pulsetrain_mapping::{Field, FieldValue, MetricMapper, RecordMeta, number_text};
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
-use super::{
-    Begin, LogFormat,
-    fields::{self, Field, Fields, Value, Written},
-    lines::{self, Line, LineFormat, LineParser},
-    literal, number_text,
-    printed::Signs,
-    spans, time,
-};
+use super::lines::{self, Line, LineFormat, LineParser};
+use super::printed::Signs;
+use super::printed::split;
+use super::{Begin, LogFormat, literal, spans, time};
 use bar::Bar;
 use pool::Waited;
 use progress::{Progress, Timing};
@@ -62,14 +59,14 @@ const MESSAGES: [&str; 16] = [
 /// Reads TorchSpec's lines.
 #[derive(Debug)]
 struct TorchSpec {
-    fields: Fields,
+    fields: MetricMapper,
     progress: Progress,
 }
 
 impl Default for TorchSpec {
     fn default() -> Self {
         Self {
-            fields: Fields::of("torchspec"),
+            fields: MetricMapper::new("torchspec"),
             progress: Progress::default(),
         }
     }
@@ -144,7 +141,7 @@ impl TorchSpec {
             recorder.skip_value(SkipReason::LeftOut("bar_drawn_again"));
             return true;
         }
-        let written = Written {
+        let written = RecordMeta {
             time_unix_nanos: progress.bar_time(&bar, line),
             step: Some(step),
             place: line.place(),
@@ -164,7 +161,7 @@ impl TorchSpec {
         if bar.is_cut {
             recorder.skip_value(SkipReason::LeftOut("cut_by_the_terminal"));
         }
-        fields.record(tables::BAR, written, &bar.fields, &[], recorder);
+        fields.record(&tables::BAR, written, &bar.fields, &[], recorder);
         if let Some(verdict) = reading.and_then(|reading| reading.bottleneck()) {
             let (metric, attribute) = (&metric::PERF_BOTTLENECK, &attribute::PERF_BOTTLENECK);
             recorder.record_state(metric, attribute, written.time_unix_nanos, verdict, &[]);
@@ -181,7 +178,7 @@ impl TorchSpec {
     ) -> bool {
         // A line may be written before the bar that stands before it was drawn, as far as seconds tell.
         self.progress.last_time = self.progress.last_time.max(Some(time_unix_nanos));
-        let written = |step| Written {
+        let written = |step| RecordMeta {
             time_unix_nanos,
             step,
             place: line.place(),
@@ -197,7 +194,7 @@ impl TorchSpec {
     }
 
     /// Records what stands behind "TIMING", and says whether it is that.
-    fn timing(&mut self, text: &str, written: Written, recorder: &mut Recorder<'_>) -> bool {
+    fn timing(&mut self, text: &str, written: RecordMeta, recorder: &mut Recorder<'_>) -> bool {
         let Self { fields, progress } = self;
         let Some((step, times)) = times(text) else {
             return false;
@@ -210,7 +207,7 @@ impl TorchSpec {
             compute_secs: secs("compute"),
             dispatch_secs: secs("dispatch"),
         };
-        let written = Written {
+        let written = RecordMeta {
             step: Some(step),
             ..written
         };
@@ -220,9 +217,9 @@ impl TorchSpec {
             let mut others = times;
             others.retain(|(key, _)| key != "fwd" && key != "bwd");
             recorder.skip_values(SkipReason::LeftOut(breakdown::TOLD), 2);
-            fields.record(tables::TIMING, written, &others, &[], recorder)
+            fields.record(&tables::TIMING, written, &others, &[], recorder)
         } else {
-            fields.record(tables::TIMING, written, &times, &[], recorder)
+            fields.record(&tables::TIMING, written, &times, &[], recorder)
         };
         if let Some(duration) = progress.timing.step_secs {
             spans::step(step, written.time_unix_nanos, duration, on_span, recorder);
@@ -235,7 +232,7 @@ impl TorchSpec {
         &mut self,
         step: i64,
         values: &[Field<'_>],
-        written: Written,
+        written: RecordMeta,
         recorder: &mut Recorder<'_>,
     ) -> bool {
         if self.progress.timing.step == Some(step) {
@@ -244,15 +241,15 @@ impl TorchSpec {
         }
         self.progress.passes_of = Some(step);
         self.fields
-            .record(tables::BREAKDOWN, written, values, &[], recorder);
+            .record(&tables::BREAKDOWN, written, values, &[], recorder);
         true
     }
 
-    fn message(&mut self, message: &str, written: Written, recorder: &mut Recorder<'_>) -> bool {
+    fn message(&mut self, message: &str, written: RecordMeta, recorder: &mut Recorder<'_>) -> bool {
         let fields: Vec<Field<'_>>;
         if let Some(options) = message.strip_prefix("Starting: ") {
             self.progress.start = Some(written.time_unix_nanos);
-            let size = fields::split(options, ", ", "=").find(|(name, _)| *name == "global_batch_size");
+            let size = split(options, ", ", "=").find(|(name, _)| *name == "global_batch_size");
             self.progress.global_batch_size = size.and_then(|(_, size)| number_text::any(size));
             if let Some(size) = self.progress.global_batch_size {
                 recorder.record(&metric::TRAIN_BATCH_SIZE, written.time_unix_nanos, size, &[]);
@@ -262,11 +259,11 @@ impl TorchSpec {
         } else if let Some((step, values)) = eval(message) {
             let values = EVAL.fields(values);
             fields = values.map(|value| (value.key.into(), value.value(&[]))).collect();
-            let written = Written {
+            let written = RecordMeta {
                 step: Some(step),
                 ..written
             };
-            self.fields.record(tables::EVAL, written, &fields, &[], recorder);
+            self.fields.record(&tables::EVAL, written, &fields, &[], recorder);
             return true;
         } else if let Some(values) = message.strip_prefix("eval: ") {
             // The loop says the same again, and at which step it was.
@@ -291,7 +288,7 @@ impl TorchSpec {
             return false;
         }
         self.fields
-            .record(tables::BACKPRESSURE, written, &fields, &[], recorder);
+            .record(&tables::BACKPRESSURE, written, &fields, &[], recorder);
         true
     }
 }
@@ -309,7 +306,7 @@ fn times(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
     let fields = TIMES.fields(times).map(|time| {
         let key = time.key.strip_prefix('[').unwrap_or(time.key);
         let text = time.text.strip_suffix(']').unwrap_or(time.text);
-        (key.into(), Value::measured(text, SECONDS))
+        (key.into(), FieldValue::measured(text, SECONDS))
     });
     Some((step, fields.collect()))
 }
@@ -317,15 +314,15 @@ fn times(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
 /// The unit of times.
 const SECONDS: &[&str] = &["s"];
 
-fn seconds(text: &str) -> Value<'_> {
+fn seconds(text: &str) -> FieldValue<'_> {
     match number_text::with_suffix(text) {
-        Some((secs, "s" | "")) => Value::Number(secs),
-        _ => Value::of(text),
+        Some((secs, "s" | "")) => FieldValue::Number(secs),
+        _ => FieldValue::of(text),
     }
 }
 
-fn options_events(options: &str, written: Written, recorder: &mut Recorder<'_>) {
-    for (name, value) in fields::split(options, ", ", "=") {
+fn options_events(options: &str, written: RecordMeta, recorder: &mut Recorder<'_>) {
+    for (name, value) in split(options, ", ", "=") {
         let value = number_text::any(value).map_or(Out::Text(value), |number| Out::Int(number as i64));
         let attributes = [
             (&attribute::RUN_OPTION_NAME, Out::Text(name)),

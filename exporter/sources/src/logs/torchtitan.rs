@@ -4,18 +4,14 @@
 mod around;
 pub(super) mod structured;
 
-use pulsetrain_semconv::{attribute, metric};
+use pulsetrain_mapping::{
+    CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text,
+};
+use pulsetrain_semconv::metric;
 
 use self::around::Around;
-use super::{
-    Begin, Covered, LogFormat,
-    coverage::{self, covered},
-    fields::{Field, Fields, Value, Written},
-    lines::{self, Line, LineFormat, LineParser},
-    number_text,
-    row::{Row, row},
-    time,
-};
+use super::lines::{self, Line, LineFormat, LineParser};
+use super::{Begin, LogFormat, time};
 use pulsetrain_record::{LoggedTime, Recorder, SkipReason};
 
 /// The row of torchtitan's console in the table of formats.
@@ -31,38 +27,21 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     coverage: coverage_table,
 };
 
-const GIB: f64 = (1_u64 << 30) as f64;
+static STEP: RecordTable = RecordTable::new("torchtitan", "step");
 
-static STEP: &[Row] = &[
-    row("loss", &metric::TRAIN_LOSS).on_span(&attribute::TRAIN_LOSS),
-    row("grad_norm", &metric::TRAIN_GRAD_NORM).on_span(&attribute::TRAIN_GRAD_NORM),
-    row("memory GiB", &metric::MEMORY_FRAMEWORK_RESERVED).times(GIB),
-    row("memory %", &metric::MEMORY_FRAMEWORK_UTILIZATION).divided_by(100.0),
-    row("tps", &metric::TRAIN_THROUGHPUT_TOKENS_PER_DEVICE),
-    row("tflops", &metric::TRAIN_THROUGHPUT_FLOPS_PER_DEVICE).times(1e12),
-    row("mfu", &metric::TRAIN_MFU).divided_by(100.0),
-    // As older versions called it.
-    row("wps", &metric::TRAIN_THROUGHPUT_TOKENS_PER_DEVICE),
-];
-
-static VALIDATION: &[Row] = &[
-    row("loss", &metric::EVAL_LOSS),
-    row("memory GiB", &metric::MEMORY_FRAMEWORK_RESERVED).times(GIB),
-    row("memory %", &metric::MEMORY_FRAMEWORK_UTILIZATION).divided_by(100.0),
-    row("tps", &metric::EVAL_THROUGHPUT_TOKENS_PER_DEVICE),
-];
+static VALIDATION: RecordTable = RecordTable::new("torchtitan", "validation");
 
 /// Reads torchtitan's lines.
 #[derive(Debug)]
 struct TorchTitan {
-    fields: Fields,
+    fields: MetricMapper,
     around: Around,
 }
 
 impl Default for TorchTitan {
     fn default() -> Self {
         Self {
-            fields: Fields::of("torchtitan"),
+            fields: MetricMapper::new("torchtitan"),
             around: Around::default(),
         }
     }
@@ -82,7 +61,7 @@ impl LineFormat for TorchTitan {
         };
         let before = text.map_or("", |text| &line.text[..line.text.len() - text.len()]);
         let is_validation = before.ends_with("validate ");
-        let written = Written {
+        let written = RecordMeta {
             time_unix_nanos: time_of(line, recorder),
             step: Some(step),
             place: line.place(),
@@ -91,7 +70,7 @@ impl LineFormat for TorchTitan {
             self.fields.step(written.time_unix_nanos, step, recorder);
             self.around.step(step, written.time_unix_nanos, recorder);
         }
-        let rows = if is_validation { VALIDATION } else { STEP };
+        let rows = if is_validation { &VALIDATION } else { &STEP };
         self.fields.record(rows, written, &fields, &[], recorder);
         true
     }
@@ -142,7 +121,7 @@ fn step_fields(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
         match key {
             "step" => step = number_text::count(value),
             "memory" => memory(value, &mut fields),
-            _ => fields.push((key.into(), Value::measured(value, &["%"]))),
+            _ => fields.push((key.into(), FieldValue::measured(value, &["%"]))),
         }
     }
     Some((step? as i64, fields))
@@ -167,18 +146,18 @@ fn memory<'l>(text: &'l str, fields: &mut Vec<Field<'l>>) {
         ("memory %", share.trim_end_matches("%)")),
     ] {
         if let Some(number) = number_text::any(number) {
-            fields.push((key.into(), Value::Number(number)));
+            fields.push((key.into(), FieldValue::Number(number)));
         }
     }
 }
 
-fn coverage_table() -> Vec<Covered> {
-    let step = covered(
+fn coverage_table() -> Vec<CoverageRow> {
+    let step = CoverageRow::rule(
         "step",
         metric::TRAIN_GLOBAL_STEP.name,
         "as it is; `train.steps` grows by the steps since the line before",
     );
-    coverage::tables(&[STEP, VALIDATION])
+    RecordTable::coverage_of(&[&STEP, &VALIDATION])
         .into_iter()
         .chain([step])
         .chain(around::coverage())
@@ -210,7 +189,7 @@ mod tests {
         let read = Sampled::read(&FORMAT, &text.concat());
         assert_eq!(read.values("run.parameters"), [8_030_261_248.0]);
         assert_eq!(read.values("gpu.peak_flops"), [9.89e14]);
-        assert_eq!(read.values("memory.framework.limit"), [95.0 * GIB]);
+        assert_eq!(read.values("memory.framework.limit"), [95.0 * f64::from(1 << 30)]);
         assert_eq!(read.values("train.progress"), [0.25]);
         assert_eq!(read.values("train.throughput.tokens_per_device"), [3200.0]);
         assert_eq!(read.values("perf.checkpoint_time"), [1.25, 0.75]);

@@ -1,57 +1,31 @@
-//! Trainers that are data: a mapping file per trainer in `mappings/`, in the grammar of `--mapping`, and a row here.
+//! Trainers whose logs are read by their mapping alone, and a row here.
 
-use std::sync::Arc;
+use pulsetrain_mapping::trainer;
 
-use super::{
-    Covered, Identity, LogParser, Mapping, generic, generic::MappingFile, lines::identify_by,
-    ranked::each_printed_line,
-};
+use super::{Identity, LogParser, generic, lines::identify_by, ranked::each_printed_line};
 
 /// The sign of every trainer.
 pub(super) const DETECTED: &str = "lines that the patterns of its mapping match";
 
-/// A trainer whose logs are read by an embedded mapping.
-pub(super) struct Trainer {
-    mapping: Arc<Mapping>,
+/// Whether some line of [`printed`] text matches each pattern of the trainer's mapping.
+pub(super) fn detects(name: &str, text: &str) -> bool {
+    trainer(name).mapping().detects(text)
 }
 
-impl Trainer {
-    /// Reads an embedded mapping.
-    pub(super) fn of(yaml: &str) -> Self {
-        let file = MappingFile::parse(yaml).expect("invariant: a test parses every embedded mapping");
-        let mapping = file.build();
-        Self {
-            mapping: Arc::new(mapping.expect("invariant: a test builds every embedded mapping")),
-        }
-    }
+/// Begins to parse a log of the trainer.
+pub(super) fn parser(name: &str) -> Box<dyn LogParser> {
+    generic::mapped_parser(trainer(name).mapping())
+}
 
-    /// Returns the mapping.
-    pub(super) fn mapping(&self) -> &Arc<Mapping> {
-        &self.mapping
-    }
-
-    /// Whether some line of [`printed`] text matches each pattern of the mapping.
-    pub(super) fn detects(&self, text: &str) -> bool {
-        self.mapping.detects(text)
-    }
-
-    pub(super) fn parser(&self) -> Box<dyn LogParser> {
-        generic::mapped_parser(&self.mapping)
-    }
-
-    pub(super) fn identify(&'static self, head: &[u8]) -> Identity {
-        Identity {
-            framework: self.mapping.framework(),
-            ..identify_by(self.parser(), head)
-        }
-    }
-
-    pub(super) fn coverage(&'static self) -> Vec<Covered> {
-        self.mapping.coverage()
+/// Returns what the first bytes of a log show of its run.
+pub(super) fn identify(name: &str, head: &[u8]) -> Identity {
+    Identity {
+        framework: trainer(name).mapping().framework(),
+        ..identify_by(parser(name), head)
     }
 }
 
-/// Returns the first bytes of a log as text for [`Trainer::detects`].
+/// Returns the first bytes of a log as text for [`detects`].
 pub(super) fn printed(head: &[u8]) -> String {
     let mut text = String::with_capacity(head.len());
     each_printed_line(head, |line| {
@@ -62,12 +36,8 @@ pub(super) fn printed(head: &[u8]) -> String {
 }
 
 /// The row of the trainer whose mapping is `mappings/NAME.yaml`.
-macro_rules! trainer {
-    ($name:literal, $brief:literal) => {{
-        static TRAINER: std::sync::LazyLock<$crate::logs::trainers::Trainer> =
-            std::sync::LazyLock::new(|| {
-                $crate::logs::trainers::Trainer::of(include_str!(concat!("../mappings/", $name, ".yaml")))
-            });
+macro_rules! trainer_format {
+    ($name:literal, $brief:literal) => {
         LogFormat {
             name: $name,
             brief: $brief,
@@ -75,16 +45,16 @@ macro_rules! trainer {
             shrinks: true,
             splits: false,
             recognise: |head| {
-                let is_of = TRAINER.detects(&$crate::logs::trainers::printed(head));
-                is_of.then_some($crate::logs::trainers::DETECTED)
+                let is_of = trainers::detects($name, &trainers::printed(head));
+                is_of.then_some(trainers::DETECTED)
             },
-            identify: |head| TRAINER.identify(head),
+            identify: |head| trainers::identify($name, head),
             parser: Begin::Embedded {
-                parser: || TRAINER.parser(),
-                detects: |text| TRAINER.detects(text),
+                parser: || trainers::parser($name),
+                detects: |text| trainers::detects($name, text),
             },
-            coverage: || TRAINER.coverage(),
+            coverage: || pulsetrain_mapping::trainer($name).mapping().coverage(),
         }
-    }};
+    };
 }
-pub(super) use trainer;
+pub(super) use trainer_format;

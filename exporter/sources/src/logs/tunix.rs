@@ -5,17 +5,15 @@
 
 pub(super) mod otel;
 
+use pulsetrain_mapping::{
+    CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text,
+};
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
-use super::{
-    Begin, Covered, LogFormat, absl,
-    coverage::{self, covered},
-    fields::{self, Field, Fields, Value, Written},
-    lines::{self, Line, LineFormat, LineParser},
-    number_text,
-    row::{Row, row},
-};
+use super::lines::{self, Line, LineFormat, LineParser};
+use super::printed::split;
+use super::{Begin, LogFormat, absl};
 use pulsetrain_record::{LoggedTime, Recorder, SkipReason};
 
 /// The row of Tunix's lines in the table of formats.
@@ -31,19 +29,9 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     coverage: coverage_table,
 };
 
-static STEP: &[Row] = &[
-    row("training loss", &metric::TRAIN_LOSS),
-    row("training perplexity", &metric::TRAIN_PERPLEXITY),
-    row("eval loss", &metric::EVAL_LOSS),
-    row("eval perplexity", &metric::EVAL_PERPLEXITY),
-];
+static STEP: RecordTable = RecordTable::new("tunix", "step");
 
-static CACHE: &[Row] = &[
-    row("Compiled train_step cache size", &metric::TRAIN_CUSTOM).with(&[(
-        &attribute::TRAIN_CUSTOM_NAME,
-        Out::Text("tunix.compiled_train_steps"),
-    )]),
-];
+static CACHE: RecordTable = RecordTable::new("tunix", "cache");
 
 const STRINGS: &str = "Rollout string metric ";
 const OPTIONS: &str = "Training with full_batch_size=";
@@ -52,13 +40,13 @@ const FINISHED: &str = "Train loop finished in: ";
 /// Reads Tunix's lines.
 #[derive(Debug)]
 struct Tunix {
-    fields: Fields,
+    fields: MetricMapper,
 }
 
 impl Default for Tunix {
     fn default() -> Self {
         Self {
-            fields: Fields::of("tunix"),
+            fields: MetricMapper::new("tunix"),
         }
     }
 }
@@ -86,7 +74,7 @@ impl LineFormat for Tunix {
             return false;
         };
         let time_unix_nanos = recorder.instant(LoggedTime::Local(prefix.local_unix_nanos));
-        let written = |step| Written {
+        let written = |step| RecordMeta {
             time_unix_nanos,
             step,
             place: line.place(),
@@ -96,7 +84,7 @@ impl LineFormat for Tunix {
                 self.fields.step(time_unix_nanos, step, recorder);
             }
             self.fields
-                .record(STEP, written(Some(step)), &fields, &[], recorder);
+                .record(&STEP, written(Some(step)), &fields, &[], recorder);
         } else if let Some(rest) = text.strip_prefix(FINISHED) {
             let secs = rest.split(' ').next().and_then(number_text::any);
             let duration = secs.map(|secs| (&attribute::RUN_MESSAGE_DURATION, Out::Double(secs)));
@@ -108,8 +96,8 @@ impl LineFormat for Tunix {
             recorder.skip_value(SkipReason::LeftOut("private_content"));
             return false;
         } else if let Some((key, size)) = text.split_once(": ") {
-            let fields = [(key.into(), Value::of(size))];
-            self.fields.record(CACHE, written(None), &fields, &[], recorder);
+            let fields = [(key.into(), FieldValue::of(size))];
+            self.fields.record(&CACHE, written(None), &fields, &[], recorder);
         }
         true
     }
@@ -118,13 +106,13 @@ impl LineFormat for Tunix {
 /// `Train step 8 training loss: -0.027751  - training perplexity: 0.972631`.
 fn step(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
     let (step, rest) = text.strip_prefix("Train step ")?.split_once(' ')?;
-    let fields = fields::split(rest, " - ", ": ").map(|(key, text)| (key.into(), Value::of(text)));
+    let fields = split(rest, " - ", ": ").map(|(key, text)| (key.into(), FieldValue::of(text)));
     Some((step.parse().ok()?, fields.collect()))
 }
 
 fn options(text: &str, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
     let text = text.strip_prefix("Training with ").unwrap_or(text);
-    for (name, value) in fields::split(text, ", ", "=") {
+    for (name, value) in split(text, ", ", "=") {
         let attributes = [
             (
                 &attribute::RUN_OPTION_NAME,
@@ -136,31 +124,31 @@ fn options(text: &str, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
     }
 }
 
-fn coverage_table() -> Vec<Covered> {
+fn coverage_table() -> Vec<CoverageRow> {
     let rules = [
-        covered(
+        CoverageRow::rule(
             "Train step N training",
             metric::TRAIN_GLOBAL_STEP.name,
             "as it is; `train.steps` grows by the steps since the line before",
         ),
-        covered(
+        CoverageRow::rule(
             "Train loop finished in",
             event::RUN_MESSAGE.name,
             "one event, with its duration",
         ),
-        covered(
+        CoverageRow::rule(
             "Training with full_batch_size",
             event::RUN_OPTION.name,
             "one event an option",
         ),
-        covered(
+        CoverageRow::rule(
             "eval loss, eval perplexity",
             "eval.loss, eval.perplexity",
             "upstream prints the mean of all evaluations so far; its event file has each",
         ),
-        covered("Rollout string metric", "(left out: it may be private)", ""),
+        CoverageRow::rule("Rollout string metric", "(left out: it may be private)", ""),
     ];
-    let mut all = coverage::tables(&[STEP, CACHE]);
+    let mut all = RecordTable::coverage_of(&[&STEP, &CACHE]);
     all.extend(rules);
     all
 }

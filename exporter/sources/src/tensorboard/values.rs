@@ -1,17 +1,18 @@
 //! What becomes of an event and of the values in it.
 
+use pulsetrain_mapping::{ScalarMeta, record_option};
 use std::borrow::Cow;
 
 use pulsetrain_otlp::{wire::WireError, write::Value};
 
 use super::{
-    At, EventFileParser,
+    EventFileParser,
     event::{Content, Event},
     histogram, hparams,
     summary::{self, Data, TaggedValue},
     tensor,
 };
-use crate::tags::{Distribution, record_option};
+use crate::tags::Distribution;
 use pulsetrain_record::{Place, Recorder, SkipReason};
 
 /// The most numbers of a tensor that are read: the rows of a histogram with thousands of buckets.
@@ -55,7 +56,7 @@ impl EventFileParser {
         recorder: &mut Recorder<'_>,
     ) -> Result<(), ValueError> {
         self.time_unix_nanos = event.time_unix_nanos().unwrap_or(self.time_unix_nanos);
-        let at = At {
+        let at = ScalarMeta {
             time_unix_nanos: self.time_unix_nanos,
             step: Some(event.step),
             place,
@@ -64,7 +65,7 @@ impl EventFileParser {
         match event.content {
             Content::Summary(summary) => {
                 if let Some((tag, number)) = summary::lone_scalar(summary) {
-                    let place = self.scalars.place_of(tag);
+                    let place = self.scalars.intern(tag);
                     self.scalars.record_at(place, at, number.into(), recorder);
                     return Ok(());
                 }
@@ -86,12 +87,12 @@ impl EventFileParser {
     fn value(
         &mut self,
         value: TaggedValue<'_>,
-        at: At,
+        at: ScalarMeta,
         recorder: &mut Recorder<'_>,
     ) -> Result<(), ValueError> {
         match value.data {
             Data::Scalar(number) => {
-                let place = self.scalars.place_of(value.tag);
+                let place = self.scalars.intern(value.tag);
                 self.scalars.record_at(place, at, number.into(), recorder);
             }
             Data::Histogram(bytes) => self.histogram(value.tag, at, &histogram::parse(bytes)?, recorder)?,
@@ -107,7 +108,7 @@ impl EventFileParser {
         &mut self,
         TaggedValue { tag, plugin, .. }: TaggedValue<'_>,
         bytes: &[u8],
-        at: At,
+        at: ScalarMeta,
         recorder: &mut Recorder<'_>,
     ) -> Result<(), ValueError> {
         if MEDIA_PLUGINS.contains(&plugin) {
@@ -120,11 +121,11 @@ impl EventFileParser {
                 self.histogram(tag, at, &histogram::of_rows(numbers), recorder)?;
             }
             ([number], None) => {
-                let place = self.scalars.place_of(tag);
+                let place = self.scalars.intern(tag);
                 self.scalars.record_at(place, at, *number, recorder);
             }
             ([], Some(first)) => {
-                let place = self.scalars.place_of(tag);
+                let place = self.scalars.intern(tag);
                 let lines = lines(first, &tensor.further_strings);
                 self.scalars.record_text_at(place, at, &lines, recorder);
             }
@@ -141,11 +142,11 @@ impl EventFileParser {
     fn histogram(
         &mut self,
         tag: &[u8],
-        at: At,
+        at: ScalarMeta,
         distribution: &Distribution,
         recorder: &mut Recorder<'_>,
     ) -> Result<(), ValueError> {
-        let place = self.scalars.place_of(tag);
+        let place = self.scalars.intern(tag);
         let is_taken = self
             .scalars
             .record_distribution_at(place, at, distribution, recorder);
@@ -167,7 +168,11 @@ fn lines<'a>(first: &'a [u8], further: &[&[u8]]) -> Cow<'a, str> {
 }
 
 /// Records hyperparameters, if a value holds some: they are in what the plugin keeps, not in the value.
-fn hyperparameters(value: TaggedValue<'_>, at: At, recorder: &mut Recorder<'_>) -> Result<(), ValueError> {
+fn hyperparameters(
+    value: TaggedValue<'_>,
+    at: ScalarMeta,
+    recorder: &mut Recorder<'_>,
+) -> Result<(), ValueError> {
     let option = |name: &str, value: Value<'_>| record_option(name, value, at.time_unix_nanos, recorder);
     let is_session = value.plugin == b"hparams" && hparams::each(value.plugin_content, option)?;
     if !is_session {

@@ -3,6 +3,7 @@
 //! Upstream's names stand in `tunix/perf/experimental/constants.py` (version 2) and beside every `span` and `span_group` of
 //! `tunix/rl` and `tunix/sft` (version 1).
 
+use pulsetrain_mapping::CoverageRow;
 use std::collections::HashSet;
 
 use pulsetrain_semconv::{
@@ -15,7 +16,6 @@ use pulsetrain_semconv::{
 };
 
 use super::slice_name::SliceName;
-use crate::logs::{Covered, covered};
 use pulsetrain_record::{Place, Recorder, SkipReason};
 
 /// A name upstream.
@@ -138,16 +138,18 @@ fn find(upstream: &str) -> Option<&'static Name> {
 }
 
 /// What becomes of every name, tag and track.
-pub(super) fn coverage() -> Vec<Covered> {
-    let names = NAMES.iter().map(|name| Covered {
-        key: name.upstream,
-        name: name.span.name,
+pub(super) fn coverage() -> Vec<CoverageRow> {
+    let names = NAMES.iter().map(|name| CoverageRow {
+        key: name.upstream.into(),
+        name: name.span.name.into(),
         attributes: name
             .role
             .map_or_else(String::new, |role| format!("{}={role}", attribute::RL_ROLE.name)),
         conversion: "a span".to_owned(),
     });
-    let others = OTHERS.iter().map(|(key, name, how)| covered(key, name, how));
+    let others = OTHERS
+        .iter()
+        .map(|(key, name, how)| CoverageRow::rule(key, name, how));
     names.chain(others).collect()
 }
 

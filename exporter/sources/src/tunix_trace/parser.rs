@@ -1,5 +1,6 @@
 //! Both formats as rows of the table of formats: from the bytes of a file, as they come, to items.
 
+use pulsetrain_mapping::CoverageRow;
 use pulsetrain_perfetto::{EventKind, Item, ReadError, TraceDecoder, TraceReader};
 use serde_json::Value as Json;
 
@@ -43,7 +44,7 @@ pub(crate) const TIMELINES_FORMAT: LogFormat = LogFormat {
     identify,
     parser: Begin::Known(|| Box::new(TraceParser::new(Version::Timelines))),
     coverage: || {
-        vec![crate::logs::covered(
+        vec![CoverageRow::rule(
             "as `tunix-trace`",
             "the same",
             "both versions are in one table",

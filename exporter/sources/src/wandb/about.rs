@@ -1,16 +1,13 @@
 //! What a file says of its run beside what was logged: who belongs to it, what it stands on, and what its program wanted to
 //! be told aloud.
 
+use pulsetrain_mapping::{CoverageRow, record_option};
 use pulsetrain_otlp::{
     wire::{Field, Reader, Value as Wire, WireError},
     write::Value as Out,
 };
 use pulsetrain_semconv::{attribute, event, metric};
 
-use crate::{
-    logs::{Covered, covered},
-    tags::record_option,
-};
 use pulsetrain_record::Recorder;
 
 /// The fields of `RunRecord` that are options: how people sort their runs.
@@ -41,39 +38,39 @@ const OF_ENVIRONMENT: [(u32, &str); 10] = [
 const GPU_NVIDIA: u32 = 24;
 
 /// What becomes of everything in a file that is not logged under a key.
-pub(super) fn coverage() -> [Covered; 11] {
+pub(super) fn coverage() -> [CoverageRow; 11] {
     [
-        covered(
+        CoverageRow::rule(
             "_step",
             metric::TRAIN_GLOBAL_STEP.name,
             "where the trainer logs no step of its own",
         ),
-        covered("_timestamp", "(the time of every point)", "times 1e9"),
-        covered("_runtime, _wandb.*", "(left out: wandb_clock)", ""),
-        covered("run.project", attribute::TRAIN_PROJECT.name, "of the resource"),
-        covered(
+        CoverageRow::rule("_timestamp", "(the time of every point)", "times 1e9"),
+        CoverageRow::rule("_runtime, _wandb.*", "(left out: wandb_clock)", ""),
+        CoverageRow::rule("run.project", attribute::TRAIN_PROJECT.name, "of the resource"),
+        CoverageRow::rule(
             "run.display_name",
             attribute::TRAIN_RUN_NAME.name,
             "of the resource",
         ),
-        covered(
+        CoverageRow::rule(
             "config, run.config, run.group, job_type, notes, tags, sweep_id",
             event::RUN_OPTION.name,
             "one event a key",
         ),
-        covered(
+        CoverageRow::rule(
             "environment",
             event::RUN_ENVIRONMENT.name,
             "one event, and one `run.gpu_model` a GPU of NVIDIA",
         ),
-        covered("alert", event::RUN_MESSAGE.name, "one event"),
-        covered(
+        CoverageRow::rule("alert", event::RUN_MESSAGE.name, "one event"),
+        CoverageRow::rule(
             "summary",
             "(left out: wandb_summary)",
             "but for keys that no history has: those as if they were logged at the end",
         ),
-        covered("output, output_raw", "(left out: console_output)", ""),
-        covered(
+        CoverageRow::rule("output, output_raw", "(left out: console_output)", ""),
+        CoverageRow::rule(
             "exit, files, metric, telemetry, header, footer ...",
             "(left out: wandb_bookkeeping)",
             "",

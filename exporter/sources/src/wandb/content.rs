@@ -1,5 +1,6 @@
 //! What becomes of a record and of the items in it.
 
+use pulsetrain_mapping::{ScalarMeta, TagIndex, record_option};
 use pulsetrain_otlp::{
     wire::{Field, Reader, Value as Wire, WireError},
     write::Value as Out,
@@ -10,7 +11,6 @@ use super::{
     item::{self, Item, Value},
     record::{self, Record},
 };
-use crate::tags::{At, TagPlace, record_option};
 use pulsetrain_record::{Place, Recorder, SkipReason};
 
 /// The rule for the keys with which wandb numbers its own records.
@@ -116,7 +116,9 @@ impl WandbParser {
         recorder: &mut Recorder<'_>,
     ) -> Result<(), WireError> {
         let items = item::all(history)?;
-        items.iter().for_each(|item| self.history.show(&item.key));
+        items
+            .iter()
+            .for_each(|item| self.history.detect_framework(&item.key));
         let (mut logged, mut types) = (Vec::with_capacity(items.len()), Vec::new());
         let mut counted = None;
         for item in &items {
@@ -126,7 +128,7 @@ impl WandbParser {
                 Role::Count => counted = item.number(),
                 Role::Clock => {}
                 Role::Type => types.push(item),
-                Role::Logged => logged.push((self.history.place_of(&item.key), item)),
+                Role::Logged => logged.push((self.history.intern(&item.key), item)),
             }
         }
         recorder.skip_values(CLOCK, (items.len() - logged.len() - types.len()) as u64);
@@ -134,7 +136,7 @@ impl WandbParser {
         // A trainer that numbers its steps itself knows better than wandb, which counts calls.
         let own = logged.iter().find(|(place, _)| self.history.is_step(*place));
         let step = own.and_then(|(_, item)| item.number()).or(counted);
-        let at = At {
+        let at = ScalarMeta {
             time_unix_nanos: self.time_unix_nanos,
             step: step.map(|step| step as i64),
             place,
@@ -159,8 +161,8 @@ impl WandbParser {
     fn taken_apart(
         &mut self,
         of: &Item<'_>,
-        logged: &mut Vec<(TagPlace, &Item<'_>)>,
-        at: At,
+        logged: &mut Vec<(TagIndex, &Item<'_>)>,
+        at: ScalarMeta,
         recorder: &mut Recorder<'_>,
     ) {
         let prefix = &of.key[..of.key.len() - TYPE.len()];
@@ -176,12 +178,12 @@ impl WandbParser {
         });
         let key = String::from_utf8_lossy(&prefix[..prefix.len() - 1]).into_owned();
         let json = serde_json::Value::Object(parts).to_string();
-        let place = self.history.place_of(key.as_bytes());
+        let place = self.history.intern(key.as_bytes());
         self.logged(place, &Item::new(&key, json.as_bytes()), at, recorder);
     }
 
     /// Records one value that the program logged, whose key is at a place of the history.
-    fn logged(&mut self, place: TagPlace, item: &Item<'_>, at: At, recorder: &mut Recorder<'_>) {
+    fn logged(&mut self, place: TagIndex, item: &Item<'_>, at: ScalarMeta, recorder: &mut Recorder<'_>) {
         match item::value(item.json()) {
             Value::Number(number) => self.history.record_at(place, at, number, recorder),
             Value::Text(text) => self.history.record_text_at(place, at, &text, recorder),
@@ -203,7 +205,7 @@ impl WandbParser {
             Value::Nested(parts) => {
                 for (part, value) in parts {
                     let (key, json) = (format!("{}.{part}", item.key()), value.to_string());
-                    let place = self.history.place_of(key.as_bytes());
+                    let place = self.history.intern(key.as_bytes());
                     self.logged(place, &Item::new(&key, json.as_bytes()), at, recorder);
                 }
             }
@@ -241,7 +243,7 @@ impl WandbParser {
 
     /// Records the summary's values under keys that no history had.
     pub(super) fn end_of_summary(&mut self, recorder: &mut Recorder<'_>) {
-        let at = At {
+        let at = ScalarMeta {
             time_unix_nanos: self.time_unix_nanos,
             step: None,
             place: Place::default(),
@@ -257,13 +259,13 @@ impl WandbParser {
         alone.sort();
         alone
             .iter()
-            .for_each(|(key, _)| self.history.show(key.as_bytes()));
+            .for_each(|(key, _)| self.history.detect_framework(key.as_bytes()));
         for (key, json) in &alone {
             if self.keys.contains(key) {
                 recorder.skip_value(SUMMARY);
             } else {
                 let item = Item::new(key, json);
-                let place = self.history.place_of(&item.key);
+                let place = self.history.intern(&item.key);
                 self.logged(place, &item, at, recorder);
             }
         }
@@ -280,7 +282,7 @@ impl WandbParser {
                 time_unix_nanos = record::timestamp(time)?.unwrap_or(time_unix_nanos);
             }
         }
-        let at = At {
+        let at = ScalarMeta {
             time_unix_nanos,
             step: None,
             place,
@@ -288,7 +290,7 @@ impl WandbParser {
         for item in item::in_field(stats, 3)? {
             match item::value(item.json()) {
                 Value::Number(number) => {
-                    let place = self.machine.place_of(&item.key);
+                    let place = self.machine.intern(&item.key);
                     self.machine.record_at(place, at, number, recorder);
                 }
                 _ => recorder.skip_value(SkipReason::NotMeasured),

@@ -88,8 +88,8 @@ fn page() -> String {
         }
         page.push_str("| upstream | becomes | attributes | how |\n|---|---|---|---|\n");
         for row in rows {
-            let cells =
-                [row.key, row.name, &row.attributes, &row.conversion].map(|cell| cell.replace('|', "\\|"));
+            let cells = [&*row.key, &*row.name, &row.attributes, &row.conversion]
+                .map(|cell| cell.replace('|', "\\|"));
             writeln!(page, "| {} |", cells.join(" | ")).expect("invariant: a String takes all");
         }
     }

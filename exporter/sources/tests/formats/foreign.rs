@@ -1,6 +1,6 @@
 //! Every format on every sample, its own and those of all other systems.
 
-use pulsetrain_sources::logs;
+use pulsetrain_sources::logs::{self, Begin, LogFormat};
 
 use crate::imported::{all_samples, json, read, read_in_chunks, sample};
 
@@ -41,7 +41,7 @@ fn no_format_reads_a_record_in_a_sample_that_is_not_its_own() {
             // Two versions of one trace are read alike but for their clocks.
             let is_kin = name.contains("perfetto_trace_") && format.name.starts_with("tunix-trace");
             let holds_output = (name.as_str(), format.name) == HOLDS_OUTPUT;
-            let reads_any = format.takes_mapping() || format.is_fallback() || is_mapped(format.name);
+            let reads_any = format.takes_mapping() || format.is_fallback() || is_mapped(format);
             if is_kin || holds_output || reads_any || (format.recognise)(head).is_some() {
                 continue;
             }
@@ -70,7 +70,7 @@ fn torn_samples_are_no_panic() {
         // Mapping files share one parser, so each reads its own samples.
         let reads = |format: &&logs::LogFormat| {
             let is_own = own.as_ref().is_ok_and(|own| *own == format.name);
-            !BINARY.contains(&format.name) && (is_own || !is_mapped(format.name))
+            !BINARY.contains(&format.name) && (is_own || !is_mapped(format))
         };
         let formats: Vec<_> = logs::FORMATS.iter().filter(reads).collect();
         for end in (0..bytes.len().min(20_000)).step_by(997) {
@@ -82,8 +82,7 @@ fn torn_samples_are_no_panic() {
     }
 }
 
-/// Whether a format is the mapping file of a trainer, which reads whatever has its form: only its detection keeps it from other logs.
-fn is_mapped(format: &str) -> bool {
-    let file = format!("{}/mappings/{format}.yaml", env!("CARGO_MANIFEST_DIR"));
-    std::path::Path::new(&file).exists()
+/// Whether the format is read by the mapping of a trainer alone.
+fn is_mapped(format: &LogFormat) -> bool {
+    matches!(format.parser, Begin::Embedded { .. })
 }

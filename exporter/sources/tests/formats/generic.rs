@@ -261,7 +261,7 @@ fn text_that_is_no_log_of_training_is_not_recognised() {
     for name in [
         "README.md",
         "CHANGELOG.md",
-        "exporter/sources/MAPPING.md",
+        "exporter/mapping/MAPPING.md",
         "exporter/sources/FORMATS.md",
         "Cargo.lock",
     ] {

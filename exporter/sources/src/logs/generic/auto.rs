@@ -1,27 +1,20 @@
 //! Logs that no other format recognises, read by the dictionary in `mappings/generic.yaml` without configuration.
 
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::LazyLock,
-};
+use pulsetrain_mapping::{Field, trainer};
+use std::collections::{BTreeSet, HashMap};
 
 use super::{
     csv::{Header, Table},
     key_use::KeyUse,
     text::{TextLines, is_context},
 };
-use crate::logs::{
-    Begin, LogFormat,
-    fields::Field,
-    lines::{Line, LineFormat, LineParser, identify_by},
-    ranked::each_printed_line,
-    trainers::Trainer,
-};
+use crate::logs::lines::{Line, LineFormat, LineParser, identify_by};
+use crate::logs::ranked::each_printed_line;
+use crate::logs::{Begin, LogFormat};
 use pulsetrain_record::Recorder;
 
-/// The dictionary.
-static DICTIONARY: LazyLock<Trainer> =
-    LazyLock::new(|| Trainer::of(include_str!("../../../mappings/generic.yaml")));
+/// The mapping that is the dictionary of usual keys.
+const DICTIONARY: &str = "generic";
 
 /// The row in the table of formats. Its `recognise` counts only after that of all others.
 pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
@@ -33,7 +26,7 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     recognise: |head| agree(head).then_some(AGREEMENT),
     identify: |head| identify_by(parser(), head),
     parser: Begin::Known(parser),
-    coverage: || DICTIONARY.coverage(),
+    coverage: || trainer(DICTIONARY).mapping().coverage(),
 };
 
 const AGREEMENT: &str = "lines with usual keys";
@@ -59,7 +52,7 @@ impl Default for GenericLines {
     fn default() -> Self {
         Self {
             table: Table::default(),
-            text: TextLines::of(DICTIONARY.mapping()),
+            text: TextLines::of(trainer(DICTIONARY).mapping()),
         }
     }
 }
@@ -88,11 +81,11 @@ impl GenericLines {
 
 /// Whether a table has a column of a known measurement.
 fn has_result(header: &Header) -> bool {
-    let mapping = DICTIONARY.mapping();
-    let mut metrics = header.keys().iter().filter_map(|key| {
-        let meaning = mapping.meaning(key)?;
-        meaning.rule.becomes.metric()
-    });
+    let mapping = trainer(DICTIONARY).mapping();
+    let mut metrics = header
+        .keys()
+        .iter()
+        .filter_map(|key| mapping.resolve(None, key)?.mapping.target.metric());
     metrics.any(|metric| !is_context(metric))
 }
 

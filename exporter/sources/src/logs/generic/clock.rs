@@ -1,72 +1,28 @@
-//! How a log of no known format says its time.
+//! Reads the times of a log of no known format.
 
 use jiff::{Timestamp, civil, fmt::strtime, tz::TimeZone};
+use pulsetrain_mapping::{FieldValue, TimeForm};
 
-use crate::logs::{fields::Value, time};
+use crate::logs::time;
 use pulsetrain_record::LoggedTime;
-
-/// The form of the times of a log.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) enum TimeForm {
-    /// RFC 3339, the same with a space and without a zone, or a number since 1970 whose size tells its unit.
-    #[default]
-    Auto,
-    /// A number since 1970: so many nanoseconds each.
-    Unix(f64),
-    /// Directives of `strftime`; a local time where they read no zone.
-    Directives(String),
-}
 
 /// The smallest number that is read as a time: a day of 1973.
 const EARLIEST: f64 = 1e8;
 
-/// The names of units, with the nanoseconds that each is.
-const UNIX: [(&str, f64); 4] = [
-    ("unix_s", 1e9),
-    ("unix_ms", 1e6),
-    ("unix_us", 1e3),
-    ("unix_ns", 1.0),
-];
-
-impl TimeForm {
-    /// The form that a mapping names.
-    ///
-    /// # Errors
-    /// What it can be instead.
-    pub(super) fn of(name: &str) -> Result<Self, String> {
-        if name == "auto" {
-            return Ok(Self::Auto);
-        }
-        if let Some((_, nanos)) = UNIX.iter().find(|(known, _)| *known == name) {
-            return Ok(Self::Unix(*nanos));
-        }
-        if name.contains('%') {
-            // What cannot even write a time cannot read one.
-            return match strtime::format(name, &Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC)) {
-                Ok(_) => Ok(Self::Directives(name.to_owned())),
-                Err(error) => Err(format!("{name:?} cannot be read: {error}")),
-            };
-        }
-        Err(format!(
-            "there is no form of time {name:?}; it can be: auto, unix_s, unix_ms, unix_us, unix_ns, or directives like \"%Y-%m-%d %H:%M:%S\""
-        ))
-    }
-
-    /// Reads a value; `None` where it is not a time of this form.
-    pub(super) fn read(&self, value: &Value<'_>) -> Option<LoggedTime> {
-        match (self, value) {
-            (Self::Auto, value) => match (value.number(), value) {
-                // A small number is a duration.
-                (Some(number), _) if number < EARLIEST => None,
-                (Some(number), _) => unix(number, unit_of(number)).map(LoggedTime::Utc),
-                (None, Value::Text(text)) => date(text),
-                (None, Value::Number(_)) => None,
-            },
-            (Self::Unix(nanos), value) => unix(value.number()?, *nanos).map(LoggedTime::Utc),
-            (Self::Directives(directives), Value::Text(text)) => directed(directives, text),
-            (Self::Directives(directives), Value::Number(number)) => {
-                directed(directives, &number.to_string())
-            }
+/// Reads a value as a time of a form, or returns `None`.
+pub(super) fn read(form: &TimeForm, value: &FieldValue<'_>) -> Option<LoggedTime> {
+    match (form, value) {
+        (TimeForm::Auto, value) => match (value.number(), value) {
+            // A small number is a duration.
+            (Some(number), _) if number < EARLIEST => None,
+            (Some(number), _) => unix(number, unit_of(number)).map(LoggedTime::Utc),
+            (None, FieldValue::Text(text)) => date(text),
+            (None, FieldValue::Number(_)) => None,
+        },
+        (TimeForm::Unix(nanos), value) => unix(value.number()?, *nanos).map(LoggedTime::Utc),
+        (TimeForm::Directives(directives), FieldValue::Text(text)) => directed(directives, text),
+        (TimeForm::Directives(directives), FieldValue::Number(number)) => {
+            directed(directives, &number.to_string())
         }
     }
 }
@@ -119,13 +75,13 @@ mod tests {
     const NOON: u64 = 1_795_262_400_250_000_000;
 
     fn read(form: &str, text: &str) -> Option<u64> {
-        let time = TimeForm::of(form).unwrap().read(&Value::of(text))?;
+        let time = super::read(&TimeForm::of(form).unwrap(), &FieldValue::of(text))?;
         Some(UsedTimezone::default().instant(time))
     }
 
     #[test]
     fn only_times_with_a_zone_are_instants() {
-        let read = |form: &str, text| TimeForm::of(form).unwrap().read(&Value::of(text));
+        let read = |form: &str, text| super::read(&TimeForm::of(form).unwrap(), &FieldValue::of(text));
         for (form, text) in [
             ("auto", "2026-11-21 12:00:00,250"),
             ("%d/%m/%Y %H:%M:%S%.f", "21/11/2026 12:00:00.25"),

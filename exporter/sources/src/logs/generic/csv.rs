@@ -1,12 +1,12 @@
 //! Tables: a header with the keys, and a row a record.
 
+use pulsetrain_mapping::{Field, FieldValue, Mapping};
 use std::{borrow::Cow, sync::Arc};
 
-use super::{label_keys::LabelKeys, labelled, mapping::Mapping, record::Records};
-use crate::logs::{
-    fields::{Field, Value},
-    lines::{Line, LineFormat},
-};
+use super::label_keys::LabelKeys;
+use super::labelled;
+use super::record::Records;
+use crate::logs::lines::{Line, LineFormat};
 use pulsetrain_record::{Recorder, SkipReason};
 
 /// What separates the cells of a table, the most usual first.
@@ -88,10 +88,10 @@ fn are_names(keys: &[String]) -> bool {
     keys.len() <= MOST_COLUMNS && keys.iter().all(|key| is_name(key) && is_once(key))
 }
 
-fn value(cell: Cow<'_, str>) -> Value<'_> {
-    match Value::of(&cell).number() {
-        Some(number) => Value::Number(number),
-        None => Value::Text(cell),
+fn value(cell: Cow<'_, str>) -> FieldValue<'_> {
+    match FieldValue::of(&cell).number() {
+        Some(number) => FieldValue::Number(number),
+        None => FieldValue::Text(cell),
     }
 }
 

@@ -1,8 +1,9 @@
 //! JSON lines, and dictionaries as Python prints them.
 
+use pulsetrain_mapping::Mapping;
 use std::sync::Arc;
 
-use super::{mapping::Mapping, record::Records};
+use super::record::Records;
 use crate::logs::{
     lines::{Line, LineFormat},
     literal,

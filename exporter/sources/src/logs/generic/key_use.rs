@@ -4,11 +4,9 @@ use std::fmt::Write;
 
 use pulsetrain_semconv::metric;
 
-use super::{
-    known::Known,
-    record::Records,
-    rule::{Becomes, Meaning},
-};
+use pulsetrain_mapping::{ResolvedMapping, Target};
+
+use super::{known::KeyInfo, record::Records};
 
 /// A key of a log, and what became of its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,8 +17,8 @@ pub struct KeyUse {
     pub role: KeyRole,
     /// Its first value.
     pub example: String,
-    /// The rule of a mapping that has the same effect, if there is a metric.
-    pub(super) rule: Option<String>,
+    /// The row of a mapping that has the same effect, if there is a metric.
+    pub(super) row: Option<String>,
 }
 
 /// What the values of a key become.
@@ -69,11 +67,11 @@ pub(crate) fn key_notices(uses: &[KeyUse], input: &str) -> Vec<String> {
 }
 
 impl KeyUse {
-    fn of(key: &str, known: &Known) -> Option<Self> {
+    fn of(key: &str, known: &KeyInfo) -> Option<Self> {
         let example = known.example.clone()?;
-        let (role, rule) = match &known.meaning {
+        let (role, row) = match &known.state.resolved {
             Some(_) if known.is_unmapped => (KeyRole::Custom, None),
-            Some(meaning) => (role(meaning), rule(key, meaning)),
+            Some(resolved) => (role(resolved), row(key, resolved)),
             None => match known.step() {
                 Some(place) => (KeyRole::Step(place), None),
                 None if known.was_time => (KeyRole::Time, None),
@@ -85,37 +83,38 @@ impl KeyUse {
             key: key.to_owned(),
             role,
             example,
-            rule,
+            row,
         })
     }
 }
 
-fn role(meaning: &Meaning) -> KeyRole {
-    match &meaning.rule.becomes {
-        Becomes::Value(metric) | Becomes::State(metric, _) => KeyRole::Metric(metric.name),
-        Becomes::Custom(_) => KeyRole::Metric(metric::TRAIN_CUSTOM.name),
-        Becomes::Nothing => KeyRole::Dropped,
+fn role(resolved: &ResolvedMapping) -> KeyRole {
+    match &resolved.mapping.target {
+        Target::Metric(metric) | Target::State(metric, _) => KeyRole::Metric(metric.name),
+        Target::Custom(_) => KeyRole::Metric(metric::TRAIN_CUSTOM.name),
+        Target::Step | Target::Dropped(_) => KeyRole::Dropped,
     }
 }
 
-/// The rule as a line of a mapping.
-fn rule(key: &str, meaning: &Meaning) -> Option<String> {
+/// Returns the row as a line of a mapping.
+fn row(key: &str, resolved: &ResolvedMapping) -> Option<String> {
     let mut text = format!("{{key: {}", quoted(key));
     let mut add = |name: &str, value: &str| write!(text, ", {name}: {value}").ok();
-    match &meaning.rule.becomes {
-        Becomes::Value(metric) | Becomes::State(metric, _) => add("metric", metric.name)?,
-        Becomes::Custom(name) => add("custom", &quoted(name))?,
-        Becomes::Nothing => add("drop", "true")?,
+    match &resolved.mapping.target {
+        Target::Metric(metric) | Target::State(metric, _) => add("metric", metric.name)?,
+        Target::Custom(Some(name)) => add("custom", &quoted(name))?,
+        Target::Custom(None) => add("keep", "true")?,
+        Target::Step | Target::Dropped(_) => add("drop", "true")?,
     }
-    let (unit, default_unit) = &meaning.rule.units;
+    let (unit, default_unit) = &resolved.mapping.units;
     unit.iter().try_for_each(|unit| add("unit", &quoted(unit)))?;
     default_unit
         .iter()
         .try_for_each(|unit| add("default_unit", &quoted(unit)))?;
-    if meaning.rule.is_total {
+    if resolved.mapping.is_total {
         add("total", "true")?;
     }
-    let attributes: Vec<String> = meaning
+    let attributes: Vec<String> = resolved
         .fixed()
         .map(|(attribute, value)| format!("{}: {}", attribute.name, attribute_text(&value)))
         .collect();

@@ -1,8 +1,10 @@
 //! Lines of `key=value`.
 
+use pulsetrain_mapping::Mapping;
 use std::sync::Arc;
 
-use super::{mapping::Mapping, pairs, record::Records};
+use super::pairs;
+use super::record::Records;
 use crate::logs::lines::{Line, LineFormat};
 use pulsetrain_record::Recorder;
 
@@ -34,7 +36,7 @@ impl LineFormat for KeyValueLines {
         let Some((mut fields, body)) = records.lined(line.text) else {
             return false;
         };
-        pairs::read(body, &records.mapping.pairs, &mut fields);
+        pairs::read(body, records.mapping.pairs(), &mut fields);
         records.look_up(&fields);
         let is_record = records.keys.are_of_record();
         if is_record {

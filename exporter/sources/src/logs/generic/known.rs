@@ -1,8 +1,10 @@
 //! What is known of the keys of a log, found out when each comes first; and the keys of the record that is read now.
 
-use super::{field, label_keys::TIME, mapping::Mapping, rule::Meaning};
-use crate::logs::fields::{Field, Value};
-use pulsetrain_record::{PreparedSeries, in_order::InOrder};
+use std::borrow::Cow;
+
+use super::{field, label_keys::TIME};
+use pulsetrain_mapping::{Field, FieldValue, KeyState, Mapping};
+use pulsetrain_record::in_order::InOrder;
 use pulsetrain_semconv::Metric;
 
 /// The keys that are the step where the mapping names none.
@@ -14,15 +16,22 @@ const TIMES: [&str; 4] = ["time", "timestamp", "ts", "_timestamp"];
 /// Of how many keys it is remembered what they mean; of more it is found out anew.
 pub(super) const REMEMBERED: usize = 4096;
 
-/// What is known of a key.
+/// Separates a key from the kind of its record.
+const KIND: &str = "\u{1f}";
+
+/// Returns the text of a field.
+fn text_of<'f>(fields: &'f [Field<'_>], key: &str) -> Option<&'f str> {
+    fields.iter().find_map(|(name, value)| match value {
+        FieldValue::Text(text) if name == key => Some(text.as_ref()),
+        _ => None,
+    })
+}
+
+/// A key of the log.
 #[derive(Debug)]
-pub(super) struct Known {
-    /// Nothing where nobody knows.
-    pub(super) meaning: Option<Meaning>,
-    /// The series of its values, where no other field says what belongs to it and it is more than a metric's only one.
-    pub(super) series: Option<PreparedSeries>,
-    /// Whether it was said that nobody knows.
-    pub(super) is_told: bool,
+pub(super) struct KeyInfo {
+    /// Its row and its series.
+    pub(super) state: KeyState,
     /// The first value of the key in a record.
     pub(super) example: Option<String>,
     /// Whether a value is kept as `train.custom` although a rule knows the key.
@@ -43,8 +52,8 @@ pub(super) struct Known {
 
 /// The keys of a log.
 #[derive(Debug, Default)]
-pub(super) struct Keys {
-    known: InOrder<Known>,
+pub(super) struct KeyCache {
+    known: InOrder<KeyInfo>,
     /// Of each field of the record where in `known` its key is.
     places: Vec<usize>,
     /// The fields of the record that may say the time, by their likelihood.
@@ -54,14 +63,14 @@ pub(super) struct Keys {
     steps: Vec<Option<usize>>,
 }
 
-impl Keys {
+impl KeyCache {
     /// Looks up the keys of a record's fields.
     pub(super) fn look_up(&mut self, fields: &[Field<'_>], mapping: &Mapping) {
         self.find(fields, mapping);
         self.steps.clear();
-        self.steps.resize(mapping.steps.len().max(STEPS.len()), None);
+        self.steps.resize(mapping.steps().len().max(STEPS.len()), None);
         for (number, rank) in &self.step_keys {
-            if self.steps[*rank].is_none() && whole(&fields[*number].1).is_some() {
+            if self.steps[*rank].is_none() && fields[*number].1.whole().is_some() {
                 self.steps[*rank] = Some(*number);
             }
         }
@@ -74,13 +83,18 @@ impl Keys {
         self.places.clear();
         self.step_keys.clear();
         self.times = [None; TIMES.len()];
+        let kind = mapping.kind().and_then(|kind| text_of(fields, kind));
         for (number, (key, _)) in fields.iter().enumerate() {
-            let place = match self.known.place(key) {
+            let name = match kind {
+                Some(kind) => Cow::Owned([key, KIND, kind].concat()),
+                None => Cow::Borrowed(key.as_ref()),
+            };
+            let place = match self.known.place(&name) {
                 Some(place) => place,
-                None => self.known.add(key, Known::find(key, mapping)),
+                None => self.known.add(&name, KeyInfo::find(kind, key, mapping)),
             };
             self.places.push(place);
-            let Known { time, step, .. } = *self.known.at(place);
+            let KeyInfo { time, step, .. } = *self.known.at(place);
             if let Some(rank) = time {
                 self.times[rank].get_or_insert(number);
             }
@@ -92,14 +106,16 @@ impl Keys {
     pub(super) fn are_of_record(&mut self) -> bool {
         let known = &mut self.known;
         self.steps.iter().any(Option::is_some)
-            || self.places.iter().any(|place| known.at(*place).meaning.is_some())
+            || self
+                .places
+                .iter()
+                .any(|place| known.at(*place).state.resolved.is_some())
     }
 
     /// Whether one of the fields of the record, of which there are `count`, has a metric.
     pub(super) fn has_metric(&mut self, count: usize, metric: &Metric) -> bool {
         (0..count).any(|field| {
-            let meaning = self.of(field).meaning.as_ref();
-            let found = meaning.and_then(|meaning| meaning.rule.becomes.metric());
+            let found = self.of(field).state.metric();
             found.is_some_and(|found| found.ordinal == metric.ordinal)
         })
     }
@@ -121,72 +137,60 @@ impl Keys {
     }
 
     /// Iterates over all keys that were looked up.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut Known)> {
-        self.known.iter_mut()
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut KeyInfo)> {
+        let known = self.known.iter_mut();
+        known.map(|(name, info)| (name.split_once(KIND).map_or(name, |(key, _)| key), info))
     }
 
     /// What is known of the key of a field.
-    pub(super) fn of(&mut self, field: usize) -> &mut Known {
+    pub(super) fn of(&mut self, field: usize) -> &mut KeyInfo {
         self.known.at(self.places[field])
     }
 }
 
-impl Known {
+impl KeyInfo {
     /// Returns the place of the key among those that can be the step.
     pub(super) fn step(&self) -> Option<usize> {
         self.step
     }
 
     /// Keeps the first value of a record.
-    pub(super) fn note(&mut self, value: &Value<'_>, is_time: bool) {
+    pub(super) fn note(&mut self, value: &FieldValue<'_>, is_time: bool) {
         self.was_time |= is_time;
         if self.example.is_none() {
             self.is_text = field::is_text(value);
             self.example = Some(match value {
-                Value::Number(number) => number.to_string(),
-                Value::Text(text) => text.to_string(),
+                FieldValue::Number(number) => number.to_string(),
+                FieldValue::Text(text) => text.to_string(),
             });
         }
     }
 
-    fn find(key: &str, mapping: &Mapping) -> Self {
+    fn find(kind: Option<&str>, key: &str, mapping: &Mapping) -> Self {
         let spelling = mapping.spelling(key);
-        let meaning = mapping.meaning(key);
         Self {
-            series: meaning.as_ref().and_then(Meaning::series),
-            meaning,
-            is_told: false,
+            state: KeyState::new(mapping.resolve(kind, key)),
             example: None,
             is_unmapped: false,
             is_text: false,
             was_time: false,
-            is_attribute: mapping.is_attribute(key),
+            is_attribute: mapping.is_attribute(key) || mapping.kind() == Some(key),
             is_time: spelling == TIME || mapping.without_prefixes(&spelling).any(|key| key == TIME),
-            time: match &mapping.time {
-                Some(time) => (*time == spelling).then_some(0),
+            time: match mapping.time() {
+                Some(time) => (time == spelling).then_some(0),
                 None => TIMES.iter().position(|usual| *usual == spelling),
             },
-            step: mapping.step_rank(key),
+            step: step_rank(mapping, key),
         }
     }
 }
 
-impl Mapping {
-    /// Returns the place of a key among those that can be the step, or `None` if it cannot.
-    pub(super) fn step_rank(&self, key: &str) -> Option<usize> {
-        let spelling = self.spelling(key);
-        let rank = |key: &str| match &self.steps[..] {
-            [] => STEPS.iter().position(|step| *step == key),
-            steps => steps.iter().position(|step| *step == key),
-        };
-        rank(&spelling).or_else(|| self.without_prefixes(&spelling).find_map(rank))
-    }
-}
-
-/// A value that is a whole number.
-pub(super) fn whole(value: &Value<'_>) -> Option<i64> {
-    let number = value.number()?;
-    let whole = number as i64;
-    // Not by its fraction: to round a number may take a call.
-    (whole as f64 == number && number.abs() < 9e15).then_some(whole)
+/// Returns the place of a key among those that can be the step, or `None` if it cannot.
+pub(super) fn step_rank(mapping: &Mapping, key: &str) -> Option<usize> {
+    let spelling = mapping.spelling(key);
+    let rank = |key: &str| match mapping.steps() {
+        [] => STEPS.iter().position(|step| *step == key),
+        steps => steps.iter().position(|step| *step == key),
+    };
+    rank(&spelling).or_else(|| mapping.without_prefixes(&spelling).find_map(rank))
 }

@@ -1,15 +1,12 @@
 //! The keys of labelled numbers: the part of a label, or the unit behind a number, that a mapping knows.
 
+use pulsetrain_mapping::{Field, FieldValue, Mapping, unit};
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
-use super::{
-    known::REMEMBERED,
-    labelled::{COUNT, Labelled, Printed},
-    mapping::Mapping,
-    rule::Meaning,
-    unit,
-};
-use crate::logs::fields::{Field, Value};
+use pulsetrain_semconv::metric;
+
+use super::known::{REMEMBERED, step_rank};
+use super::labelled::{COUNT, Labelled, Printed};
 
 /// Words before values of an evaluation.
 const EVALUATION: [&str; 10] = [
@@ -70,13 +67,15 @@ struct Facts {
 
 impl Facts {
     fn of(key: &str, mapping: &Mapping) -> Self {
-        let is_step = mapping.step_rank(key).is_some();
-        let meaning = mapping.meaning(key);
-        let metric = meaning.as_ref().and_then(|meaning| meaning.rule.becomes.metric());
+        let is_step = step_rank(mapping, key).is_some();
+        let resolved = mapping.resolve(None, key);
+        let metric = resolved
+            .as_ref()
+            .and_then(|resolved| resolved.mapping.target.metric());
         Self {
-            is_known: is_step || meaning.is_some(),
+            is_known: is_step || resolved.is_some(),
             is_step,
-            is_epoch: meaning.as_ref().is_some_and(Meaning::is_epoch),
+            is_epoch: metric.is_some_and(|metric| metric.ordinal == metric::TRAIN_EPOCH.ordinal),
             is_duration: metric.is_some_and(|metric| metric.unit == SECONDS),
             is_time: mapping.spelling(key) == TIME,
         }
@@ -109,12 +108,12 @@ impl LabelKeys {
     /// evaluation.
     pub(super) fn mark_evaluation(&mut self, fields: &mut [Field<'_>]) {
         let is_mark = |(key, value): &Field<'_>| match value {
-            Value::Text(text) => {
+            FieldValue::Text(text) => {
                 let key = key.rsplit(['.', '/']).next().unwrap_or(key);
                 SPLITS.iter().any(|split| split.eq_ignore_ascii_case(key))
                     && is_evaluation(text) == Some(true)
             }
-            Value::Number(_) => false,
+            FieldValue::Number(_) => false,
         };
         if !fields.iter().any(is_mark) {
             return;
@@ -183,7 +182,7 @@ impl LabelKeys {
         // A rate says what it measures; `250 ms` after other words measures what they name.
         let is_named = number.label.is_empty() || unit.contains('/');
         if is_named && self.facts(unit).is_known {
-            return Some((Cow::Borrowed(unit), Value::Number(value)));
+            return Some((Cow::Borrowed(unit), FieldValue::Number(value)));
         }
         if !number.label.is_empty() {
             return None;
@@ -193,18 +192,18 @@ impl LabelKeys {
     }
 
     /// Returns the value under a key that a rule knows.
-    fn value<'a>(&mut self, number: &Labelled<'a>, key: &str) -> Option<Value<'a>> {
+    fn value<'a>(&mut self, number: &Labelled<'a>, key: &str) -> Option<FieldValue<'a>> {
         match number.number {
             Printed::Value(count, unit) if !unit.is_empty() && self.is_step(key) => {
                 let conversion = unit::conversion(unit, STEPS)?;
-                Some(Value::Number(conversion.apply(count)))
+                Some(FieldValue::Number(conversion.apply(count)))
             }
             Printed::Value(..) => Some(value_of(number)),
             Printed::Fraction(done, _) => {
                 let facts = self.facts(key);
                 let is_place = facts.is_step || facts.is_epoch;
                 Some(if is_place {
-                    Value::Number(done)
+                    FieldValue::Number(done)
                 } else {
                     value_of(number)
                 })
@@ -299,10 +298,10 @@ fn unknown<'a>(number: &Labelled<'a>) -> Option<Field<'a>> {
     is_key.then(|| (Cow::Borrowed(key), value_of(number)))
 }
 
-fn value_of<'a>(number: &Labelled<'a>) -> Value<'a> {
+fn value_of<'a>(number: &Labelled<'a>) -> FieldValue<'a> {
     match number.number {
-        Printed::Value(value, "") | Printed::Clock(value) => Value::Number(value),
-        Printed::Fraction(done, total) => Value::Number(done / total),
-        Printed::Value(..) => Value::Text(number.text()),
+        Printed::Value(value, "") | Printed::Clock(value) => FieldValue::Number(value),
+        Printed::Fraction(done, total) => FieldValue::Number(done / total),
+        Printed::Value(..) => FieldValue::Text(number.text()),
     }
 }

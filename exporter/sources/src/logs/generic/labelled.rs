@@ -1,10 +1,8 @@
 //! Numbers with their labels in a printed line: `step 100 | loss: 2.31, lr=3e-4 (1200 tok/s)`, progress bars, fractions and
 //! durations.
 
+use pulsetrain_mapping::{FieldValue, number_text, unit};
 use std::borrow::Cow;
-
-use super::unit;
-use crate::logs::{fields::Value, number_text};
 
 /// A number of a line.
 #[derive(Clone, Debug, PartialEq)]
@@ -137,7 +135,7 @@ fn number(text: &str) -> Option<(Printed<'_>, usize)> {
 }
 
 /// The value of a cell of a table: a number, with a unit or a colon behind it; of `10/100` the first, and seconds of a clock.
-pub(super) fn cell(text: &str) -> Option<Value<'_>> {
+pub(super) fn cell(text: &str) -> Option<FieldValue<'_>> {
     let text = text.trim_end_matches(':');
     let (number, len) = number(text)?;
     if len < text.len() {
@@ -145,9 +143,9 @@ pub(super) fn cell(text: &str) -> Option<Value<'_>> {
     }
     Some(match number {
         Printed::Value(value, "") | Printed::Clock(value) | Printed::Fraction(value, _) => {
-            Value::Number(value)
+            FieldValue::Number(value)
         }
-        Printed::Value(..) => Value::Text(Cow::Borrowed(text)),
+        Printed::Value(..) => FieldValue::Text(Cow::Borrowed(text)),
     })
 }
 

@@ -1,9 +1,9 @@
 //! The patterns of lines of a mapping: which lines are records, and which fields their groups are.
 
+use pulsetrain_mapping::{Field, FieldValue};
 use std::borrow::Cow;
 
 use super::record::Records;
-use crate::logs::fields::{Field, Value};
 
 /// The fields of a line, and the text that holds the others.
 type Lined<'a> = (Vec<Field<'a>>, &'a str);
@@ -14,7 +14,7 @@ const RECORD: &str = "record";
 impl Records {
     /// Returns what the first matching pattern of lines finds, or `None` for a line without a record.
     pub(super) fn lined<'a>(&mut self, text: &'a str) -> Option<Lined<'a>> {
-        let patterns = &self.mapping.lines;
+        let patterns = self.mapping.lines();
         if patterns.is_empty() {
             return Some((Vec::with_capacity(16), text));
         }
@@ -30,7 +30,7 @@ impl Records {
             if name == RECORD {
                 record = Some(group);
             } else {
-                fields.push((Cow::Owned(name.to_owned()), Value::of(group)));
+                fields.push((Cow::Owned(name.to_owned()), FieldValue::of(group)));
             }
         }
         // Fields that groups name are not read once more from the line.

@@ -2,35 +2,21 @@
 
 use std::borrow::Cow;
 
-use crate::logs::{
-    decimal::Decimal,
-    fields::{Field, Value},
-    number_text,
-};
+use pulsetrain_mapping::{Decimal, Field, FieldValue as Value, PairDelimiters, number_text};
 
-/// How the pairs of a line are told apart.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Pairs {
-    /// What stands between two pairs; where it is not given, a space, a comma, a semicolon, a bar or a bracket.
-    pub(super) between: Option<String>,
-    /// What stands between a key and its value; where it is not given, an equals sign or, in a line without one, a colon.
-    pub(super) sign: Option<String>,
-}
-
-impl Pairs {
-    fn sign_in(&self, line: &str) -> &str {
-        match &self.sign {
-            Some(sign) => sign,
-            None if memchr::memchr(b'=', line.as_bytes()).is_some() => "=",
-            None => ":",
-        }
+/// Returns the text between a key and its value.
+fn key_delimiter<'d>(delimiters: &'d PairDelimiters, line: &str) -> &'d str {
+    match &delimiters.key {
+        Some(delimiter) => delimiter,
+        None if memchr::memchr(b'=', line.as_bytes()).is_some() => "=",
+        None => ":",
     }
 }
 
 /// Adds the pairs of a line in their order.
-pub(super) fn read<'a>(line: &'a str, pairs: &Pairs, fields: &mut Vec<Field<'a>>) {
-    let sign = pairs.sign_in(line);
-    let Some(between) = &pairs.between else {
+pub(super) fn read<'a>(line: &'a str, delimiters: &PairDelimiters, fields: &mut Vec<Field<'a>>) {
+    let sign = key_delimiter(delimiters, line);
+    let Some(between) = &delimiters.pair else {
         return scan(line, sign, fields);
     };
     let parts = line.split(between.as_str());
@@ -207,9 +193,9 @@ fn unquoted(value: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn pairs(pairs: &Pairs, line: &str) -> String {
+    fn pairs(delimiters: &PairDelimiters, line: &str) -> String {
         let mut fields = Vec::new();
-        read(line, pairs, &mut fields);
+        read(line, delimiters, &mut fields);
         let shown = |(key, value): &Field<'_>| match value {
             Value::Number(number) => format!("{key}→{number}"),
             Value::Text(text) => format!("{key}→{text}"),
@@ -241,7 +227,7 @@ mod tests {
             ("größe=ü5 = == =", "größe→ü5"),
             ("no pairs here", ""),
         ] {
-            assert_eq!(pairs(&Pairs::default(), line), expected, "{line}");
+            assert_eq!(pairs(&PairDelimiters::default(), line), expected, "{line}");
         }
     }
 
@@ -260,15 +246,15 @@ mod tests {
             ("step=1 loss=[2.5", "step→1 loss→[2.5"),
             ("step: 1 loss: [2.5]", "step→1 loss→[2.5]"),
         ] {
-            assert_eq!(pairs(&Pairs::default(), line), expected, "{line}");
+            assert_eq!(pairs(&PairDelimiters::default(), line), expected, "{line}");
         }
     }
 
     #[test]
     fn signs_of_the_users_choice_allow_spaces_in_keys() {
-        let chosen = Pairs {
-            between: Some(" | ".to_owned()),
-            sign: Some(":".to_owned()),
+        let chosen = PairDelimiters {
+            pair: Some(" | ".to_owned()),
+            key: Some(":".to_owned()),
         };
         assert_eq!(
             pairs(&chosen, "time per step: 0.3s | lm loss: 1.5E+00"),

@@ -3,27 +3,19 @@
 use std::sync::Arc;
 
 use pulsetrain_otlp::write::{Attribute, Value as Out};
-use pulsetrain_semconv::{AttributeKind, attribute, event, metric};
+use pulsetrain_semconv::{attribute, event, metric};
 
-use super::{
-    field::{Memory, Recording},
-    known::Keys,
-    mapping::Mapping,
-};
-use crate::logs::{
-    fields::{Field, Fields, Value, Written},
-    lines::Line,
-    spans,
-};
+use super::{clock, field::RecordContext, known::KeyCache};
+use crate::logs::{lines::Line, spans};
+use pulsetrain_mapping::{Field, FieldValue, Mapping, MetricMapper, RecordMeta};
 use pulsetrain_record::{Recorder, SkipReason};
 
 /// What was read of a log so far.
 #[derive(Debug)]
 pub(super) struct Records {
     pub(super) mapping: Arc<Mapping>,
-    pub(super) keys: Keys,
-    steps: Fields,
-    memory: Memory,
+    pub(super) keys: KeyCache,
+    steps: MetricMapper,
     /// What the span of the newest record carries.
     on_span: Vec<Attribute<'static>>,
     texts: Vec<usize>,
@@ -35,9 +27,8 @@ impl Records {
     pub(super) fn of(mapping: &Arc<Mapping>) -> Self {
         Self {
             mapping: Arc::clone(mapping),
-            keys: Keys::default(),
-            steps: Fields::of("custom"),
-            memory: Memory::default(),
+            keys: KeyCache::default(),
+            steps: MetricMapper::new("custom"),
             on_span: Vec::new(),
             texts: Vec::new(),
             recorded: Vec::new(),
@@ -49,110 +40,98 @@ impl Records {
         let (time_field, time) = self.time(fields, line, recorder);
         let step_field = self.keys.step();
         let step = step_field.and_then(|field| fields[field].1.number());
-        let written = Written {
+        let meta = RecordMeta {
             time_unix_nanos: time.unwrap_or_else(|| line.read_time()),
             step: step.map(|step| step as i64),
             place: line.place(),
         };
-        if let Some(step) = written.step {
-            self.steps.step(written.time_unix_nanos, step, recorder);
+        if let Some(step) = meta.step {
+            self.steps.step(meta.time_unix_nanos, step, recorder);
         }
-        let mut recording = Recording {
-            written,
+        let context = RecordContext {
+            meta,
             fields,
-            drops_unknown: self.mapping.drops_unknown,
-            is_loose: self.mapping.is_loose,
-            memory: &mut self.memory,
+            mapping: &self.mapping,
         };
         self.on_span.clear();
         self.texts.clear();
         self.recorded.clear();
         let mut duration = None;
         let has_data_time =
-            self.mapping.is_loose && self.keys.has_metric(fields.len(), &metric::PERF_DATA_TIME);
+            self.mapping.is_loose() && self.keys.has_metric(fields.len(), &metric::PERF_DATA_TIME);
         for (number, (key, value)) in fields.iter().enumerate() {
             let known = self.keys.of(number);
             known.note(value, time_field == Some(number));
             // The time of the record is no value, even where its key can be that of a duration.
-            if time_field == Some(number) && self.mapping.time.is_none() {
+            if time_field == Some(number) && self.mapping.time().is_none() {
                 continue;
             }
             let field = (key.as_ref(), value);
-            let Some(meaning) = &known.meaning else {
+            let Some(resolved) = &known.state.resolved else {
                 if known.is_attribute {
                     continue;
                 }
                 let is_said = [time_field, step_field]
                     .into_iter()
                     .any(|said| self.keys.are_same(number, said));
-                let is_told = &mut self.keys.of(number).is_told;
-                if !is_said && recording.unknown(field, is_told, recorder) {
+                if !is_said && context.unknown(field, self.keys.of(number), recorder) {
                     self.texts.push(number);
                 }
                 continue;
             };
-            let metric = meaning.rule.becomes.metric().filter(|_| meaning.is_plain);
+            let is_plain = resolved.is_plain();
+            let metric = resolved.mapping.target.metric().filter(|_| is_plain);
             // A number under `time` can be a duration or a time since the start; loaders of data print durations.
             let is_unclear = !has_data_time
-                && matches!(value, Value::Number(_))
+                && matches!(value, FieldValue::Number(_))
                 && known.is_time
                 && metric.is_some_and(|metric| metric.ordinal == metric::TRAIN_STEP_DURATION.ordinal);
             // Two keys of a record with one metric: the first has it.
-            if self.mapping.is_loose
+            if self.mapping.is_loose()
                 && let Some(metric) = metric
                 && (is_unclear || known.is_unmapped || self.recorded.contains(&metric.ordinal))
             {
                 known.is_unmapped = true;
-                recording.unknown(field, &mut known.is_told, recorder);
+                context.unknown(field, known, recorder);
                 continue;
             }
-            let series = known.series.as_mut();
-            let became = recording.known(field, meaning, series, &mut known.is_told, recorder);
-            let Some((metric, number)) = became else {
-                known.is_unmapped |= self.mapping.is_loose;
+            let Some((metric, number)) = context.known(field, known, recorder) else {
+                known.is_unmapped |= self.mapping.is_loose();
                 continue;
             };
-            if meaning.is_plain {
+            if is_plain {
                 self.recorded.push(metric.ordinal);
             }
-            self.on_span
-                .extend(meaning.on_span.map(|attribute| of_step(attribute, number)));
+            self.on_span.extend(known.state.on_span(number));
             if metric.ordinal == metric::TRAIN_STEP_DURATION.ordinal {
                 duration = Some(number);
             }
         }
-        self.record_texts(fields, written, recorder);
+        self.record_texts(fields, meta, recorder);
         // A span is only made from what was measured: when the line was written, and how long the step took.
-        if let (Some(step), Some(duration), true) = (written.step, duration, time.is_some() || line.is_live())
-        {
+        if let (Some(step), Some(duration), true) = (meta.step, duration, time.is_some() || line.is_live()) {
             self.on_span.push((&attribute::TRAIN_STEP, Out::Int(step)));
-            spans::step(step, written.time_unix_nanos, duration, &self.on_span, recorder);
+            spans::step(step, meta.time_unix_nanos, duration, &self.on_span, recorder);
         }
     }
 
     /// Keeps texts that nobody knows, in one event.
-    fn record_texts(&mut self, fields: &[Field<'_>], written: Written, recorder: &mut Recorder<'_>) {
+    fn record_texts(&mut self, fields: &[Field<'_>], meta: RecordMeta, recorder: &mut Recorder<'_>) {
         if self.texts.is_empty() {
             return;
         }
         let mut entries: Vec<(&str, Out<'_>)> = Vec::with_capacity(self.texts.len());
         entries.extend(self.texts.iter().filter_map(|text| entry(&fields[*text])));
-        let step = written.step.map(|step| (&attribute::TRAIN_STEP, Out::Int(step)));
+        let step = meta.step.map(|step| (&attribute::TRAIN_STEP, Out::Int(step)));
         recorder.record_event(
             &event::TRAIN_CUSTOM_RECORD,
-            written.time_unix_nanos,
+            meta.time_unix_nanos,
             Some(Out::Map(&entries)),
             step.as_slice(),
         );
-        let mut recording = Recording {
-            written,
-            fields,
-            drops_unknown: false,
-            is_loose: self.mapping.is_loose,
-            memory: &mut self.memory,
-        };
         for text in &self.texts {
-            recording.tell(&fields[*text].0, &mut self.keys.of(*text).is_told, recorder);
+            let state = &mut self.keys.of(*text).state;
+            state.report_unknown(&fields[*text].0, meta.place, recorder);
         }
     }
 
@@ -163,20 +142,22 @@ impl Records {
         line: &Line<'_>,
         recorder: &mut Recorder<'_>,
     ) -> (Option<usize>, Option<u64>) {
-        let form = &self.mapping.form;
-        if self.mapping.time.is_none() {
+        let form = self.mapping.time_form();
+        if self.mapping.time().is_none() {
             let mut times = self.keys.times();
-            let found = times.find_map(|field| Some((field, form.read(&fields[field].1)?)));
+            let found = times.find_map(|field| Some((field, clock::read(form, &fields[field].1)?)));
             return found.map(|(field, time)| (field, recorder.instant(time))).unzip();
         }
         let Some(field) = self.keys.times().next() else {
             return (None, None);
         };
         let (key, value) = &fields[field];
-        let time = form.read(value).map(|time| recorder.instant(time));
+        let time = clock::read(form, value).map(|time| recorder.instant(time));
         if time.is_none() {
             recorder.skip(SkipReason::MalformedRecord, line.place(), || {
-                format!("{key} is no time of the form that the mapping names; the time of reading is taken")
+                format!(
+                    "{key}: expected a time of the form that the mapping names; the time of reading is used"
+                )
             });
         }
         (Some(field), time)
@@ -185,15 +166,7 @@ impl Records {
 
 fn entry<'f>((key, value): &'f Field<'_>) -> Option<(&'f str, Out<'f>)> {
     match value {
-        Value::Text(text) => Some((key, Out::Text(text))),
-        Value::Number(_) => None,
-    }
-}
-
-/// The value as an attribute of the step's span.
-fn of_step(attribute: &'static pulsetrain_semconv::Attribute, value: f64) -> Attribute<'static> {
-    match attribute.kind {
-        AttributeKind::Int => (attribute, Out::Int(value as i64)),
-        _ => (attribute, Out::Double(value)),
+        FieldValue::Text(text) => Some((key, Out::Text(text))),
+        FieldValue::Number(_) => None,
     }
 }

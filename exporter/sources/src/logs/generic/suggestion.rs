@@ -87,7 +87,7 @@ fn mapping(name: &str, format: &str, uses: &[KeyUse]) -> String {
     text.push_str("values:\n");
     for used in uses {
         let example = one_line(&used.example);
-        match (&used.rule, &used.role) {
+        match (&used.row, &used.role) {
             (Some(rule), _) => writeln!(text, "  - {rule}  # {example}").ok(),
             (None, KeyRole::Custom) => writeln!(text, "{}", commented(&used.key, &example)).ok(),
             (None, _) => None,

@@ -1,39 +1,10 @@
 use super::*;
-use crate::{SourceError, logs::sampled::Sampled};
+use crate::logs::sampled::Sampled;
+use pulsetrain_mapping::MappingFile;
 use pulsetrain_record::SkipReason;
 
-fn rule(key: &str, metric: &str) -> ValueRule {
-    ValueRule {
-        key: key.to_owned(),
-        is_pattern: false,
-        becomes: ValueBecomes::Metric(metric.to_owned()),
-        unit: None,
-        default_unit: None,
-        factor: None,
-        is_total: false,
-        attributes: Vec::new(),
-        attributes_from: Vec::new(),
-    }
-}
-
-fn in_unit(key: &str, metric: &str, unit: &str) -> ValueRule {
-    ValueRule {
-        unit: Some(unit.to_owned()),
-        ..rule(key, metric)
-    }
-}
-
-fn mapping(rules: &[ValueRule]) -> Mapping {
-    let mut mapping = Mapping::default();
-    rules.iter().for_each(|rule| mapping.add(rule).unwrap());
-    mapping
-}
-
-fn fault(rule: &ValueRule) -> (MappingPart, String) {
-    match Mapping::default().add(rule) {
-        Err(SourceError::Mapping { part, message }) => (part, message),
-        other => panic!("{other:?}"),
-    }
+fn mapping(yaml: &str) -> Mapping {
+    MappingFile::parse(yaml).unwrap().build().unwrap()
 }
 
 fn read(format: &LogFormat, mapping: Mapping, text: &str) -> Sampled {
@@ -46,23 +17,18 @@ const LINES: &str = r#"starting up
 "#;
 
 fn lines_mapping() -> Mapping {
-    let mut mapping = mapping(&[
-        rule("trainer.loss", "train.loss"),
-        in_unit("trainer.iter_ms", "train.step.duration", "ms"),
-        in_unit("mem", "memory.framework.allocated", "GiB"),
-        ValueRule {
-            is_pattern: true,
-            ..rule("loss_(?<train.component>.+)", "train.loss_component")
-        },
-        ValueRule {
-            is_total: true,
-            ..rule("seen", "train.tokens")
-        },
-    ]);
-    mapping.add_step("trainer.step");
-    mapping.set_time("ts");
-    mapping.set_time_form("unix_ms").unwrap();
-    mapping
+    mapping(
+        "step: trainer.step
+time: ts
+time_format: unix_ms
+values:
+  - {key: trainer.loss, metric: train.loss}
+  - {key: trainer.iter_ms, metric: train.step.duration, unit: ms}
+  - {key: mem, metric: memory.framework.allocated, unit: GiB}
+  - {pattern: 'loss_(?<train.component>.+)', metric: train.loss_component}
+  - {key: seen, metric: train.tokens, total: true}
+",
+    )
 }
 
 #[test]
@@ -103,16 +69,16 @@ fn without_a_mapping_names_of_metrics_and_usual_keys_are_known() {
 
 #[test]
 fn values_of_pairs_carry_their_units() {
-    let mut mapping = mapping(&[
-        rule("loss", "train.loss"),
-        rule("dt", "train.step.duration"),
-        rule("mfu", "train.mfu"),
-        rule("tok/s", "train.throughput.tokens"),
-        rule("phase", "train.phase"),
-    ]);
-    mapping
-        .add_line(r"^(?<time>\S+ \S+) \[rank (?<rank>\d+)\] (?<record>.*)$")
-        .unwrap();
+    let mapping = mapping(
+        r"line: '^(?<time>\S+ \S+) \[rank (?<rank>\d+)\] (?<record>.*)$$'
+values:
+  - {key: loss, metric: train.loss}
+  - {key: dt, metric: train.step.duration}
+  - {key: mfu, metric: train.mfu}
+  - {key: tok/s, metric: train.throughput.tokens}
+  - {key: phase, metric: train.phase}
+",
+    );
     let text = "2026-11-21 12:00:00,250 [rank 0] step=10 loss=2.5 dt=250ms mfu=41.5% tok/s=1.5k phase=plateau\n\
                 2026-11-21 12:00:01,250 [rank 0] nothing here=1\n\
                 step=11 loss=1\n\
@@ -140,11 +106,9 @@ fn values_of_pairs_carry_their_units() {
 #[test]
 fn values_in_brackets_are_numbers_or_are_counted() {
     let mapping = || {
-        mapping(&[
-            rule("loss", "train.loss"),
-            rule("lr", "train.learning_rate"),
-            rule("mom", "train.epoch"),
-        ])
+        mapping(
+            "values: [{key: loss, metric: train.loss}, {key: lr, metric: train.learning_rate}, {key: mom, metric: train.epoch}]",
+        )
     };
     let lines = "step=10, skipped=0, lr=[0.0003], mom=[(0.9, 0.95)] loss=[2.3]\n";
     let read_lines = read(&KEY_VALUE, mapping(), lines);
@@ -168,9 +132,7 @@ fn values_in_brackets_are_numbers_or_are_counted() {
 
 #[test]
 fn the_first_record_of_the_mapping_identifies_the_run() {
-    let mut own = Mapping::default();
-    own.add_line(r"step (?<step>\d+) \| loss (?<train.loss>\S+)")
-        .unwrap();
+    let own = mapping(r"line: 'step (?<step>\d+) \| loss (?<train.loss>\S+)'");
     let own = Arc::new(own);
     let first = |text: &str| KEY_VALUE.identity(text.as_bytes(), &own).first_record;
     assert_eq!(first("starting: x\n"), b"", "a line with a colon is no record");
@@ -189,7 +151,7 @@ fn the_first_record_of_the_mapping_identifies_the_run() {
 #[test]
 fn the_time_at_the_beginning_of_a_line_is_that_of_the_record() {
     let lines = "2026-01-02 10:00:00 INFO step=100 loss=2.31 dt=2.5s\n2026-01-02 10:05:00,500 INFO step=200 loss=2.3 dt=2.5s\n";
-    let by_keys = mapping(&[rule("dt", "train.step.duration")]);
+    let by_keys = mapping("values: [{key: dt, metric: train.step.duration}]");
     let read = read(&KEY_VALUE, by_keys, lines);
     let at = |text| crate::logs::time::unix_nanos(text).unwrap();
     let expected = [at("2026-01-02 10:00:00"), at("2026-01-02 10:05:00.5")];
@@ -199,19 +161,14 @@ fn the_time_at_the_beginning_of_a_line_is_that_of_the_record() {
 
 #[test]
 fn what_the_user_leaves_out_is_counted_and_not_kept() {
-    let mut mapping = mapping(&[
-        rule("loss", "train.loss"),
-        ValueRule {
-            becomes: ValueBecomes::Nothing,
-            ..rule("debug", "")
-        },
-        ValueRule {
-            becomes: ValueBecomes::Custom("speed".to_owned()),
-            factor: Some(10.0),
-            ..rule("v", "")
-        },
-    ]);
-    mapping.drop_unknown();
+    let mapping = mapping(
+        "unknown: drop
+values:
+  - {key: loss, metric: train.loss}
+  - {key: debug, drop: true}
+  - {key: v, custom: speed, factor: 10}
+",
+    );
     let read = read(
         &JSON,
         mapping,
@@ -226,20 +183,9 @@ fn what_the_user_leaves_out_is_counted_and_not_kept() {
 
 #[test]
 fn attributes_come_from_keys_and_from_the_mapping() {
-    let with = |attributes: &[(&str, &str)], from: &[(&str, &str)]| {
-        let owned = |pairs: &[(&str, &str)]| {
-            let pairs = pairs
-                .iter()
-                .map(|(name, value)| (name.to_string(), value.to_string()));
-            pairs.collect()
-        };
-        ValueRule {
-            attributes: owned(attributes),
-            attributes_from: owned(from),
-            ..rule("r", "rl.reward")
-        }
-    };
-    let mapping = mapping(&[with(&[("rl.statistic", "mean")], &[("data.split", "split")])]);
+    let mapping = mapping(
+        "values: [{key: r, metric: rl.reward, attributes: {rl.statistic: mean}, attributes_from: {data.split: split}}]",
+    );
     let read = read(
         &JSON,
         mapping,
@@ -249,88 +195,62 @@ fn attributes_come_from_keys_and_from_the_mapping() {
     assert_eq!(
         series,
         [
-            "rl.statistic=mean data.split=train",
-            "rl.statistic=mean data.split=eval",
+            "data.split=train rl.statistic=mean",
+            "data.split=eval rl.statistic=mean",
             "rl.statistic=mean"
         ]
     );
     // A key that is an attribute is known.
     assert_eq!((read.counts.events, read.skipped.counts().count()), (0, 0));
-    assert_eq!(
-        fault(&with(&[("rl.statistic", "median")], &[])).0,
-        MappingPart::Attribute("rl.statistic".to_owned())
+}
+
+/// A row can be for one kind of record.
+#[test]
+fn records_of_a_kind_have_rows_of_their_own() {
+    let mapping = mapping(
+        "kind: type
+values: [{key: loss, metric: train.loss}]
+records: {eval: [{key: loss, metric: eval.loss}]}
+",
     );
-    assert!(fault(&with(&[], &[("gpu.id", "gpu")])).1.contains("rl.statistic"));
+    let lines =
+        "{\"type\": \"train\", \"loss\": 2, \"step\": 1}\n{\"type\": \"eval\", \"loss\": 3, \"step\": 1}\n";
+    let read = read(&JSON, mapping, lines);
+    assert_eq!(
+        (read.values("train.loss"), read.values("eval.loss")),
+        (vec![2.0], vec![3.0])
+    );
+    assert_eq!(read.counts.events, 0, "the kind is known");
 }
 
 #[test]
-fn a_mapping_that_separates_pairs_reads_pairs() {
-    let mut mapping = Mapping::default();
-    assert_eq!(mapping.format(), None);
-    mapping.set_pairs(Some(" | "), None).unwrap();
-    assert_eq!(mapping.format(), Some(MappedFormat::KeyValue));
+fn a_sentinel_is_not_measured() {
+    let mapping = mapping("values: [{key: loss, metric: train.loss, sentinel: -1}]");
+    let read = read(&JSON, mapping, "{\"loss\": -1}\n{\"loss\": 2}\n");
+    assert_eq!(read.values("train.loss"), [2.0]);
+    assert_eq!(
+        read.skipped.counts().collect::<Vec<_>>(),
+        [(SkipReason::NotMeasured, 1)]
+    );
 }
 
 #[test]
-fn a_mapping_that_makes_no_sense_says_what_it_can_be() {
-    let cases = [
-        (rule("loss", "train.los"), MappingPart::Metric, "semconv list"),
-        (rule("x", "my.loss"), MappingPart::Metric, "train.loss"),
-        (in_unit("t", "perf.step_time", "GiB"), MappingPart::Unit, "ms"),
-        (in_unit("l", "train.epoch", "ms"), MappingPart::Unit, "k, K, M"),
-        (rule("", "train.loss"), MappingPart::Key, "not empty"),
-        (
-            ValueRule {
-                is_pattern: true,
-                ..rule("loss_(", "train.loss")
-            },
-            MappingPart::Key,
-            "regular expression",
-        ),
-        (
-            ValueRule {
-                is_pattern: true,
-                ..rule("(?<gpu>.*)", "train.loss")
-            },
-            MappingPart::Attribute("gpu".to_owned()),
-            "it has none",
-        ),
-        (
-            ValueRule {
-                is_total: true,
-                ..rule("loss", "train.loss")
-            },
-            MappingPart::Metric,
-            "counts",
-        ),
-        (
-            ValueRule {
-                factor: Some(1.0),
-                ..in_unit("t", "perf.step_time", "ms")
-            },
-            MappingPart::Unit,
-            "keep one",
-        ),
-    ];
-    for (rule, part, text) in cases {
-        let (found, message) = fault(&rule);
-        assert_eq!(found, part, "{message}");
-        assert!(message.contains(text), "{message}");
-    }
-    let mut mapping = Mapping::default();
-    assert!(mapping.set_pairs(Some(""), None).is_err() && mapping.add_line("(").is_err());
-    assert!(mapping.set_time_form("iso").is_err());
+fn keys_without_a_row_are_looked_up_by_another_prefix() {
+    let mapping = mapping(
+        "prefixes: {'train/': '', 'eval/': eval_}
+values: [{key: loss, metric: train.loss}, {key: eval_loss, metric: eval.loss}]
+",
+    );
+    let read = read(&JSON, mapping, "{\"train/loss\": 2, \"eval/loss\": 3}\n");
+    assert_eq!(
+        (read.values("train.loss"), read.values("eval.loss")),
+        (vec![2.0], vec![3.0])
+    );
 }
 
 #[test]
 fn keys_go_before_patterns() {
-    let mapping = mapping(&[
-        ValueRule {
-            is_pattern: true,
-            ..rule(".*", "train.epoch")
-        },
-        rule("loss", "train.loss"),
-    ]);
+    let mapping = mapping("values: [{pattern: '.*', metric: train.epoch}, {key: loss, metric: train.loss}]");
     let read = read(&JSON, mapping, "{\"loss\": 1, \"epochs\": 2}\n");
     assert_eq!(
         (read.values("train.loss"), read.values("train.epoch")),

@@ -1,5 +1,6 @@
 //! Printed text: the object in a line, else its labelled numbers. `labelled` finds the numbers, this file their keys.
 
+use pulsetrain_mapping::{Field, FieldValue, Mapping, Target};
 use std::{borrow::Cow, sync::Arc};
 
 use pulsetrain_semconv::{Metric, metric};
@@ -9,15 +10,10 @@ use super::{
     key_use::KeyUse,
     label_keys::{LabelKeys, begins_evaluation},
     labelled::{COUNT, Labelled, Printed, labelled},
-    mapping::Mapping,
     record::Records,
-    rule::{Becomes, Meaning},
 };
-use crate::logs::{
-    fields::{Field, Value},
-    lines::{Line, LineFormat},
-    literal,
-};
+use crate::logs::lines::{Line, LineFormat};
+use crate::logs::literal;
 use pulsetrain_record::Recorder;
 
 /// Metrics that a line without a result can also have: progress bars and settings.
@@ -82,7 +78,7 @@ impl TextLines {
         {
             let total = totals.get(step).copied().flatten();
             match self.epochs.step(done, total, fields[step].0 == COUNT) {
-                Some(done) => fields[step].1 = Value::Number(done),
+                Some(done) => fields[step].1 = FieldValue::Number(done),
                 None => {
                     fields.remove(step);
                     self.records.look_up(&fields);
@@ -136,7 +132,10 @@ impl TextLines {
     fn note_epoch(&mut self, fields: &[Field<'_>], totals: &[Option<f64>]) {
         for (number, (_, value)) in fields.iter().enumerate() {
             let known = self.records.keys.of(number);
-            if known.meaning.as_ref().is_some_and(Meaning::is_epoch)
+            if known
+                .state
+                .metric()
+                .is_some_and(|metric| metric.ordinal == metric::TRAIN_EPOCH.ordinal)
                 && let Some(epoch) = value.number()
             {
                 known.note(value, false);
@@ -148,8 +147,7 @@ impl TextLines {
     /// Returns which fields of a record are results: those that a rule knows, and losses of any name.
     pub(super) fn results(&mut self, fields: &[Field<'_>]) -> Vec<usize> {
         let mut is_result = |field: &usize| {
-            let meaning = self.records.keys.of(*field).meaning.as_ref();
-            let metric = meaning.and_then(|meaning| meaning.rule.becomes.metric());
+            let metric = self.records.keys.of(*field).state.metric();
             metric.map_or_else(
                 || is_loss(&fields[*field]),
                 |metric| !is_context(metric) && !is_one_of(metric, WITH_STEP),
@@ -166,13 +164,13 @@ impl TextLines {
             .step()
             .is_some_and(|step| fields[step].0 != COUNT);
         (0..fields.len()).any(|field| {
-            let meaning = self.records.keys.of(field).meaning.as_ref();
-            match meaning.map(|meaning| &meaning.rule.becomes) {
-                Some(Becomes::Value(metric) | Becomes::State(metric, _)) => {
+            let resolved = self.records.keys.of(field).state.resolved.as_ref();
+            match resolved.map(|resolved| &resolved.mapping.target) {
+                Some(Target::Metric(metric) | Target::State(metric, _)) => {
                     !is_context(metric) && (has_step || !is_one_of(metric, WITH_STEP))
                 }
-                Some(Becomes::Custom(_)) => true,
-                Some(Becomes::Nothing) => false,
+                Some(Target::Custom(_)) => true,
+                Some(Target::Step | Target::Dropped(_)) => false,
                 None => is_loss(&fields[field]),
             }
         })

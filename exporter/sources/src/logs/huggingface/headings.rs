@@ -3,19 +3,13 @@
 //!
 //! [INFO|trainer.py:2410] 2026-11-21 00:20:58,123 >>   Num examples = 1,000
 
+use pulsetrain_mapping::{FieldValue, RecordMeta, number_text, record_option};
 use std::borrow::Cow;
 
 use pulsetrain_otlp::write::Value as Out;
 
 use super::{SAID_AGAIN, keys::Dictionaries};
-use crate::{
-    logs::{
-        fields::{Value, Written},
-        lines::Line,
-        number_text,
-    },
-    tags::record_option,
-};
+use crate::logs::lines::Line;
 use pulsetrain_record::{Recorder, SkipReason};
 
 /// The settings under `Running ...`.
@@ -111,12 +105,12 @@ impl Headings {
         match (split, key, number_text::any(value)) {
             (_, "", _) => false,
             ("eval", "perplexity", Some(number)) => {
-                let written = Written {
+                let written = RecordMeta {
                     time_unix_nanos: line.read_time(),
                     step: None,
                     place: line.place(),
                 };
-                let field = (Cow::Borrowed("eval_perplexity"), Value::Number(number));
+                let field = (Cow::Borrowed("eval_perplexity"), FieldValue::Number(number));
                 dictionaries.record(written, vec![field], recorder);
                 true
             }

@@ -78,7 +78,7 @@ fn the_keys_of_grpo_and_dpo_have_their_metrics() {
             "rl.component=format rl.statistic=mean",
             "rl.component=format rl.statistic=std",
             "rl.component=chosen rl.statistic=mean",
-            "rl.component=chosen rl.statistic=mean data.split=eval"
+            "rl.component=chosen data.split=eval rl.statistic=mean"
         ]
     );
     assert_eq!(read.values("rl.reward_component"), [0.75, 0.25, 0.5, 0.4]);

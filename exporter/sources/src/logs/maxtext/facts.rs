@@ -1,30 +1,13 @@
 //! Lines of one fact each about the run: its parameters, its devices, the operations of a step.
 
-use pulsetrain_otlp::write::Value as Out;
-use pulsetrain_semconv::{attribute, metric};
-
-use crate::logs::{
-    fields::{Field, Value},
-    number_text,
-    row::{Row, row},
-};
+use pulsetrain_mapping::{Field, FieldValue, RecordTable, number_text};
 
 /// What they are.
-pub(super) static ROWS: &[Row] = &[
-    row("number parameters", &metric::RUN_PARAMETERS).times(1e9),
-    row("Num_devices", &metric::RUN_DEVICES),
-    row("Total TFLOPs", &metric::TRAIN_FLOPS_PER_STEP_PER_DEVICE).times(1e12),
-    row("learnable weight flops %", &metric::TRAIN_FLOPS_SHARE)
-        .divided_by(100.0)
-        .with(&[(&attribute::TRAIN_FLOPS_PART, Out::Text("weights"))]),
-    row("attention flops %", &metric::TRAIN_FLOPS_SHARE)
-        .divided_by(100.0)
-        .with(&[(&attribute::TRAIN_FLOPS_PART, Out::Text("attention"))]),
-];
+pub(super) static ROWS: RecordTable = RecordTable::new("maxtext", "facts");
 
 /// What a line says of the run. The operations of a step of inference are told behind tabs.
 pub(super) fn fields(text: &str) -> Option<Vec<Field<'_>>> {
-    let field = |key: &'static str, number: f64| vec![(key.into(), Value::Number(number))];
+    let field = |key: &'static str, number: f64| vec![(key.into(), FieldValue::Number(number))];
     let first = |rest: &str, end: &[char]| number_text::any(rest.split(end).next()?.trim());
     if let Some(rest) = text.strip_prefix("number parameters: ") {
         return Some(field("number parameters", first(rest, &[' '])?));

@@ -2,41 +2,16 @@
 //!
 //! It prints "GB" and divides by 2^30.
 
+use pulsetrain_mapping::{CoverageRow, RecordTable, number_text};
 use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{Metric, attribute, metric};
 
-use crate::logs::{
-    Covered,
-    coverage::covered,
-    number_text,
-    row::{Row, row},
-};
 use pulsetrain_record::{Recorder, SkipReason};
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
-const fn part(name: &'static str) -> Attribute<'static> {
-    (&attribute::MEMORY_ESTIMATE_PART, Out::Text(name))
-}
-
 /// Of the line "Total estimated memory size:"; older releases leave "estimated" out, or "total" and the unit.
-static ESTIMATES: &[Row] = &[
-    row("total", &metric::MEMORY_ESTIMATE_SIZE)
-        .times(GIB)
-        .with(&[part("total")]),
-    row("output", &metric::MEMORY_ESTIMATE_SIZE)
-        .times(GIB)
-        .with(&[part("output")]),
-    row("temp", &metric::MEMORY_ESTIMATE_SIZE)
-        .times(GIB)
-        .with(&[part("temp")]),
-    row("argument", &metric::MEMORY_ESTIMATE_SIZE)
-        .times(GIB)
-        .with(&[part("argument")]),
-    row("host temp", &metric::MEMORY_ESTIMATE_SIZE)
-        .times(GIB)
-        .with(&[part("host_temp")]),
-];
+static ESTIMATES: RecordTable = RecordTable::new("maxtext", "memory");
 
 /// What the lines that follow a heading tell of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -158,54 +133,60 @@ fn estimates(text: &str, time: u64, recorder: &mut Recorder<'_>) {
         let name = name.to_ascii_lowercase().replace("estimated ", "");
         let name = name.trim_end_matches(" memory");
         let size = size.trim_end_matches(" GB");
-        let row = ESTIMATES.iter().find(|row| row.key() == name);
-        if let Some((row, size)) = row.zip(number_text::any(size)) {
-            let bytes = in_bytes.map_or_else(|| row.convert(size), |_| size);
-            row.record(time, bytes, &[], recorder);
+        let part = ESTIMATES.resolve(name).zip(number_text::any(size));
+        if let Some((resolved, size)) = part {
+            let bytes = in_bytes.map_or_else(|| resolved.mapping.convert(size), |_| Some(size));
+            let attributes: Vec<Attribute<'_>> = resolved.fixed().collect();
+            recorder.record(
+                &metric::MEMORY_ESTIMATE_SIZE,
+                time,
+                bytes.unwrap_or(size),
+                &attributes,
+            );
         }
     }
 }
 
 /// The lines about memory as lines of the coverage table.
-pub(super) fn coverage() -> Vec<Covered> {
+pub(super) fn coverage() -> Vec<CoverageRow> {
     let rules = [
-        covered(
+        CoverageRow::rule(
             "Memstats: Using a",
             metric::MEMORY_FRAMEWORK_ALLOCATED.name,
             "times 2^30",
         ),
-        covered(
+        CoverageRow::rule(
             "Memstats: Using / b",
             metric::MEMORY_FRAMEWORK_LIMIT.name,
             "times 2^30",
         ),
-        covered(
+        CoverageRow::rule(
             "Memstats: Using (c%)",
             metric::MEMORY_FRAMEWORK_UTILIZATION.name,
             "divided by 100",
         ),
-        covered("RAMstats: Using a", metric::MEMORY_HOST_USED.name, "times 2^30"),
-        covered(
+        CoverageRow::rule("RAMstats: Using a", metric::MEMORY_HOST_USED.name, "times 2^30"),
+        CoverageRow::rule(
             "RAMstats: Using / b",
             metric::MEMORY_HOST_LIMIT.name,
             "times 2^30",
         ),
-        covered("RAMstats: Using (c%)", "(left out: the share that a is of b)", ""),
-        covered(
+        CoverageRow::rule("RAMstats: Using (c%)", "(left out: the share that a is of b)", ""),
+        CoverageRow::rule(
             "RAMstats: Available",
             metric::MEMORY_HOST_AVAILABLE.name,
             "times 2^30",
         ),
-        covered(
+        CoverageRow::rule(
             "Output size: a, temp size: b, argument size: c, host temp size: d, in bytes.",
             metric::MEMORY_ESTIMATE_SIZE.name,
             "as it is, `By`",
         ),
-        covered(
+        CoverageRow::rule(
             "Memstats unavailable, RAM stats unavailable",
             "(left out: nothing was measured)",
             "",
         ),
     ];
-    ESTIMATES.iter().map(Row::covered).chain(rules).collect()
+    ESTIMATES.coverage().into_iter().chain(rules).collect()
 }

@@ -4,18 +4,12 @@
 //! the same run, and nothing in it was read before. Windows are files of their own, and the name of the run is all that those
 //! of one run have in common.
 
+use pulsetrain_mapping::{CoverageRow, FieldValue, MetricMapper, ScalarMeta, trainer};
 use pulsetrain_semconv::{attribute, metric};
 
-use crate::{
-    logs::{
-        Begin, Covered, Identity, LogFormat,
-        coverage::covered,
-        fields::{Fields, Value},
-        lines::{self, Line, LineFormat, LineParser},
-        literal,
-    },
-    tags::{self, At, Scalars},
-};
+use crate::logs::lines::{self, Line, LineFormat, LineParser};
+use crate::logs::{Begin, Identity, LogFormat, literal};
+use crate::tags::{self, Scalars};
 use pulsetrain_record::{Recorder, SkipReason};
 
 /// The row of MaxText's JSON lines in the table of formats.
@@ -51,7 +45,7 @@ fn identify(head: &[u8]) -> Identity {
 
 #[derive(Debug)]
 struct MetricsFile {
-    steps: Fields,
+    steps: MetricMapper,
     /// The keys are the tags that TensorBoard has.
     scalars: Scalars,
 }
@@ -59,8 +53,8 @@ struct MetricsFile {
 impl Default for MetricsFile {
     fn default() -> Self {
         Self {
-            steps: Fields::of("maxtext"),
-            scalars: Scalars::of_system(&tags::MAXTEXT),
+            steps: MetricMapper::new("maxtext"),
+            scalars: Scalars::of_trainer(trainer("maxtext")),
         }
     }
 }
@@ -93,7 +87,7 @@ impl LineFormat for MetricsFile {
         recorder.skip_values(SkipReason::NotMeasured, object.nulls);
         let step = literal::number(&fields, "step").map(|step| step as i64);
         fields.retain(|(key, _)| !NOT_VALUES.contains(&key.as_ref()));
-        let at = At {
+        let at = ScalarMeta {
             time_unix_nanos: line.read_time(),
             step: None,
             place: line.place(),
@@ -105,25 +99,22 @@ impl LineFormat for MetricsFile {
         for (key, value) in &fields {
             match (value.number(), value) {
                 (Some(number), _) => self.scalars.record(key, at, number, recorder),
-                (None, Value::Text(text)) => self.scalars.record_text(key, at, text, recorder),
-                (None, Value::Number(_)) => {}
+                (None, FieldValue::Text(text)) => self.scalars.record_text(key, at, text, recorder),
+                (None, FieldValue::Number(_)) => {}
             }
         }
         true
     }
 }
 
-fn coverage() -> Vec<Covered> {
+fn coverage() -> Vec<CoverageRow> {
     let rules = [
-        covered(
+        CoverageRow::rule(
             "step",
             metric::TRAIN_GLOBAL_STEP.name,
             "as it is, but for evaluations, which count their own",
         ),
-        covered("run_name", attribute::TRAIN_RUN_NAME.name, "of the resource"),
+        CoverageRow::rule("run_name", attribute::TRAIN_RUN_NAME.name, "of the resource"),
     ];
-    tags::coverage_of(&tags::MAXTEXT)
-        .into_iter()
-        .chain(rules)
-        .collect()
+    tags::coverage_of("maxtext").into_iter().chain(rules).collect()
 }

@@ -4,20 +4,17 @@
 mod heading;
 mod tables;
 
+use pulsetrain_mapping::{
+    CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text,
+};
 use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
 use self::heading::Heading;
-use crate::logs::{
-    Begin, Covered, LogFormat,
-    coverage::{self, covered},
-    fields::{Field, Fields, Value, Written},
-    lines::{self, Line, LineFormat, LineParser},
-    literal, number_text,
-    printed::Signs,
-    spans,
-};
-use pulsetrain_record::{PreparedSeries, Recorder};
+use crate::logs::lines::{self, Line, LineFormat, LineParser};
+use crate::logs::printed::Signs;
+use crate::logs::{Begin, LogFormat, literal, spans};
+use pulsetrain_record::Recorder;
 
 /// The row of Surogate's console in the table of formats.
 pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
@@ -46,9 +43,7 @@ const GRPO: Signs = Signs {
 /// Reads the console's lines.
 #[derive(Debug)]
 struct Console {
-    /// How much of the epoch is done.
-    epoch: PreparedSeries,
-    fields: Fields,
+    fields: MetricMapper,
     heading: Heading,
     /// The GPU and the step that the line before told of: a second line goes on.
     gpu: Option<(i64, Option<i64>)>,
@@ -57,8 +52,7 @@ struct Console {
 impl Default for Console {
     fn default() -> Self {
         Self {
-            epoch: tables::EPOCH.series(&[]),
-            fields: Fields::of("surogate"),
+            fields: MetricMapper::new("surogate"),
             heading: Heading::default(),
             gpu: None,
         }
@@ -81,7 +75,7 @@ impl LineFormat for Console {
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         let text = line.text;
-        let written = |step| Written {
+        let written = |step| RecordMeta {
             time_unix_nanos: line.read_time(),
             step,
             place: line.place(),
@@ -91,7 +85,7 @@ impl LineFormat for Console {
         } else if let Some(rest) = text.strip_prefix(EVAL) {
             let fields: Vec<Field<'_>> = parts(rest).filter_map(part).collect();
             self.fields
-                .record(tables::EVAL, written(None), &fields, &[], recorder);
+                .record(&tables::EVAL, written(None), &fields, &[], recorder);
         } else if let Some((gpu, step, rest)) = gpu_line(text) {
             self.gpu = Some((gpu, step));
             self.gpu(gpu, written(step), rest, recorder);
@@ -109,20 +103,16 @@ impl LineFormat for Console {
 }
 
 impl Console {
-    fn step(&mut self, head: &Head<'_>, written: Written, is_live: bool, recorder: &mut Recorder<'_>) {
+    fn step(&mut self, head: &Head<'_>, written: RecordMeta, is_live: bool, recorder: &mut Recorder<'_>) {
         let time = written.time_unix_nanos;
         self.fields.step(time, head.step, recorder);
-        if let Value::Number(percent) = head.percent {
-            recorder.record_prepared(&mut self.epoch, time, tables::EPOCH.convert(percent));
-        } else {
-            let percent = (tables::EPOCH.key().into(), head.percent.clone());
-            self.fields
-                .record(tables::HEAD, written, &[percent], &[], recorder);
-        }
+        let percent = ("%".into(), head.percent.clone());
+        self.fields
+            .record(&tables::HEAD, written, &[percent], &[], recorder);
         let step = StepLine::parse(head.rest);
         let on_span = self
             .fields
-            .record(tables::STEP, written, &step.fields, &[], recorder);
+            .record(&tables::STEP, written, &step.fields, &[], recorder);
         if step.is_spike {
             let kind = [(&attribute::TRAIN_ANOMALY_TYPE, Out::Text("grad_norm_spike"))];
             recorder.record(&metric::TRAIN_ANOMALIES, time, 1.0, &kind);
@@ -136,7 +126,7 @@ impl Console {
         }
     }
 
-    fn gpu(&mut self, gpu: i64, written: Written, text: &str, recorder: &mut Recorder<'_>) {
+    fn gpu(&mut self, gpu: i64, written: RecordMeta, text: &str, recorder: &mut Recorder<'_>) {
         let id = gpu.to_string();
         let attributes: [Attribute<'_>; 2] = [
             (&attribute::GPU_ID, Out::Text(&id)),
@@ -144,22 +134,28 @@ impl Console {
         ];
         let fields: Vec<Field<'_>> = text.split('|').map(str::trim).flat_map(gpu_part).collect();
         self.fields
-            .record(tables::GPU, written, &fields, &attributes, recorder);
+            .record(&tables::GPU, written, &fields, &attributes, recorder);
     }
 
-    fn grpo(&mut self, fields: &[Field<'_>], written: Written, is_live: bool, recorder: &mut Recorder<'_>) {
+    fn grpo(
+        &mut self,
+        fields: &[Field<'_>],
+        written: RecordMeta,
+        is_live: bool,
+        recorder: &mut Recorder<'_>,
+    ) {
         let of = |name: &str| literal::number(fields, name);
         let Some(step) = of("step").map(|step| step as i64) else {
             return;
         };
-        let written = Written {
+        let written = RecordMeta {
             step: Some(step),
             ..written
         };
         self.fields.step(written.time_unix_nanos, step, recorder);
         let on_span = self
             .fields
-            .record(tables::GRPO, written, &fields[1..], &[], recorder);
+            .record(&tables::GRPO, written, &fields[1..], &[], recorder);
         if let Some(secs) = of("time").filter(|_| is_live) {
             spans::step(step, written.time_unix_nanos, secs, on_span, recorder);
         }
@@ -195,7 +191,7 @@ impl<'l> StepLine<'l> {
 struct Head<'l> {
     step: i64,
     /// How much of the epoch is done.
-    percent: Value<'l>,
+    percent: FieldValue<'l>,
     /// What stands behind it.
     rest: &'l str,
 }
@@ -207,7 +203,7 @@ impl<'l> Head<'l> {
         let (percent, rest) = rest.split_once("%]")?;
         Some(Self {
             step: number_text::count(step.trim_ascii())? as i64,
-            percent: Value::of(percent.trim_ascii()),
+            percent: FieldValue::of(percent.trim_ascii()),
             rest: rest.trim_start_matches([' ', '\\', '/']),
         })
     }
@@ -223,12 +219,12 @@ fn part(text: &str) -> Option<Field<'_>> {
     let (first, second) = text.split_once(' ')?;
     let second = second.trim_start_matches([' ', '!']);
     Some(if first == "eta" {
-        let seconds = hours_and_minutes(second).map(Value::Number);
-        (first.into(), seconds.unwrap_or_else(|| Value::of(second)))
+        let seconds = hours_and_minutes(second).map(FieldValue::Number);
+        (first.into(), seconds.unwrap_or_else(|| FieldValue::of(second)))
     } else if let Some(number) = thousands(first) {
-        (second.into(), Value::Number(number))
+        (second.into(), FieldValue::Number(number))
     } else {
-        (first.into(), Value::of(second))
+        (first.into(), FieldValue::of(second))
     })
 }
 
@@ -258,7 +254,7 @@ fn gpu_line(text: &str) -> Option<(i64, Option<i64>, &str)> {
 fn gpu_part(text: &str) -> Vec<Field<'_>> {
     let field = |key: &'static str, text: &str| {
         let digits = text.trim().split(' ').next().unwrap_or_default();
-        number_text::any(digits).map(|number| (key.into(), Value::Number(number)))
+        number_text::any(digits).map(|number| (key.into(), FieldValue::Number(number)))
     };
     if let Some(rest) = text.strip_prefix("temp") {
         let (now, limit) = rest.trim_end_matches("°C").split_once('/').unwrap_or((rest, ""));
@@ -286,38 +282,38 @@ fn grpo(text: &str) -> Option<Vec<Field<'_>>> {
     Some(fields.collect())
 }
 
-fn coverage_table() -> Vec<Covered> {
+fn coverage_table() -> Vec<CoverageRow> {
     let rules = [
-        covered(
+        CoverageRow::rule(
             ":: step N",
             metric::TRAIN_GLOBAL_STEP.name,
             "as it is; `train.steps` grows by the steps since the line before",
         ),
-        covered(
+        CoverageRow::rule(
             "norm !",
             metric::TRAIN_ANOMALIES.name,
             "one more, `train.anomaly.type=grad_norm_spike`",
         ),
-        covered(
+        CoverageRow::rule(
             "the last word of a step",
             metric::TRAIN_PHASE.name,
             "the state set is in this state",
         ),
-        covered("Device N", event::RUN_GPU_MODEL.name, "one event a GPU"),
-        covered("done in N ms", event::RUN_MESSAGE.name, "one event"),
-        covered(
+        CoverageRow::rule("Device N", event::RUN_GPU_MODEL.name, "one event a GPU"),
+        CoverageRow::rule("done in N ms", event::RUN_MESSAGE.name, "one event"),
+        CoverageRow::rule(
             "tokens of one file",
             "(left out: the line of its data set counts them)",
             "",
         ),
     ];
-    let mut all = coverage::tables(&[
-        tables::HEAD,
-        tables::STEP,
-        tables::EVAL,
-        tables::GPU,
-        tables::GRPO,
-        tables::HEADING,
+    let mut all = RecordTable::coverage_of(&[
+        &tables::HEAD,
+        &tables::STEP,
+        &tables::EVAL,
+        &tables::GPU,
+        &tables::GRPO,
+        &tables::HEADING,
     ]);
     all.extend(rules);
     all

@@ -3,17 +3,15 @@
 
 mod tables;
 
+use pulsetrain_mapping::{
+    CoverageRow, Field, FieldValue, MetricMapper, RecordContext, RecordMeta, RecordTable,
+};
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::{mapping::gpu, tables::GPU};
-use crate::logs::{
-    Begin, Covered, LogFormat,
-    coverage::{self, covered},
-    fields::{Field, Fields, Owner, Value, Written},
-    lines::{self, Line, LineFormat, LineParser},
-    literal, spans,
-};
+use crate::logs::lines::{self, Line, LineFormat, LineParser};
+use crate::logs::{Begin, LogFormat, literal, spans};
 use pulsetrain_record::{Recorder, SkipReason};
 
 /// The row of Surogate's JSON lines in the table of formats.
@@ -32,13 +30,13 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
 /// Reads the JSON lines.
 #[derive(Debug)]
 struct JsonLines {
-    fields: Fields,
+    fields: MetricMapper,
 }
 
 impl Default for JsonLines {
     fn default() -> Self {
         Self {
-            fields: Fields::of("surogate"),
+            fields: MetricMapper::new("surogate"),
         }
     }
 }
@@ -68,7 +66,7 @@ impl LineFormat for JsonLines {
             return false;
         };
         let secs = record.number("ts");
-        let written = Written {
+        let written = RecordMeta {
             time_unix_nanos: secs.map_or_else(|| line.read_time(), |secs| (secs * 1e9) as u64),
             step: record.number("step").map(|step| step as i64),
             place: line.place(),
@@ -151,7 +149,7 @@ impl<'l> JsonRecord<'l> {
         literal::number(&self.header, key)
     }
 
-    fn step(&self, known: &mut Fields, written: Written, recorder: &mut Recorder<'_>) {
+    fn step(&self, known: &mut MetricMapper, written: RecordMeta, recorder: &mut Recorder<'_>) {
         let time = written.time_unix_nanos;
         let phase = literal::text(&self.header, "train/phase");
         let mut fields = self.header.iter().chain(&self.values);
@@ -162,7 +160,7 @@ impl<'l> JsonRecord<'l> {
         if let Some(phase) = phase {
             recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
         }
-        let on_span = known.record(tables::STEP, written, &self.values, &[], recorder);
+        let on_span = known.record(&tables::STEP, written, &self.values, &[], recorder);
         let step = written.step.unwrap_or_default();
         if let Some(ms) = literal::number(&self.values, "train/duration_ms") {
             spans::step(step, time, ms / 1e3, on_span, recorder);
@@ -172,27 +170,29 @@ impl<'l> JsonRecord<'l> {
         }
     }
 
-    fn gpu(&self, known: &mut Fields, written: Written, recorder: &mut Recorder<'_>) {
+    fn gpu(&self, known: &mut MetricMapper, written: RecordMeta, recorder: &mut Recorder<'_>) {
         let index = self.number("gpu_id").unwrap_or_default() as i64;
         let id = index.to_string();
         let attributes = gpu::attributes(&id, index);
         if let Some(reason) = literal::text(&self.header, "throttle") {
             gpu::record_throttle(reason, written.time_unix_nanos, &attributes, recorder);
         }
-        let owner = Owner {
-            number: index,
+        let context = RecordContext {
+            table: &GPU,
+            kind: None,
+            scope: Some(index),
             attributes: &attributes,
         };
-        known.record_of(owner, GPU, written, &self.values, recorder);
+        known.record_in(&context, written, &self.values, recorder);
     }
 
-    fn config(&self, written: Written, recorder: &mut Recorder<'_>) {
+    fn config(&self, written: RecordMeta, recorder: &mut Recorder<'_>) {
         let entries: Vec<(&str, Out<'_>)> = self
             .values
             .iter()
             .map(|(key, value)| match value {
-                Value::Number(number) => (key.as_ref(), Out::Double(*number)),
-                Value::Text(text) => (key.as_ref(), Out::Text(text)),
+                FieldValue::Number(number) => (key.as_ref(), Out::Double(*number)),
+                FieldValue::Text(text) => (key.as_ref(), Out::Text(text)),
             })
             .collect();
         let attributes = [(&attribute::TRAIN_FRAMEWORK, Out::Text("surogate"))];
@@ -201,30 +201,30 @@ impl<'l> JsonRecord<'l> {
     }
 }
 
-fn coverage_table() -> Vec<Covered> {
+fn coverage_table() -> Vec<CoverageRow> {
     let rules = [
-        covered(
+        CoverageRow::rule(
             "step",
             metric::TRAIN_GLOBAL_STEP.name,
             "as it is; `train.steps` grows by the steps since the line before",
         ),
-        covered(
+        CoverageRow::rule(
             "train/phase",
             metric::TRAIN_PHASE.name,
             "the state set is in this state",
         ),
-        covered(
+        CoverageRow::rule(
             "throttle",
             metric::GPU_THROTTLE_ACTIVE.name,
             "the state set is in this state",
         ),
-        covered(
+        CoverageRow::rule(
             "type config",
             event::RUN_CONFIG.name,
             "one event with all options",
         ),
     ];
-    let mut all = coverage::tables(&[tables::STEP, GPU]);
+    let mut all = RecordTable::coverage_of(&[&tables::STEP, &GPU]);
     all.extend(rules);
     all
 }

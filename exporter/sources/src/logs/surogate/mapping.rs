@@ -8,8 +8,7 @@ pub(super) mod gpu;
 mod leftover;
 mod plan;
 
-use std::borrow::Cow;
-
+use pulsetrain_mapping::{MetricMapper, RecordContext, RecordMeta};
 use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{attribute, metric};
 
@@ -18,18 +17,25 @@ use super::{
     numbers::{Kind, Numbers},
     record::Record,
 };
-use crate::logs::{
-    fields::{Table, Tables},
-    spans,
-};
-use pulsetrain_record::Recorder;
+use crate::logs::spans;
+use pulsetrain_record::{Place, Recorder};
 
 /// Maps the records of one run.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Mapping {
     gpus: GpuNames,
     plan: Plan,
-    tables: Tables,
+    mapper: MetricMapper,
+}
+
+impl Default for Mapping {
+    fn default() -> Self {
+        Self {
+            gpus: GpuNames::default(),
+            plan: Plan::default(),
+            mapper: MetricMapper::new("surogate"),
+        }
+    }
 }
 
 impl Mapping {
@@ -39,7 +45,7 @@ impl Mapping {
             "gpu-model" => {
                 self.gpus.model(record, recorder);
                 // Their points carry another id from now on.
-                self.tables = Tables::default();
+                self.mapper.reset_scopes();
             }
             "allocator" => events::allocator(record, recorder),
             "abs-maxes" => events::abs_maxes(record, recorder),
@@ -49,32 +55,55 @@ impl Mapping {
         }
     }
 
-    /// Records everything that a record of numbers says.
-    pub(super) fn numbers(&mut self, record: &Numbers<'_>, recorder: &mut Recorder<'_>) {
-        let time = recorder.instant(record.time);
+    /// Records everything that a record of numbers has.
+    pub(super) fn numbers(&mut self, record: &Numbers<'_>, place: Place, recorder: &mut Recorder<'_>) {
+        let meta = RecordMeta {
+            time_unix_nanos: recorder.instant(record.time),
+            step: Some(record.step),
+            place,
+        };
         match record.kind {
-            Kind::Step => self.step(record, time, recorder),
-            Kind::Eval => self.eval(record, time, recorder),
-            Kind::Gpu => self.gpu(record, time, recorder),
-            Kind::Dataset => self.dataset(record, time, recorder),
+            Kind::Step => self.step(record, meta, recorder),
+            Kind::Eval => self.eval(record, meta, recorder),
+            Kind::Gpu => self.gpu(record, meta, recorder),
+            Kind::Dataset => self.dataset(record, meta, recorder),
             Kind::Moe | Kind::Sol | Kind::Unknown => {
-                let table = self.tables.of(record.kind.rows(), None);
-                record_rows(record, time, table, &[], recorder);
+                self.record(record, (None, &[]), meta, recorder);
             }
         }
-        record_leftovers(record, time, recorder);
+        leftover::record_others(
+            (record.name, record.step),
+            meta.time_unix_nanos,
+            &record.others,
+            recorder,
+        );
     }
 
-    fn step(&mut self, record: &Numbers<'_>, time: u64, recorder: &mut Recorder<'_>) {
-        let step = record.step;
+    fn record(
+        &mut self,
+        record: &Numbers<'_>,
+        (scope, attributes): (Option<i64>, &[Attribute<'_>]),
+        meta: RecordMeta,
+        recorder: &mut Recorder<'_>,
+    ) -> &mut Vec<Attribute<'static>> {
+        let context = RecordContext {
+            table: record.kind.rows(),
+            kind: Some(record.name),
+            scope,
+            attributes,
+        };
+        self.mapper.record_in(&context, meta, &record.numbers, recorder)
+    }
+
+    fn step(&mut self, record: &Numbers<'_>, meta: RecordMeta, recorder: &mut Recorder<'_>) {
+        let (step, time) = (record.step, meta.time_unix_nanos);
         recorder.record(&metric::TRAIN_GLOBAL_STEP, time, step as f64, &[]);
         let tokens = record.number("step_tokens");
         if let Some(progress) = self.plan.progress(step, tokens) {
             recorder.record(&metric::TRAIN_PROGRESS, time, progress, &[]);
         }
         recorder.record(&metric::TRAIN_STEPS, time, 1.0, &[]);
-        let table = self.tables.of(record.kind.rows(), None);
-        let mut on_span = record_rows(record, time, table, &[], recorder);
+        let mut on_span: Vec<Attribute<'_>> = self.record(record, (None, &[]), meta, recorder).clone();
         if let Some(phase) = record.label {
             recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
             on_span.push((&attribute::TRAIN_PHASE, Out::Text(phase)));
@@ -84,72 +113,31 @@ impl Mapping {
         }
     }
 
-    fn eval(&mut self, record: &Numbers<'_>, time: u64, recorder: &mut Recorder<'_>) {
-        let table = self.tables.of(record.kind.rows(), None);
-        let on_span = record_rows(record, time, table, &[], recorder);
+    fn eval(&mut self, record: &Numbers<'_>, meta: RecordMeta, recorder: &mut Recorder<'_>) {
+        let on_span = self.record(record, (None, &[]), meta, recorder);
         if let Some(ms) = record.number("duration_ms") {
-            spans::eval(record.step, time, ms / 1e3, &on_span, recorder);
+            spans::eval(record.step, meta.time_unix_nanos, ms / 1e3, on_span, recorder);
         }
     }
 
-    fn gpu(&mut self, record: &Numbers<'_>, time: u64, recorder: &mut Recorder<'_>) {
+    fn gpu(&mut self, record: &Numbers<'_>, meta: RecordMeta, recorder: &mut Recorder<'_>) {
         let index = record.gpu;
         // Runs that do not introduce their GPUs know them by their index only.
-        let id = self
-            .gpus
-            .uuid(index)
-            .map_or_else(|| index.to_string().into(), Cow::Borrowed);
+        let uuid = self.gpus.uuid(index).map(str::to_owned);
+        let id = uuid.unwrap_or_else(|| index.to_string());
         let attributes = gpu::attributes(&id, index);
-        let table = self.tables.of(record.kind.rows(), Some(index));
-        record_rows(record, time, table, &attributes, recorder);
+        self.record(record, (Some(index), &attributes), meta, recorder);
         if let Some(reason) = record.label {
-            gpu::record_throttle(reason, time, &attributes, recorder);
+            gpu::record_throttle(reason, meta.time_unix_nanos, &attributes, recorder);
         }
     }
 
-    fn dataset(&mut self, record: &Numbers<'_>, time: u64, recorder: &mut Recorder<'_>) {
+    fn dataset(&mut self, record: &Numbers<'_>, meta: RecordMeta, recorder: &mut Recorder<'_>) {
         let split = record.label;
         if split == Some("train") {
             self.plan.dataset(record.number("tokens"));
         }
         let attributes = split.map(|split| (&attribute::DATA_SPLIT, Out::Text(split)));
-        let table = self.tables.of(record.kind.rows(), None);
-        record_rows(record, time, table, attributes.as_slice(), recorder);
+        self.record(record, (None, attributes.as_slice()), meta, recorder);
     }
-}
-
-/// Records every number that has a row; returns the attributes of the record's span.
-fn record_rows<'r>(
-    record: &Numbers<'r>,
-    time: u64,
-    table: &mut Table,
-    attributes: &[Attribute<'_>],
-    recorder: &mut Recorder<'_>,
-) -> Vec<Attribute<'r>> {
-    let rows = record.kind.rows();
-    let mut on_span = Vec::with_capacity(record.numbers.len() + 2);
-    on_span.push((&attribute::TRAIN_STEP, Out::Int(record.step)));
-    for (field, (key, number)) in record.numbers.iter().enumerate() {
-        let Some(place) = table.find(field, key) else {
-            continue;
-        };
-        let row = &rows[place];
-        if let Some(value) = row.measured(*number, recorder) {
-            table.record(place, time, value, attributes, recorder);
-            on_span.extend(row.span_attribute(value));
-        }
-    }
-    on_span
-}
-
-/// Keeps what no row knows: numbers as `train.custom`, everything else in one event.
-fn record_leftovers(record: &Numbers<'_>, time: u64, recorder: &mut Recorder<'_>) {
-    let rows = record.kind.rows();
-    for (key, number) in &record.numbers {
-        if rows.iter().all(|row| row.key() != *key) {
-            let name = format!("surogate.{}.{key}", record.name);
-            recorder.record_custom(time, &name, *number);
-        }
-    }
-    leftover::record_others((record.name, record.step), time, &record.others, recorder);
 }

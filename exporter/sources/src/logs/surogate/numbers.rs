@@ -4,7 +4,8 @@ use super::{
     record::{self, Kept, Value},
     tables,
 };
-use crate::logs::{row::Row, time};
+use crate::logs::time;
+use pulsetrain_mapping::{Field, FieldTable, FieldValue};
 use pulsetrain_record::LoggedTime;
 
 /// A record of numbers.
@@ -21,7 +22,7 @@ pub(super) struct Numbers<'a> {
     /// The text that distinguishes records of its kind, such as the phase of a step.
     pub(super) label: Option<&'a str>,
     /// In the order of the log. Of a key that comes twice, the first counts as step, time or label.
-    pub(super) numbers: Vec<(&'a str, f64)>,
+    pub(super) numbers: Vec<Field<'a>>,
     /// The fields that are no numbers.
     pub(super) others: Vec<(String, Kept)>,
 }
@@ -54,15 +55,15 @@ impl Kind {
         })
     }
 
-    pub(super) fn rows(self) -> &'static [Row] {
+    pub(super) fn rows(self) -> &'static FieldTable {
         match self {
-            Self::Step => tables::STEP,
-            Self::Eval => tables::EVAL,
-            Self::Moe => tables::MOE,
-            Self::Gpu => tables::GPU,
-            Self::Dataset => tables::DATASET,
-            Self::Sol => tables::SOL,
-            Self::Unknown => &[],
+            Self::Step => &tables::STEP,
+            Self::Eval => &tables::EVAL,
+            Self::Moe => &tables::MOE,
+            Self::Gpu => &tables::GPU,
+            Self::Dataset => &tables::DATASET,
+            Self::Sol => &tables::SOL,
+            Self::Unknown => &tables::UNKNOWN,
         }
     }
 
@@ -100,7 +101,7 @@ impl<'a> Numbers<'a> {
             ("rank", _) if kind == Kind::Sol => {}
             (key, Value::Text(text)) if key == kind.label() && label.is_none() => label = Some(text),
             (key, value) => match value.as_f64() {
-                Some(number) => numbers.push((key, number)),
+                Some(number) => numbers.push((key.into(), FieldValue::Number(number))),
                 None => others.push((key.to_owned(), Kept::of(&value))),
             },
         })
@@ -119,7 +120,7 @@ impl<'a> Numbers<'a> {
 
     /// The first number with this key.
     pub(super) fn number(&self, key: &str) -> Option<f64> {
-        let (_, number) = self.numbers.iter().find(|(name, _)| *name == key)?;
-        Some(*number)
+        let (_, value) = self.numbers.iter().find(|(name, _)| *name == key)?;
+        value.number()
     }
 }

@@ -3,11 +3,12 @@
 //! The text is nearly JSON. Strings are not escaped, so a string ends at the quote that the rest of a record can follow;
 //! `nan` and `inf` occur bare and quoted.
 
+use pulsetrain_mapping::{Decimal, number_text};
 use std::fmt;
 
 use pulsetrain_otlp::write::Value as Out;
 
-use crate::logs::{decimal::Decimal, number_text, time};
+use crate::logs::time;
 use pulsetrain_record::{LoggedTime, Recorder, UsedTimezone};
 
 /// A record of the log.

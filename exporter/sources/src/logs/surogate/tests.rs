@@ -2,6 +2,7 @@
 
 use super::{super::LogReader, *};
 use crate::logs::{ReadLimits, sampled::Sampled};
+use pulsetrain_mapping::FieldValue;
 use pulsetrain_record::{Counts, Run, Skipped};
 use record::{Kept, parse};
 
@@ -226,7 +227,7 @@ fn records_of_numbers_say_what_the_parser_reads() {
     let expected: Vec<_> = parsed
         .fields
         .iter()
-        .filter_map(|(key, value)| Some((*key, value.as_f64()?)))
+        .filter_map(|(key, value)| Some(((*key).into(), FieldValue::Number(value.as_f64()?))))
         .collect();
     assert_eq!(numbers.numbers, expected);
     assert_eq!(

@@ -2,6 +2,7 @@
 
 mod anew;
 
+use pulsetrain_mapping::Mapping;
 use std::{
     cell::RefCell,
     collections::BTreeMap,
@@ -23,10 +24,8 @@ use super::{
     measured::Measuring,
     saved::{FilePosition, SavedAttempts, SavedRun},
 };
-use crate::{
-    SourceError,
-    logs::{Claims, ImportReport, LogFormat, LogReader, Mapping, ReadLimits, ReadTime, key_notices},
-};
+use crate::SourceError;
+use crate::logs::{Claims, ImportReport, LogFormat, LogReader, ReadLimits, ReadTime, key_notices};
 use pulsetrain_record::{AttemptState, Recorder, Run, SkipReason, UsedTimezone};
 
 const CHUNK_BYTES: usize = 1 << 20;

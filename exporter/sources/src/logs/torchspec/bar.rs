@@ -1,11 +1,9 @@
 //! One drawing of the progress bar:
 //! `Training:  50%|█████     | 20/40 [00:03<00:03,  5.99step/s, loss=1.053, thru=44.3, wait=0.1s, epoch=1/2]`.
 
-use crate::logs::{
-    fields::{Field, Value},
-    literal, number_text,
-    printed::Signs,
-};
+use crate::logs::literal;
+use crate::logs::printed::Signs;
+use pulsetrain_mapping::{Field, FieldValue, number_text};
 
 /// What a bar says.
 #[derive(Clone, Debug)]
@@ -51,7 +49,7 @@ impl<'a> Bar<'a> {
         ];
         let known = times.into_iter().filter_map(|(key, number)| Some((key, number?)));
         let mut fields: Vec<Field<'a>> = known
-            .map(|(key, number)| (key.into(), Value::Number(number)))
+            .map(|(key, number)| (key.into(), FieldValue::Number(number)))
             .collect();
         fields.extend(VALUES.fields(values.trim_ascii_start()).map(|printed| {
             // The first of `1/2`.
@@ -59,7 +57,7 @@ impl<'a> Bar<'a> {
                 .text
                 .split_once('/')
                 .map_or(printed.text, |(first, _)| first);
-            (printed.key.into(), Value::measured(first, super::SECONDS))
+            (printed.key.into(), FieldValue::measured(first, super::SECONDS))
         }));
         Some(Self {
             step: step as i64,

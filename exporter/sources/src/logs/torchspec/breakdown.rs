@@ -4,7 +4,8 @@
 //! It counts steps from zero and the loop counts them from one, and both are for some steps only, so most are told by one of
 //! them.
 
-use crate::logs::{fields::Field, printed::Signs};
+use crate::logs::printed::Signs;
+use pulsetrain_mapping::Field;
 
 /// The rule by which the second of two lines that tell the passes of a step is left out.
 pub(super) const TOLD: &str = "passes_told_by_another_line";

@@ -1,10 +1,10 @@
 //! The pool of samples between inference and training, and the lines that tell that generation waits for room in it
 //! (`_await_pool_capacity` of `torchspec/inference/inference_manager.py`).
 
+use pulsetrain_mapping::{Field, FieldValue};
 use std::collections::VecDeque;
 
 use super::seconds;
-use crate::logs::fields::{Field, Value};
 
 /// How full the pool was at the last steps.
 #[derive(Debug, Default)]
@@ -45,7 +45,7 @@ impl<'a> Waited<'a> {
         } else if let Some(over) = message.strip_prefix("Pool capacity available after ") {
             (waited(over), false)
         } else if let Some(limit) = message.strip_prefix("Flow control enabled: max_pool_size=") {
-            (vec![(LIMIT.into(), Value::of(first_word(limit)))], false)
+            (vec![(LIMIT.into(), FieldValue::of(first_word(limit)))], false)
         } else {
             let (_, over) = message
                 .strip_prefix("Pool wait aborted ")?
@@ -73,8 +73,8 @@ fn sizes(message: &str) -> Vec<Field<'_>> {
     let sizes = message.rsplit_once("pool_size=").map(|(_, sizes)| sizes);
     let (size, limit) = sizes.and_then(|sizes| sizes.split_once('/')).unwrap_or_default();
     vec![
-        ("pool_size".into(), Value::of(size)),
-        (LIMIT.into(), Value::of(first_word(limit))),
+        ("pool_size".into(), FieldValue::of(size)),
+        (LIMIT.into(), FieldValue::of(first_word(limit))),
     ]
 }
 

@@ -1,13 +1,10 @@
 //! What torchtitan's console says around its steps: the size of the model, how many steps there will be, and how long its
 //! checkpoints took (`torchtitan/trainer.py`, `torchtitan/components/checkpointer`).
 
+use pulsetrain_mapping::{CoverageRow, number_text, record_option};
 use pulsetrain_otlp::write::{Attribute, SpanParts, Value as Out};
 use pulsetrain_semconv::{self as semconv, attribute, metric, span};
 
-use crate::{
-    logs::{Covered, coverage::covered, number_text},
-    tags::record_option,
-};
 use pulsetrain_record::{Recorder, ids};
 
 const GIB: f64 = (1_u64 << 30) as f64;
@@ -138,39 +135,39 @@ fn record(span: &'static semconv::Span, secs: f64, end_unix_nanos: u64, recorder
     });
 }
 
-pub(super) fn coverage() -> [Covered; 7] {
+pub(super) fn coverage() -> [CoverageRow; 7] {
     [
-        covered(
+        CoverageRow::rule(
             "... total parameters",
             metric::RUN_PARAMETERS.name,
             "as it is, `{parameter}`",
         ),
-        covered(
+        CoverageRow::rule(
             "Peak FLOPS used for computing MFU",
             metric::GPU_PEAK_FLOPS.name,
             "as it is, `{flop}/s`",
         ),
-        covered(
+        CoverageRow::rule(
             "... capacity: ... with N GiB memory",
             metric::MEMORY_FRAMEWORK_LIMIT.name,
             "times 1.073741824e9, `By`",
         ),
-        covered(
+        CoverageRow::rule(
             "total steps",
             metric::TRAIN_PROGRESS.name,
             "the share of them that is done, at every step",
         ),
-        covered(
+        CoverageRow::rule(
             "the settings before total steps",
             semconv::event::RUN_OPTION.name,
             "one event a setting",
         ),
-        covered(
+        CoverageRow::rule(
             "Finished saving the checkpoint ... in N seconds.",
             span::TRAIN_CHECKPOINT_SAVE.name,
             "a span, and `perf.checkpoint_time`",
         ),
-        covered(
+        CoverageRow::rule(
             "Finished loading the checkpoint in N seconds.",
             span::TRAIN_CHECKPOINT_LOAD.name,
             "a span",

@@ -3,18 +3,13 @@
 
 mod spans;
 
+use pulsetrain_mapping::{CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable};
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric, span};
 
 use self::spans::{Mark, OpenSpans, SPANS};
-use crate::logs::{
-    Begin, Covered, LogFormat,
-    coverage::{self, covered},
-    fields::{Field, Fields, Value, Written},
-    lines::{self, Line, LineFormat, LineParser},
-    literal,
-    row::{Row, row},
-};
+use crate::logs::lines::{self, Line, LineFormat, LineParser};
+use crate::logs::{Begin, LogFormat, literal};
 use pulsetrain_record::{Rank, Recorder, SkipReason};
 
 /// The row of torchtitan's structured log in the table of formats.
@@ -31,21 +26,12 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
 };
 
 /// The values that it names.
-static VALUES: &[Row] = &[
-    row("num_trainable_tokens", &metric::TRAIN_REAL_TOKENS),
-    // Of this rank; every rank says those of all of them too.
-    row("local_valid_tokens", &metric::TRAIN_REAL_TOKENS),
-    row("global_valid_tokens", &metric::TRAIN_TOTAL_WEIGHTS),
-    row("batch_size", &metric::TRAIN_BATCH_SIZE),
-    row("loss", &metric::TRAIN_LOSS),
-    row("grad_norm", &metric::TRAIN_GRAD_NORM),
-    row("learning_rate", &metric::TRAIN_LEARNING_RATE),
-];
+static VALUES: RecordTable = RecordTable::new("torchtitan", "structured");
 
 /// Reads the JSON lines.
 #[derive(Debug)]
 struct Structured {
-    fields: Fields,
+    fields: MetricMapper,
     spans: OpenSpans,
     /// The writers of whom it was said what they stand on.
     told: Vec<(Option<i64>, String)>,
@@ -57,7 +43,7 @@ const WRITERS: usize = 1024;
 impl Default for Structured {
     fn default() -> Self {
         Self {
-            fields: Fields::of("torchtitan").of_one_attempt(),
+            fields: MetricMapper::new("torchtitan").of_one_attempt(),
             spans: OpenSpans::default(),
             told: Vec::new(),
         }
@@ -89,7 +75,7 @@ impl LineFormat for Structured {
             recorder.skip(SkipReason::MalformedRecord, line.place(), message);
             return false;
         };
-        let written = Written {
+        let written = RecordMeta {
             time_unix_nanos: (time_us as u64).saturating_mul(1000),
             step: literal::number(&fields, "step").map(|step| step as i64),
             place: line.place(),
@@ -143,16 +129,22 @@ impl LineFormat for Structured {
     }
 }
 
-fn record_value(fields: &mut Fields, name: &str, value: f64, written: Written, recorder: &mut Recorder<'_>) {
+fn record_value(
+    fields: &mut MetricMapper,
+    name: &str,
+    value: f64,
+    written: RecordMeta,
+    recorder: &mut Recorder<'_>,
+) {
     if let Some(step) = written.step {
         fields.step(written.time_unix_nanos, step, recorder);
     }
-    let field: [Field<'_>; 1] = [(name.into(), Value::Number(value))];
-    fields.record(VALUES, written, &field, &[], recorder);
+    let field: [Field<'_>; 1] = [(name.into(), FieldValue::Number(value))];
+    fields.record(&VALUES, written, &field, &[], recorder);
 }
 
 /// Says once of a writer where it runs.
-fn writer(fields: &[Field<'_>], written: Written, recorder: &mut Recorder<'_>) {
+fn writer(fields: &[Field<'_>], written: RecordMeta, recorder: &mut Recorder<'_>) {
     let texts =
         ["source", "host_name"].map(|key| literal::text(fields, key).map(|text| (key, Out::Text(text))));
     let numbers = ["local_rank", "pid"]
@@ -165,7 +157,7 @@ fn writer(fields: &[Field<'_>], written: Written, recorder: &mut Recorder<'_>) {
 }
 
 /// What is no value and no span is told as a message.
-fn message(text: &str, written: Written, recorder: &mut Recorder<'_>) {
+fn message(text: &str, written: RecordMeta, recorder: &mut Recorder<'_>) {
     let step = written.step.map(|step| (&attribute::TRAIN_STEP, Out::Int(step)));
     let body = Some(Out::Text(text));
     recorder.record_event(
@@ -176,51 +168,51 @@ fn message(text: &str, written: Written, recorder: &mut Recorder<'_>) {
     );
 }
 
-fn coverage_table() -> Vec<Covered> {
+fn coverage_table() -> Vec<CoverageRow> {
     let spans = SPANS
         .iter()
-        .map(|(theirs, ours)| covered(theirs, ours.name, "a span; its `value` is in milliseconds"));
+        .map(|(theirs, ours)| CoverageRow::rule(theirs, ours.name, "a span; its `value` is in milliseconds"));
     let others = [
-        covered(
+        CoverageRow::rule(
             "step",
             metric::TRAIN_GLOBAL_STEP.name,
             "as it is; `train.steps` grows by the steps since the value before",
         ),
-        covered("global_rank", attribute::TRAIN_RANK.name, "of the resource"),
-        covered(
+        CoverageRow::rule("global_rank", attribute::TRAIN_RANK.name, "of the resource"),
+        CoverageRow::rule(
             "every other *_end",
             span::PERF_STAGE.name,
             "a span; its `value` is in milliseconds",
         ),
-        covered(
+        CoverageRow::rule(
             "step_tags",
             attribute::PERF_TAGS.name,
             "of a span that may carry it",
         ),
-        covered(
+        CoverageRow::rule(
             "source, task_name",
             attribute::PERF_TIMELINE.name,
             "of a span that may carry it",
         ),
-        covered(
+        CoverageRow::rule(
             "source, host_name, local_rank, pid",
             event::RUN_ENVIRONMENT.name,
             "one event a writer",
         ),
-        covered(
+        CoverageRow::rule(
             "*_error",
             event::RUN_MESSAGE.name,
             "one event, its body the message",
         ),
-        covered("every other log_type_name", event::RUN_MESSAGE.name, "one event"),
-        covered(
+        CoverageRow::rule("every other log_type_name", event::RUN_MESSAGE.name, "one event"),
+        CoverageRow::rule(
             "delta_ms, tid, rank, relative_step, seq_id, caller, log_*, logger_name, time, time_ms",
             "(left out: they number and place the record)",
             "",
         ),
-        covered("*_start", "(left out: the end says when it began)", ""),
+        CoverageRow::rule("*_start", "(left out: the end says when it began)", ""),
     ];
-    coverage::tables(&[VALUES])
+    RecordTable::coverage_of(&[&VALUES])
         .into_iter()
         .chain(spans)
         .chain(others)

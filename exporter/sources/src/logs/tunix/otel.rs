@@ -1,14 +1,13 @@
 //! What Tunix says through OpenTelemetry (`enable_opentelemetry`, `tunix/sft/metrics_logger.py`): the JSON of the SDK's
 //! console exporter between other lines, or OTLP/JSON. What its names mean is in `tunix_otel`.
 
+use pulsetrain_mapping::CoverageRow;
 use pulsetrain_semconv::metric;
 use serde_json::Value;
 
-use crate::{
-    logs::{Begin, Covered, Identity, LogFormat, LogParser, Window, coverage::covered},
-    tags,
-    tunix_otel::{MODE, OtelPoint, PREFIX, SCOPE, STEP, TunixOtel},
-};
+use crate::logs::{Begin, Identity, LogFormat, LogParser, Window};
+use crate::tags;
+use crate::tunix_otel::{MODE, OtelPoint, PREFIX, SCOPE, STEP, TunixOtel};
 use pulsetrain_record::{Place, Recorder, SkipReason};
 
 /// The row of Tunix's OpenTelemetry in the table of formats.
@@ -172,27 +171,27 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-fn coverage() -> Vec<Covered> {
+fn coverage() -> Vec<CoverageRow> {
     let rules = [
-        covered(
+        CoverageRow::rule(
             STEP,
             metric::TRAIN_GLOBAL_STEP.name,
             "said with every point of the step",
         ),
-        covered(
+        CoverageRow::rule(
             "tunix.training.loss, .perplexity, .learning_rate, .gradient.norm",
             "what the tag prefix/mode/name becomes",
             "as for the tag; the names of the tags are below",
         ),
-        covered(
+        CoverageRow::rule(
             "tunix.a.b of prefix p in mode m",
             "what the tag p/m/a/b becomes",
             "as for the tag",
         ),
-        covered("a value of the same step again", "(left out: exported_again)", ""),
-        covered("metrics of other scopes", "(left out: scope_of_another)", ""),
+        CoverageRow::rule("a value of the same step again", "(left out: exported_again)", ""),
+        CoverageRow::rule("metrics of other scopes", "(left out: scope_of_another)", ""),
     ];
-    rules.into_iter().chain(tags::coverage_of(&tags::TUNIX)).collect()
+    rules.into_iter().chain(tags::coverage_of("tunix")).collect()
 }
 
 #[cfg(test)]

@@ -4,12 +4,9 @@ use super::{
     super::keys::Dictionaries,
     told::{Told, hash},
 };
-use crate::logs::{
-    Window,
-    fields::{Field, Written},
-    line_clock::LineClock,
-    literal,
-};
+use crate::logs::line_clock::LineClock;
+use crate::logs::{Window, literal};
+use pulsetrain_mapping::{Field, RecordMeta};
 use pulsetrain_record::{Place, Recorder, SkipReason};
 
 /// An entry as it is listed.
@@ -78,7 +75,7 @@ impl Entries {
             mut fields, nulls, ..
         } = listed;
         recorder.skip_values(SkipReason::NotMeasured, nulls);
-        let written = Written {
+        let written = RecordMeta {
             step: literal::number(&fields, "step").map(|step| step as i64),
             ..self.written(window, place)
         };
@@ -91,8 +88,8 @@ impl Entries {
     }
 
     /// When and where the next thing was written.
-    pub(super) fn written(&mut self, window: Window<'_>, place: Place) -> Written {
-        Written {
+    pub(super) fn written(&mut self, window: Window<'_>, place: Place) -> RecordMeta {
+        RecordMeta {
             time_unix_nanos: self.clock.time("", window.time),
             step: None,
             place,

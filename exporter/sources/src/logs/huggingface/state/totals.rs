@@ -1,19 +1,15 @@
 //! What `trainer_state.json` says of the whole run, before its history and behind it.
 
+use pulsetrain_mapping::{Field, FieldValue, RecordMeta, record_option};
 use std::borrow::Cow;
 
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::metric;
 
 use super::told::{Told, hash};
-use crate::{
-    logs::{
-        fields::{Field, Value, Written},
-        huggingface::{SAID_AGAIN, keys::Dictionaries},
-        literal,
-    },
-    tags::record_option,
-};
+use crate::logs::huggingface::SAID_AGAIN;
+use crate::logs::huggingface::keys::Dictionaries;
+use crate::logs::literal;
 use pulsetrain_record::{Recorder, SkipReason};
 
 /// Settings of the run: an option each.
@@ -63,7 +59,7 @@ impl Totals {
     /// Records all of it.
     pub(super) fn record(
         &self,
-        written: Written,
+        written: RecordMeta,
         mut fields: Vec<Field<'_>>,
         told: &mut Told,
         dictionaries: &mut Dictionaries,
@@ -94,18 +90,24 @@ impl Totals {
 }
 
 /// Records a setting, if it is not as it was recorded before.
-fn option(key: &str, value: &Value<'_>, time_unix_nanos: u64, told: &mut Told, recorder: &mut Recorder<'_>) {
+fn option(
+    key: &str,
+    value: &FieldValue<'_>,
+    time_unix_nanos: u64,
+    told: &mut Told,
+    recorder: &mut Recorder<'_>,
+) {
     let text = match value {
-        Value::Number(number) => number.to_string().into(),
-        Value::Text(text) => Cow::Borrowed(text.as_ref()),
+        FieldValue::Number(number) => number.to_string().into(),
+        FieldValue::Text(text) => Cow::Borrowed(text.as_ref()),
     };
     if told.knows_setting(key, hash(&text)) {
         return;
     }
     let value = match value {
-        Value::Number(number) if number.fract() == 0.0 => Out::Int(*number as i64),
-        Value::Number(number) => Out::Double(*number),
-        Value::Text(text) => Out::Text(text),
+        FieldValue::Number(number) if number.fract() == 0.0 => Out::Int(*number as i64),
+        FieldValue::Number(number) => Out::Double(*number),
+        FieldValue::Text(text) => Out::Text(text),
     };
     record_option(key, value, time_unix_nanos, recorder);
 }

@@ -1,9 +1,9 @@
 //! One entry of Cloud Logging, or its payload alone.
 
+use pulsetrain_mapping::{Field, FieldValue};
 use serde_json::{Map, Value as Json};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::logs::fields::{Field, Value};
 use pulsetrain_record::Place;
 
 /// The times that tell the recorder's entries from others.
@@ -127,10 +127,10 @@ fn unix_nanos(secs: f64) -> u64 {
 fn field(key: &str, value: &Json) -> Option<Field<'static>> {
     let value = match value {
         Json::Null => return None,
-        Json::Number(number) => Value::Number(number.as_f64()?),
-        Json::Bool(is) => Value::Number(f64::from(u8::from(*is))),
-        Json::String(text) => Value::Text(text.clone().into()),
-        nested => Value::Text(nested.to_string().into()),
+        Json::Number(number) => FieldValue::Number(number.as_f64()?),
+        Json::Bool(is) => FieldValue::Number(f64::from(u8::from(*is))),
+        Json::String(text) => FieldValue::Text(text.clone().into()),
+        nested => FieldValue::Text(nested.to_string().into()),
     };
     Some((key.to_owned().into(), value))
 }

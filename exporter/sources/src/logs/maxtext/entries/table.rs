@@ -1,74 +1,74 @@
 //! What becomes of the entries, for the coverage table in the documentation.
 
+use pulsetrain_mapping::{CoverageRow, RecordTable};
 use pulsetrain_semconv::{attribute, metric, span};
 
 use super::timeline::COUNTS;
-use crate::logs::{
-    Covered,
-    coverage::{self, covered},
-};
 
 /// What becomes of the entries.
-pub(super) fn coverage() -> Vec<Covered> {
+pub(super) fn coverage() -> Vec<CoverageRow> {
     let rules = [
-        covered(
+        CoverageRow::rule(
             "jsonPayload",
             "(the entry)",
             "what `_CloudLogger.write_cloud_logging_entry` of `ml_goodput_measurement/src/goodput.py` is given, in a `LogEntry` of \
              Cloud Logging or alone, a line each or in a list, oldest or newest first",
         ),
-        covered("job_name", attribute::TRAIN_RUN_NAME.name, "of the resource"),
-        covered(
+        CoverageRow::rule("job_name", attribute::TRAIN_RUN_NAME.name, "of the resource"),
+        CoverageRow::rule(
             "step_count",
             metric::TRAIN_GLOBAL_STEP.name,
             "as it is; `train.steps` grows by the steps since the entry before",
         ),
-        covered(
+        CoverageRow::rule(
             "step_start_time",
             span::TRAIN_STEP.name,
             "until the next step begins",
         ),
-        covered(
+        CoverageRow::rule(
             "step_start_time",
             metric::TRAIN_STEP_DURATION.name,
             "until the next step begins, without the trainer's own events, `s`",
         ),
-        covered(
+        CoverageRow::rule(
             "data_loading_start_time, data_loading_end_time",
             span::PERF_DATA.name,
             "inside the span of the step that it lies in",
         ),
-        covered(
+        CoverageRow::rule(
             "data_loading_start_time, data_loading_end_time",
             metric::PERF_DATA_TIME.name,
             "from the one to the other, `s`",
         ),
-        covered("job_start_time, job_end_time", span::TRAIN_RUN.name, "one span"),
-        covered(
+        CoverageRow::rule("job_start_time, job_end_time", span::TRAIN_RUN.name, "one span"),
+        CoverageRow::rule(
             "tpu_init_start_time, tpu_init_end_time",
             span::RUN_INIT.name,
             "one span, train.badput.cause=tpu_initialization",
         ),
-        covered(
+        CoverageRow::rule(
             "training_prep_start_time, training_prep_end_time",
             span::RUN_INIT.name,
             "one span, train.badput.cause=training_prep",
         ),
-        covered(
+        CoverageRow::rule(
             "custom_badput_event_* of type eval_step",
             span::EVAL_RUN.name,
             "one span, and `eval.duration`",
         ),
-        covered(
+        CoverageRow::rule(
             "custom_badput_event_*, elastic_wait_*, elastic_reinit_*, any other *_start_time and *_end_time",
             span::PERF_STAGE.name,
             "one span, `perf.stage` is its type or its name",
         ),
-        covered(
+        CoverageRow::rule(
             "a start without an end, an end without a start, entries of other jobs and other logs",
             "(left out)",
             "",
         ),
     ];
-    coverage::tables(&[COUNTS]).into_iter().chain(rules).collect()
+    RecordTable::coverage_of(&[&COUNTS])
+        .into_iter()
+        .chain(rules)
+        .collect()
 }

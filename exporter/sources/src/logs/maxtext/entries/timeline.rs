@@ -3,30 +3,26 @@
 //! A step goes from its beginning to that of the next one. Its duration is without what the trainer has marked as its own
 //! event in between, as the library counts it; data that was loaded in between is a part of the step's span.
 
+use pulsetrain_mapping::{MetricMapper, RecordMeta, RecordTable};
 use std::collections::BTreeMap;
 
 use pulsetrain_otlp::write::{Attribute, SpanParts, Value};
 use pulsetrain_semconv::{self as semconv, attribute, metric, span};
 
 use super::entry::{Entry, Mark, Work};
-use crate::logs::{
-    fields::{Fields, Written},
-    maxtext::tables::custom,
-    row::{Row, row},
-};
 use pulsetrain_record::{Recorder, SkipReason, ids};
 
 const UNFINISHED: SkipReason = SkipReason::LeftOut("work_without_an_end");
 const UNBEGUN: SkipReason = SkipReason::LeftOut("work_without_a_start");
 
+fn cause(name: &'static str) -> Attribute<'static> {
+    (&attribute::TRAIN_BADPUT_CAUSE, Value::Text(name))
+}
+
 const HOST: Attribute<'static> = (&attribute::PERF_CLOCK, Value::Text("host"));
 
 /// Numbers of elastic training.
-pub(super) static COUNTS: &[Row] = &[
-    row("active_slices", &metric::TRAIN_CUSTOM).with(&[custom("maxtext.active_slices")]),
-    row("total_slices", &metric::TRAIN_CUSTOM).with(&[custom("maxtext.total_slices")]),
-    row("available_slices", &metric::TRAIN_CUSTOM).with(&[custom("maxtext.available_slices")]),
-];
+pub(super) static COUNTS: RecordTable = RecordTable::new("maxtext", "slices");
 
 /// Work with which a job begins, or begins anew: no step goes on over it.
 const BEGINNINGS: [&str; 4] = ["job", "tpu_init", "training_prep", "elastic_reinit"];
@@ -52,7 +48,7 @@ struct Step {
 /// What came so far.
 #[derive(Debug)]
 pub(super) struct Timeline {
-    fields: Fields,
+    fields: MetricMapper,
     /// The step that is not over.
     step: Option<Step>,
     /// The furthest step that has begun.
@@ -65,7 +61,7 @@ pub(super) struct Timeline {
 impl Default for Timeline {
     fn default() -> Self {
         Self {
-            fields: Fields::of("maxtext").of_one_attempt(),
+            fields: MetricMapper::new("maxtext").of_one_attempt(),
             step: None,
             furthest: None,
             events_nanos: 0,
@@ -98,13 +94,13 @@ impl Timeline {
             },
             Mark::Nothing => {}
         }
-        let written = Written {
+        let written = RecordMeta {
             time_unix_nanos: time,
             step: None,
             place: entry.place,
         };
         recorder.skip_values(SkipReason::NotMeasured, entry.nulls);
-        self.fields.record(COUNTS, written, &entry.fields, &[], recorder);
+        self.fields.record(&COUNTS, written, &entry.fields, &[], recorder);
     }
 
     /// Nothing follows.
@@ -210,10 +206,6 @@ impl Timeline {
 }
 
 const EVENT: &str = "custom_badput_event";
-
-const fn cause(name: &'static str) -> Attribute<'static> {
-    (&attribute::TRAIN_BADPUT_CAUSE, Value::Text(name))
-}
 
 /// Records a span in the trace of its step, or in that of the run's life.
 fn record(

@@ -1,13 +1,10 @@
 //! What the console prints before the first step: devices, data sets and the speed of light, under headings in brackets.
 
+use pulsetrain_mapping::{Field, FieldValue, MetricMapper, RecordMeta, number_text};
 use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{attribute, event};
 
 use super::tables;
-use crate::logs::{
-    fields::{Field, Fields, Value, Written},
-    number_text,
-};
 use pulsetrain_record::{Recorder, SkipReason};
 
 /// Under which heading the lines stand.
@@ -35,8 +32,8 @@ impl Heading {
     pub(super) fn line(
         &mut self,
         text: &str,
-        fields: &mut Fields,
-        written: impl FnOnce() -> Written,
+        fields: &mut MetricMapper,
+        written: impl FnOnce() -> RecordMeta,
         recorder: &mut Recorder<'_>,
     ) -> bool {
         match text.trim() {
@@ -53,7 +50,12 @@ impl Heading {
     }
 
     /// `done in 10 ms`.
-    fn done(&mut self, text: &str, written: impl FnOnce() -> Written, recorder: &mut Recorder<'_>) -> bool {
+    fn done(
+        &mut self,
+        text: &str,
+        written: impl FnOnce() -> RecordMeta,
+        recorder: &mut Recorder<'_>,
+    ) -> bool {
         let ms = text
             .strip_prefix("done in ")
             .and_then(|text| text.strip_suffix(" ms"));
@@ -69,8 +71,8 @@ impl Heading {
     fn fact(
         &mut self,
         text: &str,
-        fields: &mut Fields,
-        written: impl FnOnce() -> Written,
+        fields: &mut MetricMapper,
+        written: impl FnOnce() -> RecordMeta,
         recorder: &mut Recorder<'_>,
     ) -> bool {
         let Some((key, value)) = text
@@ -100,7 +102,7 @@ impl Heading {
             ],
             _ => Vec::new(),
         };
-        fields.record(tables::HEADING, written(), &facts, &attributes, recorder);
+        fields.record(&tables::HEADING, written(), &facts, &attributes, recorder);
         !facts.is_empty()
     }
 
@@ -109,7 +111,7 @@ impl Heading {
         &mut self,
         key: &str,
         name: &str,
-        written: impl FnOnce() -> Written,
+        written: impl FnOnce() -> RecordMeta,
         recorder: &mut Recorder<'_>,
     ) -> bool {
         let Some(index) = key.strip_prefix("Device ").and_then(|index| index.parse().ok()) else {
@@ -133,10 +135,10 @@ impl Heading {
 }
 
 fn one<'a>(key: &'a str, number: Option<f64>) -> Vec<Field<'a>> {
-    let known = tables::HEADING.iter().any(|row| row.key() == key);
+    let known = tables::HEADING.row(key).is_some();
     number
         .filter(|_| known)
-        .map(|number| (key.into(), Value::Number(number)))
+        .map(|number| (key.into(), FieldValue::Number(number)))
         .into_iter()
         .collect()
 }
@@ -149,7 +151,7 @@ fn memory(text: &str) -> Vec<Field<'_>> {
     let keys = ["Memory used", "Memory limit"];
     keys.into_iter()
         .zip(sizes)
-        .filter_map(|(key, size)| Some((key.into(), Value::Number(size?))))
+        .filter_map(|(key, size)| Some((key.into(), FieldValue::Number(size?))))
         .collect()
 }
 

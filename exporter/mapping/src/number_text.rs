@@ -1,10 +1,10 @@
 //! Numbers as training logs print them.
 
-use super::decimal::Decimal;
+use crate::Decimal;
 
 /// A finite number in decimal notation.
 #[inline]
-pub(super) fn finite(text: &str) -> Option<f64> {
+pub fn finite(text: &str) -> Option<f64> {
     if let Some((number, "")) = plain(text) {
         return Some(number);
     }
@@ -25,14 +25,14 @@ fn plain(text: &str) -> Option<(f64, &str)> {
 const EXACT: f64 = (1_u64 << 53) as f64;
 
 /// A number that is digits alone, and that a double holds exactly.
-pub(super) fn count(text: &str) -> Option<f64> {
+pub fn count(text: &str) -> Option<f64> {
     let decimal = Decimal::prefix(text.as_bytes())?;
     let is_count = decimal.is_integer && decimal.len == text.len() && !text.starts_with('-');
     (is_count && decimal.value < EXACT).then_some(decimal.value)
 }
 
 /// A number that is not finite, in the spellings of C, C++, Python and JavaScript.
-pub(super) fn non_finite(text: &str) -> Option<f64> {
+pub fn non_finite(text: &str) -> Option<f64> {
     let (sign, name) = match text.strip_prefix('-') {
         Some(name) => (-1.0, name),
         None => (1.0, text.strip_prefix('+').unwrap_or(text)),
@@ -48,7 +48,7 @@ pub(super) fn non_finite(text: &str) -> Option<f64> {
 
 /// A number of either kind, with or without commas between the thousands.
 #[inline]
-pub(super) fn any(text: &str) -> Option<f64> {
+pub fn any(text: &str) -> Option<f64> {
     match plain(text) {
         Some((number, "")) => Some(number),
         // Behind a plain number only these go on with it.
@@ -67,7 +67,7 @@ fn odd(text: &str) -> Option<f64> {
 
 /// A number with commas between the thousands. One with a comma where a point should stand, as some languages write it, is
 /// none: it would be a thousand times too large.
-pub(super) fn grouped(text: &str) -> Option<f64> {
+pub fn grouped(text: &str) -> Option<f64> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     // What begins with another letter is most text, and no number.
     if !digits.starts_with(|first: char| matches!(first, '1'..='9')) {
@@ -84,7 +84,7 @@ pub(super) fn grouped(text: &str) -> Option<f64> {
 
 /// A number and what stands behind it: `0.081s`, `0.2%`, `1.5M`.
 #[inline]
-pub(super) fn with_suffix(text: &str) -> Option<(f64, &str)> {
+pub fn with_suffix(text: &str) -> Option<(f64, &str)> {
     let first = *text.as_bytes().first()?;
     // Most words are none, and only those that are not finite begin with a letter.
     if first.is_ascii_alphabetic() && !matches!(first, b'n' | b'N' | b'i' | b'I') {

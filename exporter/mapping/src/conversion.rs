@@ -1,9 +1,9 @@
 //! From the unit of a source to that of the registry.
 
-/// What is done to a number at the door. Dividing by 1000 is exact where multiplying by 0.001 is not.
+/// What is done to a number. Dividing by 1000 is exact where multiplying by 0.001 is not.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Conversion {
-    /// The units are the same.
+pub enum Conversion {
+    /// The units are equal.
     None,
     /// The source's unit is larger.
     Times(f64),
@@ -14,15 +14,25 @@ pub(crate) enum Conversion {
 }
 
 impl Conversion {
-    /// A number of the source in our unit.
+    /// Returns a number of the source in the unit of the registry.
     #[inline]
-    pub(crate) fn apply(self, value: f64) -> f64 {
+    pub fn apply(self, value: f64) -> f64 {
         match self {
             Self::None => value,
             Self::Times(factor) => value * factor,
             Self::DividedBy(divisor) => value / divisor,
             Self::PercentAboveOne if value.abs() > 1.0 => value / 100.0,
             Self::PercentAboveOne => value,
+        }
+    }
+
+    /// Describes the conversion for the documentation.
+    pub(crate) fn text(self) -> String {
+        match self {
+            Self::None => "as it is".to_owned(),
+            Self::Times(factor) => format!("times {factor:e}"),
+            Self::DividedBy(divisor) => format!("divided by {divisor:e}"),
+            Self::PercentAboveOne => "a number above 1 is in percent".to_owned(),
         }
     }
 }

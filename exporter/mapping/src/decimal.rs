@@ -2,18 +2,19 @@
 
 /// A finite decimal number: digits, then perhaps a point with digits and an exponent.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Decimal {
-    pub(super) value: f64,
+pub struct Decimal {
+    /// The number.
+    pub value: f64,
     /// The bytes that it takes.
-    pub(super) len: usize,
+    pub len: usize,
     /// Whether it has neither a point nor an exponent.
-    pub(super) is_integer: bool,
+    pub is_integer: bool,
 }
 
 impl Decimal {
     /// Returns the number that `bytes` begin with.
     #[inline]
-    pub(super) fn prefix(bytes: &[u8]) -> Option<Self> {
+    pub fn prefix(bytes: &[u8]) -> Option<Self> {
         let unsigned = bytes.strip_prefix(b"-").unwrap_or(bytes);
         // Neither a word, as `nan`, nor a point or a plus.
         if !unsigned.first()?.is_ascii_digit() {

@@ -1,6 +1,6 @@
 //! Units as logs spell them, and what makes those of the registry of them.
 
-use crate::conversion::Conversion;
+use crate::Conversion;
 
 /// The unit of the registry, and the spellings of other units with what converts them.
 type Units = (&'static str, &'static [(&'static str, Conversion)]);
@@ -133,7 +133,7 @@ static MULTIPLES: &[(&str, Conversion)] = &[
 ];
 
 /// What makes `unit`, a unit of the registry, of a number in the unit that is spelt `spelling`.
-pub(super) fn conversion(spelling: &str, unit: &str) -> Option<Conversion> {
+pub fn conversion(spelling: &str, unit: &str) -> Option<Conversion> {
     if spelling.is_empty() || spelling == unit {
         return Some(Conversion::None);
     }
@@ -144,13 +144,13 @@ pub(super) fn conversion(spelling: &str, unit: &str) -> Option<Conversion> {
 }
 
 /// Whether a word is the spelling of a unit.
-pub(super) fn is_spelling(word: &str) -> bool {
+pub fn is_spelling(word: &str) -> bool {
     let mut units = UNITS.iter().flat_map(|(_, spellings)| *spellings);
     units.any(|(known, _)| *known == word)
 }
 
 /// The spellings that are converted to a unit of the registry, for messages.
-pub(super) fn spellings_of(unit: &str) -> String {
+pub fn spellings_of(unit: &str) -> String {
     let names: Vec<&str> = spellings(unit).iter().map(|(name, _)| *name).collect();
     names.join(", ")
 }

@@ -1,0 +1,41 @@
+//! Text of a log as the value of an attribute.
+
+use pulsetrain_otlp::write::Value;
+use pulsetrain_semconv::{Attribute, AttributeKind};
+
+/// A part of a key or a value of a mapping, in the type of its attribute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OwnedAttributeValue {
+    /// Text, or one of the members of an enumeration.
+    Text(String),
+    /// A whole number.
+    Int(i64),
+}
+
+impl OwnedAttributeValue {
+    /// Returns `text` as a value of the attribute, or `None` if the attribute cannot have it: an enumeration has only its members.
+    pub fn of(attribute: &Attribute, text: &str) -> Option<Self> {
+        match attribute.kind {
+            AttributeKind::Enum(known) => known.contains(&text).then(|| Self::Text(text.to_owned())),
+            AttributeKind::Int => text.parse().ok().map(Self::Int),
+            _ => Some(Self::Text(text.to_owned())),
+        }
+    }
+
+    /// Returns the value for the encoder.
+    pub fn value(&self) -> Value<'_> {
+        match self {
+            Self::Text(text) => Value::Text(text),
+            Self::Int(number) => Value::Int(*number),
+        }
+    }
+}
+
+impl std::fmt::Display for OwnedAttributeValue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Int(number) => write!(f, "{number}"),
+        }
+    }
+}

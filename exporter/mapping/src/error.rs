@@ -1,0 +1,42 @@
+//! What is wrong with a mapping.
+
+/// A part of a mapping that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct MappingError {
+    /// The part.
+    pub part: MappingPart,
+    /// The fault, and what the part can be instead.
+    pub message: String,
+}
+
+impl MappingError {
+    pub(crate) fn new(part: MappingPart, message: impl Into<String>) -> Self {
+        Self {
+            part,
+            message: message.into(),
+        }
+    }
+}
+
+/// The part of a mapping that a [`MappingError`] is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MappingPart {
+    /// The pattern by which a log is detected.
+    Detect,
+    /// The form of the time.
+    TimeForm,
+    /// The pattern of lines.
+    Line,
+    /// What separates pairs, or a key from its value.
+    Pairs,
+    /// The key or the pattern of a row.
+    Key,
+    /// The metric of a row, or the name under `train.custom`.
+    Metric,
+    /// The unit or the factor of a row.
+    Unit,
+    /// An attribute of a row, by its name.
+    Attribute(String),
+}

@@ -1,0 +1,63 @@
+//! Fields of a record, as parsers hand them over.
+
+use std::borrow::Cow;
+
+use pulsetrain_record::Place;
+
+use crate::number_text;
+
+/// The value of a field.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FieldValue<'a> {
+    /// A number; a boolean is 1 or 0.
+    Number(f64),
+    /// Text that is not a number.
+    Text(Cow<'a, str>),
+}
+
+/// A key and its value.
+pub type Field<'a> = (Cow<'a, str>, FieldValue<'a>);
+
+impl<'a> FieldValue<'a> {
+    /// Returns a number if the text is one, else the text.
+    #[inline]
+    pub fn of(text: &'a str) -> Self {
+        number_text::any(text).map_or(Self::Text(Cow::Borrowed(text)), Self::Number)
+    }
+
+    /// Returns a number without its unit if it has one of these units or none, else the text.
+    pub fn measured(text: &'a str, units: &[&str]) -> Self {
+        match number_text::with_suffix(text) {
+            Some((number, unit)) if unit.is_empty() || units.contains(&unit) => Self::Number(number),
+            _ => Self::of(text),
+        }
+    }
+
+    /// Returns the number, or `None` for other text.
+    #[inline]
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Text(text) => number_text::any(text),
+        }
+    }
+
+    /// Returns the whole number below 9e15, or `None`.
+    pub fn whole(&self) -> Option<i64> {
+        let number = self.number()?;
+        let whole = number as i64;
+        // Not by its fraction: rounding may need a function call.
+        (whole as f64 == number && number.abs() < 9e15).then_some(whole)
+    }
+}
+
+/// Where and when a record was written.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordMeta {
+    /// Nanoseconds since 1970.
+    pub time_unix_nanos: u64,
+    /// The step of the record, if it has one.
+    pub step: Option<i64>,
+    /// The position of the record in the log.
+    pub place: Place,
+}

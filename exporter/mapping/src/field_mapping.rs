@@ -1,0 +1,213 @@
+//! One row of a mapping, and what it is for one key.
+
+use std::{borrow::Cow, sync::Arc};
+
+use pulsetrain_otlp::write::Attribute;
+use pulsetrain_record::PreparedSeries;
+use pulsetrain_semconv::{self as semconv, AttributeKind, Metric, metric, span};
+
+use crate::{Conversion, CoverageRow, OwnedAttributeValue, key_pattern::KeyPattern};
+
+/// What the values of some keys become.
+#[derive(Clone, Debug)]
+pub struct FieldMapping {
+    /// The keys.
+    pub keys: KeyPattern,
+    /// What values become.
+    pub target: Target,
+    /// The conversion of all numbers; `None` where the suffix of each number decides.
+    pub conversion: Option<Conversion>,
+    /// The conversion of numbers without a suffix; `None` if their unit is unknown.
+    pub without_suffix: Option<Conversion>,
+    /// The units as the mapping spells them: of all numbers, and of those without a suffix.
+    pub units: (Option<String>, Option<String>),
+    /// Whether the log has the cumulative total of a counter.
+    pub is_total: bool,
+    /// The number that stands for "not measured" in the log.
+    pub sentinel: Option<f64>,
+    /// Attributes of all points.
+    pub attributes: Vec<(&'static semconv::Attribute, OwnedAttributeValue)>,
+    /// Attributes whose values are other fields of the record.
+    pub attributes_from: Vec<(&'static semconv::Attribute, String)>,
+}
+
+/// What values become.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// Points of a metric.
+    Metric(&'static Metric),
+    /// The state of a state set.
+    State(&'static Metric, &'static semconv::Attribute),
+    /// Points of `train.custom` under this name, or under the key.
+    Custom(Option<String>),
+    /// Nothing: the number repeats the step of the record.
+    Step,
+    /// Nothing, for this reason.
+    Dropped(&'static str),
+}
+
+/// The unit of state sets.
+const STATE: &str = "{state}";
+
+impl Target {
+    /// Returns the target of a metric; the states of a state set are values of its enumeration.
+    pub fn of(metric: &'static Metric) -> Self {
+        let mut attributes = metric.attributes.iter().map(|used| used.attribute);
+        let states = attributes.find(|attribute| matches!(attribute.kind, AttributeKind::Enum(_)));
+        match states.filter(|_| metric.unit == STATE) {
+            Some(attribute) => Self::State(metric, attribute),
+            None => Self::Metric(metric),
+        }
+    }
+
+    /// Returns the metric of the registry, if values become its points.
+    pub fn metric(&self) -> Option<&'static Metric> {
+        match self {
+            Self::Metric(metric) | Self::State(metric, _) => Some(metric),
+            Self::Custom(_) | Self::Step | Self::Dropped(_) => None,
+        }
+    }
+}
+
+impl FieldMapping {
+    /// Returns the row of a key that is the name of a metric, or `None`.
+    pub(crate) fn by_name(key: &str) -> Option<Self> {
+        let metric = metric::find(key)?;
+        Some(Self::plain(KeyPattern::Exact(key.to_owned()), Target::of(metric)))
+    }
+
+    /// Returns the row of keys that repeat the step.
+    pub(crate) fn step(keys: KeyPattern) -> Self {
+        Self::plain(keys, Target::Step)
+    }
+
+    fn plain(keys: KeyPattern, target: Target) -> Self {
+        Self {
+            keys,
+            target,
+            conversion: None,
+            without_suffix: Some(Conversion::None),
+            units: (None, None),
+            is_total: false,
+            sentinel: None,
+            attributes: Vec::new(),
+            attributes_from: Vec::new(),
+        }
+    }
+
+    /// Returns a number without a suffix in the unit of the metric; `None` if its unit is unknown.
+    #[inline]
+    pub fn convert(&self, number: f64) -> Option<f64> {
+        let conversion = self.conversion.or(self.without_suffix)?;
+        Some(conversion.apply(number))
+    }
+
+    /// Whether points of the metric can have an attribute.
+    pub fn allows(&self, attribute: &semconv::Attribute) -> bool {
+        let metric = self.target.metric();
+        metric.is_some_and(|metric| metric.attributes.iter().any(|used| used.attribute == attribute))
+    }
+
+    /// Returns the row for one key, or `None` if it is for other keys. A part that its attribute cannot have is for another row.
+    pub(crate) fn resolve(self: &Arc<Self>, key: &str) -> Option<ResolvedMapping> {
+        let metric = self.target.metric();
+        let captured = self.keys.captures(key)?.into_iter().filter_map(|(name, part)| {
+            let mut attributes = metric?.attributes.iter().map(|used| used.attribute);
+            let attribute = attributes.find(|attribute| attribute.name == name)?;
+            Some(OwnedAttributeValue::of(attribute, part).map(|value| (attribute, value)))
+        });
+        Some(ResolvedMapping {
+            captured: captured.collect::<Option<_>>()?,
+            mapping: Arc::clone(self),
+        })
+    }
+
+    /// Describes the row for the documentation.
+    pub fn coverage_row(&self) -> CoverageRow {
+        let captured = self
+            .keys
+            .attributes()
+            .into_iter()
+            .map(|name| format!("{name}=part of the key"));
+        let fixed = self
+            .attributes
+            .iter()
+            .map(|(attribute, value)| format!("{}={value}", attribute.name));
+        let from = self
+            .attributes_from
+            .iter()
+            .map(|(attribute, key)| format!("{}=value of {key}", attribute.name));
+        CoverageRow {
+            key: Cow::Owned(self.keys.text().to_owned()),
+            name: match &self.target {
+                Target::Metric(metric) | Target::State(metric, _) => Cow::Borrowed(metric.name),
+                Target::Custom(_) => Cow::Borrowed(metric::TRAIN_CUSTOM.name),
+                Target::Step => Cow::Borrowed(metric::TRAIN_GLOBAL_STEP.name),
+                Target::Dropped(reason) => Cow::Owned(format!("(left out: {reason})")),
+            },
+            attributes: captured.chain(fixed).chain(from).collect::<Vec<_>>().join(", "),
+            conversion: self.conversion_text(),
+        }
+    }
+
+    fn conversion_text(&self) -> String {
+        let unit = match &self.target {
+            Target::State(..) => return "one state of the set".to_owned(),
+            Target::Step => return "repeats the step of the record".to_owned(),
+            Target::Dropped(_) => return String::new(),
+            Target::Custom(Some(name)) => name,
+            Target::Custom(None) => "under its own name",
+            Target::Metric(metric) => metric.unit,
+        };
+        let conversion = match self.conversion.or(self.without_suffix) {
+            _ if self.is_total => "growth since the value before".to_owned(),
+            Some(conversion) => conversion.text(),
+            None => "by its suffix".to_owned(),
+        };
+        match self.sentinel {
+            Some(sentinel) => format!("{conversion}, `{unit}`; {sentinel} is not measured"),
+            None => format!("{conversion}, `{unit}`"),
+        }
+    }
+}
+
+/// A row for one key.
+#[derive(Clone, Debug)]
+pub struct ResolvedMapping {
+    /// The row.
+    pub mapping: Arc<FieldMapping>,
+    /// The attributes that parts of the key are.
+    pub captured: Vec<(&'static semconv::Attribute, OwnedAttributeValue)>,
+}
+
+impl ResolvedMapping {
+    /// Returns the attributes of all values: parts of the key, then those of the row.
+    pub fn fixed(&self) -> impl Iterator<Item = Attribute<'_>> {
+        let all = self.captured.iter().chain(&self.mapping.attributes);
+        all.map(|(attribute, value)| (*attribute, value.value()))
+    }
+
+    /// Whether points have no attributes.
+    pub fn is_plain(&self) -> bool {
+        let mapping = &self.mapping;
+        self.captured.is_empty() && mapping.attributes.is_empty() && mapping.attributes_from.is_empty()
+    }
+
+    /// Returns the attribute of a step's or an evaluation's span that has the name of the metric, if there is one. A point with
+    /// attributes is one of several.
+    pub(crate) fn span_attribute(&self) -> Option<&'static semconv::Attribute> {
+        let metric = self.mapping.target.metric().filter(|_| self.is_plain())?;
+        let spans = [&span::TRAIN_STEP, &span::EVAL_RUN];
+        let mut attributes = spans
+            .into_iter()
+            .flat_map(|span| span.attributes)
+            .map(|used| used.attribute);
+        attributes.find(|attribute| attribute.name == metric.name)
+    }
+
+    /// Returns the series of all values with `first` before the row's own attributes.
+    pub(crate) fn series(&self, metric: &'static Metric, first: &[Attribute<'_>]) -> PreparedSeries {
+        let attributes: Vec<Attribute<'_>> = first.iter().copied().chain(self.fixed()).collect();
+        PreparedSeries::new(metric, &attributes)
+    }
+}

@@ -1,0 +1,338 @@
+//! A mapping as it is written in YAML: files of `--mapping`, the `mapping` of a configuration, and those of known trainers.
+
+use std::{collections::BTreeMap, fmt};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{SeqAccess, Visitor},
+};
+use serde_saphyr::{Options, PropertySyntax, Spanned};
+
+use crate::{
+    FieldMapping, FieldTable, MappedFormat, Mapping, MappingError, TimeForm,
+    key_pattern::KeyPattern,
+    row_entry::RowEntry,
+    scalar_section::{OptionForm, ScalarSection},
+};
+
+/// A mapping as it is written; `MAPPING.md` documents each key.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct MappingFile {
+    framework: Option<String>,
+    title: Option<String>,
+    detect: Placed<Texts>,
+    format: Option<MappedFormat>,
+    keys: Keys,
+    ignore: Texts,
+    step: Texts,
+    time: Option<String>,
+    time_format: Option<Placed<String>>,
+    line: Placed<Texts>,
+    kind: Option<String>,
+    between: Option<Placed<String>>,
+    sign: Option<Placed<String>>,
+    unknown: Unknown,
+    prefixes: BTreeMap<String, String>,
+    values: Vec<Placed<RowEntry>>,
+    records: BTreeMap<String, Vec<Placed<RowEntry>>>,
+    scalars: Scalars,
+}
+
+/// A fault of a mapping, with the line and the column of the key that it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MappingFault {
+    /// The line, from 1.
+    pub line: u64,
+    /// The column, from 1.
+    pub column: u64,
+    /// The fault, and how to correct it.
+    pub message: String,
+}
+
+/// How keys are compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Keys {
+    #[default]
+    Exact,
+    Loose,
+}
+
+/// What becomes of keys without a rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Unknown {
+    /// They are kept as `train.custom`.
+    #[default]
+    Keep,
+    /// They are left out.
+    Drop,
+}
+
+/// What the tags of a trainer in TensorBoard and wandb files mean.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Scalars {
+    signatures: Texts,
+    options: Texts,
+    configuration: Texts,
+    steps: Texts,
+    prefixes: BTreeMap<String, String>,
+    values: Vec<Placed<RowEntry>>,
+}
+
+impl MappingFile {
+    /// Reads a mapping from YAML without variables of the environment.
+    ///
+    /// # Errors
+    /// The message of the YAML reader.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut options = Options::default().with_properties(std::collections::HashMap::new());
+        options.property_syntax = PropertySyntax::DockerCompose;
+        serde_saphyr::from_str_with_options(text, options).map_err(|error| error.to_string())
+    }
+
+    /// Builds the mapping.
+    ///
+    /// # Errors
+    /// Every fault, with its place.
+    pub fn build(&self) -> Result<Mapping, Vec<MappingFault>> {
+        let (mut mapping, mut faults) = (Mapping::default(), Vec::new());
+        self.set_reading(&mut mapping, &mut faults);
+        mapping.steps.clone_from(&self.step.0);
+        mapping.time.clone_from(&self.time);
+        mapping.kind.clone_from(&self.kind);
+        if let Some(form) = &self.time_format {
+            match TimeForm::of(form) {
+                Ok(form) => mapping.time_form = form,
+                Err(message) => faults.push(form.at(message)),
+            }
+        }
+        mapping.is_loose = self.keys == Keys::Loose;
+        mapping.ignored.clone_from(&self.ignore.0);
+        mapping.drops_unknown = self.unknown == Unknown::Drop;
+        mapping.table = table(&self.values, &self.prefixes, &mut faults);
+        for (kind, rows) in &self.records {
+            let table = table(rows, &BTreeMap::new(), &mut faults);
+            mapping.records.insert(kind.clone(), table);
+        }
+        match self.scalars.build(&mut faults) {
+            Ok(scalars) => mapping.scalars = scalars,
+            Err(message) => faults.push(MappingFault {
+                line: 1,
+                column: 1,
+                message,
+            }),
+        }
+        if faults.is_empty() {
+            Ok(mapping)
+        } else {
+            Err(faults)
+        }
+    }
+
+    /// Sets which logs the mapping is for, and how their lines become fields.
+    fn set_reading(&self, mapping: &mut Mapping, faults: &mut Vec<MappingFault>) {
+        mapping.framework.clone_from(&self.framework);
+        mapping.title.clone_from(&self.title);
+        mapping.format = self.format;
+        for pattern in &self.detect.0 {
+            faults.extend(self.detect.fault(mapping.add_detect(pattern)));
+        }
+        for pattern in &self.line.0 {
+            faults.extend(self.line.fault(mapping.add_line(pattern)));
+        }
+        let text = |placed: &Option<Placed<String>>| placed.as_ref().map(|placed| placed.value.clone());
+        let pairs = mapping.set_pairs(text(&self.between).as_deref(), text(&self.sign).as_deref());
+        let placed = self.between.as_ref().or(self.sign.as_ref());
+        faults.extend(placed.and_then(|placed| placed.fault(pairs)));
+    }
+}
+
+impl Scalars {
+    fn build(&self, faults: &mut Vec<MappingFault>) -> Result<ScalarSection, String> {
+        let patterns = |texts: &Texts| -> Result<Vec<KeyPattern>, String> {
+            let patterns = texts.0.iter().map(|text| KeyPattern::key(text));
+            patterns.collect::<Result<_, _>>().map_err(|error| error.message)
+        };
+        let option = |text: &String| {
+            OptionForm::parse(text)
+                .ok_or_else(|| format!("{text:?}: the name of the option is written as {{}}"))
+        };
+        let mut table = table(&self.values, &self.prefixes, faults);
+        for keys in patterns(&self.steps)? {
+            table.add(FieldMapping::step(keys));
+        }
+        Ok(ScalarSection {
+            signatures: patterns(&self.signatures)?,
+            options: self.options.0.iter().map(option).collect::<Result<_, _>>()?,
+            configuration: patterns(&self.configuration)?,
+            table,
+        })
+    }
+}
+
+fn table(
+    rows: &[Placed<RowEntry>],
+    prefixes: &BTreeMap<String, String>,
+    faults: &mut Vec<MappingFault>,
+) -> FieldTable {
+    let mut table = FieldTable::default();
+    for entry in rows {
+        match entry.value.build() {
+            Ok(row) => table.add(row),
+            Err(error) => faults.push(entry.value.fault(entry, &error)),
+        }
+    }
+    prefixes.iter().for_each(|(from, to)| table.add_prefix(from, to));
+    table
+}
+
+/// A value with its place. Two are equal where their values are: a moved line changes nothing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Placed<T> {
+    pub(crate) value: T,
+    line: u64,
+    column: u64,
+}
+
+impl<T> Placed<T> {
+    pub(crate) fn at(&self, message: impl fmt::Display) -> MappingFault {
+        MappingFault {
+            line: self.line,
+            column: self.column,
+            message: message.to_string(),
+        }
+    }
+
+    fn fault(&self, outcome: Result<(), MappingError>) -> Option<MappingFault> {
+        outcome.err().map(|error| self.at(error))
+    }
+}
+
+impl<T: PartialEq> PartialEq for Placed<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+}
+
+impl<T> std::ops::Deref for Placed<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Placed<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Spanned {
+            value, referenced, ..
+        } = Spanned::deserialize(deserializer)?;
+        Ok(Self {
+            value,
+            line: referenced.line(),
+            column: referenced.column(),
+        })
+    }
+}
+
+/// One text or a list of them.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Texts(Vec<String>);
+
+impl<'de> Deserialize<'de> for Texts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct OneOrMany;
+        impl<'de> Visitor<'de> for OneOrMany {
+            type Value = Texts;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text or a list of texts")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Texts, E> {
+                Ok(Texts(vec![text.to_owned()]))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Texts, A::Error> {
+                let mut texts = Vec::new();
+                while let Some(text) = list.next_element()? {
+                    texts.push(text);
+                }
+                Ok(Texts(texts))
+            }
+        }
+        deserializer.deserialize_any(OneOrMany)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(yaml: &str) -> Vec<MappingFault> {
+        let built = MappingFile::parse(yaml).unwrap().build();
+        built.err().unwrap_or_default()
+    }
+
+    #[test]
+    fn a_mapping_that_separates_pairs_reads_pairs() {
+        let format = |yaml| MappingFile::parse(yaml).unwrap().build().unwrap().format();
+        assert_eq!(format("{}"), None);
+        assert_eq!(format("between: ' | '"), Some(MappedFormat::KeyValue));
+    }
+
+    #[test]
+    fn every_fault_has_its_place_and_what_is_possible() {
+        let cases = [
+            ("{key: loss, metric: train.los}", 25, "semconv list"),
+            ("{key: x, metric: my.loss}", 22, "train.loss"),
+            ("{key: t, metric: perf.step_time, unit: GiB}", 44, "ms"),
+            ("{key: l, metric: train.epoch, unit: ms}", 41, "k, K, M"),
+            ("{key: '', metric: train.loss}", 11, "not empty"),
+            (
+                "{pattern: 'loss_(', metric: train.loss}",
+                15,
+                "regular expression",
+            ),
+            ("{pattern: '(?<gpu>.*)', metric: train.loss}", 15, "it has none"),
+            ("{key: 'a/{gpu}', metric: train.loss}", 11, "it has none"),
+            ("{key: '{a}{b}', metric: train.loss}", 11, "text between"),
+            ("{key: loss, metric: train.loss, total: true}", 25, "counts"),
+            (
+                "{key: t, metric: perf.step_time, unit: ms, factor: 1}",
+                44,
+                "keep one",
+            ),
+            (
+                "{key: r, metric: rl.reward, attributes: {rl.statistic: median}}",
+                60,
+                "mean",
+            ),
+            (
+                "{key: r, metric: rl.reward, attributes_from: {gpu.id: gpu}}",
+                59,
+                "rl.statistic",
+            ),
+            ("{key: r, keep: true, drop: true}", 5, "one of"),
+            ("{key: r, drop: true, reason: dull}", 5, "jax_time_of_day"),
+        ];
+        for (row, column, text) in cases {
+            let found = faults(&format!("values:\n  - {row}"));
+            let [fault] = &found[..] else {
+                panic!("{row}: {found:?}")
+            };
+            assert_eq!(
+                (fault.line, fault.column),
+                (2, column),
+                "{row}: {}",
+                fault.message
+            );
+            assert!(fault.message.contains(text), "{row}: {}", fault.message);
+        }
+        let other = faults("line: '('\nbetween: ''\ntime_format: iso\nscalars: {options: x}");
+        assert_eq!(other.len(), 4, "{other:?}");
+    }
+}

@@ -1,0 +1,188 @@
+//! What is remembered of one key of a log.
+
+use std::collections::HashMap;
+
+use pulsetrain_otlp::write::{Attribute, Value};
+use pulsetrain_record::{Place, PreparedSeries, Recorder, SkipReason, in_order::MOST_NAMES};
+use pulsetrain_semconv::{self as semconv, AttributeKind, Instrument, Metric, Number};
+
+use crate::{Target, field_mapping::ResolvedMapping};
+
+/// A key with its row, its series and the last value of its total.
+#[derive(Debug, Default)]
+pub struct KeyState {
+    /// The row, or `None` for a key that no mapping has.
+    pub resolved: Option<ResolvedMapping>,
+    /// The series of points whose attributes do not change.
+    series: Option<PreparedSeries>,
+    /// The attribute of spans that has the value too.
+    on_span: Option<&'static semconv::Attribute>,
+    /// The last value of a cumulative total.
+    last_total: f64,
+    /// The same by the attributes of the record, where these change.
+    totals: HashMap<String, f64>,
+    is_reported: bool,
+}
+
+/// What a number became.
+#[derive(Clone, Copy, Debug)]
+pub enum Recorded {
+    /// A point of the metric with this value, in the unit of the metric.
+    Point(&'static Metric, f64),
+    /// A point of `train.custom`, a number that is not measured, or nothing, as the row has it.
+    Done,
+    /// Nothing: the metric cannot have this value.
+    Unfit,
+}
+
+impl KeyState {
+    /// Returns the state of a key that was resolved.
+    pub fn new(resolved: Option<ResolvedMapping>) -> Self {
+        let mut state = Self::default();
+        state.resolve(resolved);
+        state
+    }
+
+    /// Gives the key another row; what was reported and the last total stay.
+    pub(crate) fn resolve(&mut self, resolved: Option<ResolvedMapping>) {
+        self.on_span = resolved.as_ref().and_then(ResolvedMapping::span_attribute);
+        self.resolved = resolved;
+        self.series = None;
+    }
+
+    /// Returns the last value of a cumulative total.
+    #[cfg(test)]
+    pub(crate) fn last_total(&self) -> f64 {
+        self.last_total
+    }
+
+    /// Returns the metric that values become points of, if there is one.
+    pub fn metric(&self) -> Option<&'static Metric> {
+        self.resolved.as_ref()?.mapping.target.metric()
+    }
+
+    /// Records a number in the unit of the metric. The points have `attributes` before those of the row; `is_scoped` promises that
+    /// they are the same for every number of this key.
+    pub fn record(
+        &mut self,
+        (time_unix_nanos, number): (u64, f64),
+        (attributes, is_scoped): (&[Attribute<'_>], bool),
+        key: &str,
+        recorder: &mut Recorder<'_>,
+    ) -> Recorded {
+        let Some(resolved) = &self.resolved else {
+            return Recorded::Unfit;
+        };
+        let metric = match &resolved.mapping.target {
+            Target::Metric(metric) => *metric,
+            Target::Custom(name) => {
+                recorder.record_custom(time_unix_nanos, name.as_deref().unwrap_or(key), number);
+                return Recorded::Done;
+            }
+            Target::Dropped(reason) => {
+                recorder.skip_value(SkipReason::LeftOut(reason));
+                return Recorded::Done;
+            }
+            Target::Step | Target::State(..) => return Recorded::Unfit,
+        };
+        if !can_have(metric, number) {
+            return Recorded::Unfit;
+        }
+        let is_fixed = attributes.is_empty() || is_scoped;
+        let is_total = resolved.mapping.is_total;
+        let value = if is_total {
+            match self.growth(number, is_fixed, attributes) {
+                Some(growth) => growth,
+                None => {
+                    recorder.skip_value(SkipReason::TooManySeries);
+                    return Recorded::Done;
+                }
+            }
+        } else {
+            number
+        };
+        let Self {
+            resolved: Some(resolved),
+            series,
+            ..
+        } = self
+        else {
+            return Recorded::Unfit;
+        };
+        if is_fixed {
+            let series = series.get_or_insert_with(|| resolved.series(metric, attributes));
+            recorder.record_prepared(series, time_unix_nanos, value);
+        } else {
+            let all: Vec<Attribute<'_>> = attributes.iter().copied().chain(resolved.fixed()).collect();
+            recorder.record(metric, time_unix_nanos, value, &all);
+        }
+        Recorded::Point(metric, number)
+    }
+
+    /// Records a text as the state of a state set; returns whether the row is one.
+    pub fn record_state(
+        &self,
+        (time_unix_nanos, state): (u64, &str),
+        attributes: &[Attribute<'_>],
+        recorder: &mut Recorder<'_>,
+    ) -> bool {
+        let target = self.resolved.as_ref().map(|resolved| &resolved.mapping.target);
+        let Some(Target::State(metric, attribute)) = target else {
+            return false;
+        };
+        recorder.record_state(metric, attribute, time_unix_nanos, state, attributes);
+        true
+    }
+
+    /// Returns by how much a total has grown, or `None` for a new series beyond the limit. A total that fell has started over.
+    fn growth(&mut self, total: f64, is_fixed: bool, attributes: &[Attribute<'_>]) -> Option<f64> {
+        let before = if is_fixed {
+            std::mem::replace(&mut self.last_total, total)
+        } else {
+            let series = format!("{attributes:?}");
+            if self.totals.len() >= MOST_NAMES && !self.totals.contains_key(&series) {
+                return None;
+            }
+            self.totals.insert(series, total).unwrap_or_default()
+        };
+        Some(if total < before { total } else { total - before })
+    }
+
+    /// Keeps a number under `name`, and reports the name once.
+    pub fn keep(
+        &mut self,
+        (time_unix_nanos, number): (u64, f64),
+        name: &str,
+        place: Place,
+        recorder: &mut Recorder<'_>,
+    ) {
+        self.report_unknown(name, place, recorder);
+        recorder.record_custom(time_unix_nanos, name, number);
+    }
+
+    /// Reports once that the registry has no metric for the key.
+    pub fn report_unknown(&mut self, name: &str, place: Place, recorder: &mut Recorder<'_>) {
+        if !std::mem::replace(&mut self.is_reported, true) {
+            recorder.skip(SkipReason::UnknownName, place, || {
+                format!("{name} has no metric in the registry; its values are kept as train.custom")
+            });
+        }
+    }
+
+    /// Returns the value as an attribute of the record's span, if the registry lists it there.
+    #[inline]
+    pub fn on_span(&self, value: f64) -> Option<Attribute<'static>> {
+        self.on_span.map(|attribute| match attribute.kind {
+            AttributeKind::Int => (attribute, Value::Int(value as i64)),
+            _ => (attribute, Value::Double(value)),
+        })
+    }
+}
+
+/// Whether points of the metric can have the value.
+fn can_have(metric: &Metric, value: f64) -> bool {
+    match metric.instrument {
+        Instrument::Counter | Instrument::Histogram => value.is_finite() && value >= 0.0,
+        Instrument::Gauge | Instrument::UpDownCounter => value.is_finite() || metric.number == Number::Double,
+    }
+}

@@ -1,0 +1,48 @@
+//! What the keys of training logs mean, and the engine that turns their values into points.
+//!
+//! A [`FieldMapping`] is one row: a key, a form of keys (`data/{data.name}/tokens`) or a regular expression, and the metric with
+//! unit, attributes and sentinel that its values become. A [`FieldTable`] holds the rows of one kind of record. A [`Mapping`] is
+//! a complete file in the grammar of `MAPPING.md`; each trainer has one in `mappings/` ([`Trainer`]), and users write theirs in
+//! the same grammar.
+//!
+//! [`MetricMapper`] records the fields of records, [`ScalarMapper`] numbers under tags (TensorBoard, wandb). Both keep a
+//! [`KeyState`] for each key: its row, its series and the last value of a cumulative total.
+
+mod attribute_value;
+mod conversion;
+mod coverage;
+mod decimal;
+pub mod duration;
+mod error;
+mod field;
+mod field_mapping;
+mod file;
+mod key_pattern;
+mod key_state;
+mod mapping;
+mod metric_mapper;
+pub mod number_text;
+mod row_entry;
+mod scalar_mapper;
+mod scalar_section;
+mod table;
+mod time_form;
+mod trainer;
+pub mod unit;
+
+pub use attribute_value::OwnedAttributeValue;
+pub use conversion::Conversion;
+pub use coverage::CoverageRow;
+pub use decimal::Decimal;
+pub use error::{MappingError, MappingPart};
+pub use field::{Field, FieldValue, RecordMeta};
+pub use field_mapping::{FieldMapping, ResolvedMapping, Target};
+pub use file::{MappingFault, MappingFile};
+pub use key_state::{KeyState, Recorded};
+pub use mapping::{MappedFormat, Mapping, PairDelimiters};
+pub use metric_mapper::{MetricMapper, RecordContext};
+pub use scalar_mapper::{ScalarMapper, ScalarMeta, TagIndex, record_option};
+pub use scalar_section::ScalarSection;
+pub use table::{FieldTable, RecordTable};
+pub use time_form::TimeForm;
+pub use trainer::{Trainer, framework_of_tag, shared_scalars, trainer, trainers};

@@ -1,0 +1,246 @@
+//! A mapping: which logs it is for, how their lines are read, and what their keys mean.
+
+use std::{borrow::Cow, collections::BTreeMap};
+
+use pulsetrain_semconv::metric;
+use regex::Regex;
+
+use crate::{
+    CoverageRow, FieldMapping, FieldTable, MappingError, MappingPart, ResolvedMapping, TimeForm,
+    key_pattern::regex, scalar_section::ScalarSection,
+};
+
+/// What the keys of a log mean. The default knows the names of metrics, and the usual keys of step and time.
+#[derive(Clone, Debug, Default)]
+pub struct Mapping {
+    /// How the fields of the log are written.
+    pub(crate) format: Option<MappedFormat>,
+    /// The trainer: `service.name` where the user gives nothing else.
+    pub(crate) framework: Option<String>,
+    /// The trainer's name in messages.
+    pub(crate) title: Option<String>,
+    pub(crate) detect: Vec<Regex>,
+    pub(crate) is_loose: bool,
+    pub(crate) ignored: Vec<String>,
+    pub(crate) steps: Vec<String>,
+    pub(crate) time: Option<String>,
+    pub(crate) time_form: TimeForm,
+    pub(crate) lines: Vec<Regex>,
+    pub(crate) pairs: PairDelimiters,
+    pub(crate) kind: Option<String>,
+    pub(crate) table: FieldTable,
+    pub(crate) records: BTreeMap<String, FieldTable>,
+    pub(crate) scalars: ScalarSection,
+    pub(crate) drops_unknown: bool,
+}
+
+/// How the fields of a log are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MappedFormat {
+    /// An object a line, of JSON or as Python prints it.
+    Json,
+    /// Pairs of a key and a value.
+    KeyValue,
+    /// Numbers with their labels, in any printed line.
+    Text,
+    /// A table with a header.
+    Csv,
+}
+
+/// What separates the pairs of a line.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PairDelimiters {
+    /// Between two pairs. Where it is not given: a space, a comma, a semicolon, a bar or a bracket.
+    pub pair: Option<String>,
+    /// Between a key and its value. Where it is not given: an equals sign or, in a line without one, a colon.
+    pub key: Option<String>,
+}
+
+impl MappedFormat {
+    /// Returns the name of the format in the table of formats.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::KeyValue => "keyvalue",
+            Self::Text => "text",
+            Self::Csv => "csv",
+        }
+    }
+}
+
+impl Mapping {
+    /// Returns how the fields of the log are written, if the mapping names it, has a pattern of lines or separates pairs.
+    pub fn format(&self) -> Option<MappedFormat> {
+        let has_pairs = !self.lines.is_empty() || self.pairs != PairDelimiters::default();
+        self.format.or(has_pairs.then_some(MappedFormat::KeyValue))
+    }
+
+    /// Returns the format that the mapping itself names.
+    pub fn named_format(&self) -> Option<MappedFormat> {
+        self.format
+    }
+
+    /// Returns the trainer that writes the log, if the mapping has its name.
+    pub fn framework(&self) -> Option<&str> {
+        self.framework.as_deref()
+    }
+
+    /// Returns the trainer's name for messages.
+    pub fn title(&self) -> &str {
+        self.title.as_deref().or(self.framework()).unwrap_or("a trainer")
+    }
+
+    /// Whether each pattern of the mapping matches a line of `text`, and there is a pattern.
+    pub fn detects(&self, text: &str) -> bool {
+        !self.detect.is_empty() && self.detect.iter().all(|pattern| pattern.is_match(text))
+    }
+
+    /// Whether keys are compared without case, with every run of other characters than letters and digits as one `_`.
+    pub fn is_loose(&self) -> bool {
+        self.is_loose
+    }
+
+    /// Whether keys without a row are dropped instead of kept as `train.custom`.
+    pub fn drops_unknown(&self) -> bool {
+        self.drops_unknown
+    }
+
+    /// Returns the keys that can be the step; the first one of a record counts. Empty for the usual ones.
+    pub fn steps(&self) -> &[String] {
+        &self.steps
+    }
+
+    /// Returns the key of the time of a record, if the mapping names one.
+    pub fn time(&self) -> Option<&str> {
+        self.time.as_deref()
+    }
+
+    /// Returns the form of the times.
+    pub fn time_form(&self) -> &TimeForm {
+        &self.time_form
+    }
+
+    /// Returns the patterns of the lines that are records; the first that matches a line counts. Groups are fields by their
+    /// names, and the text of the group `record` is read in place of the line.
+    pub fn lines(&self) -> &[Regex] {
+        &self.lines
+    }
+
+    /// Returns what separates the pairs of a line.
+    pub fn pairs(&self) -> &PairDelimiters {
+        &self.pairs
+    }
+
+    /// Returns the key whose value is the kind of a record, if there are several kinds.
+    pub fn kind(&self) -> Option<&str> {
+        self.kind.as_deref()
+    }
+
+    /// Returns the rows of all records.
+    pub fn table(&self) -> &FieldTable {
+        &self.table
+    }
+
+    /// Returns the rows of one kind of record.
+    pub fn records(&self, kind: &str) -> Option<&FieldTable> {
+        self.records.get(kind)
+    }
+
+    /// Returns what the trainer's tags mean.
+    pub fn scalars(&self) -> &ScalarSection {
+        &self.scalars
+    }
+
+    /// Returns a key as the rows spell it.
+    pub fn spelling<'k>(&self, key: &'k str) -> Cow<'k, str> {
+        if self.is_loose {
+            Cow::Owned(loose(key))
+        } else {
+            Cow::Borrowed(key)
+        }
+    }
+
+    /// Whether values of a key are attributes of the points of another.
+    pub fn is_attribute(&self, key: &str) -> bool {
+        let tables = std::iter::once(&self.table).chain(self.records.values());
+        let mut sources = tables
+            .flat_map(FieldTable::rows)
+            .flat_map(|row| &row.attributes_from);
+        sources.any(|(_, source)| source == key)
+    }
+
+    /// Returns the row of `key` in a record of `kind`, or `None` if there is none and the key is not the name of a metric.
+    pub fn resolve(&self, kind: Option<&str>, key: &str) -> Option<ResolvedMapping> {
+        let of_kind = kind.and_then(|kind| self.records.get(kind));
+        let row_of = |key: &str| {
+            let of_kind = of_kind.and_then(|table| table.resolve(key));
+            of_kind.or_else(|| self.table.resolve(key))
+        };
+        let spelling = self.spelling(key);
+        let by_name = || FieldMapping::by_name(key).and_then(|row| std::sync::Arc::new(row).resolve(key));
+        row_of(&spelling)
+            .or_else(by_name)
+            .or_else(|| self.without_prefixes(&spelling).find_map(row_of))
+    }
+
+    /// Returns a key without the words that the mapping ignores at its beginning: without one, without two, ...
+    pub fn without_prefixes<'k>(&self, spelling: &'k str) -> impl Iterator<Item = &'k str> {
+        let without_one = |key: &'k str| {
+            let mut prefixes = self.ignored.iter();
+            prefixes.find_map(|word| {
+                let rest = key.strip_prefix(word.as_str())?;
+                rest.strip_prefix(['_', '/', '.', ' '])
+            })
+        };
+        std::iter::successors(without_one(spelling), move |key| without_one(key))
+    }
+
+    /// Describes what becomes of every key of records, for the documentation.
+    pub fn coverage(&self) -> Vec<CoverageRow> {
+        let steps = self.steps.iter().map(|key| CoverageRow {
+            key: Cow::Owned(key.clone()),
+            name: Cow::Borrowed(metric::TRAIN_GLOBAL_STEP.name),
+            attributes: String::new(),
+            conversion: "as it is; `train.steps` grows by the steps since the record before".to_owned(),
+        });
+        steps.chain(self.table.coverage()).collect()
+    }
+
+    /// Adds a pattern that a line of the head matches if the mapping is for the log.
+    pub(crate) fn add_detect(&mut self, pattern: &str) -> Result<(), MappingError> {
+        let multi_line = format!("(?m){pattern}");
+        self.detect
+            .push(regex(pattern, &multi_line, MappingPart::Detect)?);
+        Ok(())
+    }
+
+    /// Adds a pattern of the lines that are records.
+    pub(crate) fn add_line(&mut self, pattern: &str) -> Result<(), MappingError> {
+        self.lines.push(regex(pattern, pattern, MappingPart::Line)?);
+        Ok(())
+    }
+
+    /// Sets what separates the pairs of a line.
+    pub(crate) fn set_pairs(&mut self, pair: Option<&str>, key: Option<&str>) -> Result<(), MappingError> {
+        if [pair, key].contains(&Some("")) {
+            let message = "nothing separates nothing: give at least one character, or leave the key out";
+            return Err(MappingError::new(MappingPart::Pairs, message));
+        }
+        self.pairs = PairDelimiters {
+            pair: pair.map(str::to_owned),
+            key: key.map(str::to_owned),
+        };
+        Ok(())
+    }
+}
+
+/// Returns a key in lower case, with every run of other characters than letters and digits as one `_`.
+fn loose(key: &str) -> String {
+    let words = key.split(|letter: char| !letter.is_alphanumeric());
+    let words: Vec<String> = words
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    words.join("_")
+}

@@ -1,0 +1,348 @@
+//! Records the fields of records by the rows of a table; fields without a row are kept as they are.
+
+use std::ptr;
+
+use pulsetrain_otlp::write::{Attribute, Value};
+use pulsetrain_record::{
+    Place, PreparedSeries, Recorder, SkipReason,
+    in_order::{InOrder, MOST_NAMES},
+};
+use pulsetrain_semconv::{attribute, event, metric};
+
+use crate::{Field, FieldTable, FieldValue, KeyState, RecordMeta, key_state::Recorded};
+
+/// The rows for a record, and what all of its points share.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordContext<'a> {
+    /// The rows.
+    pub table: &'static FieldTable,
+    /// The kind of the record, if fields without a row are kept under it.
+    pub kind: Option<&'a str>,
+    /// Which of several alike, such as GPUs, the record is about; the attributes of one do not change.
+    pub scope: Option<i64>,
+    /// Attributes of all points, before those of the rows.
+    pub attributes: &'a [Attribute<'a>],
+}
+
+/// Records the fields of one trainer's records.
+#[derive(Debug)]
+pub struct MetricMapper {
+    trainer: &'static str,
+    keys: Vec<ScopeKeys>,
+    last_step: Option<i64>,
+    /// Whether steps that start over are of a new attempt.
+    detects_restarts: bool,
+    steps: PreparedSeries,
+    /// The attributes of the newest record's span.
+    on_span: Vec<Attribute<'static>>,
+}
+
+/// The keys of the records of one table, and of one scope where they have one.
+#[derive(Debug)]
+struct ScopeKeys {
+    table: &'static FieldTable,
+    scope: Option<i64>,
+    keys: InOrder<KeyState>,
+}
+
+/// The most tables and scopes that are kept apart; records of further scopes are resolved anew each time.
+const MOST_SCOPES: usize = 256;
+
+impl MetricMapper {
+    /// Returns a mapper of a trainer's records, under whose name fields without a row are kept.
+    pub fn new(trainer: &'static str) -> Self {
+        Self {
+            trainer,
+            keys: Vec::new(),
+            last_step: None,
+            detects_restarts: true,
+            steps: PreparedSeries::new(&metric::TRAIN_STEPS, &[]),
+            on_span: Vec::new(),
+        }
+    }
+
+    /// Returns the same mapper for a log whose steps start over within an attempt: it is read again, has several writers, or
+    /// marks restarts by itself.
+    #[must_use]
+    pub fn of_one_attempt(self) -> Self {
+        Self {
+            detects_restarts: false,
+            ..self
+        }
+    }
+
+    /// Forgets the series of all scopes, whose attributes change from now on.
+    pub fn reset_scopes(&mut self) {
+        self.keys.retain(|keys| keys.scope.is_none());
+    }
+
+    /// Records that a step is done; the steps between two that are logged count too. Call it before anything of the step is
+    /// recorded: steps that start over begin a new attempt.
+    pub fn step(&mut self, time_unix_nanos: u64, step: i64, recorder: &mut Recorder<'_>) {
+        if self.detects_restarts && recorder.note_step(step) {
+            self.last_step = None;
+        }
+        let before = self.last_step.replace(step);
+        if before == Some(step) {
+            return;
+        }
+        // A step below the last one is the first after a restart.
+        let grown = before
+            .and_then(|before| step.checked_sub(before))
+            .filter(|grown| *grown > 0);
+        recorder.record(&metric::TRAIN_GLOBAL_STEP, time_unix_nanos, step as f64, &[]);
+        recorder.record_prepared(&mut self.steps, time_unix_nanos, grown.unwrap_or(1) as f64);
+    }
+
+    /// Records every field with `attributes` before those of its row, and returns the attributes of the record's span.
+    pub fn record(
+        &mut self,
+        table: &'static FieldTable,
+        meta: RecordMeta,
+        fields: &[Field<'_>],
+        attributes: &[Attribute<'_>],
+        recorder: &mut Recorder<'_>,
+    ) -> &mut Vec<Attribute<'static>> {
+        let context = RecordContext {
+            table,
+            kind: None,
+            scope: None,
+            attributes,
+        };
+        self.record_in(&context, meta, fields, recorder)
+    }
+
+    /// Records every field of a record, and returns the attributes of its span.
+    pub fn record_in(
+        &mut self,
+        context: &RecordContext<'_>,
+        meta: RecordMeta,
+        fields: &[Field<'_>],
+        recorder: &mut Recorder<'_>,
+    ) -> &mut Vec<Attribute<'static>> {
+        let Self {
+            trainer,
+            keys,
+            on_span,
+            ..
+        } = self;
+        on_span.clear();
+        on_span.extend(meta.step.map(|step| (&attribute::TRAIN_STEP, Value::Int(step))));
+        let mut passing = None;
+        let scope_keys = match keys.iter().position(|known| known.is_of(context)) {
+            Some(index) => &mut keys[index],
+            None if keys.len() >= MOST_SCOPES => passing.insert(ScopeKeys::new(context)),
+            None => {
+                keys.push(ScopeKeys::new(context));
+                keys.last_mut().expect("invariant: one was pushed")
+            }
+        };
+        let name = |key: &str| match context.kind {
+            Some(kind) => format!("{trainer}.{kind}.{key}"),
+            None => format!("{trainer}.{key}"),
+        };
+        let mut texts = Vec::new();
+        for field in fields {
+            if !scope_keys.record(field, (context, meta), name, on_span, recorder) {
+                texts.push(field);
+            }
+        }
+        let kind = context.kind.unwrap_or(trainer);
+        scope_keys.texts(&texts, (kind, meta), name, recorder);
+        on_span
+    }
+}
+
+impl ScopeKeys {
+    fn new(context: &RecordContext<'_>) -> Self {
+        Self {
+            table: context.table,
+            scope: context.scope,
+            keys: InOrder::default(),
+        }
+    }
+
+    fn is_of(&self, context: &RecordContext<'_>) -> bool {
+        ptr::eq(self.table, context.table) && self.scope == context.scope
+    }
+
+    /// Records a field; returns `false` for text without a row.
+    #[inline]
+    fn record(
+        &mut self,
+        field: &Field<'_>,
+        (context, meta): (&RecordContext<'_>, RecordMeta),
+        name: impl Fn(&str) -> String,
+        on_span: &mut Vec<Attribute<'static>>,
+        recorder: &mut Recorder<'_>,
+    ) -> bool {
+        let (key, value) = field;
+        let mut beyond = None;
+        let state = self.state(key, &mut beyond);
+        let Some(resolved) = &state.resolved else {
+            let Some(number) = value.number() else {
+                return false;
+            };
+            state.keep((meta.time_unix_nanos, number), &name(key), meta.place, recorder);
+            return true;
+        };
+        let Some(number) = value.number() else {
+            let FieldValue::Text(text) = value else {
+                return true;
+            };
+            if !state.record_state((meta.time_unix_nanos, text), context.attributes, recorder) {
+                not_a_number(key, text, meta.place, recorder);
+            }
+            return true;
+        };
+        let is_sentinel = resolved.mapping.sentinel == Some(number);
+        let Some(converted) = resolved.mapping.convert(number).filter(|_| !is_sentinel) else {
+            recorder.skip_value(SkipReason::NotMeasured);
+            return true;
+        };
+        match state.record(
+            (meta.time_unix_nanos, converted),
+            (context.attributes, context.scope.is_some()),
+            key,
+            recorder,
+        ) {
+            Recorded::Point(_, value) => on_span.extend(state.on_span(value)),
+            Recorded::Done => {}
+            Recorded::Unfit => recorder.skip_value(SkipReason::NotSummable),
+        }
+        true
+    }
+
+    /// Returns the state of a key; of a key beyond the limit one that is not kept.
+    #[inline]
+    fn state<'s>(&'s mut self, key: &str, beyond: &'s mut Option<KeyState>) -> &'s mut KeyState {
+        match self.keys.place(key) {
+            Some(index) => self.keys.at(index),
+            None if self.keys.len() >= MOST_NAMES => beyond.insert(KeyState::new(self.table.resolve(key))),
+            None => {
+                let index = self.keys.add(key, KeyState::new(self.table.resolve(key)));
+                self.keys.at(index)
+            }
+        }
+    }
+
+    /// Keeps texts without a row in one event.
+    fn texts(
+        &mut self,
+        texts: &[&Field<'_>],
+        (kind, meta): (&str, RecordMeta),
+        name: impl Fn(&str) -> String,
+        recorder: &mut Recorder<'_>,
+    ) {
+        let mut entries: Vec<(&str, Value<'_>)> = Vec::with_capacity(texts.len());
+        for (key, value) in texts {
+            if let FieldValue::Text(text) = value {
+                entries.push((key, Value::Text(text)));
+                let mut beyond = None;
+                let state = self.state(key, &mut beyond);
+                state.report_unknown(&name(key), meta.place, recorder);
+            }
+        }
+        if entries.is_empty() {
+            return;
+        }
+        let mut attributes = vec![(&attribute::TRAIN_RECORD_KIND, Value::Text(kind))];
+        attributes.extend(meta.step.map(|step| (&attribute::TRAIN_STEP, Value::Int(step))));
+        let body = Some(Value::Map(&entries));
+        recorder.record_event(
+            &event::TRAIN_CUSTOM_RECORD,
+            meta.time_unix_nanos,
+            body,
+            &attributes,
+        );
+    }
+}
+
+/// Counts a value that is not a number: `N/A` and the like are not measured, text that begins with digits is malformed.
+fn not_a_number(key: &str, text: &str, place: Place, recorder: &mut Recorder<'_>) {
+    let unsigned = text.trim_start_matches(['-', '+']);
+    if unsigned.starts_with(|first: char| first.is_ascii_digit()) {
+        recorder.skip(SkipReason::MalformedRecord, place, || {
+            format!("{key}: expected a number such as 1234.5, found {text:?}")
+        });
+    } else {
+        recorder.skip_value(SkipReason::NotMeasured);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{borrow::Cow, sync::LazyLock};
+
+    use super::*;
+    use crate::MappingFile;
+    use pulsetrain_record::Run;
+
+    static TABLE: LazyLock<&'static FieldTable> = LazyLock::new(|| {
+        let yaml = "values: [{key: ms, metric: train.step.duration, unit: ms}, {key: seen, metric: train.tokens, total: true}]";
+        let mapping = MappingFile::parse(yaml).unwrap().build().unwrap();
+        Box::leak(Box::new(mapping.table().clone()))
+    });
+
+    fn meta() -> RecordMeta {
+        RecordMeta {
+            time_unix_nanos: 1,
+            step: None,
+            place: Place::default(),
+        }
+    }
+
+    #[test]
+    fn unknown_names_are_reported_once_and_kept_every_time() {
+        let mut recorder = Recorder::new(Run::default(), |_| {});
+        let mut mapper = MetricMapper::new("demo");
+        for _ in 0..3 {
+            let record = [
+                (Cow::Borrowed("ms"), FieldValue::of("12")),
+                (Cow::Borrowed("novel"), FieldValue::of("1.5")),
+            ];
+            mapper.record(&TABLE, meta(), &record, &[], &mut recorder);
+        }
+        let (counts, skipped) = recorder.finish();
+        assert_eq!(counts.points, 6);
+        assert_eq!(
+            skipped.counts().collect::<Vec<_>>(),
+            [(SkipReason::UnknownName, 1)]
+        );
+        assert!(skipped.problems()[0].message.contains("demo.novel"));
+    }
+
+    #[test]
+    fn unknown_names_beyond_the_limit_are_counted_and_not_remembered() {
+        let mut recorder = Recorder::new(Run::default(), |_| {});
+        let mut mapper = MetricMapper::new("demo");
+        for number in 0..MOST_NAMES + 10 {
+            let record = [(Cow::Owned(format!("key{number}")), FieldValue::Number(1.0))];
+            mapper.record(&TABLE, meta(), &record, &[], &mut recorder);
+        }
+        assert_eq!(mapper.keys[0].keys.len(), MOST_NAMES);
+        let (counts, skipped) = recorder.finish();
+        let lost = MOST_NAMES as u64 + 10 - counts.points;
+        assert_eq!(
+            skipped.counts().collect::<Vec<_>>(),
+            [
+                (SkipReason::TooManyCustomNames, lost),
+                (SkipReason::UnknownName, MOST_NAMES as u64 + 10)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_total_counts_by_its_growth() {
+        let sum = std::cell::Cell::new(0);
+        let mut recorder = Recorder::new(Run::default(), |_| sum.set(sum.get() + 1));
+        let mut mapper = MetricMapper::new("demo");
+        let mut growths = Vec::new();
+        for total in [100.0, 150.0, 30.0] {
+            let record = [(Cow::Borrowed("seen"), FieldValue::Number(total))];
+            mapper.record(&TABLE, meta(), &record, &[], &mut recorder);
+            growths.push(mapper.keys[0].keys.at(0).last_total());
+        }
+        assert_eq!(growths, [100.0, 150.0, 30.0]);
+    }
+}

@@ -1,0 +1,244 @@
+//! A row as it is written in YAML, checked against the registry.
+
+use std::{collections::BTreeMap, fmt::Display};
+
+use pulsetrain_semconv::{Attribute, AttributeKind, Instrument, Metric, attribute, metric};
+use serde::Deserialize;
+
+use crate::{
+    Conversion, FieldMapping, MappingError, MappingFault, MappingPart, OwnedAttributeValue, Target,
+    file::Placed, key_pattern::KeyPattern, unit,
+};
+
+/// What becomes of one key, or of all keys of a form or a pattern.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RowEntry {
+    key: Option<Placed<String>>,
+    pattern: Option<Placed<String>>,
+    metric: Option<Placed<String>>,
+    custom: Option<Placed<String>>,
+    keep: bool,
+    drop: bool,
+    reason: Option<Placed<String>>,
+    unit: Option<Placed<String>>,
+    default_unit: Option<Placed<String>>,
+    factor: Option<Placed<f64>>,
+    total: bool,
+    sentinel: Option<f64>,
+    attributes: BTreeMap<String, Placed<String>>,
+    attributes_from: BTreeMap<String, Placed<String>>,
+}
+
+/// The default unit of numbers that have a unit only with a suffix.
+const NO_UNIT: &str = "none";
+
+/// The unit of values without a metric.
+const RATIO: &str = "1";
+
+/// Why values are left out: the default, and what a mapping can give as `reason`.
+const BY_MAPPING: &str = "mapping";
+const REASONS: [&str; 2] = [BY_MAPPING, "jax_time_of_day"];
+
+fn wrong(part: MappingPart, message: impl Into<String>) -> MappingError {
+    MappingError::new(part, message)
+}
+
+impl RowEntry {
+    /// Returns the row.
+    ///
+    /// # Errors
+    /// The part that cannot be used.
+    pub(crate) fn build(&self) -> Result<FieldMapping, MappingError> {
+        let keys = match (&self.key, &self.pattern) {
+            (Some(key), None) => KeyPattern::key(key)?,
+            (None, Some(pattern)) => KeyPattern::regex(pattern)?,
+            _ => return Err(wrong(MappingPart::Key, "a row has either a key or a pattern")),
+        };
+        let target = self.target(keys.text())?;
+        let metric = target.metric();
+        let is_counter = metric.is_some_and(|metric| metric.instrument == Instrument::Counter);
+        if self.total && !is_counter {
+            let message = "only a metric that counts has a total: leave total out";
+            return Err(wrong(MappingPart::Metric, message));
+        }
+        for name in keys.attributes().iter().chain(self.attributes.keys()) {
+            attribute_of(metric, name)?;
+        }
+        let attributes = self.attributes.iter().map(|(name, value)| {
+            let attribute = attribute_of(metric, name)?;
+            let typed = OwnedAttributeValue::of(attribute, &value.value);
+            typed.map(|value| (attribute, value)).ok_or_else(|| {
+                wrong(
+                    MappingPart::Attribute(name.clone()),
+                    not_a_value(attribute, &value.value),
+                )
+            })
+        });
+        let from = self
+            .attributes_from
+            .iter()
+            .map(|(name, key)| Ok((attribute_of(metric, name)?, (**key).clone())));
+        let spelling = |unit: &Option<Placed<String>>| unit.as_ref().map(|unit| (**unit).clone());
+        Ok(FieldMapping {
+            conversion: self.conversion(metric)?,
+            without_suffix: match spelling(&self.default_unit) {
+                Some(spelling) if spelling == NO_UNIT => None,
+                Some(spelling) => Some(by_unit(&spelling, metric)?),
+                None => Some(Conversion::None),
+            },
+            units: (spelling(&self.unit), spelling(&self.default_unit)),
+            is_total: self.total,
+            sentinel: self.sentinel,
+            attributes: attributes.collect::<Result<_, _>>()?,
+            attributes_from: from.collect::<Result<_, MappingError>>()?,
+            keys,
+            target,
+        })
+    }
+
+    fn target(&self, key: &str) -> Result<Target, MappingError> {
+        match (&self.metric, &self.custom, self.keep, self.drop) {
+            (Some(name), None, false, false) => metric_named(name).map(Target::of),
+            (None, Some(name), false, false) if name.is_empty() => Err(wrong(
+                MappingPart::Metric,
+                "a name under train.custom is not empty",
+            )),
+            (None, Some(name), false, false) => Ok(Target::Custom(Some((**name).clone()))),
+            (None, None, true, false) => Ok(Target::Custom(None)),
+            (None, None, false, true) => self.reason().map(Target::Dropped),
+            _ => Err(wrong(
+                MappingPart::Metric,
+                format!("the row of {key:?} has one of: metric, custom, keep: true, drop: true"),
+            )),
+        }
+    }
+
+    fn reason(&self) -> Result<&'static str, MappingError> {
+        let Some(given) = &self.reason else {
+            return Ok(BY_MAPPING);
+        };
+        let known = REASONS.iter().find(|reason| **reason == given.as_str());
+        known.copied().ok_or_else(|| {
+            let message = format!(
+                "there is no reason {:?}; leave it out, or give one of: {}",
+                **given,
+                REASONS.join(", ")
+            );
+            wrong(MappingPart::Metric, message)
+        })
+    }
+
+    fn conversion(&self, metric: Option<&'static Metric>) -> Result<Option<Conversion>, MappingError> {
+        match (&self.unit, self.factor.as_ref().map(|factor| **factor)) {
+            (Some(_), Some(_)) => Err(wrong(
+                MappingPart::Unit,
+                "unit and factor say the same: keep one of them",
+            )),
+            (Some(spelling), None) => by_unit(spelling, metric).map(Some),
+            (None, Some(factor)) if !factor.is_finite() => {
+                Err(wrong(MappingPart::Unit, "a factor is a finite number"))
+            }
+            (None, factor) => Ok(factor.map(Conversion::Times)),
+        }
+    }
+
+    /// Returns the fault at the part of the row that it is about.
+    pub(crate) fn fault(&self, row: &Placed<Self>, error: &MappingError) -> MappingFault {
+        let at = |placed: &Placed<String>| placed.at(error);
+        let fault = match &error.part {
+            MappingPart::Key => self.key.as_ref().or(self.pattern.as_ref()).map(at),
+            MappingPart::Metric => self.metric.as_ref().or(self.custom.as_ref()).map(at),
+            MappingPart::Unit => {
+                let factor = || self.factor.as_ref().map(|factor| factor.at(error));
+                let unit = self.unit.as_ref().or(self.default_unit.as_ref());
+                unit.map(at).or_else(factor)
+            }
+            MappingPart::Attribute(name) => {
+                let from = || self.attributes_from.get(name);
+                let named = self.attributes.get(name).or_else(from);
+                named.or(self.key.as_ref()).or(self.pattern.as_ref()).map(at)
+            }
+            _ => None,
+        };
+        fault.unwrap_or_else(|| row.at(error))
+    }
+}
+
+fn metric_named(name: &str) -> Result<&'static Metric, MappingError> {
+    metric::find(name).ok_or_else(|| {
+        let message = format!(
+            "there is no metric {name:?}{}; pulsetrain semconv list --kind metric names all, and custom: {name} keeps it as train.custom",
+            similar(name)
+        );
+        wrong(MappingPart::Metric, message)
+    })
+}
+
+/// Names metrics whose names end like `name`.
+fn similar(name: &str) -> String {
+    let last = format!(".{}", name.rsplit(['.', '/']).next().unwrap_or(name));
+    let names = metric::ALL.iter().map(|metric| metric.name);
+    let alike: Vec<&str> = names.filter(|known| known.ends_with(&last)).take(4).collect();
+    if alike.is_empty() {
+        String::new()
+    } else {
+        format!(" (there is {})", alike.join(", "))
+    }
+}
+
+fn by_unit(spelling: &str, metric: Option<&'static Metric>) -> Result<Conversion, MappingError> {
+    let Some(metric) = metric else {
+        return unit::conversion(spelling, RATIO).ok_or_else(|| {
+            let message = "without a metric the unit can be ratio or percent; for others give factor";
+            wrong(MappingPart::Unit, message)
+        });
+    };
+    unit::conversion(spelling, metric.unit).ok_or_else(|| {
+        let spellings = unit::spellings_of(metric.unit);
+        let instead = if spellings.is_empty() {
+            "leave unit out, or give factor".to_owned()
+        } else {
+            format!("it can be: {spellings}")
+        };
+        let message = format!(
+            "{} is in {}, which {spelling:?} is not; {instead}",
+            metric.name, metric.unit
+        );
+        wrong(MappingPart::Unit, message)
+    })
+}
+
+/// Returns the attribute of that name, if the metric has it.
+fn attribute_of(metric: Option<&'static Metric>, name: &str) -> Result<&'static Attribute, MappingError> {
+    let fault = |message: String| wrong(MappingPart::Attribute(name.to_owned()), message);
+    let Some(metric) = metric else {
+        return Err(fault(format!(
+            "only points of a metric have attributes, so {name} is for none"
+        )));
+    };
+    let uses = metric.attributes.iter().map(|used| used.attribute);
+    uses.clone()
+        .find(|attribute| attribute.name == name)
+        .ok_or_else(|| {
+            let all: Vec<&str> = uses.map(|attribute| attribute.name).collect();
+            let instead = match (all.is_empty(), attribute::find(name)) {
+                (true, _) => "it has none".to_owned(),
+                (false, _) => format!("it has: {}", all.join(", ")),
+            };
+            fault(format!("{} has no attribute {name:?}; {instead}", metric.name))
+        })
+}
+
+fn not_a_value(attribute: &Attribute, value: impl Display) -> String {
+    match attribute.kind {
+        AttributeKind::Enum(known) => {
+            let known = known.join(", ");
+            format!(
+                "\"{value}\" is no value of {}; it can be: {known}",
+                attribute.name
+            )
+        }
+        _ => format!("{}: expected a whole number, found \"{value}\"", attribute.name),
+    }
+}

@@ -1,0 +1,284 @@
+//! Records numbers and texts under tags, from whatever kind of file they are.
+
+use pulsetrain_otlp::write::{Attribute, HistogramParts, Value};
+use pulsetrain_record::{
+    Place, Recorder, SkipReason,
+    in_order::{InOrder, MOST_NAMES},
+};
+use pulsetrain_semconv::{Metric, attribute, event, metric};
+
+use crate::{
+    FieldTable, KeyState, Target, Trainer,
+    key_state::Recorded,
+    scalar_section::TextRole,
+    trainer::{framework_of_tag, shared_scalars},
+};
+
+/// When and at which step a value was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScalarMeta {
+    /// Nanoseconds since 1970.
+    pub time_unix_nanos: u64,
+    /// The step that the writer gave, if there is one.
+    pub step: Option<i64>,
+    /// The position in the file.
+    pub place: Place,
+}
+
+/// The index of a tag among those of its file; `None` for a tag beyond the limit, whose values are skipped and counted. An index
+/// stays valid for as long as the file is read.
+pub type TagIndex = Option<usize>;
+
+/// The reason of numbers that repeat the step.
+const STEP_AGAIN: &str = "step_again";
+
+/// The tags of one file, and what they mean.
+#[derive(Debug, Default)]
+pub struct ScalarMapper {
+    /// The rows of tags that the writer itself gives, whatever the trainer.
+    own: Option<&'static FieldTable>,
+    trainer: Option<&'static Trainer>,
+    tags: InOrder<Tag>,
+    highest_step: Option<i64>,
+}
+
+#[derive(Debug, Default)]
+struct Tag {
+    state: KeyState,
+    /// What a text under the tag is, if the trainer has a use for it.
+    text: Option<TextRole>,
+    /// When a distribution was last recorded.
+    last_time_unix_nanos: u64,
+}
+
+impl ScalarMapper {
+    /// Returns a mapper of tags that a writer gives by itself.
+    pub fn of_writer(own: &'static FieldTable) -> Self {
+        Self {
+            own: Some(own),
+            ..Self::default()
+        }
+    }
+
+    /// Returns a mapper of the tags of a known trainer.
+    pub fn of_trainer(trainer: &'static Trainer) -> Self {
+        Self {
+            trainer: Some(trainer),
+            ..Self::default()
+        }
+    }
+
+    /// Returns the trainer that a tag has identified, if one has.
+    pub fn trainer(&self) -> Option<&'static Trainer> {
+        self.trainer
+    }
+
+    /// Identifies the trainer by a tag; its own rows count from then on. Call it with all tags of a record first if they come in no
+    /// order.
+    pub fn detect_framework(&mut self, tag: &[u8]) {
+        if self.trainer.is_none() && self.tags.place_of_bytes(tag).is_none() {
+            self.trainer = framework_of_tag(&String::from_utf8_lossy(tag));
+            if self.trainer.is_some() {
+                self.resolve_again();
+            }
+        }
+    }
+
+    /// Resolves every tag by the rows of the trainer that is known now. Tags keep their indices, which callers hold.
+    fn resolve_again(&mut self) {
+        let (own, trainer) = (self.own, self.trainer);
+        for (name, tag) in self.tags.iter_mut() {
+            tag.resolve(name, own, trainer);
+        }
+    }
+
+    /// Whether a tag is known or one of at most `most`: for writers that anyone can be.
+    pub fn admits(&self, tag: &str, most: usize) -> bool {
+        self.tags.contains(tag) || self.tags.len() < most
+    }
+
+    /// Returns the index of a tag by its bytes. Tags are UTF-8; invalid bytes are replaced.
+    #[inline]
+    pub fn intern(&mut self, tag: &[u8]) -> TagIndex {
+        match self.tags.place_of_bytes(tag) {
+            Some(index) => Some(index),
+            None => self.index(&String::from_utf8_lossy(tag)),
+        }
+    }
+
+    /// Whether the numbers under a tag are the step.
+    pub fn is_step(&mut self, index: TagIndex) -> bool {
+        let resolved = index.and_then(|index| self.tags.at(index).state.resolved.as_ref());
+        resolved.is_some_and(|resolved| matches!(resolved.mapping.target, Target::Step))
+    }
+
+    /// Forgets the steps that a restart takes back.
+    pub fn restart_from(&mut self, step: i64) {
+        self.highest_step = step.checked_sub(1);
+    }
+
+    /// Records a number under a tag; returns the metric and its value, if it became a point of one.
+    pub fn record(
+        &mut self,
+        tag: &str,
+        meta: ScalarMeta,
+        value: f64,
+        recorder: &mut Recorder<'_>,
+    ) -> Option<(&'static Metric, f64)> {
+        let index = self.index(tag);
+        self.record_at(index, meta, value, recorder)
+    }
+
+    /// Records a number under the tag of an index, as [`record`](Self::record) does.
+    pub fn record_at(
+        &mut self,
+        index: TagIndex,
+        meta: ScalarMeta,
+        value: f64,
+        recorder: &mut Recorder<'_>,
+    ) -> Option<(&'static Metric, f64)> {
+        let Some(index) = index else {
+            skip_beyond_limit(meta.place, recorder);
+            return None;
+        };
+        let (name, tag) = self.tags.named_at(index);
+        let time = meta.time_unix_nanos;
+        let Some(resolved) = &tag.state.resolved else {
+            tag.state.keep((time, value), name, meta.place, recorder);
+            self.record_step(meta, recorder);
+            return None;
+        };
+        if matches!(resolved.mapping.target, Target::Step)
+            && meta.step.is_some_and(|step| value == step as f64)
+        {
+            recorder.skip_value(SkipReason::LeftOut(STEP_AGAIN));
+            self.record_step(meta, recorder);
+            return None;
+        }
+        let is_dropped = matches!(resolved.mapping.target, Target::Dropped(_));
+        let converted = resolved.mapping.convert(value).unwrap_or(value);
+        let recorded = tag.state.record((time, converted), (&[], true), name, recorder);
+        let point = match recorded {
+            Recorded::Point(metric, value) => Some((metric, value)),
+            Recorded::Done => None,
+            // A value that its metric cannot have keeps its name.
+            Recorded::Unfit => {
+                recorder.record_custom(time, name, value);
+                None
+            }
+        };
+        if !is_dropped {
+            self.record_step(meta, recorder);
+        }
+        point
+    }
+
+    /// Records a text under a tag.
+    pub fn record_text(&mut self, tag: &str, meta: ScalarMeta, text: &str, recorder: &mut Recorder<'_>) {
+        let index = self.index(tag);
+        self.record_text_at(index, meta, text, recorder);
+    }
+
+    /// Records a text under the tag of an index.
+    pub fn record_text_at(
+        &mut self,
+        index: TagIndex,
+        meta: ScalarMeta,
+        text: &str,
+        recorder: &mut Recorder<'_>,
+    ) {
+        let Some(index) = index else {
+            return skip_beyond_limit(meta.place, recorder);
+        };
+        let (name, tag) = self.tags.named_at(index);
+        let time = meta.time_unix_nanos;
+        match &tag.text {
+            Some(TextRole::Configuration) => {
+                return recorder.record_event(&event::RUN_CONFIG, time, Some(Value::Text(text)), &[]);
+            }
+            Some(TextRole::Option(name)) => return record_option(name, Value::Text(text), time, recorder),
+            None => {}
+        }
+        if tag.state.record_state((time, text), &[], recorder) {
+            return;
+        }
+        let mut attributes: Vec<Attribute<'_>> = vec![(&attribute::TRAIN_RECORD_KIND, Value::Text(name))];
+        attributes.extend(meta.step.map(|step| (&attribute::TRAIN_STEP, Value::Int(step))));
+        let body = Some(Value::Text(text));
+        recorder.record_event(&event::TRAIN_CUSTOM_RECORD, time, body, &attributes);
+    }
+
+    /// Records a distribution of the values since the one before.
+    pub fn record_distribution_at(
+        &mut self,
+        index: TagIndex,
+        meta: ScalarMeta,
+        (parts, bounds): (HistogramParts<'_>, &[f64]),
+        recorder: &mut Recorder<'_>,
+    ) {
+        let Some(index) = index else {
+            return skip_beyond_limit(meta.place, recorder);
+        };
+        let (name, tag) = self.tags.named_at(index);
+        let time = meta.time_unix_nanos;
+        let since = std::mem::replace(&mut tag.last_time_unix_nanos, time).min(time);
+        recorder.record_custom_distribution(since, time, name, parts, bounds);
+    }
+
+    /// Records the step when its first number comes. Several writers of one file may count apart: a lower step is not new.
+    fn record_step(&mut self, meta: ScalarMeta, recorder: &mut Recorder<'_>) {
+        let Some(step) = meta.step else { return };
+        if self.highest_step.is_none_or(|highest| step > highest) {
+            self.highest_step = Some(step);
+            recorder.record(&metric::TRAIN_GLOBAL_STEP, meta.time_unix_nanos, step as f64, &[]);
+        }
+    }
+
+    #[inline]
+    fn index(&mut self, tag: &str) -> TagIndex {
+        match self.tags.place(tag) {
+            Some(index) => Some(index),
+            None => self.add(tag),
+        }
+    }
+
+    fn add(&mut self, tag: &str) -> TagIndex {
+        if self.tags.len() >= MOST_NAMES {
+            return None;
+        }
+        self.detect_framework(tag.as_bytes());
+        let mut new = Tag::default();
+        new.resolve(tag, self.own, self.trainer);
+        Some(self.tags.add(tag, new))
+    }
+}
+
+impl Tag {
+    /// Resolves the tag by the rows of the writer, of the trainer, and of tags that any trainer may have.
+    fn resolve(&mut self, name: &str, own: Option<&FieldTable>, trainer: Option<&'static Trainer>) {
+        let section = trainer.map(|trainer| trainer.mapping().scalars());
+        self.text = section.and_then(|section| section.text_role(name));
+        let tables = [
+            own,
+            section.map(|section| section.table()),
+            Some(shared_scalars()),
+        ];
+        let resolved = tables.into_iter().flatten().find_map(|table| table.resolve(name));
+        self.state.resolve(resolved);
+    }
+}
+
+/// Records an option of the configuration.
+pub fn record_option(name: &str, value: Value<'_>, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
+    let attributes = [
+        (&attribute::RUN_OPTION_NAME, Value::Text(name)),
+        (&attribute::RUN_OPTION_VALUE, value),
+    ];
+    recorder.record_event(&event::RUN_OPTION, time_unix_nanos, None, &attributes);
+}
+
+fn skip_beyond_limit(place: Place, recorder: &mut Recorder<'_>) {
+    recorder.skip(SkipReason::TooManyNames, place, || {
+        format!("this input has more than {MOST_NAMES} names; values under further ones are left out: log fewer names")
+    });
+}

@@ -1,0 +1,48 @@
+//! The form of the times of a log.
+
+use jiff::{Timestamp, fmt::strtime, tz::TimeZone};
+
+/// How the times of a log are written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum TimeForm {
+    /// RFC 3339, the same with a space and without a zone, or a number since 1970 whose size implies its unit.
+    #[default]
+    Auto,
+    /// A number since 1970, with the nanoseconds of its unit.
+    Unix(f64),
+    /// Directives of `strftime`; a local time where they read no zone.
+    Directives(String),
+}
+
+/// The names of units, with the nanoseconds of each.
+const UNIX: [(&str, f64); 4] = [
+    ("unix_s", 1e9),
+    ("unix_ms", 1e6),
+    ("unix_us", 1e3),
+    ("unix_ns", 1.0),
+];
+
+impl TimeForm {
+    /// Returns the form of a name.
+    ///
+    /// # Errors
+    /// The names that there are.
+    pub fn of(name: &str) -> Result<Self, String> {
+        if name == "auto" {
+            return Ok(Self::Auto);
+        }
+        if let Some((_, nanos)) = UNIX.iter().find(|(known, _)| *known == name) {
+            return Ok(Self::Unix(*nanos));
+        }
+        if name.contains('%') {
+            // Directives that cannot write a time cannot read one.
+            return match strtime::format(name, &Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC)) {
+                Ok(_) => Ok(Self::Directives(name.to_owned())),
+                Err(error) => Err(format!("{name:?} cannot be read: {error}")),
+            };
+        }
+        Err(format!(
+            "there is no form of time {name:?}; it can be: auto, unix_s, unix_ms, unix_us, unix_ns, or directives like \"%Y-%m-%d %H:%M:%S\""
+        ))
+    }
+}

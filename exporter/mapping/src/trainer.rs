@@ -1,0 +1,131 @@
+//! The mappings of known trainers: a file each in `mappings/`.
+
+use std::sync::{Arc, LazyLock};
+
+use crate::{FieldTable, Mapping, MappingFile};
+
+/// A trainer whose mapping is part of the program.
+#[derive(Debug)]
+pub struct Trainer {
+    name: &'static str,
+    mapping: LazyLock<Arc<Mapping>>,
+    /// What is shown of a file in which a signature of its tags was found.
+    sign: LazyLock<String>,
+}
+
+/// Lists `NAME: "mappings/NAME.yaml"` of every trainer.
+macro_rules! trainers {
+    ($static:ident: $($name:literal),* $(,)?) => {
+        static $static: [Trainer; [$($name),*].len()] = [$(Trainer {
+            name: $name,
+            mapping: LazyLock::new(|| build($name, include_str!(concat!("../mappings/", $name, ".yaml")))),
+            sign: LazyLock::new(|| sign($name)),
+        }),*];
+    };
+}
+
+// Trainers whose tags in TensorBoard and wandb files are known, in the order in which signatures are looked up.
+trainers![
+    WITH_TAGS: "kempnerforge",
+    "maxtext",
+    "torchspec",
+    "tunix",
+    "hf-trainer",
+    "torchtitan",
+    "surogate",
+];
+
+trainers![
+    OTHERS: "megatron",
+    "verl",
+    "nanogpt",
+    "nanochat",
+    "deepspeed",
+    "llamafactory",
+    "lightning",
+    "torchtune",
+    "openrlhf",
+    "litgpt",
+    "composer",
+    "llmc",
+    "keras",
+    "nccl-inspector",
+    "generic",
+    "scalars",
+    "wandb-system",
+];
+
+fn build(name: &str, yaml: &str) -> Arc<Mapping> {
+    let file =
+        MappingFile::parse(yaml).unwrap_or_else(|error| panic!("invariant: mappings/{name}.yaml: {error}"));
+    let mapping = file.build();
+    Arc::new(mapping.unwrap_or_else(|faults| panic!("invariant: mappings/{name}.yaml: {faults:?}")))
+}
+
+fn sign(name: &'static str) -> String {
+    let mapping = trainer(name).mapping();
+    let examples: Vec<&str> = mapping.scalars().signatures().take(2).collect();
+    format!(
+        "tags that only {} writes ({} ...)",
+        mapping.title(),
+        examples.join(", ")
+    )
+}
+
+impl Trainer {
+    /// Returns the name of its file.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Returns its mapping.
+    ///
+    /// # Panics
+    /// Never: a test builds every mapping.
+    pub fn mapping(&self) -> &Arc<Mapping> {
+        &self.mapping
+    }
+
+    /// Describes how its tags identified it.
+    pub fn sign(&'static self) -> &'static str {
+        &self.sign
+    }
+}
+
+/// Returns the trainer of a file in `mappings/`.
+///
+/// # Panics
+/// For a name that is not there; a test names all that are used.
+pub fn trainer(name: &str) -> &'static Trainer {
+    let found = trainers().find(|trainer| trainer.name == name);
+    found.unwrap_or_else(|| panic!("invariant: mappings/{name}.yaml is listed"))
+}
+
+/// Returns the trainer that a tag identifies, if there is one.
+pub fn framework_of_tag(tag: &str) -> Option<&'static Trainer> {
+    WITH_TAGS
+        .iter()
+        .find(|trainer| trainer.mapping().scalars().is_signature(tag))
+}
+
+/// Returns the rows of tags that have one meaning whatever program writes them.
+pub fn shared_scalars() -> &'static FieldTable {
+    trainer("scalars").mapping().scalars().table()
+}
+
+/// Returns every trainer.
+pub fn trainers() -> impl Iterator<Item = &'static Trainer> {
+    WITH_TAGS.iter().chain(&OTHERS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mapping_can_be_used() {
+        for trainer in trainers() {
+            trainer.mapping();
+        }
+    }
+}
