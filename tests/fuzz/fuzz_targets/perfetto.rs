@@ -11,7 +11,7 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_pipeline::spill::Room;
 use pulsetrain_sinks::{AttributePolicy, PerfettoConfig, PerfettoMapper};
-use pulsetrain_sources::{PerfettoConversion, SourceError, convert_perfetto, logs::RunOptions};
+use pulsetrain_formats::{FormatError, PerfettoConversion, TraceOptions, convert_perfetto};
 
 /// What a trace is as OTLP, with so much memory.
 fn back(trace: &[u8], name: &str, memory: usize) -> (PerfettoConversion, Vec<(Signal, Vec<u8>)>) {
@@ -22,9 +22,9 @@ fn back(trace: &[u8], name: &str, memory: usize) -> (PerfettoConversion, Vec<(Si
     };
     let mut deliver = |signal, bytes| {
         messages.push((signal, bytes));
-        Ok::<(), SourceError>(())
+        Ok::<(), FormatError>(())
     };
-    let conversion = convert_perfetto(trace, name, &RunOptions::default(), &room, &mut deliver).unwrap();
+    let conversion = convert_perfetto(trace, name, &TraceOptions::default(), &room, &mut deliver).unwrap();
     (conversion, messages)
 }
 

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc};
 
-use pulsetrain_sources::logs::{Mapping, MappingFile};
+use pulsetrain_formats::{Mapping, MappingFile};
 use serde::{Deserialize, Deserializer};
 
 use super::{

@@ -4,9 +4,13 @@ use std::{
     fs::File,
     io::{self, BufReader, Cursor, Read},
     path::Path,
+    sync::Arc,
 };
 
 use pulsetrain_backends::{begins_answer, read_answers, read_zipkin};
+use pulsetrain_formats::{
+    PerfettoConversion, TraceOptions, convert_chrome_json, convert_perfetto, recognise,
+};
 use pulsetrain_otlp::{
     Signal,
     frames::{FrameReader, inflated, is_unframed},
@@ -14,10 +18,7 @@ use pulsetrain_otlp::{
     wire,
 };
 use pulsetrain_pipeline::spill::Room;
-use pulsetrain_sources::{
-    PerfettoConversion, convert_chrome_json, convert_perfetto,
-    logs::{self, RunOptions},
-};
+use pulsetrain_tail::RunOptions;
 
 use super::progress::Progress;
 use crate::failure::Failure;
@@ -139,7 +140,7 @@ fn is_zipkin(head: &[u8]) -> bool {
 /// Names the command for an input that is a training log and not OTLP.
 fn log_notice(path: &Path, head: &[u8]) -> Option<String> {
     let path = path.display();
-    let (format, _) = logs::recognise(&path.to_string(), head).ok()?;
+    let (format, _) = recognise(&path.to_string(), head).ok()?;
     Some(format!(
         "this is a log ({}); read it with `pulsetrain import {path} --to FILE.pftrace`",
         format.name
@@ -234,7 +235,7 @@ impl InputReport {
     ) -> Result<(), Failure> {
         self.form = "perfetto";
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let conversion = convert_perfetto(input, &name, options.run, options.room, deliver)?;
+        let conversion = convert_perfetto(input, &name, &trace_options(options.run), options.room, deliver)?;
         self.conversion(conversion, UNDATED);
         Ok(())
     }
@@ -248,7 +249,8 @@ impl InputReport {
     ) -> Result<(), Failure> {
         self.form = "chrome json";
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let conversion = convert_chrome_json(input, &name, options.run, options.room, deliver)?;
+        let conversion =
+            convert_chrome_json(input, &name, &trace_options(options.run), options.room, deliver)?;
         self.conversion(conversion, UNDATED_JSON);
         Ok(())
     }
@@ -311,6 +313,16 @@ impl InputReport {
         if self.problems.len() < PROBLEMS {
             self.problems.push(problem);
         }
+    }
+}
+
+fn trace_options(run: &RunOptions) -> TraceOptions {
+    let run = run.clone();
+    TraceOptions {
+        start_unix_nanos: run.start_unix_nanos,
+        run: Some(Arc::new(move |format, identity, input| {
+            run.run(format, identity, input)
+        })),
     }
 }
 

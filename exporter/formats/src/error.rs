@@ -1,0 +1,62 @@
+//! Errors of an input or a mapping as a unit; [`Skipped`](pulsetrain_record::Skipped) has those of single records.
+
+use std::io;
+
+use crate::logs::MappingPart;
+
+/// Why a format could not be chosen, or a mapping not be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FormatError {
+    /// No format recognises the input.
+    #[error("{name}: unknown log format; {instead}")]
+    UnknownFormat {
+        /// The input.
+        name: String,
+        /// The keys in it, and what to do.
+        instead: String,
+    },
+    /// No number in the input has a label.
+    #[error(
+        "{name}: found no numbers with labels such as `loss=2.31` or `loss: 2.31`; check that it is the log of a training"
+    )]
+    NoKeys {
+        /// The input.
+        name: String,
+    },
+    /// A temporary file could not be made, written or read.
+    #[error("cannot use a temporary file: {0}; name a folder with room for it")]
+    Temporary(#[source] io::Error),
+    /// The input is compressed in a way that is not read.
+    #[error("{name} is compressed; give it decompressed: {program} -dc {name} | pulsetrain import -")]
+    Compressed {
+        /// The input.
+        name: String,
+        /// What decompresses it.
+        program: &'static str,
+    },
+    /// The input is text in UTF-16.
+    #[error(
+        "{name} is text in UTF-16, as PowerShell writes it; give it in UTF-8: iconv -f utf-16 -t utf-8 {name} | pulsetrain import -"
+    )]
+    Utf16 {
+        /// The input.
+        name: String,
+    },
+    /// Several formats recognise the input.
+    #[error("{name} may be one of {candidates}; name one with --format")]
+    AmbiguousFormat {
+        /// The input.
+        name: String,
+        /// The names of the formats, each with the sign that it saw.
+        candidates: String,
+    },
+    /// A part of a mapping makes no sense.
+    #[error("{message}")]
+    Mapping {
+        /// The part.
+        part: MappingPart,
+        /// What is wrong with it, and what it can be.
+        message: String,
+    },
+}

@@ -1,0 +1,34 @@
+//! Formats of training logs and event files: bytes in, values out.
+//!
+//! `logs` holds one file or folder for each text format and defines what a format is ([`LogFormat`]); `tensorboard`, `wandb` and
+//! `tunix_trace` read binary files. All of them record into a [`Recorder`](pulsetrain_record::Recorder). [`FORMATS`] lists them.
+
+mod attribute_part;
+mod chrome_json;
+mod conversion;
+mod error;
+mod inferred_timezone;
+mod logs;
+mod perfetto;
+mod said;
+mod tags;
+mod tensorboard;
+#[cfg(test)]
+mod test_message;
+mod tunix_otel;
+mod tunix_trace;
+mod wandb;
+
+pub use chrome_json::convert_chrome_json;
+pub use error::FormatError;
+pub use inferred_timezone::{NEWEST_BYTES, infer as infer_timezone};
+pub use logs::{
+    Begin, Covered, FORMATS, HEAD_BYTES, IDENTITY_PATIENCE, Identity, KeyRole, KeyUse, LogFormat, LogParser,
+    LogReader, MOST_RECORDS, MappedFormat, Mapping, MappingFault, MappingFile, MappingPart, Pace, PacedBy,
+    ReadLimits, ReadTime, Survey, ValueBecomes, ValueRule, Window, format_by_name, format_names, key_notices,
+    parse_with_every_format, recognise, source::RunOptions as TraceOptions, suggest_mapping, unreadable,
+    without_mark,
+};
+pub use perfetto::{PerfettoConversion, convert_perfetto};
+pub use tensorboard::FORMAT as TENSORBOARD;
+pub use tunix_otel::{MODE, OtelPoint, PREFIX, SCOPE, TunixOtel};

@@ -1,0 +1,339 @@
+use super::*;
+use crate::{FormatError, logs::sampled::Sampled};
+use pulsetrain_record::SkipReason;
+
+fn rule(key: &str, metric: &str) -> ValueRule {
+    ValueRule {
+        key: key.to_owned(),
+        is_pattern: false,
+        becomes: ValueBecomes::Metric(metric.to_owned()),
+        unit: None,
+        default_unit: None,
+        factor: None,
+        is_total: false,
+        attributes: Vec::new(),
+        attributes_from: Vec::new(),
+    }
+}
+
+fn in_unit(key: &str, metric: &str, unit: &str) -> ValueRule {
+    ValueRule {
+        unit: Some(unit.to_owned()),
+        ..rule(key, metric)
+    }
+}
+
+fn mapping(rules: &[ValueRule]) -> Mapping {
+    let mut mapping = Mapping::default();
+    rules.iter().for_each(|rule| mapping.add(rule).unwrap());
+    mapping
+}
+
+fn fault(rule: &ValueRule) -> (MappingPart, String) {
+    match Mapping::default().add(rule) {
+        Err(FormatError::Mapping { part, message }) => (part, message),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn read(format: &LogFormat, mapping: Mapping, text: &str) -> Sampled {
+    Sampled::read_mapped(format, &Arc::new(mapping), text)
+}
+
+const LINES: &str = r#"starting up
+{"ts": 1795262400500, "trainer": {"step": 10, "loss": 2.5, "iter_ms": 250}, "mem": 12.5, "loss_moe_lb": 0.5, "seen": 100, "novel": 7, "host": "a"}
+{"ts": 1795262401500, "trainer": {"step": 20, "loss": NaN, "iter_ms": 300}, "mem": null, "loss_z": 0.25, "seen": 250, "novel": 8}
+"#;
+
+fn lines_mapping() -> Mapping {
+    let mut mapping = mapping(&[
+        rule("trainer.loss", "train.loss"),
+        in_unit("trainer.iter_ms", "train.step.duration", "ms"),
+        in_unit("mem", "memory.framework.allocated", "GiB"),
+        ValueRule {
+            is_pattern: true,
+            ..rule("loss_(?<train.component>.+)", "train.loss_component")
+        },
+        ValueRule {
+            is_total: true,
+            ..rule("seen", "train.tokens")
+        },
+    ]);
+    mapping.add_step("trainer.step");
+    mapping.set_time("ts");
+    mapping.set_time_form("unix_ms").unwrap();
+    mapping
+}
+
+#[test]
+fn json_lines_are_read_by_the_mapping() {
+    let read = read(&JSON, lines_mapping(), LINES);
+    let losses = read.values("train.loss");
+    assert!(losses[0] == 2.5 && losses[1].is_nan());
+    let durations = read.values("train.step.duration");
+    assert!((durations[0] - 0.25).abs() < 1e-12 && (durations[1] - 0.3).abs() < 1e-12);
+    assert_eq!(read.values("memory.framework.allocated"), [13_421_772_800.0]);
+    assert_eq!(read.values("train.loss_component"), [0.5, 0.25]);
+    assert_eq!(read.values("train.tokens"), [100.0, 250.0]);
+    assert_eq!(read.values("train.global_step"), [10.0, 20.0]);
+    assert_eq!(read.values("train.steps"), [1.0, 11.0]);
+    assert_eq!(read.values("train.custom"), [7.0, 8.0]);
+    assert_eq!(
+        (read.counts.records, read.counts.spans, read.counts.events),
+        (2, 2, 1)
+    );
+    let told: Vec<_> = read
+        .skipped
+        .problems()
+        .iter()
+        .map(|told| told.place.line)
+        .collect();
+    assert_eq!(told, [2, 2], "novel and host, once each");
+}
+
+#[test]
+fn without_a_mapping_names_of_metrics_and_usual_keys_are_known() {
+    let text = "{\"step\": 3, \"time\": \"2026-11-21T12:00:00Z\", \"train.loss\": 1.5, \"other\": 2}\n";
+    let read = read(&JSON, Mapping::default(), text);
+    assert_eq!(read.values("train.loss"), [1.5]);
+    assert_eq!(read.values("train.global_step"), [3.0]);
+    assert_eq!(read.values("train.custom"), [2.0]);
+    assert_eq!(read.counts.events, 0);
+}
+
+#[test]
+fn values_of_pairs_carry_their_units() {
+    let mut mapping = mapping(&[
+        rule("loss", "train.loss"),
+        rule("dt", "train.step.duration"),
+        rule("mfu", "train.mfu"),
+        rule("tok/s", "train.throughput.tokens"),
+        rule("phase", "train.phase"),
+    ]);
+    mapping
+        .add_line(r"^(?<time>\S+ \S+) \[rank (?<rank>\d+)\] (?<record>.*)$")
+        .unwrap();
+    let text = "2026-11-21 12:00:00,250 [rank 0] step=10 loss=2.5 dt=250ms mfu=41.5% tok/s=1.5k phase=plateau\n\
+                2026-11-21 12:00:01,250 [rank 0] nothing here=1\n\
+                step=11 loss=1\n\
+                2026-11-21 12:00:02,250 [rank 0] step=20 loss=2 dt=12parsecs tok/s=2,500\n";
+    let read = read(&KEY_VALUE, mapping, text);
+    assert_eq!(read.values("train.loss"), [2.5, 2.0]);
+    assert_eq!(read.values("train.step.duration"), [0.25]);
+    assert_eq!(read.values("train.mfu"), [0.415]);
+    assert_eq!(read.values("train.throughput.tokens"), [1500.0, 2500.0]);
+    assert_eq!(
+        read.values("train.phase").iter().sum::<f64>(),
+        1.0,
+        "one of the states holds"
+    );
+    assert_eq!(read.values("train.custom"), [0.0, 0.0], "the rank");
+    assert_eq!((read.counts.records, read.counts.spans), (2, 1));
+    let problems = read.skipped.problems();
+    let parsecs = problems
+        .iter()
+        .find(|problem| problem.reason == SkipReason::MalformedRecord)
+        .unwrap();
+    assert!(parsecs.message.contains("12parsecs") && parsecs.place.line == 4);
+}
+
+#[test]
+fn values_in_brackets_are_numbers_or_are_counted() {
+    let mapping = || {
+        mapping(&[
+            rule("loss", "train.loss"),
+            rule("lr", "train.learning_rate"),
+            rule("mom", "train.epoch"),
+        ])
+    };
+    let lines = "step=10, skipped=0, lr=[0.0003], mom=[(0.9, 0.95)] loss=[2.3]\n";
+    let read_lines = read(&KEY_VALUE, mapping(), lines);
+    assert_eq!(read_lines.values("train.learning_rate"), [0.0003]);
+    assert_eq!(read_lines.values("train.loss"), [2.3]);
+    let problems = read_lines.skipped.problems();
+    let malformed = problems
+        .iter()
+        .find(|problem| problem.reason == SkipReason::MalformedRecord);
+    assert!(malformed.is_some_and(|problem| problem.message.contains("(0.9, 0.95)")));
+    let read_json = read(
+        &JSON,
+        mapping(),
+        "{\"step\": 10, \"lr\": [0.0003], \"loss\": [2.3]}\n",
+    );
+    assert_eq!(read_json.values("train.learning_rate"), [0.0003]);
+    let read_unmapped = read(&KEY_VALUE, Mapping::default(), lines);
+    assert_eq!(read_unmapped.values("train.custom"), [0.0, 0.0003, 2.3]);
+    assert_eq!(read_unmapped.counts.events, 1, "the pair is kept as text");
+}
+
+#[test]
+fn the_first_record_of_the_mapping_identifies_the_run() {
+    let mut own = Mapping::default();
+    own.add_line(r"step (?<step>\d+) \| loss (?<train.loss>\S+)")
+        .unwrap();
+    let own = Arc::new(own);
+    let first = |text: &str| KEY_VALUE.identity(text.as_bytes(), &own).first_record;
+    assert_eq!(first("starting: x\n"), b"", "a line with a colon is no record");
+    let (one, other) = (
+        "starting: x\nstep 1 | loss 2.5\n",
+        "starting: x\nstep 1 | loss 3.5\n",
+    );
+    assert_eq!(first(one), &one.as_bytes()[..one.len() - 1]);
+    assert_eq!(first(&format!("{one}step 2 | loss 1\n")), first(one));
+    assert_ne!(first(one), first(other));
+    let long = "x\n".repeat(200_000);
+    assert_eq!(first(&long).len(), (256 << 10) - 3);
+    assert_eq!(first(&long.replace('x', "\0")), b"", "this is no text");
+}
+
+#[test]
+fn the_time_at_the_beginning_of_a_line_is_that_of_the_record() {
+    let lines = "2026-01-02 10:00:00 INFO step=100 loss=2.31 dt=2.5s\n2026-01-02 10:05:00,500 INFO step=200 loss=2.3 dt=2.5s\n";
+    let by_keys = mapping(&[rule("dt", "train.step.duration")]);
+    let read = read(&KEY_VALUE, by_keys, lines);
+    let at = |text| crate::logs::time::unix_nanos(text).unwrap();
+    let expected = [at("2026-01-02 10:00:00"), at("2026-01-02 10:05:00.5")];
+    assert_eq!(read.times("train.global_step"), expected);
+    assert_eq!(read.counts.spans, 2, "the end of each step is measured");
+}
+
+#[test]
+fn what_the_user_leaves_out_is_counted_and_not_kept() {
+    let mut mapping = mapping(&[
+        rule("loss", "train.loss"),
+        ValueRule {
+            becomes: ValueBecomes::Nothing,
+            ..rule("debug", "")
+        },
+        ValueRule {
+            becomes: ValueBecomes::Custom("speed".to_owned()),
+            factor: Some(10.0),
+            ..rule("v", "")
+        },
+    ]);
+    mapping.drop_unknown();
+    let read = read(
+        &JSON,
+        mapping,
+        "{\"loss\": 1, \"debug\": 5, \"v\": 2, \"novel\": 1, \"text\": \"x\"}\n",
+    );
+    assert_eq!(read.values("train.custom"), [20.0]);
+    assert_eq!((read.counts.points, read.counts.events), (2, 0));
+    assert!(!read.skipped.has_losses());
+    let left_out: u64 = read.skipped.counts().map(|(_, count)| count).sum();
+    assert_eq!(left_out, 3);
+}
+
+#[test]
+fn attributes_come_from_keys_and_from_the_mapping() {
+    let with = |attributes: &[(&str, &str)], from: &[(&str, &str)]| {
+        let owned = |pairs: &[(&str, &str)]| {
+            let pairs = pairs
+                .iter()
+                .map(|(name, value)| (name.to_string(), value.to_string()));
+            pairs.collect()
+        };
+        ValueRule {
+            attributes: owned(attributes),
+            attributes_from: owned(from),
+            ..rule("r", "rl.reward")
+        }
+    };
+    let mapping = mapping(&[with(&[("rl.statistic", "mean")], &[("data.split", "split")])]);
+    let read = read(
+        &JSON,
+        mapping,
+        "{\"r\": 1, \"split\": \"train\"}\n{\"r\": 2, \"split\": \"eval\"}\n{\"r\": 3}\n",
+    );
+    let series: Vec<String> = read.attributes("rl.reward");
+    assert_eq!(
+        series,
+        [
+            "rl.statistic=mean data.split=train",
+            "rl.statistic=mean data.split=eval",
+            "rl.statistic=mean"
+        ]
+    );
+    // A key that is an attribute is known.
+    assert_eq!((read.counts.events, read.skipped.counts().count()), (0, 0));
+    assert_eq!(
+        fault(&with(&[("rl.statistic", "median")], &[])).0,
+        MappingPart::Attribute("rl.statistic".to_owned())
+    );
+    assert!(fault(&with(&[], &[("gpu.id", "gpu")])).1.contains("rl.statistic"));
+}
+
+#[test]
+fn a_mapping_that_separates_pairs_reads_pairs() {
+    let mut mapping = Mapping::default();
+    assert_eq!(mapping.format(), None);
+    mapping.set_pairs(Some(" | "), None).unwrap();
+    assert_eq!(mapping.format(), Some(MappedFormat::KeyValue));
+}
+
+#[test]
+fn a_mapping_that_makes_no_sense_says_what_it_can_be() {
+    let cases = [
+        (rule("loss", "train.los"), MappingPart::Metric, "semconv list"),
+        (rule("x", "my.loss"), MappingPart::Metric, "train.loss"),
+        (in_unit("t", "perf.step_time", "GiB"), MappingPart::Unit, "ms"),
+        (in_unit("l", "train.epoch", "ms"), MappingPart::Unit, "k, K, M"),
+        (rule("", "train.loss"), MappingPart::Key, "not empty"),
+        (
+            ValueRule {
+                is_pattern: true,
+                ..rule("loss_(", "train.loss")
+            },
+            MappingPart::Key,
+            "regular expression",
+        ),
+        (
+            ValueRule {
+                is_pattern: true,
+                ..rule("(?<gpu>.*)", "train.loss")
+            },
+            MappingPart::Attribute("gpu".to_owned()),
+            "it has none",
+        ),
+        (
+            ValueRule {
+                is_total: true,
+                ..rule("loss", "train.loss")
+            },
+            MappingPart::Metric,
+            "counts",
+        ),
+        (
+            ValueRule {
+                factor: Some(1.0),
+                ..in_unit("t", "perf.step_time", "ms")
+            },
+            MappingPart::Unit,
+            "keep one",
+        ),
+    ];
+    for (rule, part, text) in cases {
+        let (found, message) = fault(&rule);
+        assert_eq!(found, part, "{message}");
+        assert!(message.contains(text), "{message}");
+    }
+    let mut mapping = Mapping::default();
+    assert!(mapping.set_pairs(Some(""), None).is_err() && mapping.add_line("(").is_err());
+    assert!(mapping.set_time_form("iso").is_err());
+}
+
+#[test]
+fn keys_go_before_patterns() {
+    let mapping = mapping(&[
+        ValueRule {
+            is_pattern: true,
+            ..rule(".*", "train.epoch")
+        },
+        rule("loss", "train.loss"),
+    ]);
+    let read = read(&JSON, mapping, "{\"loss\": 1, \"epochs\": 2}\n");
+    assert_eq!(
+        (read.values("train.loss"), read.values("train.epoch")),
+        (vec![1.0], vec![2.0])
+    );
+}
