@@ -2,6 +2,7 @@
 
 use std::{fmt, process::ExitCode};
 
+use pulsetrain_convert::ConvertError;
 use pulsetrain_sources::SourceError;
 
 /// A command that could not do its work at all.
@@ -37,6 +38,12 @@ impl Failure {
 
 impl From<SourceError> for Failure {
     fn from(error: SourceError) -> Self {
+        Self::failed(error)
+    }
+}
+
+impl From<ConvertError> for Failure {
+    fn from(error: ConvertError) -> Self {
         Self::failed(error)
     }
 }

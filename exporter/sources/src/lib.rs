@@ -7,11 +7,9 @@ pub mod logs;
 pub mod receiver;
 
 mod attribute_part;
-mod chrome_json;
 mod conversion;
 mod error;
 mod inferred_timezone;
-mod perfetto;
 mod said;
 mod tags;
 mod tensorboard;
@@ -21,8 +19,7 @@ mod tunix_otel;
 mod tunix_trace;
 mod wandb;
 
-pub use chrome_json::convert_chrome_json;
 pub use error::SourceError;
 pub use inferred_timezone::infer as infer_timezone;
-pub use perfetto::{PerfettoConversion, convert_perfetto};
 pub use tensorboard::options_of_file;
+pub use tunix_trace::{TunixConversion, Version as TunixVersion, convert_tunix_trace};
