@@ -2,6 +2,7 @@
 
 use std::{fmt, process::ExitCode};
 
+use pulsetrain_convert::ConvertError;
 use pulsetrain_formats::FormatError;
 use pulsetrain_tail::TailError;
 
@@ -44,6 +45,12 @@ impl From<FormatError> for Failure {
 
 impl From<TailError> for Failure {
     fn from(error: TailError) -> Self {
+        Self::failed(error)
+    }
+}
+
+impl From<ConvertError> for Failure {
+    fn from(error: ConvertError) -> Self {
         Self::failed(error)
     }
 }

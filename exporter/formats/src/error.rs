@@ -1,7 +1,5 @@
 //! Errors of an input or a mapping as a unit; [`Skipped`](pulsetrain_record::Skipped) has those of single records.
 
-use std::io;
-
 use crate::logs::MappingPart;
 
 /// Why a format could not be chosen, or a mapping not be used.
@@ -24,9 +22,6 @@ pub enum FormatError {
         /// The input.
         name: String,
     },
-    /// A temporary file could not be made, written or read.
-    #[error("cannot use a temporary file: {0}; name a folder with room for it")]
-    Temporary(#[source] io::Error),
     /// The input is compressed in a way that is not read.
     #[error("{name} is compressed; give it decompressed: {program} -dc {name} | pulsetrain import -")]
     Compressed {

@@ -4,12 +4,10 @@
 //! `tunix_trace` read binary files. All of them record into a [`Recorder`](pulsetrain_record::Recorder). [`FORMATS`] lists them.
 
 mod attribute_part;
-mod chrome_json;
 mod conversion;
 mod error;
 mod inferred_timezone;
 mod logs;
-mod perfetto;
 mod said;
 mod tags;
 mod tensorboard;
@@ -19,16 +17,14 @@ mod tunix_otel;
 mod tunix_trace;
 mod wandb;
 
-pub use chrome_json::convert_chrome_json;
 pub use error::FormatError;
 pub use inferred_timezone::{NEWEST_BYTES, infer as infer_timezone};
 pub use logs::{
     Begin, Covered, FORMATS, HEAD_BYTES, IDENTITY_PATIENCE, Identity, KeyRole, KeyUse, LogFormat, LogParser,
     LogReader, MOST_RECORDS, MappedFormat, Mapping, MappingFault, MappingFile, MappingPart, Pace, PacedBy,
     ReadLimits, ReadTime, Survey, ValueBecomes, ValueRule, Window, format_by_name, format_names, key_notices,
-    parse_with_every_format, recognise, source::RunOptions as TraceOptions, suggest_mapping, unreadable,
-    without_mark,
+    parse_with_every_format, recognise, suggest_mapping, unreadable, without_mark,
 };
-pub use perfetto::{PerfettoConversion, convert_perfetto};
 pub use tensorboard::FORMAT as TENSORBOARD;
 pub use tunix_otel::{MODE, OtelPoint, PREFIX, SCOPE, TunixOtel};
+pub use tunix_trace::{TunixConversion, Version as TunixVersion, convert_tunix_trace};

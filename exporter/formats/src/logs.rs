@@ -31,7 +31,6 @@ mod reader;
 mod row;
 #[cfg(test)]
 pub(crate) mod sampled;
-pub(crate) mod source;
 mod spans;
 mod surogate;
 pub(crate) mod time;
@@ -53,4 +52,3 @@ pub use generic::{
 pub use pace::{MOST_RECORDS, Pace, PacedBy, Survey};
 pub use parser::{LogParser, ReadTime, Window};
 pub use reader::{LogReader, ReadLimits};
-pub(crate) use source::RunOptions;

@@ -5,6 +5,7 @@
 //! (version 2, with its tracks in [`places`]) find out what is inside what; [`work`] tells it, [`times`] computes, [`wall`]
 //! knows when it was. `TUNIX_TRACES.md` beside this crate is the documentation.
 
+mod conversion;
 mod groups;
 mod names;
 mod parser;
@@ -25,6 +26,7 @@ use serde_json::Value as Json;
 use self::{groups::Groups, timelines::Timelines, wall::WallClock};
 use pulsetrain_record::{Place, Recorder, SkipReason};
 
+pub use conversion::{TunixConversion, convert_tunix_trace};
 pub(crate) use parser::{GROUPS_FORMAT, TIMELINES_FORMAT, first_record};
 
 /// The name of the outermost track of version 1.
@@ -32,7 +34,7 @@ const ROOT_OF_GROUPS: &str = "Post-Training Run";
 
 /// The formats of Tunix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Version {
+pub enum Version {
     /// `perfetto_trace_*.pb`: groups, a fragment a step.
     Groups,
     /// `perfetto_trace_v2_*.pb`: timelines with lanes, slices with tags.
@@ -40,8 +42,8 @@ pub(crate) enum Version {
 }
 
 impl Version {
-    /// The version that writes a track like this one; none where it tells nothing.
-    pub(crate) fn of(track: &Track) -> Option<Self> {
+    /// Returns the version that writes a track like this one, or `None` if other programs write such tracks too.
+    pub fn of(track: &Track) -> Option<Self> {
         let name = track.name.as_str();
         if track.uuid == 100 && name == ROOT_OF_GROUPS {
             return Some(Self::Groups);
