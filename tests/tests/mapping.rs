@@ -1,4 +1,4 @@
-//! `--mapping`, `--suggest-mapping` and logs without configuration: the examples of `exporter/sources/MAPPING.md`, imported as they stand there.
+//! `--mapping`, `--suggest-mapping` and logs without configuration: the examples of `exporter/formats/MAPPING.md`, imported as they stand there.
 
 use std::{fs, path::Path};
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// The blocks of code below a heading of the page, with their languages.
 fn blocks(heading: &str) -> Vec<(String, String)> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exporter/sources/MAPPING.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exporter/formats/MAPPING.md");
     let page = fs::read_to_string(path).expect("the page can be read");
     let section = page
         .split("\n## ")

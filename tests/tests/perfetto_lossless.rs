@@ -12,7 +12,7 @@ use pulsetrain_tests::{Folder, Items, TraceProcessor, convert, corpus};
 use serde_json::{Value, json};
 
 /// Where the documentation lists what is lost.
-const LISTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../exporter/sinks/PERFETTO.md");
+const LISTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../exporter/convert/PERFETTO.md");
 const HEADING: &str = "## What a full trace does not give back";
 
 /// What an input holds, and what is left of it behind a full trace.

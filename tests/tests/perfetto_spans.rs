@@ -9,8 +9,8 @@ use proptest::{
     sample::Index,
     test_runner::{Config, TestRunner},
 };
+use pulsetrain_convert::{PerfettoConfig, PerfettoMapper};
 use pulsetrain_otlp::{frames::FrameReader, limits::Limits};
-use pulsetrain_sinks::{PerfettoConfig, PerfettoMapper};
 use pulsetrain_tests::TraceProcessor;
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The views for trace_processor in `exporter/sinks/sql`, on a simulated job and on a trace with failures.
+//! The views for trace_processor in `exporter/convert/sql`, on a simulated job and on a trace with failures.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -9,7 +9,7 @@ const RANKS: usize = 4;
 const STEPS: usize = 20;
 
 fn views() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exporter/sinks/sql/pulsetrain/training.sql");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exporter/convert/sql/pulsetrain/training.sql");
     fs::read_to_string(path).expect("the views can be read")
 }
 

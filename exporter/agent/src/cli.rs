@@ -3,8 +3,9 @@
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use pulsetrain_formats::{LogFormat, format_by_name};
 use pulsetrain_record::Timezone;
-use pulsetrain_sources::logs::{self, LogFormat, RankSource};
+use pulsetrain_tail::RankSource;
 
 use crate::log::LogArguments;
 
@@ -293,7 +294,7 @@ fn format(name: &str) -> Result<FormatChoice, String> {
     if name == "auto" {
         return Ok(FormatChoice(None));
     }
-    let format = logs::format_by_name(name)
+    let format = format_by_name(name)
         .map_err(|names| format!("there is no such format; use auto or one of: {names}"))?;
     Ok(FormatChoice(Some(format)))
 }

@@ -15,7 +15,7 @@ pub(crate) mod trace;
 use std::{path::PathBuf, process::ExitCode};
 
 use pulsetrain_pipeline::spill::Room;
-use pulsetrain_sources::logs::RunOptions;
+use pulsetrain_tail::RunOptions;
 
 pub(crate) use self::arguments::ConvertArguments;
 use self::{backends::Seen, open::TraceServer, output::Output};

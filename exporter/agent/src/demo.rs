@@ -22,7 +22,7 @@ use pulsetrain_pipeline::{
 };
 use pulsetrain_semconv::{metric, prometheus_name};
 use pulsetrain_sinks::{ConsoleSink, ConsoleStyle, PrometheusStore};
-use pulsetrain_sources::logs::Positions;
+use pulsetrain_tail::Positions;
 use tokio::{sync::watch, time::sleep};
 
 pub(crate) use self::arguments::DemoArguments;

@@ -2,7 +2,9 @@
 
 use std::{fmt, process::ExitCode};
 
-use pulsetrain_sources::SourceError;
+use pulsetrain_convert::ConvertError;
+use pulsetrain_formats::FormatError;
+use pulsetrain_tail::TailError;
 
 /// A command that could not do its work at all.
 #[derive(Debug)]
@@ -35,8 +37,20 @@ impl Failure {
     }
 }
 
-impl From<SourceError> for Failure {
-    fn from(error: SourceError) -> Self {
+impl From<FormatError> for Failure {
+    fn from(error: FormatError) -> Self {
+        Self::failed(error)
+    }
+}
+
+impl From<TailError> for Failure {
+    fn from(error: TailError) -> Self {
+        Self::failed(error)
+    }
+}
+
+impl From<ConvertError> for Failure {
+    fn from(error: ConvertError) -> Self {
         Self::failed(error)
     }
 }

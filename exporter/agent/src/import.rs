@@ -18,7 +18,7 @@ use std::{
 use pulsetrain_pipeline::{
     GiveUp, LaneConfig, Pipeline, QueueConfig, RetryConfig, Source, StopRaiser, run_sources,
 };
-use pulsetrain_sources::logs::{Claims, ImportReport, LogInput, LogSource, Member, RankSource, RunOptions};
+use pulsetrain_tail::{Claims, ImportReport, LogInput, LogSource, Member, RankSource, RunOptions};
 
 use tokio::signal::unix::{SignalKind, signal};
 

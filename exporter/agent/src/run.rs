@@ -29,10 +29,7 @@ use pulsetrain_pipeline::{
     Door, LaneConfig, Pipeline, PipelineBuilder, Requirement, Sink, Source, Stop, StopRaiser, run_sources,
 };
 use pulsetrain_sinks::PageStore;
-use pulsetrain_sources::{
-    SourceError,
-    logs::{ImportReport, Positions, RankSource, RunOptions, TailEvent},
-};
+use pulsetrain_tail::{ImportReport, Positions, RankSource, RunOptions, TailError, TailEvent};
 use tokio::{runtime::Runtime, task::JoinHandle};
 
 use self::{
@@ -314,7 +311,7 @@ impl Reading {
                     kept.lock().unwrap_or_else(PoisonError::into_inner).push(*report);
                 }
                 // The trainer has ended by then.
-                TailEvent::Problem(error @ SourceError::Unread { .. }) => log::error(Subject::Program, error),
+                TailEvent::Problem(error @ TailError::Unread { .. }) => log::error(Subject::Program, error),
                 _ => {}
             }
         };

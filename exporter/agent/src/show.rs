@@ -27,7 +27,7 @@ use pulsetrain_sinks::{
     PageConfig, PageRefusal, PageSink, PageStore, PrometheusConfig, PrometheusServer, PrometheusSink,
     SinkError, TextStyle, UnfinishedFile,
 };
-use pulsetrain_sources::logs::{ImportReport, LogInput, LogSource, RunOptions};
+use pulsetrain_tail::{ImportReport, LogInput, LogSource, RunOptions};
 use tokio::signal::unix::{SignalKind, signal};
 
 pub(crate) use self::arguments::ShowArguments;

@@ -9,32 +9,32 @@ use std::{
 };
 
 use pulsetrain_derive::{EnergyConfig, EnergyStage, SignalsConfig, SignalsStage};
+use pulsetrain_formats::LogFormat;
 use pulsetrain_gpu::{
     GpuConfig, GpuNotice, GpuSource,
     workload::{ProcessAttribution, Workload, WorkloadConfig},
 };
 use pulsetrain_otlp::Signals;
-use pulsetrain_pipeline::{Batch, BoxFuture, PipelineBuilder, Sink, Source, Stop};
+use pulsetrain_pipeline::{Batch, BoxFuture, PipelineBuilder, Sink, Source, Stop, ThrottledLog};
+use pulsetrain_receiver::ReceiverSource;
 use pulsetrain_sinks::{
     ConsoleSink, ConsoleStyle, FileConfig, FileControl, FileSink, FlightRecorder, OpenMetricsSink,
     OtlpConfig, PageStore, PerfettoFilesSink, PrometheusConfig, PrometheusStore, RemoteWriteSink, SinkError,
 };
-use pulsetrain_sources::{
-    SourceError,
-    logs::{
-        AtStop, Claims, LogFormat, LogInput, Positions, RunOptions, TailConfig, TailEvent, TailReading,
-        TailSource, logs_in,
-    },
-    options_of_file,
-    receiver::ReceiverSource,
+use pulsetrain_tail::{
+    AtStop, Claims, LogInput, Positions, RunOptions, TailConfig, TailError, TailEvent, TailReading,
+    TailSource, logs_in, options_of_file,
 };
+use pulsetrain_translate::TunixTranslation;
 
 mod otlp;
 
 use self::otlp::{client_failure, otlp};
 pub(crate) use self::otlp::{otlp_config, otlp_target, report_notices};
 use crate::{
-    config::{Config, DeriveConfig, DrawingSection, GpuSection, SinkConfig, SourceConfig, Spot},
+    config::{
+        Config, DeriveConfig, DrawingSection, GpuSection, ReceiverSection, SinkConfig, SourceConfig, Spot,
+    },
     convert::trace,
     failure::Failure,
     import::resource::Resource,
@@ -315,13 +315,13 @@ pub(crate) fn build_source(
     (service, resource): Resource,
     (positions, claims): (&Positions, &Claims),
     on_reading: impl FnMut(TailReading) + Send + 'static,
-) -> Result<Box<dyn Source>, SourceError> {
+) -> Result<Box<dyn Source>, Failure> {
     let name = name.to_owned();
     let logs = match config {
         SourceConfig::Logs(logs) => logs,
         SourceConfig::Otlp(receiver) => {
             let report = move |event: &dyn Display| log::warn(Subject::Source(&name), event);
-            return Ok(Box::new(ReceiverSource::bind(receiver.settings(), report)?));
+            return receiver_source(receiver, report);
         }
     };
     let mut tail = TailConfig::new(logs.paths.iter().map(|path| PathBuf::from(&path.value)));
@@ -348,6 +348,20 @@ pub(crate) fn build_source(
     Ok(Box::new(
         TailSource::new(tail, positions.clone(), on_event).measured(on_reading),
     ))
+}
+
+/// Makes a receiver, with the translation of Tunix's names where the configuration has it.
+fn receiver_source(
+    config: &ReceiverSection,
+    report: impl Fn(&dyn Display) + Clone + Send + Sync + 'static,
+) -> Result<Box<dyn Source>, Failure> {
+    let receiver = ReceiverSource::bind(config.settings(), report.clone()).map_err(Failure::failed)?;
+    if !config.rename_tunix {
+        return Ok(Box::new(receiver));
+    }
+    let translation = TunixTranslation::start(ThrottledLog::new(report))
+        .map_err(|error| Failure::failed(format!("cannot start a thread: {error}")))?;
+    Ok(Box::new(receiver.through(Box::new(translation))))
 }
 
 /// Returns the level of the message about an event of a followed log.
@@ -389,7 +403,7 @@ pub(crate) fn gpus(
 ///
 /// # Errors
 /// A folder that cannot be used, or that another agent uses.
-pub(crate) fn positions(config: &Config) -> Result<Positions, SourceError> {
+pub(crate) fn positions(config: &Config) -> Result<Positions, TailError> {
     let folder = config
         .state_folder
         .as_ref()

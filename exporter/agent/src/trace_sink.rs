@@ -5,8 +5,9 @@ use std::{
     sync::{Arc, Mutex},
 };
 
+use pulsetrain_convert::{PerfettoConfig, PerfettoError, PerfettoMapper};
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
-use pulsetrain_sinks::{PerfettoConfig, PerfettoError, PerfettoMapper, blocking};
+use pulsetrain_sinks::blocking;
 
 use crate::{convert::trace::TraceFile, failure::Failure};
 

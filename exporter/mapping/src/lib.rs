@@ -28,6 +28,7 @@ mod scalar_section;
 mod table;
 mod time_form;
 mod trainer;
+pub mod tunix_otel;
 pub mod unit;
 
 pub use attribute_value::OwnedAttributeValue;

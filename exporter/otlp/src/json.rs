@@ -32,12 +32,14 @@ mod scalar;
 mod stored;
 mod token;
 mod truncated;
+mod value_text;
 
 pub use decode::{Decoded, Dialect, UnknownField, decode, decode_dialect};
 pub use encode::encode;
 pub use error::{JsonError, JsonErrorKind};
 pub use pieces::{Piece, Pieces};
 pub use truncated::close_truncated;
+pub use value_text::value_text;
 
 #[cfg(test)]
 mod tests;

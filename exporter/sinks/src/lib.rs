@@ -12,11 +12,9 @@ mod file_series;
 mod live;
 mod otlp;
 mod page;
-mod perfetto;
 mod prometheus;
 mod sparkline;
 mod unfinished_file;
-mod value_text;
 
 #[cfg(feature = "prometheus-bridge")]
 pub use self::prometheus::RegistryBridge;
@@ -44,8 +42,5 @@ pub use otlp::{
 pub use page::{
     PageConfig, PageCounts, PageRefusal, PageRefusals, PageSink, PageStore, PageTelemetry, SinkState,
     TextStyle,
-};
-pub use perfetto::{
-    AttributePolicy, ClockSkew, PerfettoConfig, PerfettoError, PerfettoMapper, PerfettoParts, PerfettoSummary,
 };
 pub use unfinished_file::UnfinishedFile;

@@ -1,6 +1,6 @@
 //! Perfetto traces of what is happening now: rotating files, and a recorder that keeps the last minutes in memory.
 //!
-//! Both hold the batches of a while (`held`) and draw them as `convert` would (`perfetto`), so that a span that ends late still
+//! Both hold the batches of a while (`held`) and draw them as `convert` would (`pulsetrain-convert`), so that a span that ends late still
 //! is drawn around its children. `files` rewrites its newest file as it grows, by a rename: whoever opens it finds a complete trace.
 //! `recorder` draws when it is asked.
 

@@ -5,10 +5,10 @@
 mod reading;
 
 use libfuzzer_sys::fuzz_target;
-use pulsetrain_sources::logs;
+use pulsetrain_formats::FORMATS;
 
 fuzz_target!(|bytes: &[u8]| {
-    for format in logs::FORMATS {
+    for format in FORMATS {
         reading::read_alike(format, bytes);
     }
 });

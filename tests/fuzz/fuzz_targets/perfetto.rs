@@ -4,14 +4,15 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use pulsetrain_convert::{
+    AttributePolicy, ConvertError, PerfettoConfig, PerfettoConversion, PerfettoMapper, PerfettoTrace, convert_perfetto,
+};
 use pulsetrain_otlp::Signal;
 use pulsetrain_otlp::{
     frames::FrameReader,
     limits::{Limits, check},
 };
 use pulsetrain_pipeline::spill::Room;
-use pulsetrain_sinks::{AttributePolicy, PerfettoConfig, PerfettoMapper};
-use pulsetrain_sources::{PerfettoConversion, SourceError, convert_perfetto, logs::RunOptions};
 
 /// What a trace is as OTLP, with so much memory.
 fn back(trace: &[u8], name: &str, memory: usize) -> (PerfettoConversion, Vec<(Signal, Vec<u8>)>) {
@@ -22,9 +23,9 @@ fn back(trace: &[u8], name: &str, memory: usize) -> (PerfettoConversion, Vec<(Si
     };
     let mut deliver = |signal, bytes| {
         messages.push((signal, bytes));
-        Ok::<(), SourceError>(())
+        Ok::<(), ConvertError>(())
     };
-    let conversion = convert_perfetto(trace, name, &RunOptions::default(), &room, &mut deliver).unwrap();
+    let conversion = convert_perfetto(PerfettoTrace::new(trace), name, None, &room, &mut deliver).unwrap();
     (conversion, messages)
 }
 
@@ -56,7 +57,7 @@ fuzz_target!(|file: &[u8]| {
     let (trace, summary) = mapper.write(Vec::new()).unwrap();
     let (back, messages) = back(trace.as_slice(), "back.pftrace", memory);
     assert!(back.errors.is_empty(), "{:?}", back.errors);
-    assert_eq!((back.stray_ends, back.packets_without_state), (0, 0));
+    assert_eq!((back.stray_ends, back.packets.without_state), (0, 0));
     if way & 1 == 0 {
         assert_eq!(back.spans, summary.spans + summary.merged_slices);
         assert_eq!(back.logs, summary.logs);

@@ -1,7 +1,7 @@
 //! Reads bytes as an input of a format, whole and in pieces.
 
 use pulsetrain_record::{Counts, Recorder, Run};
-use pulsetrain_sources::logs::{LogFormat, LogReader, ReadLimits, ReadTime};
+use pulsetrain_formats::{LogFormat, LogReader, ReadLimits, ReadTime};
 
 /// Near when the inputs are said to be written: 2026-11-21 00:00:00 UTC.
 const TIME: ReadTime = ReadTime {

@@ -5,14 +5,14 @@
 mod reading;
 
 use libfuzzer_sys::fuzz_target;
-use pulsetrain_sources::logs;
+use pulsetrain_formats::format_by_name;
 
 /// A length and its checksum; the checksum behind the record.
 const HEAD: usize = 12;
 const TAIL: usize = 4;
 
 fuzz_target!(|bytes: &[u8]| {
-    let format = logs::format_by_name("tensorboard").unwrap();
+    let format = format_by_name("tensorboard").unwrap();
     let mut sound = bytes.to_vec();
     let mut at = 0;
     while let Some(record) = record_at(&sound, at) {

@@ -12,7 +12,7 @@ use pulsetrain_otlp::{
     view::{Message, TracesData},
 };
 use pulsetrain_record::{Recorder, Run};
-use pulsetrain_sources::logs::{LogFormat, LogReader, ReadLimits, format_by_name};
+use pulsetrain_formats::{LogFormat, LogReader, ReadLimits, format_by_name};
 
 fuzz_target!(|bytes: &[u8]| {
     for name in ["tunix-trace", "tunix-trace-v2"] {

@@ -5,7 +5,7 @@
 mod reading;
 
 use libfuzzer_sys::fuzz_target;
-use pulsetrain_sources::logs;
+use pulsetrain_formats::format_by_name;
 
 /// The file's header, the length of a block, and a chunk's checksum, length and kind.
 const MAGIC: &[u8] = b":W&B\xe1\xbe\0";
@@ -13,7 +13,7 @@ const BLOCK: usize = 32 << 10;
 const HEAD: usize = 7;
 
 fuzz_target!(|bytes: &[u8]| {
-    let format = logs::format_by_name("wandb").unwrap();
+    let format = format_by_name("wandb").unwrap();
     let mut sound = bytes.to_vec();
     let header = sound.len().min(MAGIC.len());
     sound[..header].copy_from_slice(&MAGIC[..header]);

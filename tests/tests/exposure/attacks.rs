@@ -1,6 +1,6 @@
 //! Attacks on the receiver: an honest client is served meanwhile, and the memory stays within the stated bound.
 //!
-//! `PULSETRAIN_ATTACKS=exporter/sources/RECEIVER.md` writes the table of bounds and measurements into that file.
+//! `PULSETRAIN_ATTACKS=exporter/receiver/RECEIVER.md` writes the table of bounds and measurements into that file.
 
 mod honest;
 mod http2;

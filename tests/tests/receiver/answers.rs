@@ -9,8 +9,8 @@ use std::{
 use pulsetrain_net::{AuthConfig, Exposure};
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, Delivery, Sink};
+use pulsetrain_receiver::{ReceiverConfig, ReceiverSource};
 use pulsetrain_sinks::{OtlpConfig, OtlpSink};
-use pulsetrain_sources::receiver::{ReceiverConfig, ReceiverSource};
 use pulsetrain_tests::{Folder, wait_until};
 
 use crate::inside::{Inside, request};

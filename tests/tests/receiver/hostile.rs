@@ -7,8 +7,8 @@ use std::{
 
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, Delivery, Sink};
+use pulsetrain_receiver::ReceiverConfig;
 use pulsetrain_sinks::{OtlpConfig, OtlpSink};
-use pulsetrain_sources::receiver::ReceiverConfig;
 use pulsetrain_tests::wait_until;
 
 use crate::inside::Inside;

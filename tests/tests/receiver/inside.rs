@@ -14,7 +14,7 @@ use pulsetrain_pipeline::{
     Batch, BoxFuture, Delivery, LaneConfig, Pipeline, QueueConfig, Sink, SourceReport, StopRaiser,
     run_sources,
 };
-use pulsetrain_sources::receiver::{ReceiverConfig, ReceiverSource};
+use pulsetrain_receiver::{ReceiverConfig, ReceiverSource};
 use tokio::{runtime::Runtime, sync::Notify, task::JoinHandle};
 
 /// A receiver that runs until it is dropped.

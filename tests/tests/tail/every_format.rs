@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pulsetrain_sources::logs::{self, LogFormat};
+use pulsetrain_formats::{FORMATS, LogFormat, format_by_name, recognise};
 use pulsetrain_tests::{corpus, wait_until};
 
 use crate::{
@@ -142,7 +142,7 @@ fn sample_of(format: &LogFormat) -> PathBuf {
         }
         let bytes = fs::read(&path).expect("the corpus can be read");
         let head = &bytes[..bytes.len().min(64 << 10)];
-        if logs::recognise("", head).is_ok_and(|(found, _)| found.name == format.name) {
+        if recognise("", head).is_ok_and(|(found, _)| found.name == format.name) {
             found.push(path);
         }
     }
@@ -152,7 +152,7 @@ fn sample_of(format: &LogFormat) -> PathBuf {
 
 #[test]
 fn every_format_is_followed_through_torn_writes_a_kill_and_a_rotation() {
-    let logs: Vec<Growing> = logs::FORMATS
+    let logs: Vec<Growing> = FORMATS
         .iter()
         .filter(|format| !format.takes_mapping() && !WRITTEN_ANEW.contains(&format.name))
         .map(|format| Growing::of(format, sample_of(format)))
@@ -165,14 +165,14 @@ fn every_format_is_followed_through_torn_writes_a_kill_and_a_rotation() {
 
 #[test]
 fn formats_that_take_a_mapping_are_followed_alike() {
-    let mapped: Vec<&str> = logs::FORMATS
+    let mapped: Vec<&str> = FORMATS
         .iter()
         .filter(|format| format.takes_mapping() && !BY_RULES.contains(&format.name))
         .map(|format| format.name)
         .collect();
     assert_eq!(mapped, NAMED.map(|(name, _)| name));
     for (name, log) in NAMED {
-        let format = logs::format_by_name(name).expect("it is in the table");
+        let format = format_by_name(name).expect("it is in the table");
         let argument = format!("--format={name}");
         let world = World::new("logs/*/*").with("--poll-interval=0.1").with(&argument);
         expect_all(&world, &[Growing::of(format, corpus(log))], &[&argument]);

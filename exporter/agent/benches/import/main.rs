@@ -18,8 +18,8 @@ use std::{
 };
 
 use nix::sys::resource::{Usage, UsageWho, getrusage};
+use pulsetrain_formats::{LogReader, ReadLimits, format_by_name};
 use pulsetrain_record::{Counts, Recorder, Run};
-use pulsetrain_sources::logs::{LogReader, ReadLimits, format_by_name};
 
 const LOG_BYTES: usize = 200_000_000;
 const ROUNDS: usize = 3;

@@ -15,7 +15,7 @@ use std::{collections::BTreeMap, time::Duration};
 use pulsetrain_gpu::DriverRelease;
 use pulsetrain_pipeline::{Door, Ledger, Pipeline, SinkReport, clock};
 use pulsetrain_sinks::FileControl;
-use pulsetrain_sources::logs::{Claims, Positions};
+use pulsetrain_tail::{Claims, Positions};
 
 use tokio::task::JoinHandle;
 

@@ -30,7 +30,7 @@ use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
 use pulsetrain_pipeline::{Batch, Door, Ledger, Sink, clock};
 use pulsetrain_semconv::{attribute, instruments};
 use pulsetrain_sinks::PrometheusStore;
-use pulsetrain_sources::logs::TailReading;
+use pulsetrain_tail::TailReading;
 use tokio::task::JoinHandle;
 
 pub(super) use self::measured::NamedSink;

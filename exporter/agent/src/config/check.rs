@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_sources::logs;
+use pulsetrain_formats::{FORMATS, LogFormat, format_by_name};
 
 use super::{
     AGENT_SOURCE, Config, ExposureKeys, Fault, GPUS, LogsSection, ReceiverSection, SinkConfig, SourceConfig,
@@ -156,12 +156,8 @@ impl Findings<'_> {
             );
         }
         let format = logs.format.value.as_str();
-        if format != "auto" && logs::format_by_name(format).is_err() {
-            let names: Vec<&str> = logs::FORMATS
-                .iter()
-                .map(|format| format.name)
-                .chain(["auto"])
-                .collect();
+        if format != "auto" && format_by_name(format).is_err() {
+            let names: Vec<&str> = FORMATS.iter().map(|format| format.name).chain(["auto"]).collect();
             let instead = nearest(format, &names);
             self.at(
                 logs.format.spot,
@@ -216,7 +212,7 @@ impl Findings<'_> {
         for (spot, message) in mapping.build().err().unwrap_or_default() {
             self.at(spot, format!("sources.{name}.logs.mapping: {message}"));
         }
-        if !logs.log_format().is_some_and(logs::LogFormat::takes_mapping) {
+        if !logs.log_format().is_some_and(LogFormat::takes_mapping) {
             self.at(
                 logs.format.spot,
                 format!(
@@ -314,7 +310,7 @@ impl Findings<'_> {
 
 /// The formats that take a mapping.
 pub(crate) fn mapped() -> String {
-    let all = logs::FORMATS.iter().filter(|format| format.takes_mapping());
+    let all = FORMATS.iter().filter(|format| format.takes_mapping());
     all.map(|format| format.name).collect::<Vec<_>>().join(", ")
 }
 

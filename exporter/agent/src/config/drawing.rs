@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use pulsetrain_sinks::{AttributePolicy, PerfettoConfig};
+use pulsetrain_convert::{AttributePolicy, PerfettoConfig};
 use serde::Deserialize;
 
 use super::{

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pulsetrain_sources::logs::RankSource;
+use pulsetrain_tail::RankSource;
 use serde::{
     Deserialize, Deserializer,
     de::{self, MapAccess, Visitor, value::MapAccessDeserializer},

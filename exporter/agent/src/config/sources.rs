@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
+use pulsetrain_formats::{LogFormat, format_by_name};
 use pulsetrain_mapping::Mapping;
 use pulsetrain_net::ListenAddress;
+use pulsetrain_receiver::ReceiverConfig;
 use pulsetrain_record::Timezone;
-use pulsetrain_sources::{
-    logs::{LogFormat, format_by_name},
-    receiver::ReceiverConfig,
-};
 use serde::Deserialize;
 
 use super::{
@@ -87,7 +85,7 @@ section! {
         /// The longest message, as it comes and after decompression, from 1KiB to 64MiB; up to eight are in memory at one time.
         max_message: Placed<Size> = Placed::nowhere(Size(ReceiverConfig::default().max_message)),
         /// Whether the metrics that Tunix sends under its own names (enable_opentelemetry) get the names of the registry.
-        rename_tunix: bool = ReceiverConfig::default().rename_tunix,
+        rename_tunix: bool = true,
     }
 }
 
@@ -137,7 +135,6 @@ impl ReceiverSection {
             socket_mode: self.socket_mode.0,
             max_connections: *self.max_connections,
             max_message: self.max_message.0,
-            rename_tunix: self.rename_tunix,
         }
     }
 }

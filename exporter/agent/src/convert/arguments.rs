@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use pulsetrain_sinks::{AttributePolicy, PerfettoConfig};
+use pulsetrain_convert::{AttributePolicy, PerfettoConfig};
 
 use super::backends::BackendArguments;
 use crate::{

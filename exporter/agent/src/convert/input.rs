@@ -7,6 +7,10 @@ use std::{
 };
 
 use pulsetrain_backends::{begins_answer, read_answers, read_zipkin};
+use pulsetrain_convert::{
+    PerfettoConversion, PerfettoTrace, ReadCounts, convert_chrome_json, convert_perfetto,
+};
+use pulsetrain_formats::{LogFormat, TunixConversion, TunixVersion, convert_tunix_trace, recognise};
 use pulsetrain_otlp::{
     Signal,
     frames::{FrameReader, inflated, is_unframed},
@@ -14,10 +18,8 @@ use pulsetrain_otlp::{
     wire,
 };
 use pulsetrain_pipeline::spill::Room;
-use pulsetrain_sources::{
-    PerfettoConversion, convert_chrome_json, convert_perfetto,
-    logs::{self, RunOptions},
-};
+use pulsetrain_record::start_in_name;
+use pulsetrain_tail::RunOptions;
 
 use super::progress::Progress;
 use crate::failure::Failure;
@@ -139,7 +141,7 @@ fn is_zipkin(head: &[u8]) -> bool {
 /// Names the command for an input that is a training log and not OTLP.
 fn log_notice(path: &Path, head: &[u8]) -> Option<String> {
     let path = path.display();
-    let (format, _) = logs::recognise(&path.to_string(), head).ok()?;
+    let (format, _) = recognise(&path.to_string(), head).ok()?;
     Some(format!(
         "this is a log ({}); read it with `pulsetrain import {path} --to FILE.pftrace`",
         format.name
@@ -234,8 +236,16 @@ impl InputReport {
     ) -> Result<(), Failure> {
         self.form = "perfetto";
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let conversion = convert_perfetto(input, &name, options.run, options.room, deliver)?;
-        self.conversion(conversion, UNDATED);
+        let mut trace = PerfettoTrace::new(input);
+        if let Some(version) = trace.find_leading_track(TunixVersion::of) {
+            let run = |format: &LogFormat, identity| options.run.run(format, identity, &name);
+            let conversion = convert_tunix_trace(version, &mut trace, run, deliver)?;
+            self.tunix(conversion, trace.counts());
+        } else {
+            let start = options.run.start_unix_nanos.or_else(|| start_in_name(&name));
+            let conversion = convert_perfetto(trace, &name, start, options.room, deliver)?;
+            self.conversion(conversion, UNDATED);
+        }
         Ok(())
     }
 
@@ -248,7 +258,8 @@ impl InputReport {
     ) -> Result<(), Failure> {
         self.form = "chrome json";
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let conversion = convert_chrome_json(input, &name, options.run, options.room, deliver)?;
+        let conversion =
+            convert_chrome_json(input, &name, options.run.start_unix_nanos, options.room, deliver)?;
         self.conversion(conversion, UNDATED_JSON);
         Ok(())
     }
@@ -258,33 +269,17 @@ impl InputReport {
         for error in conversion.errors {
             self.problem(error);
         }
-        for (count, what) in [
-            (
-                conversion.packets_without_state,
-                "packets rely on state that was lost",
-            ),
-            (conversion.stray_ends, "ends of slices that never began"),
-        ] {
-            if count > 0 {
-                self.problem(format!("{count} {what}"));
-            }
-        }
-        for problem in conversion.skipped.problems() {
-            if problem.reason.is_loss() {
-                self.problem(problem.message.clone());
-            }
+        if conversion.stray_ends > 0 {
+            self.problem(format!(
+                "{} ends of slices that never began",
+                conversion.stray_ends
+            ));
         }
         if conversion.is_undated {
             self.problem(undated.to_owned());
         }
-        if conversion.messages == 0 && conversion.unknown_packets > 0 {
-            self.problem(format!(
-                "the trace has no track events or log lines; its {} packets are {OTHER_KINDS}",
-                conversion.unknown_packets
-            ));
-        } else {
-            self.note(conversion.unknown_packets, &format!("packets are {OTHER_KINDS}"));
-        }
+        self.messages = conversion.messages;
+        self.packets(conversion.packets);
         self.note(
             conversion.unfinished,
             "slices never end; their spans end with the trace",
@@ -296,8 +291,39 @@ impl InputReport {
         if conversion.is_by_trace {
             self.notes.push(BY_TRACE.to_owned());
         }
-        self.messages = conversion.messages;
         self.spilled_bytes = conversion.spilled_bytes;
+    }
+
+    /// Takes over what the conversion of a trace of Tunix counted.
+    fn tunix(&mut self, conversion: TunixConversion, packets: ReadCounts) {
+        for error in conversion.errors {
+            self.problem(error);
+        }
+        for problem in conversion.skipped.problems() {
+            if problem.reason.is_loss() {
+                self.problem(problem.message.clone());
+            }
+        }
+        self.messages = conversion.messages;
+        self.packets(packets);
+    }
+
+    /// Reports the packets that were left out.
+    fn packets(&mut self, packets: ReadCounts) {
+        if packets.without_state > 0 {
+            self.problem(format!(
+                "{} packets rely on state that was lost",
+                packets.without_state
+            ));
+        }
+        if self.messages == 0 && packets.unknown > 0 {
+            self.problem(format!(
+                "the trace has no track events or log lines; its {} packets are {OTHER_KINDS}",
+                packets.unknown
+            ));
+        } else {
+            self.note(packets.unknown, &format!("packets are {OTHER_KINDS}"));
+        }
     }
 
     fn note(&mut self, count: u64, text: &str) {

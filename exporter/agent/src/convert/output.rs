@@ -7,16 +7,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pulsetrain_convert::{PerfettoConfig, PerfettoMapper, PerfettoSummary};
 use pulsetrain_derive::SignalsStage;
 use pulsetrain_otlp::{
     Signal, frames,
     limits::{Limits, check},
 };
 use pulsetrain_pipeline::{Batch, Delivery, Stage, clock, spill::Room};
-use pulsetrain_sinks::{
-    FileFormat, OpenMetricsHistory, PerfettoConfig, PerfettoMapper, PerfettoSummary, PrometheusConfig,
-    UnfinishedFile,
-};
+use pulsetrain_sinks::{FileFormat, OpenMetricsHistory, PrometheusConfig, UnfinishedFile};
 
 use super::trace::{self, TraceFiles};
 use crate::{failure::Failure, topology};

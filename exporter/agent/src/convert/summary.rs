@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
+use pulsetrain_convert::PerfettoSummary;
 use pulsetrain_otlp::Signal;
-use pulsetrain_sinks::PerfettoSummary;
 use serde_json::{Map, Value, json};
 
 use super::{input::InputReport, output::Written};

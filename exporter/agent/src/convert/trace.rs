@@ -6,7 +6,8 @@ use std::{
 };
 
 use flate2::{Compression, write::GzEncoder};
-use pulsetrain_sinks::{PerfettoParts, UnfinishedFile};
+use pulsetrain_convert::PerfettoParts;
+use pulsetrain_sinks::UnfinishedFile;
 
 use crate::topology;
 

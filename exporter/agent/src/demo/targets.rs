@@ -9,7 +9,7 @@ use std::{
 
 use pulsetrain_pipeline::{LaneConfig, Requirement, Sink, Stop};
 use pulsetrain_sinks::{PageStore, PrometheusStore};
-use pulsetrain_sources::logs::Positions;
+use pulsetrain_tail::Positions;
 
 use tokio::{task::JoinHandle, time::timeout};
 

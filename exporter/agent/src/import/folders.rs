@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pulsetrain_sources::logs::ImportReport;
+use pulsetrain_tail::ImportReport;
 
 /// Returns a notice for each folder in which the logs of one trainer have several run ids.
 pub(super) fn notices(folders: &[PathBuf], inputs: &[ImportReport]) -> Vec<String> {

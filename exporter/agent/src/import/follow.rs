@@ -7,7 +7,7 @@ use std::{
 };
 
 use pulsetrain_pipeline::Source;
-use pulsetrain_sources::logs::{LogInput, Positions, RunOptions, TailConfig, TailEvent, TailSource};
+use pulsetrain_tail::{LogInput, Positions, RunOptions, TailConfig, TailEvent, TailSource};
 
 use super::{Reports, add, resource::on_this_machine};
 use crate::{

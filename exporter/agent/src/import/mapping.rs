@@ -7,8 +7,9 @@ use std::{
     sync::Arc,
 };
 
+use pulsetrain_formats::{LogFormat, format_by_name};
 use pulsetrain_mapping::Mapping;
-use pulsetrain_sources::logs::{LogFormat, format_by_name, suggest_mapping};
+use pulsetrain_tail::suggest_mapping_of;
 
 use crate::{
     cli::FormatChoice,
@@ -53,7 +54,7 @@ pub(crate) fn of(
 /// # Errors
 /// A log that cannot be read, or without labelled numbers.
 pub(crate) fn suggest(log: &Path) -> Result<ExitCode, Failure> {
-    let mapping = suggest_mapping(log).map_err(|error| Failure::failed(error.to_string()))?;
+    let mapping = suggest_mapping_of(log).map_err(|error| Failure::failed(error.to_string()))?;
     let printed = io::stdout().write_all(mapping.as_bytes());
     printed.map_err(|error| Failure::failed(format!("cannot print the mapping: {error}")))?;
     Ok(ExitCode::SUCCESS)

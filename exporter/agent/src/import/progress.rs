@@ -9,7 +9,7 @@ use std::{
 };
 
 use indicatif::ProgressBar;
-use pulsetrain_sources::logs::LogInput;
+use pulsetrain_tail::LogInput;
 
 use crate::progress_bar;
 

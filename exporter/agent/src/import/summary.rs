@@ -8,7 +8,7 @@ use std::{
 
 use pulsetrain_pipeline::{Dropped, SinkReport};
 use pulsetrain_record::{Counts, Problem, SkipReason, Skipped};
-use pulsetrain_sources::logs::ImportReport;
+use pulsetrain_tail::ImportReport;
 use serde_json::{Map, Value, json};
 
 use crate::{

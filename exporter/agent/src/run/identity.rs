@@ -2,7 +2,7 @@
 
 pub(super) use pulsetrain_record::launcher::RUN_ID;
 use pulsetrain_record::launcher::{JOB_IDS, LOCAL_RANKS};
-use pulsetrain_sources::logs::Member;
+use pulsetrain_tail::Member;
 
 /// The identity of a run, from the environment.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! The report at the end of a run: everything if asked for, otherwise only the losses.
 
+use pulsetrain_formats::format_names;
 use pulsetrain_pipeline::SinkReport;
-use pulsetrain_sources::logs::{ImportReport, format_names};
+use pulsetrain_tail::ImportReport;
 
 use crate::{
     import::summary::Summary,

@@ -7,7 +7,7 @@ use std::{
 
 use pulsetrain_pipeline::{Requirement, Sink, Stop};
 use pulsetrain_sinks::PageStore;
-use pulsetrain_sources::logs::Positions;
+use pulsetrain_tail::Positions;
 
 use crate::{
     cli::RunArguments,

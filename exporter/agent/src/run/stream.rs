@@ -2,19 +2,16 @@
 
 use std::{sync::mpsc::RecvTimeoutError, time::Duration};
 
+use pulsetrain_formats::{
+    IDENTITY_PATIENCE, LogFormat, LogReader, ReadLimits, ReadTime, infer_timezone, recognise,
+};
 use pulsetrain_otlp::write::Encoded;
 use pulsetrain_pipeline::{
     Batch, BoxFuture, Door, Source, Stop,
     clock::{self, Instant},
 };
 use pulsetrain_record::{Recorder, Run, UsedTimezone};
-use pulsetrain_sources::{
-    SourceError, infer_timezone,
-    logs::{
-        IDENTITY_PATIENCE, ImportReport, LogFormat, LogReader, ReadLimits, ReadTime, RunOptions, caught,
-        recognise,
-    },
-};
+use pulsetrain_tail::{ImportReport, RunOptions, TailError, caught};
 
 use super::{copy::Chunks, identity::Identity, lines::Lines};
 
@@ -67,7 +64,7 @@ impl StreamSource {
             read_recognised(&mut text, self.identity, &self.options, door, &mut report);
         });
         if let Err(panicked) = read {
-            report.error = Some(SourceError::panicked(&report.input, &panicked));
+            report.error = Some(TailError::panicked(&report.input, &panicked));
         }
         (self.on_end)(report);
     }
@@ -109,7 +106,7 @@ fn read_recognised(
     report.timezone = recorder.timezone_used();
     (report.counts, report.skipped) = recorder.finish();
     let panicked = parsed.err();
-    report.error = panicked.map(|message| SourceError::panicked(&report.input, &message));
+    report.error = panicked.map(|message| TailError::panicked(&report.input, &message));
 }
 
 /// A trainer never waits: what finds no room is dropped and counted by the pipeline.

@@ -11,7 +11,7 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_pipeline::spill::Room;
 use pulsetrain_semconv::attribute;
-use pulsetrain_sources::logs::RunOptions;
+use pulsetrain_tail::RunOptions;
 
 use super::recorded::MEMORY;
 use crate::convert::{Progress, Reading, read};

@@ -7,8 +7,8 @@ use std::{
 };
 
 use pulsetrain_backends::begins_answer;
+use pulsetrain_formats::{FormatError, format_names, recognise};
 use pulsetrain_otlp::frames::inflated;
-use pulsetrain_sources::{SourceError, logs};
 
 use crate::failure::Failure;
 
@@ -75,7 +75,7 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Found, Failure> {
                     "{}: no readable file found in this folder or its subfolders: expected a log ({}), OTLP (.jsonl, .binpb) or a Perfetto trace; name \
                      another folder, or a file",
                     path.display(),
-                    logs::format_names()
+                    format_names()
                 )));
             }
         } else {
@@ -103,7 +103,7 @@ fn of_file(path: &Path) -> Result<Input, Failure> {
             "{}: unknown format: expected OTLP, a Perfetto trace or a log ({}); JSON lines and key=value lines need a \
              mapping: `pulsetrain import --format json --mapping FILE --to run.jsonl`, then `pulsetrain show run.jsonl`",
             path.display(),
-            logs::format_names()
+            format_names()
         ))),
     }
 }
@@ -146,8 +146,8 @@ fn head_of(path: &Path) -> std::io::Result<Vec<u8>> {
 
 fn form(path: &Path, head: &[u8]) -> Option<Form> {
     let is_log = matches!(
-        logs::recognise(&path.to_string_lossy(), head),
-        Ok(_) | Err(SourceError::AmbiguousFormat { .. })
+        recognise(&path.to_string_lossy(), head),
+        Ok(_) | Err(FormatError::AmbiguousFormat { .. })
     );
     if is_otlp_json(head) || begins_answer(head) {
         Some(Form::Recorded)

@@ -6,7 +6,7 @@ use std::{
 };
 
 use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop, spill::Room};
-use pulsetrain_sources::logs::RunOptions;
+use pulsetrain_tail::RunOptions;
 use tokio::runtime::Handle;
 
 use crate::{

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use pulsetrain_sinks::{FileConfig, FileJournal, FileSink, SinkError};
-use pulsetrain_sources::logs::{OutputStart, Positions};
+use pulsetrain_tail::{OutputStart, Positions};
 
 use super::BuiltSink;
 use crate::{

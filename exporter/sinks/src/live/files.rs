@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use pulsetrain_convert::{PerfettoConfig, PerfettoError};
 use pulsetrain_pipeline::{
     Batch, BoxFuture, Delivery, Sink, Stop,
     clock::{self, Instant},
@@ -18,11 +19,7 @@ use pulsetrain_pipeline::{
 use tokio::{task::JoinError, time};
 
 use super::{held::Held, replace::replace, trace_series};
-use crate::{
-    SinkError,
-    file_series::FileSeries,
-    perfetto::{PerfettoConfig, PerfettoError},
-};
+use crate::{SinkError, file_series::FileSeries};
 
 /// Writing may take this share of the time, so that large files are rewritten less often.
 const SHARE: u32 = 10;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, clock::Instant};
 
-use crate::perfetto::{PerfettoConfig, PerfettoError, PerfettoMapper, PerfettoSummary};
+use pulsetrain_convert::{PerfettoConfig, PerfettoError, PerfettoMapper, PerfettoSummary};
 
 /// Batches in the order in which they came.
 #[derive(Debug, Default)]

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use pulsetrain_convert::{PerfettoConfig, PerfettoError, PerfettoSummary};
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink, clock};
 use tokio::sync::Semaphore;
 
@@ -17,11 +18,7 @@ use super::{
     replace::replace,
     trace_series,
 };
-use crate::{
-    SinkError,
-    file_series::FileSeries,
-    perfetto::{PerfettoConfig, PerfettoError, PerfettoSummary},
-};
+use crate::{SinkError, file_series::FileSeries};
 
 /// How much a recorder keeps.
 #[derive(Clone, Debug, PartialEq)]

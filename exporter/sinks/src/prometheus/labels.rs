@@ -11,7 +11,7 @@ use pulsetrain_otlp::{
 };
 
 use super::{Translation, escape, names};
-use crate::value_text::value_text;
+use pulsetrain_otlp::json::value_text;
 
 /// The labels of one point or resource while they are gathered.
 pub(super) type Labels<'a> = Vec<(Arc<str>, Cow<'a, str>)>;

@@ -21,7 +21,7 @@ use super::{
         value::{Exemplar, Histogram, Native, Side, Summary, Value},
     },
 };
-use crate::value_text::value_text;
+use pulsetrain_otlp::json::value_text;
 
 /// The most buckets of one histogram, and quantiles of one summary.
 const MOST_BUCKETS: usize = 10_000;

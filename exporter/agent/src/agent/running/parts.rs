@@ -7,7 +7,6 @@ use pulsetrain_pipeline::{
     BoxFuture, Door, LaneConfig, SinkReport, SinkRoute, Source, StopRaiser, clock, run_sources,
 };
 use pulsetrain_sinks::SinkError;
-use pulsetrain_sources::SourceError;
 
 use super::{
     super::{
@@ -173,7 +172,7 @@ impl Running {
         }
     }
 
-    pub(super) fn start_source(&mut self, name: &str, config: &SourceConfig) -> Result<(), SourceError> {
+    pub(super) fn start_source(&mut self, name: &str, config: &SourceConfig) -> Result<(), Failure> {
         let mut measure = self
             .telemetry
             .as_ref()

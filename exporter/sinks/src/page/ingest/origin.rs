@@ -127,7 +127,7 @@ impl Origin {
 
 /// The text of a value.
 pub(super) fn text(value: AnyValue<'_>) -> Cow<'_, str> {
-    crate::value_text::value_text(value)
+    pulsetrain_otlp::json::value_text(value)
 }
 
 /// The integer of a value, also where it is written as text.

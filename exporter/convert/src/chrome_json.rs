@@ -1,0 +1,282 @@
+//! Chrome JSON traces, as PyTorch's profiler (Kineto) and many others write them, as OTLP.
+//!
+//! The events are sorted by time and written as a Perfetto trace to a temporary file, which is then read like any other
+//! ([`convert_perfetto`]). The format is described in "Trace Event Format" (Google, 2016); `baseTimeNanoseconds` and
+//! `distributedInfo` are Kineto's (`libkineto/src/output_json.cpp`).
+
+mod event;
+mod rows;
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    io::{self, Read, Seek, Write},
+};
+
+use pulsetrain_otlp::Signal;
+use pulsetrain_perfetto::TraceWriter;
+use pulsetrain_pipeline::spill::{Room, Sorter};
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use self::{event::Event, rows::Rows};
+use crate::{ConvertError, PerfettoConversion, PerfettoTrace, convert_perfetto};
+
+/// The most problems that are listed one by one.
+const PROBLEMS: usize = 20;
+
+/// The most characters of an event that a problem quotes.
+const QUOTED: usize = 80;
+
+/// Times from this one on count from 1970 where a trace does not name its base: 2001 in microseconds.
+const ABSOLUTE_MICROS: u64 = 1_000_000_000_000_000;
+
+/// Reads a trace and passes OTLP messages to `deliver`. Without `baseTimeNanoseconds` or times since 1970, times count from the
+/// `start_unix_nanos`.
+///
+/// # Errors
+///
+/// A temporary file that cannot be used, and errors of `deliver`. Problems of the trace are in the conversion.
+pub fn convert_chrome_json<E: From<ConvertError>>(
+    input: impl Read,
+    file_name: &str,
+    start_unix_nanos: Option<u64>,
+    room: &Room,
+    deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), E>,
+) -> Result<PerfettoConversion, E> {
+    let mut trace = Trace::new(room);
+    trace.read(input);
+    let (problems, is_undated) = (trace.take_problems(), trace.is_undated(start_unix_nanos));
+    let perfetto = trace
+        .write(start_unix_nanos, room)
+        .map_err(ConvertError::Temporary)?;
+    let mut conversion = convert_perfetto(PerfettoTrace::new(perfetto), file_name, None, room, deliver)?;
+    conversion.errors.splice(0..0, problems);
+    conversion.is_undated = is_undated;
+    Ok(conversion)
+}
+
+/// The events and the metadata of a trace.
+struct Trace {
+    events: Sorter,
+    rows: Rows,
+    /// Nanoseconds since 1970 at the time 0 of the trace.
+    base: Option<u64>,
+    rank: Option<u64>,
+    count: u64,
+    latest_micros: u64,
+    /// Events of phases that have no place in OTLP.
+    unknown: BTreeMap<String, u64>,
+    problems: Vec<String>,
+    further_problems: u64,
+    failure: Option<io::Error>,
+}
+
+impl Trace {
+    fn new(room: &Room) -> Self {
+        Self {
+            events: Sorter::new(room.clone()),
+            rows: Rows::default(),
+            base: None,
+            rank: None,
+            count: 0,
+            latest_micros: 0,
+            unknown: BTreeMap::new(),
+            problems: Vec::new(),
+            further_problems: 0,
+            failure: None,
+        }
+    }
+
+    fn read(&mut self, input: impl Read) {
+        let mut json = serde_json::Deserializer::from_reader(io::BufReader::new(input));
+        if let Err(error) = TopLevel(self).deserialize(&mut json)
+            && self.failure.is_none()
+        {
+            let count = self.count;
+            self.problems.push(format!(
+                "the trace cannot be read to its end: {error}; its first {count} events are used"
+            ));
+        }
+    }
+
+    fn take(&mut self, text: &str) {
+        self.count += 1;
+        let taken = serde_json::from_str::<Event<'_>>(text)
+            .map_err(|error| error.to_string())
+            .and_then(|event| self.sort(&event, text));
+        if let Err(problem) = taken {
+            let quoted: String = text.chars().take(QUOTED).collect();
+            self.problem(format!("event {}, {quoted}...: {problem}", self.count));
+        }
+    }
+
+    /// Sorts an event, or keeps the metadata of a process or a thread.
+    fn sort(&mut self, event: &Event<'_>, text: &str) -> Result<(), String> {
+        let order = match &*event.phase {
+            "M" => return self.rows.describe(event),
+            // An arrow comes before the slice that begins at its time, a longer slice before those in it. The others stay in
+            // their order: a slice can begin and end at one time.
+            "s" | "t" | "f" => 0,
+            "X" => u64::MAX - event.duration()?,
+            "B" | "E" | "b" | "e" | "S" | "F" | "n" | "i" | "I" | "R" | "C" => 1,
+            other => {
+                *self.unknown.entry(other.to_owned()).or_default() += 1;
+                return Ok(());
+            }
+        };
+        let nanos = event.nanos()?;
+        self.latest_micros = self.latest_micros.max(nanos / 1000);
+        let written = self
+            .events
+            .push((nanos, order), |out| out.extend_from_slice(text.as_bytes()));
+        if let Err(error) = written {
+            self.failure = Some(error);
+        }
+        Ok(())
+    }
+
+    fn problem(&mut self, problem: String) {
+        if self.problems.len() < PROBLEMS {
+            self.problems.push(problem);
+        } else {
+            self.further_problems += 1;
+        }
+    }
+
+    fn take_problems(&mut self) -> Vec<String> {
+        let mut problems = std::mem::take(&mut self.problems);
+        if self.further_problems > 0 {
+            problems.push(format!("{} more events cannot be read", self.further_problems));
+        }
+        let unknown = std::mem::take(&mut self.unknown).into_iter();
+        problems
+            .extend(unknown.map(|(phase, count)| {
+                format!("{count} events of the phase {phase:?} have no place in OTLP")
+            }));
+        problems
+    }
+
+    fn is_undated(&self, start_unix_nanos: Option<u64>) -> bool {
+        let is_absolute = self.latest_micros >= ABSOLUTE_MICROS;
+        self.base.is_none() && !is_absolute && start_unix_nanos.is_none()
+    }
+
+    /// Writes the events as a Perfetto trace; returns its file, from the beginning.
+    fn write(mut self, start_unix_nanos: Option<u64>, room: &Room) -> io::Result<impl Read + use<>> {
+        if let Some(error) = self.failure {
+            return Err(error);
+        }
+        let is_absolute = self.latest_micros >= ABSOLUTE_MICROS;
+        let start = start_unix_nanos.filter(|_| !is_absolute);
+        let base = self.base.or(start).unwrap_or_default();
+        let folder = room.folder.clone().unwrap_or_else(std::env::temp_dir);
+        let mut trace = TraceWriter::new(tempfile::tempfile_in(folder)?);
+        let mut events = self.events.sorted()?;
+        while let Some(key) = events.next_key() {
+            let Some(text) = events.next_record()? else {
+                break;
+            };
+            // It was read before.
+            let Ok(event) = serde_json::from_slice::<Event<'_>>(text) else {
+                continue;
+            };
+            let time = base.saturating_add(key.0);
+            self.rows.write(&event, time, self.rank, &mut trace)?;
+        }
+        self.rows.finish(&mut trace)?;
+        let mut file = trace.finish()?;
+        file.flush()?;
+        file.rewind()?;
+        Ok(file)
+    }
+}
+
+/// Reads a trace: an object with `traceEvents`, or the array of events alone.
+struct TopLevel<'t>(&'t mut Trace);
+
+impl<'de> DeserializeSeed<'de> for TopLevel<'_> {
+    type Value = ();
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for TopLevel<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a Chrome JSON trace")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "traceEvents" => map.next_value_seed(TopLevel(&mut *self.0))?,
+                "baseTimeNanoseconds" => self.0.base = map.next_value::<serde_json::Value>()?.as_u64(),
+                "distributedInfo" => self.0.rank = map.next_value::<serde_json::Value>()?["rank"].as_u64(),
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut events: A) -> Result<(), A::Error> {
+        while let Some(event) = events.next_element::<Box<RawValue>>()? {
+            self.0.take(event.get());
+            if self.0.failure.is_some() {
+                return Err(serde::de::Error::custom("a temporary file failed"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_mutation_of_a_trace_panics_whatever_the_room() {
+        let sound = br#"{"baseTimeNanoseconds": 1700000000000000000, "traceEvents": [
+            {"ph": "X", "name": "a", "pid": 1, "tid": 2, "ts": 1.5, "dur": 10, "args": {"x": [1, {"y": null}]}},
+            {"ph": "B", "name": "b", "pid": "p", "tid": "t", "ts": 2}, {"ph": "E", "pid": "p", "tid": "t", "ts": 3},
+            {"ph": "C", "name": "c", "pid": 1, "ts": 4, "args": {"v": 5}}, {"ph": "s", "id": 1, "pid": 1, "tid": 2, "ts": 1.5},
+            {"ph": "b", "name": "d", "pid": 1, "ts": 6, "id": "0x1"}, {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "n"}}
+        ]}"#;
+        let mut random = fastrand::Rng::with_seed(7);
+        for round in 0..3000 {
+            let mut bytes = sound.to_vec();
+            for _ in 0..=round % 4 {
+                let place = random.usize(..bytes.len());
+                match random.u8(..3) {
+                    0 => bytes[place] = random.u8(..),
+                    1 => drop(bytes.remove(place)),
+                    _ => bytes.insert(
+                        place,
+                        *random.choice(b"0129-.eE\"{}[],:tnXBEs").expect("there are some"),
+                    ),
+                }
+            }
+            let room = Room {
+                bytes: if round % 2 == 0 { 1 } else { 1 << 20 },
+                folder: None,
+            };
+            let mut spans = 0;
+            let converted = convert_chrome_json(
+                &bytes[..],
+                "trace.json",
+                None,
+                &room,
+                &mut |_, message: Vec<u8>| {
+                    spans += message.len();
+                    Ok::<(), ConvertError>(())
+                },
+            );
+            converted.expect("temporary files can be used");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Perfetto traces as OTLP: slices are spans, counters are gauges, log lines and instants in no slice are log records.
+//!
+//! A trace that was written in full gives back the spans, points and log records that it was made of
+//! (`metric_metadata`). Any other gives what a viewer
+//! shows: nesting is parenthood, a process is a resource, a track is `thread.name`, annotations are attributes, flows are links.
+//! Times of clocks that a trace does not tie to the wall clock count from the time that the caller gives, else from 1970.
+//!
+//! A trace may be larger than memory. It is read once into events that are sorted by track and time (`event_index`); each track
+//! is then replayed (`track_replay`), which leaves parts of spans sorted by span (`span_assembly`), and points sorted by metric (`points`).
+//! Both are assembled and leave as messages (`resource_batches`) while they are read.
+
+mod event_index;
+mod flows;
+mod message;
+mod metric_metadata;
+mod names;
+mod points;
+mod records;
+mod resource_batches;
+mod span_assembly;
+mod spans;
+mod spill_codec;
+mod trace;
+mod track_replay;
+mod tracks;
+mod values;
+
+use std::io::Read;
+
+use pulsetrain_otlp::Signal;
+use pulsetrain_perfetto::{Item, ReadCounts};
+use pulsetrain_pipeline::spill::Room;
+
+use self::{event_index::EventIndex, resource_batches::ResourceBatches, track_replay::TrackReplay};
+use crate::ConvertError;
+
+pub use self::trace::PerfettoTrace;
+
+/// What a trace came to.
+#[derive(Debug, Default)]
+pub struct PerfettoConversion {
+    /// OTLP messages that were handed on.
+    pub messages: u64,
+    /// Spans in them.
+    pub spans: u64,
+    /// Points in them.
+    pub points: u64,
+    /// Log records in them.
+    pub logs: u64,
+    /// Packets that were left out.
+    pub packets: ReadCounts,
+    /// Ends of slices that never began, left out.
+    pub stray_ends: u64,
+    /// Slices that never end; they last until the end of the trace.
+    pub unfinished: u64,
+    /// Flows at instants that are in no slice, left out: only spans have links.
+    pub flows_without_span: u64,
+    /// Whether times count from 1970, because neither the trace nor the caller gives its beginning.
+    pub is_undated: bool,
+    /// Whether the spans were drawn on the rows of their traces, so that their resources are not in the trace.
+    pub is_by_trace: bool,
+    /// What could not be read, with its place; the first few.
+    pub errors: Vec<String>,
+    /// The bytes that went through temporary files.
+    pub spilled_bytes: u64,
+}
+
+/// The key of the attribute of a trace that `convert --by trace` wrote.
+const BY_TRACE: &str = "pulsetrain.by";
+
+/// The most errors that are listed.
+const ERRORS: usize = 20;
+
+/// Reads a trace and passes OTLP messages to `deliver`. `start_unix_nanos` is the first time of clocks that the trace does not tie to
+/// the wall clock. Ids of spans depend on `file_name`. Events beyond `room` go to temporary files. Descriptors of tracks, resources and metrics are held in memory too, and
+/// one span with its events at a time.
+///
+/// # Errors
+///
+/// A temporary file that cannot be used, and errors of `deliver`. Problems of the trace are in the conversion.
+pub fn convert_perfetto<E: From<ConvertError>>(
+    mut trace: PerfettoTrace<impl Read>,
+    file_name: &str,
+    start_unix_nanos: Option<u64>,
+    room: &Room,
+    deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), E>,
+) -> Result<PerfettoConversion, E> {
+    let mut conversion = PerfettoConversion::default();
+    let mut gathered = EventIndex::new(room);
+    for item in trace.by_ref() {
+        match item {
+            Ok(Item::Track(track)) => gathered.tracks.insert(track),
+            Ok(Item::Event(event)) => gathered.take(event).map_err(ConvertError::Temporary)?,
+            Ok(Item::Log(log)) => gathered.take_log(&log).map_err(ConvertError::Temporary)?,
+            Ok(Item::Attribute(key, _)) => conversion.is_by_trace |= key == BY_TRACE,
+            Ok(_) => {}
+            Err(error) => conversion.fail(&error),
+        }
+    }
+    let mut batches = ResourceBatches::new(room, deliver);
+    let walked = TrackReplay::of(
+        gathered,
+        file_name,
+        start_unix_nanos,
+        &mut batches,
+        &mut conversion,
+    )?;
+    walked.assemble(&mut batches, &mut conversion)?;
+    conversion.messages = batches.messages();
+    conversion.packets = trace.counts();
+    Ok(conversion)
+}
+
+impl PerfettoConversion {
+    fn fail(&mut self, error: &impl ToString) {
+        if self.errors.len() < ERRORS {
+            self.errors.push(error.to_string());
+        }
+    }
+}

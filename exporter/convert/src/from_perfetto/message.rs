@@ -1,0 +1,104 @@
+//! Annotations as any message of OTLP, field by field under its name in OTLP/JSON: the reading side of
+//! `to_perfetto/message.rs`.
+
+use pulsetrain_otlp::{
+    descriptor::{FieldDescriptor, Kind, MessageDescriptor},
+    write::Buffer,
+};
+use pulsetrain_perfetto::AnnotationData;
+
+use super::values::{self, Entries};
+
+/// Encodes the fields in the annotations except those with these names.
+pub(super) fn encode(about: &MessageDescriptor, fields: &Entries, without: &[&str], out: &mut Buffer) {
+    for (name, value) in fields {
+        if let Some((_, known)) = about.by_json_name(name.as_bytes())
+            && !without.contains(&known.json_name)
+        {
+            field(known, value, out);
+        }
+    }
+}
+
+fn field(about: &FieldDescriptor, value: &AnnotationData, out: &mut Buffer) {
+    let number = about.number;
+    match about.kind {
+        Kind::String => out.delimited(number, text(value).as_bytes()),
+        Kind::Id => out.delimited(number, &values::bytes_of_hex(text(value))),
+        Kind::Strings => list(value).for_each(|value| out.delimited(number, text(value).as_bytes())),
+        Kind::PackedFixed64 => {
+            let words =
+                list(value).flat_map(|value| values::integer(value).unwrap_or_default().to_le_bytes());
+            out.delimited(number, &words.collect::<Vec<_>>());
+        }
+        Kind::PackedDouble => {
+            let words = list(value).flat_map(|value| double(value).to_le_bytes());
+            out.delimited(number, &words.collect::<Vec<_>>());
+        }
+        Kind::PackedUint64 => {
+            let mut packed = Buffer::default();
+            list(value).for_each(|value| packed.varint(values::integer(value).unwrap_or_default()));
+            out.delimited(number, packed.as_slice());
+        }
+        Kind::One(inner) | Kind::Many(inner) => messages(number, inner(), about.kind, value, out),
+        kind => scalar(number, kind, value, out),
+    }
+}
+
+fn messages(number: u32, about: &MessageDescriptor, kind: Kind, value: &AnnotationData, out: &mut Buffer) {
+    match (about.name, kind) {
+        ("AnyValue", Kind::One(_)) => out.delimited(number, values::any(value).as_slice()),
+        ("KeyValue", Kind::Many(_)) => values::attributes(number, entries(value), out),
+        (_, Kind::One(_)) => message(number, about, value, out),
+        _ => list(value).for_each(|value| message(number, about, value, out)),
+    }
+}
+
+fn message(number: u32, about: &MessageDescriptor, value: &AnnotationData, out: &mut Buffer) {
+    let mut inner = Buffer::default();
+    encode(about, entries(value), &[], &mut inner);
+    out.delimited(number, inner.as_slice());
+}
+
+fn scalar(number: u32, kind: Kind, value: &AnnotationData, out: &mut Buffer) {
+    let integer = values::integer(value);
+    match (kind, integer) {
+        (Kind::Double, _) => out.double(number, double(value)),
+        (Kind::Fixed64 | Kind::Sfixed64, Some(value)) => out.fixed64(number, value),
+        (Kind::Fixed32, Some(value)) => out.fixed32(number, value as u32),
+        (Kind::Sint32, Some(value)) => {
+            let value = value as i32;
+            out.uint(number, u64::from((value << 1 ^ value >> 31) as u32));
+        }
+        (Kind::Bool | Kind::Uint32 | Kind::Int32 | Kind::Int64, Some(value)) => out.uint(number, value),
+        _ => {}
+    }
+}
+
+fn text(value: &AnnotationData) -> &str {
+    match value {
+        AnnotationData::Text(text) => text,
+        _ => "",
+    }
+}
+
+fn double(value: &AnnotationData) -> f64 {
+    match value {
+        AnnotationData::Double(value) => *value,
+        _ => 0.0,
+    }
+}
+
+fn entries(value: &AnnotationData) -> &Entries {
+    match value {
+        AnnotationData::Map(entries) => entries,
+        _ => &[],
+    }
+}
+
+fn list(value: &AnnotationData) -> std::slice::Iter<'_, AnnotationData> {
+    match value {
+        AnnotationData::List(values) => values.iter(),
+        _ => [].iter(),
+    }
+}

@@ -1,0 +1,101 @@
+//! The process of an event, and the headings above its track.
+
+use std::collections::HashMap;
+
+use pulsetrain_otlp::write::Buffer;
+use pulsetrain_perfetto::{AnnotationData, HEADING, Track, TrackKind};
+
+use super::values;
+
+/// What OTLP calls the thread of a track: the row that an event is on.
+#[derive(Debug, Default)]
+pub(super) struct Thread {
+    /// The names from below the process down to the track, with slashes between them.
+    name: String,
+    /// The number of the thread that the track belongs to.
+    id: Option<i64>,
+}
+
+impl Thread {
+    /// Adds what is known as attributes, which are field `number`.
+    pub(super) fn add(&self, number: u32, out: &mut Buffer) {
+        if !self.name.is_empty() {
+            let name = AnnotationData::Text(self.name.clone());
+            values::attribute(number, "thread.name", &name, out);
+        }
+        if let Some(id) = self.id {
+            values::attribute(number, "thread.id", &AnnotationData::Int(id), out);
+        }
+    }
+}
+
+/// The tracks of a trace.
+#[derive(Debug, Default)]
+pub(super) struct Tracks(HashMap<u64, Track>);
+
+impl Tracks {
+    /// Takes in a description; what comes later counts.
+    pub(super) fn insert(&mut self, track: Track) {
+        self.0.insert(track.uuid, track);
+    }
+
+    /// The tracks as they were described, in order of their numbers.
+    pub(super) fn get(&self, uuid: u64) -> Option<&Track> {
+        self.0.get(&uuid)
+    }
+
+    /// The track and all above it, the outermost last; a circle ends where it closes.
+    fn path(&self, uuid: u64) -> Vec<&Track> {
+        let mut path: Vec<&Track> = Vec::new();
+        let mut next = self.get(uuid);
+        while let Some(track) = next.filter(|track| path.iter().all(|seen| seen.uuid != track.uuid)) {
+            path.push(track);
+            next = track.parent.and_then(|parent| self.get(parent));
+        }
+        path
+    }
+
+    /// Returns the number of the process of a track, or of its outermost ancestor.
+    pub(super) fn process(&self, uuid: u64) -> u64 {
+        let path = self.path(uuid);
+        let process = path
+            .iter()
+            .find(|track| matches!(track.kind, TrackKind::Process { .. }));
+        process.or(path.last()).map_or(uuid, |track| track.uuid)
+    }
+
+    /// What a track is called.
+    pub(super) fn name(&self, uuid: u64) -> &str {
+        self.get(uuid).map_or("", |track| match &track.kind {
+            TrackKind::Process { name, .. } | TrackKind::Thread { name, .. } => name,
+            _ => &track.name,
+        })
+    }
+
+    /// The thread of a track.
+    pub(super) fn thread(&self, uuid: u64) -> Thread {
+        let id = self.path(uuid).into_iter().find_map(|track| match track.kind {
+            TrackKind::Thread { tid, .. } => Some(tid),
+            _ => None,
+        });
+        Thread {
+            name: self.label(uuid),
+            id,
+        }
+    }
+
+    fn label(&self, uuid: u64) -> String {
+        let process = self.process(uuid);
+        let below = self
+            .path(uuid)
+            .into_iter()
+            .take_while(|track| track.uuid != process);
+        let mut names: Vec<&str> = below
+            .filter(|track| track.parent != Some(process) || track.name != HEADING)
+            .map(|track| self.name(track.uuid))
+            .filter(|name| !name.is_empty())
+            .collect();
+        names.reverse();
+        names.join("/")
+    }
+}

@@ -1,0 +1,131 @@
+//! Trees in parts: those that are larger than memory come in pieces, and those that are larger than a file of the trace go on in
+//! the next.
+
+use super::{Drawing, FilePart, LaneCursor, Open, PerfettoParts};
+use crate::{
+    PerfettoError,
+    to_perfetto::{
+        annotations,
+        spilled_trees::Pieces,
+        tree_span::{Packed, Tree},
+    },
+};
+
+/// A tree with less than this part of a file in it is finished there.
+const SMALL: u64 = 16;
+
+/// A span that stays open while the next piece is read, with what its events are made of if any are left.
+struct Waiting {
+    start: u64,
+    end: u64,
+    number: u64,
+    name: Vec<u8>,
+    bytes: Vec<u8>,
+    events: usize,
+}
+
+impl<P: PerfettoParts> Drawing<'_, P> {
+    /// Draws a tree that comes in pieces.
+    pub(super) fn in_pieces(&mut self, tree: &Tree, mut pieces: Pieces<'_>) -> Result<(), PerfettoError> {
+        let group = self.group(tree.resource, tree.group);
+        let mut piece = pieces.next_piece()?;
+        if self.is_short(tree.start, tree.end, tree.failed) {
+            let mut spans = Packed(&piece);
+            let Some(root) = spans.next() else {
+                return Ok(());
+            };
+            let mut within = spans.count();
+            loop {
+                let next = pieces.next_piece()?;
+                if next.is_empty() {
+                    return self.gather(group, &root, within as u64);
+                }
+                within += Packed(&next).count();
+            }
+        }
+        let start = self.cursor(group, tree)?;
+        let (mut lane, place, mut page) = (start.lane, start.place, start.page);
+        let (mut run, mut within) = (None, None);
+        let mut waiting: Vec<Waiting> = Vec::new();
+        loop {
+            let mut cursor = LaneCursor {
+                lane,
+                group,
+                place,
+                page,
+                open: waiting.iter().map(Waiting::open).collect::<Result<_, _>>()?,
+                run,
+                within,
+            };
+            self.spans(&mut cursor, Packed(&piece))?;
+            if piece.is_empty() {
+                return self.close(&mut cursor, 0, u64::MAX);
+            }
+            let open = cursor.open.iter().map(Waiting::of).collect();
+            (lane, page, run, within) = (cursor.lane, cursor.page, cursor.run, cursor.within);
+            waiting = open;
+            piece = pieces.next_piece()?;
+        }
+    }
+
+    /// Goes on in the next file in the middle of a tree. What is open ends in this file where it ends in truth, with all its
+    /// events; in the next it is drawn again, as long as it is, around what is still to come, and marked.
+    pub(super) fn cut(&mut self, cursor: &mut LaneCursor<'_>) -> Result<(), PerfettoError> {
+        // A small tree is not torn apart, and a file is worth its while when it has more than what was drawn again.
+        let drawn = self.output.trace.bytes() - cursor.page.from;
+        if cursor.open.is_empty() || drawn < cursor.page.again.max(self.output.split() / SMALL) {
+            return Ok(());
+        }
+        for open in cursor.open.iter_mut().rev() {
+            self.events(cursor.lane, open, u64::MAX)?;
+            self.output.trace.end(cursor.lane, open.end)?;
+        }
+        self.turn_page()?;
+        cursor.lane = self.lane(cursor.group, cursor.place, cursor.open[0].start)?;
+        for open in &cursor.open {
+            let begun = self
+                .output
+                .trace
+                .begin(cursor.lane, open.start, open.name, |event| {
+                    event.annotations().add("continued", true);
+                });
+            begun?;
+        }
+        self.summary.continued += cursor.open.len() as u64;
+        let from = self.output.trace.bytes();
+        cursor.page = FilePart { from, again: from };
+        Ok(())
+    }
+}
+
+impl Waiting {
+    fn of(open: &Open<'_>) -> Self {
+        let events = open.events.len();
+        Self {
+            start: open.start,
+            end: open.end,
+            number: open.number,
+            name: open.name.to_vec(),
+            bytes: if events > 0 {
+                open.bytes.to_vec()
+            } else {
+                Vec::new()
+            },
+            events,
+        }
+    }
+
+    fn open(&self) -> Result<Open<'_>, PerfettoError> {
+        let mut events = annotations::events(&self.bytes, self.start)?;
+        events.drain(..events.len().saturating_sub(self.events));
+        Ok(Open {
+            start: self.start,
+            end: self.end,
+            name: &self.name,
+            bytes: &self.bytes,
+            number: self.number,
+            events: events.into_iter(),
+            failure: None,
+        })
+    }
+}

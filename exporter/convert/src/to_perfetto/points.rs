@@ -1,0 +1,340 @@
+//! The points of an input: each series, and what it showed when.
+
+use std::collections::HashMap;
+
+use pulsetrain_otlp::{
+    WireError,
+    view::{
+        ExponentialHistogramPoint, HistogramPoint, KeyValue, Message, Metric, MetricData, NumberPoint,
+        Repeated, SummaryPoint, Temporality,
+    },
+};
+use pulsetrain_perfetto::CounterValue;
+use pulsetrain_pipeline::spill::{Room, Sorter};
+
+use super::{
+    PerfettoConfig, PerfettoError, PerfettoSummary,
+    labels::Labels,
+    metric_heads::{MetricHead, MetricHeads},
+    readings::{Carried, Reading},
+    span_trees::LATEST,
+    walk::{self, Input},
+};
+use pulsetrain_otlp::json::value_text;
+
+/// So many bounds of a distribution are remembered: an exponential one has 160 at a time, and others when its scale changes.
+const MOST_BOUNDS: usize = 640;
+
+/// The points of an input.
+#[derive(Debug, Default)]
+pub(super) struct Points {
+    index: HashMap<SeriesKey, u32>,
+    /// The bounds of the buckets that the points of a distribution had anything in, from the lowest.
+    bounds: HashMap<SeriesKey, Vec<f64>>,
+    pub(super) series: Vec<Series>,
+    family_index: HashMap<SeriesKey, u32>,
+    pub(super) families: Vec<Family>,
+    pub(super) state_tracks: Vec<StateTrackEntry>,
+    state_index: HashMap<(u32, String), u32>,
+    pub(super) labels: Labels,
+    pub(super) heads: MetricHeads,
+    pub(super) readings: Sorter,
+    pub(super) draws_buckets: bool,
+}
+
+/// A series: what a counter is drawn of.
+#[derive(Debug)]
+pub(super) struct Series {
+    pub(super) resource: u32,
+    /// The metric, by its number in [`Points::families`].
+    pub(super) family: u32,
+    pub(super) name: String,
+    pub(super) unit: String,
+    pub(super) description: String,
+    /// Counters with the same key are drawn to one scale.
+    pub(super) scale: Option<String>,
+    /// Whether the points are differences, to be added up.
+    pub(super) is_delta: bool,
+}
+
+/// A metric of a resource: its counters are below one heading if they are several.
+#[derive(Debug)]
+pub(super) struct Family {
+    pub(super) name: String,
+    pub(super) series: u32,
+}
+
+/// A row of states.
+#[derive(Debug)]
+pub(super) struct StateTrackEntry {
+    pub(super) resource: u32,
+    pub(super) name: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct SeriesKey {
+    resource: u32,
+    name: String,
+}
+
+/// What the points of a metric share.
+#[derive(Clone, Copy)]
+pub(super) struct Around<'a> {
+    pub(super) resource: u32,
+    pub(super) metric: &'a Metric<'a>,
+    pub(super) is_delta: bool,
+    /// The number of the metric, where points are to be carried as they are.
+    pub(super) head: Option<u32>,
+}
+
+/// What every kind of point has.
+trait Point<'a>: Message<'a> {
+    fn time(&self) -> u64;
+    fn flags(&self) -> u32;
+}
+
+macro_rules! point {
+    ($($name:ident),*) => {$(
+        impl<'a> Point<'a> for $name<'a> {
+            fn time(&self) -> u64 {
+                self.time_unix_nano
+            }
+
+            fn flags(&self) -> u32 {
+                self.flags
+            }
+        }
+    )*};
+}
+
+point!(
+    NumberPoint,
+    HistogramPoint,
+    ExponentialHistogramPoint,
+    SummaryPoint
+);
+
+impl Points {
+    pub(super) fn new(room: Room, draws_buckets: bool) -> Self {
+        Self {
+            readings: Sorter::new(room),
+            draws_buckets,
+            ..Self::default()
+        }
+    }
+
+    /// Takes in a batch of metrics.
+    pub(super) fn add(&mut self, batch: &[u8], input: &mut Input<'_>) -> Result<(), PerfettoError> {
+        let config = input.config;
+        input.each_item(batch, |bytes, walk::Around { resource, scope }, summary| {
+            let metric = Metric::decode(bytes)?;
+            let head = config.attributes.is_full().then(|| {
+                let head = MetricHead::of(resource, scope, bytes);
+                self.heads.number(head)
+            });
+            self.add_metric(resource, &metric, head, config, summary)
+        })
+    }
+
+    fn add_metric(
+        &mut self,
+        resource: u32,
+        metric: &Metric<'_>,
+        head: Option<u32>,
+        config: &PerfettoConfig,
+        summary: &mut PerfettoSummary,
+    ) -> Result<(), PerfettoError> {
+        let around = |temporality: i32| Around {
+            resource,
+            metric,
+            is_delta: Temporality::from(temporality) == Temporality::Delta,
+            head,
+        };
+        let mut intake = Intake {
+            points: self,
+            config,
+            summary,
+        };
+        match metric.data() {
+            Some(MetricData::Gauge(gauge)) => intake.take(around(0), &gauge.data_points, Points::number),
+            Some(MetricData::Sum(sum)) => intake.take(
+                around(sum.aggregation_temporality),
+                &sum.data_points,
+                Points::number,
+            ),
+            Some(MetricData::Histogram(histogram)) => {
+                let around = around(histogram.aggregation_temporality);
+                intake.take(around, &histogram.data_points, Points::histogram)
+            }
+            Some(MetricData::ExponentialHistogram(histogram)) => {
+                let around = around(histogram.aggregation_temporality);
+                intake.take(around, &histogram.data_points, Points::exponential)
+            }
+            Some(MetricData::Summary(points)) => intake.take(around(0), &points.data_points, Points::summary),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn state_track(&mut self, resource: u32, name: String) -> u32 {
+        let next = self.state_tracks.len() as u32;
+        let known = self.state_index.entry((resource, name));
+        *known.or_insert_with_key(|(resource, name)| {
+            self.state_tracks.push(StateTrackEntry {
+                resource: *resource,
+                name: name.clone(),
+            });
+            next
+        })
+    }
+
+    /// Keeps a point that no counter shows.
+    pub(super) fn carry(
+        &mut self,
+        around: &Around<'_>,
+        time: u64,
+        carried: Option<Carried<'_>>,
+    ) -> Result<(), PerfettoError> {
+        if let Some(carried) = carried {
+            let resource = around.resource;
+            let reading = Reading::Point { resource, carried };
+            self.readings.push((time, 0), |out| reading.pack(out))?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn push(
+        &mut self,
+        around: &Around<'_>,
+        statistic: &str,
+        attributes: Repeated<'_, KeyValue<'_>>,
+        time: u64,
+        value: CounterValue,
+        carried: Option<Carried<'_>>,
+    ) -> Result<(), PerfettoError> {
+        let series = self.series(around, statistic, &labels(attributes)?);
+        let reading = Reading::Count {
+            series,
+            value,
+            carried,
+        };
+        Ok(self.readings.push((time, 0), |out| reading.pack(out))?)
+    }
+
+    /// The bounds of a distribution that are known, with these.
+    pub(super) fn bounds(
+        &mut self,
+        around: &Around<'_>,
+        attributes: Repeated<'_, KeyValue<'_>>,
+        more: impl Iterator<Item = f64>,
+    ) -> Result<Vec<f64>, PerfettoError> {
+        let key = SeriesKey {
+            resource: around.resource,
+            name: format!("{}{}", around.metric.name.to_str_lossy(), labels(attributes)?),
+        };
+        let known = self.bounds.entry(key).or_default();
+        let mut all = known.clone();
+        for bound in more {
+            if let Err(place) = all.binary_search_by(|known| known.total_cmp(&bound)) {
+                all.insert(place, bound);
+            }
+        }
+        if all.len() <= MOST_BOUNDS {
+            known.clone_from(&all);
+        }
+        Ok(all)
+    }
+
+    fn series(&mut self, around: &Around<'_>, statistic: &str, labels: &str) -> u32 {
+        let metric = around.metric.name.to_str_lossy();
+        let key = SeriesKey {
+            resource: around.resource,
+            name: format!("{metric}{statistic}{labels}"),
+        };
+        if let Some(known) = self.index.get(&key) {
+            return *known;
+        }
+        let family = self.family(around.resource, metric.clone().into_owned());
+        self.families[family as usize].series += 1;
+        let next = self.series.len() as u32;
+        *self.index.entry(key).or_insert_with_key(|key| {
+            let counts = statistic == ".count" || statistic.starts_with(".le_");
+            let unit = around.metric.unit.to_str_lossy();
+            self.series.push(Series {
+                resource: key.resource,
+                family,
+                name: key.name.clone(),
+                unit: if counts { String::new() } else { unit.into_owned() },
+                description: around.metric.description.to_str_lossy().into_owned(),
+                scale: statistic.starts_with(".p").then(|| format!("{metric}{labels}")),
+                is_delta: around.is_delta,
+            });
+            next
+        })
+    }
+}
+
+impl Points {
+    fn family(&mut self, resource: u32, name: String) -> u32 {
+        let next = self.families.len() as u32;
+        let known = self.family_index.entry(SeriesKey { resource, name });
+        *known.or_insert_with_key(|key| {
+            self.families.push(Family {
+                name: key.name.clone(),
+                series: 0,
+            });
+            next
+        })
+    }
+}
+
+/// Points on their way in: what is not asked for is left out, what has no value is counted.
+struct Intake<'a> {
+    points: &'a mut Points,
+    config: &'a PerfettoConfig,
+    summary: &'a mut PerfettoSummary,
+}
+
+impl Intake<'_> {
+    fn take<'a, P: Point<'a>>(
+        &mut self,
+        around: Around<'_>,
+        points: &Repeated<'a, P>,
+        draw: impl Fn(&mut Points, &Around<'_>, &P, Option<Carried<'a>>) -> Result<(), PerfettoError>,
+    ) -> Result<(), PerfettoError> {
+        let mut each = points.iter();
+        while let Some(bytes) = each.next_bytes() {
+            let bytes = bytes?;
+            let point = P::decode(bytes)?;
+            let carried = around.head.map(|metric| Carried { metric, bytes });
+            let (time, summary) = (point.time(), &mut *self.summary);
+            if !self.config.shows_time(time, time) {
+                summary.filtered += 1;
+            } else if point.flags() & NumberPoint::NO_RECORDED_VALUE != 0 {
+                summary.without_value += 1;
+                self.points.carry(&around, time, carried)?;
+            } else {
+                summary.points += 1;
+                summary.without_time += u64::from(time == 0);
+                summary.beyond_range += u64::from(time > LATEST);
+                draw(self.points, &around, &point, carried)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// ` {key=value, ...}` in the order of the keys; nothing without keys.
+fn labels(attributes: Repeated<'_, KeyValue<'_>>) -> Result<String, WireError> {
+    let mut labels = Vec::new();
+    for attribute in attributes {
+        let attribute = attribute?;
+        let value = value_text(attribute.value.unwrap_or_default());
+        labels.push(format!("{}={value}", attribute.key));
+    }
+    labels.sort_unstable();
+    Ok(if labels.is_empty() {
+        String::new()
+    } else {
+        format!(" {{{}}}", labels.join(", "))
+    })
+}

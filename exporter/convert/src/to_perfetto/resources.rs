@@ -1,0 +1,231 @@
+//! Resources: each is a process of the trace.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet, hash_map::Entry},
+    hash::{BuildHasher, RandomState},
+};
+
+use pulsetrain_otlp::{
+    WireError,
+    view::{AnyValue, KeyValue, Message, Repeated, Resource},
+    wire::Reader,
+};
+use pulsetrain_semconv::attribute;
+
+use super::PerfettoConfig;
+use pulsetrain_otlp::json::value_text;
+
+/// Where the numbers begin of processes that have none, or whose number another has too.
+const FIRST_SYNTHETIC_PID: i32 = 1_000_000;
+
+/// The resources of an input, each once.
+#[derive(Debug, Default)]
+pub(super) struct Resources {
+    /// By a hash of their fields in order: stores reorder attributes.
+    index: HashMap<u128, u32>,
+    hashers: [RandomState; 2],
+    all: Vec<ResourceEntry>,
+    /// The process of the rows of traces.
+    of_traces: Option<u32>,
+}
+
+/// A resource, and what a viewer is to call it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ResourceEntry {
+    /// The message.
+    pub(super) bytes: Vec<u8>,
+    pub(super) rank: Option<i64>,
+    pub(super) name: String,
+    pub(super) labels: Vec<String>,
+    own_pid: Option<i32>,
+    /// The scopes of its spans, points and records.
+    pub(super) scopes: BTreeSet<u32>,
+}
+
+impl Resources {
+    /// The number of a resource whose message this is.
+    pub(super) fn number(&mut self, bytes: &[u8], config: &PerfettoConfig) -> Result<u32, WireError> {
+        let fields = sorted_fields(bytes)?;
+        // Two hashes of 64 bits with random seeds: no two resources of an input have the same.
+        let [high, low] = [0, 1].map(|place| u128::from(self.hashers[place].hash_one(&fields)));
+        match self.index.entry(high << 64 | low) {
+            Entry::Occupied(known) => Ok(*known.get()),
+            Entry::Vacant(new) => {
+                let number = self.all.len() as u32;
+                self.all.push(ResourceEntry::read(bytes, config)?);
+                Ok(*new.insert(number))
+            }
+        }
+    }
+
+    /// The number of the process that has the rows of traces.
+    pub(super) fn of_traces(&mut self) -> u32 {
+        *self.of_traces.get_or_insert_with(|| {
+            self.all.push(ResourceEntry {
+                name: "traces".to_owned(),
+                ..ResourceEntry::default()
+            });
+            self.all.len() as u32 - 1
+        })
+    }
+
+    /// Notes that a resource has items in a scope.
+    pub(super) fn has_scope(&mut self, number: u32, scope: u32) {
+        self.all[number as usize].scopes.insert(scope);
+    }
+
+    pub(super) fn get(&self, number: u32) -> &ResourceEntry {
+        &self.all[number as usize]
+    }
+
+    /// Adds to names that several resources have the attributes in which these resources differ.
+    pub(super) fn tell_apart(&mut self) -> Result<(), WireError> {
+        let mut by_name = HashMap::<&str, Vec<usize>>::new();
+        for (number, entry) in self.all.iter().enumerate() {
+            by_name.entry(&entry.name).or_default().push(number);
+        }
+        let shared: Vec<Vec<usize>> = by_name.into_values().filter(|group| group.len() > 1).collect();
+        for group in shared {
+            let members: Vec<&ResourceEntry> = group.iter().map(|number| &self.all[*number]).collect();
+            let differences = differences(&members)?;
+            for (number, difference) in group.iter().zip(differences) {
+                if !difference.is_empty() {
+                    let name = &mut self.all[*number].name;
+                    *name = format!("{name} ({})", difference.join(", "));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The place of each among the processes: by rank, then by name, then as they came.
+    pub(super) fn places(&self) -> Vec<i32> {
+        let mut numbers: Vec<u32> = (0..self.all.len() as u32).collect();
+        numbers.sort_by_key(|&number| {
+            let about = self.get(number);
+            (about.rank.is_none(), about.rank, about.name.as_str(), number)
+        });
+        let mut places = vec![0; numbers.len()];
+        for (place, number) in numbers.into_iter().enumerate() {
+            places[number as usize] = place as i32;
+        }
+        places
+    }
+
+    /// A number for each process: its own where that is the only one of its kind.
+    pub(super) fn pids(&self) -> Vec<i32> {
+        let mut uses = BTreeMap::<i32, u32>::new();
+        for pid in self.all.iter().filter_map(|about| about.own_pid) {
+            *uses.entry(pid).or_default() += 1;
+        }
+        let pid = |(number, about): (usize, &ResourceEntry)| {
+            let own = about.own_pid.filter(|pid| uses[pid] == 1);
+            own.unwrap_or(FIRST_SYNTHETIC_PID.saturating_add(number as i32))
+        };
+        self.all.iter().enumerate().map(pid).collect()
+    }
+}
+
+/// Attributes by which replicas of a service differ, the most readable first; all others follow.
+const TELLING: [&str; 7] = [
+    attribute::TRAIN_ATTEMPT.name,
+    "k8s.pod.name",
+    "container.name",
+    attribute::HOST_NAME.name,
+    attribute::PROCESS_PID.name,
+    attribute::SERVICE_INSTANCE_ID.name,
+    "service.namespace",
+];
+
+/// Returns for each member the values of the first attributes by which all members differ.
+fn differences(members: &[&ResourceEntry]) -> Result<Vec<Vec<String>>, WireError> {
+    let mut others = BTreeSet::new();
+    for member in members {
+        for attribute in member.attributes()? {
+            let key = attribute?.key.to_str_lossy();
+            if !TELLING.contains(&key.as_ref()) && !others.contains(key.as_ref()) {
+                others.insert(key.into_owned());
+            }
+        }
+    }
+    let keys = TELLING.into_iter().chain(others.iter().map(String::as_str));
+    let (mut found, mut distinct) = (vec![Vec::new(); members.len()], 1);
+    for key in keys {
+        let values: Vec<Option<String>> = members
+            .iter()
+            .map(|member| member.text(key))
+            .collect::<Result<_, _>>()?;
+        let together = found.iter().zip(&values).collect::<HashSet<_>>().len();
+        if together > distinct {
+            distinct = together;
+            found
+                .iter_mut()
+                .zip(values)
+                .for_each(|(found, value)| found.extend(value));
+        }
+        if distinct == members.len() {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the fields of a message in the order of their bytes.
+fn sorted_fields(bytes: &[u8]) -> Result<Vec<u8>, WireError> {
+    let (mut fields, mut start) = (Vec::new(), 0);
+    let mut reader = Reader::new(bytes);
+    while !reader.is_at_end() {
+        let tag = reader.tag()?;
+        reader.value(tag)?;
+        fields.push(&bytes[start..reader.position()]);
+        start = reader.position();
+    }
+    fields.sort_unstable();
+    Ok(fields.concat())
+}
+
+impl ResourceEntry {
+    fn attributes(&self) -> Result<Repeated<'_, KeyValue<'_>>, WireError> {
+        Ok(Resource::decode(&self.bytes)?.attributes)
+    }
+
+    /// The value of an attribute as text.
+    fn text(&self, key: &str) -> Result<Option<String>, WireError> {
+        for attribute in self.attributes()? {
+            let attribute = attribute?;
+            if attribute.key.as_bytes() == key.as_bytes() {
+                return Ok(Some(value_text(attribute.value.unwrap_or_default()).into_owned()));
+            }
+        }
+        Ok(None)
+    }
+
+    fn read(bytes: &[u8], config: &PerfettoConfig) -> Result<Self, WireError> {
+        let mut values = HashMap::new();
+        for attribute in Resource::decode(bytes)?.attributes {
+            let attribute = attribute?;
+            values.insert(
+                attribute.key.to_str_lossy().into_owned(),
+                attribute.value.unwrap_or_default(),
+            );
+        }
+        let text = |key: &str| values.get(key).map(|value| value_text(*value).into_owned());
+        let int = |key: &str| match values.get(key) {
+            Some(AnyValue::Int(value)) => Some(*value),
+            _ => None,
+        };
+        let named = config.process_names.iter().find_map(|key| text(key));
+        let service = named.unwrap_or_else(|| "unknown_service".to_owned());
+        let rank = int(attribute::TRAIN_RANK.name);
+        let name = rank.map_or_else(|| service.clone(), |rank| format!("rank {rank} {service}"));
+        let own_pid = int(attribute::PROCESS_PID.name).and_then(|pid| i32::try_from(pid).ok());
+        Ok(Self {
+            bytes: bytes.to_vec(),
+            rank,
+            name,
+            labels: config.process_labels.iter().filter_map(|key| text(key)).collect(),
+            scopes: BTreeSet::new(),
+            own_pid: own_pid.filter(|pid| (1..FIRST_SYNTHETIC_PID).contains(pid)),
+        })
+    }
+}

@@ -1,0 +1,100 @@
+//! What reading event files costs beside prost, in one run: from the bytes of a file to the bytes of OTLP, checksums and all.
+//!
+//! The files are those of the corpus, over and over. Both ways are measured in turns, by the processor time of this thread,
+//! and the best round counts, so that a busy machine touches both alike. Folders of the corpus as arguments choose; `--ours`
+//! leaves the other way out, for profilers.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a bench prints its table, and stops at what it does not expect"
+)]
+
+#[path = "../measure/clock.rs"]
+mod clock;
+mod naive;
+
+use std::{fs, hint::black_box, path::Path};
+
+use clock::timed;
+use pulsetrain_formats::{LogReader, ReadLimits, format_by_name};
+use pulsetrain_record::{Recorder, Run};
+
+const ROUNDS: usize = 7;
+const MIB: usize = 1 << 20;
+/// What is read at once, as an import does.
+const CHUNK: usize = MIB;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let is_alone = arguments.iter().any(|word| word == "--ours");
+    let wanted: Vec<&String> = arguments.iter().filter(|word| !word.starts_with('-')).collect();
+    println!("$ cargo bench -p pulsetrain-formats --bench tensorboard");
+    println!("one core, processor time, best of {ROUNDS} interleaved rounds\n");
+    println!(
+        "{:<46}{:>8}{:>8}{:>10}{:>8}",
+        "MB/s", "ours", "prost", "items", "ratio"
+    );
+    for (what, folder) in [
+        ("one number an event, 14 tags (torch)", "kempnerforge/tensorboard"),
+        ("one number an event, 31 tags (torch)", "torchspec/tensorboard"),
+        (
+            "one number an event, 93 tags (tensorboardX)",
+            "tunix/colocated/tensorboard",
+        ),
+        ("four of five are settings (tensorboardX)", "maxtext/tensorboard"),
+    ] {
+        if wanted.is_empty() || wanted.iter().any(|word| folder.starts_with(*word)) {
+            compare(what, &file(folder), is_alone);
+        }
+    }
+}
+
+/// The event file of a folder of the corpus, repeated to 32 MiB.
+fn file(folder: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/corpus")
+        .join(folder);
+    let entry = fs::read_dir(path).unwrap().next().unwrap().unwrap();
+    let once = fs::read(entry.path()).unwrap();
+    once.repeat(32 * MIB / once.len())
+}
+
+fn compare(what: &str, file: &[u8], is_alone: bool) {
+    let (mut ours, mut prost) = (f64::INFINITY, f64::INFINITY);
+    let mut items = 0;
+    for _ in 0..ROUNDS {
+        let (seconds, ours_items) = timed(|| read(file));
+        (ours, items) = (ours.min(seconds), ours_items);
+        assert!(items > 0);
+        if is_alone {
+            continue;
+        }
+        let (seconds, naive_items) = timed(|| naive::read(file));
+        prost = prost.min(seconds);
+        // Ours leaves out what says the step again or the time of day (a fifth of what JAX writes), and says every step once.
+        let is_comparable = items * 4 / 5 < naive_items && naive_items < items * 4 / 3;
+        assert!(is_comparable, "{items} items, naively {naive_items}");
+    }
+    let speed = |seconds: f64| file.len() as f64 / 1e6 / seconds;
+    println!(
+        "{what:<46}{:>8.0}{:>8.0}{items:>10}{:>7.1}x",
+        speed(ours),
+        speed(prost),
+        prost / ours
+    );
+}
+
+/// Reads a file as an import does, and says how many points and events came of it.
+fn read(file: &[u8]) -> u64 {
+    let format = format_by_name("tensorboard").unwrap();
+    let mut recorder = Recorder::new(Run::default(), |batch| {
+        black_box(batch.bytes.len());
+    });
+    let mut reader = LogReader::new(format, ReadLimits::default());
+    file.chunks(CHUNK)
+        .for_each(|chunk| reader.push(chunk, &mut recorder));
+    reader.finish(&mut recorder);
+    let (counts, _) = recorder.finish();
+    counts.points + counts.events
+}

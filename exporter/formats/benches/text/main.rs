@@ -1,0 +1,101 @@
+//! How fast each text format becomes OTLP, beside what one would write in an afternoon, in one run.
+//!
+//! The inputs are those of the corpus, over and over ([`input`]). Both ways are measured in turns, by the processor time of
+//! this thread, and the best round counts, so that a busy machine touches both alike. Names of formats as arguments choose;
+//! `--ours` leaves the other way out, for profilers.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a bench prints its table, and stops at what it does not expect"
+)]
+
+#[path = "../measure/clock.rs"]
+mod clock;
+mod input;
+mod naive;
+mod rows;
+
+use std::hint::black_box;
+
+use clock::timed;
+use pulsetrain_formats::{LogReader, ReadLimits, ReadTime, format_by_name};
+use pulsetrain_record::{Recorder, Run};
+use rows::{ROWS, Row};
+
+const ROUNDS: usize = 5;
+const MEGABYTE: usize = 1_000_000;
+const INPUT: usize = 50 * MEGABYTE;
+/// What is read at once, as an import does.
+const CHUNK: usize = 1 << 20;
+/// 2026-11-21 00:00:00 UTC, for formats that say no year or no time.
+const NEAR: u64 = 1_795_219_200_000_000_000;
+
+fn main() {
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with('-'))
+        .collect();
+    println!("$ cargo bench -p pulsetrain-formats --bench text");
+    println!("one core, processor time, best of {ROUNDS} interleaved rounds\n");
+    println!(
+        "{:<24}{:>6}{:>8}{:>10}{:>10}  {:<34}{:>6}",
+        "MB/s", "ours", "naive", "items", "of naive", "naive is", "ratio"
+    );
+    for row in ROWS {
+        if wanted.is_empty() || wanted.iter().any(|word| word == row.format) {
+            compare(row);
+        }
+    }
+}
+
+fn compare(row: &'static Row) {
+    let input = row.input.make(INPUT);
+    let (mut ours, mut naive) = (f64::INFINITY, f64::INFINITY);
+    let (mut items, mut naive_items) = (0, 0);
+    let mut read_naively = row.naive.reader();
+    let is_alone = std::env::args().any(|word| word == "--ours");
+    for _ in 0..ROUNDS {
+        let (seconds, read) = timed(|| read(row.format, &input));
+        (ours, items) = (ours.min(seconds), read);
+        if is_alone {
+            continue;
+        }
+        let (seconds, read) = timed(|| read_naively(&input));
+        (naive, naive_items) = (naive.min(seconds), read);
+    }
+    assert!(
+        is_alone || naive_items * 10 > items * 8,
+        "{}: the naive reader makes {naive_items} items and not {items}",
+        row.format
+    );
+    let speed = |seconds: f64| input.len() as f64 / 1e6 / seconds;
+    println!(
+        "{:<24}{:>6.0}{:>8.0}{items:>10}{naive_items:>10}  {:<34}{:>5.1}x",
+        row.format,
+        speed(ours),
+        speed(naive),
+        row.naive.name(),
+        naive / ours
+    );
+}
+
+/// Reads an input as an import does, and says how many points, spans and events came of it.
+fn read(format: &str, input: &[u8]) -> u64 {
+    let format = format_by_name(format).unwrap();
+    let mut recorder = Recorder::new(Run::default(), |batch| {
+        black_box(batch.bytes.len());
+    });
+    let mut reader = LogReader::new(format, ReadLimits::default());
+    reader.set_time(ReadTime {
+        unix_nanos: NEAR,
+        is_live: false,
+    });
+    input
+        .chunks(CHUNK)
+        .for_each(|chunk| reader.push(chunk, &mut recorder));
+    reader.finish(&mut recorder);
+    let (counts, skipped) = recorder.finish();
+    assert!(!skipped.has_losses(), "{:?}", skipped.problems());
+    counts.points + counts.spans + counts.events
+}

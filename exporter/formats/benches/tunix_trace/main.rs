@@ -1,0 +1,130 @@
+//! What reading Tunix's Perfetto traces of long runs costs, both versions, beside prost, in one run: from the bytes of a file
+//! to the bytes of OTLP.
+//!
+//! The traces are those of the corpus, over and over ([`input`]). Both ways are measured in turns, by the processor time of
+//! this thread, and the best round counts, so that a busy machine touches both alike. `--ours` leaves the other way out, for
+//! profilers.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a bench prints its table, and stops at what it does not expect"
+)]
+
+#[path = "../measure/clock.rs"]
+mod clock;
+mod input;
+mod memory;
+mod naive;
+mod packets;
+
+use std::hint::black_box;
+
+use clock::timed;
+use memory::Peak;
+use pulsetrain_formats::{LogReader, ReadLimits, format_by_name};
+use pulsetrain_record::{Recorder, Run};
+
+const ROUNDS: usize = 3;
+const BYTES: usize = 300_000_000;
+/// What is read at once, as an import does.
+const CHUNK: usize = 1 << 20;
+/// 2026-11-21 00:00:00 UTC.
+const START: u64 = 1_795_219_200_000_000_000;
+
+fn main() {
+    let is_alone = std::env::args().any(|word| word == "--ours");
+    println!("$ cargo bench -p pulsetrain-formats --bench tunix_trace");
+    println!("one core, processor time, best of {ROUNDS} interleaved rounds; traces of 300 MB\n");
+    println!(
+        "{:<16}{:<8}{:>6}{:>12}{:>10}{:>10}{:>10}{:>8}",
+        "trace", "way", "MB/s", "spans/s", "spans", "points", "peak MB", "ratio"
+    );
+    for (format, sample) in [
+        (
+            "tunix-trace",
+            "rollout1_actor2/trace/perfetto_trace_1795219968.pb",
+        ),
+        (
+            "tunix-trace-v2",
+            "rollout1_actor2/trace/perfetto_trace_v2_1795219968.pb",
+        ),
+    ] {
+        compare(format, &input::make(sample, BYTES), is_alone);
+    }
+}
+
+fn compare(format: &str, trace: &[u8], is_alone: bool) {
+    let (mut ours, mut prost) = (Best::new(), Best::new());
+    for _ in 0..ROUNDS {
+        ours.take(|| read(format, trace));
+        if !is_alone {
+            prost.take(|| (naive::read(trace), 0));
+        }
+    }
+    ours.print(format, "ours", trace.len(), &prost);
+    if !is_alone {
+        // Ours says a group once that stands on every timeline.
+        assert!(ours.spans * 2 > prost.spans, "{} {}", ours.spans, prost.spans);
+        prost.print(format, "prost", trace.len(), &prost);
+    }
+}
+
+/// The best round of a way.
+struct Best {
+    seconds: f64,
+    megabytes: f64,
+    spans: u64,
+    points: u64,
+}
+
+impl Best {
+    fn new() -> Self {
+        Self {
+            seconds: f64::INFINITY,
+            megabytes: 0.0,
+            spans: 0,
+            points: 0,
+        }
+    }
+
+    fn take(&mut self, way: impl FnOnce() -> (u64, u64)) {
+        let peak = Peak::begin();
+        let (seconds, (spans, points)) = timed(way);
+        self.seconds = self.seconds.min(seconds);
+        self.megabytes = self.megabytes.max(peak.end());
+        (self.spans, self.points) = (spans, points);
+    }
+
+    fn print(&self, format: &str, way: &str, bytes: usize, other: &Self) {
+        println!(
+            "{format:<16}{way:<8}{:>6.0}{:>12.0}{:>10}{:>10}{:>10.0}{:>7.1}x",
+            bytes as f64 / 1e6 / self.seconds,
+            self.spans as f64 / self.seconds,
+            self.spans,
+            self.points,
+            self.megabytes,
+            other.seconds / self.seconds,
+        );
+    }
+}
+
+/// Reads a trace as an import does, and says how many spans and points came of it.
+fn read(format: &str, trace: &[u8]) -> (u64, u64) {
+    let format = format_by_name(format).unwrap();
+    let run = Run {
+        start_unix_nanos: START,
+        ..Run::default()
+    };
+    let mut recorder = Recorder::new(run, |batch| {
+        black_box(batch.bytes.len());
+    });
+    let mut reader = LogReader::new(format, ReadLimits::default());
+    trace
+        .chunks(CHUNK)
+        .for_each(|chunk| reader.push(chunk, &mut recorder));
+    reader.finish(&mut recorder);
+    let (counts, skipped) = recorder.finish();
+    assert!(!skipped.has_losses(), "{:?}", skipped.problems());
+    (counts.spans, counts.points)
+}

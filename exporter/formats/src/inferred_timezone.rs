@@ -1,0 +1,118 @@
+//! Infers the zone of a log that is being written now: its newest time, compared with the clock when that was written.
+
+use std::time::Duration;
+
+use jiff::tz::Offset;
+
+use pulsetrain_record::{Timezone, TimezoneReason, UsedTimezone};
+
+mod stamp;
+
+/// How much of the end of a log is looked at for its newest time.
+pub const NEWEST_BYTES: usize = 64 << 10;
+
+/// How far a time may be ahead of the clock by which it is judged: clocks of file systems and machines differ.
+const AHEAD: Duration = Duration::from_secs(60);
+
+/// How old the newest time may be: lines without a time may follow it.
+const BEHIND: Duration = Duration::from_secs(600);
+
+/// Offsets of zones are multiples of this.
+const QUARTER_NANOS: i64 = 900 * 1_000_000_000;
+
+/// The offsets that zones have, in quarter hours: UTC-12:00 to UTC+14:00.
+const QUARTERS: std::ops::RangeInclusive<i64> = -48..=56;
+
+/// Returns the zone in which the newest time of a text, which was written at a time, is plausible; `None` where nothing is.
+///
+/// The zone of this machine and UTC come first, because their clocks are those of most trainers. Any other offset has to fit the
+/// last line to the minute.
+pub fn infer(text: &[u8], written_unix_nanos: u64) -> Option<UsedTimezone> {
+    infer_on(Timezone::parse("local").ok(), text, written_unix_nanos)
+}
+
+fn infer_on(machine: Option<Timezone>, text: &[u8], written_unix_nanos: u64) -> Option<UsedTimezone> {
+    let newest = stamp::newest(
+        &text[text.len().saturating_sub(NEWEST_BYTES)..],
+        written_unix_nanos,
+    )?;
+    let known = [machine, Some(Timezone::default())];
+    let fits = |zone: &Timezone| {
+        let late = written_unix_nanos as i64 - zone.instant(newest.local_unix_nanos) as i64;
+        (-(AHEAD.as_nanos() as i64)..=BEHIND.as_nanos() as i64).contains(&late)
+    };
+    let zone = known.into_iter().flatten().find(fits);
+    let zone = zone.or_else(|| {
+        let ahead = newest.local_unix_nanos as i64 - written_unix_nanos as i64;
+        newest.is_last.then(|| fixed(ahead))?
+    });
+    zone.map(|zone| UsedTimezone {
+        zone,
+        reason: TimezoneReason::Inferred,
+    })
+}
+
+/// The zone whose clock is ahead of UTC by about this many nanoseconds.
+fn fixed(ahead_nanos: i64) -> Option<Timezone> {
+    let quarters = (ahead_nanos + QUARTER_NANOS / 2).div_euclid(QUARTER_NANOS);
+    let rest = ahead_nanos - quarters * QUARTER_NANOS;
+    let is_plausible = QUARTERS.contains(&quarters) && rest.unsigned_abs() <= AHEAD.as_nanos() as u64;
+    let offset = Offset::from_seconds(i32::try_from(quarters * 900).ok()?).ok()?;
+    is_plausible.then(|| Timezone::fixed(offset))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2026-11-21 12:00:00 UTC.
+    const NOON: u64 = 1_795_262_400_000_000_000;
+    const SECOND: u64 = 1_000_000_000;
+
+    fn name(text: &str, written: u64) -> Option<String> {
+        infer_on(None, text.as_bytes(), written).map(|used| used.zone.name().to_owned())
+    }
+
+    #[test]
+    fn a_live_line_gives_the_offset_of_its_clock() {
+        for (line, offset) in [
+            (
+                "[titan] 2026-11-21 07:00:00,088 - root - INFO - step: 1\n",
+                "-05:00",
+            ),
+            ("2026-11-21 17:30:01 step 1\n", "+05:30"),
+            ("2026-11-21 17:44:59.5 step 1\n", "+05:45"),
+            ("I1122 01:59:58.624218 14 metric_logger.py:230] text\n", "+14:00"),
+        ] {
+            assert_eq!(name(line, NOON), Some(offset.to_owned()), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_fits_no_clock_gives_none() {
+        for line in [
+            "2026-11-21 07:07:00 step 1\n",
+            "2026-11-20 20:00:00 step 1\n",
+            "2026-11-22 04:00:00 step 1\n",
+            // Not written last: it may be hours old.
+            "2026-11-21 07:00:00 start\nstep 1\n",
+            "2026-11-21T07:00:00-05:00 step 1\n",
+        ] {
+            assert_eq!(name(line, NOON), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_time_of_a_few_minutes_ago_is_of_this_machine_or_of_utc() {
+        let new_york = || Timezone::parse("America/New_York").ok();
+        for (time, machine, zone) in [
+            ("12:00:00", None, "UTC"),
+            ("12:00:00", new_york(), "UTC"),
+            ("07:00:00", new_york(), "America/New_York"),
+        ] {
+            let text = format!("2026-11-21 {time} start\nstep 1\n");
+            let used = infer_on(machine, text.as_bytes(), NOON + 300 * SECOND).unwrap();
+            assert_eq!((used.zone.name(), used.reason), (zone, TimezoneReason::Inferred));
+        }
+    }
+}

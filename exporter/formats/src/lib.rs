@@ -1,0 +1,26 @@
+//! Formats of training logs and event files: bytes in, values out.
+//!
+//! `logs` holds one file or folder for each text format and defines what a format is ([`LogFormat`]); `tensorboard`, `wandb` and
+//! `tunix_trace` read binary files. All of them record into a [`Recorder`](pulsetrain_record::Recorder). [`FORMATS`] lists them.
+
+mod error;
+mod inferred_timezone;
+mod logs;
+mod said;
+mod tags;
+mod tensorboard;
+#[cfg(test)]
+mod test_message;
+mod tunix_trace;
+mod wandb;
+
+pub use error::FormatError;
+pub use inferred_timezone::{NEWEST_BYTES, infer as infer_timezone};
+pub use logs::{
+    Begin, FORMATS, HEAD_BYTES, IDENTITY_PATIENCE, Identity, KeyRole, KeyUse, LogFormat, LogParser,
+    LogReader, MOST_RECORDS, Pace, PacedBy, ReadLimits, ReadTime, Survey, Window, format_by_name,
+    format_names, key_notices, parse_with_every_format, recognise, suggest_mapping, unreadable, without_mark,
+};
+pub use pulsetrain_mapping::Mapping;
+pub use tensorboard::FORMAT as TENSORBOARD;
+pub use tunix_trace::{TunixConversion, Version as TunixVersion, convert_tunix_trace};

@@ -1,0 +1,68 @@
+//! The list of all formats. No other file names them: a new format is its own file and one row here.
+
+use super::{
+    Begin, LogFormat, generic, huggingface, kempnerforge, maxtext, megatron, surogate, torchspec, torchtitan,
+    trainers, trainers::trainer_format, tunix,
+};
+use crate::{tensorboard, tunix_trace, wandb};
+
+/// Every format that is known.
+pub static FORMATS: &[LogFormat] = &[
+    surogate::FORMAT,
+    surogate::console::FORMAT,
+    surogate::jsonl::FORMAT,
+    maxtext::FORMAT,
+    maxtext::metrics_file::FORMAT,
+    maxtext::entries::FORMAT,
+    kempnerforge::FORMAT,
+    torchspec::FORMAT,
+    tunix::FORMAT,
+    tunix::otel::FORMAT,
+    huggingface::FORMAT,
+    huggingface::state::FORMAT,
+    torchtitan::FORMAT,
+    torchtitan::structured::FORMAT,
+    megatron::FORMAT,
+    tunix_trace::GROUPS_FORMAT,
+    tunix_trace::TIMELINES_FORMAT,
+    tensorboard::FORMAT,
+    wandb::FORMAT,
+    trainer_format!("verl", "console of verl"),
+    trainer_format!("nanogpt", "console of nanoGPT"),
+    trainer_format!("nanochat", "console of nanochat"),
+    trainer_format!("deepspeed", "console of DeepSpeed"),
+    trainer_format!("llamafactory", "trainer_log.jsonl of LLaMA-Factory"),
+    trainer_format!("lightning", "metrics.csv of Lightning and litgpt"),
+    trainer_format!("torchtune", "DiskLogger and StdoutLogger of torchtune"),
+    trainer_format!("openrlhf", "console of OpenRLHF"),
+    trainer_format!("litgpt", "console of litgpt"),
+    trainer_format!("composer", "console and log file of Composer"),
+    trainer_format!("llmc", "console and main.log of llm.c"),
+    trainer_format!("keras", "progress bars of Keras"),
+    trainer_format!("nccl-inspector", "JSON of NCCL Inspector"),
+    generic::JSON,
+    generic::KEY_VALUE,
+    generic::TEXT,
+    generic::CSV,
+    generic::GENERIC,
+];
+
+/// The format of a name.
+///
+/// # Errors
+/// The names of all formats, if there is none of this name.
+pub fn format_by_name(name: &str) -> Result<&'static LogFormat, String> {
+    FORMATS
+        .iter()
+        .find(|format| format.name == name)
+        .ok_or_else(format_names)
+}
+
+/// The names of all formats, for messages.
+pub fn format_names() -> String {
+    FORMATS
+        .iter()
+        .map(|format| format.name)
+        .collect::<Vec<_>>()
+        .join(", ")
+}

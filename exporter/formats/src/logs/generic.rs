@@ -1,0 +1,148 @@
+//! Logs of no known system: JSON lines, lines of `key=value`, printed text and tables, by a [`Mapping`] of the user.
+//!
+//! `json`, `key_value`, `text` and `csv` turn lines into fields, `record` and `field` turn these into points. `known` caches the
+//! row of each key, and `clock` reads times.
+
+mod auto;
+mod clock;
+mod csv;
+mod epoch_steps;
+mod field;
+mod json;
+mod key_use;
+mod key_value;
+mod known;
+mod label_keys;
+mod labelled;
+mod likeness;
+mod lined;
+mod pairs;
+mod record;
+mod suggestion;
+mod text;
+
+use std::sync::Arc;
+
+use pulsetrain_mapping::{CoverageRow, MappedFormat, Mapping};
+use pulsetrain_semconv::{event, metric};
+
+pub(super) use auto::FORMAT as GENERIC;
+pub(super) use clock::date;
+pub use key_use::{KeyRole, KeyUse, key_notices};
+pub(super) use likeness::instead;
+pub use suggestion::suggest_mapping;
+
+use self::{csv::CsvLines, json::JsonLines, key_value::KeyValueLines, text::TextLines};
+use super::lines::{LineFormat, LineParser, identify_by};
+use super::{Begin, LogFormat, LogParser};
+
+/// JSON lines in the table of formats.
+pub(super) const JSON: LogFormat = mapped(
+    MappedFormat::Json,
+    "JSON lines of any system, by a mapping",
+    |mapping| parser(MappedFormat::Json, mapping),
+    |head| identify_by(parser(MappedFormat::Json, &Arc::default()), head),
+);
+
+/// Lines of `key=value` in the table of formats.
+pub(super) const KEY_VALUE: LogFormat = mapped(
+    MappedFormat::KeyValue,
+    "lines of key=value of any system, by a mapping",
+    |mapping| parser(MappedFormat::KeyValue, mapping),
+    |head| identify_by(parser(MappedFormat::KeyValue, &Arc::default()), head),
+);
+
+/// Printed text in the table of formats.
+pub(super) const TEXT: LogFormat = mapped(
+    MappedFormat::Text,
+    "numbers with labels in printed lines of any system, by a mapping",
+    |mapping| parser(MappedFormat::Text, mapping),
+    |head| identify_by(parser(MappedFormat::Text, &Arc::default()), head),
+);
+
+/// Tables in the table of formats.
+pub(super) const CSV: LogFormat = LogFormat {
+    // A new file begins with a header.
+    shrinks: false,
+    ..mapped(
+        MappedFormat::Csv,
+        "tables with a header of any system, by a mapping",
+        |mapping| parser(MappedFormat::Csv, mapping),
+        |head| identify_by(parser(MappedFormat::Csv, &Arc::default()), head),
+    )
+};
+
+const fn mapped(
+    format: MappedFormat,
+    brief: &'static str,
+    parser: fn(&Arc<Mapping>) -> Box<dyn LogParser>,
+    identify: fn(&[u8]) -> super::Identity,
+) -> LogFormat {
+    LogFormat {
+        name: format.name(),
+        brief,
+        framework: "custom",
+        shrinks: true,
+        splits: false,
+        recognise: |_| None,
+        identify,
+        parser: Begin::Mapped(parser),
+        coverage,
+    }
+}
+
+/// Returns the parser of the format that a mapping names; printed text where it names none.
+pub(super) fn mapped_parser(mapping: &Arc<Mapping>) -> Box<dyn LogParser> {
+    parser(mapping.format().unwrap_or(MappedFormat::Text), mapping)
+}
+
+fn parser(format: MappedFormat, mapping: &Arc<Mapping>) -> Box<dyn LogParser> {
+    match format {
+        MappedFormat::Json => lines(mapping, JsonLines::of),
+        MappedFormat::KeyValue => lines(mapping, KeyValueLines::of),
+        MappedFormat::Text => lines(mapping, TextLines::of),
+        MappedFormat::Csv => lines(mapping, CsvLines::of),
+    }
+}
+
+/// Returns a parser of lines. Where the mapping names the format, the prefixes of launchers are removed; else they may be for its
+/// patterns.
+fn lines<F: LineFormat + 'static>(
+    mapping: &Arc<Mapping>,
+    begin: fn(&Arc<Mapping>) -> F,
+) -> Box<dyn LogParser> {
+    if mapping.named_format().is_none() {
+        return Box::new(LineParser::of(begin(mapping)));
+    }
+    let mapping = Arc::clone(mapping);
+    Box::new(LineParser::of_ranks(move || begin(&mapping)))
+}
+
+fn coverage() -> Vec<CoverageRow> {
+    vec![
+        CoverageRow::rule(
+            "the step's key",
+            metric::TRAIN_GLOBAL_STEP.name,
+            "as it is; `train.steps` grows by the steps since the record before",
+        ),
+        CoverageRow::rule(
+            "keys of the mapping",
+            "the metric of the mapping",
+            "by the unit, the factor or the suffix that the value has",
+        ),
+        CoverageRow::rule(
+            "the name of a metric",
+            "that metric",
+            "as it is, or by its suffix",
+        ),
+        CoverageRow::rule("other numbers", metric::TRAIN_CUSTOM.name, "as it is"),
+        CoverageRow::rule(
+            "other text",
+            event::TRAIN_CUSTOM_RECORD.name,
+            "one event a record, its body the keys and texts",
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

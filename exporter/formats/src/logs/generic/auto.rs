@@ -1,0 +1,162 @@
+//! Logs that no other format recognises, read by the dictionary in `mappings/generic.yaml` without configuration.
+
+use pulsetrain_mapping::{Field, trainer};
+use std::collections::{BTreeSet, HashMap};
+
+use super::{
+    csv::{Header, Table},
+    key_use::KeyUse,
+    text::{TextLines, is_context},
+};
+use crate::logs::lines::{Line, LineFormat, LineParser, identify_by};
+use crate::logs::ranked::each_printed_line;
+use crate::logs::{Begin, LogFormat};
+use pulsetrain_record::Recorder;
+
+/// The mapping that is the dictionary of usual keys.
+const DICTIONARY: &str = "generic";
+
+/// The row in the table of formats. Its `recognise` counts only after that of all others.
+pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
+    name: "generic",
+    brief: "any log with usual keys, without configuration",
+    framework: "custom",
+    shrinks: true,
+    splits: false,
+    recognise: |head| agree(head).then_some(AGREEMENT),
+    identify: |head| identify_by(parser(), head),
+    parser: Begin::Fallback(parser),
+    coverage: || trainer(DICTIONARY).mapping().coverage(),
+};
+
+const AGREEMENT: &str = "lines with usual keys";
+
+/// The fewest records that have the same keys.
+const FEWEST: usize = 3;
+
+/// Of so many lines between the first record and the last one, at least one is a record.
+const LINES_A_RECORD: usize = 5;
+
+fn parser() -> Box<dyn crate::logs::LogParser> {
+    Box::new(LineParser::<GenericLines>::default())
+}
+
+/// Reads tables and printed text.
+#[derive(Debug)]
+pub(super) struct GenericLines {
+    table: Table,
+    text: TextLines,
+}
+
+impl Default for GenericLines {
+    fn default() -> Self {
+        Self {
+            table: Table::default(),
+            text: TextLines::of(trainer(DICTIONARY).mapping()),
+        }
+    }
+}
+
+impl GenericLines {
+    /// Whether the log is a table.
+    pub(super) fn is_table(&self) -> bool {
+        self.table.header().is_some()
+    }
+
+    /// Returns the fields of a line that is a record.
+    fn fields<'a>(&'a mut self, text: &'a str) -> Option<(Vec<Field<'a>>, &'a mut TextLines)> {
+        if self.table.take_header(text, has_result) {
+            return None;
+        }
+        let Self { table, text: lines } = self;
+        if let Some(mut fields) = table.header().and_then(|header| header.fields(text)) {
+            lines.keys.mark_evaluation(&mut fields);
+            lines.records.look_up(&fields);
+            return Some((fields, lines));
+        }
+        let fields = lines.fields(text)?;
+        Some((fields, lines))
+    }
+}
+
+/// Whether a table has a column of a known measurement.
+fn has_result(header: &Header) -> bool {
+    let mapping = trainer(DICTIONARY).mapping();
+    let mut metrics = header
+        .keys()
+        .iter()
+        .filter_map(|key| mapping.resolve(None, key)?.mapping.target.metric());
+    metrics.any(|metric| !is_context(metric))
+}
+
+impl LineFormat for GenericLines {
+    fn sign(_: &str) -> Option<&'static str> {
+        None
+    }
+
+    fn is_whole(text: &str) -> bool {
+        TextLines::is_whole(text)
+    }
+
+    fn is_begun(text: &str) -> bool {
+        TextLines::is_begun(text)
+    }
+
+    fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
+        let Some((fields, lines)) = self.fields(line.text) else {
+            return false;
+        };
+        lines.records.record(&fields, line, recorder);
+        true
+    }
+
+    fn key_uses(&mut self) -> Vec<KeyUse> {
+        self.text.key_uses()
+    }
+}
+
+/// The records of a head that have the same known result.
+#[derive(Default)]
+struct Group {
+    records: usize,
+    /// Steps with values: those of a training change.
+    moves: BTreeSet<[u64; 2]>,
+    /// Whether a record has a step, or several numbers.
+    is_series: bool,
+}
+
+/// Whether the head of a log has enough records with the same known result.
+fn agree(head: &[u8]) -> bool {
+    let mut lines = GenericLines::default();
+    let mut groups: HashMap<String, Group> = HashMap::new();
+    let (mut records, mut since_first, mut span) = (0, 0, 0);
+    if memchr::memchr(0, head).is_some() {
+        return false;
+    }
+    each_printed_line(head, |text| {
+        since_first += usize::from(records > 0 && !text.trim().is_empty());
+        if let Some((fields, lines)) = lines.fields(text) {
+            records += 1;
+            span = since_first;
+            note(&fields, lines, &mut groups);
+        }
+    });
+    let is_agreed = |group: &Group| group.records >= FEWEST && group.moves.len() > 1 && group.is_series;
+    records * LINES_A_RECORD >= span && groups.values().any(is_agreed)
+}
+
+fn note(fields: &[Field<'_>], lines: &mut TextLines, groups: &mut HashMap<String, Group>) {
+    let step = lines.records.keys.step();
+    for result in lines.results(fields) {
+        let group = groups.entry(fields[result].0.to_string()).or_default();
+        let number = |field: usize| fields[field].1.number().unwrap_or_default().to_bits();
+        group.records += 1;
+        group
+            .moves
+            .insert([number(step.unwrap_or(result)), number(result)]);
+        group.is_series |= step.is_some() || fields.len() > 1;
+    }
+}
+
+#[cfg(test)]
+mod tests;

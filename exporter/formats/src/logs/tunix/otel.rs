@@ -1,0 +1,286 @@
+//! What Tunix says through OpenTelemetry (`enable_opentelemetry`, `tunix/sft/metrics_logger.py`): the JSON of the SDK's
+//! console exporter between other lines, or OTLP/JSON. What its names mean is in `pulsetrain_mapping::tunix_otel`.
+
+use pulsetrain_mapping::CoverageRow;
+use pulsetrain_semconv::metric;
+use serde_json::Value;
+
+use crate::logs::{Begin, Identity, LogFormat, LogParser, Window};
+use crate::tags;
+use pulsetrain_mapping::tunix_otel::{MODE, OtelPoint, PREFIX, SCOPE, STEP, TunixOtel};
+use pulsetrain_record::{Place, Recorder, SkipReason};
+
+/// The row of Tunix's OpenTelemetry in the table of formats.
+pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
+    name: "tunix-otel",
+    brief: "Tunix's metrics by OpenTelemetry's console exporter or as OTLP/JSON",
+    framework: "tunix",
+    shrinks: true,
+    splits: true,
+    recognise,
+    identify,
+    parser: Begin::Known(|| Box::new(OtelParser::default())),
+    coverage,
+};
+
+fn recognise(head: &[u8]) -> Option<&'static str> {
+    let has = |words: &str| memchr::memmem::find(head, words.as_bytes()).is_some();
+    let is_text = memchr::memchr(0, head).is_none();
+    let is_export = has("\"resource_metrics\"") || has("\"resourceMetrics\"");
+    (is_text && is_export && has(MODE)).then_some("metrics with \"tunix.training.mode\"")
+}
+
+fn identify(head: &[u8]) -> Identity {
+    let end = memchr::memmem::find(head, MODE.as_bytes());
+    Identity {
+        first_record: head[..end.unwrap_or(0)].to_vec(),
+        ..Identity::default()
+    }
+}
+
+/// Finds the exports in a text.
+#[derive(Debug, Default)]
+struct OtelParser {
+    tunix: TunixOtel,
+    /// Whether the next window begins within a line.
+    is_within_line: bool,
+}
+
+impl LogParser for OtelParser {
+    fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
+        let done = self.exports(window, recorder);
+        let last = done.checked_sub(1).map(|last| window.bytes[last]);
+        self.is_within_line = last.map_or(self.is_within_line, |last| last != b'\n');
+        done
+    }
+
+    fn lose_sync(&mut self) {
+        self.is_within_line = true;
+    }
+}
+
+impl OtelParser {
+    fn exports(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
+        let mut done = 0;
+        while let Some(start) = self.object_start(window.bytes, done) {
+            let mut values =
+                serde_json::Deserializer::from_slice(&window.bytes[start..]).into_iter::<Value>();
+            match values.next() {
+                Some(Ok(export)) => {
+                    done = start + values.byte_offset();
+                    if self.export(&export, window.place(start), recorder) {
+                        recorder.end_of_record();
+                    }
+                }
+                Some(Err(error)) if error.is_eof() && !window.is_last => return start,
+                Some(Err(error)) if error.is_eof() => {
+                    recorder.skip(SkipReason::IncompleteRecord, window.place(start), || {
+                        "the input ends within this export".to_owned()
+                    });
+                    return window.bytes.len();
+                }
+                // A line of something else that begins alike.
+                _ => done = start + 1,
+            }
+        }
+        window.bytes.len()
+    }
+
+    /// The next brace that begins a line.
+    fn object_start(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        let begins_line = |at: usize| match at.checked_sub(1) {
+            Some(before) => bytes[before] == b'\n',
+            None => !self.is_within_line,
+        };
+        let mut braces = memchr::memchr_iter(b'{', &bytes[from..]).map(|at| from + at);
+        braces.find(|at| begins_line(*at))
+    }
+}
+
+impl OtelParser {
+    /// Records what an export says; answers whether it says something of Tunix.
+    fn export(&mut self, export: &Value, place: Place, recorder: &mut Recorder<'_>) -> bool {
+        let Some(resources) = either(export, "resource_metrics", "resourceMetrics") else {
+            return false;
+        };
+        let scopes = list(resources)
+            .iter()
+            .filter_map(|resource| either(resource, "scope_metrics", "scopeMetrics"))
+            .flat_map(list);
+        let mut is_ours = false;
+        for scope in scopes {
+            let metrics = list(&scope["metrics"]);
+            if scope["scope"]["name"] != SCOPE {
+                metrics
+                    .iter()
+                    .for_each(|_| recorder.skip_value(SkipReason::LeftOut("scope_of_another")));
+                continue;
+            }
+            is_ours = true;
+            let points: Vec<OtelPoint<'_>> = metrics.iter().flat_map(points).collect();
+            self.tunix.record(&points, place, recorder);
+        }
+        is_ours
+    }
+}
+
+/// The points of a metric, in either form; what is not whole is none.
+fn points(metric: &Value) -> impl Iterator<Item = OtelPoint<'_>> {
+    let points = metric
+        .pointer("/data/data_points")
+        .or_else(|| metric.pointer("/gauge/dataPoints"));
+    let name = metric["name"].as_str().unwrap_or_default();
+    points
+        .map_or(&[][..], list)
+        .iter()
+        .filter_map(move |value| point(name, value))
+}
+
+fn point<'v>(name: &'v str, value: &'v Value) -> Option<OtelPoint<'v>> {
+    let time = either(value, "time_unix_nano", "timeUnixNano")?;
+    let number = ["value", "asDouble", "asInt"]
+        .into_iter()
+        .find_map(|key| number(&value[key]))?;
+    Some(OtelPoint {
+        prefix: attribute(&value["attributes"], PREFIX).unwrap_or_default(),
+        mode: attribute(&value["attributes"], MODE)?,
+        name,
+        time_unix_nanos: time.as_u64().or_else(|| time.as_str()?.parse().ok())?,
+        value: number,
+    })
+}
+
+/// An attribute of an object of names, or of a list of pairs.
+fn attribute<'v>(attributes: &'v Value, name: &str) -> Option<&'v str> {
+    if let Some(value) = attributes.get(name) {
+        return value.as_str();
+    }
+    let pair = list(attributes).iter().find(|pair| pair["key"] == name)?;
+    pair["value"]["stringValue"].as_str()
+}
+
+fn number(value: &Value) -> Option<f64> {
+    value.as_f64().or_else(|| value.as_str()?.parse().ok())
+}
+
+fn either<'v>(value: &'v Value, one: &str, other: &str) -> Option<&'v Value> {
+    value.get(one).or_else(|| value.get(other))
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn coverage() -> Vec<CoverageRow> {
+    let rules = [
+        CoverageRow::rule(
+            STEP,
+            metric::TRAIN_GLOBAL_STEP.name,
+            "said with every point of the step",
+        ),
+        CoverageRow::rule(
+            "tunix.training.loss, .perplexity, .learning_rate, .gradient.norm",
+            "what the tag prefix/mode/name becomes",
+            "as for the tag; the names of the tags are below",
+        ),
+        CoverageRow::rule(
+            "tunix.a.b of prefix p in mode m",
+            "what the tag p/m/a/b becomes",
+            "as for the tag",
+        ),
+        CoverageRow::rule("a value of the same step again", "(left out: exported_again)", ""),
+        CoverageRow::rule("metrics of other scopes", "(left out: scope_of_another)", ""),
+    ];
+    rules.into_iter().chain(tags::coverage_of("tunix")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logs::sampled::Sampled;
+
+    fn export(prefix: &str, name: &str, value: &str) -> String {
+        let point = format!(
+            "{{\"attributes\": {{\"{MODE}\": \"train\", \"{PREFIX}\": \"{prefix}\"}}, \"time_unix_nano\": 5, \"value\": {value}}}"
+        );
+        format!(
+            "{{\"resource_metrics\": [{{\"scope_metrics\": [{{\"scope\": {{\"name\": \"tunix\"}}, \"metrics\": [\
+             {{\"name\": \"{name}\", \"data\": {{\"data_points\": [{point}]}}}}]}}]}}]}}"
+        )
+    }
+
+    #[test]
+    fn names_are_those_of_the_tags() {
+        let text = [
+            ("actor", "tunix.training.loss", "2.5"),
+            ("actor", "tunix.training.gradient.norm", "0.5"),
+            ("perf", "tunix.sum.rollout_time", "1.25"),
+            ("rewards", "tunix.score.mean", "3"),
+            ("", "tunix.training.perplexity", "12.5"),
+            ("mine", "tunix.novel", "7"),
+        ]
+        .map(|(prefix, name, value)| export(prefix, name, value))
+        .join("\n");
+        let read = Sampled::read(&FORMAT, &text);
+        assert_eq!(read.values("train.loss"), [2.5]);
+        assert_eq!(read.values("train.grad_norm"), [0.5]);
+        assert_eq!(read.values("perf.rollout_time"), [1.25]);
+        assert_eq!(read.values("rl.score"), [3.0]);
+        assert_eq!(read.values("train.perplexity"), [12.5]);
+        assert_eq!(
+            read.attributes("train.custom"),
+            ["train.custom.name=mine/train/novel"]
+        );
+        assert_eq!((read.counts.records, read.counts.points), (6, 6));
+    }
+
+    #[test]
+    fn a_trainer_without_a_prefix_has_no_attribute_for_it() {
+        let text = export("", "tunix.training.loss", "2.5").replace(&format!(", \"{PREFIX}\": \"\""), "");
+        assert!(
+            !text.contains(PREFIX) && recognise(text.as_bytes()).is_some(),
+            "{text}"
+        );
+        assert_eq!(Sampled::read(&FORMAT, &text).values("train.loss"), [2.5]);
+    }
+
+    #[test]
+    fn a_gauge_that_is_exported_again_is_no_second_value() {
+        let step = |step: &str| export("perf", STEP, step);
+        let time = || export("perf", "tunix.global_step_time", "1.5");
+        let text = [step("1"), time(), step("1"), time(), step("2"), time()].join("\n");
+        let read = Sampled::read(&FORMAT, &text);
+        assert_eq!(read.values("perf.global_step_time"), [1.5, 1.5]);
+        assert_eq!(read.values("train.global_step"), [1.0, 2.0]);
+    }
+
+    #[test]
+    fn what_stands_between_exports_is_no_record_and_half_an_export_is_said() {
+        let whole = export("actor", "tunix.training.loss", "2.5");
+        let text = format!(
+            "starting\n{{not json}}\n{whole}\nstep 1\n{}",
+            &whole[..whole.len() / 2]
+        );
+        let read = Sampled::read(&FORMAT, &text);
+        assert_eq!(read.values("train.loss"), [2.5]);
+        assert_eq!(read.counts.records, 1);
+        assert!(read.skipped.has_losses());
+    }
+
+    #[test]
+    fn an_export_begins_its_line_however_the_text_is_cut() {
+        let whole = export("actor", "tunix.training.loss", "2.5");
+        for (text, records) in [
+            (format!("{{}}{whole}\n{whole}"), 1),
+            (format!("x{whole}\n{{{whole}\n"), 0),
+            (format!("x\n{whole}\n\n{whole}"), 2),
+        ] {
+            assert_eq!(Sampled::read(&FORMAT, &text).counts.records, records, "{text}");
+            let mut recorder = Recorder::new(pulsetrain_record::Run::default(), |_| {});
+            let mut reader = crate::logs::LogReader::new(&FORMAT, crate::logs::ReadLimits::default());
+            reader.push(text.as_bytes(), &mut recorder);
+            reader.finish(&mut recorder);
+            assert_eq!(recorder.finish().0.records, records, "{text}");
+        }
+    }
+}

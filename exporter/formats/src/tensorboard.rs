@@ -1,0 +1,188 @@
+//! TensorBoard event files, by whatever writer: tensorboardX, torch, TensorFlow.
+//!
+//! [`frame`] finds the records in the bytes and checks them, [`event`] and [`summary`] read what is in one, [`tensor`],
+//! [`histogram`] and [`hparams`] what is in a value; [`tags`](crate::tags) says what a number under a tag means.
+
+mod checksum;
+mod event;
+mod frame;
+mod histogram;
+mod hparams;
+mod summary;
+mod tensor;
+mod values;
+
+use crate::logs::{Begin, Identity, LogFormat, LogParser, Window};
+use crate::tags::{self, Scalars};
+use event::{Content, Event};
+use frame::Frame;
+use pulsetrain_mapping::{Trainer, framework_of_tag};
+use pulsetrain_record::{Place, Recorder, SkipReason};
+
+/// The row of TensorBoard in the table of formats.
+pub const FORMAT: LogFormat = LogFormat {
+    name: "tensorboard",
+    brief: "event files of TensorBoard (events.out.tfevents.*)",
+    framework: "tensorboard",
+    shrinks: false,
+    splits: true,
+    recognise,
+    identify,
+    parser: Begin::Known(|| Box::new(EventFileParser::default())),
+    coverage: tags::coverage,
+};
+
+fn recognise(head: &[u8]) -> Option<&'static str> {
+    match frame::first(head) {
+        Frame::Whole {
+            is_sound: true,
+            record,
+        } => event::parse(record).ok()?,
+        _ => return None,
+    };
+    Some(trainer_of(head).map_or("records with the checksums of TFRecord", Trainer::sign))
+}
+
+fn identify(head: &[u8]) -> Identity {
+    let Some((record, event)) = records(head).next() else {
+        return Identity::default();
+    };
+    Identity {
+        framework: trainer_of(head).and_then(|trainer| trainer.mapping().framework()),
+        start_unix_nanos: event.time_unix_nanos(),
+        first_record: record.to_vec(),
+        ..Identity::default()
+    }
+}
+
+/// Returns the trainer whose tags are among the first.
+fn trainer_of(head: &[u8]) -> Option<&'static Trainer> {
+    let summaries = records(head).filter_map(|(_, event)| match event.content {
+        Content::Summary(summary) => Some(summary),
+        _ => None,
+    });
+    summaries
+        .flat_map(summary::values)
+        .filter_map(Result::ok)
+        .find_map(|value| framework_of_tag(&String::from_utf8_lossy(value.tag)))
+}
+
+/// The sound records at the beginning of some bytes.
+fn records(mut bytes: &[u8]) -> impl Iterator<Item = (&[u8], Event<'_>)> {
+    std::iter::from_fn(move || {
+        let Frame::Whole { record, .. } = frame::first(bytes) else {
+            return None;
+        };
+        bytes = &bytes[frame::HEAD_LEN + record.len() + frame::TAIL_LEN..];
+        event::parse(record).ok().map(|event| (record, event))
+    })
+}
+
+/// Parses the records of one event file.
+#[derive(Debug, Default)]
+struct EventFileParser {
+    scalars: Scalars,
+    /// The time of the newest event, for events without one.
+    time_unix_nanos: u64,
+    /// How many bytes of a record that is too long are still to come.
+    to_skip: u64,
+    /// Where the next record begins is not known, so nothing can be read any more.
+    is_lost: bool,
+}
+
+impl LogParser for EventFileParser {
+    fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
+        let mut done = 0;
+        loop {
+            done += self.skip(window.bytes.len() - done);
+            if self.is_lost {
+                return window.bytes.len();
+            }
+            let rest = &window.bytes[done..];
+            match frame::first(rest) {
+                Frame::Whole { record, is_sound } => {
+                    self.record(record, is_sound, place(window, done), recorder);
+                    done += frame::HEAD_LEN + record.len() + frame::TAIL_LEN;
+                }
+                Frame::TooLong(length) => {
+                    let message = || {
+                        format!(
+                            "a record of {length} bytes is passed over; pictures and graphs are that long"
+                        )
+                    };
+                    recorder.skip(SkipReason::RecordTooLong, place(window, done), message);
+                    self.to_skip = length;
+                }
+                Frame::Broken => self.lose(window, done, recorder),
+                Frame::Partial => {
+                    if window.is_last && !rest.is_empty() {
+                        let message = || {
+                            "the file ends inside a record: its writer is still at it, or was stopped"
+                                .to_owned()
+                        };
+                        recorder.skip(SkipReason::IncompleteRecord, place(window, done), message);
+                        return window.bytes.len();
+                    }
+                    return done;
+                }
+            }
+        }
+    }
+
+    fn lose_sync(&mut self) {
+        self.is_lost = true;
+    }
+
+    fn has_lines(&self) -> bool {
+        false
+    }
+}
+
+impl EventFileParser {
+    /// How many of `available` bytes belong to a record that is passed over.
+    fn skip(&mut self, available: usize) -> usize {
+        let skipped = self.to_skip.min(available as u64);
+        self.to_skip -= skipped;
+        skipped as usize
+    }
+
+    /// Says that nothing can be read from here on.
+    fn lose(&mut self, window: Window<'_>, offset: usize, recorder: &mut Recorder<'_>) {
+        let message = || {
+            "the checksum of a record's length is wrong, so the rest of the file cannot be read".to_owned()
+        };
+        recorder.skip(SkipReason::MalformedRecord, place(window, offset), message);
+        self.is_lost = true;
+    }
+
+    #[inline]
+    fn record(&mut self, record: &[u8], is_sound: bool, place: Place, recorder: &mut Recorder<'_>) {
+        let read = match event::parse(record) {
+            Ok(event) if is_sound => self
+                .event(event, place, recorder)
+                .map_err(|error| error.to_string()),
+            Err(error) if is_sound => Err(error.to_string()),
+            _ => Err("its checksum is wrong".to_owned()),
+        };
+        match read {
+            Ok(()) => recorder.end_of_record(),
+            Err(error) => recorder.skip(SkipReason::MalformedRecord, place, || {
+                format!(
+                    "a record of {} bytes is not taken over, or not wholly: {error}",
+                    record.len()
+                )
+            }),
+        }
+    }
+}
+
+/// Where something stands in the file, which has no lines.
+fn place(window: Window<'_>, offset: usize) -> Place {
+    Place {
+        offset: window.start.offset + offset as u64,
+        line: 1,
+    }
+}
+
+#[cfg(test)]
+mod tests;

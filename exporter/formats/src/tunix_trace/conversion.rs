@@ -1,0 +1,92 @@
+//! A trace of Tunix that is converted and not imported: its items give the same spans and ids as an import.
+
+use pulsetrain_otlp::Signal;
+use pulsetrain_perfetto::{Item, ReadError};
+use pulsetrain_record::{Place, Recorder, Run, Skipped};
+
+use super::{TunixTrace, Version, first_record};
+use crate::logs::{Identity, LogFormat};
+
+/// The most errors that are listed.
+const ERRORS: usize = 20;
+
+/// The outcome of a conversion.
+#[derive(Debug, Default)]
+pub struct TunixConversion {
+    /// OTLP messages that were handed on.
+    pub messages: u64,
+    /// Spans in them.
+    pub spans: u64,
+    /// Points in them.
+    pub points: u64,
+    /// What could not be read, with its place; the first few.
+    pub errors: Vec<String>,
+    /// What has no place in OTLP.
+    pub skipped: Skipped,
+}
+
+/// Converts the items of a trace of this version and passes OTLP messages to `deliver`. `run` makes the run of its identity.
+///
+/// # Errors
+///
+/// Errors of `deliver`. Problems of the trace are in the conversion.
+pub fn convert_tunix_trace<E>(
+    version: Version,
+    mut items: impl Iterator<Item = Result<Item, ReadError>>,
+    run: impl FnOnce(&LogFormat, Identity) -> Run,
+    deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), E>,
+) -> Result<TunixConversion, E> {
+    let mut conversion = TunixConversion::default();
+    // The run is known with the first slice.
+    let mut before = Vec::new();
+    let first = items.find_map(|item| match item {
+        Ok(item) => {
+            let first = first_record(&item);
+            before.push(item);
+            first
+        }
+        Err(error) => {
+            conversion.fail(&error);
+            None
+        }
+    });
+    let identity = Identity {
+        first_record: first.unwrap_or_default(),
+        start_is_in_name: true,
+        ..Identity::default()
+    };
+    let run = run(version.format(), identity);
+    let (mut outcome, mut messages) = (Ok(()), 0);
+    let mut recorder = Recorder::new(run, |encoded| {
+        // After a failure nothing more is wanted.
+        if outcome.is_ok() {
+            outcome = deliver(encoded.signal, encoded.bytes);
+            messages += 1;
+        }
+    });
+    let mut trace = TunixTrace::new(version);
+    for item in before.into_iter().map(Ok).chain(items) {
+        match item {
+            Ok(item) => trace.item(item, Place::default(), &mut recorder),
+            Err(error) => conversion.fail(&error),
+        }
+    }
+    trace.end(&mut recorder);
+    let (counts, skipped) = recorder.finish();
+    outcome?;
+    Ok(TunixConversion {
+        messages,
+        spans: counts.spans,
+        points: counts.points,
+        skipped,
+        ..conversion
+    })
+}
+
+impl TunixConversion {
+    fn fail(&mut self, error: &impl ToString) {
+        if self.errors.len() < ERRORS {
+            self.errors.push(error.to_string());
+        }
+    }
+}

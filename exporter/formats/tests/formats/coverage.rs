@@ -1,0 +1,109 @@
+//! The coverage tables in `exporter/formats/FORMATS.md` are what the formats' tables say, and no sample has a name that is
+//! in none of them.
+
+use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
+
+use pulsetrain_formats::{FORMATS, recognise};
+use pulsetrain_record::SkipReason;
+
+use crate::{
+    Imported,
+    imported::{all_samples, read, sample},
+};
+
+#[test]
+fn the_documented_tables_are_those_of_the_formats() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("FORMATS.md");
+    let expected = page();
+    if env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&path, &expected).expect("the page can be written");
+    }
+    let found = fs::read_to_string(&path).expect("UPDATE_GOLDEN=1 writes the page");
+    assert!(
+        found == expected,
+        "FORMATS.md is not up to date; UPDATE_GOLDEN=1 writes it"
+    );
+}
+
+/// Names that the program of a sample made up, which no trainer knows.
+const OF_A_PROGRAM: [&str; 2] = ["global/train/test_metric ", "global/eval/test_metric "];
+
+#[test]
+fn no_sample_has_a_name_that_is_in_no_table() {
+    let mut recognised = 0;
+    for name in all_samples() {
+        let bytes = sample(&name);
+        let Ok((format, _)) = recognise(&name, &bytes[..bytes.len().min(64 << 10)]) else {
+            continue;
+        };
+        // Its dictionary does not claim to be complete.
+        if format.is_fallback() {
+            continue;
+        }
+        recognised += 1;
+        let (_, _, skipped) = read(format, &bytes);
+        let is_own = |message: &str| OF_A_PROGRAM.iter().any(|name| message.starts_with(name));
+        let unknown: Vec<_> = skipped
+            .problems()
+            .iter()
+            .filter(|problem| problem.reason == SkipReason::UnknownName && !is_own(&problem.message))
+            .collect();
+        assert!(unknown.is_empty(), "{name}: {unknown:?}");
+    }
+    assert!(recognised > 30, "only {recognised} samples were recognised");
+}
+
+#[test]
+fn every_sample_of_a_known_format_has_a_golden_file() {
+    for name in all_samples() {
+        let bytes = sample(&name);
+        let Ok((format, _)) = recognise(&name, &bytes[..bytes.len().min(64 << 10)]) else {
+            continue;
+        };
+        // A log of a mapping is recognised by the fallback too, but its golden file is that of its mapping.
+        if !format.is_fallback() || name.starts_with("generic/") {
+            Imported::of(format.name, &name).lost_nothing();
+        }
+    }
+}
+
+/// A section a format, a row a name upstream.
+fn page() -> String {
+    let mut page = String::from(
+        "# What becomes of every name\n\n\
+         Written from the tables of the formats by `UPDATE_GOLDEN=1 cargo test -p pulsetrain-formats --test formats`.\n\
+         A name that is in no table is kept as `train.custom` and said once.\n\n\
+         What a launcher puts before each line of a worker is taken off the lines of every format but `json` and `keyvalue`, and the \
+         number in it is `train.rank` of the resource:\n`[rank0]:`, `[default0]:` (torchrun; the number is that of the worker on its own \
+         host, so it is `train.local_rank` too, and both are the same where there is one host), `[Rank 0]`, `0:` (`srun --label`),\n\
+         `(TrainActor pid=7, ip=10.0.0.1)` (Ray, which says no rank).\n",
+    );
+    let mut samples = samples_by_format();
+    for format in FORMATS {
+        let samples = samples.remove(format.name).unwrap_or_default();
+        let rows = (format.coverage)();
+        write!(page, "\n## `{}`: {}\n\n", format.name, format.brief).expect("invariant: a String takes all");
+        if !samples.is_empty() {
+            write!(page, "Shown by: {}.\n\n", samples.join(", ")).expect("invariant: a String takes all");
+        }
+        page.push_str("| upstream | becomes | attributes | how |\n|---|---|---|---|\n");
+        for row in rows {
+            let cells = [&*row.key, &*row.name, &row.attributes, &row.conversion]
+                .map(|cell| cell.replace('|', "\\|"));
+            writeln!(page, "| {} |", cells.join(" | ")).expect("invariant: a String takes all");
+        }
+    }
+    page
+}
+
+/// The samples by the format that they are recognised as.
+fn samples_by_format() -> BTreeMap<&'static str, Vec<String>> {
+    let mut samples: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for name in all_samples() {
+        let bytes = sample(&name);
+        if let Ok((format, _)) = recognise(&name, &bytes[..bytes.len().min(64 << 10)]) {
+            samples.entry(format.name).or_default().push(format!("`{name}`"));
+        }
+    }
+    samples
+}

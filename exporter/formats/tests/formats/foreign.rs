@@ -1,0 +1,88 @@
+//! Every format on every sample, its own and those of all other systems.
+
+use pulsetrain_formats::{Begin, FORMATS, LogFormat, recognise};
+
+use crate::imported::{all_samples, json, read, read_in_chunks, sample};
+
+/// Formats that are no text: torn ones have tests of their own.
+const BINARY: [&str; 4] = ["tensorboard", "wandb", "tunix-trace", "tunix-trace-v2"];
+
+/// The samples that are text.
+pub(crate) fn texts() -> Vec<(String, Vec<u8>)> {
+    let samples = all_samples().into_iter().map(|name| (sample(&name), name));
+    let texts = samples.filter(|(bytes, _)| std::str::from_utf8(bytes).is_ok());
+    texts.map(|(bytes, name)| (name, bytes)).collect()
+}
+
+#[test]
+fn no_sample_is_claimed_by_two_formats() {
+    for name in all_samples() {
+        let bytes = sample(&name);
+        let head = &bytes[..bytes.len().min(64 << 10)];
+        let claims: Vec<_> = FORMATS
+            .iter()
+            .filter(|format| !format.is_fallback() && (format.recognise)(head).is_some())
+            .map(|format| format.name)
+            .collect();
+        assert!(claims.len() < 2, "{name} is claimed by {claims:?}");
+    }
+}
+
+/// A file of wandb holds what the program printed, whose lines are those of its log.
+const HOLDS_OUTPUT: (&str, &str) = ("torchspec/perf.wandb", "torchspec");
+
+#[test]
+fn no_format_reads_a_record_in_a_sample_that_is_not_its_own() {
+    for name in all_samples() {
+        let bytes = sample(&name);
+        let head = &bytes[..bytes.len().min(64 << 10)];
+        for format in FORMATS {
+            // By a mapping anything can be read; auto never chooses that.
+            // Two versions of one trace are read alike but for their clocks.
+            let is_kin = name.contains("perfetto_trace_") && format.name.starts_with("tunix-trace");
+            let holds_output = (name.as_str(), format.name) == HOLDS_OUTPUT;
+            let reads_any = format.takes_mapping() || format.is_fallback() || is_mapped(format);
+            if is_kin || holds_output || reads_any || (format.recognise)(head).is_some() {
+                continue;
+            }
+            let (batches, counts, _) = read(format, &bytes);
+            let points: u32 = batches.iter().map(|batch| batch.items).sum();
+            assert_eq!((points, counts.records), (0, 0), "{} on {name}", format.name);
+        }
+    }
+}
+
+#[test]
+fn however_a_sample_is_cut_the_same_is_read() {
+    for (name, bytes) in texts().into_iter().filter(|(_, bytes)| bytes.len() < 100_000) {
+        let Ok((format, _)) = recognise(&name, &bytes[..bytes.len().min(64 << 10)]) else {
+            continue;
+        };
+        let read = |size| json(&read_in_chunks(format, &bytes, 0, size).0);
+        assert_eq!(read(61), read(bytes.len()), "{name}");
+    }
+}
+
+#[test]
+fn torn_samples_are_no_panic() {
+    for (name, bytes) in texts() {
+        let own = recognise(&name, &bytes[..bytes.len().min(64 << 10)]).map(|(format, _)| format.name);
+        // Mapping files share one parser, so each reads its own samples.
+        let reads = |format: &&LogFormat| {
+            let is_own = own.as_ref().is_ok_and(|own| *own == format.name);
+            !BINARY.contains(&format.name) && (is_own || !is_mapped(format))
+        };
+        let formats: Vec<_> = FORMATS.iter().filter(reads).collect();
+        for end in (0..bytes.len().min(20_000)).step_by(997) {
+            for format in &formats {
+                read(format, &bytes[..end]);
+                read(format, &bytes[end..bytes.len().min(end + 5_000)]);
+            }
+        }
+    }
+}
+
+/// Whether the format is read by the mapping of a trainer alone.
+fn is_mapped(format: &LogFormat) -> bool {
+    matches!(format.parser, Begin::Embedded { .. })
+}

@@ -1,0 +1,312 @@
+//! A sample, read as an import reads it, and taken apart by a JSON parser.
+
+use std::{cell::RefCell, collections::BTreeMap, env, fs, path::PathBuf};
+
+use pulsetrain_formats::{LogFormat, LogReader, ReadLimits, ReadTime, format_by_name, recognise};
+use pulsetrain_otlp::{frames, write::Encoded};
+use pulsetrain_record::{Counts, Recorder, Run, SkipReason, Skipped};
+use serde_json::Value;
+
+/// The time near which every sample was written: 2026-11-21 00:00:00 UTC.
+pub(crate) const NEAR: u64 = 1_795_219_200_000_000_000;
+
+/// A point of any metric.
+#[derive(Clone, Debug)]
+pub(crate) struct Point {
+    pub(crate) metric: String,
+    /// The value; of a histogram its sum, which grows.
+    pub(crate) value: f64,
+    pub(crate) attributes: BTreeMap<String, String>,
+    /// In nanoseconds since 1970.
+    pub(crate) time: u64,
+    /// Whether the value is what has come together since the start.
+    pub(crate) is_sum: bool,
+    /// Whether the metric is of whole numbers.
+    pub(crate) is_whole: bool,
+}
+
+/// What came of a sample.
+pub(crate) struct Imported {
+    pub(crate) counts: Counts,
+    pub(crate) skipped: Skipped,
+    pub(crate) points: Vec<Point>,
+    pub(crate) spans: Vec<Value>,
+    pub(crate) events: Vec<Value>,
+}
+
+/// The bytes of a file of the corpus.
+pub(crate) fn sample(name: &str) -> Vec<u8> {
+    fs::read(folder("corpus").join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// The text of a file of the corpus.
+pub(crate) fn sample_text(name: &str) -> String {
+    String::from_utf8_lossy(&sample(name)).into_owned()
+}
+
+/// Every file of the corpus, by its path there.
+pub(crate) fn all_samples() -> Vec<String> {
+    let mut names = Vec::new();
+    let mut folders = vec![folder("corpus")];
+    while let Some(folder_path) = folders.pop() {
+        for entry in fs::read_dir(folder_path).expect("the corpus is a folder") {
+            let path = entry.expect("the corpus can be listed").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(folder("corpus")).expect("it is inside");
+                names.push(name.to_string_lossy().into_owned());
+            }
+        }
+    }
+    names.sort();
+    names
+}
+
+fn folder(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests")
+        .join(name)
+}
+
+impl Imported {
+    /// Imports a sample, which must be recognised as `format`, and holds it to its golden file.
+    pub(crate) fn of(format: &str, name: &str) -> Self {
+        let bytes = sample(name);
+        let recognised = recognise(name, &bytes[..bytes.len().min(64 << 10)]);
+        let (found, sign) = recognised.unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(found.name, format, "{name} was recognised by {sign}");
+        Self::by(format, name)
+    }
+
+    /// Imports a sample as a format that may not be recognised, and holds it to its golden file.
+    pub(crate) fn by(format: &str, name: &str) -> Self {
+        Self::read(format, name, |text| is_golden(name, text))
+    }
+
+    /// Imports a sample without its golden file.
+    pub(crate) fn without_golden(format: &str, name: &str) -> Self {
+        Self::read(format, name, |_| ())
+    }
+
+    fn read(format: &str, name: &str, check: impl FnOnce(&str)) -> Self {
+        let format = format_by_name(format).expect("the format has a row");
+        let (batches, counts, skipped) = read_from(format, &sample(name), start_in_name(name));
+        let text = json(&batches);
+        check(&text);
+        let mut imported = Self {
+            counts,
+            skipped,
+            points: Vec::new(),
+            spans: Vec::new(),
+            events: Vec::new(),
+        };
+        text.lines().for_each(|line| imported.take_in(line));
+        imported
+    }
+
+    /// The values of a metric in order of time; of a histogram or a sum what it grew by each time.
+    pub(crate) fn values(&self, metric: &str) -> Vec<f64> {
+        self.values_with(metric, &[])
+    }
+
+    /// The values of the points that have these attributes.
+    pub(crate) fn values_with(&self, metric: &str, attributes: &[(&str, &str)]) -> Vec<f64> {
+        let has_all = |point: &&Point| {
+            attributes
+                .iter()
+                .all(|(key, value)| point.attributes.get(*key).is_some_and(|found| found == value))
+        };
+        let points = self
+            .points
+            .iter()
+            .filter(|point| point.metric == metric)
+            .filter(has_all);
+        points.map(|point| point.value).collect()
+    }
+
+    /// The sums of a histogram or a counter as what they grew by.
+    pub(crate) fn growth(&self, metric: &str) -> Vec<f64> {
+        let sums = self.values(metric);
+        let before = std::iter::once(0.0).chain(sums.iter().copied());
+        sums.iter()
+            .zip(before)
+            .map(|(sum, before)| sum - before)
+            .collect()
+    }
+
+    /// Panics where anything was lost.
+    pub(crate) fn lost_nothing(&self) {
+        assert!(!self.skipped.has_losses(), "{:?}", self.skipped.problems());
+    }
+
+    /// The names that no table of the format knows.
+    pub(crate) fn unknown_names(&self) -> Vec<&str> {
+        self.skipped
+            .problems()
+            .iter()
+            .filter(|problem| problem.reason == SkipReason::UnknownName)
+            .map(|problem| problem.message.as_str())
+            .collect()
+    }
+
+    fn take_in(&mut self, line: &str) {
+        let message: Value = serde_json::from_str(line).expect("a line is JSON");
+        for (resources, scopes, items) in [
+            ("resourceMetrics", "scopeMetrics", "metrics"),
+            ("resourceSpans", "scopeSpans", "spans"),
+            ("resourceLogs", "scopeLogs", "logRecords"),
+        ] {
+            for resource in list(&message[resources]) {
+                for item in list(&resource[scopes])
+                    .iter()
+                    .flat_map(|scope| list(&scope[items]))
+                {
+                    match items {
+                        "metrics" => self.take_metric(item),
+                        "spans" => self.spans.push(item.clone()),
+                        _ => self.events.push(item.clone()),
+                    }
+                }
+            }
+        }
+    }
+
+    fn take_metric(&mut self, metric: &Value) {
+        for kind in ["gauge", "sum", "histogram"] {
+            for point in list(&metric[kind]["dataPoints"]) {
+                self.points.push(Point {
+                    metric: metric["name"].as_str().expect("a metric has a name").to_owned(),
+                    value: number(point),
+                    attributes: list(&point["attributes"]).iter().map(attribute).collect(),
+                    time: time(point, "timeUnixNano"),
+                    is_sum: kind == "histogram" || metric[kind]["isMonotonic"] == true,
+                    is_whole: point.get("asInt").is_some(),
+                });
+            }
+        }
+    }
+}
+
+/// The batches, a line each.
+pub(crate) fn json(batches: &[Encoded]) -> String {
+    let mut lines = Vec::new();
+    for batch in batches {
+        frames::append_json_line(batch.signal, &batch.bytes, &mut lines).expect("what we wrote can be read");
+    }
+    String::from_utf8(lines).expect("JSON is text")
+}
+
+/// The attributes of a span or an event, as text.
+pub(crate) fn attributes(item: &Value) -> BTreeMap<String, String> {
+    list(&item["attributes"]).iter().map(attribute).collect()
+}
+
+/// The time at `key` of a span or an event.
+pub(crate) fn time(item: &Value, key: &str) -> u64 {
+    item[key]
+        .as_str()
+        .expect("a time is text")
+        .parse()
+        .expect("a time is a number")
+}
+
+/// The time at the end of a name like `trace_1795219880.pb`, in nanoseconds; 0 where there is none.
+fn start_in_name(name: &str) -> u64 {
+    let digits = name.strip_suffix(".pb").and_then(|name| name.rsplit('_').next());
+    let seconds: Option<u64> = digits.and_then(|digits| digits.parse().ok());
+    seconds.unwrap_or_default() * 1_000_000_000
+}
+
+pub(crate) fn read(format: &LogFormat, bytes: &[u8]) -> (Vec<Encoded>, Counts, Skipped) {
+    read_from(format, bytes, 0)
+}
+
+/// Reads a run that began at a time.
+fn read_from(format: &LogFormat, bytes: &[u8], start_unix_nanos: u64) -> (Vec<Encoded>, Counts, Skipped) {
+    read_in_chunks(format, bytes, start_unix_nanos, 4099)
+}
+
+/// The same, in pieces of this size.
+pub(crate) fn read_in_chunks(
+    format: &LogFormat,
+    bytes: &[u8],
+    start_unix_nanos: u64,
+    size: usize,
+) -> (Vec<Encoded>, Counts, Skipped) {
+    let batches = RefCell::new(Vec::new());
+    let run = Run {
+        id: "golden".to_owned(),
+        framework: format.framework.to_owned(),
+        name: (format.identify)(bytes).run_name.unwrap_or_default(),
+        start_unix_nanos,
+        ..Run::default()
+    };
+    let mut recorder = Recorder::new(run, |batch| batches.borrow_mut().push(batch));
+    let mut reader = LogReader::new(format, ReadLimits::default());
+    reader.set_time(ReadTime {
+        unix_nanos: NEAR,
+        is_live: false,
+    });
+    bytes
+        .chunks(size)
+        .for_each(|chunk| reader.push(chunk, &mut recorder));
+    reader.finish(&mut recorder);
+    let (counts, skipped) = recorder.finish();
+    (batches.into_inner(), counts, skipped)
+}
+
+fn is_golden(name: &str, actual: &str) {
+    let path = folder("golden").join(format!("{name}.jsonl"));
+    if env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::create_dir_all(path.parent().expect("it is in a folder")).expect("a folder can be made");
+        fs::write(&path, actual).expect("a golden file can be written");
+    }
+    let expected = fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}; UPDATE_GOLDEN=1 writes it", path.display()));
+    if expected != actual {
+        let at = expected
+            .bytes()
+            .zip(actual.bytes())
+            .take_while(|(expected, actual)| expected == actual)
+            .count();
+        let around = |text: &str| {
+            String::from_utf8_lossy(
+                &text.as_bytes()[at.saturating_sub(200).min(text.len())..(at + 200).min(text.len())],
+            )
+            .into_owned()
+        };
+        panic!(
+            "{name} differs at byte {at}:\n{}\n{}",
+            around(&expected),
+            around(actual)
+        );
+    }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn attribute(attribute: &Value) -> (String, String) {
+    let value = attribute["value"]
+        .as_object()
+        .and_then(|value| value.values().next());
+    let text = match value {
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+        None => String::new(),
+    };
+    (attribute["key"].as_str().unwrap_or_default().to_owned(), text)
+}
+
+fn number(point: &Value) -> f64 {
+    let value = ["asDouble", "asInt", "sum"]
+        .iter()
+        .find_map(|key| point.get(*key));
+    match value {
+        Some(Value::String(text)) => text.parse().expect("a number as text"),
+        Some(value) => value.as_f64().expect("a number"),
+        None => panic!("no number in {point}"),
+    }
+}

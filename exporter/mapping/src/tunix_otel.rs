@@ -1,0 +1,129 @@
+//! Maps Tunix's own OpenTelemetry metrics (`enable_opentelemetry`, `tunix/sft/metrics_logger.py`) of a file (`exporter/formats`) or
+//! of a client (`exporter/translate`).
+//!
+//! Its names are those of its tags, with the prefix and the mode in attributes: `tunix.sum.rollout_time` of prefix `perf` in
+//! mode `train` is `perf/train/sum/rollout_time`, a tag with a row in `mappings/tunix.yaml`. A point has the time of its export, and the step that `tunix.training.step` has for its prefix and mode.
+//!
+//! The SDK exports a gauge repeatedly until it is set again: a point with neither a new value nor a new step is dropped, since it
+//! would be a second step of the same duration.
+
+use std::collections::{BTreeMap, HashMap};
+
+use pulsetrain_record::{Place, Recorder, SkipReason};
+
+use crate::{ScalarMapper, ScalarMeta, trainer};
+
+/// The scope that Tunix writes under.
+pub const SCOPE: &str = "tunix";
+
+/// The attribute with the prefix, which a name lacks; an empty prefix is left out.
+pub const PREFIX: &str = "tunix.metrics.prefix";
+/// The attribute with the mode.
+pub const MODE: &str = "tunix.training.mode";
+
+/// The gauge that says the step.
+pub const STEP: &str = "tunix.training.step";
+
+/// The names that are not made of the tag.
+const NAMES: [(&str, &str); 4] = [
+    ("tunix.training.loss", "loss"),
+    ("tunix.training.perplexity", "perplexity"),
+    ("tunix.training.learning_rate", "learning_rate"),
+    ("tunix.training.gradient.norm", "grad_norm"),
+];
+
+/// The rule for what was exported again.
+pub(crate) const EXPORTED_AGAIN: &str = "exported_again";
+
+/// So many tags of one run are told apart, and so many pairs of prefix and mode: a client can make up any number.
+const MOST_TAGS: usize = 4096;
+const MOST_STEPS: usize = 256;
+
+/// One point of Tunix.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OtelPoint<'v> {
+    /// The attribute `tunix.metrics.prefix`.
+    pub prefix: &'v str,
+    /// The attribute `tunix.training.mode`.
+    pub mode: &'v str,
+    /// The metric's name.
+    pub name: &'v str,
+    /// Nanoseconds since 1970.
+    pub time_unix_nanos: u64,
+    /// The value.
+    pub value: f64,
+}
+
+/// What is known of one run of Tunix.
+#[derive(Debug)]
+pub struct TunixOtel {
+    scalars: ScalarMapper,
+    /// The last step of each prefix and mode.
+    steps: BTreeMap<(String, String), i64>,
+    /// The step and the bits of the value that each tag had last.
+    last: HashMap<String, (Option<i64>, u64)>,
+}
+
+impl Default for TunixOtel {
+    fn default() -> Self {
+        Self {
+            scalars: ScalarMapper::of_trainer(trainer("tunix")),
+            steps: BTreeMap::new(),
+            last: HashMap::new(),
+        }
+    }
+}
+
+impl TunixOtel {
+    /// Records the points of one export: their steps may stand behind them.
+    pub fn record(&mut self, points: &[OtelPoint<'_>], place: Place, recorder: &mut Recorder<'_>) {
+        self.learn_steps(points);
+        points
+            .iter()
+            .for_each(|point| self.record_point(point, place, recorder));
+    }
+
+    fn learn_steps(&mut self, points: &[OtelPoint<'_>]) {
+        for point in points.iter().filter(|point| point.name == STEP) {
+            let of = (point.prefix.to_owned(), point.mode.to_owned());
+            if self.steps.contains_key(&of) || self.steps.len() < MOST_STEPS {
+                self.steps.insert(of, point.value as i64);
+            }
+        }
+    }
+
+    fn record_point(&mut self, point: &OtelPoint<'_>, place: Place, recorder: &mut Recorder<'_>) {
+        if point.name == STEP {
+            return recorder.skip_value(SkipReason::LeftOut("step_again"));
+        }
+        let tag = tag(point);
+        if !self.scalars.admits(&tag, MOST_TAGS) {
+            return recorder.skip_value(SkipReason::TooManyCustomNames);
+        }
+        let of = (point.prefix.to_owned(), point.mode.to_owned());
+        let at = ScalarMeta {
+            time_unix_nanos: point.time_unix_nanos,
+            step: self.steps.get(&of).copied(),
+            place,
+        };
+        let news = (at.step, point.value.to_bits());
+        if self.last.get(&tag) == Some(&news) {
+            return recorder.skip_value(SkipReason::LeftOut(EXPORTED_AGAIN));
+        }
+        self.scalars.record(&tag, at, point.value, recorder);
+        self.last.insert(tag, news);
+    }
+}
+
+/// The tag that TensorBoard has for the same value.
+fn tag(point: &OtelPoint<'_>) -> String {
+    let known = NAMES.iter().find(|(name, _)| *name == point.name);
+    let name = known.map_or_else(
+        || {
+            let name = point.name.strip_prefix("tunix.").unwrap_or(point.name);
+            name.replace('.', "/")
+        },
+        |(_, name)| (*name).to_owned(),
+    );
+    format!("{}/{}/{name}", point.prefix, point.mode)
+}

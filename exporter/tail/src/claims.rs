@@ -1,0 +1,140 @@
+//! The ledger of which input has recorded which rank of a run. Two inputs with one rank have equal series and span ids, so one of
+//! them is lost in a backend: whoever reads them is warned.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use pulsetrain_formats::LogFormat;
+use pulsetrain_record::Run;
+
+use crate::follow::log_of;
+
+/// The ledger of one program. A clone is the same ledger.
+#[derive(Clone, Debug, Default)]
+pub struct Claims(Arc<Mutex<BTreeMap<Claim, String>>>);
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Claim {
+    format: &'static str,
+    run: String,
+    attempt: i64,
+    rank: i64,
+}
+
+/// One rank of a run that two inputs have recorded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SharedRank {
+    /// The input that had recorded it first.
+    pub(crate) other: String,
+    run: String,
+    attempt: i64,
+    rank: i64,
+}
+
+impl std::fmt::Display for SharedRank {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            other,
+            run,
+            attempt,
+            rank,
+        } = self;
+        write!(
+            f,
+            "has run {run}, rank {rank}, attempt {attempt} like {other}, so their series and spans collide; give each log its rank: --rank N \
+             for one log, --rank-pattern 'rank_(\\d+)' for several, or rank: {{from: path, pattern: 'rank_(\\d+)'}} in the \
+             configuration"
+        )
+    }
+}
+
+impl Claims {
+    /// Enters that `input` has recorded a rank of a run. Returns who had entered it before, unless a rank may have several files of
+    /// the format.
+    pub(crate) fn enter(&self, input: &str, format: &LogFormat, run: &Run, rank: i64) -> Option<SharedRank> {
+        if format.splits {
+            return None;
+        }
+        let claim = Claim {
+            format: format.name,
+            run: run.id.clone(),
+            attempt: run.attempt,
+            rank,
+        };
+        let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let other = claims.entry(claim.clone()).or_insert_with(|| input.to_owned());
+        // What a log was rotated to is a part of it.
+        (log_of(other) != log_of(input)).then(|| SharedRank {
+            other: other.clone(),
+            run: claim.run,
+            attempt: claim.attempt,
+            rank: claim.rank,
+        })
+    }
+
+    /// Forgets what `input` has entered: it is no longer read, or is of another run.
+    pub(crate) fn leave(&self, input: &str) {
+        let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        claims.retain(|_, holder| holder != input);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pulsetrain_formats::format_by_name;
+
+    fn run(id: &str, attempt: i64) -> Run {
+        Run {
+            id: id.to_owned(),
+            attempt,
+            ..Run::default()
+        }
+    }
+
+    #[test]
+    fn only_two_inputs_of_one_rank_and_attempt_collide() {
+        let claims = Claims::default();
+        let format = format_by_name("keyvalue").unwrap();
+        let enter =
+            |input, run: &Run, rank| claims.enter(input, format, run, rank).map(|shared| shared.other);
+        assert_eq!(enter("a", &run("r", 0), 0), None);
+        assert_eq!(enter("a", &run("r", 0), 0), None);
+        assert_eq!(enter("b", &run("r", 0), 1), None);
+        assert_eq!(enter("b", &run("r", 1), 0), None);
+        assert_eq!(enter("b", &run("s", 0), 0), None);
+        assert_eq!(enter("b", &run("r", 0), 0).as_deref(), Some("a"));
+        claims.leave("a");
+        assert_eq!(enter("b", &run("r", 0), 0), None);
+    }
+
+    #[test]
+    fn a_log_and_what_it_was_rotated_to_do_not_collide() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        for name in ["train.log", "train.log.1", "train.log.2.gz", "out.0", "out.1"] {
+            std::fs::write(path(name), "").unwrap();
+        }
+        let format = format_by_name("keyvalue").unwrap();
+        let collide = |one: &str, two: &str| {
+            let claims = Claims::default();
+            claims.enter(&path(one), format, &run("r", 0), 0);
+            claims.enter(&path(two), format, &run("r", 0), 0).is_some()
+        };
+        assert!(!collide("train.log", "train.log.1"));
+        assert!(!collide("train.log.2.gz", "train.log.1"));
+        assert!(collide("out.0", "out.1"), "nothing was rotated to these");
+    }
+
+    #[test]
+    fn files_of_which_a_rank_has_several_do_not_collide() {
+        let claims = Claims::default();
+        for name in ["tensorboard", "hf-trainer-state", "wandb"] {
+            let format = format_by_name(name).unwrap();
+            assert_eq!(claims.enter("a", format, &run("r", 0), 0), None);
+            assert_eq!(claims.enter("b", format, &run("r", 0), 0), None, "{name}");
+        }
+    }
+}

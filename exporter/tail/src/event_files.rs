@@ -1,0 +1,113 @@
+//! Folders of event files: as TensorBoard does, every file below a folder is read, and the files of one folder are one run.
+
+use std::{
+    fs::{self, File},
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use pulsetrain_formats::TENSORBOARD;
+use pulsetrain_record::ids;
+
+use crate::RunOptions;
+
+/// What the name of an event file begins with; the time of its creation follows, so names are in the order of writing.
+const NAME: &str = "events.out.tfevents.";
+/// How many bytes tell a run.
+const HEAD_BYTES: u64 = 64 << 10;
+/// How deep folders are looked into.
+const DEPTH: usize = 16;
+
+/// Every event file in a folder and the folders below it, in order; links to folders are not followed.
+pub(crate) fn event_files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    look_into(folder, DEPTH, &mut found);
+    found.sort();
+    found
+}
+
+fn look_into(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if is_event_file(&path) {
+            found.push(path);
+        } else if depth > 0 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            look_into(&path, depth - 1, found);
+        }
+    }
+}
+
+fn is_event_file(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| name.starts_with(NAME))
+}
+
+/// The options for one input. A trainer that is restarted writes a further event file beside the first: all of them are of
+/// the run that the first one began, unless the user names a run.
+pub fn options_of_file(path: &Path, options: &RunOptions) -> RunOptions {
+    RunOptions {
+        run_id: options.run_id.clone().or_else(|| run_id_of_folder(path)),
+        ..options.clone()
+    }
+}
+
+/// The run of the oldest event file beside an event file.
+fn run_id_of_folder(path: &Path) -> Option<String> {
+    let folder = path.parent().filter(|_| is_event_file(path))?;
+    let siblings = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
+    let oldest = siblings.filter(|sibling| is_event_file(sibling)).min()?;
+    let mut head = Vec::new();
+    File::open(oldest)
+        .ok()?
+        .take(HEAD_BYTES)
+        .read_to_end(&mut head)
+        .ok()?;
+    let first_record = (TENSORBOARD.identify)(&head).first_record;
+    (!first_record.is_empty()).then(|| ids::run_id(TENSORBOARD.name, &first_record))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_file_below_a_folder_is_found_in_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let names = [
+            "b/events.out.tfevents.2.host",
+            "a/deep/events.out.tfevents.9.host",
+            "b/events.out.tfevents.1.host",
+        ];
+        for name in names.iter().chain(&["b/checkpoint.pt"]) {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, b"").unwrap();
+        }
+        let found = event_files(folder.path());
+        let mut expected: Vec<PathBuf> = names.iter().map(|name| folder.path().join(name)).collect();
+        expected.sort();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn files_of_one_folder_are_of_the_run_that_the_first_one_began() {
+        let folder = tempfile::tempdir().unwrap();
+        let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus");
+        let first = folder.path().join("events.out.tfevents.1.host");
+        let second = folder.path().join("events.out.tfevents.2.host");
+        for (from, to) in [("kempnerforge", &first), ("torchspec", &second)] {
+            let sample = event_files(&corpus.join(from)).remove(0);
+            fs::copy(sample, to).unwrap();
+        }
+        let options = RunOptions::default();
+        let of = |path: &Path, options: &RunOptions| options_of_file(path, options).run_id;
+        assert!(of(&first, &options).is_some());
+        assert_eq!(of(&first, &options), of(&second, &options));
+        assert_eq!(of(Path::new("training.json"), &options), None);
+        let named = RunOptions {
+            run_id: Some("mine".to_owned()),
+            ..options
+        };
+        assert_eq!(of(&second, &named).as_deref(), Some("mine"));
+    }
+}

@@ -1,0 +1,39 @@
+//! A format for tests: its parser panics at a line `panic` and makes a record of every other line.
+
+use pulsetrain_formats::{Begin, Identity, LogFormat, LogParser, Window};
+use pulsetrain_record::Recorder;
+
+pub(crate) static FORMAT: LogFormat = LogFormat {
+    name: "fragile",
+    brief: "lines of a test",
+    framework: "test",
+    shrinks: false,
+    splits: false,
+    recognise: |_| None,
+    identify: |head| Identity {
+        first_record: head.to_vec(),
+        ..Identity::default()
+    },
+    parser: Begin::Known(|| Box::new(Fragile)),
+    coverage: Vec::new,
+};
+
+struct Fragile;
+
+impl LogParser for Fragile {
+    fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
+        let mut done = 0;
+        for line in window.bytes.split_inclusive(|byte| *byte == b'\n') {
+            if !line.ends_with(b"\n") && !window.is_last {
+                break;
+            }
+            assert_ne!(line.trim_ascii_end(), b"panic", "the line is fatal");
+            recorder.record_custom(window.time.unix_nanos, "lines", 1.0);
+            recorder.end_of_record();
+            done += line.len();
+        }
+        done
+    }
+
+    fn lose_sync(&mut self) {}
+}

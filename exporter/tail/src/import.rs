@@ -1,0 +1,264 @@
+//! A log as a source of the pipeline: opens the input, finds out its format and its run, and sends what the parser records.
+
+mod chunks;
+mod survey;
+
+use std::sync::{Arc, atomic::AtomicU64};
+
+use pulsetrain_formats::{
+    FormatError, HEAD_BYTES, KeyUse, LogFormat, LogReader, Pace, ReadLimits, key_notices, recognise,
+    unreadable, without_mark,
+};
+use pulsetrain_otlp::write::Encoded;
+use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop};
+
+use self::chunks::{Chunks, Counted, Next};
+use crate::{ImportReport, LogInput, RunOptions, TailError, caught};
+use pulsetrain_record::{Counts, Recorder, UsedTimezone};
+
+/// Reads one log from its beginning to its end.
+pub struct LogSource {
+    name: String,
+    input: LogInput,
+    options: RunOptions,
+    bytes_read: Arc<AtomicU64>,
+    on_end: Box<dyn FnOnce(ImportReport) + Send>,
+}
+
+impl LogSource {
+    /// A source of `input`; `on_end` is given the report when it ends, however it ends.
+    pub fn new(
+        input: LogInput,
+        options: RunOptions,
+        on_end: impl FnOnce(ImportReport) + Send + 'static,
+    ) -> Self {
+        Self {
+            name: format!("log {}", input.name()),
+            input,
+            options,
+            bytes_read: Arc::default(),
+            on_end: Box::new(on_end),
+        }
+    }
+
+    /// How many bytes have been read so far, for a progress bar.
+    pub fn bytes_read(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.bytes_read)
+    }
+}
+
+impl Source for LogSource {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn run(self: Box<Self>, door: Door, stop: Stop) -> BoxFuture<'static, Result<(), String>> {
+        Box::pin(async move {
+            let import = move || {
+                let Self {
+                    input,
+                    options,
+                    bytes_read,
+                    on_end,
+                    ..
+                } = *self;
+                let mut report = ImportReport {
+                    input: input.name(),
+                    ..ImportReport::default()
+                };
+                let imported = caught(|| {
+                    import(&input, &options, &bytes_read, &door, &stop, &mut report);
+                });
+                if let Err(panicked) = imported {
+                    report.error = Some(TailError::panicked(&report.input, &panicked));
+                }
+                let result = report
+                    .error
+                    .as_ref()
+                    .map_or(Ok(()), |error| Err(error.to_string()));
+                on_end(report);
+                result
+            };
+            tokio::task::spawn_blocking(import)
+                .await
+                .unwrap_or_else(|panic| Err(format!("reading failed: {panic}")))
+        })
+    }
+}
+
+fn import(
+    input: &LogInput,
+    options: &RunOptions,
+    bytes_read: &Arc<AtomicU64>,
+    door: &Door,
+    stop: &Stop,
+    report: &mut ImportReport,
+) {
+    let opened = match input.open() {
+        Ok(opened) => Counted {
+            opened,
+            bytes_read: Arc::clone(bytes_read),
+        },
+        Err(error) => {
+            report.error = Some(error);
+            return;
+        }
+    };
+    let known_time = options.start_unix_nanos.or_else(|| input.last_change());
+    let mut chunks = Chunks::new(report.input.clone(), opened, known_time, stop.clone());
+    let head = chunks.head(options);
+    if head.is_empty() {
+        report.error = chunks.error.take().or(Some(TailError::Empty {
+            name: report.input.clone(),
+        }));
+        return;
+    }
+    match choose(&report.input, options.format, &head) {
+        Ok((format, sign)) => {
+            report.format = Some((format.name, sign));
+            let written = input.last_change();
+            let survey = |end| survey::pace(input, format, options, &head, end, stop);
+            // A panic of the parser shows again when the input is read, and is told there.
+            let pace = written.and_then(|end| caught(|| survey(end)).ok().flatten());
+            read(format, &head, chunks, options, pace, door, report);
+            let is_in_vain = report.counts == Counts::default() && !report.skipped.has_losses();
+            if options.format.is_some() && is_in_vain && report.error.is_none() {
+                report.error = Some(nothing_of(format, &report.input, &head));
+            }
+        }
+        Err(error) => report.error = Some(error),
+    }
+}
+
+/// The format that the user named, or the one that the input shows.
+pub(crate) fn choose(
+    input: &str,
+    named: Option<&'static LogFormat>,
+    head: &[u8],
+) -> Result<(&'static LogFormat, &'static str), TailError> {
+    match (unreadable(input, head), named) {
+        (Some(error), _) => Err(error.into()),
+        (None, Some(format)) => Ok((format, "named by --format")),
+        (None, None) => Ok(recognise(input, head)?),
+    }
+}
+
+/// What to say where a format was named that reads nothing: most often it is the wrong one.
+fn nothing_of(format: &LogFormat, input: &str, head: &[u8]) -> TailError {
+    let instead = match recognise(input, head) {
+        Ok((other, sign)) if other.name != format.name => {
+            format!(
+                "; it looks like {} ({sign}): name that, or leave --format out",
+                other.name
+            )
+        }
+        Err(FormatError::AmbiguousFormat { candidates, .. }) => format!("; it may be one of {candidates}"),
+        Err(FormatError::UnknownFormat { instead, .. }) => format!("; {instead}"),
+        _ => "; check that it is the right file".to_owned(),
+    };
+    TailError::NothingOf {
+        name: input.to_owned(),
+        format: format.name,
+        instead,
+    }
+}
+
+/// Reads the whole input and sends what is recorded.
+fn read(
+    format: &'static LogFormat,
+    head: &[u8],
+    mut chunks: Chunks,
+    options: &RunOptions,
+    pace: Option<Pace>,
+    door: &Door,
+    report: &mut ImportReport,
+) {
+    let timezone = UsedTimezone::named_or_utc(options.timezone.as_ref());
+    let identity = format.identity(
+        without_mark(&head[..head.len().min(HEAD_BYTES)]),
+        &options.mapping,
+    );
+    report.run = options.run(format, identity.in_timezone(&timezone), &report.input);
+    let mut closed = false;
+    let mut recorder = Recorder::new(report.run.clone(), |encoded| {
+        closed |= send(door, encoded).is_err();
+    })
+    .in_timezone(timezone);
+    let mut reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
+    let paced = pace.as_ref().map(|pace| pace.by);
+    pace.into_iter().for_each(|pace| reader.set_pace(pace));
+    let mut key_uses = Vec::new();
+    let parsed = caught(|| parse(reader, head, &mut chunks, &mut key_uses, &mut recorder));
+    report.timezone = recorder.timezone_used();
+    let records = recorder.counts().records;
+    let invented = parsed.as_ref().copied().unwrap_or_default();
+    if format.is_fallback() {
+        report.notices.extend(key_notices(&key_uses, &report.input));
+        report.lists_keys = true;
+    }
+    report
+        .notices
+        .extend(survey::notice(paced, invented, records, format, options));
+    report
+        .notices
+        .extend(rank_notices(format, &recorder, options, &report.input));
+    (report.counts, report.skipped) = recorder.finish();
+    let panicked = parsed.err();
+    let panicked = panicked.map(|message| TailError::panicked(&report.input, &message));
+    report.error = panicked.or_else(|| chunks.error.take());
+    if closed && report.error.is_none() {
+        report.error = Some(TailError::Stopped {
+            name: report.input.clone(),
+            offset: chunks.offset,
+        });
+    }
+}
+
+/// Parses the input to its end; returns how many records got a time that the log does not have.
+fn parse(
+    mut reader: LogReader,
+    head: &[u8],
+    chunks: &mut Chunks,
+    key_uses: &mut Vec<KeyUse>,
+    recorder: &mut Recorder<'_>,
+) -> u64 {
+    reader.set_time(chunks.read_time());
+    reader.push(head, recorder);
+    loop {
+        reader.set_time(chunks.read_time());
+        match chunks.next() {
+            Next::Bytes(chunk) => reader.push(&chunk, recorder),
+            Next::Idle => recorder.flush(),
+            Next::End => break,
+        }
+    }
+    let invented = reader.invented_times();
+    *key_uses = reader.key_uses();
+    reader.finish(recorder);
+    invented
+}
+
+fn send(door: &Door, encoded: Encoded) -> Result<(), pulsetrain_pipeline::PipelineError> {
+    door.blocking_send(Batch::new(encoded.signal, encoded.items, encoded.bytes))
+}
+
+/// What is doubtful about the ranks that an input has recorded.
+fn rank_notices(
+    format: &LogFormat,
+    recorder: &Recorder<'_>,
+    options: &RunOptions,
+    input: &str,
+) -> Vec<String> {
+    let missed = options.rank.missed(input).map(|pattern| {
+        format!("the pattern {pattern} finds no rank in this path; correct the pattern, or give --rank N")
+    });
+    let ranks = recorder.recorded_ranks().iter();
+    let shared = ranks.filter_map(|rank| options.claims.enter(input, format, recorder.run(), *rank));
+    missed
+        .into_iter()
+        .chain(shared.map(|shared| shared.to_string()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

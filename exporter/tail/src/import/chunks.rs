@@ -1,0 +1,158 @@
+//! The bytes of an input, read by a thread of its own: a pipe that says nothing does not hold up the end of an import.
+
+use std::{
+    io::{self, Read},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
+    time::Duration,
+};
+
+use pulsetrain_formats::{HEAD_BYTES, IDENTITY_PATIENCE, ReadTime, recognise, without_mark};
+use pulsetrain_otlp::frames::inflated;
+use pulsetrain_pipeline::{Stop, clock};
+
+use crate::{RunOptions, TailError};
+
+/// What is read of an input, a piece at a time.
+pub(super) struct Chunks {
+    name: String,
+    stop: Stop,
+    received: mpsc::Receiver<io::Result<Vec<u8>>>,
+    pub(super) offset: u64,
+    pub(super) error: Option<TailError>,
+    /// The time near which everything was written, where that is not now.
+    known_time: Option<u64>,
+}
+
+/// The bytes of an input as they stand there, counted for a progress bar.
+pub(super) struct Counted {
+    pub(super) opened: Box<dyn Read + Send>,
+    pub(super) bytes_read: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let len = self.opened.read(buffer)?;
+        self.bytes_read.fetch_add(len as u64, Ordering::Relaxed);
+        Ok(len)
+    }
+}
+
+/// What there is to read.
+pub(super) enum Next {
+    /// More bytes.
+    Bytes(Vec<u8>),
+    /// Nothing for the moment.
+    Idle,
+    /// The end of the input, an error, or the word to stop.
+    End,
+}
+
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// After how long without bytes an input is idle; what was recorded leaves then.
+const IDLE_AFTER: Duration = Duration::from_millis(50);
+
+impl Chunks {
+    pub(super) fn new(name: String, input: Counted, known_time: Option<u64>, stop: Stop) -> Self {
+        let (sender, received) = mpsc::sync_channel(2);
+        thread::spawn(move || {
+            let mut input = inflated(input);
+            loop {
+                let chunk = read_chunk(&mut input).transpose();
+                let is_over = !matches!(chunk, Some(Ok(_)));
+                if chunk.is_some_and(|chunk| sender.send(chunk).is_err()) || is_over {
+                    return;
+                }
+            }
+        });
+        Self {
+            name,
+            stop,
+            received,
+            offset: 0,
+            error: None,
+            known_time,
+        }
+    }
+
+    /// The first bytes: so many that format and run can be told, fewer where the input ends or pauses when it has said
+    /// them.
+    pub(super) fn head(&mut self, options: &RunOptions) -> Vec<u8> {
+        let mut head = Vec::new();
+        let mut spoke = clock::now();
+        while head.len() < HEAD_BYTES {
+            match self.next() {
+                Next::Bytes(chunk) => {
+                    head.extend(chunk);
+                    spoke = clock::now();
+                }
+                Next::Idle if tells_run(options, &head, spoke.elapsed()) => break,
+                Next::Idle => {}
+                Next::End => break,
+            }
+        }
+        head
+    }
+
+    pub(super) fn read_time(&self) -> ReadTime {
+        ReadTime {
+            unix_nanos: self
+                .known_time
+                .unwrap_or_else(|| clock::unix_now().as_nanos() as u64),
+            is_live: self.known_time.is_none(),
+        }
+    }
+
+    pub(super) fn next(&mut self) -> Next {
+        if self.stop.is_raised() {
+            return Next::End;
+        }
+        match self.received.recv_timeout(IDLE_AFTER) {
+            Ok(Ok(chunk)) => {
+                self.offset += chunk.len() as u64;
+                Next::Bytes(chunk)
+            }
+            Ok(Err(source)) => {
+                self.error = Some(TailError::Read {
+                    name: self.name.clone(),
+                    offset: self.offset,
+                    source,
+                });
+                Next::End
+            }
+            Err(RecvTimeoutError::Timeout) => Next::Idle,
+            Err(RecvTimeoutError::Disconnected) => Next::End,
+        }
+    }
+}
+
+/// Whether the first bytes, after which nothing came for a while, say all that there is to know of a run.
+fn tells_run(options: &RunOptions, head: &[u8], silent_for: Duration) -> bool {
+    let recognised = || recognise("", head).ok().map(|(format, _)| format);
+    let format = options.format.or_else(recognised);
+    let identity = format.map(|format| format.identity(without_mark(head), &options.mapping));
+    identity.is_some_and(|identity| {
+        identity.is_whole() || (!identity.first_record.is_empty() && silent_for >= IDENTITY_PATIENCE)
+    })
+}
+
+/// What one read gives; nothing at the end.
+fn read_chunk(input: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        match input.read(&mut chunk) {
+            Ok(0) => return Ok(None),
+            Ok(len) => {
+                chunk.truncate(len);
+                return Ok(Some(chunk));
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

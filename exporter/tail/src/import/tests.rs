@@ -1,0 +1,51 @@
+use std::{fs, path::PathBuf, sync::Mutex, time::Duration};
+
+use pulsetrain_pipeline::{Pipeline, StopRaiser, run_sources};
+
+use super::*;
+use crate::fragile;
+
+/// The reports of an import of several files.
+fn imported(paths: Vec<PathBuf>, options: &RunOptions) -> Vec<ImportReport> {
+    let reports = Arc::new(Mutex::new(Vec::new()));
+    let sources = paths.into_iter().map(|path| {
+        let reports = Arc::clone(&reports);
+        let on_end = move |report| reports.lock().unwrap().push(report);
+        Box::new(LogSource::new(LogInput::Path(path), options.clone(), on_end)) as Box<dyn Source>
+    });
+    let sources = sources.collect();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let (pipeline, door) = Pipeline::builder().start();
+        run_sources(sources, &door, &StopRaiser::new().stop()).await;
+        drop(door);
+        pipeline.drain(Duration::from_secs(60)).await;
+    });
+    std::mem::take(&mut *reports.lock().unwrap())
+}
+
+#[test]
+fn a_parser_that_panics_is_a_problem_of_its_file_and_of_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let [broken, healthy] = ["broken.log", "healthy.log"].map(|name| folder.path().join(name));
+    fs::write(&broken, "one\npanic\nthree\n").unwrap();
+    fs::write(&healthy, "one\ntwo\nthree\n").unwrap();
+    let options = RunOptions {
+        format: Some(&fragile::FORMAT),
+        ..RunOptions::default()
+    };
+    let reports = imported(vec![broken.clone(), healthy], &options);
+    assert_eq!(reports.len(), 2);
+    for report in reports {
+        let error = report.error.map(|error| error.to_string()).unwrap_or_default();
+        if report.input == broken.display().to_string() {
+            assert!(error.contains("the line is fatal"), "{error}");
+            assert_eq!(report.counts.records, 1);
+        } else {
+            assert_eq!((error.as_str(), report.counts.records), ("", 3));
+        }
+    }
+}

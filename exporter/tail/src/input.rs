@@ -1,0 +1,49 @@
+//! The input of an import: a file, a named pipe or the standard input.
+
+use std::{
+    fs::{File, Metadata},
+    io::{self, Read},
+    path::PathBuf,
+    time::UNIX_EPOCH,
+};
+
+use crate::TailError;
+
+/// Where a log is read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogInput {
+    /// A file or a named pipe.
+    Path(PathBuf),
+    /// The standard input.
+    Stdin,
+}
+
+impl LogInput {
+    /// The name in messages.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Path(path) => path.display().to_string(),
+            Self::Stdin => "standard input".to_owned(),
+        }
+    }
+
+    pub(crate) fn open(&self) -> Result<Box<dyn Read + Send>, TailError> {
+        let Self::Path(path) = self else {
+            return Ok(Box::new(io::stdin()));
+        };
+        let file = File::open(path).map_err(|error| TailError::open(path, error))?;
+        let is_directory = file.metadata().is_ok_and(|metadata| metadata.is_dir());
+        if is_directory {
+            return Err(TailError::NoLogs { name: self.name() });
+        }
+        Ok(Box::new(file))
+    }
+
+    /// When a finished file was written last; nothing of an input that is still being written.
+    pub(crate) fn last_change(&self) -> Option<u64> {
+        let Self::Path(path) = self else { return None };
+        let metadata = path.metadata().ok().filter(Metadata::is_file)?;
+        let changed = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        u64::try_from(changed.as_nanos()).ok()
+    }
+}

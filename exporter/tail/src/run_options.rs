@@ -1,0 +1,78 @@
+//! The options of the user for the runs of an input.
+
+use std::sync::Arc;
+
+use pulsetrain_formats::{Identity, LogFormat, Mapping};
+use pulsetrain_record::{Run, Timezone, ids};
+
+use crate::{Claims, Member, RankSource};
+
+/// What the user says of a run; the log itself says the rest.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// The format, where it is not to be recognised.
+    pub format: Option<&'static LogFormat>,
+    /// What keys mean, for a format that takes a mapping.
+    pub mapping: Arc<Mapping>,
+    /// The run's id.
+    pub run_id: Option<String>,
+    /// The run's name.
+    pub run_name: Option<String>,
+    /// When the run began, in nanoseconds since 1970.
+    pub start_unix_nanos: Option<u64>,
+    /// `service.name`.
+    pub service: Option<String>,
+    /// Further attributes of the resource.
+    pub resource: Vec<(String, String)>,
+    /// Where the rank is from.
+    pub rank: RankSource,
+    /// Who wrote a log whose rank nothing else shows.
+    pub member: Member,
+    /// Which inputs have recorded which rank.
+    pub claims: Claims,
+    /// The zone of times without one; where it is not named, followed logs infer it, and finished ones are read as UTC.
+    pub timezone: Option<Timezone>,
+}
+
+impl RunOptions {
+    /// Returns the trainer: by the log, else by the mapping of the user, else by the format.
+    pub fn framework(&self, format: &LogFormat, logged: Option<&'static str>) -> &str {
+        let mapped = self.mapping.framework().filter(|_| format.takes_mapping());
+        logged.or(mapped).unwrap_or(format.framework)
+    }
+    /// Returns the run of an input. A value of the user wins over one of the log, which wins over the name of the file.
+    pub fn run(&self, format: &LogFormat, identity: Identity, input: &str) -> Run {
+        let Identity {
+            framework,
+            run_name,
+            project,
+            start_unix_nanos,
+            first_record,
+            start_is_in_name,
+            ..
+        } = identity;
+        let in_name = || {
+            start_is_in_name
+                .then(|| pulsetrain_record::start_in_name(input))
+                .flatten()
+        };
+        let start_unix_nanos = self.start_unix_nanos.or(start_unix_nanos).or_else(in_name);
+        let member = self.rank.member(input, self.member);
+        Run {
+            id: self
+                .run_id
+                .clone()
+                .unwrap_or_else(|| ids::run_id(format.name, &first_record)),
+            name: self.run_name.clone().or(run_name).unwrap_or_default(),
+            project: project.unwrap_or_default(),
+            framework: self.framework(format, framework).to_owned(),
+            service: self.service.clone().unwrap_or_default(),
+            rank: member.rank,
+            local_rank: member.local_rank,
+            world_size: member.world_size,
+            attempt: member.attempt,
+            start_unix_nanos: start_unix_nanos.unwrap_or_default(),
+            extra: self.resource.clone(),
+        }
+    }
+}
