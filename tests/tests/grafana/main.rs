@@ -5,6 +5,7 @@ mod alerts;
 mod alerts_agent;
 mod alerts_history;
 mod alerts_live;
+mod annotations;
 mod dashboards;
 mod drawn;
 mod fleet;
