@@ -1,24 +1,33 @@
-//! `pulsetrain agent`: the real binary, the logs that it follows and the world that it serves.
+//! The commands that serve and follow: `agent`, `run`, `show` and `doctor`, with logs that grow and endpoints that fail.
 
 mod archive;
 mod delivery;
 mod disk_queue;
 mod disk_queue_kills;
+mod doctor;
+mod endpoint_faults;
+mod exposure;
+mod full_disk;
 mod headers;
 mod kills;
 mod live;
+mod live_perfetto;
 mod log;
 mod operators;
 mod outage;
 mod outages;
+mod page;
 mod ranks;
+mod receiver;
 mod receivers;
 mod reload;
 mod rotation;
 mod routing;
+mod run;
 mod settings;
 mod signals;
 mod speed;
 mod step_energy;
+mod tail;
 mod telemetry;
 mod world;

@@ -1,4 +1,5 @@
-//! The GPU source on a fake driver, and on the files of AMD GPUs: every row of its table, counters, states, names, and what it costs the driver.
+//! The GPU source on a fake driver and on the files of AMD GPUs: its metrics, its faults from end to end, the energy of steps,
+//! and the fake driver itself.
 
 mod amd;
 mod asked_again;
@@ -6,7 +7,9 @@ mod buffers;
 mod conventions;
 mod counters;
 mod energy;
+mod fake_nvml;
 mod faults;
+mod gpu_faults;
 mod pcie;
 mod power;
 mod processes;
@@ -14,6 +17,7 @@ mod release;
 mod rows;
 mod standard;
 mod states;
+mod step_energy;
 mod upstream;
 mod values;
 mod watch;

@@ -1,0 +1,219 @@
+//! The Prometheus page, the live page, health checks and traces: a real Prometheus scrapes, and others are refused.
+
+use std::{fs, path::Path};
+
+use pulsetrain_tests::{Certificates, Judge, Prometheus, http::request, wait_until};
+use serde_json::Value;
+
+use crate::exposure::agent::{Agent, Keys, basic, bearer, get, secrets, tls};
+
+/// A scrape job.
+fn job(name: &str, port: u16, keys: &str) -> String {
+    format!(
+        "- {{job_name: {name}, scheme: https, static_configs: [{{targets: ['127.0.0.1:{port}']}}], {keys}}}\n"
+    )
+}
+
+#[test]
+fn prometheus_scrapes_with_certificates_and_credentials_and_is_refused_without() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let [ours, others] = [Certificates::generate(), Certificates::generate()];
+    let folder = secrets(&ours, "secret");
+    let root = folder.path().to_owned();
+    let (mutual, tls_only) = (tls(&root, true), tls(&root, false));
+    let (token, password) = (bearer(&root), basic(&root, "prometheus"));
+    let by_token = Agent::start(
+        folder,
+        &Keys {
+            page: &format!("{mutual}, {token}"),
+            ..Keys::default()
+        },
+    );
+    let by_password = Agent::start(
+        secrets(&ours, "secret"),
+        &Keys {
+            page: &format!("{tls_only}, {password}"),
+            ..Keys::default()
+        },
+    );
+    let (certificate, key) = ours.client();
+    let server = |authority: &Certificates| format!("ca_file: {}", authority.authority().display());
+    let client = format!(
+        "cert_file: {}, key_file: {}",
+        certificate.display(),
+        key.display()
+    );
+    let file = |name: &str, text: &str| {
+        let path = root.join(name);
+        fs::write(&path, text).expect("a temporary file can be written");
+        path.display().to_string()
+    };
+    let (right, wrong) = (file("right", "secret"), file("wrong", "sacred"));
+    let token = |file: &str| format!("authorization: {{credentials_file: {file}}}");
+    let password = |file: &str| format!("basic_auth: {{username: prometheus, password_file: {file}}}");
+    let jobs = [
+        job(
+            "token",
+            by_token.page,
+            &format!("tls_config: {{{}, {client}}}, {}", server(&ours), token(&right)),
+        ),
+        job(
+            "wrong-token",
+            by_token.page,
+            &format!("tls_config: {{{}, {client}}}, {}", server(&ours), token(&wrong)),
+        ),
+        job(
+            "no-certificate",
+            by_token.page,
+            &format!("tls_config: {{{}}}, {}", server(&ours), token(&right)),
+        ),
+        job(
+            "wrong-authority",
+            by_token.page,
+            &format!("tls_config: {{{}, {client}}}, {}", server(&others), token(&right)),
+        ),
+        job(
+            "password",
+            by_password.page,
+            &format!("tls_config: {{{}}}, {}", server(&ours), password(&right)),
+        ),
+        job(
+            "wrong-password",
+            by_password.page,
+            &format!("tls_config: {{{}}}, {}", server(&ours), password(&wrong)),
+        ),
+    ];
+    let configuration = format!(
+        "global: {{scrape_interval: 1s}}\nscrape_configs:\n{}",
+        jobs.concat()
+    );
+    let prometheus = Prometheus::start_on(&program, &root.join("data"), &configuration);
+    let expected = [
+        ("no-certificate", "down", "certificate required"),
+        ("password", "up", ""),
+        ("token", "up", ""),
+        (
+            "wrong-authority",
+            "down",
+            "certificate signed by unknown authority",
+        ),
+        ("wrong-password", "down", "401 Unauthorized"),
+        ("wrong-token", "down", "401 Unauthorized"),
+    ];
+    wait_until("every target has been scraped", || {
+        let targets = prometheus.targets();
+        targets.len() == expected.len() && targets.iter().all(|(_, health, _)| health != "unknown")
+    });
+    let mut targets = prometheus.targets();
+    targets.sort();
+    for ((job, health, error), (name, state, reason)) in targets.iter().zip(expected) {
+        assert_eq!((job.as_str(), health.as_str()), (name, state), "{error}");
+        assert!(error.contains(reason), "{job}: {error}");
+    }
+    by_token.rotate("token", b"sacred\n");
+    wait_until("the new token is accepted and the old one refused", || {
+        let states = prometheus.targets();
+        let health = |name: &str| {
+            let target = states.iter().find(|(job, ..)| job == name);
+            target.is_some_and(|(_, health, _)| health == "up")
+        };
+        health("wrong-token") && !health("token")
+    });
+}
+
+#[test]
+fn health_and_traces_need_the_token_and_pages_a_host_of_this_machine() {
+    let folder = secrets(&Certificates::generate(), "secret");
+    let root: &Path = folder.path();
+    let auth = bearer(root);
+    let recorder = format!(
+        "  recorder: {{flight_recorder: {{path: {}}}}}",
+        root.join("recorded.pftrace").display()
+    );
+    let agent = Agent::start(
+        folder,
+        &Keys {
+            health: &auth,
+            sinks: &recorder,
+            ..Keys::default()
+        },
+    );
+    let (token, evil) = ("Authorization: Bearer secret\r\n", "Host: evil.example\r\n");
+    for path in ["/healthz", "/readyz", "/trace"] {
+        let refused = get(agent.health, path, "Host: localhost\r\n");
+        assert!(refused.starts_with("HTTP/1.1 401"), "{path}: {refused}");
+        assert!(
+            refused
+                .to_lowercase()
+                .contains("www-authenticate: bearer realm=\"pulsetrain\""),
+            "{refused}"
+        );
+        // Who has the token may come by any name: no browser of another site has it.
+        let answer = get(agent.health, path, &format!("{token}{evil}"));
+        assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+    }
+    for path in ["/metrics", "/", "/api/overview"] {
+        for (host, status) in [(evil, "403"), ("Host: localhost\r\n", "200")] {
+            let answer = get(agent.page, path, host);
+            assert!(
+                answer.starts_with(&format!("HTTP/1.1 {status}")),
+                "{path}: {answer}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_status_names_each_source_and_sink_with_its_state() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let dead = format!(
+        "  dead: {{otlp: {{endpoint: 'http://127.0.0.1:{}'}}}}",
+        pulsetrain_tests::free_port()
+    );
+    let agent = Agent::start(
+        folder,
+        &Keys {
+            sinks: &dead,
+            ..Keys::default()
+        },
+    );
+    let status = || -> Value {
+        let answer = get(agent.health, "/status", "Host: localhost\r\n");
+        let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a head");
+        assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
+        serde_json::from_str(body).expect("the status is JSON")
+    };
+    let of = |list: &Value, name: &str| {
+        let list = list.as_array().expect("it is a list");
+        let found = list.iter().find(|part| part["name"] == name);
+        found.expect("every part is listed").clone()
+    };
+    let json = "Content-Type: application/json\r\n";
+    let (status_of_post, _) = request(
+        agent.receiver,
+        "POST",
+        "/v1/traces",
+        json,
+        crate::exposure::clients::SPAN.as_bytes(),
+    )
+    .expect("the receiver answers");
+    assert_eq!(status_of_post, 200);
+    wait_until("the dead sink fails", || {
+        of(&status()["sinks"], "dead")["state"] == "failing"
+    });
+    let status = status();
+    let dead = of(&status["sinks"], "dead");
+    assert!(
+        dead["error"].as_str().is_some_and(|error| !error.is_empty()),
+        "{dead}"
+    );
+    assert!(
+        dead["disk"]["items"].as_u64().is_some_and(|items| items > 0),
+        "{dead}"
+    );
+    assert_eq!(of(&status["sinks"], "archive")["state"], "working");
+    assert_eq!(of(&status["sources"], "sdk")["state"], "running");
+    assert_eq!(status["ready"], true);
+}

@@ -1,0 +1,104 @@
+//! An agent with a live page that shows the OTLP that a test sends to its receiver.
+
+use std::{
+    net::{Ipv4Addr, TcpStream},
+    process::ExitStatus,
+};
+
+use pulsetrain_tests::{Folder, Process, command, free_port, wait_until};
+use serde_json::Value;
+
+use crate::page::world::{ask, try_get};
+
+/// An agent whose only source is its OTLP receiver.
+pub(crate) struct Agent {
+    /// The port of the page.
+    pub(crate) port: u16,
+    receiver: u16,
+    process: Process,
+    folder: Folder,
+}
+
+impl Agent {
+    /// Starts an agent with these settings of the page's server, in the YAML of one line.
+    pub(crate) fn start(settings: &str) -> Self {
+        let (folder, port, receiver) = (Folder::new(), free_port(), free_port());
+        let config = format!(
+            "sources: {{sdk: {{otlp: {{listen: ['127.0.0.1:{receiver}']}}}}}}\n\
+             sinks: {{page: {{prometheus: {{listen: '127.0.0.1:{port}'{settings}}}}}}}\n\
+             derive: {{signals: {{enabled: false}}, energy: {{enabled: false}}}}\n\
+             gpu: {{enabled: false}}\nhealth: {{enabled: false}}\nstate_folder: {}\n",
+            folder.path("state").display()
+        );
+        folder.file("agent.yaml", config);
+        Self {
+            port,
+            receiver,
+            process: start(&folder, [port, receiver]),
+            folder,
+        }
+    }
+
+    /// Ends the agent and starts another one on the same ports.
+    pub(crate) fn restart(self) -> Self {
+        assert!(self.process.stop().success());
+        let process = start(&self.folder, [self.port, self.receiver]);
+        Self { process, ..self }
+    }
+
+    /// Sends lines of OTLP/JSON.
+    pub(crate) fn send(&self, lines: &str) {
+        for line in lines.lines() {
+            let message: Value = serde_json::from_str(line).expect("a line is JSON");
+            let path = match &message {
+                message if message.get("resourceMetrics").is_some() => "metrics",
+                message if message.get("resourceLogs").is_some() => "logs",
+                _ => "traces",
+            };
+            let request = format!(
+                "POST /v1/{path} HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{line}",
+                line.len()
+            );
+            let answer = ask(self.receiver, &request).expect("the receiver answers");
+            assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
+        }
+    }
+
+    /// Waits until the list of runs has so many, and returns them.
+    #[track_caller]
+    pub(crate) fn wait_for_runs(&self, count: usize) -> Vec<Value> {
+        let mut runs = Vec::new();
+        wait_until("the page lists the runs", || {
+            let overview = try_get(self.port, "/api/overview", "").map(|answer| answer.json());
+            runs = overview
+                .and_then(|overview| overview["runs"].as_array().cloned())
+                .unwrap_or_default();
+            runs.len() == count
+        });
+        runs
+    }
+
+    /// The address of the page.
+    pub(crate) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/", self.port)
+    }
+
+    /// The memory that the agent has now.
+    pub(crate) fn memory_kib(&self) -> u64 {
+        self.process.memory_kib()
+    }
+
+    /// Asks the agent to end and waits until it has.
+    pub(crate) fn stop(self) -> ExitStatus {
+        self.process.stop()
+    }
+}
+
+/// Starts the agent whose configuration is in the folder, and waits until it listens on these ports.
+fn start(folder: &Folder, ports: [u16; 2]) -> Process {
+    let config = folder.path("agent.yaml");
+    let mut process = Process::start("pulsetrain agent", command(["agent", "--config"]).arg(config));
+    let listens = |port: u16| TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok();
+    process.wait_until_ready(|| ports.into_iter().all(listens));
+    process
+}

@@ -1,0 +1,308 @@
+//! What the receiver answers: to what it takes, to what it cannot take now, and to what it never will.
+
+use std::{
+    fmt::Display,
+    io::Write,
+    sync::{Arc, Mutex},
+};
+
+use pulsetrain_net::{AuthConfig, Exposure};
+use pulsetrain_otlp::Signal;
+use pulsetrain_pipeline::{Batch, Delivery, Sink};
+use pulsetrain_receiver::{ReceiverConfig, ReceiverSource};
+use pulsetrain_sinks::{OtlpConfig, OtlpSink};
+use pulsetrain_tests::{Folder, wait_until};
+
+use crate::receiver::inside::{Inside, request};
+
+const PROTOBUF: &str = "Content-Type: application/x-protobuf\r\n";
+const JSON: &str = "Content-Type: application/json; charset=utf-8\r\n";
+const SPAN: &str = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"00000000000000000000000000000001","spanId":"0000000000000001","name":"step"}]}]}]}"#;
+
+/// `SPAN` as protobuf.
+fn span() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    pulsetrain_otlp::json::decode(SPAN.as_bytes(), &Default::default(), &mut bytes)
+        .expect("the span is OTLP/JSON");
+    bytes
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).expect("memory takes everything");
+    encoder.finish().expect("memory takes everything")
+}
+
+#[test]
+fn protobuf_and_json_come_through_as_the_same_bytes_however_they_are_compressed() {
+    let inside = Inside::open(ReceiverConfig::default());
+    let zstd = zstd::encode_all(&span()[..], 1).unwrap();
+    for (headers, body, answer) in [
+        (PROTOBUF.to_owned(), span(), ""),
+        (JSON.to_owned(), SPAN.as_bytes().to_vec(), "{}"),
+        (format!("{PROTOBUF}Content-Encoding: gzip\r\n"), gzip(&span()), ""),
+        (
+            format!("{JSON}Content-Encoding: gzip\r\n"),
+            gzip(SPAN.as_bytes()),
+            "{}",
+        ),
+        (format!("{PROTOBUF}Content-Encoding: zstd\r\n"), zstd, ""),
+    ] {
+        let said = inside.post("/v1/traces", &headers, &body);
+        assert!(said.starts_with("HTTP/1.1 200"), "{headers}: {said}");
+        assert_eq!(said.split("\r\n\r\n").nth(1), Some(answer), "{headers}");
+    }
+    wait_until("the sink has all five", || inside.batches().len() == 5);
+    for batch in inside.batches() {
+        assert_eq!((batch.signal(), batch.items()), (Signal::Traces, 1));
+        assert_eq!(batch.bytes(), &span());
+    }
+}
+
+#[test]
+fn what_will_never_be_taken_is_answered_with_why_and_not_to_be_sent_again() {
+    let small = ReceiverConfig {
+        max_message: 1000,
+        ..ReceiverConfig::default()
+    };
+    let inside = Inside::open(small);
+    let bomb = gzip(&[0; 100_000]);
+    assert!(bomb.len() < 1000);
+    let gzipped = format!("{PROTOBUF}Content-Encoding: gzip\r\n");
+    for (path, headers, body, status, why) in [
+        ("/v1/traces", PROTOBUF, &b"\xff\xff"[..], 400, "no OTLP"),
+        ("/v1/metrics", JSON, b"{\"resourceMetrics\": 7}", 400, "no OTLP"),
+        (
+            "/v1/metrics",
+            JSON,
+            SPAN.as_bytes(),
+            400,
+            "it holds traces, and came as metrics",
+        ),
+        ("/v1/traces", PROTOBUF, &[0; 1001], 413, "longer than 1000 bytes"),
+        (
+            "/v1/traces",
+            gzipped.as_str(),
+            &bomb,
+            413,
+            "longer than 1000 bytes",
+        ),
+        (
+            "/v1/traces",
+            gzipped.as_str(),
+            b"no gzip",
+            400,
+            "could not be read",
+        ),
+        (
+            "/v1/traces",
+            "Content-Type: text/plain\r\n",
+            b"x",
+            415,
+            "application/json",
+        ),
+        (
+            "/v1/traces",
+            "Content-Type: application/json\r\nContent-Encoding: br\r\n",
+            b"x",
+            415,
+            "gzip, zstd",
+        ),
+        ("/v1/traces", "", b"x", 415, "Content-Type is missing"),
+        (
+            "/v1/traces",
+            "Content-Type: application/json\r\nOrigin: http://evil.example\r\n",
+            SPAN.as_bytes(),
+            403,
+            "http://evil.example",
+        ),
+        ("/v1/profiles", PROTOBUF, b"", 404, "/v1/traces"),
+    ] {
+        let said = inside.post(path, headers, body);
+        assert!(said.starts_with(&format!("HTTP/1.1 {status}")), "{path}: {said}");
+        assert!(
+            said.contains(why) && !said.to_lowercase().contains("retry-after"),
+            "{said}"
+        );
+    }
+    let said = request(inside.address, "GET /v1/traces", "", b"");
+    assert!(said.starts_with("HTTP/1.1 405"), "{said}");
+    assert!(inside.batches().is_empty());
+    let complaints = inside.said.lock().unwrap().len();
+    assert_eq!(
+        complaints,
+        5,
+        "one a kind and minute: {:?}",
+        inside.said.lock().unwrap()
+    );
+}
+
+#[test]
+fn while_no_sink_has_room_clients_of_both_protocols_are_asked_to_come_again_and_nothing_is_lost() {
+    let inside = Inside::closed(ReceiverConfig::default(), 2);
+    let post = || inside.post("/v1/traces", PROTOBUF, &span());
+    for _ in 0..2 {
+        assert!(post().starts_with("HTTP/1.1 200"));
+    }
+    let refused = post();
+    assert!(refused.starts_with("HTTP/1.1 503"), "{refused}");
+    assert!(
+        refused.to_lowercase().contains("\r\nretry-after: 1\r\n"),
+        "{refused}"
+    );
+    let mut grpc = grpc(&inside);
+    let batch = Batch::new(Signal::Traces, 1, span());
+    match inside.block_on(grpc.deliver(&batch)) {
+        Delivery::Retry { after, message, .. } => {
+            assert_eq!(after, Some(std::time::Duration::from_secs(1)));
+            assert!(message.contains("ResourceExhausted"), "{message}");
+        }
+        other => panic!("{other:?}"),
+    }
+    inside.let_in();
+    wait_until("there is room", || !inside.batches().is_empty());
+    assert!(matches!(
+        inside.block_on(grpc.deliver(&batch)),
+        Delivery::Delivered
+    ));
+    wait_until("everything that was taken is there, once", || {
+        inside.batches().len() == 3
+    });
+}
+
+#[test]
+fn a_message_that_is_too_long_for_grpc_is_refused_for_good() {
+    let small = ReceiverConfig {
+        max_message: 50,
+        ..ReceiverConfig::default()
+    };
+    let inside = Inside::open(small);
+    let batch = Batch::new(Signal::Traces, 2, [span(), span()].concat());
+    let outcome = inside.block_on(grpc(&inside).deliver(&batch));
+    assert!(
+        matches!(&outcome, Delivery::TooLarge { .. }) && format!("{outcome:?}").contains("50 bytes"),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn it_ends_though_a_client_keeps_its_connection_and_one_sends_half_a_message() {
+    let inside = Inside::open(ReceiverConfig::default());
+    let mut half = std::net::TcpStream::connect(inside.address).unwrap();
+    half.write_all(b"POST /v1/traces HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-protobuf\r\nContent-Length: 100\r\n\r\nhalf")
+        .unwrap();
+    let _silent = std::net::TcpStream::connect(inside.address).unwrap();
+    assert!(
+        inside
+            .post("/v1/traces", PROTOBUF, &span())
+            .starts_with("HTTP/1.1 200")
+    );
+    let reports = inside.stop();
+    assert_eq!(reports[0].ended, Ok(()));
+}
+
+#[test]
+fn an_address_that_others_can_reach_has_to_be_allowed() {
+    let remote = || ReceiverConfig {
+        listen: vec!["0.0.0.0:0".parse().expect("it is an address")],
+        ..ReceiverConfig::default()
+    };
+    let Err(error) = ReceiverSource::bind(remote(), |_| {}) else {
+        panic!("it listens");
+    };
+    assert!(error.to_string().contains("allow_remote"), "{error}");
+    let allowed = ReceiverConfig {
+        exposure: Exposure {
+            allow_remote: true,
+            ..Exposure::default()
+        },
+        ..remote()
+    };
+    assert!(ReceiverSource::bind(allowed, |_| {}).is_ok());
+}
+
+#[test]
+fn credentials_that_clients_on_other_machines_would_send_in_clear_are_reported() {
+    let folder = Folder::new();
+    let bind = |listen: &str| {
+        let config = ReceiverConfig {
+            listen: vec![listen.parse().expect("it is an address")],
+            exposure: Exposure {
+                allow_remote: true,
+                auth: Some(AuthConfig::Bearer {
+                    token_file: folder.file("token", "secret"),
+                }),
+                ..Exposure::default()
+            },
+            ..ReceiverConfig::default()
+        };
+        let reported = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&reported);
+        let report = move |event: &dyn Display| log.lock().expect("no panic").push(event.to_string());
+        drop(ReceiverSource::bind(config, report).expect("it listens"));
+        Arc::into_inner(reported)
+            .expect("the receiver is gone")
+            .into_inner()
+            .expect("no panic")
+    };
+    assert_eq!(bind("127.0.0.1:0"), [""; 0]);
+    let reported = bind("0.0.0.0:0");
+    assert!(
+        matches!(&reported[..], [warning] if warning.contains("unencrypted") && warning.contains("set tls")),
+        "{reported:?}"
+    );
+}
+
+fn grpc(inside: &Inside) -> OtlpSink {
+    let config = OtlpConfig::from_url(&format!("grpc://{}", inside.address), |_| None);
+    OtlpSink::new(&config.expect("the address is one")).expect("a client can be made")
+}
+
+/// A number of two bytes in JSON is eight bytes of protobuf.
+#[test]
+fn json_that_grows_over_the_limit_is_refused_and_reaches_no_sink() {
+    let small = ReceiverConfig {
+        max_message: 10_000,
+        ..ReceiverConfig::default()
+    };
+    let inside = Inside::open(small);
+    let message = |numbers: usize| {
+        let bounds = vec!["1"; numbers].join(",");
+        format!(
+            r#"{{"resourceMetrics":[{{"scopeMetrics":[{{"metrics":[{{"name":"h","histogram":{{"dataPoints":[{{"explicitBounds":[{bounds}]}}]}}}}]}}]}}]}}"#
+        )
+    };
+    let long = message(2000);
+    assert!(long.len() < 10_000);
+    let said = inside.post("/v1/metrics", JSON, long.as_bytes());
+    assert!(
+        said.starts_with("HTTP/1.1 413") && said.contains("longer than 10000 bytes"),
+        "{said}"
+    );
+    let said = inside.post("/v1/metrics", JSON, message(1000).as_bytes());
+    assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+    wait_until("only the short one arrives", || inside.batches().len() == 1);
+}
+
+/// A connection that is closed while its client writes is reset, and the client never reads the answer.
+#[test]
+fn a_client_that_writes_a_long_refused_body_reads_the_answer() {
+    let small = ReceiverConfig {
+        max_message: 1000,
+        ..ReceiverConfig::default()
+    };
+    let inside = Inside::open(small);
+    let long = vec![0; 8 << 20];
+    for (headers, status) in [(PROTOBUF, 413), ("", 415)] {
+        let mut stream = std::net::TcpStream::connect(inside.address).unwrap();
+        let head = format!(
+            "POST /v1/traces HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n",
+            long.len()
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(&long).expect("the body is read to its end");
+        let mut answer = String::new();
+        std::io::Read::read_to_string(&mut stream, &mut answer).expect("the connection is not reset");
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+    }
+}

@@ -1,0 +1,161 @@
+//! Whatever becomes of where telemetry goes, the trainer runs on.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+    process::Stdio,
+};
+
+use pulsetrain_tests::{Answer, FakeEndpoint, Items, command, corpus, free_port, wait_until};
+
+use crate::run::world::{folder, run, sent};
+
+#[test]
+fn a_dead_endpoint_changes_nothing_for_the_trainer() {
+    let hanging = FakeEndpoint::start([], Answer::Hang);
+    let log = fs::read(corpus("maxtext/demo.stderr")).unwrap();
+    for endpoint in [
+        "http://127.0.0.1:1",
+        &hanging.url(),
+        "http://no-such-host.invalid:4318",
+    ] {
+        let mut command = command([
+            "run",
+            "--format=maxtext",
+            "--drain=2",
+            "--to",
+            endpoint,
+            "--",
+            "cat",
+        ]);
+        let output = command.arg(corpus("maxtext/demo.stderr")).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{endpoint}");
+        assert!(output.stdout == log, "{endpoint}: other bytes came out");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("lost"), "{endpoint}: the loss is not said: {said}");
+    }
+}
+
+#[test]
+fn a_port_that_another_program_has_is_said_with_its_name_and_the_trainer_runs() {
+    let folder = folder();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let config = folder.path().join("run.yaml");
+    let sinks = format!(
+        "sinks:\n  page:\n    prometheus:\n      listen: {}\n  archive:\n    file:\n      path: {}\n",
+        taken.local_addr().unwrap(),
+        sent(&folder).display()
+    );
+    fs::write(&config, sinks).unwrap();
+    let mut command = command(["run", "--format=maxtext", "--no-gpu", "--config"]);
+    let log = corpus("maxtext/demo.stderr");
+    let output = command.arg(config).args(["--", "cat"]).arg(log).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let said = String::from_utf8_lossy(&output.stderr);
+    let who = format!("(process {}) has it", std::process::id());
+    assert!(
+        said.contains("continues without the sink page: cannot listen on") && said.contains(&who),
+        "{said}"
+    );
+    assert!(!Items::read(&sent(&folder)).values("train.loss").is_empty());
+}
+
+#[test]
+fn the_page_and_the_metrics_are_served_without_a_configuration() {
+    let port = free_port();
+    let address = format!("127.0.0.1:{port}");
+    let mut ours = command(["run", "--format=maxtext", "--no-gpu", "--listen", &address, "--"]);
+    for variable in [
+        "OTEL_EXPORTER_OTLP_ENDPOINT",
+        "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    ] {
+        ours.env_remove(variable);
+    }
+    // The trainer waits for a line after what it prints, so that the page can be asked.
+    let script = format!("cat {}; read line", corpus("maxtext/demo.stderr").display());
+    ours.args(["sh", "-c", &script]).stdin(Stdio::piped());
+    ours.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = ours.spawn().unwrap();
+    let get = |path: &str| {
+        let mut stream = TcpStream::connect(&address).ok()?;
+        write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        Some(answer)
+    };
+    wait_until("the metrics have the loss", || {
+        get("/metrics").is_some_and(|text| text.contains("\ntrain_loss{"))
+    });
+    wait_until("the page has the run", || {
+        get("/api/overview").is_some_and(|text| text.contains("\"framework\":\"maxtext\""))
+    });
+    child.stdin.take().unwrap().write_all(b"end\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{printed}");
+    // Nothing was sent to the usual endpoint, where nobody listens.
+    assert_eq!(
+        printed.trim(),
+        format!("pulsetrain: serving the page at http://{address}/")
+    );
+}
+
+#[test]
+fn an_address_of_the_page_that_is_in_use_is_named_and_the_trainer_runs() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = command(["run", "--no-gpu", "--listen", &address, "--", "echo", "done"]).output();
+    let output = output.unwrap();
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(
+        (output.status.code(), &output.stdout[..]),
+        (Some(0), &b"done\n"[..])
+    );
+    assert!(
+        printed.contains(&format!("continues without the page: cannot listen on {address}"))
+            && printed.contains("name another address with --listen"),
+        "{printed}"
+    );
+    let refused = command(["run", "--listen", "0.0.0.0:9464", "--", "echo", "done"]).output();
+    let refused = refused.unwrap();
+    assert_eq!((refused.status.code(), &refused.stdout[..]), (Some(2), &b""[..]));
+    let printed = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        printed.contains("other machines could read the telemetry"),
+        "{printed}"
+    );
+}
+
+#[test]
+fn every_target_gets_everything() {
+    let folder = folder();
+    let other = folder.path().join("other.jsonl");
+    let log = corpus("maxtext/demo.stderr");
+    let output = run(&folder, "cat", &[log.to_str().unwrap()])
+        .arg_of_ours("--to")
+        .arg_of_ours(other.to_str().unwrap())
+        .output();
+    assert_eq!(output.status.code(), Some(0));
+    let first = Items::read(&sent(&folder));
+    assert!(!first.is_empty());
+    first.assert_same(&Items::read(&other));
+}
+
+#[test]
+fn a_file_that_another_program_writes_is_left_out_and_the_trainer_runs() {
+    let folder = folder();
+    let out = sent(&folder);
+    let held = fs::File::create(&out).unwrap();
+    held.try_lock().unwrap();
+    let mut command = command(["run", "--format=maxtext", "--no-gpu", "--to"]);
+    let log = corpus("maxtext/demo.stderr");
+    let output = command.arg(&out).args(["--", "cat"]).arg(&log).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(output.stdout == fs::read(log).unwrap(), "other bytes came out");
+    assert!(
+        said.contains("continues without a target: ") && said.contains(out.to_str().unwrap()),
+        "{said}"
+    );
+}

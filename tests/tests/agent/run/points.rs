@@ -1,0 +1,140 @@
+//! What is read of a trainer comes to the points of an import.
+
+use std::fs;
+
+use pulsetrain_tests::{Import, Items, corpus};
+use tempfile::TempDir;
+
+use crate::run::world::{folder, run, sent};
+
+#[test]
+fn what_a_trainer_prints_comes_to_the_points_of_an_import() {
+    let folder = folder();
+    let log = corpus("maxtext/demo.stderr");
+    let imported = folder.path().join("imported.jsonl");
+    Import::of(&log)
+        .arg("--format=maxtext")
+        .to(&imported)
+        .run()
+        .expect_code(0);
+    let log = log.to_str().unwrap();
+    // The log on the standard error, other lines on the standard output, with a line torn in two.
+    let script = format!("printf 'half a '; cat {log} >&2; echo line");
+    let run = run(&folder, "sh", &["-c", &script]).output();
+    assert_eq!(run.status.code(), Some(0));
+    let (ours, imported) = (received(&folder), Items::read(&imported));
+    assert_eq!(ours.points_by_metric(), imported.points_by_metric());
+    for metric in ["train.loss", "train.global_step"] {
+        assert!(!ours.values(metric).is_empty(), "no {metric}");
+        assert_eq!(ours.values(metric), imported.values(metric));
+    }
+}
+
+/// The sample, and more steps of the same run.
+#[test]
+fn twenty_thousand_lines_a_second_come_to_every_point_of_an_import() {
+    const LINES: usize = 1_200;
+    let folder = folder();
+    let log = folder.path().join("log");
+    let text = maxtext_log(LINES);
+    fs::write(&log, &text).unwrap();
+    let imported = folder.path().join("imported.jsonl");
+    Import::of(&log)
+        .arg("--format=maxtext")
+        .arg("--run-id=paced")
+        .to(&imported)
+        .run()
+        .expect_code(0);
+    let trainer = env!("CARGO_BIN_EXE_fake-trainer");
+    let run = run(&folder, trainer, &[log.to_str().unwrap(), "20000", "9"])
+        .arg_of_ours("--format=maxtext")
+        .arg_of_ours("--run-id=paced")
+        .arg_of_ours("--drain=60")
+        .output();
+    assert_eq!(run.status.code(), Some(9));
+    assert!(run.stdout.is_empty());
+    let more = run.stderr.strip_prefix(text.as_bytes());
+    assert_eq!(more.map(String::from_utf8_lossy).as_deref(), Some(""));
+    let (ours, imported) = (received(&folder), Items::read(&imported));
+    assert_eq!(imported.values("train.loss").len(), 12 + LINES - 824);
+    ours.assert_same(&imported);
+}
+
+/// MaxText says its name in its configuration, and other lines come seconds before.
+#[test]
+fn a_run_has_its_name_however_late_the_trainer_says_it() {
+    let folder = folder();
+    let log = corpus("maxtext/demo.stderr");
+    let imported = folder.path().join("imported.jsonl");
+    let import = Import::of(&log).arg("--run-id=late").to(&imported);
+    import.run().expect_code(0);
+    let imported = Items::read(&imported);
+    let log = log.display();
+    for pause_after in [3, 590] {
+        // A file that is there is appended to.
+        let _ = fs::remove_file(sent(&folder));
+        let rest = pause_after + 1;
+        let script = format!("head -n {pause_after} {log} >&2; sleep 0.3; tail -n +{rest} {log} >&2");
+        let run = run(&folder, "sh", &["-c", &script])
+            .arg_of_ours("--format=maxtext")
+            .arg_of_ours("--run-id=late")
+            .output();
+        assert_eq!(run.status.code(), Some(0));
+        received(&folder).assert_same(&imported);
+    }
+}
+
+#[test]
+fn a_log_that_is_written_besides_is_read_to_its_end() {
+    let folder = folder();
+    let imported = folder.path().join("imported.jsonl");
+    let log = corpus("surogate/training_dense.json");
+    Import::of(&log).to(&imported).run().expect_code(0);
+    let written = folder.path().join("training.json");
+    let run = run(&folder, "cp", &[log.to_str().unwrap(), written.to_str().unwrap()])
+        .arg_of_ours("--follow")
+        .arg_of_ours(written.to_str().unwrap())
+        .output();
+    assert_eq!(run.status.code(), Some(0));
+    let (ours, imported) = (received(&folder), Items::read(&imported));
+    assert_eq!(ours.points_by_metric(), imported.points_by_metric());
+    assert_eq!(ours.values("train.loss"), imported.values("train.loss"));
+}
+
+#[test]
+fn the_trainer_and_its_telemetry_have_the_same_run_id() {
+    let folder = folder();
+    let script = format!(
+        "echo $PULSETRAIN_RUN_ID; cat {} >&2",
+        corpus("maxtext/demo.stderr").display()
+    );
+    let new = run(&folder, "sh", &["-c", &script]).output();
+    let id = String::from_utf8(new.stdout).unwrap().trim().to_owned();
+    assert_eq!(id.len(), 16, "{id:?}");
+    assert!(fs::read_to_string(sent(&folder)).unwrap().contains(&id));
+    let given = run(&folder, "sh", &["-c", "echo $PULSETRAIN_RUN_ID"])
+        .env("PULSETRAIN_RUN_ID", "mine")
+        .output();
+    assert_eq!(given.stdout, b"mine\n");
+}
+
+/// Returns what arrived of the trainer's own telemetry: an import derives nothing.
+fn received(folder: &TempDir) -> Items {
+    Items::read(&sent(folder)).without_derived()
+}
+
+/// The log of a run of MaxText with so many lines: the sample, and its last step again and again with other numbers.
+fn maxtext_log(lines: usize) -> String {
+    let sample = fs::read_to_string(corpus("maxtext/demo.stderr")).expect("the corpus can be read");
+    let steps = (12..).take(lines - sample.lines().count()).map(|step| {
+        let micros = step * 50;
+        let (seconds, micros) = (14 + micros / 1_000_000, micros % 1_000_000);
+        format!(
+            "I1121 00:33:{seconds:02}.{micros:06} 140413477075840 metric_logger.py:230] completed step: {step}, seconds: 0.012, \
+             TFLOP/s/device: 0.001, Tokens/s/device: 5208.333, total_weights: 128, loss: {step}.5, lm_loss: 6.008, \
+             perplexity: 406.752\n"
+        )
+    });
+    let steps: String = steps.collect();
+    sample + &steps
+}

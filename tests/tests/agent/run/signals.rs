@@ -1,0 +1,83 @@
+//! Signals reach the trainer.
+
+use std::{
+    fs,
+    io::BufReader,
+    os::unix::process::CommandExt,
+    process::{Command, Stdio},
+};
+
+use nix::sys::signal::{Signal, kill};
+use pulsetrain_tests::{command, wait_until};
+
+use crate::run::world::{folder, line, pid, run, sent};
+
+#[test]
+fn signals_are_passed_on_to_the_trainer() {
+    let folder = folder();
+    for (signal, name) in [
+        (Signal::SIGUSR1, "USR1"),
+        (Signal::SIGTERM, "TERM"),
+        (Signal::SIGINT, "INT"),
+        (Signal::SIGHUP, "HUP"),
+        (Signal::SIGQUIT, "QUIT"),
+        (Signal::SIGUSR2, "USR2"),
+    ] {
+        // A trainer that is told nothing ends after a minute, and with it the wait for what it says.
+        let script = format!(
+            "trap 'echo got {name}; exit 9' {name}; echo ready; for i in $(seq 1200); do sleep 0.05; done"
+        );
+        let mut child = run(&folder, "sh", &["-c", &script]).spawn();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        assert_eq!(line(&mut out), "ready\n");
+        kill(pid(&child), signal).unwrap();
+        assert_eq!(line(&mut out), format!("got {name}\n"));
+        assert_eq!(child.wait().unwrap().code(), Some(9));
+    }
+}
+
+/// Behind pipes the trainer is of our job, which a shell suspends by the group; who knows only us tells only us.
+#[test]
+fn whoever_suspends_us_suspends_the_trainer_until_we_are_woken() {
+    let folder = folder();
+    let mut run = run(&folder, "sh", &["-c", "echo $$; while :; do :; done"]);
+    run.ours.process_group(0).stdin(Stdio::null());
+    let mut child = run.spawn();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let trainer: i32 = line(&mut out).trim().parse().unwrap();
+    let ours = pid(&child);
+    for _ in 0..2 {
+        kill(ours, Signal::SIGTSTP).unwrap();
+        wait_until("both are stopped", || {
+            [trainer, ours.as_raw()].into_iter().all(is_stopped)
+        });
+        kill(ours, Signal::SIGCONT).unwrap();
+        wait_until("both are awake", || {
+            ![trainer, ours.as_raw()].into_iter().any(is_stopped)
+        });
+    }
+    kill(ours, Signal::SIGTERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+}
+
+/// Whether Linux says that a process is stopped by a signal.
+fn is_stopped(process: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).expect("the process is there");
+    let state = stat.rsplit(") ").next();
+    state.is_some_and(|state| state.starts_with('T'))
+}
+
+#[test]
+fn a_trainer_that_is_to_outlive_its_terminal_does() {
+    let folder = folder();
+    let run = command(["run", "--to"]);
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", "trap '' HUP; exec \"$@\"", "sh"])
+        .arg(run.get_program())
+        .args(["run", "--to"]);
+    shell
+        .arg(sent(&folder))
+        .args(["--", "sh", "-c", "kill -HUP $$; echo alive"]);
+    assert_eq!(shell.output().unwrap().stdout, b"alive\n");
+}

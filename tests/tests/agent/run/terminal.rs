@@ -1,0 +1,103 @@
+//! A trainer on a terminal of its own: its size, its keys, its job.
+
+use std::{io::Write, process::Command};
+
+use pulsetrain_tests::{Terminal, command, on_terminal};
+
+use crate::run::world::{folder, sent};
+
+#[test]
+fn a_trainer_on_a_terminal_has_a_terminal_of_the_same_size() {
+    let script = r"test -t 0 && test -t 1 && test -t 2 && stty size; printf '\033[1mbold\rbar\n'; exit 3";
+    let (code, printed) = script_on_terminal(script, |_, _| {});
+    assert_eq!(code, Some(3));
+    assert_eq!(printed, "40 100\r\n\u{1b}[1mbold\rbar\r\n");
+}
+
+#[test]
+fn a_window_that_gets_another_size_is_told_to_the_trainer() {
+    let script = "trap 'stty size; exit 6' WINCH; stty size; echo ready; while :; do sleep 0.05; done";
+    let (code, printed) = script_on_terminal(script, |terminal, printed| {
+        if printed.ends_with("ready\r\n") {
+            terminal.resize(50, 132);
+        }
+    });
+    assert_eq!(code, Some(6));
+    assert_eq!(printed, "40 100\r\nready\r\n50 132\r\n");
+}
+
+#[test]
+fn a_key_that_interrupts_reaches_the_trainer_once() {
+    let script = "n=0; trap 'n=$((n+1))' INT; echo ready; while [ $n -eq 0 ]; do sleep 0.05; done; sleep 0.2; echo $n times; exit 5";
+    let (code, printed) = script_on_terminal(script, |keys, printed| {
+        if printed.ends_with("ready\r\n") {
+            keys.write_all(b"\x03").unwrap();
+        }
+    });
+    assert_eq!(code, Some(5));
+    assert!(printed.ends_with("1 times\r\n"), "{printed:?}");
+}
+
+/// A shell starts us, Ctrl-Z is typed, the shell looks at everything, lets the trainer come to its end, and fetches us back.
+#[test]
+fn a_key_that_suspends_stops_the_trainer_until_the_shell_fetches_it_back() {
+    let printed = suspended("echo ready;", |keys, printed| {
+        if printed.ends_with("ready\r\n") {
+            keys.write_all(b"\x1a").unwrap();
+        }
+    });
+    assert_suspended_and_fetched_back(&printed);
+}
+
+/// As above, where nobody types and we are told by a signal that is for us alone.
+#[test]
+fn a_signal_that_suspends_us_stops_the_trainer_until_the_shell_fetches_it_back() {
+    let printed = suspended("kill -TSTP $PPID;", |_, _| {});
+    assert_suspended_and_fetched_back(&printed);
+}
+
+/// What a shell prints that starts us, and waits until the trainer is stopped; the trainer begins with `first`.
+fn suspended(first: &str, react: impl FnMut(&mut Terminal, &str)) -> String {
+    const SHELL: &str = r#"set -m; "$@"; echo "suspended $?"; stty -a | grep -ow -e -icanon -e icanon
+        until grep -q 'State:.T' /proc/$(cat "$DIR"/pid)/status; do sleep 0.05; done
+        touch "$DIR"/go; fg > /dev/null; echo "ended $?""#;
+    let trainer =
+        format!(r#"echo $$ > "$DIR"/pid; {first} while [ ! -e "$DIR"/go ]; do :; done; stty size; exit 4"#);
+    let folder = folder();
+    let run = command([]);
+    let mut shell = Command::new("env");
+    shell.arg(format!("DIR={}", folder.path().display()));
+    shell.args(["sh", "-c", SHELL, "sh"]).arg(run.get_program());
+    shell
+        .args(["run", "--format=maxtext", "--no-gpu", "--to"])
+        .arg(sent(&folder));
+    shell.args(["--", "sh", "-c", &trainer]);
+    on_terminal(&shell, react).1
+}
+
+fn assert_suspended_and_fetched_back(printed: &str) {
+    for said in ["suspended 148\r\nicanon\r\n", "40 100\r\nended 4\r\n"] {
+        assert!(printed.contains(said), "{said:?} is missing in {printed:?}");
+    }
+}
+
+/// What is typed is the trainer's own, where its terminal gives it the keys as they are.
+#[test]
+fn a_trainer_that_takes_every_key_is_not_suspended() {
+    let script = "stty raw -echo; echo ready; dd bs=1 count=1 2>/dev/null | od -An -tx1; exit 2";
+    let (code, printed) = script_on_terminal(script, |keys, printed| {
+        if printed.trim_end().ends_with("ready") {
+            keys.write_all(b"\x1a").unwrap();
+        }
+    });
+    assert_eq!(code, Some(2));
+    assert!(printed.contains("1a"), "{printed:?}");
+}
+
+/// Runs a script under `pulsetrain run` on a terminal; `react` sees what was printed so far and may type.
+fn script_on_terminal(script: &str, react: impl FnMut(&mut Terminal, &str)) -> (Option<i32>, String) {
+    let folder = folder();
+    let mut command = command(["run", "--format=maxtext", "--to"]);
+    command.arg(sent(&folder)).args(["--", "sh", "-c", script]);
+    on_terminal(&command, react)
+}

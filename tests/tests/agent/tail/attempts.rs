@@ -1,0 +1,242 @@
+//! A restarted run: its log starts over, by truncation or by appending, and is the next attempt of the same run.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, OpenOptions},
+    io::Write,
+    path::Path,
+};
+
+use pulsetrain_tests::{Import, Items, SurogateWriter, corpus, surogate_records, wait_until};
+use serde_json::Value;
+
+use crate::tail::world::World;
+
+/// The traces of the step spans of each attempt.
+type Traces = BTreeMap<i64, BTreeSet<String>>;
+
+/// The attempt and the trace of each step span, as often as it was delivered.
+fn steps(items: &Items) -> Vec<(i64, String)> {
+    let spans = items.of_kind("span").into_iter();
+    let steps = spans.filter(|item| item["span"]["name"] == "train.step");
+    steps
+        .map(|item| (attempt(item), item["span"]["traceId"].to_string()))
+        .collect()
+}
+
+/// Also of a file that is being truncated and written again after a kill: a reader may see a step twice then.
+fn traces(items: &Items) -> Traces {
+    let mut traces = Traces::new();
+    for (attempt, trace) in steps(items) {
+        traces.entry(attempt).or_default().insert(trace);
+    }
+    traces
+}
+
+fn attempt(item: &Value) -> i64 {
+    let attributes = item["resource"]["attributes"].as_array();
+    let mut attributes = attributes.expect("a resource has attributes").iter();
+    let attempt = attributes.find(|attribute| attribute["key"] == "train.attempt");
+    let value = &attempt.expect("a run has an attempt")["value"]["intValue"];
+    let number = value.as_str().map(|text| text.parse().expect("a number"));
+    number.or_else(|| value.as_i64()).expect("an attempt is a number")
+}
+
+fn runs(items: &Items) -> BTreeSet<String> {
+    let resources = items
+        .of_kind("span")
+        .into_iter()
+        .map(|item| &item["resource"]["attributes"]);
+    let ids = resources.flat_map(|attributes| attributes.as_array().expect("they are a list").clone());
+    let ids = ids.filter(|attribute| attribute["key"] == "train.run.id");
+    ids.map(|id| id["value"]["stringValue"].to_string()).collect()
+}
+
+fn sizes(traces: &Traces) -> Vec<(i64, usize)> {
+    traces
+        .iter()
+        .map(|(attempt, traces)| (*attempt, traces.len()))
+        .collect()
+}
+
+fn wait_for_steps(world: &World, expected: &[(i64, usize)]) {
+    wait_until("all steps of all attempts are delivered", || {
+        sizes(&traces(&world.delivered())) == expected
+    });
+}
+
+fn assert_distinct(items: &Items) {
+    let steps = steps(items);
+    let all: BTreeSet<&String> = steps.iter().map(|(_, trace)| trace).collect();
+    assert_eq!(all.len(), steps.len(), "each step is delivered once");
+    assert_eq!(runs(items).len(), 1, "the attempts are of one run");
+}
+
+/// Two runs of Surogate that begin with the same records: the head of the file is the same.
+fn surogate_runs() -> [Vec<String>; 2] {
+    let first = surogate_records(&corpus("surogate/training_dense.json"));
+    let is_step = |record: &String| record.contains("\"log\": \"step\"");
+    let steps = first.iter().position(is_step).expect("it has steps");
+    let later = |(number, record): (usize, &String)| match number < steps {
+        true => record.clone(),
+        false => record.replace("2026-11-21 ", "2026-11-22 "),
+    };
+    let second = first.iter().enumerate().map(later).collect();
+    [first, second]
+}
+
+fn steps_of(records: &[String]) -> usize {
+    let durations = records
+        .iter()
+        .filter(|record| record.contains("\"log\": \"step\""));
+    durations.count()
+}
+
+fn write(log: &Path, records: &[String]) {
+    let mut writer = SurogateWriter::create(log);
+    records.iter().for_each(|record| writer.append(record));
+}
+
+#[test]
+fn a_log_that_is_emptied_and_begins_with_the_same_record_is_followed_as_the_next_attempt() {
+    let [first, second] = surogate_runs();
+    let steps = steps_of(&first);
+    let world = World::new("training.json");
+    let follower = world.follow();
+    write(&world.path("training.json"), &first);
+    wait_for_steps(&world, &[(0, steps)]);
+    write(&world.path("training.json"), &second);
+    wait_for_steps(&world, &[(0, steps), (1, steps)]);
+    assert!(follower.stop().success());
+    assert_distinct(&world.delivered());
+}
+
+#[test]
+fn a_log_that_starts_over_while_nobody_follows_it_is_the_next_attempt() {
+    let [first, second] = surogate_runs();
+    let steps = steps_of(&first);
+    // Shorter than what was read, and longer.
+    for (read, written) in [(first.len(), second.len() - 5), (first.len() - 5, second.len())] {
+        let world = World::new("training.json");
+        let follower = world.follow();
+        write(&world.path("training.json"), &first[..read]);
+        let steps_read = steps_of(&first[..read]);
+        wait_for_steps(&world, &[(0, steps_read)]);
+        follower.stop();
+        write(&world.path("training.json"), &second[..written]);
+        let follower = world.follow();
+        let expected = [(0, steps_read), (1, steps_of(&second[..written]))];
+        wait_for_steps(&world, &expected);
+        follower.kill();
+        write_more(&world.path("training.json"), &second[written..]);
+        let follower = world.follow();
+        wait_for_steps(&world, &[(0, steps_read), (1, steps)]);
+        assert!(follower.stop().success());
+        assert_distinct(&world.delivered());
+    }
+}
+
+/// Appends records to a log at rest.
+fn write_more(log: &Path, records: &[String]) {
+    let mut text = fs::read_to_string(log).expect("a log can be read");
+    for record in records {
+        text.truncate(text.len() - "\n]\n".len());
+        text += &format!(",\n  {record}\n]\n");
+    }
+    let mut file = OpenOptions::new()
+        .write(true)
+        .open(log)
+        .expect("a log can be opened");
+    file.write_all(text.as_bytes()).expect("a log can be written");
+}
+
+/// The lines of a script that logs its steps, from a time on.
+fn script(hour: u32, steps: u32) -> String {
+    let line = |step| {
+        format!(
+            "time=2026-11-21T{hour:02}:00:{step:02}Z step={step} train.loss=2.5 train.step.duration=0.5s\n"
+        )
+    };
+    (1..=steps).map(line).collect()
+}
+
+fn append(log: &Path, text: &str) {
+    let mut file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(log)
+        .expect("a log can be opened");
+    file.write_all(text.as_bytes()).expect("a log can be written");
+}
+
+#[test]
+fn a_restarted_script_that_empties_its_log_is_the_next_attempt() {
+    for steps in [1, 30] {
+        let world = World::new("train.log").with("--format=keyvalue");
+        let log = world.path("train.log");
+        let follower = world.follow();
+        fs::write(&log, script(1, steps)).expect("a log can be written");
+        wait_for_steps(&world, &[(0, steps as usize)]);
+        fs::write(&log, script(2, steps)).expect("a log can be written");
+        wait_for_steps(&world, &[(0, steps as usize), (1, steps as usize)]);
+        assert!(follower.stop().success());
+        assert_distinct(&world.delivered());
+    }
+}
+
+#[test]
+fn a_restarted_script_that_appends_to_its_log_is_the_next_attempt_through_kills() {
+    let world = World::new("train.log").with("--format=keyvalue");
+    let log = world.path("train.log");
+    let mut expected = Vec::new();
+    for attempt in 0..4 {
+        let follower = world.follow();
+        append(&log, &script(attempt, 20));
+        expected.push((i64::from(attempt), 20));
+        wait_for_steps(&world, &expected);
+        follower.kill();
+    }
+    let follower = world.follow();
+    append(
+        &log,
+        "time=2026-11-21T09:00:00Z step=21 train.loss=2.5 train.step.duration=0.5s\n",
+    );
+    expected[3].1 += 1;
+    wait_for_steps(&world, &expected);
+    assert!(follower.stop().success());
+    assert_distinct(&world.delivered());
+}
+
+#[test]
+fn a_log_that_is_rotated_stays_one_attempt() {
+    let world = World::new("train.log").with("--format=keyvalue");
+    let log = world.path("train.log");
+    let (text, half) = (script(1, 40), script(1, 20));
+    let (first, second) = text.split_at(half.len());
+    let follower = world.follow();
+    append(&log, first);
+    wait_until("the first part is delivered", || {
+        !traces(&world.delivered()).is_empty()
+    });
+    fs::copy(&log, world.path("train.log.1")).expect("a log can be copied");
+    fs::write(&log, "").expect("a log can be emptied");
+    append(&log, second);
+    wait_for_steps(&world, &[(0, 40)]);
+    assert!(follower.stop().success());
+}
+
+#[test]
+fn an_import_of_a_log_that_holds_two_runs_tells_their_attempts_apart() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let (log, out) = (folder.path().join("train.log"), folder.path().join("out.jsonl"));
+    append(&log, &script(1, 10));
+    append(&log, &script(2, 10));
+    Import::of(&log)
+        .arg("--format=keyvalue")
+        .to(&out)
+        .run()
+        .expect_code(0);
+    let items = Items::read(&out);
+    assert_eq!(sizes(&traces(&items)), [(0, 10), (1, 10)]);
+    assert_distinct(&items);
+}

@@ -1,0 +1,81 @@
+//! No room on the disk where positions are kept: what is read is delivered all the same, and it is said once.
+
+use std::{fs, io::ErrorKind};
+
+use pulsetrain_tests::{Process, SmallDisk, SurogateWriter, corpus, surogate_records, wait_until};
+
+use crate::tail::world::{World, imported};
+
+#[test]
+fn positions_that_find_no_room_are_told_once_and_nothing_is_lost_or_repeated() {
+    let world = World::new("training.json");
+    fs::create_dir(world.path("state")).expect("a folder can be made");
+    let Some(disk) = SmallDisk::mount(&world.path("state"), "64k") else {
+        return;
+    };
+    let world = world.with_state(disk.path());
+    let log = world.path("training.json");
+    let records = surogate_records(&corpus("surogate/training_dense.json"));
+    let (first, rest) = records.split_at(records.len() / 3);
+    let (second, third) = rest.split_at(rest.len() / 2);
+    let mut writer = SurogateWriter::create(&log);
+    let so_far = || imported([log.as_path()], &[]);
+    let everything_has_come = || world.delivered().len() >= so_far().len();
+
+    first.iter().for_each(|record| writer.append(record));
+    world.expect_delivered(world.follow(), &so_far());
+
+    let follower = follow_without_room(&world, &disk);
+    second.iter().for_each(|record| writer.append(record));
+    wait_until("it is told", || follower.log().contains("cannot keep positions"));
+    wait_until("the second part has come", everything_has_come);
+    let log_of_full = follower.kill();
+    assert_eq!(
+        log_of_full.matches("cannot keep positions").count(),
+        1,
+        "{log_of_full}"
+    );
+    assert!(
+        log_of_full.contains("No space left") && log_of_full.contains("have room"),
+        "{log_of_full}"
+    );
+    world.delivered().assert_same(&so_far());
+
+    // Who cannot keep aside what a restart must not cut off does not begin.
+    let before = fs::read(world.out()).expect("it was written");
+    let (status, said) = world.follow().wait_for_end();
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(said.contains("No space left"), "{said}");
+    assert_eq!(fs::read(world.out()).expect("it is there"), before);
+
+    disk.make_room();
+    let follower = world.follow();
+    third.iter().for_each(|record| writer.append(record));
+    world.expect_delivered(follower, &so_far());
+    let kept = fs::read(world.positions()).expect("they are kept");
+    // Who ends while there is no room says so; what was written before is whole.
+    let follower = follow_without_room(&world, &disk);
+    writer.append(LAST);
+    wait_until("the last record has come", everything_has_come);
+    let (status, said) = follower.stop_with_log();
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert_eq!(fs::read(world.positions()).expect("they are whole"), kept);
+    disk.make_room();
+    let follower = world.follow();
+    world.expect_delivered(follower, &so_far());
+}
+
+/// A follower that has begun, and then there is no room. The positions before the last ones would make room for new ones.
+fn follow_without_room(world: &World, disk: &SmallDisk) -> Process {
+    let follower = world.follow();
+    wait_until("it goes on", || follower.log().contains("from byte"));
+    let before = disk.path().join("positions.json.before");
+    if let Err(error) = fs::remove_file(before) {
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+    }
+    disk.fill();
+    follower
+}
+
+/// A record that follows.
+const LAST: &str = r#"{"log": "step", "time": "2026-11-21 09:00:00.000000001", "step": 900, "epoch": 0.5, "step_tokens": 16384, "duration_ms": 123, "norm": 1.5, "loss": 2.5, "lr": 2e-05, "phase": "converging"}"#;

@@ -1,0 +1,80 @@
+//! Where the system tells nobody of changes, as on network file systems, logs are looked at by the clock.
+
+use std::{
+    fs,
+    io::{self, Write},
+    process::Command,
+};
+
+use pulsetrain_tests::{Process, SurogateWriter, corpus, surogate_records, wait_until};
+
+use crate::tail::world::{World, imported};
+
+/// What Linux calls the way by which it tells of changes.
+const TELLER: &str = "anon_inode:inotify";
+
+/// Runs a program in a namespace that has none of it: the follower finds that out as it begins.
+const NOBODY_TELLS: &str = r#"echo 0 > /proc/sys/user/max_inotify_instances && exec "$@""#;
+
+#[test]
+fn without_the_help_of_the_system_logs_are_followed_through_truncation_and_rotation() {
+    if !may_go_without() {
+        writeln!(
+            io::stderr(),
+            "SKIPPED: right to go without inotify not found (unshare --map-root-user)"
+        )
+        .expect("standard error can be written");
+        return;
+    }
+    let world = World::new("runs/*/training.json").with("--poll-interval=0.05");
+    let ordinary = world.follow();
+    wait_until("who may asks the system", || asks_the_system(&ordinary));
+    drop(ordinary);
+    let follow = world.follow_command();
+    let mut without = unshared();
+    without.arg(follow.get_program()).args(follow.get_args());
+    let follower = Process::start("pulsetrain", &mut without);
+
+    let (first, second) = (world.path("runs/first"), world.path("runs/second"));
+    fs::create_dir_all(&first).expect("a folder can be made");
+    let originals = ["surogate/training_dense.json", "surogate/training_moe.json"].map(corpus);
+    let [dense, moe] = originals.each_ref().map(|original| surogate_records(original));
+    let log = first.join("training.json");
+    let mut writer = SurogateWriter::create(&log);
+    let (early, late) = dense.split_at(dense.len() / 2);
+    early.iter().for_each(|record| writer.append(record));
+    let half = imported([log.as_path()], &[]).len();
+    wait_until("the first half has come", || world.delivered().len() >= half);
+    assert!(!asks_the_system(&follower));
+    late.iter().for_each(|record| writer.append(record));
+    let whole = imported([log.as_path()], &[]).len();
+    wait_until("the rest has come", || world.delivered().len() >= whole);
+
+    // A trainer that starts again empties its log; another one begins elsewhere.
+    let mut writer = SurogateWriter::create(&log);
+    moe.iter().for_each(|record| writer.append(record));
+    fs::create_dir_all(&second).expect("a folder can be made");
+    fs::copy(corpus("maxtext/demo.stderr"), second.join("training.json")).expect("a log can be copied");
+    let elsewhere = second.join("training.json");
+    let all = originals.iter().map(AsRef::as_ref).chain([elsewhere.as_path()]);
+    let expected = imported(all, &[]);
+    world.expect_delivered(follower, &expected);
+}
+
+/// Whether a process has asked to be told of changes.
+fn asks_the_system(process: &Process) -> bool {
+    let open = fs::read_dir(format!("/proc/{}/fd", process.pid())).expect("the process is ours");
+    let mut links = open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());
+    links.any(|link| link.as_os_str() == TELLER)
+}
+
+fn may_go_without() -> bool {
+    let tried = unshared().arg("true").output();
+    tried.is_ok_and(|output| output.status.success())
+}
+
+fn unshared() -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "sh", "-c", NOBODY_TELLS, "sh"]);
+    command
+}

@@ -1,0 +1,135 @@
+//! Positions that cannot be read: what was delivered stays, and it is said what was done, where, and what to do.
+
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+
+use pulsetrain_tests::{Items, Process, SurogateWriter, as_nobody, corpus, surogate_records, wait_until};
+
+use crate::tail::world::{World, imported};
+
+#[test]
+fn positions_that_make_no_sense_are_put_aside_and_nothing_is_lost_or_repeated() {
+    for nonsense in ["{\"version\":", "", "\0\0\0\0\0\0\0\0", "[]"] {
+        let (world, mut writer, expected) = delivered_world();
+        fs::write(world.positions(), nonsense).expect("positions can be spoilt");
+        let follower = world.follow();
+        wait_until("it is told", || {
+            follower.log().contains("nothing is lost or repeated")
+        });
+        assert_eq!(read_aside(&world), nonsense);
+        writer.append(RECORD);
+        let grown = imported([world.path("training.json").as_path()], &[]);
+        assert!(grown.len() > expected.len());
+        world.expect_delivered(follower, &grown);
+    }
+}
+
+#[test]
+fn positions_that_are_cut_anywhere_are_put_aside_and_nothing_is_lost_or_repeated() {
+    let (world, _, expected) = delivered_world();
+    let whole = fs::read(world.positions()).expect("there are positions");
+    for cut in [1, whole.len() / 2, whole.len() - 3] {
+        fs::write(world.positions(), &whole[..cut]).expect("positions can be spoilt");
+        let follower = world.follow();
+        wait_until("it goes on", || follower.log().contains("following"));
+        world.expect_delivered(follower, &expected);
+        assert_eq!(read_aside(&world).as_bytes(), &whole[..cut]);
+    }
+}
+
+#[test]
+fn where_all_positions_make_no_sense_what_was_delivered_stays() {
+    let (world, mut writer, expected) = delivered_world();
+    fs::write(world.positions(), "{").expect("positions can be spoilt");
+    fs::write(world.path("state/positions.json.before"), "{").expect("positions can be spoilt");
+    let before = fs::read(world.out()).expect("it was written");
+    let follower = world.follow();
+    wait_until("everything has come again", || {
+        world.delivered().len() >= 2 * expected.len()
+    });
+    let (status, log) = follower.stop_with_log();
+    assert!(status.success(), "{status}");
+    assert!(
+        log.contains("positions.json.unreadable") && log.contains("files keep what they hold"),
+        "{log}"
+    );
+    let now = fs::read(world.out()).expect("it is there");
+    assert!(now.starts_with(&before), "not a byte of what was there is gone");
+    // What follows is as after any other start.
+    writer.append(RECORD);
+    let grown = imported([world.path("training.json").as_path()], &[]).len() - expected.len();
+    let follower = world.follow();
+    let told = 2 * expected.len() + grown;
+    wait_until("what is new has come", || world.delivered().len() >= told);
+    drop(follower);
+    assert_eq!(world.delivered().len(), told);
+}
+
+#[test]
+fn positions_that_may_not_be_read_end_the_program_and_change_nothing() {
+    let (world, _, _) = delivered_world();
+    for name in ["", "state", "state/lock", "out.jsonl"] {
+        open_to_all(&world.path(name));
+    }
+    fs::set_permissions(world.positions(), fs::Permissions::from_mode(0o000)).expect("the file is ours");
+    let mut command = as_nobody(&world.follow_command(), &world.path(""));
+    refused(
+        &world,
+        Process::start("pulsetrain", &mut command),
+        &["Permission denied", "readable"],
+    );
+}
+
+#[test]
+fn positions_of_a_later_version_end_the_program_and_change_nothing() {
+    let (world, _, _) = delivered_world();
+    let text = "{\"version\":2,\"places\":[]}";
+    fs::write(world.positions(), text).expect("positions can be replaced");
+    refused(
+        &world,
+        world.follow(),
+        &["version 2", "later pulsetrain", "move the file away"],
+    );
+    assert_eq!(fs::read_to_string(world.positions()).expect("it is there"), text);
+}
+
+/// A world in which a log was delivered and the follower has ended, with the writer of the log and what was delivered.
+fn delivered_world() -> (World, SurogateWriter, Items) {
+    let world = World::new("training.json");
+    let log = world.path("training.json");
+    let mut writer = SurogateWriter::create(&log);
+    let records = surogate_records(&corpus("surogate/training_dense.json"));
+    let (first, second) = records.split_at(records.len() / 2);
+    first.iter().for_each(|record| writer.append(record));
+    let follower = world.follow();
+    wait_until("positions are kept", || world.positions().exists());
+    let kept = fs::read(world.positions()).expect("they can be read");
+    second.iter().for_each(|record| writer.append(record));
+    wait_until("positions are kept again", || {
+        fs::read(world.positions()).is_ok_and(|now| now != kept)
+    });
+    let expected = imported([log.as_path()], &[]);
+    world.expect_delivered(follower, &expected);
+    (world, writer, expected)
+}
+
+/// A record that follows.
+const RECORD: &str = r#"{"log": "step", "time": "2026-11-21 09:00:00.000000001", "step": 900, "epoch": 0.5, "step_tokens": 16384, "duration_ms": 123, "norm": 1.5, "loss": 2.5, "lr": 2e-05, "phase": "converging"}"#;
+
+fn read_aside(world: &World) -> String {
+    fs::read_to_string(world.path("state/positions.json.unreadable")).expect("they were put aside")
+}
+
+fn open_to_all(path: &Path) {
+    fs::set_permissions(path, fs::Permissions::from_mode(0o777)).expect("the file is ours");
+}
+
+/// Expects the follower to end with all this said, and the output as it was.
+#[track_caller]
+fn refused(world: &World, follower: Process, said: &[&str]) {
+    let before = fs::read(world.out()).expect("it was written");
+    let (status, log) = follower.wait_for_end();
+    assert_eq!(status.code(), Some(1), "{log}");
+    let all = said.iter().chain(&["positions"]);
+    all.for_each(|words| assert!(log.contains(words), "{words} is not in: {log}"));
+    assert_eq!(fs::read(world.out()).expect("it is there"), before);
+}

@@ -1,0 +1,163 @@
+//! Rotation of a log of lines: the run goes on in the file that comes next, and what was renamed is not read again.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::Write,
+    os::unix::fs::MetadataExt,
+    path::Path,
+    time::SystemTime,
+};
+
+use pulsetrain_tests::{SurogateWriter, corpus, surogate_records, wait_until};
+
+use crate::tail::world::{World, imported};
+
+/// A log of lines with times of their own, in three parts.
+fn parts() -> [String; 3] {
+    let text = fs::read_to_string(corpus("maxtext/demo.stderr")).expect("the corpus can be read");
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    // The run is told with its configuration, which is most of the log: the steps come after that.
+    let named = lines.iter().position(|line| line.contains("completed step: 0,"));
+    let first = named.expect("there are steps") + 1;
+    let second = first + (lines.len() - first) / 2;
+    [&lines[..first], &lines[first..second], &lines[second..]].map(|lines| lines.concat())
+}
+
+fn appended(log: &Path) -> File {
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(log)
+        .expect("a log can be opened")
+}
+
+/// Writes text in pieces that end anywhere, within lines and characters.
+fn write_torn(mut log: &File, text: &str) {
+    for piece in text.as_bytes().chunks(611) {
+        log.write_all(piece).expect("a log can be written");
+    }
+}
+
+/// How many items the first parts come to.
+fn items_of(world: &World, parts: &[String]) -> usize {
+    let log = world.path("so-far");
+    fs::write(&log, parts.concat()).expect("a file can be written");
+    imported([log.as_path()], &[]).len()
+}
+
+#[test]
+fn a_log_is_followed_through_rotation_by_rename_and_by_copying_and_emptying() {
+    let parts = parts();
+    // The pattern matches the renamed file too.
+    let world = World::new("train.log*").with("--poll-interval=0.1");
+    let log = world.path("train.log");
+    let follower = world.follow();
+    let writer = appended(&log);
+    write_torn(&writer, &parts[0]);
+    let first = items_of(&world, &parts[..1]);
+    assert!(first > 0, "the first part says something");
+    wait_until("the follower has begun", || !world.delivered().is_empty());
+
+    // The writer goes on in the renamed file for a while, as one does that has not heard of it yet.
+    let (early, late) = parts[1].split_at(parts[1].find('\n').expect("there are lines") + 1);
+    fs::rename(&log, world.path("train.log.1")).expect("a log can be renamed");
+    write_torn(&writer, early);
+    let writer = appended(&log);
+    write_torn(&writer, late);
+    let second = items_of(&world, &parts[..2]);
+    wait_until("the second part is delivered", || {
+        world.delivered().len() >= second
+    });
+
+    fs::copy(&log, world.path("copied")).expect("a log can be copied");
+    writer.set_len(0).expect("a log can be emptied");
+    write_torn(&writer, &parts[2]);
+    let whole = world.path("whole");
+    fs::write(&whole, parts.concat()).expect("a file can be written");
+    world.expect_delivered(follower, &imported([whole.as_path()], &[]));
+}
+
+#[test]
+fn a_log_that_turns_into_a_directory_is_told_and_followed_when_it_is_a_log_again() {
+    let original = corpus("surogate/training_dense.json");
+    let expected = imported([original.as_path()], &[]);
+    let world = World::new("training.json").with("--poll-interval=0.1");
+    let log = world.path("training.json");
+    fs::copy(&original, &log).expect("a log can be copied");
+    let follower = world.follow();
+    wait_until("the run is delivered", || {
+        world.delivered().len() >= expected.len()
+    });
+    fs::remove_file(&log).expect("a log can be removed");
+    fs::create_dir(&log).expect("a folder can be made");
+    wait_until("it is told", || follower.log().contains("is a directory"));
+    fs::remove_dir(&log).expect("a folder can be removed");
+    let second = corpus("surogate/training_moe.json");
+    let mut writer = SurogateWriter::create(&log);
+    surogate_records(&second)
+        .iter()
+        .for_each(|record| writer.append(record));
+    world.expect_delivered(follower, &imported([original.as_path(), &second], &[]));
+}
+
+/// Not every file system gives inodes again at once, so the positions are told that the old log had the new one's.
+#[test]
+fn a_log_that_has_the_inode_of_the_one_before_it_is_another_run() {
+    let originals = ["surogate/training_dense.json", "surogate/training_moe.json"].map(corpus);
+    let world = World::new("training.json");
+    let log = world.path("training.json");
+    let inode = || {
+        format!(
+            "\"inode\":{}",
+            fs::metadata(&log).expect("the log is there").ino()
+        )
+    };
+    fs::copy(&originals[0], &log).expect("a log can be copied");
+    let old = inode();
+    world.expect_delivered(world.follow(), &imported([originals[0].as_path()], &[]));
+    // The old one is kept, so that the new one has another inode.
+    fs::rename(&log, world.path("old")).expect("a log can be renamed");
+    fs::copy(&originals[1], &log).expect("a log can be copied");
+    let kept = fs::read_to_string(world.positions()).expect("positions are kept");
+    assert!(kept.contains(&old), "{old} is not in {kept}");
+    fs::write(world.positions(), kept.replace(&old, &inode())).expect("positions can be replaced");
+    let expected = imported(originals.iter().map(AsRef::as_ref), &[]);
+    world.expect_delivered(world.follow(), &expected);
+}
+
+#[test]
+fn a_link_that_is_set_to_another_log_is_another_run() {
+    let logs = [
+        corpus("surogate/training_dense.json"),
+        corpus("surogate/training_moe.json"),
+    ];
+    let world = World::new("latest.json").with("--poll-interval=0.1");
+    let link = world.path("latest.json");
+    std::os::unix::fs::symlink(&logs[0], &link).expect("a link can be made");
+    let follower = world.follow();
+    let first = imported([logs[0].as_path()], &[]).len();
+    wait_until("the first run is delivered", || world.delivered().len() >= first);
+    let next = world.path("next.json");
+    std::os::unix::fs::symlink(&logs[1], &next).expect("a link can be made");
+    fs::rename(&next, &link).expect("a link can be replaced");
+    world.expect_delivered(follower, &imported(logs.iter().map(AsRef::as_ref), &[]));
+}
+
+/// A log is not read before the name of its run, which comes late: but one that nobody writes to any more says no name.
+#[test]
+fn a_log_that_ended_before_its_run_had_a_name_is_read_all_the_same() {
+    let text = fs::read_to_string(corpus("maxtext/demo.stderr")).expect("the corpus can be read");
+    let (nameless, _) = text
+        .split_once("Config param run_name")
+        .expect("the run has a name");
+    let (nameless, _) = nameless.rsplit_once('\n').expect("there are lines before it");
+    let world = World::new("train.log").with("--poll-interval=0.1");
+    let log = world.path("train.log");
+    fs::write(&log, format!("{nameless}\n")).expect("a log can be written");
+    let expected = imported([log.as_path()], &[]);
+    let written = appended(&log);
+    written
+        .set_modified(SystemTime::UNIX_EPOCH)
+        .expect("a file can be made old");
+    world.expect_delivered(world.follow(), &expected);
+}

@@ -1,0 +1,300 @@
+//! `trainer_state.json` of Hugging Face's Trainer, which is written anew as a whole whenever it is saved: what its history had
+//! before is not said again, also where the follower was dead meanwhile.
+
+use std::{collections::BTreeMap, fs, path::PathBuf};
+
+use fastrand::Rng;
+use pulsetrain_tests::{Items, Process, Progress, corpus, spin, wait_until, wait_until_begun};
+use serde_json::{Value, json};
+
+use crate::tail::{
+    values,
+    world::{World, imported},
+};
+
+/// How many entries the history of the sample has.
+const ALL: usize = 6;
+
+/// The losses of the sample.
+const LOSSES: [f64; 3] = [
+    4.470_643_615_722_656,
+    4.465_306_472_778_320_5,
+    4.473_390_197_753_906,
+];
+
+/// What a state says of its run so far, next to its history: every state says that.
+const AROUND: [&str; 2] = ["train.progress", "train.completed_flops"];
+
+/// The state as it was when its history had so many entries, `changed` as another run would have it.
+fn state(entries: usize, change: impl Fn(&mut Value)) -> String {
+    let text = fs::read_to_string(corpus("hf-trainer/trainer_state.json")).expect("the sample can be read");
+    let mut state: Value = serde_json::from_str(&text).expect("the state is JSON");
+    let history = state["log_history"].as_array_mut().expect("a history is a list");
+    assert_eq!(history.len(), ALL);
+    history.truncate(entries);
+    history.iter_mut().for_each(change);
+    let step = history.last().map(|entry| entry["step"].clone());
+    state["global_step"] = step.unwrap_or_default();
+    // As Python does, the keys in their order.
+    serde_json::to_string_pretty(&state).expect("JSON can be written")
+}
+
+fn same(_: &mut Value) {}
+
+/// What another run says at the same steps.
+fn of_another_run(entry: &mut Value) {
+    if let Some(loss) = entry.get("loss").and_then(Value::as_f64) {
+        entry["loss"] = json!(loss + 1.0);
+    }
+}
+
+/// What the same run says where it has gone on from an earlier checkpoint.
+fn from_an_earlier_checkpoint(entry: &mut Value) {
+    if entry["step"].as_u64() > Some(5) {
+        of_another_run(entry);
+    }
+}
+
+/// A folder with a state, and a follower of it.
+struct Saved {
+    world: World,
+    path: PathBuf,
+}
+
+impl Saved {
+    fn new() -> Self {
+        let world = World::new("trainer_state.json").with("--poll-interval=0.1");
+        let path = world.path("trainer_state.json");
+        Self { world, path }
+    }
+
+    /// Saves a state in place of what was there, in the same file or in another one under its name.
+    fn save(&self, state: &str, renames: bool) {
+        if renames {
+            let new = self.path.with_extension("new");
+            fs::write(&new, state).expect("a state can be written");
+            fs::rename(new, &self.path).expect("a state can be renamed");
+        } else {
+            fs::write(&self.path, state).expect("a state can be written");
+        }
+    }
+
+    /// Follows what is saved until its positions say that it was told, and dies.
+    fn tell_and_die(&self) {
+        let saved = || {
+            fs::metadata(self.world.positions())
+                .and_then(|file| file.modified())
+                .ok()
+        };
+        let before = saved();
+        let follower = self.world.follow();
+        wait_until("positions are kept", || saved() != before);
+        drop(follower);
+    }
+
+    /// Expects that the follower has said, when it has ended, what imports of these states say of their histories: all once.
+    #[track_caller]
+    fn expect(&self, follower: Process, states: &[&str]) {
+        let finished = tempfile::tempdir().expect("a temporary folder can be made");
+        let mut expected = BTreeMap::new();
+        for state in states {
+            let path = finished.path().join("trainer_state.json");
+            fs::write(&path, state).expect("a state can be written");
+            expected.extend(history(&imported([path.as_path()], &[])));
+        }
+        let has_come = |of: &BTreeMap<String, usize>| expected.keys().all(|value| of.contains_key(value));
+        wait_until("all is delivered", || has_come(&history(&self.world.delivered())));
+        let status = follower.stop();
+        assert!(status.success(), "{status}");
+        let delivered = history(&self.world.delivered());
+        for (value, count) in &delivered {
+            assert_eq!(Some(count), expected.get(value), "{value}");
+        }
+    }
+}
+
+/// What is said of the history and the settings, and how often.
+fn history(items: &Items) -> BTreeMap<String, usize> {
+    let mut history = values::values(items);
+    history.retain(|value, _| {
+        !AROUND
+            .iter()
+            .any(|name| value.starts_with(&format!("\"{name}\"")))
+    });
+    history
+}
+
+#[test]
+fn a_state_that_is_saved_again_and_again_is_told_once_through_kills_at_any_moment() {
+    let mut random = Rng::with_seed(20_261_121);
+    let saved = Saved::new();
+    for entries in 1..=ALL {
+        let before = Progress::of(saved.world.out(), saved.world.positions());
+        let follower = saved.world.follow();
+        saved.save(&state(entries, same), random.bool());
+        before.wait_for_a_moment(&follower, &mut random);
+        drop(follower);
+    }
+    saved.expect(saved.world.follow(), &[&state(ALL, same)]);
+}
+
+#[test]
+fn a_state_that_was_saved_while_nobody_followed_says_only_what_is_new() {
+    for renames in [false, true] {
+        let saved = Saved::new();
+        saved.save(&state(3, same), renames);
+        saved.tell_and_die();
+        saved.save(&state(5, same), renames);
+        saved.tell_and_die();
+        saved.save(&state(ALL, same), renames);
+        saved.expect(saved.world.follow(), &[&state(ALL, same)]);
+    }
+}
+
+#[test]
+fn a_state_that_nobody_saved_again_is_not_told_again() {
+    let saved = Saved::new();
+    let whole = state(ALL, same);
+    saved.save(&whole, false);
+    saved.tell_and_die();
+    let told = saved.world.delivered().len();
+    let follower = saved.world.follow();
+    wait_until_begun(&follower);
+    saved.expect(follower, &[&whole]);
+    // The same once more, in another file: not even what stands around the history is said again.
+    saved.save(&whole, true);
+    let follower = saved.world.follow();
+    wait_until_begun(&follower);
+    saved.expect(follower, &[&whole]);
+    assert_eq!(saved.world.delivered().len(), told);
+}
+
+#[test]
+fn the_state_of_another_run_is_told_from_its_beginning() {
+    for is_followed in [false, true] {
+        let saved = Saved::new();
+        let (first, second) = (state(5, same), state(ALL, of_another_run));
+        saved.save(&first, false);
+        let follower = if is_followed {
+            let follower = saved.world.follow();
+            wait_until("the first run is told", || !saved.world.delivered().is_empty());
+            saved.save(&second, false);
+            follower
+        } else {
+            saved.tell_and_die();
+            saved.save(&second, false);
+            saved.world.follow()
+        };
+        saved.expect(follower, &[&first, &second]);
+    }
+}
+
+#[test]
+fn a_run_that_goes_on_from_an_earlier_checkpoint_is_told_from_there() {
+    let saved = Saved::new();
+    saved.save(&state(4, same), false);
+    saved.tell_and_die();
+    saved.save(&state(4, from_an_earlier_checkpoint), false);
+    let follower = saved.world.follow();
+    let losses = || -> Vec<f64> {
+        let losses = saved.world.delivered().values("train.loss");
+        losses.into_iter().map(|(_, loss)| loss).collect()
+    };
+    let expected = [LOSSES[0], LOSSES[1], LOSSES[2], LOSSES[1] + 1.0, LOSSES[2] + 1.0];
+    wait_until("the new losses are delivered", || {
+        losses().len() >= expected.len()
+    });
+    assert!(follower.stop().success());
+    assert_eq!(losses(), expected);
+}
+
+#[test]
+fn a_state_that_is_being_saved_is_told_once_wherever_a_follower_finds_it_torn() {
+    let mut random = Rng::with_seed(7);
+    let (first, whole) = (state(4, same), state(ALL, same));
+    let history = whole.find("log_history").expect("there is a history");
+    let end = whole.find("\"max_steps\"").expect("there is a setting behind it");
+    let first_entry = history + whole[history..].find('}').expect("an entry ends");
+    for cut in [
+        0,
+        1,
+        history,
+        first_entry - 1,
+        first_entry + 1,
+        first.len(),
+        end - 1,
+        end,
+        whole.len() - 1,
+    ] {
+        let saved = Saved::new();
+        saved.save(&first, false);
+        saved.tell_and_die();
+        saved.save(&whole[..cut], false);
+        let follower = saved.world.follow();
+        wait_until_begun(&follower);
+        spin(&mut random);
+        drop(follower);
+        let follower = saved.world.follow();
+        wait_until_begun(&follower);
+        saved.save(&whole, false);
+        saved.expect(follower, &[&whole]);
+    }
+}
+
+/// The Trainer saves a state into each checkpoint, with all that those before it have.
+#[test]
+fn the_states_of_all_checkpoints_of_a_run_are_told_as_one_through_kills_at_any_moment() {
+    let mut random = Rng::with_seed(11);
+    let world = World::new("run/*/trainer_state.json").with("--poll-interval=0.1");
+    let whole = state(ALL, same);
+    let saved = Saved {
+        path: world.path("whole.json"),
+        world,
+    };
+    let checkpoint = |entries: usize| {
+        let folder = saved.world.path(&format!("run/checkpoint-{}", entries * 5));
+        fs::create_dir_all(&folder).expect("a folder can be made");
+        fs::write(folder.join("trainer_state.json"), state(entries, same)).expect("a state can be written");
+    };
+    // Two are there before anybody follows, the later of which has the lesser name.
+    checkpoint(1);
+    checkpoint(2);
+    saved.tell_and_die();
+    for entries in 3..=ALL {
+        let before = Progress::of(saved.world.out(), saved.world.positions());
+        let follower = saved.world.follow();
+        checkpoint(entries);
+        before.wait_for_a_moment(&follower, &mut random);
+        drop(follower);
+    }
+    saved.expect(saved.world.follow(), &[&whole]);
+}
+
+#[test]
+fn where_positions_do_not_say_what_was_told_that_is_said_and_nothing_is_lost() {
+    let tear = |told: &mut Value| told["entries"] = json!("torn");
+    let forget = |told: &mut Value| *told = Value::Null;
+    for spoil in [tear, forget] {
+        let saved = Saved::new();
+        saved.save(&state(3, same), false);
+        saved.tell_and_die();
+        let kept = fs::read(saved.world.positions()).expect("positions are kept");
+        let mut kept: Value = serde_json::from_slice(&kept).expect("positions are JSON");
+        let file = kept["files"]
+            .as_object_mut()
+            .and_then(|files| files.values_mut().next());
+        spoil(&mut file.expect("there is a position")["told"]);
+        fs::write(saved.world.positions(), kept.to_string()).expect("positions can be spoilt");
+        saved.save(&state(5, same), false);
+        let follower = saved.world.follow();
+        wait_until("it is said", || follower.log().contains("all of it is told"));
+        let expected = state(5, same);
+        let path = saved.world.path("whole");
+        fs::write(&path, expected).expect("a state can be written");
+        let expected = history(&imported([path.as_path()], &[]));
+        wait_until("all is delivered", || {
+            let delivered = history(&saved.world.delivered());
+            expected.keys().all(|value| delivered.contains_key(value))
+        });
+    }
+}

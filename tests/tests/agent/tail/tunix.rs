@@ -1,0 +1,195 @@
+//! Tunix's traces: version 1 grows by a fragment a step, version 2 is written anew with every step.
+
+use std::{
+    collections::HashMap,
+    fs::{self, File, OpenOptions},
+    io::Write,
+    path::Path,
+};
+
+use fastrand::Rng;
+use pulsetrain_perfetto::{EventKind, Item, Time, TraceReader};
+use pulsetrain_tests::{Progress, corpus, wait_until};
+
+use crate::tail::world::{World, imported};
+
+const FIRST: &str = "perfetto_trace_1795219968.pb";
+const SECOND: &str = "perfetto_trace_v2_1795219968.pb";
+const KILLS: usize = 15;
+
+fn sample(name: &str) -> Vec<u8> {
+    fs::read(corpus(&format!("tunix/rollout1_actor2/trace/{name}"))).expect("the sample can be read")
+}
+
+/// Writes as a trainer whose disk is slow: in pieces that end anywhere, packets torn.
+fn write_in_pieces(log: &Path, mut bytes: &[u8], random: &mut Rng) {
+    let mut file = OpenOptions::new()
+        .append(true)
+        .open(log)
+        .expect("the trace can be opened");
+    while !bytes.is_empty() {
+        let (piece, rest) = bytes.split_at(random.usize(1..=700).min(bytes.len()));
+        file.write_all(piece).expect("the trace can be written");
+        bytes = rest;
+    }
+}
+
+#[test]
+fn a_trace_that_grows_is_told_once_however_often_the_follower_is_killed() {
+    // Forty steps: the runs of the sample one after the other.
+    let bytes = sample(FIRST).repeat(5);
+    let world = World::new(FIRST);
+    let log = world.path(FIRST);
+    File::create(&log).expect("the trace can be made");
+    let mut random = Rng::with_seed(20_261_121);
+    let part = bytes.len() / (KILLS + 1);
+    for kill in 0..KILLS {
+        let before = world.delivered().len();
+        let follower = world.follow();
+        write_in_pieces(&log, &bytes[kill * part..(kill + 1) * part], &mut random);
+        wait_until("something of it is delivered", || {
+            world.delivered().len() > before
+        });
+        (0..random.usize(0..100_000)).for_each(|_| std::hint::spin_loop());
+        drop(follower);
+    }
+    write_in_pieces(&log, &bytes[KILLS * part..], &mut random);
+    let expected = imported([log.as_path()], &[]);
+    assert_eq!(expected.of_kind("span").len(), 5 * 202);
+    world.expect_delivered(world.follow(), &expected);
+}
+
+/// Where each step of a trace of version 2 begins: at the packet that names it first.
+fn steps(trace: &[u8]) -> Vec<usize> {
+    let (mut ends, mut at) = (Vec::new(), 0);
+    for step in 1.. {
+        let name = format!("(step={step}");
+        let place = trace
+            .windows(name.len())
+            .position(|bytes| bytes == name.as_bytes());
+        let Some(place) = place else { break };
+        while next_packet(trace, at) <= place {
+            at = next_packet(trace, at);
+        }
+        ends.push(at);
+    }
+    ends
+}
+
+/// The end of the packet at a place: a tag, a length of one byte, and as many bytes.
+fn next_packet(trace: &[u8], at: usize) -> usize {
+    assert!(trace[at] == b'\n' && trace[at + 1] < 0x80, "packets are short");
+    at + 2 + usize::from(trace[at + 1])
+}
+
+#[test]
+fn a_trace_that_is_written_anew_with_every_step_is_told_once() {
+    let bytes = sample(SECOND);
+    let steps = steps(&bytes);
+    assert_eq!(steps.len(), 7);
+    let world = World::new(SECOND);
+    let log = world.path(SECOND);
+    let follower = world.follow();
+    for end in steps {
+        let before = world.delivered().len();
+        fs::write(&log, &bytes[..end]).expect("the trace can be written");
+        wait_until("the step is delivered", || world.delivered().len() > before);
+    }
+    fs::write(&log, &bytes).expect("the trace can be written");
+    let expected = imported([log.as_path()], &[]);
+    assert_eq!(expected.of_kind("span").len(), 170);
+    wait_until("all spans are delivered", || {
+        world.delivered().of_kind("span").len() >= 170
+    });
+    let status = follower.stop();
+    assert!(status.success(), "{status}");
+    assert!(world.delivered().of_kind("span") == expected.of_kind("span"));
+}
+
+/// A packet of a trace of version 2, and when it begins or ends a slice of which track.
+struct Packet<'t> {
+    bytes: &'t [u8],
+    event: Option<(u64, EventKind, u64)>,
+}
+
+fn packets(trace: &[u8]) -> Vec<Packet<'_>> {
+    let (mut packets, mut at) = (Vec::new(), 0);
+    while at < trace.len() {
+        let end = next_packet(trace, at);
+        let bytes = &trace[at..end];
+        let event = match TraceReader::new(bytes).next() {
+            Some(Ok(Item::Event(event))) => {
+                let Time::Clock { nanos, .. } = event.time else {
+                    panic!("events say when they are")
+                };
+                Some((nanos, event.kind, event.track_uuid))
+            }
+            _ => None,
+        };
+        packets.push(Packet { bytes, event });
+        at = end;
+    }
+    packets
+}
+
+/// The trace as Tunix writes it at a time: all slices that have ended by then, in order of time. So what ends later is put before
+/// what was written already.
+fn written_at(trace: &[u8], time: u64) -> Vec<u8> {
+    let packets = packets(trace);
+    let mut open = HashMap::<u64, Vec<usize>>::new();
+    let mut is_written = vec![false; packets.len()];
+    for (number, packet) in packets.iter().enumerate() {
+        match packet.event {
+            None => is_written[number] = true,
+            Some((_, EventKind::Begin, track)) => open.entry(track).or_default().push(number),
+            Some((end, _, track)) => {
+                let begin = open
+                    .get_mut(&track)
+                    .and_then(Vec::pop)
+                    .expect("what ends has begun");
+                (is_written[begin], is_written[number]) = (end <= time, end <= time);
+            }
+        }
+    }
+    let written = packets
+        .iter()
+        .zip(is_written)
+        .filter(|(_, is_written)| *is_written);
+    written.flat_map(|(packet, _)| packet.bytes.to_vec()).collect()
+}
+
+#[test]
+fn a_trace_that_is_written_anew_is_told_once_however_often_the_follower_is_killed() {
+    let bytes = sample(SECOND);
+    let times: Vec<u64> = packets(&bytes)
+        .iter()
+        .filter_map(|packet| packet.event.map(|(time, ..)| time))
+        .collect();
+    let world = World::new(SECOND).with("--poll-interval=0.1");
+    let log = world.path(SECOND);
+    let mut random = Rng::with_seed(20_261_121);
+    for kill in 1..=KILLS {
+        let before = Progress::of(world.out(), world.positions());
+        let written = written_at(&bytes, times[kill * (times.len() - 1) / (KILLS + 1)]);
+        // Every other time it is written while nobody follows, and the follower comes when a part of it is there.
+        let follower = (kill % 2 == 0).then(|| world.follow());
+        File::create(&log).expect("the trace can be emptied");
+        let torn = random.usize(..written.len());
+        write_in_pieces(&log, &written[..torn], &mut random);
+        let follower = follower.unwrap_or_else(|| world.follow());
+        write_in_pieces(&log, &written[torn..], &mut random);
+        before.wait_for_a_moment(&follower, &mut random);
+        drop(follower);
+    }
+    fs::write(&log, &bytes).expect("the trace can be written");
+    let expected = imported([log.as_path()], &[]);
+    let follower = world.follow();
+    wait_until("all spans are delivered", || {
+        world.delivered().of_kind("span").len() >= 170
+    });
+    assert!(follower.stop().success());
+    let delivered = world.delivered();
+    assert!(delivered.of_kind("point").len() > 20);
+    // Of the last two steps the times are told by an import alone.
+    expected.assert_holds(&delivered);
+}

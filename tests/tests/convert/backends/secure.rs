@@ -1,0 +1,198 @@
+//! Stores behind TLS: one whose authority only the user knows, one that asks who comes, one that wants a token; a real Tempo, a
+//! real Jaeger and a real Prometheus among them.
+
+use std::path::Path;
+
+use pulsetrain_tests::{
+    Answer, Certificates, FakeEndpoint, Items, Jaeger, Judge, Prometheus, Tempo, TlsFront, wait_until,
+};
+
+use crate::backends::world::{Conversion, Steps, exists, problems, protobuf, trace_id};
+
+const ID: &str = "5e000000000000000000000000000001";
+
+/// What each store answers, and how it is asked.
+const STORES: [(&str, &[&str], &[&str]); 3] = [
+    (
+        "--tempo",
+        &["--trace-id", ID],
+        &["\x0a\x09\x0a\x07\x12\x05\x12\x03\x2a\x01a"],
+    ),
+    (
+        "--jaeger",
+        &["--trace-id", ID],
+        &[
+            r#"{"result":{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"5e000000000000000000000000000001","spanId":"5e00000000000001","name":"a"}]}]}]}}"#,
+        ],
+    ),
+    (
+        "--prometheus",
+        &["--match", "up"],
+        &[
+            // What its metrics are, and then the samples.
+            r#"{"status":"success","data":{}}"#,
+            r#"{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"__name__":"up"},"values":[[1792000000,"1"]]}]}}"#,
+        ],
+    ),
+];
+
+fn path(path: &Path) -> &str {
+    path.to_str().expect("a temporary path is text")
+}
+
+fn behind(store: &FakeEndpoint, certificates: &Certificates, asks_for_client: bool) -> TlsFront {
+    front_of(&store.url(), certificates, asks_for_client)
+}
+
+fn front_of(url: &str, certificates: &Certificates, asks_for_client: bool) -> TlsFront {
+    let address = url.strip_prefix("http://").expect("the store itself is plain");
+    TlsFront::start(certificates, asks_for_client, address)
+}
+
+/// Asks a store, which is plain itself, through TLS that wants to know who comes: as somebody whom it knows, as somebody who
+/// knows another authority only, and as nobody. Gives what the first comes to.
+fn asked_by_tls(store: &str, url: &str, what: &[&str]) -> Items {
+    let (certificates, stranger) = (Certificates::generate(), Certificates::generate());
+    let front = front_of(url, &certificates, true);
+    let url = front.url();
+    let (authority, other) = (certificates.authority(), stranger.authority());
+    let ((certificate, key), (strange, strange_key)) = (certificates.client(), stranger.client());
+    let own = [
+        "--client-certificate",
+        path(&certificate),
+        "--client-key",
+        path(&key),
+    ];
+    let foreign = [
+        "--client-certificate",
+        path(&strange),
+        "--client-key",
+        path(&strange_key),
+    ];
+    for (ca, who, words) in [
+        (&other, &own[..], "--ca"),
+        (&authority, &[], "--client-certificate"),
+        (&authority, &foreign, "--client-certificate"),
+    ] {
+        let asked = [&[store, &url, "--ca", path(ca)], who, what].concat();
+        Conversion::of(&asked)
+            .run("out.jsonl")
+            .expect_code(1)
+            .expect_words(&["cannot reach", words]);
+    }
+    let asked = [&[store, &url, "--ca", path(&authority)], &own[..], what].concat();
+    Conversion::of(&asked).items()
+}
+
+#[test]
+fn a_real_tempo_behind_tls_gives_every_step_to_whom_it_knows() {
+    let Some(program) = Judge::Tempo.require_or_skip() else {
+        return;
+    };
+    let tempo = Tempo::start(&program);
+    let steps = Steps::new("trainer", 40);
+    tempo.push(&steps.otlp());
+    let all = "{ name = \"train.step\" }";
+    wait_until("Tempo finds every step", || tempo.search(all).len() == 40);
+    let asked = asked_by_tls("--tempo", &tempo.url(), &["--query", all]);
+    asked.assert_same(&steps.items());
+}
+
+#[test]
+fn a_real_jaeger_behind_tls_gives_every_step_to_whom_it_knows() {
+    let Some(program) = Judge::Jaeger.require_or_skip() else {
+        return;
+    };
+    let jaeger = Jaeger::start(&program);
+    let steps = Steps::new("trainer", 40);
+    jaeger.push(&steps.otlp());
+    wait_until("Jaeger has the last step", || {
+        jaeger.trace(&trace_id(39)).is_some()
+    });
+    let asked = asked_by_tls("--jaeger", &jaeger.url(), &["--service", "trainer"]);
+    asked.assert_same(&steps.items());
+}
+
+#[test]
+fn every_store_is_asked_by_tls_with_the_users_authority_certificate_and_token() {
+    let certificates = Certificates::generate();
+    let (authority, (certificate, key)) = (certificates.authority(), certificates.client());
+    for (store, what, says) in STORES {
+        let script = says.repeat(2).into_iter();
+        let script = script.map(|says| Answer::Say(says.to_owned()));
+        let server = FakeEndpoint::start(script, Answer::Refuse(500));
+        for asks_for_client in [false, true] {
+            let front = behind(&server, &certificates, asks_for_client);
+            let url = front.url();
+            let mut arguments = vec![store, &url, "--ca", path(&authority)];
+            arguments.extend(what);
+            arguments.extend(["--header", "Authorization: Bearer secret", "--tenant", "team"]);
+            if asks_for_client {
+                arguments.extend(["--client-certificate", path(&certificate)]);
+                arguments.extend(["--client-key", path(&key)]);
+            }
+            let conversion = Conversion::of(&arguments);
+            conversion.run("out.jsonl").expect_code(0);
+            assert!(exists(&conversion.path("out.jsonl")), "{store}");
+        }
+        let received = server.received();
+        assert_eq!(received.len(), 2 * says.len(), "{store}");
+        for request in received {
+            assert_eq!(request.headers["authorization"], "Bearer secret", "{store}");
+            assert_eq!(request.headers["x-scope-orgid"], "team", "{store}");
+        }
+    }
+}
+
+#[test]
+fn what_tls_refuses_is_said_with_what_to_do() {
+    let certificates = Certificates::generate();
+    let server = FakeEndpoint::start([], Answer::Refuse(500));
+    let (open, asking) = (
+        behind(&server, &certificates, false),
+        behind(&server, &certificates, true),
+    );
+    let (stranger, authority) = (Certificates::generate(), certificates.authority());
+    let plain = server.url().replace("http://", "https://");
+    let ca = path(&authority);
+    let (other, (certificate, _)) = (stranger.authority(), certificates.client());
+    for (url, more, words) in [
+        (open.url(), vec!["--ca", path(&other)], "--ca"),
+        (asking.url(), vec!["--ca", ca], "--client-certificate"),
+        (plain, vec!["--ca", ca], "http://"),
+    ] {
+        let arguments = [&["--tempo", &url, "--trace-id", ID], &more[..]].concat();
+        let said = problems(&Conversion::of(&arguments).run("out.jsonl").expect_code(1));
+        assert!(said.contains("cannot reach") && said.contains(words), "{said}");
+    }
+    assert_eq!(server.received().len(), 0);
+    for (more, words) in [
+        (vec!["--ca", "/dev/null"], "/dev/null"),
+        (vec!["--client-certificate", path(&certificate)], "--client-key"),
+    ] {
+        let url = open.url();
+        let arguments = [&["--tempo", &url, "--trace-id", ID], &more[..]].concat();
+        Conversion::of(&arguments)
+            .run("out.jsonl")
+            .expect_code(2)
+            .expect_words(&[words]);
+    }
+}
+
+#[test]
+fn a_real_prometheus_behind_tls_gives_its_samples_to_whom_it_knows() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let prometheus = Prometheus::start(&program, &[], &[]);
+    let time = Steps::new("trainer", 1).first;
+    prometheus.push(&protobuf(&format!(
+        r#"{{"resourceMetrics":[{{"scopeMetrics":[{{"metrics":[{{"name":"train.loss","gauge":{{"dataPoints":[{{"timeUnixNano":"{time}","asDouble":2.5}}]}}}}]}}]}}]}}"#
+    )));
+    wait_until("Prometheus has the loss", || {
+        prometheus.series("train_loss").len() == 1
+    });
+    let asked = asked_by_tls("--prometheus", &prometheus.url(), &["--match", "train_loss"]);
+    let values = asked.values("train.loss");
+    assert_eq!(values.first().map(|(_, value)| *value), Some(2.5), "{values:?}");
+}

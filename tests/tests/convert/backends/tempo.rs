@@ -1,0 +1,187 @@
+//! From a real Tempo, by TraceQL and by id.
+
+use pulsetrain_tests::{Judge, Tempo, TraceProcessor, wait_until};
+use serde_json::json;
+
+use crate::backends::world::{Conversion, RANKS, SPANS, Steps, problems, trace_id};
+
+/// Traces of one answer of Tempo, and the seconds of a run that ends now.
+const PAGE: usize = 500;
+const LATE: u64 = 1_500;
+
+const ALL: &str = "{ name = \"train.step\" }";
+
+/// A Tempo that finds so many steps.
+fn tempo_with(steps: &Steps, count: usize) -> Option<Tempo> {
+    let tempo = Tempo::start(&Judge::Tempo.require_or_skip()?);
+    tempo.push(&steps.otlp());
+    wait_until("Tempo finds every step", || tempo.search(ALL).len() == count);
+    Some(tempo)
+}
+
+#[test]
+fn every_step_that_a_query_finds_is_there_to_the_nanosecond() {
+    let steps = Steps::new("trainer", 12);
+    let Some(tempo) = tempo_with(&steps, 12) else {
+        return;
+    };
+    let url = tempo.url();
+    let all = Conversion::of(&["--tempo", &url, "--query", ALL]);
+    all.items().assert_same(&steps.items());
+
+    let two = "{ name = \"train.step\" && span.train.step >= 3 && span.train.step < 5 }";
+    let two = Conversion::of(&[
+        "--tempo",
+        &url,
+        "--query",
+        two,
+        "--since",
+        "10m",
+        "--parallel",
+        "1",
+    ]);
+    assert_eq!(two.items().len() as u64, 2 * RANKS * SPANS);
+
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    all.run("out.pftrace").expect_code(0);
+    let [processes, nested] = judge.query(
+        &all.path("out.pftrace"),
+        [
+            "select name from process where name is not null order by name",
+            "select count(*) as passes from slice s join slice p on p.id = s.parent_id \
+             where p.name = 'train.step' and p.dur = 100000001 and s.dur in (39999000, 59000003)",
+        ],
+    );
+    assert_eq!(
+        processes,
+        [
+            json!({"name": "rank 0 trainer"}),
+            json!({"name": "rank 1 trainer"})
+        ]
+    );
+    assert_eq!(nested, [json!({"passes": 12 * RANKS * (SPANS - 1)})]);
+    let [first] = judge.query(
+        &all.path("out.pftrace"),
+        ["select cast(min(ts) as text) as first from slice where name = 'train.step'"],
+    );
+    assert_eq!(first, [json!({"first": steps.first.to_string()})]);
+}
+
+#[test]
+fn traces_come_by_their_ids_and_one_that_is_not_there_is_said() {
+    let steps = Steps::new("trainer", 3);
+    let Some(tempo) = tempo_with(&steps, 3) else {
+        return;
+    };
+    let url = tempo.url();
+    let ids = [trace_id(0), trace_id(2)].join(",");
+    let two = Conversion::of(&["--tempo", &url, "--trace-id", &ids]);
+    assert_eq!(two.items().len() as u64, 2 * RANKS * SPANS);
+
+    let short = trace_id(0).trim_start_matches('0').to_owned();
+    let some = Conversion::of(&["--tempo", &url, "--trace-id", &short, "--trace-id", "abc"]);
+    let finished = some.run("some.jsonl").expect_code(1);
+    assert!(problems(&finished).contains(&format!("there is no trace {:0>32}", "abc")));
+    assert_eq!(finished.summary()["messages"], 1);
+}
+
+#[test]
+fn what_a_limit_or_a_window_leaves_out_is_said() {
+    let steps = Steps::new("trainer", 6);
+    let Some(tempo) = tempo_with(&steps, 6) else {
+        return;
+    };
+    let url = tempo.url();
+    let some = Conversion::of(&["--tempo", &url, "--query", ALL, "--limit", "4"]);
+    let finished = some.run("some.jsonl").expect_code(1);
+    assert!(
+        problems(&finished).contains("more traces than the 4"),
+        "{}",
+        problems(&finished)
+    );
+    let before = "2026-01-01T00:00:00Z..2026-01-01T01:00:00Z";
+    let none = Conversion::of(&["--tempo", &url, "--query", ALL, "--window", before]);
+    let finished = none.run("none.jsonl").expect_code(1);
+    let said = problems(&finished);
+    assert!(
+        said.contains("no trace matches") && said.contains("2026-01-01T01:00:00Z"),
+        "{said}"
+    );
+}
+
+/// Tempo files spans under the time of their arrival where that is much later than their own: the halves of a window then
+/// return fewer traces than the window.
+#[test]
+fn late_traces_that_only_the_complete_window_returns_are_fetched() {
+    let Some(program) = Judge::Tempo.require_or_skip() else {
+        return;
+    };
+    let tempo = Tempo::start(&program);
+    let late = Steps::new("trainer", LATE);
+    tempo.push(&late.otlp());
+    wait_until("Tempo returns a full answer", || tempo.search(ALL).len() >= PAGE);
+    let url = tempo.url();
+    let found = Conversion::of(&["--tempo", &url, "--query", ALL, "--limit", "10000"]);
+    let finished = found.run("late.jsonl");
+    let traces = finished.summary()["messages"]
+        .as_u64()
+        .expect("the summary counts messages");
+    println!("{traces} of {LATE} late traces");
+    assert!(traces >= PAGE as u64, "{traces} {}", problems(&finished));
+    if traces < LATE {
+        finished
+            .expect_code(1)
+            .expect_words(&["another time than that of their spans"]);
+    }
+}
+
+#[test]
+fn a_query_that_makes_no_sense_is_answered_in_tempos_words() {
+    let Some(program) = Judge::Tempo.require_or_skip() else {
+        return;
+    };
+    let tempo = Tempo::start(&program);
+    let url = tempo.url();
+    Conversion::of(&["--tempo", &url, "--query", "{ name = "])
+        .run("out.jsonl")
+        .expect_code(1)
+        .expect_words(&["400 Bad Request", "invalid TraceQL query"]);
+}
+
+#[test]
+fn a_tenant_sees_its_own_traces_and_nobody_elses() {
+    let Some(program) = Judge::Tempo.require_or_skip() else {
+        return;
+    };
+    let tempo = Tempo::start_for_tenant(&program, "team-a");
+    let steps = Steps::new("trainer", 2);
+    tempo.push(&steps.otlp());
+    wait_until("Tempo has the last step", || tempo.trace(&trace_id(1)).is_some());
+    let url = tempo.url();
+    let ids = [trace_id(0), trace_id(1)].join(",");
+    Conversion::of(&["--tempo", &url, "--trace-id", &ids, "--tenant", "team-a"])
+        .items()
+        .assert_same(&steps.items());
+    Conversion::of(&[
+        "--tempo",
+        &url,
+        "--trace-id",
+        &ids,
+        "--header",
+        "X-Scope-OrgID: team-a",
+    ])
+    .items()
+    .assert_same(&steps.items());
+    let other = Conversion::of(&["--tempo", &url, "--trace-id", &ids, "--tenant", "team-b"]);
+    let finished = other.run("out.jsonl").expect_code(1);
+    assert_eq!(finished.summary()["inputs"][0]["lost"], 2);
+    let nobody = Conversion::of(&["--tempo", &url, "--trace-id", &ids]);
+    let finished = nobody.run("out.jsonl").expect_code(1);
+    assert!(
+        problems(&finished).contains("--tenant"),
+        "{}",
+        problems(&finished)
+    );
+}

@@ -1,0 +1,104 @@
+//! Several traces of one.
+
+use std::{fs, path::Path};
+
+use pulsetrain_tests::{Folder, Items, TraceProcessor, convert};
+use serde_json::{Value, json};
+
+use crate::large::input::{SPANS_A_TRACE, TRACES, one_tree, steps};
+
+/// The files of a conversion, in their order.
+fn written(summary: &Value) -> Vec<&str> {
+    let files = summary["files"].as_array().expect("a summary names its files");
+    files.iter().filter_map(Value::as_str).collect()
+}
+
+#[test]
+fn a_tree_that_is_larger_than_a_part_goes_on_in_the_next_with_true_times() {
+    let folder = Folder::new();
+    let input = folder.file("one.jsonl", one_tree(100, 300));
+    for (memory, name) in [("128MiB", "held.pftrace"), ("64KiB", "spilled.pftrace")] {
+        let arguments = ["--split", "32KiB", "--attributes", "full", "--memory", memory];
+        let output = folder.path(name);
+        let summary = convert(&[&input], &output, &arguments).expect_code(0).summary();
+        let files = written(&summary);
+        assert!(files.len() > 4, "{summary}");
+        assert_eq!(summary["mapped"]["spans"], 1_001);
+        assert_eq!(summary["over_size"], json!([]));
+        for file in &files {
+            let size = fs::metadata(file).unwrap().len();
+            assert!(size < 36 << 10, "{file} has {size} bytes");
+        }
+        let Some(judge) = TraceProcessor::require_or_skip() else {
+            return;
+        };
+        let (mut slices, mut events, mut again) = (0, 0, 0);
+        for file in &files {
+            let [drawn, continued, odd, saved] = judge.query(
+                Path::new(file),
+                [
+                    "select count(*) as n from slice where dur > 0 and extract_arg(arg_set_id, 'debug.continued') is null",
+                    "select name, dur, depth from slice where extract_arg(arg_set_id, 'debug.continued') = 1 order by depth",
+                    "select count(*) as n from slice where dur > 0 and (name, dur, depth) not in \
+                     (values ('train.run', 1000000, 0), ('train.step', 9900, 1), ('kernel', 800, 2))",
+                    "select count(*) as n from slice where name = 'saved'",
+                ],
+            );
+            slices += drawn[0]["n"].as_u64().unwrap();
+            events += saved[0]["n"].as_u64().unwrap();
+            again += continued.len() as u64;
+            assert_eq!(odd[0]["n"], 0, "{file}");
+            assert_eq!(continued.is_empty(), *file == files[0], "{file}: {continued:?}");
+        }
+        assert_eq!((slices, events), (1_001, 100));
+        assert_eq!(summary["mapped"]["continued"], again);
+        // All parts together are what the input was.
+        let parts: Vec<&Path> = files.iter().map(Path::new).collect();
+        let (back, whole) = (folder.path("back.jsonl"), folder.path("whole.jsonl"));
+        convert(&parts, &back, &[]).expect_code(0);
+        convert(&[&input], &whole, &[]).expect_code(0);
+        Items::read(&back).assert_same(&Items::read(&whole));
+    }
+}
+
+#[test]
+fn a_part_that_one_span_makes_too_large_is_named() {
+    let folder = Folder::new();
+    let input = folder.file("one.jsonl", one_tree(3, 20_000));
+    let output = folder.path("large.pftrace");
+    let finished = convert(&[&input], &output, &["--split", "10KiB"]).expect_code(0);
+    let over = finished.summary()["over_size"].to_string();
+    assert!(over.contains("large.001.pftrace"), "{over}");
+}
+
+#[test]
+fn a_split_trace_is_a_row_of_traces_that_open_by_themselves() {
+    let folder = Folder::new();
+    let input = folder.file("steps.jsonl", steps());
+    let output = folder.path("steps.pftrace.gz");
+    let summary = convert(&[&input], &output, &["--split", "64KiB"])
+        .expect_code(0)
+        .summary();
+    let files = written(&summary);
+    assert!(files.len() > 3, "{files:?}");
+    assert_eq!(summary["mapped"]["files"], files.len());
+    assert!(files[0].ends_with("steps.000.pftrace.gz") && !output.exists());
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let (mut slices, mut end) = (0, 0);
+    for file in &files {
+        let [row] = judge.query(
+            Path::new(file),
+            ["select count(*) as n, min(ts - 1792000000000000000) as first, max(ts + dur - 1792000000000000000) as last, \
+              min(dur) as shortest from slice where dur <> 0"],
+        );
+        assert!(row[0]["first"].as_u64() >= Some(end), "{row:?}");
+        assert_eq!(row[0]["shortest"], 250);
+        end = row[0]["last"].as_u64().unwrap();
+        slices += row[0]["n"].as_u64().unwrap();
+    }
+    assert_eq!(slices, TRACES * SPANS_A_TRACE);
+    let usage = convert(&[&input], &folder.path("x.jsonl"), &["--split", "1MiB"]).expect_code(2);
+    usage.expect_words(&["only a Perfetto trace can be split"]);
+}

@@ -1,0 +1,85 @@
+//! Every way in, and what is torn or mixed on it.
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use pulsetrain_tests::{Finished, Folder, command, convert};
+
+use crate::large::input::{TRACES, steps};
+
+#[test]
+fn every_way_in_gives_the_same_trace() {
+    let folder = Folder::new();
+    let text = steps();
+    let input = folder.file("steps.jsonl", &text);
+    let plain = folder.path("plain.pftrace");
+    convert(&[&input], &plain, &[]).expect_code(0);
+    let expected = fs::read(&plain).unwrap();
+    let binary = folder.path("steps.binpb");
+    convert(&[&input], &binary, &[]).expect_code(0);
+    let gzip = {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(text.as_bytes()).unwrap();
+        folder.file("steps.jsonl.gz", encoder.finish().unwrap())
+    };
+    let (first, rest) = text.split_once('\n').unwrap();
+    let parts = [folder.file("first.jsonl", first), folder.file("rest.jsonl", rest)];
+    let output = folder.path("other.pftrace");
+    for inputs in [vec![&binary], vec![&gzip], parts.iter().collect()] {
+        let inputs: Vec<&Path> = inputs.into_iter().map(PathBuf::as_path).collect();
+        let summary = convert(&inputs, &output, &[]).expect_code(0).summary();
+        assert_eq!(summary["inputs"].as_array().unwrap().len(), inputs.len());
+        assert_eq!(fs::read(&output).unwrap(), expected, "{inputs:?}");
+    }
+    let mut child = command(["convert", "-", "-o"])
+        .arg(&output)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(text.as_bytes()).unwrap();
+    drop(stdin);
+    let said = Finished::new(child.wait_with_output().unwrap()).expect_code(0);
+    assert_eq!(fs::read(&output).unwrap(), expected);
+    said.expect_words(&["27 messages", "spans 10000", "flows 399"]);
+}
+
+#[test]
+fn what_is_torn_or_mixed_is_read_as_far_as_it_goes_and_told_with_its_place() {
+    let folder = Folder::new();
+    let text = steps();
+    let lines: Vec<&str> = text.lines().collect();
+    let mixed = [lines[0], "no JSON at all", lines[1], &lines[2][..200]].join("\n");
+    let input = folder.file("mixed.jsonl", &mixed);
+    let output = folder.path("mixed.pftrace");
+    let finished = convert(&[&input], &output, &[]).expect_code(1);
+    let summary = finished.summary();
+    assert_eq!(summary["mapped"]["spans"], 2 * TRACES);
+    assert_eq!(summary["inputs"][0]["lost"], 2);
+    let problems = summary["inputs"][0]["problems"].to_string();
+    assert!(
+        problems.contains("line 2:") && problems.contains("line 4:"),
+        "{problems}"
+    );
+    let binary = folder.path("steps.binpb");
+    let whole = folder.file("whole.jsonl", lines[..3].join("\n"));
+    convert(&[&whole], &binary, &[]).expect_code(0);
+    let bytes = fs::read(&binary).unwrap();
+    let torn = folder.file("torn.binpb", &bytes[..bytes.len() - 7]);
+    let summary = convert(&[&torn], &output, &[]).expect_code(1).summary();
+    assert_eq!(summary["mapped"]["spans"], 2 * TRACES);
+    let problems = summary["inputs"][0]["problems"].to_string();
+    assert!(
+        problems.contains("byte ") && problems.contains("ends in the middle"),
+        "{problems}"
+    );
+    // A good input beside a bad one is converted all the same.
+    let summary = convert(&[&torn, &whole], &output, &[]).expect_code(1).summary();
+    assert_eq!(summary["mapped"]["duplicates"], 2 * TRACES);
+}

@@ -1,0 +1,19 @@
+//! `pulsetrain convert` and Perfetto: traces in both directions, odd and large inputs, and stores of traces and metrics as inputs.
+
+mod backends;
+mod chrome_json;
+mod convert_answers;
+mod convert_inputs;
+mod convert_memory;
+mod convert_open;
+mod large;
+mod perfetto_convert;
+mod perfetto_foreign;
+mod perfetto_lossless;
+mod perfetto_metrics;
+mod perfetto_spans;
+mod perfetto_sql;
+mod perfetto_times;
+mod perfetto_traces;
+mod perfetto_writer;
+mod tunix_trace;

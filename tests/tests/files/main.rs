@@ -1,0 +1,22 @@
+//! What needs no server: files in, files or text out, and the rules of the repository. `tests/run --quick` runs it.
+
+mod bad_input;
+mod bad_text;
+mod command_line;
+mod console;
+mod derived_signals;
+mod golden;
+mod idempotent;
+mod import_counts;
+mod import_events;
+mod language;
+mod log_times;
+mod mapping;
+mod picture;
+mod pipes;
+mod progress;
+mod ranks;
+mod semconv_command;
+mod structure;
+mod timezones;
+mod verdicts;

@@ -1,0 +1,133 @@
+//! The driver's sample buffers and its samples of processes: each with its own time, none twice.
+
+use std::f64::consts::TAU;
+
+use nvml_wrapper::{
+    enum_wrappers::device::Sampling,
+    enums::device::{SampleValue, UsedGpuMemory},
+    error::NvmlError,
+};
+use pulsetrain_tests::FakeNvml;
+
+use crate::fake_nvml::driver::connect;
+
+#[test]
+fn samples_are_the_readings_of_their_own_times() {
+    let fake = FakeNvml::start("h100x8");
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(0).unwrap();
+    fake.at(1.25);
+    let samples = device.samples(Sampling::Power, None).unwrap();
+    assert_eq!(samples.len(), 13);
+    for (number, sample) in samples.iter().enumerate() {
+        let second = number as f64 / 10.0;
+        assert_eq!(sample.timestamp * 1_000, fake.unix_nanos(second));
+        let milliwatts = (500_000.0 + 200_000.0 * (TAU * second / 20.0).sin()) as u32;
+        assert!(
+            matches!(sample.value, SampleValue::U32(value) if value == milliwatts),
+            "{sample:?}"
+        );
+    }
+}
+
+#[test]
+fn a_buffer_is_drained_from_the_last_seen_sample_on() {
+    let fake = FakeNvml::start("h100x8");
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(0).unwrap();
+    fake.at(1.0);
+    let first = device.samples(Sampling::GpuUtilization, None).unwrap();
+    let last_seen = first.last().unwrap().timestamp;
+    assert!(matches!(
+        device.samples(Sampling::GpuUtilization, last_seen),
+        Err(NvmlError::NotFound)
+    ));
+    fake.at(1.5);
+    let times: Vec<_> = device.samples(Sampling::GpuUtilization, last_seen).unwrap();
+    let expected: Vec<_> = [1.1, 1.2, 1.3, 1.4, 1.5]
+        .map(|second| fake.unix_nanos(second) / 1_000)
+        .to_vec();
+    assert_eq!(
+        times.iter().map(|sample| sample.timestamp).collect::<Vec<_>>(),
+        expected
+    );
+}
+
+#[test]
+fn a_full_buffer_keeps_the_newest() {
+    let fake = FakeNvml::start("h100x8");
+    let nvml = connect(&fake);
+    fake.at(100.0);
+    let samples = nvml
+        .device_by_index(0)
+        .unwrap()
+        .samples(Sampling::Power, None)
+        .unwrap();
+    assert_eq!(samples.len(), 120);
+    assert_eq!(samples[0].timestamp * 1_000, fake.unix_nanos(88.1));
+    assert_eq!(samples[119].timestamp * 1_000, fake.unix_nanos(100.0));
+}
+
+#[test]
+fn processes_are_measured_once_a_second_and_come_and_go() {
+    let fake = FakeNvml::start("unseen_processes");
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(0).unwrap();
+    fake.at(12.3);
+    let busy = device.process_utilization_stats(None).unwrap();
+    let shares: Vec<_> = busy
+        .iter()
+        .map(|sample| (sample.pid, sample.sm_util, sample.mem_util))
+        .collect();
+    assert_eq!(shares, [(4_100_001, 55, 20), (4_100_003, 10, 2)]);
+    assert_eq!(busy[0].timestamp * 1_000, fake.unix_nanos(12.0));
+    assert!(matches!(
+        device.process_utilization_stats(busy[0].timestamp),
+        Err(NvmlError::NotFound)
+    ));
+    let pids_at = |second| {
+        fake.at(second);
+        let processes = device.running_compute_processes().expect("processes");
+        processes.iter().map(|process| process.pid).collect::<Vec<_>>()
+    };
+    assert_eq!(pids_at(5.0), [4_100_001, 4_100_002]);
+    assert_eq!(pids_at(25.0), [4_100_002, 4_100_003]);
+    let unknown = device.running_compute_processes().unwrap().remove(0);
+    assert_eq!(unknown.used_gpu_memory, UsedGpuMemory::Unavailable);
+}
+
+#[test]
+fn a_process_that_does_nothing_is_listed_and_not_measured() {
+    let idle = "gpus: {each: {\"0\": {processes: [{pid: 1, sm_percent: 0}, {pid: 2, sm_percent: 7}]}}}";
+    let fake = FakeNvml::with("h100x8", idle);
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(0).unwrap();
+    fake.at(2.0);
+    assert_eq!(device.running_compute_processes().unwrap().len(), 2);
+    let busy = device.process_utilization_stats(None).unwrap();
+    assert_eq!(busy.iter().map(|sample| sample.pid).collect::<Vec<_>>(), [2]);
+}
+
+#[test]
+fn accounting_tells_what_a_process_has_had_where_it_is_on() {
+    let on = "gpus: {all: {readings: {mode.accounting: 1}}}";
+    let (fake, off) = (
+        FakeNvml::with("unseen_processes", on),
+        FakeNvml::start("unseen_processes"),
+    );
+    let (nvml, nvml_off) = (connect(&fake), connect(&off));
+    let device = nvml.device_by_index(0).unwrap();
+    fake.at(25.0);
+    let stats = device.accounting_stats_for(4_100_001).unwrap();
+    assert_eq!(
+        (stats.gpu_utilization, stats.max_memory_usage),
+        (Some(55), Some(42_949_672_960))
+    );
+    assert_eq!((stats.time, stats.is_running), (20_000, false));
+    assert!(matches!(device.accounting_stats_for(1), Err(NvmlError::NotFound)));
+    let refused = nvml_off
+        .device_by_index(0)
+        .unwrap()
+        .accounting_stats_for(4_100_002);
+    assert!(matches!(refused, Err(NvmlError::NotSupported)), "{refused:?}");
+}

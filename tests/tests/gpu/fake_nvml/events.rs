@@ -1,0 +1,86 @@
+//! Event sets: told what happens after they listen, one by one, identical repeats each for themselves.
+
+use nvml_wrapper::{EventSet, Nvml, bitmasks::event::EventTypes, enums::event::XidError, error::NvmlError};
+use pulsetrain_tests::FakeNvml;
+
+use crate::fake_nvml::driver::connect;
+
+#[test]
+fn a_burst_of_one_code_is_told_as_often_as_it_happened() {
+    let fake = FakeNvml::start("xid_burst");
+    let nvml = connect(&fake);
+    let set = listen(&nvml, 0);
+    fake.at(9.0);
+    assert!(matches!(set.wait(1), Err(NvmlError::Timeout)));
+    fake.at(10.0005);
+    assert_eq!(drain(&set), [94]);
+    fake.at(19.0);
+    assert_eq!(drain(&set), vec![94; 999]);
+    fake.at(25.0);
+    assert_eq!(drain(&set), [48]);
+    fake.at(35.0);
+    assert_eq!(drain(&set), [0; 0], "another GPU's error is not this one's");
+}
+
+#[test]
+fn codes_that_nobody_waited_for_keep_their_own() {
+    let fake = FakeNvml::start("xid_burst");
+    let nvml = connect(&fake);
+    let set = listen(&nvml, 0);
+    fake.at(20.0);
+    let codes = drain(&set);
+    assert_eq!(codes.len(), 1_001);
+    assert_eq!(
+        (codes[0], codes[1_000]),
+        (94, 48),
+        "only NVML of Windows repeats the last code"
+    );
+}
+
+#[test]
+fn a_set_hears_of_what_comes_after_it_listens() {
+    let fake = FakeNvml::start("xid_burst");
+    let nvml = connect(&fake);
+    fake.at(15.0);
+    let set = listen(&nvml, 0);
+    assert_eq!(drain(&set), [0; 0]);
+    fake.at(20.0);
+    assert_eq!(drain(&set), [48]);
+}
+
+#[test]
+fn a_set_with_a_lost_gpu_says_so() {
+    let fake = FakeNvml::start("gpu_lost");
+    let nvml = connect(&fake);
+    let set = listen(&nvml, 3);
+    fake.at(11.0);
+    assert_eq!(drain_until_refused(&set), ([79].to_vec(), "GpuLost".to_owned()));
+}
+
+fn listen(nvml: &Nvml, index: u32) -> EventSet<'_> {
+    let device = nvml.device_by_index(index).expect("a device");
+    let set = nvml.create_event_set().expect("an event set");
+    device
+        .register_events(EventTypes::CRITICAL_XID_ERROR, set)
+        .unwrap_or_else(|error| panic!("the set listens: {:?}", error.error))
+}
+
+fn drain(set: &EventSet) -> Vec<u64> {
+    let (codes, refused) = drain_until_refused(set);
+    assert_eq!(refused, "Timeout");
+    codes
+}
+
+/// The codes that a set is told, and why there are no more.
+fn drain_until_refused(set: &EventSet) -> (Vec<u64>, String) {
+    let mut codes = Vec::new();
+    loop {
+        match set.wait(0) {
+            Ok(event) => match event.event_data {
+                Some(XidError::Value(code)) => codes.push(code),
+                other => panic!("an XID error has a code, not {other:?}"),
+            },
+            Err(error) => return (codes, format!("{error:?}")),
+        }
+    }
+}

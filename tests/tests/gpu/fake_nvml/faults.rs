@@ -1,0 +1,226 @@
+//! What goes wrong, at the seconds that a scenario says: before, during and after.
+
+use std::{
+    sync::mpsc::{RecvTimeoutError, sync_channel},
+    thread,
+    time::Duration,
+};
+
+use nvml_wrapper::{error::NvmlError, structs::device::FieldId};
+use pulsetrain_tests::FakeNvml;
+
+use crate::fake_nvml::driver::{connect, try_connect};
+
+#[test]
+fn a_driver_that_hangs_answers_when_it_is_over() {
+    let fake = FakeNvml::start("hang");
+    fake.at(10.0);
+    let (answered, answer) = sync_channel(1);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let connected = try_connect(&fake).and_then(|nvml| nvml.device_count());
+            answered.send(connected).expect("the test listens");
+        });
+        let in_time = answer.recv_timeout(Duration::from_millis(200));
+        assert!(
+            matches!(in_time, Err(RecvTimeoutError::Timeout)),
+            "the driver answered while it hung"
+        );
+        fake.at(70.0);
+        let answered = answer.recv_timeout(Duration::from_secs(60)).unwrap();
+        assert_eq!(answered.unwrap(), 8);
+    });
+}
+
+#[test]
+fn who_hangs_is_let_go_when_the_driver_ends() {
+    let fake = FakeNvml::with(
+        "h100x8",
+        "faults: [{what: hangs, from: 10, calls: [nvmlDeviceGetCount_v2]}]",
+    );
+    let nvml = connect(&fake);
+    fake.at(10.0);
+    let waiting = thread::spawn(move || nvml.device_count().map(|_| ()));
+    drop(fake);
+    waiting.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_lost_gpu_is_lost_by_every_way_to_it_and_comes_back() {
+    let fake = FakeNvml::start("gpu_lost");
+    let nvml = connect(&fake);
+    let lost = nvml.device_by_index(3).unwrap();
+    let well = nvml.device_by_index(2).unwrap();
+    lost.power_usage().unwrap();
+    fake.at(10.0);
+    assert!(matches!(lost.power_usage(), Err(NvmlError::GpuLost)));
+    assert!(matches!(
+        lost.field_values_for(&[FieldId(83)]),
+        Err(NvmlError::GpuLost)
+    ));
+    assert!(matches!(nvml.device_by_index(3), Err(NvmlError::GpuLost)));
+    assert_eq!(nvml.device_count().unwrap(), 8);
+    well.power_usage().unwrap();
+    fake.at(40.0);
+    lost.power_usage().unwrap();
+}
+
+#[test]
+fn a_reloaded_driver_knows_nobody_until_they_connect_again() {
+    let fake = FakeNvml::start("driver_reload");
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(0).unwrap();
+    fake.at(5.0);
+    let before = device.total_energy_consumption().unwrap();
+    fake.at(10.0);
+    assert!(matches!(
+        device.total_energy_consumption(),
+        Err(NvmlError::DriverNotLoaded)
+    ));
+    assert!(matches!(try_connect(&fake), Err(NvmlError::DriverNotLoaded)));
+    fake.at(21.0);
+    assert!(matches!(
+        device.total_energy_consumption(),
+        Err(NvmlError::Uninitialized)
+    ));
+    // SAFETY: the handle is only kept to show that the new driver does not know it.
+    let old = unsafe { device.handle() };
+    nvml.shutdown().unwrap();
+    let again = connect(&fake);
+    let after = again
+        .device_by_index(0)
+        .unwrap()
+        .total_energy_consumption()
+        .unwrap();
+    assert!(after < before, "the counter begins anew: {after} after {before}");
+    // SAFETY: the fake follows no handle.
+    let unknown = unsafe { nvml_wrapper::Device::new(old, &again) };
+    assert!(matches!(
+        unknown.total_energy_consumption(),
+        Err(NvmlError::InvalidArg)
+    ));
+}
+
+#[test]
+fn gpus_come_and_go_and_the_indices_move_up() {
+    let fake = FakeNvml::start("hot_plug");
+    let nvml = connect(&fake);
+    let second = nvml.device_by_index(1).unwrap();
+    let id_at = |index| {
+        nvml.device_by_index(index)
+            .expect("a device")
+            .uuid()
+            .expect("an id")
+    };
+    let ids: Vec<_> = (0..7).map(id_at).collect();
+    assert_eq!(nvml.device_count().unwrap(), 7);
+    fake.at(10.0);
+    assert_eq!(nvml.device_count().unwrap(), 8);
+    assert_eq!((0..7).map(id_at).collect::<Vec<_>>(), ids);
+    fake.at(20.0);
+    assert_eq!(nvml.device_count().unwrap(), 7);
+    assert_eq!((id_at(0), id_at(1)), (ids[0].clone(), ids[2].clone()));
+    assert!(matches!(second.uuid(), Err(NvmlError::GpuLost)));
+    assert!(matches!(
+        nvml.device_by_uuid(ids[1].clone()),
+        Err(NvmlError::NotFound)
+    ));
+}
+
+#[test]
+fn calls_and_fields_answer_the_errors_that_they_are_told() {
+    let fake = FakeNvml::start("not_supported");
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(0).unwrap();
+    assert!(matches!(
+        device.decoder_utilization(),
+        Err(NvmlError::NotSupported)
+    ));
+    assert!(matches!(
+        device.process_utilization_stats(None),
+        Err(NvmlError::NoPermission)
+    ));
+    device.encoder_utilization().unwrap();
+    let answers = |second| {
+        fake.at(second);
+        let values = device
+            .field_values_for(&[82, 83, 230].map(FieldId))
+            .expect("the call succeeds");
+        values
+            .into_iter()
+            .map(|value| value.expect("a value").value.is_ok())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(answers(29.0), [false, true, false]);
+    assert_eq!(answers(30.0), [false, true, true]);
+    let unknown_at = |second, index| {
+        fake.at(second);
+        let device = nvml.device_by_index(index).expect("a device");
+        matches!(device.utilization_rates(), Err(NvmlError::Unknown))
+    };
+    assert_eq!(
+        [(9.0, 2), (10.0, 2), (10.0, 1), (20.0, 2)].map(|(second, gpu)| unknown_at(second, gpu)),
+        [false, true, false, false]
+    );
+}
+
+#[test]
+fn a_missing_symbol_is_not_found_and_the_others_are() {
+    let fake = FakeNvml::start("missing_symbols");
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(0).unwrap();
+    let missing = device.field_values_for(&[FieldId(83)]);
+    assert!(
+        matches!(missing, Err(NvmlError::FailedToLoadSymbol(_))),
+        "{missing:?}"
+    );
+    assert!(matches!(
+        device.memory_info(),
+        Err(NvmlError::FailedToLoadSymbol(_))
+    ));
+    assert!(matches!(
+        device.gpm_sample(),
+        Err(NvmlError::FailedToLoadSymbol(_))
+    ));
+    device.power_usage().unwrap();
+    let whole = FakeNvml::start("h100x8");
+    connect(&whole).device_by_index(0).unwrap().memory_info().unwrap();
+}
+
+#[test]
+fn calls_take_their_time_and_are_recorded() {
+    let slow = "{record_calls: true, latency: {calls_us: {nvmlDeviceGetName: 30000}}}";
+    let fake = FakeNvml::with(
+        "h100x8",
+        &slow[1..slow.len() - 1].replace(", latency", "\nlatency"),
+    );
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(2).unwrap();
+    fake.at(1.5);
+    let (took, name) = timed(|| device.name());
+    name.unwrap();
+    assert!(took >= Duration::from_millis(30), "{took:?}");
+    device.power_usage().unwrap();
+    let calls = fake.calls();
+    let last: Vec<_> = calls
+        .iter()
+        .rev()
+        .take(2)
+        .map(|call| (call.second, call.name.as_str(), call.gpu))
+        .collect();
+    assert_eq!(
+        last,
+        [
+            (1.5, "nvmlDeviceGetPowerUsage", Some(2)),
+            (1.5, "nvmlDeviceGetName", Some(2))
+        ]
+    );
+    assert_eq!(calls[0].name, "nvmlInit_v2");
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long a call takes is measured")]
+fn timed<T>(act: impl FnOnce() -> T) -> (Duration, T) {
+    let began = std::time::Instant::now();
+    let done = act();
+    (began.elapsed(), done)
+}

@@ -1,0 +1,193 @@
+//! The eight H100 as they are: counted, named, and with the numbers that the scenario declares at a second.
+
+use std::f64::consts::TAU;
+
+use nvml_wrapper::{
+    enum_wrappers::device::{Clock, TemperatureSensor},
+    enums::device::{SampleValue, UsedGpuMemory},
+    error::NvmlError,
+    structs::device::FieldId,
+};
+use pulsetrain_tests::FakeNvml;
+
+use crate::fake_nvml::driver::{connect, scoped};
+
+#[test]
+fn eight_gpus_are_found_by_index_uuid_and_bus() {
+    let fake = FakeNvml::start("h100x8");
+    let nvml = connect(&fake);
+    assert_eq!(nvml.device_count().unwrap(), 8);
+    assert_eq!(nvml.sys_driver_version().unwrap(), "570.86.15");
+    for index in 0..8 {
+        let device = nvml.device_by_index(index).unwrap();
+        assert_eq!(device.name().unwrap(), "NVIDIA H100 80GB HBM3");
+        let uuid = device.uuid().unwrap();
+        assert_eq!(uuid, format!("GPU-5fae0c00-1f2e-4d3c-8b4a-0000000000{index:02x}"));
+        assert_eq!(nvml.device_by_uuid(uuid).unwrap().index().unwrap(), index);
+        let pci = device.pci_info().unwrap();
+        assert_eq!((pci.bus, pci.pci_device_id), (index * 16 + 11, 0x2330_10de));
+        assert_eq!(
+            nvml.device_by_pci_bus_id(pci.bus_id).unwrap().index().unwrap(),
+            index
+        );
+    }
+    assert!(matches!(nvml.device_by_index(8), Err(NvmlError::InvalidArg)));
+    assert!(matches!(
+        nvml.device_by_uuid("GPU-nobody"),
+        Err(NvmlError::NotFound)
+    ));
+}
+
+#[test]
+fn numbers_are_the_declared_functions_of_the_second() {
+    let fake = FakeNvml::start("h100x8");
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(3).unwrap();
+    // Multiples of a tenth of a second, at which the energy counter moves.
+    for second in [0.0, 2.5, 15.0, 31.2] {
+        fake.at(second);
+        let sine = (TAU * second / 20.0).sin();
+        assert_eq!(
+            device.utilization_rates().unwrap().gpu,
+            (60.0 + 40.0 * sine) as u32
+        );
+        assert_eq!(
+            device.power_usage().unwrap(),
+            (500_000.0 + 180_000.0 * sine) as u32
+        );
+        let joules = 500.0 * second + 200.0 * 20.0 / TAU * (1.0 - (TAU * second / 20.0).cos());
+        let energy = device.total_energy_consumption().unwrap();
+        assert!(
+            (energy as f64 - 123_456_000.0 - joules * 1e3).abs() <= 1.0,
+            "{energy} at {second}"
+        );
+        let risen = (second / 30.0).min(1.0);
+        let memory = device.memory_info().unwrap();
+        assert_eq!(memory.used, (1_073_741_824.0 + 63_350_767_616.0 * risen) as u64);
+        assert_eq!(memory.total, memory.used + memory.free + memory.reserved);
+        assert_eq!(
+            device.temperature(TemperatureSensor::Gpu).unwrap(),
+            (35.0 + second / 2.0) as u32
+        );
+        assert_eq!(device.clock_info(Clock::SM).unwrap(), 1755);
+    }
+}
+
+#[test]
+fn field_values_carry_their_type_and_time() {
+    let fake = FakeNvml::start("h100x8");
+    let nvml = connect(&fake);
+    fake.at(10.0);
+    let device = nvml.device_by_index(0).unwrap();
+    let fields = [186, 82, 198, 999].map(FieldId);
+    let values = device.field_values_for(&fields).unwrap();
+    let read: Vec<_> = values.into_iter().map(|value| value.unwrap()).collect();
+    let numbers: Vec<_> = read.iter().map(|sample| &sample.value).collect();
+    assert!(matches!(numbers[0], Ok(SampleValue::U32(500_000))), "{numbers:?}");
+    assert!(matches!(numbers[1], Ok(SampleValue::U32(50))), "{numbers:?}");
+    assert!(
+        // 30,002,000,000 in 32 bits.
+        matches!(numbers[2], Ok(SampleValue::U32(4_232_196_224))),
+        "{numbers:?}"
+    );
+    assert!(matches!(numbers[3], Err(NvmlError::InvalidArg)), "{numbers:?}");
+    for sample in &read[..3] {
+        assert_eq!(sample.timestamp as u64 * 1_000, fake.unix_nanos(10.0));
+    }
+}
+
+#[test]
+fn a_negative_field_is_signed_which_the_wrapper_cannot_read() {
+    let fake = FakeNvml::start("h100x8");
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(0).unwrap();
+    let wrapped = device.field_values_for(&[FieldId(194)]).unwrap().remove(0);
+    assert!(
+        matches!(wrapped, Err(NvmlError::UnexpectedVariant(5))),
+        "{wrapped:?}"
+    );
+    let raw = scoped(&device, &[(194, 0)])[0];
+    assert_eq!(raw.valueType, 5);
+    // SAFETY: the value's type says that it is a signed number.
+    assert_eq!(unsafe { raw.value.siVal }, -2);
+}
+
+#[test]
+fn the_scope_says_which_link_and_what_power() {
+    let fake = FakeNvml::with(
+        "h100x8",
+        "gpus: {all: {readings: {power.module.average_mw: 620000}}}",
+    );
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(0).unwrap();
+    fake.at(2.0);
+    let asked = [
+        (138, 0),
+        (138, 7),
+        (138, u32::MAX),
+        (138, 18),
+        (185, 1),
+        (185, 2),
+        (37, 0),
+    ];
+    let read = scoped(&device, &asked);
+    // SAFETY: every value began as zeros of the widest member, so that it can be read whatever its type.
+    let numbers: Vec<_> = read
+        .iter()
+        .map(|value| (value.nvmlReturn, unsafe { value.value.ullVal }))
+        .collect();
+    let all_links = 17 * 2_000_100 + 4_000_700;
+    assert_eq!(
+        numbers,
+        [
+            (0, 2_000_100),
+            (0, 4_000_700),
+            (0, all_links),
+            (2, 0),
+            (0, 620_000),
+            (0, 70_000),
+            (0, 0)
+        ]
+    );
+}
+
+#[test]
+fn processes_are_those_of_their_gpu() {
+    let fake = FakeNvml::start("h100x8");
+    let nvml = connect(&fake);
+    let processes = nvml
+        .device_by_index(0)
+        .unwrap()
+        .running_compute_processes()
+        .unwrap();
+    let listed: Vec<_> = processes
+        .iter()
+        .map(|process| (process.pid, process.used_gpu_memory.clone()))
+        .collect();
+    assert_eq!(
+        listed,
+        [
+            (4101, UsedGpuMemory::Used(42_949_672_960)),
+            (4102, UsedGpuMemory::Used(1_073_741_824))
+        ]
+    );
+    assert!(
+        nvml.device_by_index(1)
+            .unwrap()
+            .running_compute_processes()
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[test]
+fn two_drivers_beside_each_other_have_clocks_of_their_own() {
+    let (one, other) = (FakeNvml::start("h100x8"), FakeNvml::start("h100x8"));
+    let (nvml_one, nvml_other) = (connect(&one), connect(&other));
+    one.at(60.0);
+    let temperature = |nvml: &nvml_wrapper::Nvml| {
+        let device = nvml.device_by_index(0).expect("a device");
+        device.temperature(TemperatureSensor::Gpu).expect("a temperature")
+    };
+    assert_eq!((temperature(&nvml_one), temperature(&nvml_other)), (65, 35));
+}

@@ -1,0 +1,81 @@
+//! What befalls one GPU: every way to it, its handle too, and no other GPU. And who holds the driver.
+
+use std::{sync::mpsc::sync_channel, thread, time::Duration};
+
+use nvml_wrapper::error::NvmlError;
+use pulsetrain_tests::FakeNvml;
+
+use crate::fake_nvml::driver::{connect, scoped, try_connect};
+
+#[test]
+fn a_gpu_that_cannot_be_opened_is_counted_and_has_no_handle() {
+    for (error, expected) in [
+        ("UNKNOWN", "Unknown"),
+        ("NO_PERMISSION", "NoPermission"),
+        ("IRQ_ISSUE", "IrqIssue"),
+        ("INSUFFICIENT_POWER", "InsufficientPower"),
+        ("OPERATING_SYSTEM", "OperatingSystem"),
+    ] {
+        let fault = format!("faults: [{{what: answers, error: {error}, gpus: [2]}}]\ngpus: {{count: 4}}");
+        let fake = FakeNvml::with("h100x8", &fault);
+        let nvml = connect(&fake);
+        assert_eq!(nvml.device_count().unwrap(), 4);
+        let handles: Vec<_> = (0..4)
+            .map(|index| nvml.device_by_index(index).map(|_| ()))
+            .collect();
+        assert_eq!(format!("{:?}", handles[2]), format!("Err({expected})"));
+        assert!(handles[3].is_ok());
+        let by_uuid = nvml.device_by_uuid("GPU-5fae0c00-1f2e-4d3c-8b4a-000000000002");
+        assert_eq!(format!("{:?}", by_uuid.map(|_| ())), format!("Err({expected})"));
+    }
+}
+
+#[test]
+fn a_gpu_that_hangs_hangs_at_its_handle_too_and_holds_up_no_other() {
+    let fake = FakeNvml::with(
+        "h100x8",
+        "faults: [{what: hangs, from: 10, until: 70, gpus: [1]}]",
+    );
+    let nvml = connect(&fake);
+    fake.at(10.0);
+    thread::scope(|scope| {
+        let (answered, answer) = sync_channel(1);
+        let nvml = &nvml;
+        scope.spawn(move || answered.send(nvml.device_by_index(1).map(|_| ())));
+        nvml.device_by_index(0).unwrap().power_usage().unwrap();
+        assert!(answer.recv_timeout(Duration::from_millis(100)).is_err());
+        fake.at(70.0);
+        answer.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
+    });
+}
+
+#[test]
+fn a_driver_that_a_client_holds_is_not_unloaded() {
+    let reload = "faults: [{what: driver_reload, from: 10, until: 20}]";
+    let (held, free) = (FakeNvml::with("h100x8", reload), FakeNvml::with("h100x8", reload));
+    let nvml = connect(&held);
+    let device = nvml.device_by_index(0).unwrap();
+    for fake in [&held, &free] {
+        fake.at(15.0);
+    }
+    device.power_usage().unwrap();
+    assert!(matches!(try_connect(&free), Err(NvmlError::DriverNotLoaded)));
+    for fake in [&held, &free] {
+        fake.at(25.0);
+    }
+    device.power_usage().unwrap();
+    connect(&free).device_by_index(0).unwrap().power_usage().unwrap();
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "how long a call takes is measured")]
+fn fields_take_their_own_time_and_tell_it() {
+    let fake = FakeNvml::with("h100x8", "latency: {fields_us: {185: 20000}}");
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(0).unwrap();
+    let began = std::time::Instant::now();
+    let answers = scoped(&device, &[(185, 0), (186, 0)]);
+    assert!(began.elapsed() >= Duration::from_millis(20));
+    let told: Vec<_> = answers.iter().map(|answer| answer.latencyUsec).collect();
+    assert_eq!(told, [20_000, 3]);
+}

@@ -1,0 +1,115 @@
+//! Errors of memory, rows and pages, throttle time, fans, limits: the numbers that say how a GPU is.
+
+use nvml_wrapper::{
+    enum_wrappers::device::{
+        EccCounter, MemoryError, MemoryLocation, PerformancePolicy, RetirementCause, TemperatureThreshold,
+    },
+    error::NvmlError,
+    structs::device::FieldId,
+};
+use pulsetrain_tests::FakeNvml;
+
+use crate::fake_nvml::driver::connect;
+
+#[test]
+fn memory_errors_are_told_by_kind_time_and_place() {
+    let changes = "gpus: {all: {readings: {ecc.corrected.volatile: {counter: {rate: 2}}}}}";
+    let fake = FakeNvml::with("h100x8", changes);
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(0).unwrap();
+    fake.at(21.0);
+    let total = |kind, since| device.total_ecc_errors(kind, since).expect("a count");
+    assert_eq!(total(MemoryError::Corrected, EccCounter::Volatile), 42);
+    assert_eq!(total(MemoryError::Corrected, EccCounter::Aggregate), 3);
+    assert_eq!(total(MemoryError::Uncorrected, EccCounter::Aggregate), 0);
+    let at = |place| device.memory_error_counter(MemoryError::Corrected, EccCounter::Aggregate, place);
+    assert_eq!(at(MemoryLocation::Device).unwrap(), 2);
+    assert!(matches!(
+        at(MemoryLocation::L1Cache),
+        Err(NvmlError::NotSupported)
+    ));
+}
+
+#[test]
+fn pages_retire_where_rows_are_not_remapped() {
+    let pages = "retired_pages: [{cause: 1, address: 4096}, {cause: 1, address: 8192, at: 10}]";
+    let older = format!("gpus: {{all: {{{pages}, readings: {{retired_pages.pending: 1}}}}}}");
+    let fake = FakeNvml::with("h100x8", &older);
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(0).unwrap();
+    let addresses_at = |second| {
+        fake.at(second);
+        let pages = device
+            .retired_pages(RetirementCause::DoubleBitEccError)
+            .expect("pages");
+        pages.iter().map(|page| page.address).collect::<Vec<_>>()
+    };
+    assert_eq!(addresses_at(9.0), [4096]);
+    assert_eq!(addresses_at(10.0), [4096, 8192]);
+    assert!(device.are_pages_pending_retired().unwrap());
+    let newer = FakeNvml::start("h100x8");
+    let nvml = connect(&newer);
+    let refused = nvml
+        .device_by_index(0)
+        .unwrap()
+        .retired_pages(RetirementCause::DoubleBitEccError);
+    assert!(matches!(refused, Err(NvmlError::NotSupported)), "{refused:?}");
+}
+
+#[test]
+fn throttle_time_grows_while_the_reason_holds() {
+    let fake = FakeNvml::start("h100x8");
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(0).unwrap();
+    for (second, nanos, reasons) in [(5.0, 1_000_000_000, 0), (14.0, 2_000_000_000, 4)] {
+        fake.at(second);
+        let violation = device.violation_status(PerformancePolicy::Power).unwrap();
+        assert_eq!(violation.violation_time, nanos);
+        assert_eq!(violation.reference_time * 1_000, fake.unix_nanos(second));
+        assert_eq!(device.current_throttle_reasons().unwrap().bits(), reasons);
+    }
+}
+
+#[test]
+fn fields_from_251_on_have_the_drivers_own_numbers() {
+    for scenario in ["h100x8", "later_field_ids"] {
+        let fake = FakeNvml::start(scenario);
+        let nvml = connect(&fake);
+        fake.at(7.0);
+        // The wrapper translates, so both drivers are asked for the same thing.
+        let values = nvml
+            .device_by_index(0)
+            .unwrap()
+            .field_values_for(&[251, 252, 253].map(FieldId))
+            .unwrap();
+        let texts: Vec<_> = values
+            .into_iter()
+            .map(|value| format!("{:?}", value.unwrap().value))
+            .collect();
+        assert_eq!(
+            texts,
+            ["Ok(U64(7000000))", "Ok(U64(14000000))", "Ok(U64(21000000))"],
+            "{scenario}"
+        );
+    }
+}
+
+#[test]
+fn limits_and_thresholds_are_told() {
+    let fake = FakeNvml::start("h100x8");
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(0).unwrap();
+    let limits = device.power_management_limit_constraints().unwrap();
+    assert_eq!((limits.min_limit, limits.max_limit), (200_000, 700_000));
+    assert_eq!(device.enforced_power_limit().unwrap(), 700_000);
+    assert_eq!(
+        device
+            .temperature_threshold(TemperatureThreshold::Slowdown)
+            .unwrap(),
+        89
+    );
+    assert!(device.num_fans().is_err());
+    assert_eq!(device.cuda_compute_capability().unwrap().major, 9);
+    assert!(device.is_ecc_enabled().unwrap().currently_enabled);
+    assert!(!device.is_cc_enabled().unwrap());
+}

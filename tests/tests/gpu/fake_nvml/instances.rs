@@ -1,0 +1,93 @@
+//! MIG: instances with a parent, an index and numbers, sizes of their own, and a shape that changes.
+
+use nvml_wrapper::{Device, Nvml, error::NvmlError};
+use pulsetrain_tests::FakeNvml;
+
+use crate::fake_nvml::driver::connect;
+
+#[test]
+fn instances_know_their_parent_and_have_their_own_memory() {
+    let fake = FakeNvml::start("mig");
+    let nvml = connect(&fake);
+    let gpu = nvml.device_by_index(0).unwrap();
+    assert_eq!(
+        (gpu.mig_mode().unwrap().current, gpu.mig_device_count().unwrap()),
+        (1, 7)
+    );
+    let small = gpu.mig_device_by_index(0).unwrap();
+    assert!(small.mig_is_mig_device_handle().unwrap());
+    assert!(!gpu.mig_is_mig_device_handle().unwrap());
+    assert_eq!(
+        small.mig_parent_device().unwrap().uuid().unwrap(),
+        gpu.uuid().unwrap()
+    );
+    assert_eq!(small.memory_info().unwrap().used, 4_294_967_296);
+    assert_eq!(small.attributes().unwrap().multiprocessor_count, 16);
+    assert_eq!(numbers(&small), (1, 0));
+    let by_id = nvml
+        .device_by_uuid("MIG-00000002-1f2e-5d3c-8b4a-000000000002")
+        .unwrap();
+    assert_eq!(numbers(&by_id), (2, 0));
+    assert!(matches!(small.power_usage(), Err(NvmlError::NotSupported)));
+    assert!(matches!(gpu.utilization_rates(), Err(NvmlError::NotSupported)));
+    assert!(matches!(gpu.mig_device_by_index(3), Err(NvmlError::NotFound)));
+    assert!(matches!(gpu.mig_device_by_index(7), Err(NvmlError::InvalidArg)));
+}
+
+#[test]
+fn a_process_is_seen_on_its_gpu_and_on_its_instance() {
+    let fake = FakeNvml::start("mig");
+    let nvml = connect(&fake);
+    let gpu = nvml.device_by_index(0).unwrap();
+    let pids = |device: &Device| {
+        let processes = device.running_compute_processes().expect("processes");
+        processes
+            .iter()
+            .map(|process| (process.pid, process.gpu_instance_id))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(pids(&gpu), [(5101, Some(1)), (5102, Some(2))]);
+    assert_eq!(pids(&gpu.mig_device_by_index(1).unwrap()), [(5102, Some(2))]);
+}
+
+#[test]
+fn an_instance_is_destroyed_and_another_takes_its_index() {
+    let fake = FakeNvml::start("mig_reshape");
+    let nvml = connect(&fake);
+    let gpu = nvml.device_by_index(0).unwrap();
+    let first = gpu.mig_device_by_index(0).unwrap();
+    assert_eq!(named(&nvml), ["1g.10gb", "3g.40gb"]);
+    fake.at(10.0);
+    assert_eq!(named(&nvml), ["3g.40gb"]);
+    assert!(matches!(first.memory_info(), Err(NvmlError::InvalidArg)));
+    fake.at(20.0);
+    assert_eq!(named(&nvml), ["2g.20gb", "3g.40gb"]);
+    assert_eq!(numbers(&gpu.mig_device_by_index(0).unwrap()), (3, 0));
+}
+
+fn named(nvml: &Nvml) -> Vec<String> {
+    let gpu = nvml.device_by_index(0).expect("a device");
+    let instances = (0..7).filter_map(|index| gpu.mig_device_by_index(index).ok());
+    let names = instances.map(|instance| instance.name().expect("a name"));
+    names
+        .map(|name| name.rsplit(' ').next().unwrap_or_default().to_owned())
+        .collect()
+}
+
+/// The numbers of the GPU instance and the compute instance, which the wrapper does not tell.
+fn numbers(device: &Device) -> (u32, u32) {
+    let lib = device.nvml().lib();
+    let calls = [
+        lib.nvmlDeviceGetGpuInstanceId.as_ref(),
+        lib.nvmlDeviceGetComputeInstanceId.as_ref(),
+    ];
+    let [gpu, compute] = calls.map(|call| {
+        let mut number = 0;
+        let call = call.expect("the fake driver has the symbol");
+        // SAFETY: the handle is the device's own, and the pointer is to a number.
+        let code = unsafe { call(device.handle(), &mut number) };
+        assert_eq!(code, 0);
+        number
+    });
+    (gpu, compute)
+}

@@ -1,0 +1,117 @@
+//! Counters of links: bytes that wrap at 32 bits, that begin anew, and that are told link by link.
+
+use nvml_wrapper::{
+    enum_wrappers::{device::PcieUtilCounter, nv_link::ErrorCounter},
+    enums::device::SampleValue,
+    error::NvmlError,
+    structs::device::FieldId,
+};
+use pulsetrain_tests::FakeNvml;
+
+use crate::fake_nvml::driver::{connect, scoped};
+
+#[test]
+fn a_counter_of_32_bits_wraps_at_its_second() {
+    let fake = FakeNvml::start("counter_wrap");
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(0).unwrap();
+    let bytes_at = |second| {
+        fake.at(second);
+        let values = device.field_values_for(&[197, 198].map(FieldId)).expect("values");
+        let numbers = values
+            .into_iter()
+            .map(|value| value.expect("a value").value.expect("a number"));
+        numbers.map(number).collect::<Vec<_>>()
+    };
+    assert_eq!(bytes_at(9.0), [4_194_967_296, 4_094_967_296]);
+    assert_eq!(bytes_at(10.0), [0, 0]);
+    assert_eq!(bytes_at(11.0), [100_000_000, 200_000_000]);
+}
+
+#[test]
+fn a_pcie_byte_counter_wraps_many_times_a_second_on_a_busy_link() {
+    let changes =
+        "gpus: {count: 1, all: {readings: {pcie.tx_bytes: {counter: {start: 0, rate: 20000000000}}}}}";
+    let fake = FakeNvml::with("h100x8", changes);
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(0).unwrap();
+    fake.at(1.0);
+    let mut values = device.field_values_for(&[FieldId(197)]).expect("values");
+    let value = values.remove(0).expect("a value").value.expect("a number");
+    assert_eq!(number(value), 20_000_000_000 % (1 << 32));
+}
+
+#[test]
+fn energy_moves_ten_times_a_second_and_stands_still_between() {
+    let fake = FakeNvml::start("h100x8");
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(0).unwrap();
+    let at = |second| {
+        fake.at(second);
+        device.total_energy_consumption().expect("a counter")
+    };
+    let first = at(1.0);
+    assert_eq!([at(1.03), at(1.09)], [first; 2]);
+    assert!(at(1.1) > first);
+}
+
+#[test]
+fn a_counter_that_is_reset_begins_from_zero() {
+    let fake = FakeNvml::start("counter_reset");
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(0).unwrap();
+    fake.at(19.0);
+    assert!(device.total_energy_consumption().unwrap() > 123_456_000);
+    fake.at(20.0);
+    assert_eq!(device.total_energy_consumption().unwrap(), 0);
+    fake.at(40.0);
+    // A whole period of the sine, whose mean is 500 W.
+    assert_eq!(device.total_energy_consumption().unwrap(), 10_000_000);
+}
+
+#[test]
+fn each_link_has_a_state_and_errors_of_its_own() {
+    let changes =
+        "gpus: {all: {readings: {nvlink.5.state: 0, nvlink.5.replays: 17, nvlink.5.crc_flit_errors: 9}}}";
+    let fake = FakeNvml::with("h100x8", changes);
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(0).unwrap();
+    let active = |link| device.link_wrapper_for(link).is_active().expect("a state");
+    assert_eq!((0..18).filter(|link| !active(*link)).collect::<Vec<_>>(), [5]);
+    assert!(matches!(
+        device.link_wrapper_for(18).is_active(),
+        Err(NvmlError::InvalidArg)
+    ));
+    assert_eq!(
+        device
+            .link_wrapper_for(5)
+            .error_counter(ErrorCounter::DlReplay)
+            .unwrap(),
+        17
+    );
+    let asked = [(161, 5), (37, 0), (38, 0), (52, 0), (165, 4), (165, 5)];
+    // SAFETY: every value began as zeros of the widest member.
+    let numbers: Vec<_> = scoped(&device, &asked)
+        .iter()
+        .map(|value| unsafe { value.value.ullVal })
+        .collect();
+    assert_eq!(numbers, [17, 9, 9, 17, 1, 0]);
+}
+
+#[test]
+fn the_call_that_measures_bytes_for_20_ms_takes_them() {
+    let fake = FakeNvml::start("h100x8");
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(0).unwrap();
+    assert_eq!(
+        device.pcie_throughput(PcieUtilCounter::Receive).unwrap(),
+        2_929_687
+    );
+}
+
+fn number(value: SampleValue) -> u64 {
+    match value {
+        SampleValue::U32(number) => number.into(),
+        other => panic!("a byte counter of PCI Express has 32 bits, not {other:?}"),
+    }
+}

@@ -1,0 +1,110 @@
+//! Drivers that are loaded anew, that lack calls, that refuse, and that number their fields otherwise.
+
+use crate::gpu_faults::world::World;
+
+const FIRST: (&str, &str) = ("gpu.index", "0");
+
+#[test]
+fn a_driver_that_is_loaded_anew_is_read_again_and_its_counters_go_on() {
+    let Some(world) = World::start("driver_reload", "gpus: {count: 2}") else {
+        return;
+    };
+    let joules = [FIRST];
+    let before = world.wait_both("gpu.energy", &joules, |value| value == 123_456.0);
+    world.fake.at(10.0);
+    world.wait_ended("gpu.energy", &joules);
+    world.wait_said("GPUs are not observed");
+    // A whole period of the sine after the counter began from zero: 500 W for 20 s.
+    world.fake.at(40.0);
+    let after = world.wait_both("gpu.energy", &joules, |value| (value - 10_000.0).abs() < 0.01);
+    assert!(
+        after.start > before.start,
+        "who reads the counter is told that it began anew"
+    );
+}
+
+#[test]
+fn calls_that_a_driver_lacks_are_reasons_and_the_rest_is_there() {
+    let Some(world) = World::start("missing_symbols", "gpus: {count: 1}") else {
+        return;
+    };
+    let missing = |metric| {
+        [
+            FIRST,
+            ("gpu.metric.name", metric),
+            ("gpu.unavailable.reason", "missing_symbol"),
+        ]
+    };
+    for metric in [
+        "gpu.throttle.time",
+        "gpu.nvlink.up",
+        "gpu.nvlink.errors",
+        "gpu.nvlink.speed",
+        "gpu.c2c.up",
+        "gpu.fabric_state",
+        "gpu.sm.active",
+        "gpu.xid_errors",
+    ] {
+        world.wait_both("gpu.metric.unavailable", &missing(metric), |value| value == 1.0);
+        assert!(
+            world.points(metric, &[FIRST]).is_empty(),
+            "{metric} has a value and a reason"
+        );
+    }
+    world.wait_both("gpu.memory.used", &[FIRST], |value| value > 1e9);
+    world.wait_both("gpu.power", &[FIRST, ("gpu.power.reading", "average")], |value| {
+        value == 500.0
+    });
+    world.wait_both("gpu.average_power", &[FIRST], |value| value == 500.0);
+    let said = world.wait_said("gpu.sm.active");
+    assert_eq!(said.len(), 1, "it is said once: {said:?}");
+}
+
+#[test]
+fn what_is_refused_is_a_reason_and_what_fails_once_is_back_soon() {
+    let Some(world) = World::start("not_supported", "gpus: {count: 3}") else {
+        return;
+    };
+    let reason = |metric, reason| {
+        [
+            FIRST,
+            ("gpu.metric.name", metric),
+            ("gpu.unavailable.reason", reason),
+        ]
+    };
+    let action = reason("gpu.recovery_action", "not_supported");
+    world.wait_both("gpu.metric.unavailable", &action, |value| value == 1.0);
+    let rows = reason("gpu.remapped_rows", "not_supported");
+    world.wait_both("gpu.metric.unavailable", &rows, |value| value == 1.0);
+    let third = [("gpu.index", "2"), ("gpu.task", "general")];
+    world.wait_both("gpu.utilization", &third, |value| value == 0.6);
+    world.fake.at(15.0);
+    world.wait_ended("gpu.utilization", &third);
+    world.fake.at(30.0);
+    world.wait_both("gpu.utilization", &third, |value| value == 0.6);
+    // Field 82 is the memory's temperature, of all GPUs; the chip's is there.
+    let heat = |sensor| [("gpu.index", "1"), ("gpu.temperature.sensor", sensor)];
+    world.wait_both("gpu.temperature", &heat("gpu"), |value| value == 50.0);
+    assert!(world.points("gpu.temperature", &heat("memory")).is_empty());
+}
+
+#[test]
+fn fields_are_the_same_by_the_later_numbers() {
+    let Some(world) = World::start("later_field_ids", "gpus: {count: 1}") else {
+        return;
+    };
+    for second in [50.0, 100.0] {
+        world.fake.at(second);
+        for (reason, share) in [
+            ("sw_thermal_slowdown", 0.001),
+            ("hw_thermal_slowdown", 0.002),
+            ("hw_power_brake_slowdown", 0.003),
+        ] {
+            let reason = [FIRST, ("gpu.throttle.reason", reason)];
+            let expected = share * second;
+            world.wait_both("gpu.throttle.time", &reason, |value| {
+                (value - expected).abs() < 1e-6
+            });
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! GPUs that are lost, that come and that go.
+
+use crate::gpu_faults::world::World;
+
+#[test]
+fn a_lost_gpu_is_a_fault_with_a_code_its_series_end_and_it_comes_back() {
+    let Some(world) = World::start("gpu_lost", "gpus: {count: 4}") else {
+        return;
+    };
+    let lost = [("gpu.index", "3"), ("gpu.fault", "lost")];
+    let heat = |index| [("gpu.index", index), ("gpu.temperature.sensor", "memory")];
+    let xid = [("gpu.index", "3"), ("gpu.xid.code", "79")];
+    world.wait_both("gpu.fault.active", &lost, |value| value == 0.0);
+    world.wait_both("gpu.xid_errors", &xid, |value| value == 0.0);
+    world.wait_both("gpu.temperature", &heat("3"), |value| value == 45.0);
+    world.fake.at(12.0);
+    world.wait_both("gpu.fault.active", &lost, |value| value == 1.0);
+    world.wait_both("gpu.xid_errors", &xid, |value| value == 1.0);
+    world.wait_ended("gpu.temperature", &heat("3"));
+    world.wait_both("gpu.temperature", &heat("2"), |value| value == 52.0);
+    assert_eq!(
+        world.points("gpu.xid", &xid).len(),
+        1,
+        "the error is an event, once"
+    );
+    world.fake.at(60.0);
+    world.wait_both("gpu.fault.active", &lost, |value| value == 0.0);
+    world.wait_both("gpu.temperature", &heat("3"), |value| value == 80.0);
+    world.wait_said("does not answer any more");
+    world.wait_said("answers again");
+}
+
+#[test]
+fn a_gpu_that_comes_is_seen_and_one_that_goes_is_forgotten() {
+    let Some(world) = World::start("hot_plug", "") else {
+        return;
+    };
+    let used = |uuid| [("gpu.id", uuid)];
+    let (second, eighth) = (
+        "GPU-5fae0c00-1f2e-4d3c-8b4a-000000000001",
+        "GPU-5fae0c00-1f2e-4d3c-8b4a-000000000007",
+    );
+    world.wait_both("gpu.memory.used", &used(second), |_| true);
+    assert!(world.points("gpu.memory.used", &used(eighth)).is_empty());
+    world.fake.at(10.0);
+    world.wait_both("gpu.memory.used", &used(eighth), |_| true);
+    world.fake.at(20.0);
+    world.wait_ended("gpu.memory.used", &used(second));
+    // The eighth has moved up: it is the same GPU with another index.
+    world.wait_both("gpu.memory.used", &[used(eighth)[0], ("gpu.index", "6")], |_| {
+        true
+    });
+}

@@ -1,0 +1,50 @@
+//! Parts of a GPU that change their shape, and processes that nobody can see from here.
+
+use crate::gpu_faults::world::World;
+
+#[test]
+fn an_instance_that_is_destroyed_ends_and_one_that_is_made_begins() {
+    let Some(world) = World::start("mig_reshape", "") else {
+        return;
+    };
+    let of = |instance| {
+        [
+            ("gpu.id", "GPU-5fae0c00-1f2e-4d3c-8b4a-000000000000"),
+            ("gpu.mig.instance_id", instance),
+        ]
+    };
+    world.wait_both("gpu.mig.memory.used", &of("1"), |value| value == 4_294_967_296.0);
+    world.wait_both("gpu.mig.memory.used", &of("2"), |value| value == 34_359_738_368.0);
+    world.fake.at(10.0);
+    world.wait_ended("gpu.mig.memory.used", &of("1"));
+    world.wait_both("gpu.mig.memory.used", &of("2"), |value| value == 34_359_738_368.0);
+    // The performance counters need time to pass.
+    world.fake.run_from(20.0);
+    world.wait_both("gpu.mig.memory.used", &of("3"), |value| value == 1_073_741_824.0);
+    world.wait_both("gpu.sm.active", &of("3"), |value| (value - 0.3).abs() < 1e-9);
+    world.wait_both("gpu.sm.active", &of("2"), |value| (value - 0.9).abs() < 1e-9);
+}
+
+#[test]
+fn processes_of_another_namespace_are_counted_come_and_go() {
+    let Some(world) = World::start("unseen_processes", "gpus: {count: 1}") else {
+        return;
+    };
+    let of = |pid| [("gpu.index", "0"), ("process.pid", pid)];
+    world.wait_both("gpu.process.memory", &of("4100001"), |value| {
+        value == 42_949_672_960.0
+    });
+    world.fake.at(12.0);
+    world.wait_both("gpu.process.memory", &of("4100003"), |value| {
+        value == 2_147_483_648.0
+    });
+    world.fake.at(21.0);
+    world.wait_ended("gpu.process.memory", &of("4100001"));
+    world.wait_both("gpu.process.memory", &of("4100003"), |value| {
+        value == 2_147_483_648.0
+    });
+    assert!(
+        world.points("gpu.process.memory", &of("4100002")).is_empty(),
+        "what is unknown is not zero"
+    );
+}

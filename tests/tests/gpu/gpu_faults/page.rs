@@ -1,0 +1,99 @@
+//! Prometheus' view of our names, written down a second time and independently of the translator that is judged.
+
+use std::{
+    collections::BTreeMap,
+    io::{Read, Write},
+    net::{Ipv4Addr, TcpStream},
+    time::Duration,
+};
+
+use crate::gpu_faults::point::Point;
+
+/// The name that Prometheus has for a point's metric.
+pub(crate) fn name_of(point: &Point) -> String {
+    let mut name = point.name.replace('.', "_");
+    let unit = match point.unit.as_str() {
+        // A ratio is what a gauge of it is, to Prometheus.
+        "1" if point.is_sum || point.histogram.is_some() => "",
+        "1" => "ratio",
+        "W" => "watts",
+        "J" => "joules",
+        "By" => "bytes",
+        "By/s" => "bytes_per_second",
+        "s" => "seconds",
+        "Cel" => "celsius",
+        "Hz" => "hertz",
+        "{revolution}/s" | "{flop}/s" => "per_second",
+        unit if unit.starts_with('{') => "",
+        unit => panic!(
+            "{} has the unit {unit:?}, of which nothing is known here",
+            point.name
+        ),
+    };
+    if !unit.is_empty() && !name.ends_with(unit) {
+        name = format!("{name}_{unit}");
+    }
+    if point.histogram.is_some() {
+        name.push_str("_count");
+    }
+    if point.counts && !name.ends_with("_total") {
+        name.push_str("_total");
+    }
+    name
+}
+
+/// A selector of a series by the attributes that a point has.
+pub(crate) fn selector(name: &str, attributes: &[(&str, &str)]) -> String {
+    let labels = attributes
+        .iter()
+        .map(|(key, value)| format!("{}=\"{value}\"", label(key)));
+    format!("{name}{{{}}}", labels.collect::<Vec<_>>().join(","))
+}
+
+/// The label that Prometheus has for an attribute.
+pub(crate) fn label(attribute: &str) -> String {
+    attribute.replace('.', "_")
+}
+
+/// The page in text, over a connection of its own as Prometheus' first scrape has it.
+pub(crate) fn fetch(port: u16) -> String {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("the page is served");
+    let deadline = Some(Duration::from_secs(10));
+    stream.set_read_timeout(deadline).expect("a deadline can be set");
+    stream
+        .write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\nAccept: text/plain\r\n\r\n")
+        .expect("the page can be asked for");
+    let mut answer = String::new();
+    stream
+        .read_to_string(&mut answer)
+        .expect("the page is answered in time");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a head");
+    assert!(head.contains(" 200 "), "{head}");
+    body.to_owned()
+}
+
+/// The samples of a page in text: name and labels, and the value.
+pub(crate) fn samples(page: &str) -> BTreeMap<(String, BTreeMap<String, String>), f64> {
+    let lines = page
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines.map(sample).collect()
+}
+
+fn sample(line: &str) -> ((String, BTreeMap<String, String>), f64) {
+    let (series, value) = line.rsplit_once(' ').expect("a line ends with its value");
+    let value = value.replace("Inf", "inf").parse().expect("a value is a number");
+    let Some((name, labels)) = series.split_once('{') else {
+        return ((series.to_owned(), BTreeMap::new()), value);
+    };
+    let labels = labels.strip_suffix('}').expect("labels are in braces");
+    let pairs = labels.split("\",").filter(|pair| !pair.is_empty());
+    let pairs = pairs.map(|pair| {
+        let (key, value) = pair.split_once("=\"").expect("a label is quoted");
+        (
+            key.to_owned(),
+            value.strip_suffix('"').unwrap_or(value).to_owned(),
+        )
+    });
+    ((name.to_owned(), pairs.collect()), value)
+}

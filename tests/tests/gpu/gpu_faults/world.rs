@@ -1,0 +1,164 @@
+//! A driver, the agent on it, and both ways out: an OTLP file, and a page that a real Prometheus scrapes.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+
+use pulsetrain_tests::{FakeNvml, Judge, Process, Prometheus, command, free_port, wait_until};
+use tempfile::TempDir;
+
+use crate::gpu_faults::{
+    page::{name_of, selector},
+    point::{self, Point},
+};
+
+/// All of it.
+pub(crate) struct World {
+    pub(crate) fake: FakeNvml,
+    pub(crate) page: u16,
+    /// The port of the health address.
+    pub(crate) health: u16,
+    folder: TempDir,
+    agent: Process,
+    prometheus: Prometheus,
+    file: Mutex<(Vec<Point>, usize)>,
+}
+
+impl World {
+    /// A world with a scenario and changes of it; none where there is no Prometheus, which is said.
+    pub(crate) fn start(scenario: &str, changes: &str) -> Option<Self> {
+        Self::named(scenario, changes, "gpu")
+    }
+
+    /// The same with the names that are asked for.
+    pub(crate) fn named(scenario: &str, changes: &str, semconv: &str) -> Option<Self> {
+        let program = Judge::Prometheus.require_or_skip()?;
+        let fake = FakeNvml::with(scenario, changes);
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let page = free_port();
+        let health = free_port();
+        let agent = start_agent(folder.path(), (page, health), &fake.library(), semconv);
+        let address = format!("127.0.0.1:{page}");
+        let prometheus = Prometheus::start(&program, &[("page", address)], &[]);
+        Some(Self {
+            fake,
+            page,
+            health,
+            folder,
+            agent,
+            prometheus,
+            file: Mutex::default(),
+        })
+    }
+
+    /// The points of a metric with these attributes in the file so far.
+    pub(crate) fn points(&self, name: &str, attributes: &[(&str, &str)]) -> Vec<Point> {
+        self.with_points(|points| {
+            let is = |point: &&Point| point.is(name, attributes);
+            points.iter().filter(is).cloned().collect()
+        })
+    }
+
+    /// Does something with all points of the file so far.
+    pub(crate) fn with_points<T>(&self, act: impl FnOnce(&[Point]) -> T) -> T {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let (new, end) = point::read(&self.folder.path().join("gpus.jsonl"), file.1);
+        file.0.extend(new);
+        file.1 = end;
+        act(&file.0)
+    }
+
+    /// Waits until the file's last point of the series and Prometheus' value are both as wanted.
+    pub(crate) fn wait_both(
+        &self,
+        name: &str,
+        attributes: &[(&str, &str)],
+        wanted: impl Fn(f64) -> bool,
+    ) -> Point {
+        let last = self.wait_last(name, attributes, "as it should be", |last| {
+            !last.ends && last.value.is_some_and(&wanted)
+        });
+        let selector = selector(&name_of(&last), attributes);
+        wait_until(&format!("Prometheus has {selector} as it should be"), || {
+            self.scraped(&selector).is_some_and(&wanted)
+        });
+        last
+    }
+
+    /// Waits until the series has ended in the file, and Prometheus has it no more.
+    pub(crate) fn wait_ended(&self, name: &str, attributes: &[(&str, &str)]) -> Point {
+        let last = self.wait_last(name, attributes, "ended", |last| last.ends);
+        let selector = selector(&name_of(&last), attributes);
+        wait_until(&format!("Prometheus has no {selector} any more"), || {
+            self.prometheus.query(&selector).is_empty()
+        });
+        last
+    }
+
+    /// The value of the one series that Prometheus has now; none where it has none, or several.
+    pub(crate) fn scraped(&self, query: &str) -> Option<f64> {
+        let found = self.prometheus.query(query);
+        let [series] = found.as_slice() else { return None };
+        series["value"][1].as_str()?.parse().ok()
+    }
+
+    /// Waits until the agent has said these words, and returns the lines that have them.
+    pub(crate) fn wait_said(&self, words: &str) -> Vec<String> {
+        let mut lines = Vec::new();
+        wait_until(&format!("the agent says {words:?}"), || {
+            let log = self.agent.log();
+            lines = log
+                .lines()
+                .filter(|line| line.contains(words))
+                .map(str::to_owned)
+                .collect();
+            !lines.is_empty()
+        });
+        lines
+    }
+
+    fn wait_last(
+        &self,
+        name: &str,
+        attributes: &[(&str, &str)],
+        how: &str,
+        wanted: impl Fn(&Point) -> bool,
+    ) -> Point {
+        let mut last = None;
+        wait_until(&format!("{name} {attributes:?} is {how} in the file"), || {
+            let is = |point: &&Point| point.is(name, attributes);
+            last = self.with_points(|points| points.iter().rev().find(is).cloned());
+            last.as_ref().is_some_and(&wanted)
+        });
+        last.expect("it was waited for")
+    }
+}
+
+/// An agent that watches the GPUs of a driver and nothing else.
+pub(crate) fn start_agent(
+    folder: &Path,
+    (page, health): (u16, u16),
+    library: &Path,
+    semconv: &str,
+) -> Process {
+    let (state, file): (PathBuf, PathBuf) = (folder.join("state"), folder.join("gpus.jsonl"));
+    let configuration = format!(
+        "state_folder: {}
+gpu: {{library: {}, interval: 250ms, semconv: {semconv}}}
+sinks:
+  page: {{prometheus: {{listen: 127.0.0.1:{page}}}}}
+  file: {{file: {{path: {}}}}}
+health: {{listen: 127.0.0.1:{health}}}
+",
+        state.display(),
+        library.display(),
+        file.display()
+    );
+    let path = folder.join("agent.yaml");
+    fs::write(&path, configuration).expect("a temporary file can be written");
+    let mut agent = Process::start("pulsetrain agent", command(["agent", "--config"]).arg(&path));
+    agent.wait_until_ready(|| std::net::TcpStream::connect(("127.0.0.1", page)).is_ok());
+    agent
+}

@@ -1,0 +1,71 @@
+//! `pulsetrain run`: its trainer's steps, and the GPUs that are its own.
+
+use pulsetrain_tests::{FakeNvml, command};
+
+use crate::step_energy::{
+    otlp::{messages, number, steps, sums, text_of},
+    power::ALONE,
+};
+
+/// Prints ten steps of a quarter of a second each, as Surogate does.
+const TRAINER: &str = r#"
+import datetime, json, sys, time
+for step in range(10):
+    began = time.time()
+    time.sleep(0.25)
+    now = time.time()
+    record = {"log": "step", "time": datetime.datetime.utcfromtimestamp(now).strftime("%Y-%m-%d %H:%M:%S.%f"), "step": step,
+              "epoch": 0.5, "step_tokens": 16384, "duration_ms": int((now - began) * 1000), "norm": 1.5, "loss": 2.5, "lr": 2e-05,
+              "phase": "converging"}
+    print(json.dumps(record), flush=True)
+"#;
+
+#[test]
+fn run_says_what_the_steps_of_its_trainer_took_of_the_gpus_that_are_its_own() {
+    let driver = FakeNvml::with("uneven_power", ALONE);
+    driver.run_from(0.0);
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let (config, out) = (folder.path().join("run.yaml"), folder.path().join("out.jsonl"));
+    let library = driver.library();
+    let section = format!("gpu: {{interval: 120ms, library: \"{}\"}}\n", library.display());
+    std::fs::write(&config, section).expect("a file");
+    let mut command = command(["run", "--run-id", "ours", "--drain", "10"]);
+    let finished = command
+        .arg("--config")
+        .arg(&config)
+        .arg("--to")
+        .arg(&out)
+        .args(["--", "python3", "-c", TRAINER])
+        .envs([("TZ", "UTC"), ("PYTHONWARNINGS", "ignore")])
+        .output()
+        .expect("pulsetrain can be started");
+    assert!(
+        finished.status.success(),
+        "{}",
+        String::from_utf8_lossy(&finished.stderr)
+    );
+    let sent = messages(&out);
+    let steps = steps(&sent);
+    assert_eq!(steps.len(), 10);
+    let said = steps.iter().filter(|step| {
+        matches!(
+            text_of(step, "gpu.step.energy_status"),
+            Some("complete" | "coarse")
+        )
+    });
+    let said: Vec<_> = said.collect();
+    // The first may have begun before the GPU was first read, and the last ended after it was read last.
+    assert!(said.len() >= 7, "{steps:#?}");
+    for step in said {
+        assert_eq!(text_of(step, "gpu.step.attribution"), Some("rank"));
+        let watts = number(step, "gpu.step.mean_power").expect("a complete step has its power");
+        // A trainer that is slow to start meets the least that it draws, too.
+        assert!(
+            (89.0..701.0).contains(&watts),
+            "{watts} W is not what the GPU can draw"
+        );
+    }
+    let energy = sums(&sent, "gpu.energy");
+    let point = energy.first().expect("the counter");
+    assert_eq!(text_of(point, "train.run.id"), Some("ours"), "{point}");
+}

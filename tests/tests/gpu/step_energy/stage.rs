@@ -1,0 +1,164 @@
+//! The stage between the GPU source and a sink: what each step took is known to the joule beforehand.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use pulsetrain_derive::{EnergyConfig, EnergyStage};
+use pulsetrain_gpu::{
+    GpuConfig, GpuSource,
+    workload::{ProcessAttribution, Workload, WorkloadConfig},
+};
+use pulsetrain_otlp::{
+    Signal,
+    write::{Envelope, SpanParts, SpansWriter, Value as Written},
+};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Pipeline, Sink, StopRaiser, run_sources};
+use pulsetrain_semconv::{attribute, span};
+use pulsetrain_tests::{FakeNvml, wait_until};
+use serde_json::Value;
+
+use crate::step_energy::{
+    otlp::{number, spans, sums, time},
+    power::{ALONE, joules},
+};
+
+/// Between these seconds of the scenario lie the steps; their lengths are uneven and have nothing to do with the ticks.
+const BORDERS: [f64; 7] = [0.5, 0.617, 1.31, 1.313, 1.9, 2.24, 2.9];
+
+#[test]
+fn steps_add_up_to_what_the_gpu_used_and_keep_their_bounds() {
+    let driver = FakeNvml::with("uneven_power", ALONE);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let sent = Arc::<Mutex<Vec<Value>>>::default();
+    let (sink, stop) = (Collected(Arc::clone(&sent)), StopRaiser::new());
+    let (pipeline, door, reading) = runtime.block_on(async {
+        let stage = EnergyStage::new(EnergyConfig::default());
+        let builder = Pipeline::builder().stage(Box::new(stage)).sink(Box::new(sink));
+        let (pipeline, door) = builder.start();
+        let (to, told) = (door.clone(), stop.stop());
+        let source = source(&driver);
+        let reading = tokio::spawn(async move { run_sources(vec![source], &to, &told).await });
+        (pipeline, door, reading)
+    });
+    driver.run_from(0.0);
+    for (number, pair) in (0_i64..).zip(BORDERS.windows(2)) {
+        let [start, end] = [pair[0], pair[1]].map(|second| driver.unix_nanos(second));
+        // A step is told when it is over, and before the counter is read again.
+        let read = |energies: &[u64]| {
+            energies
+                .last()
+                .is_some_and(|time| *time >= end.saturating_sub(200_000_000))
+        };
+        wait_until("the GPU was read up to the end of the step", || {
+            read(&read_at(&sent))
+        });
+        door.offer(step(number, start, end))
+            .expect("the pipeline is open");
+    }
+    let derived = || {
+        spans(&lock(&sent))
+            .into_iter()
+            .filter(|span| number(span, "gpu.step.energy").is_some())
+            .collect::<Vec<_>>()
+    };
+    wait_until("every step says its energy", || {
+        derived().len() == BORDERS.len() - 1
+    });
+    let derived = derived();
+    stop.raise();
+    runtime.block_on(async {
+        reading.await.expect("the source does not panic");
+        pipeline.drain(Duration::from_secs(10)).await;
+    });
+
+    let mut sum = 0.0;
+    for (pair, span) in BORDERS.windows(2).zip(&derived) {
+        let truth = joules(pair[0], pair[1]);
+        let said = number(span, "gpu.step.energy").expect("it is there");
+        let error = number(span, "gpu.step.energy_error").expect("it has a bound");
+        // The driver counts in millijoules.
+        assert!(
+            (said - truth).abs() <= error + 0.002,
+            "{pair:?}: {said} J, not {truth} J within {error} J"
+        );
+        sum += said;
+    }
+    let whole = joules(BORDERS[0], BORDERS[6]);
+    assert!(
+        (sum - whole).abs() <= 0.01 * whole,
+        "{sum} J, not {whole} J within 1 %"
+    );
+}
+
+/// The source of a driver without processes, of whose GPUs it is known that they are of our run.
+fn source(driver: &FakeNvml) -> Box<GpuSource> {
+    let ours = Workload::of_variables(|name| (name == "PULSETRAIN_RUN_ID").then(|| "r".to_owned()));
+    let config = WorkloadConfig {
+        kubelet: None,
+        ours: Some(ours),
+        ..WorkloadConfig::default()
+    };
+    let workloads = ProcessAttribution::start(config, |notice| panic!("{notice}"));
+    let config = GpuConfig {
+        library: Some(driver.library()),
+        interval: Duration::from_millis(120),
+        ..GpuConfig::default()
+    };
+    Box::new(GpuSource::new(config, Box::new(workloads), |_| {}))
+}
+
+fn step(number: i64, start: u64, end: u64) -> Batch {
+    let resource = [
+        (attribute::TRAIN_RUN_ID.name, Written::Text("r")),
+        (attribute::TRAIN_RANK.name, Written::Int(0)),
+    ];
+    let mut writer = SpansWriter::default();
+    writer.span(&SpanParts {
+        span: &span::TRAIN_STEP,
+        trace_id: [7; 16],
+        span_id: (number + 1).to_be_bytes(),
+        parent_span_id: None,
+        start_unix_nanos: start,
+        end_unix_nanos: end,
+        attributes: &[(&attribute::TRAIN_STEP, Written::Int(number))],
+    });
+    let encoded = writer
+        .finish(&Envelope::new(&resource, "trainer", "1", ""))
+        .expect("a span");
+    Batch::new(encoded.signal, encoded.items, encoded.bytes)
+}
+
+/// Keeps what it is sent, as OTLP/JSON.
+struct Collected(Arc<Mutex<Vec<Value>>>);
+
+impl Sink for Collected {
+    fn name(&self) -> &str {
+        "collected"
+    }
+
+    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
+        let mut json = Vec::new();
+        pulsetrain_otlp::json::encode(batch.signal(), batch.bytes(), &mut json).expect("a batch is OTLP");
+        let message = serde_json::from_slice(&json).expect("OTLP/JSON is JSON");
+        if batch.signal() != Signal::Logs {
+            lock(&self.0).push(message);
+        }
+        Box::pin(std::future::ready(Delivery::Delivered))
+    }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// When the energy counter was read.
+fn read_at(sent: &Mutex<Vec<Value>>) -> Vec<u64> {
+    let energies = sums(&lock(sent), "gpu.energy");
+    energies.iter().map(|point| time(point, "timeUnixNano")).collect()
+}

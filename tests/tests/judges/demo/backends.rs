@@ -1,0 +1,147 @@
+//! The same counts in real backends: Prometheus by scrape and by OTLP, Tempo, Jaeger.
+
+use std::collections::BTreeMap;
+
+use pulsetrain_tests::{Folder, Jaeger, Judge, Prometheus, Tempo, free_port, spans_in_trace, wait_until};
+use serde_json::Value;
+
+use crate::demo::world::{Counts, run, same_in_file, series};
+
+#[test]
+fn prometheus_has_every_point_that_it_received_as_otlp() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let folder = Folder::new();
+    // What is derived from a step comes when all of it is known: later than newer samples of the same resource.
+    let window = "storage: {tsdb: {out_of_order_time_window: 10m}}\n";
+    let prometheus = Prometheus::start_on(&program, &folder.path("data"), window);
+    let file = folder.path("demo.jsonl");
+    let target = format!("metrics={}/api/v1/otlp", prometheus.url());
+    let to = ["--steps", "60", "--to", file.to_str().unwrap(), "--to", &target];
+    let finished = run(to).expect_code(0);
+    let (counts, items) = same_in_file(&finished, &file);
+    let (mut points, mut all_series) = (0, 0);
+    for (family, expected) in series(&items) {
+        let name = family.sample_name();
+        let count = format!("sum(count_over_time({{__name__=\"{name}\"}}[1h]))");
+        let in_prometheus = prometheus.value(&count).unwrap_or_default() as usize;
+        let of_name = prometheus.series(&format!("{{__name__=\"{name}\"}}")).len();
+        assert_eq!((of_name, in_prometheus), expected, "{name}");
+        points += in_prometheus as u64;
+        all_series += of_name as u64;
+    }
+    assert_eq!((points, all_series), (counts.points, counts.series));
+}
+
+/// Prometheus writes `target_info` with the newest time of each OTLP request and refuses a request for which that time is
+/// older than the one before. The derived series themselves are in order: remote write, which has no such sample, loses none.
+#[test]
+fn prometheus_without_a_window_refuses_derived_points_by_otlp_and_none_by_remote_write() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let folder = Folder::new();
+    let prometheus = Prometheus::start_on(&program, &folder.path("data"), "");
+    let otlp = format!("metrics={}/api/v1/otlp", prometheus.url());
+    let config = "derive: {signals: {enabled: false}, energy: {enabled: false}}\n";
+    let config = folder.file("underived.yaml", config);
+    let arguments = ["--steps", "60", "--to", &otlp, "--config"];
+    run(arguments.into_iter().chain(config.to_str())).expect_code(0);
+
+    let prometheus = Prometheus::start_on(&program, &folder.path("otlp"), "");
+    let otlp = format!("metrics={}/api/v1/otlp", prometheus.url());
+    run(["--steps", "60", "--to", &otlp])
+        .expect_code(1)
+        .expect_words(&["out_of_order_time_window"]);
+
+    let prometheus = Prometheus::start_on(&program, &folder.path("remote-write"), "");
+    let remote_write = format!("remote-write:{}/api/v1/write", prometheus.url());
+    run(["--steps", "60", "--to", &remote_write]).expect_code(0);
+    assert!(
+        !prometheus.series("train_steps_total").is_empty(),
+        "derived series arrive"
+    );
+}
+
+#[test]
+fn prometheus_has_every_series_of_the_page() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let address = format!("127.0.0.1:{}", free_port());
+    let prometheus = Prometheus::start_with_interval(&program, &[("demo", address.clone())], "4s");
+    let folder = Folder::new();
+    let file = folder.path("demo.jsonl");
+    // The demo runs for ten seconds and serves its page until the last points were scraped.
+    let arguments = ["--steps", "500", "--listen", &address, "--to"];
+    let finished = run(arguments.into_iter().chain(file.to_str())).expect_code(0);
+    let (counts, items) = same_in_file(&finished, &file);
+    let mut all_series = 0;
+    for (family, (expected, _)) in series(&items) {
+        let name = family.sample_name();
+        let mut of_name = 0;
+        wait_until(&format!("Prometheus has {expected} series of {name}"), || {
+            of_name = prometheus
+                .series(&format!("{{__name__=\"{name}\",via=\"demo\"}}"))
+                .len();
+            of_name >= expected
+        });
+        assert_eq!(of_name, expected, "{name}");
+        all_series += of_name as u64;
+    }
+    assert_eq!(all_series, counts.series);
+}
+
+/// Runs a demo whose spans go to a store of traces; returns its counts and its traces.
+fn run_with_traces(store: &str) -> (Counts, BTreeMap<String, usize>) {
+    let folder = Folder::new();
+    let file = folder.path("demo.jsonl");
+    let target = format!("traces={store}");
+    let path = file.to_str().expect("the path is text");
+    let finished = run(["--steps", "60", "--to", path, "--to", &target]).expect_code(0);
+    let (counts, items) = same_in_file(&finished, &file);
+    let traces = items.spans_by_trace();
+    assert_eq!(
+        traces.len(),
+        61,
+        "one for each step, and one for the life of the run"
+    );
+    (counts, traces)
+}
+
+#[test]
+fn tempo_has_every_span() {
+    let Some(program) = Judge::Tempo.require_or_skip() else {
+        return;
+    };
+    let tempo = Tempo::start(&program);
+    let (counts, traces) = run_with_traces(&tempo.otlp());
+    let mut found = 0;
+    for (id, spans) in traces {
+        wait_until("Tempo has the trace", || {
+            tempo
+                .trace(&id)
+                .is_some_and(|trace| spans_in_trace(&trace) == spans)
+        });
+        found += spans as u64;
+    }
+    assert_eq!(found, counts.spans);
+}
+
+#[test]
+fn jaeger_has_every_span() {
+    let Some(program) = Judge::Jaeger.require_or_skip() else {
+        return;
+    };
+    let jaeger = Jaeger::start(&program);
+    let (counts, traces) = run_with_traces(&jaeger.otlp());
+    let stored = jaeger.traces_of("pulsetrain-demo");
+    let spans = |trace: &Value| trace["spans"].as_array().map_or(0, Vec::len);
+    let found: BTreeMap<String, usize> = stored
+        .iter()
+        .map(|trace| (trace["traceID"].as_str().unwrap().to_owned(), spans(trace)))
+        .collect();
+    assert_eq!(found, traces);
+    assert_eq!(found.values().sum::<usize>() as u64, counts.spans);
+}

@@ -1,0 +1,16 @@
+//! `grafana/`: dashboards, alerts and what goes with them, held to the programs that read them.
+
+mod agent_faults;
+mod alerts;
+mod alerts_agent;
+mod alerts_history;
+mod alerts_live;
+mod annotations;
+mod dashboards;
+mod drawn;
+mod fleet;
+mod history;
+mod jobs;
+mod lint;
+mod queries;
+mod traces;

@@ -1,0 +1,43 @@
+//! `--to http://prometheus/api/v1/otlp` for a run that is over.
+
+use std::path::Path;
+
+use pulsetrain_tests::{Finished, Folder, Import, Judge, Prometheus};
+
+use crate::history::world::{Run, WINDOW};
+
+#[test]
+fn every_loss_is_at_its_own_time_where_samples_out_of_order_are_allowed() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let folder = Folder::new();
+    let run = Run::finished(&folder);
+    let prometheus = Prometheus::start_on(&program, &folder.path("data"), WINDOW);
+    import(&Run::of_now(&folder), &prometheus).expect_code(0);
+    import(&run.log, &prometheus).expect_code(0);
+    run.expect_losses(&prometheus);
+}
+
+#[test]
+fn a_prometheus_without_a_window_refuses_and_the_message_names_the_setting_and_the_file() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let folder = Folder::new();
+    let run = Run::finished(&folder);
+    let prometheus = Prometheus::start_on(&program, &folder.path("data"), "");
+    import(&Run::of_now(&folder), &prometheus).expect_code(0);
+    import(&run.log, &prometheus).expect_code(1).expect_words(&[
+        "out of bounds",
+        "storage.tsdb.out_of_order_time_window",
+        "Mimir",
+        "openmetrics:FILE",
+    ]);
+}
+
+fn import(log: &Path, prometheus: &Prometheus) -> Finished {
+    Import::for_people(log)
+        .to(format!("metrics={}/api/v1/otlp", prometheus.url()))
+        .run()
+}

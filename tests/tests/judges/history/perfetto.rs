@@ -1,0 +1,52 @@
+//! `import LOG --to run.pftrace`: the trace that `convert` makes of the same log's OTLP.
+
+use std::{fs, io::Read};
+
+use flate2::read::GzDecoder;
+use pulsetrain_tests::{Folder, Import, convert};
+
+use crate::history::world::Run;
+
+#[test]
+fn a_log_becomes_the_trace_that_its_otlp_becomes() {
+    let folder = Folder::new();
+    let run = Run::finished(&folder);
+    let [otlp, direct, gzip, converted] = [
+        "run.jsonl",
+        "direct.pftrace",
+        "direct.pftrace.gz",
+        "converted.pftrace",
+    ]
+    .map(|name| folder.path(name));
+    Import::of(&run.log)
+        .to(&otlp)
+        .to(&direct)
+        .to(&gzip)
+        .run()
+        .expect_code(0);
+    convert(&[&otlp], &converted, &[]).expect_code(0);
+    let direct = fs::read(direct).expect("there is a trace");
+    assert!(direct.len() > 10_000, "{} bytes", direct.len());
+    assert!(
+        direct == fs::read(converted).expect("there is a trace"),
+        "the traces differ"
+    );
+    let mut plain = Vec::new();
+    let mut decoder = GzDecoder::new(fs::File::open(gzip).expect("there is a trace"));
+    decoder.read_to_end(&mut plain).expect("it is gzip");
+    assert!(plain == direct, "the compressed trace differs");
+}
+
+#[test]
+fn a_trace_has_the_signals_that_were_asked_for() {
+    let folder = Folder::new();
+    let run = Run::finished(&folder);
+    let [spans, back] = ["spans.pftrace", "back.jsonl"].map(|name| folder.path(name));
+    Import::of(&run.log)
+        .to(format!("traces={}", spans.display()))
+        .run()
+        .expect_code(0);
+    convert(&[&spans], &back, &[]).expect_code(0);
+    let items = pulsetrain_tests::Items::read(&back);
+    assert_eq!((items.of_kind("span").len(), items.len()), (33, 33));
+}

@@ -1,0 +1,46 @@
+//! `--to remote-write:URL` for a run that is over.
+
+use pulsetrain_tests::{Folder, Import, Judge, Prometheus};
+
+use crate::history::world::{Run, WINDOW};
+
+#[test]
+fn every_loss_is_at_its_own_time_by_remote_write() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let folder = Folder::new();
+    let run = Run::finished(&folder);
+    let prometheus = Prometheus::start_on(&program, &folder.path("data"), WINDOW);
+    let target = format!("remote-write:{}/api/v1/write", prometheus.url());
+    for log in [Run::of_now(&folder), run.log.clone()] {
+        Import::for_people(log).to(&target).run().expect_code(0);
+    }
+    run.expect_losses(&prometheus);
+    let at_end = |expression: &str| prometheus.value_at(expression, run.end_seconds());
+    let steps = run.losses.len() as f64;
+    let buckets = "last_over_time(train_step_duration_seconds_bucket{le=\"+Inf\"}[1h])";
+    assert_eq!(at_end(buckets), Some(steps));
+    assert_eq!(at_end("count(last_over_time(target_info[1h]))"), Some(1.0));
+}
+
+#[test]
+fn a_prometheus_without_a_window_and_one_without_a_receiver_are_named_with_the_setting() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let folder = Folder::new();
+    let run = Run::finished(&folder);
+    let prometheus = Prometheus::start_on(&program, &folder.path("data"), "");
+    let import = |log, path: &str| {
+        let target = format!("remote-write:{}{path}", prometheus.url());
+        Import::for_people(log).to(target).run()
+    };
+    import(Run::of_now(&folder), "/api/v1/write").expect_code(0);
+    import(run.log.clone(), "/api/v1/write")
+        .expect_code(1)
+        .expect_words(&["out_of_order_time_window", "Mimir"]);
+    import(run.log, "/api/v1/nowhere")
+        .expect_code(1)
+        .expect_words(&["404", "--web.enable-remote-write-receiver"]);
+}

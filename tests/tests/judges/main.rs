@@ -1,0 +1,14 @@
+//! What foreign programs make of our output: Prometheus, the Collector, Tempo, Jaeger, Grafana and SDKs of OpenTelemetry. `proofs`
+//! tests the programs themselves.
+
+mod collector;
+mod collector_config;
+mod demo;
+mod grafana;
+mod history;
+mod prometheus;
+mod proofs;
+mod python_sdk;
+mod rust_sdk;
+mod signals;
+mod trace_backends;

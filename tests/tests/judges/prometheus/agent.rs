@@ -1,0 +1,154 @@
+//! A real Prometheus scrapes the agent, which follows a log that is being written step by step.
+
+use std::{collections::BTreeSet, fs, ops::RangeInclusive};
+
+use pulsetrain_tests::{Answer, FakeEndpoint, Judge, Prometheus, corpus, promtool_check, wait_until};
+use serde_json::Value;
+
+use crate::prometheus::{
+    endpoint::page,
+    following::{Agent, Following, Written},
+    samples::samples,
+};
+
+/// Prometheus' times are in milliseconds, and moved by up to two where that makes them regular.
+const ROUNDED: f64 = 0.004;
+
+/// A step is written when the page of the agent shows the one before it. So what a scrape stores is the last step that was on
+/// the page before the scrape began, or one that was begun before the scrape ended: there is never more than one on its way.
+#[test]
+fn every_scrape_of_the_agent_has_the_last_step_before_it_and_otlp_has_every_step() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let endpoint = FakeEndpoint::start([], Answer::Accept);
+    let receiver = format!("  receiver:\n    otlp:\n      endpoint: {}\n", endpoint.url());
+    let mut following = Following::start("", &receiver);
+    let address = following.agent().address();
+    let prometheus = Prometheus::start(&program, &[("ours", address.clone())], &[]);
+    let mut steps: Vec<Written> = Vec::new();
+    wait_until("Prometheus has stored enough losses, numbers and others", || {
+        // Every third loss is no number, and no two others are the same.
+        let loss = if steps.len() % 3 == 2 {
+            f64::NAN
+        } else {
+            8.0 / (1.0 + steps.len() as f64)
+        };
+        steps.push(following.write_step(loss));
+        let stored = samples(&prometheus, "train_loss[5m]");
+        let odd = stored.iter().filter(|(_, loss)| loss.is_nan()).count();
+        odd >= 3 && stored.len() - odd >= 7
+    });
+    assert_stored_are_the_last_before(&prometheus, &steps);
+
+    let output = promtool_check(&program, &page(&address, "text/plain"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
+    assert!(following.stop().success());
+    let sent = endpoint.items_answered(&Answer::Accept);
+    let sent: Vec<String> = sent
+        .values("train.loss")
+        .iter()
+        .map(|(_, loss)| loss.to_string())
+        .collect();
+    let written: Vec<String> = steps.iter().map(|step| step.loss.to_string()).collect();
+    assert_eq!(sent, written);
+}
+
+/// A Prometheus that scrapes text asks for names as they are. One that scrapes protobuf, for native histograms, does not.
+#[test]
+fn names_with_dots_come_to_prometheus_where_they_are_not_translated() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let mut agent = Agent::new();
+    fs::copy(corpus("surogate/training_dense.json"), agent.log()).expect("a temporary file can be written");
+    agent.start("      translation: no_translation\n", "");
+    let target = [("ours", agent.address())];
+    let prometheus = Prometheus::start_without_native_histograms(&program, &target);
+    wait_until("Prometheus has the loss", || {
+        prometheus.value("{\"train.loss\"}").is_some()
+    });
+    assert_eq!(
+        prometheus.value("{\"train.loss\", \"train.run.name\"=\"demo\"}"),
+        Some(2.0619023)
+    );
+    // OpenMetrics has the samples of a counter end so, whatever it is called.
+    assert_eq!(prometheus.value("{\"train.tokens_total\"}"), Some(30.0 * 16384.0));
+    // Whoever does not ask for them gets names that he can read.
+    assert!(agent.page().contains("\ntrain_loss{"), "{}", agent.page());
+    assert!(agent.stop().success());
+}
+
+/// The next run in the same log is the end of the one before: nobody waits for its silence.
+#[test]
+fn a_run_ends_at_once_when_a_restarted_trainer_empties_its_log() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let mut following = Following::start("      stale_after: 1h\n", "");
+    let target = [("ours", following.agent().address())];
+    let prometheus = Prometheus::start(&program, &target, &[]);
+    following.write_step(2.5);
+    let runs = || {
+        let of_run = |series: &Value| series["metric"]["train_run_id"].to_string();
+        let all = prometheus.query("{train_run_id!=\"\",__name__!~\"target_info|pulsetrain_.*\"}");
+        all.iter().map(of_run).collect::<BTreeSet<_>>()
+    };
+    wait_until("Prometheus has the run", || runs().len() == 1);
+    let first = runs();
+    following.begin_anew();
+    following.append_step(3.5);
+    wait_until("Prometheus has the next run and no other", || {
+        let now = runs();
+        now.len() == 1 && now != first
+    });
+    let left = |run: &String| following.agent().page().contains(run.trim_matches('"'));
+    assert!(!first.iter().any(left), "{}", following.agent().page());
+    assert!(following.stop().success());
+}
+
+/// Runs that fall silent without a word, as killed ones do, one after another.
+#[test]
+fn runs_that_end_leave_nothing_on_the_page_of_the_agent() {
+    let mut following = Following::start("      stale_after: 1s\n", "");
+    let of_runs = |page: &str| page.lines().any(|line| line.contains("train_run_id=\""));
+    for run in 0..3 {
+        following.write_step(f64::from(run));
+        let agent = following.agent();
+        assert!(of_runs(&agent.page()));
+        let is_ours = |line: &str| line.contains("pulsetrain_") || line.contains("target_info");
+        // On a busy machine a part of the run may come after its silence, and is silent in its turn.
+        wait_until("nothing of the run is left on the page", || {
+            let page = agent.page();
+            !of_runs(&page) && page.lines().all(is_ours)
+        });
+        following.begin_anew();
+    }
+    assert!(following.stop().success());
+}
+
+fn assert_stored_are_the_last_before(prometheus: &Prometheus, steps: &[Written]) {
+    let stored = samples(prometheus, "train_loss[5m]");
+    let durations = samples(prometheus, "scrape_duration_seconds{via=\"ours\"}[5m]");
+    let mut told_apart = 0;
+    for (time, loss) in &stored {
+        let of_scrape = durations.iter().find(|(other, _)| other == time);
+        let (_, took) = of_scrape.expect("each scrape has a duration");
+        let possible = steps_of_scrape(steps, *time, time + took);
+        let is_one = |step: &Written| step.loss == *loss || (step.loss.is_nan() && loss.is_nan());
+        assert!(
+            steps[possible.clone()].iter().any(is_one),
+            "{loss} at {time} is none of the steps {possible:?}"
+        );
+        told_apart += usize::from(possible.end() - possible.start() <= 1);
+    }
+    assert!(2 * told_apart > stored.len(), "{told_apart} of {}", stored.len());
+}
+
+/// The last step that was on the page when a scrape began, up to the last that was begun when it ended.
+fn steps_of_scrape(steps: &[Written], begun: f64, ended: f64) -> RangeInclusive<usize> {
+    let shown = steps.partition_point(|step| step.shown < begun - ROUNDED);
+    let written = steps.partition_point(|step| step.begun < ended + ROUNDED);
+    shown.saturating_sub(1)..=written - 1
+}

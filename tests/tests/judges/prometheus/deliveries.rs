@@ -1,0 +1,118 @@
+//! What a real Prometheus says of how long the agent's deliveries take: the agent tells it in exponential buckets.
+
+use pulsetrain_tests::{Judge, Prometheus, wait_until};
+
+use crate::prometheus::{following::Following, otlp::now};
+
+const DURATION: &str = "pulsetrain_export_duration_seconds";
+const TO_PAGE: &str = "pulsetrain_signal=\"metrics\",pulsetrain_sink_name=\"page\"";
+
+#[test]
+fn quantiles_of_deliveries_come_from_a_native_histogram() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let mut following = Following::start("", "");
+    let target = [("ours", following.agent().address())];
+    let prometheus = Prometheus::start(&program, &target, &[]);
+    following.write_step(2.5);
+    wait_until("the page tells of deliveries", || on_page(&following).is_some());
+    let before = on_page(&following).unwrap();
+    let series = format!("{DURATION}{{{TO_PAGE}}}");
+    let stored = |function: &str| prometheus.value(&format!("histogram_{function}({series})"));
+    wait_until("Prometheus has a scrape of later", || {
+        stored("count").is_some_and(|count| count >= before)
+    });
+    // Of one scrape, because each brings more.
+    let at = format!("{:.3}", now() as f64 / 1e9);
+    let value = |expression: &str| prometheus.value(expression).expect("a native histogram");
+    let of = |function: &str| value(&format!("histogram_{function}({series} @ {at})"));
+    let quantile = |share: f64| value(&format!("histogram_quantile({share}, {series} @ {at})"));
+    let count = of("count");
+    wait_until("the page tells of more", || {
+        on_page(&following).is_some_and(|after| after >= count)
+    });
+    assert!(count >= before, "{count} of {before}");
+
+    let mean = of("sum") / count;
+    let (least, median, most) = (quantile(0.0), quantile(0.5), quantile(1.0));
+    assert!(
+        0.0 < least && least <= median && median <= most,
+        "{least} {median} {most}"
+    );
+    // Half of them took at least the median, so together at least half of it a delivery. Buckets are a few percent wide.
+    assert!(median <= 2.1 * mean, "a median of {median} with a mean of {mean}");
+    assert!(least <= 1.1 * mean && mean <= 1.1 * most, "{least} {mean} {most}");
+
+    let selector = |suffix: &str| format!("{DURATION}{suffix}{{via=\"ours\"}}");
+    assert!(prometheus.series(&selector("_bucket")).is_empty());
+    assert!(!prometheus.series(&selector("")).is_empty());
+    // A metric whose bounds others share keeps them.
+    assert!(
+        !prometheus
+            .series("pulsetrain_source_duration_seconds_bucket")
+            .is_empty()
+    );
+    assert!(following.stop().success());
+}
+
+/// Text has no exponential buckets: what they hold is told in some with bounds, as exactly as those are.
+#[test]
+fn quantiles_of_deliveries_come_from_buckets_where_prometheus_scrapes_text() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let mut following = Following::start("", "");
+    let target = [("ours", following.agent().address())];
+    let [text, native] = [
+        Prometheus::start_without_native_histograms(&program, &target),
+        Prometheus::start(&program, &target, &[]),
+    ];
+    following.write_step(2.5);
+    wait_until("the page tells of deliveries", || on_page(&following).is_some());
+    let least = on_page(&following).unwrap();
+    let [counted, buckets, whole] = [
+        format!("{DURATION}_count{{{TO_PAGE}}}"),
+        format!("{DURATION}_bucket{{{TO_PAGE}}}"),
+        format!("{DURATION}{{{TO_PAGE}}}"),
+    ];
+    wait_until("both have a scrape of later", || {
+        text.value(&counted).is_some_and(|count| count >= least)
+            && native
+                .value(&format!("histogram_count({whole})"))
+                .is_some_and(|count| count >= least)
+    });
+    // Each scrapes when it does, and every scrape is of more deliveries: their quantiles are those of much the same ones.
+    for share in [0.1, 0.5, 0.9] {
+        let of_text = text
+            .value(&format!("histogram_quantile({share}, {buckets})"))
+            .unwrap();
+        let of_native = native
+            .value(&format!("histogram_quantile({share}, {whole})"))
+            .unwrap();
+        let ratio = of_text / of_native;
+        assert!((0.2..5.0).contains(&ratio), "{share}: {of_text} and {of_native}");
+    }
+    let bounds = text.query(&buckets).len();
+    assert!((3..=22).contains(&bounds), "{bounds} buckets");
+    let last = text.value(&format!(
+        "{DURATION}_bucket{{{TO_PAGE},le=\"+Inf\"}} - on() {counted}"
+    ));
+    assert_eq!(last, Some(0.0));
+    // What is counted grows, and no bucket more than all of them.
+    let rate = |name: &str| format!("increase({name}[1m])");
+    wait_until("there is a quantile of what was added", || {
+        text.value(&format!("histogram_quantile(0.5, {})", rate(&buckets)))
+            .is_some_and(f64::is_finite)
+    });
+    assert!(following.stop().success());
+}
+
+/// The deliveries that the page, as text, counts.
+fn on_page(following: &Following) -> Option<f64> {
+    let page = following.agent().page();
+    let name = format!("{DURATION}_count{{");
+    let mut lines = page.lines().filter(|line| line.starts_with(&name));
+    let line = lines.find(|line| TO_PAGE.split(',').all(|label| line.contains(label)))?;
+    line.rsplit(' ').next()?.parse().ok()
+}

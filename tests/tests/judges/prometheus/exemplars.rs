@@ -1,0 +1,74 @@
+//! From a duration in Prometheus to the trace of the step that took it, through the agent.
+
+use std::collections::BTreeSet;
+
+use pulsetrain_tests::{Answer, FakeEndpoint, Items, Judge, Prometheus, wait_until};
+use serde_json::Value;
+
+use crate::prometheus::following::Following;
+
+const BUCKETS: &str = "train_step_duration_seconds_bucket";
+
+#[test]
+fn the_exemplar_of_a_duration_is_the_span_of_its_step() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let endpoint = FakeEndpoint::start([], Answer::Accept);
+    let receiver = format!("  receiver:\n    otlp:\n      endpoint: {}\n", endpoint.url());
+    let mut following = Following::start("", &receiver);
+    let target = [("ours", following.agent().address())];
+    let prometheus = Prometheus::start(&program, &target, &[]);
+    let mut steps = 0;
+    wait_until("Prometheus has the exemplars of three steps", || {
+        following.write_step(f64::from(steps));
+        steps += 1;
+        stored(&prometheus).len() >= 3
+    });
+    let sent = || sent(&endpoint.items_answered(&Answer::Accept));
+    wait_until("each step has a span", || sent().len() == steps as usize);
+    assert!(following.stop().success());
+    let (stored, spans) = (stored(&prometheus), sent());
+    assert_eq!(spans.len(), steps as usize, "each step has one span");
+    assert!(stored.is_subset(&spans), "{stored:?} in {spans:?}");
+}
+
+/// The exemplars that Prometheus has: trace, span, seconds, and the time in milliseconds.
+fn stored(prometheus: &Prometheus) -> BTreeSet<[String; 4]> {
+    let series = prometheus.exemplars(BUCKETS);
+    let exemplars = series.iter().flat_map(|series| series["exemplars"].as_array());
+    exemplars
+        .flatten()
+        .map(|exemplar| {
+            let label = |name: &str| exemplar["labels"][name].as_str().unwrap_or_default().to_owned();
+            let value = exemplar["value"].as_str().unwrap_or_default().to_owned();
+            let secs = exemplar["timestamp"].as_f64().expect("an exemplar has a time");
+            [
+                label("trace_id"),
+                label("span_id"),
+                value,
+                format!("{:.0}", secs * 1e3),
+            ]
+        })
+        .collect()
+}
+
+/// The spans of steps that went out by OTLP, in the same form.
+fn sent(items: &Items) -> BTreeSet<[String; 4]> {
+    let of_step = |item: &&Value| item["span"]["name"] == "train.step";
+    let spans = items.of_kind("span").into_iter().filter(of_step);
+    spans
+        .map(|item| {
+            let text = |key: &str| item["span"][key].as_str().expect("a span has it").to_owned();
+            let nanos = |key: &str| text(key).parse::<u64>().expect("a time is a number");
+            let (start, end) = (nanos("startTimeUnixNano"), nanos("endTimeUnixNano"));
+            let secs = (end - start) as f64 / 1e9;
+            [
+                text("traceId"),
+                text("spanId"),
+                secs.to_string(),
+                (end / 1_000_000).to_string(),
+            ]
+        })
+        .collect()
+}

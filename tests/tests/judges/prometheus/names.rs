@@ -1,0 +1,287 @@
+//! Three ways into Prometheus, one name: scraped from us, scraped from the Collector's exporter, pushed as OTLP.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    path::Path,
+    process::Command,
+};
+
+use pulsetrain_otlp::{
+    view::NumberValue,
+    write::{Attribute, Envelope, HistogramParts, MetricsWriter, PointParts, Value as OtlpValue},
+};
+use pulsetrain_semconv::{AttributeKind, Instrument, Metric, metric, prometheus_label};
+use pulsetrain_tests::{Judge, Process, Prometheus, free_port, wait_until};
+
+use crate::prometheus::{endpoint::Endpoint, otlp::now};
+
+const RESOURCE: [(&str, &str); 5] = [
+    ("service.namespace", "lab"),
+    ("service.name", "trainer"),
+    ("service.instance.id", "run-1/0"),
+    ("train.run.id", "run-1"),
+    ("train.framework", "surogate"),
+];
+
+/// A series: its labels, its name among them.
+type Series = BTreeMap<String, String>;
+
+#[test]
+fn every_metric_of_the_registry_has_the_same_series_by_every_way() {
+    let (Some(program), Some(collector)) = (
+        Judge::Prometheus.require_or_skip(),
+        Judge::Collector.require_or_skip(),
+    ) else {
+        return;
+    };
+    let keys = RESOURCE.map(|(key, _)| key);
+    let mut endpoint = Endpoint::start(&keys);
+    let (collector, receiver, page) = start_collector(&collector);
+    let targets = [
+        ("ours", endpoint.address()),
+        ("collector", format!("127.0.0.1:{page}")),
+    ];
+    let prometheus = Prometheus::start(&program, &targets, &keys);
+    for batch in one_of_each(&RESOURCE) {
+        endpoint.take(&batch);
+        post(receiver, &batch);
+        prometheus.push(&batch);
+    }
+    let expected = metric::ALL.len();
+    wait_until("Prometheus has scraped every metric by each way", || {
+        ["ours", "collector", ""]
+            .iter()
+            .all(|via| families(&prometheus, via) >= expected)
+    });
+    let [ours, theirs, pushed] = ["ours", "collector", ""].map(|via| series(&prometheus, via));
+    assert_same(&ours, &theirs, "the Collector's exporter");
+    assert_same(&ours, &pushed, "Prometheus' OTLP receiver");
+    let ours: BTreeSet<Series> = ours
+        .into_iter()
+        .filter(|labels| labels["__name__"] != "target_info")
+        .collect();
+    assert_same(&ours, &expected_series(), "the registry");
+    drop(collector);
+}
+
+/// The series that the registry says of [`one_of_each`]: every metric, every attribute, every bucket.
+fn expected_series() -> BTreeSet<Series> {
+    for instrument in [
+        Instrument::Counter,
+        Instrument::Gauge,
+        Instrument::Histogram,
+        Instrument::UpDownCounter,
+    ] {
+        assert!(metric::ALL.iter().any(|metric| metric.instrument == instrument));
+    }
+    metric::ALL
+        .iter()
+        .flat_map(|metric| expected_of(metric))
+        .collect()
+}
+
+fn expected_of(metric: &Metric) -> Vec<Series> {
+    let mut labels: Series = RESOURCE
+        .iter()
+        .map(|(key, value)| (prometheus_label(key), (*value).to_owned()))
+        .collect();
+    labels.insert("job".to_owned(), "lab/trainer".to_owned());
+    labels.insert("instance".to_owned(), "run-1/0".to_owned());
+    for used in metric.attributes {
+        let value = match attribute(used.attribute, &RESOURCE).1 {
+            OtlpValue::Text(text) => text.to_owned(),
+            OtlpValue::Int(number) => number.to_string(),
+            OtlpValue::Double(number) => number.to_string(),
+            OtlpValue::Bool(truth) => truth.to_string(),
+            other => panic!("no attribute is written as {other:?}"),
+        };
+        labels.insert(prometheus_label(used.attribute.name), value);
+    }
+    let named = |suffix: &str, bound: Option<f64>| {
+        let mut labels = labels.clone();
+        labels.insert(
+            "__name__".to_owned(),
+            format!("{}{suffix}", metric.prometheus_name),
+        );
+        labels.extend(bound.map(|bound| ("le".to_owned(), bound.to_string())));
+        labels
+    };
+    if metric.instrument != Instrument::Histogram {
+        return vec![named("", None)];
+    }
+    let bounds = bounds(metric).iter().copied().chain([f64::INFINITY]);
+    let buckets = bounds.map(|bound| named("_bucket", Some(bound)));
+    buckets
+        .chain([named("_sum", None), named("_count", None)])
+        .collect()
+}
+
+/// The bounds of a histogram; a metric without them leaves them to its points.
+fn bounds(metric: &Metric) -> &'static [f64] {
+    if metric.bounds.is_empty() {
+        &[0.5, 1.0]
+    } else {
+        metric.bounds
+    }
+}
+
+/// One point of every metric of the registry, with all its attributes.
+pub(crate) fn one_of_each(resource: &[(&str, &'static str)]) -> Vec<Vec<u8>> {
+    let values: Vec<_> = resource
+        .iter()
+        .map(|(key, value)| (*key, OtlpValue::Text(value)))
+        .collect();
+    let envelope = Envelope::new(&values, "test", "1", "");
+    let mut writer = MetricsWriter::default();
+    for metric in metric::ALL {
+        write(metric, resource, &mut writer);
+    }
+    writer
+        .finish(&envelope)
+        .into_iter()
+        .map(|encoded| encoded.bytes)
+        .collect()
+}
+
+fn write(metric: &'static Metric, resource: &[(&str, &'static str)], writer: &mut MetricsWriter) {
+    let attributes: Vec<_> = metric
+        .attributes
+        .iter()
+        .map(|used| attribute(used.attribute, resource))
+        .collect();
+    let sum = metric.instrument != Instrument::Gauge;
+    let point = PointParts {
+        start_unix_nanos: if sum { now() - 60_000_000_000 } else { 0 },
+        time_unix_nanos: now(),
+        attributes: &attributes,
+    };
+    if metric.instrument == Instrument::Histogram {
+        let bounds = bounds(metric);
+        let buckets: Vec<u64> = (0..=bounds.len() as u64).collect();
+        let parts = HistogramParts {
+            count: buckets.iter().sum(),
+            sum: 1.5,
+            min: 0.1,
+            max: 0.2,
+            bucket_counts: &buckets,
+        };
+        writer.distribution(metric, point, parts, bounds);
+    } else {
+        writer.number(metric, point, NumberValue::Double(0.5));
+    }
+}
+
+/// A value of the attribute's kind; what the resource says too is said alike, as a series of one run does.
+fn attribute(
+    attribute: &'static pulsetrain_semconv::Attribute,
+    resource: &[(&str, &'static str)],
+) -> Attribute<'static> {
+    let of_resource = resource.iter().find(|(key, _)| *key == attribute.name);
+    let value = match attribute.kind {
+        _ if let Some((_, value)) = of_resource => OtlpValue::Text(value),
+        AttributeKind::Int => OtlpValue::Int(3),
+        AttributeKind::Double => OtlpValue::Double(0.5),
+        AttributeKind::Boolean => OtlpValue::Bool(true),
+        AttributeKind::Enum(members) => OtlpValue::Text(members[0]),
+        _ => OtlpValue::Text("some \"text\""),
+    };
+    (attribute, value)
+}
+
+/// The families that Prometheus has by one way.
+fn families(prometheus: &Prometheus, via: &str) -> usize {
+    let names: BTreeSet<_> = series(prometheus, via)
+        .into_iter()
+        .filter_map(|mut labels| labels.remove("__name__"))
+        .map(|name| {
+            let family = ["_bucket", "_sum", "_count"]
+                .iter()
+                .find_map(|suffix| name.strip_suffix(suffix));
+            family
+                .filter(|family| metric::ALL.iter().any(|metric| metric.prometheus_name == *family))
+                .map_or(name.clone(), str::to_owned)
+        })
+        .collect();
+    names.iter().filter(|name| *name != "target_info").count()
+}
+
+/// The series that Prometheus has by one way, without the mark of that way and without its own.
+fn series(prometheus: &Prometheus, via: &str) -> BTreeSet<Series> {
+    let of_scrapes = |labels: &Series| {
+        let name = &labels["__name__"];
+        name == "up" || name.starts_with("scrape_")
+    };
+    prometheus
+        .series(&format!("{{__name__!=\"\",via=\"{via}\"}}"))
+        .into_iter()
+        .map(|labels| serde_json::from_value::<Series>(labels).expect("labels are text"))
+        .filter(|labels| !of_scrapes(labels))
+        .map(|mut labels| {
+            labels.remove("via");
+            // Prometheus itself writes a bound in two ways: 1 where it is pushed, 1.0 where it is scraped.
+            if let Some(bound) = labels.get_mut("le") {
+                *bound = bound
+                    .replace("Inf", "inf")
+                    .parse::<f64>()
+                    .expect("a bound is a number")
+                    .to_string();
+            }
+            labels
+        })
+        .collect()
+}
+
+fn assert_same(ours: &BTreeSet<Series>, theirs: &BTreeSet<Series>, who: &str) {
+    let (only_ours, only_theirs): (Vec<_>, Vec<_>) = (
+        ours.difference(theirs).take(5).collect(),
+        theirs.difference(ours).take(5).collect(),
+    );
+    assert!(
+        only_ours.is_empty() && only_theirs.is_empty(),
+        "not the same as {who}: only ours {only_ours:#?}, only theirs {only_theirs:#?}"
+    );
+}
+
+/// A Collector with its Prometheus exporter: the process, the port of its OTLP receiver, and that of its page.
+fn start_collector(program: &Path) -> (Process, u16, u16) {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let config = folder.path().join("config.yaml");
+    let [receiver, page] = [free_port(), free_port()];
+    let text = format!(
+        "receivers: {{otlp: {{protocols: {{http: {{endpoint: 127.0.0.1:{receiver}}}}}}}}}
+exporters:
+  prometheus:
+    endpoint: 127.0.0.1:{page}
+    without_scope_info: true
+    resource_to_telemetry_conversion: {{enabled: true}}
+service:
+  telemetry: {{metrics: {{level: none}}}}
+  pipelines: {{metrics: {{receivers: [otlp], exporters: [prometheus]}}}}
+"
+    );
+    fs::write(&config, text).expect("a temporary file can be written");
+    let mut process = Process::start("collector", Command::new(program).arg("--config").arg(&config));
+    process.wait_until_ready(|| {
+        [receiver, page]
+            .iter()
+            .all(|port| TcpStream::connect(("127.0.0.1", *port)).is_ok())
+    });
+    (process, receiver, page)
+}
+
+fn post(port: u16, body: &[u8]) {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("the Collector listens");
+    write!(
+        stream,
+        "POST /v1/metrics HTTP/1.0\r\nContent-Type: application/x-protobuf\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    )
+    .and_then(|()| stream.write_all(body))
+    .expect("the Collector reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("the Collector answers");
+    assert_eq!(answer.split(' ').nth(1), Some("200"), "{answer}");
+}

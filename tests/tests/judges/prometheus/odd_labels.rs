@@ -1,0 +1,203 @@
+//! What logs and variables may say and labels cannot hold as it is, through the binary to a real Prometheus.
+
+use std::{fs, path::Path, process::Command};
+
+use pulsetrain_sinks::{PrometheusConfig, Translation};
+use pulsetrain_tests::{Judge, Process, Prometheus, command, corpus, free_port, promtool_check, wait_until};
+use serde_json::json;
+
+use crate::prometheus::{
+    endpoint::{Endpoint, page},
+    following::Agent,
+    otlp::{attributes, encode, gauge},
+};
+
+/// Quotes, backslashes, a line break and a byte that no UTF-8 has, as Surogate writes them: it escapes nothing.
+const NAME: &[u8] = b"the \\\"first\\\" \\ run\nof \xff all";
+
+#[test]
+fn a_name_in_a_log_comes_to_prometheus_as_it_is() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let mut agent = Agent::new();
+    let log = fs::read(corpus("surogate/training_dense.json")).expect("the corpus can be read");
+    let demo = b"\"demo\"";
+    let place = log
+        .windows(demo.len())
+        .position(|window| window == demo)
+        .expect("the run is called demo");
+    let quoted = [b"\"", NAME, b"\""].concat();
+    fs::write(
+        agent.log(),
+        [&log[..place], &quoted, &log[place + demo.len()..]].concat(),
+    )
+    .expect("a temporary file can be written");
+    agent.start("", "");
+    let prometheus = Prometheus::start(&program, &[("ours", agent.address())], &[]);
+    assert_named(&prometheus, &String::from_utf8_lossy(NAME));
+    assert_promtool_is_content(&program, &agent.address());
+    assert!(agent.stop().success());
+}
+
+/// The same under `run`, whose resource has the attributes of a variable; two of them have one name as labels.
+#[test]
+fn attributes_of_a_variable_come_to_prometheus_with_those_that_collide_in_one_label() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let path = |name: &str| folder.path().join(name);
+    let address = format!("127.0.0.1:{}", free_port());
+    let sink =
+        "sinks: {page: {prometheus: {resource_labels: [train.run.name, team.name, team_name, odd], listen: ";
+    fs::write(path("run.yaml"), format!("{sink}\"{address}\"}}}}}}\n"))
+        .expect("a temporary file can be written");
+    let script = "cat \"$0\" >&2; while [ ! -e \"$1\" ]; do sleep 0.05; done";
+    let mut run: Command = command([
+        "run",
+        "--format=maxtext",
+        "--no-gpu",
+        "--run-name=tuned",
+        "--config",
+    ]);
+    run.arg(path("run.yaml"))
+        .env(
+            "OTEL_RESOURCE_ATTRIBUTES",
+            "team_name=b,team.name=a,odd=q%22b%5Cs%0An",
+        )
+        .args(["--", "sh", "-c", script])
+        .arg(corpus("maxtext/demo.stderr"))
+        .arg(path("go"));
+    let run = Process::start("pulsetrain run", &mut run);
+    let prometheus = Prometheus::start(&program, &[("ours", address.clone())], &[]);
+    assert_named(&prometheus, "tuned");
+    let labels = &prometheus.query("train_loss")[0]["metric"];
+    assert_eq!(
+        (&labels["team_name"], &labels["odd"]),
+        (&json!("a;b"), &json!("q\"b\\s\nn"))
+    );
+    assert_promtool_is_content(&program, &address);
+    fs::write(path("go"), "").expect("a temporary file can be written");
+    let (status, said) = run.wait_for_end();
+    assert!(status.success(), "{said}");
+}
+
+#[test]
+fn a_variable_that_makes_no_sense_is_said_and_the_trainer_runs() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    for odd in ["team", "team=%FF"] {
+        let mut run = command(["run", "--format=maxtext", "--no-gpu", "--to"]);
+        run.arg(folder.path().join("sent.jsonl"))
+            .env("OTEL_RESOURCE_ATTRIBUTES", odd)
+            .args(["--", "echo", "trains"]);
+        let output = run.output().expect("pulsetrain can be started");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(
+            (output.status.code(), output.stdout.as_slice()),
+            (Some(0), &b"trains\n"[..]),
+            "{said}"
+        );
+        assert!(
+            said.contains("continues without it: OTEL_RESOURCE_ATTRIBUTES"),
+            "{said}"
+        );
+        assert!(said.contains("is not key=value"), "{said}");
+    }
+}
+
+#[test]
+fn labels_that_hide_a_name_or_come_out_twice_leave_the_target_up() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let resource = [("service.name", "trainer"), ("service.instance.id", "0")];
+    let metric = |name: &str, labels: &[(&str, &str)]| {
+        let mut metric = gauge(name, "", 1.0);
+        metric["description"] = json!("Something.");
+        metric["gauge"]["dataPoints"][0]["attributes"] = attributes(labels);
+        [metric]
+    };
+    let hostile = [("..name..", "evil"), ("zone", "a")];
+    let with_hostile_resource = [resource[0], resource[1], hostile[0], hostile[1]];
+    let mut endpoints = [
+        Translation::UnderscoreEscapingWithSuffixes,
+        Translation::NoTranslation,
+    ]
+    .map(|translation| {
+        Endpoint::start_with(PrometheusConfig {
+            translation,
+            ..PrometheusConfig::default()
+        })
+    });
+    for endpoint in &mut endpoints {
+        let twice = metric("twice", &[("a_b", "2"), ("a.b", "1")]);
+        endpoint.take(&encode(&with_hostile_resource, &twice));
+        let refused = endpoint.refused(&encode(&resource, &metric("hidden", &hostile)));
+        assert!(refused.contains("__name__"), "{refused}");
+        assert_promtool_is_content(&program, &endpoint.address());
+    }
+    let [default, untranslated] = endpoints.each_ref().map(Endpoint::address);
+    let targets = [("default", default), ("untranslated", untranslated)];
+    for prometheus in [
+        Prometheus::start(&program, &targets, &[]),
+        Prometheus::start_without_utf8(&program, &targets),
+    ] {
+        wait_until("Prometheus has scraped both", || {
+            prometheus.query("twice").len() == 2 && prometheus.query("up").len() == 2
+        });
+        assert_eq!(prometheus.value("min(up)"), Some(1.0));
+        assert!(prometheus.query("hidden").is_empty() && prometheus.query("evil").is_empty());
+        assert_eq!(prometheus.value("twice{via=\"default\", a_b=\"1;2\"}"), Some(1.0));
+    }
+}
+
+/// The first has the name; of the other what does not clash is beside it, and the rest is refused with words.
+#[test]
+fn metrics_whose_names_collide_share_one_that_promtool_and_prometheus_take() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let mut endpoint = Endpoint::start(&[]);
+    let resource = [("service.name", "trainer"), ("service.instance.id", "0")];
+    let other = [("service.name", "trainer"), ("service.instance.id", "1")];
+    let metric = |name: &str, value: f64| {
+        let mut metric = gauge(name, "", value);
+        metric["description"] = json!("Something.");
+        [metric]
+    };
+    endpoint.take(&encode(&resource, &metric("my.value", 1.0)));
+    endpoint.take(&encode(&other, &metric("my_value", 2.0)));
+    let refused = endpoint.refused(&encode(&resource, &metric("my_value", 3.0)));
+    assert!(
+        refused.contains("another metric has the name and the labels in Prometheus; rename one"),
+        "{refused}"
+    );
+    let prometheus = Prometheus::start(&program, &[("ours", endpoint.address())], &[]);
+    wait_until("Prometheus has scraped", || {
+        prometheus.query("my_value").len() == 2
+    });
+    assert_eq!(prometheus.value("my_value{instance=\"0\"}"), Some(1.0));
+    assert_eq!(prometheus.value("my_value{instance=\"1\"}"), Some(2.0));
+    assert_promtool_is_content(&program, &endpoint.address());
+}
+
+fn assert_named(prometheus: &Prometheus, name: &str) {
+    wait_until("Prometheus has the loss", || {
+        !prometheus.query("train_loss").is_empty()
+    });
+    for family in ["train_loss", "train_global_step"] {
+        let series = prometheus.query(family);
+        assert_eq!(
+            (series.len(), &series[0]["metric"]["train_run_name"]),
+            (1, &json!(name)),
+            "{family}"
+        );
+    }
+}
+
+fn assert_promtool_is_content(program: &Path, address: &str) {
+    let output = promtool_check(program, &page(address, "text/plain"));
+    let said = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.is_empty(), "{said}");
+}

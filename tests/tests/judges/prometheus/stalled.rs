@@ -1,0 +1,121 @@
+//! Scrapers that stall: the agent reads on, answers others, and lets go of them.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    time::Duration,
+};
+
+use pulsetrain_tests::wait_until;
+
+use crate::prometheus::following::{Agent, Following};
+
+/// How many there are, in four kinds.
+const STALLED: usize = 200;
+
+/// Segments of an allocator with long names: some 27 MB of page, more than sockets take in.
+const SEGMENTS: usize = 500;
+const PAGE_BYTES: usize = 20 << 20;
+
+/// What a scraper sends before it stalls. The last two never read the answer.
+const SENT: [&str; 4] = [
+    "",
+    "GET /metrics HT",
+    "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "GET /metrics HTTP/1.1\r\nHost: localhost\r\nAccept: application/openmetrics-text;version=1.0.0\r\n\r\n",
+];
+
+/// A page for each of those who do not read it would be 2.7 GB.
+const MOST_MEMORY_KIB: u64 = 128 << 10;
+
+#[test]
+fn scrapers_that_stall_hold_up_nobody_and_are_cut_off() {
+    let mut following = Following::start("      idle_timeout: 6s\n", "");
+    following.append(&allocator());
+    following.write_step(9.0);
+    assert!(following.agent().page().len() > PAGE_BYTES);
+    let memory = memory_kib(following.agent());
+
+    let stalled: Vec<TcpStream> = (0..STALLED)
+        .map(|number| stall(following.agent(), number))
+        .collect();
+    assert!(connections(following.agent()) >= STALLED);
+    for step in 0..3 {
+        following.write_step(f64::from(step));
+    }
+    let more = memory_kib(following.agent()).saturating_sub(memory);
+    assert!(more < MOST_MEMORY_KIB, "{more} KiB for {STALLED} scrapers");
+    wait_until("the agent has let go of them", || {
+        connections(following.agent()) == 0
+    });
+    for (number, mut scraper) in stalled.into_iter().enumerate() {
+        let read = rest(&mut scraper);
+        assert!(read < PAGE_BYTES, "scraper {number} was given a whole page");
+    }
+    following.write_step(4.0);
+    assert!(following.stop().success());
+}
+
+/// A connection of the kind that its number says.
+fn stall(agent: &Agent, number: usize) -> TcpStream {
+    let mut scraper = TcpStream::connect(agent.address()).expect("the agent listens");
+    let sent = SENT[number % SENT.len()].as_bytes();
+    scraper.write_all(sent).expect("the agent reads");
+    scraper
+}
+
+/// How much there is to read of a connection that the agent has closed.
+fn rest(scraper: &mut TcpStream) -> usize {
+    let within = Some(Duration::from_secs(30));
+    scraper.set_read_timeout(within).expect("a timeout can be set");
+    let (mut all, mut buffer) = (0, vec![0; 64 << 10]);
+    loop {
+        match scraper.read(&mut buffer) {
+            Ok(0) => return all,
+            Ok(len) => all += len,
+            Err(error) => {
+                let kind = error.kind();
+                assert_eq!(kind, std::io::ErrorKind::ConnectionReset, "still open: {error}");
+                return all;
+            }
+        }
+    }
+}
+
+/// How many connections to its page the agent has not ended, by the system's table of them.
+fn connections(agent: &Agent) -> usize {
+    const ESTABLISHED: &str = "01";
+    let table = fs::read_to_string("/proc/net/tcp").expect("Linux tells its connections");
+    let is_one = |line: &&str| {
+        let mut fields = line.split_whitespace().skip(1);
+        let (local, state) = (fields.next(), fields.nth(1));
+        let port = local.and_then(|local| local.rsplit(':').next());
+        let port = port.and_then(|port| u16::from_str_radix(port, 16).ok());
+        port == Some(agent.port()) && state == Some(ESTABLISHED)
+    };
+    table.lines().filter(is_one).count()
+}
+
+/// How much memory of the agent is resident.
+fn memory_kib(agent: &Agent) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", agent.process().pid()));
+    let status = status.expect("the agent runs");
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let resident = resident.and_then(|resident| resident.split_whitespace().next()?.parse().ok());
+    resident.expect("Linux counts in KiB")
+}
+
+/// A record that makes four series of each segment.
+fn allocator() -> String {
+    let name = "x".repeat(12_000);
+    let segments: Vec<String> = (0..SEGMENTS)
+        .map(|number| {
+            format!(r#"{{"name": "{name}{number}", "device": 1, "managed": 2, "pinned": 3, "pageable": 4}}"#)
+        })
+        .collect();
+    format!(
+        r#"{{"log": "allocator", "time": "2026-11-21 00:59:00.000000000", "step": 0, "stats": [{}]}}"#,
+        segments.join(", ")
+    )
+}
