@@ -216,7 +216,8 @@ fn rank_of(resource: &Resource<'_>) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logs::{LogReader, Mapping, ReadLimits, ReadTime, format_by_name};
+    use crate::logs::{LogReader, ReadLimits, ReadTime, format_by_name};
+    use pulsetrain_mapping::Mapping;
     use pulsetrain_record::{Recorder, Run};
 
     const MINUTE: u64 = 60_000_000_000;
