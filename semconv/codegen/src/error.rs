@@ -36,6 +36,18 @@ pub enum Error {
         /// What is wrong there.
         message: String,
     },
+    /// A metric's annotation names a trainer whose mapping has rows for the metric.
+    #[error(
+        "{metric}: exporter/mapping/mappings/{file} has the sources of {framework}; remove {framework} from `annotations.pulsetrain.sources`"
+    )]
+    SourceTwice {
+        /// The metric.
+        metric: String,
+        /// The trainer.
+        framework: String,
+        /// The mapping file.
+        file: String,
+    },
     /// The formatter of the generated Rust cannot be started.
     #[error("cannot start rustfmt; install it with `rustup component add rustfmt`")]
     StartFormatter(#[source] std::io::Error),

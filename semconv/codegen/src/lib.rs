@@ -13,6 +13,7 @@ mod registry;
 mod resolve;
 mod rules;
 mod rust;
+mod trainer_sources;
 mod ucum;
 
 pub use error::Error;

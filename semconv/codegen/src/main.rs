@@ -19,7 +19,9 @@ struct Arguments {
 fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
     let semconv = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let registry = Registry::load(&semconv.join("registry")).context("the registry cannot be read")?;
+    let registry = Registry::load(&semconv.join("registry"))
+        .and_then(|registry| registry.with_trainers(&semconv.join("../exporter/mapping/mappings")))
+        .context("the registry cannot be read")?;
     let violations = check(&registry);
     for violation in &violations {
         eprintln!("{violation}");

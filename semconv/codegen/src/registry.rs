@@ -113,7 +113,7 @@ fn extend<T>(entries: &mut Vec<Entry<T>>, domain: &str, defs: Vec<T>) {
     }));
 }
 
-fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+pub(crate) fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let read = |source: io::Error| Error::Read {
         path: folder.to_owned(),
         source,
@@ -130,7 +130,7 @@ fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(paths)
 }
 
-fn parse<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, Error> {
+pub(crate) fn parse<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, Error> {
     serde_saphyr::from_str(text).map_err(|error| {
         let error = error.without_snippet();
         let (line, column) = error.location().map_or((1, 1), |at| (at.line(), at.column()));

@@ -60,10 +60,16 @@ pub const COMM_ALGORITHM_BANDWIDTH: Metric = Metric {
     ],
     prometheus_name: "comm_algorithm_bandwidth_bytes_per_second",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "nccl_inspector",
-        names: &["coll_perf.coll_algobw_gbs", "p2p_perf.p2p_algobw_gbs"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "nccl",
+            names: &["coll_perf.coll_algobw_gbs", "p2p_perf.p2p_algobw_gbs"],
+        },
+        Upstream {
+            system: "nccl_inspector",
+            names: &["coll_perf.coll_algobw_gbs", "p2p_perf.p2p_algobw_gbs"],
+        },
+    ],
 };
 
 /// Algorithm bandwidth times the share of the data that crosses the slowest link.
@@ -89,10 +95,16 @@ pub const COMM_BUS_BANDWIDTH: Metric = Metric {
     ],
     prometheus_name: "comm_bus_bandwidth_bytes_per_second",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "nccl_inspector",
-        names: &["coll_perf.coll_busbw_gbs", "p2p_perf.p2p_busbw_gbs"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "nccl",
+            names: &["coll_perf.coll_busbw_gbs", "p2p_perf.p2p_busbw_gbs"],
+        },
+        Upstream {
+            system: "nccl_inspector",
+            names: &["coll_perf.coll_busbw_gbs", "p2p_perf.p2p_busbw_gbs"],
+        },
+    ],
 };
 
 /// Bytes that a rank gave to an operation.
@@ -118,10 +130,16 @@ pub const COMM_MESSAGE_SIZE: Metric = Metric {
     ],
     prometheus_name: "comm_message_size_bytes",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "nccl_inspector",
-        names: &["coll_perf.coll_msg_size_bytes", "p2p_perf.p2p_msg_size_bytes"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "nccl",
+            names: &["coll_perf.coll_msg_size_bytes", "p2p_perf.p2p_msg_size_bytes"],
+        },
+        Upstream {
+            system: "nccl_inspector",
+            names: &["coll_perf.coll_msg_size_bytes", "p2p_perf.p2p_msg_size_bytes"],
+        },
+    ],
 };
 
 /// Time that an operation took on the device.
@@ -147,10 +165,16 @@ pub const COMM_OPERATION_TIME: Metric = Metric {
     ],
     prometheus_name: "comm_operation_time_seconds",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "nccl_inspector",
-        names: &["coll_perf.coll_exec_time_us", "p2p_perf.p2p_exec_time_us"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "nccl",
+            names: &["coll_perf.coll_exec_time_us", "p2p_perf.p2p_exec_time_us"],
+        },
+        Upstream {
+            system: "nccl_inspector",
+            names: &["coll_perf.coll_exec_time_us", "p2p_perf.p2p_exec_time_us"],
+        },
+    ],
 };
 
 /// Chunk of the file that the loader reads, from 0.
@@ -176,10 +200,16 @@ pub const DATA_CHUNK_INDEX: Metric = Metric {
     ],
     prometheus_name: "data_chunk_index",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "surogate",
-        names: &["dataset.chunk_index"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "nanochat",
+            names: &["rg"],
+        },
+        Upstream {
+            system: "surogate",
+            names: &["dataset: chunk_index"],
+        },
+    ],
 };
 
 /// Tokens of one data set that were trained on.
@@ -207,7 +237,7 @@ pub const DATA_CONSUMED_TOKENS: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "kempnerforge",
-        names: &["data/<dataset>/tokens"],
+        names: &["step: data/{data.name}/tokens", "data/{data.name}/tokens"],
     }],
 };
 
@@ -234,10 +264,16 @@ pub const DATA_FILE_INDEX: Metric = Metric {
     ],
     prometheus_name: "data_file_index",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "surogate",
-        names: &["dataset.file_index"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "nanochat",
+            names: &["pq"],
+        },
+        Upstream {
+            system: "surogate",
+            names: &["dataset: file_index"],
+        },
+    ],
 };
 
 /// Files of a data set.
@@ -265,7 +301,7 @@ pub const DATA_FILES: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "surogate",
-        names: &["dataset.files"],
+        names: &["dataset: files"],
     }],
 };
 
@@ -292,10 +328,16 @@ pub const DATA_LOSS: Metric = Metric {
     ],
     prometheus_name: "data_loss",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "kempnerforge",
-        names: &["loss/<dataset>"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "kempnerforge",
+            names: &["step: loss/{data.name}", "loss/{data.name}"],
+        },
+        Upstream {
+            system: "nanogpt",
+            names: &["estimate"],
+        },
+    ],
 };
 
 /// Seed of the order in which the data is read.
@@ -323,7 +365,7 @@ pub const DATA_SEED: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "surogate",
-        names: &["dataset.seed"],
+        names: &["dataset: seed"],
     }],
 };
 
@@ -352,7 +394,11 @@ pub const DATA_TOKENS: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "surogate",
-        names: &["dataset.tokens"],
+        names: &[
+            "console.heading: train",
+            "console.heading: eval",
+            "dataset: tokens",
+        ],
     }],
 };
 
@@ -375,7 +421,7 @@ pub const EVAL_ACCEPT_LENGTH: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "torchspec",
-        names: &["eval/simulated_acc_len"],
+        names: &["eval: sim_acc_len", "eval/simulated_acc_len"],
     }],
 };
 
@@ -398,7 +444,11 @@ pub const EVAL_ACCEPT_RATIO: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "maxtext",
-        names: &["eval/avg_mtp_acceptance_rate_percent"],
+        names: &[
+            "eval: running mtp_acceptance_rate",
+            "eval: avg_mtp_acceptance_rate",
+            "eval/avg_mtp_acceptance_rate_percent",
+        ],
     }],
 };
 
@@ -431,20 +481,56 @@ pub const EVAL_ACCURACY: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "composer",
+            names: &["metrics/{data.name}/w*Accuracy"],
+        },
+        Upstream {
             system: "hf_trainer",
             names: &[
                 "eval_accuracy",
                 "eval_mean_token_accuracy",
                 "eval_rewards/accuracies",
+                "eval_token_acc",
+                "eval/accuracy",
+                "eval/mean_token_accuracy",
+                "eval/rewards/accuracies",
             ],
         },
         Upstream {
+            system: "keras",
+            names: &["val_(?:sparse_)?(?:categorical_|binary_)?acc(?:uracy)?"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["(?:val|valid|validation|test)[_/](?:acc|accuracy)(?:_epoch)?"],
+        },
+        Upstream {
+            system: "llmc",
+            names: &["hellaswag"],
+        },
+        Upstream {
             system: "maxtext",
-            names: &["eval/dpo_reward_accuracy"],
+            names: &[
+                "eval: dpo_reward_accuracy",
+                "eval/dpo_reward_accuracy",
+                "eval/avg_dpo_reward_accuracy",
+            ],
+        },
+        Upstream {
+            system: "nanochat",
+            names: &["core", "chat_core", "chat_core_cat"],
+        },
+        Upstream {
+            system: "openrlhf",
+            names: &["eval_{data.name}_pass1"],
         },
         Upstream {
             system: "torchspec",
-            names: &["eval/avg_acc", "eval/acc_i"],
+            names: &["eval: acc", "eval/avg_acc", "eval/acc_{train.draft_position}"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["val-(?:core|aux)/{data.name}/acc/mean@d+"],
         },
     ],
 };
@@ -492,15 +578,33 @@ pub const EVAL_DURATION: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["eval_runtime"],
+            names: &[
+                "eval_runtime",
+                "eval/runtime",
+                "test/runtime",
+                "eval/{data.name}_runtime",
+            ],
         },
         Upstream {
             system: "maxtext",
-            names: &["Completed eval step seconds:"],
+            names: &[
+                "eval: seconds",
+                "eval: step_time_seconds",
+                "eval/step_time_seconds",
+            ],
         },
         Upstream {
             system: "surogate",
-            names: &["eval.duration_ms", "eval/duration_ms"],
+            names: &[
+                "console.eval: ms",
+                "eval: duration_ms",
+                "jsonl: eval/duration_ms",
+                "eval/duration_ms",
+            ],
+        },
+        Upstream {
+            system: "verl",
+            names: &["timing_s/testing"],
         },
     ],
 };
@@ -526,7 +630,7 @@ pub const EVAL_GAP: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &["console gap"],
+            names: &["console.eval: gap"],
         },
     ],
 };
@@ -554,32 +658,66 @@ pub const EVAL_LOSS: Metric = Metric {
             names: &["axolotl_eval_loss"],
         },
         Upstream {
+            system: "composer",
+            names: &["metrics/{data.name}/(?:LanguageCrossEntropy|CrossEntropy)"],
+        },
+        Upstream {
             system: "hf_trainer",
-            names: &["eval_loss", "eval/loss", "eval_<dataset>_loss"],
+            names: &["eval_loss", "eval/loss", "test/loss", "eval/{data.name}_loss"],
         },
         Upstream {
             system: "kempnerforge",
-            names: &["eval/loss"],
+            names: &["step: eval/loss", "eval/loss"],
+        },
+        Upstream {
+            system: "keras",
+            names: &["val_loss"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["(?:val|valid|validation|test)[_/]loss(?:_epoch)?"],
+        },
+        Upstream {
+            system: "llamafactory",
+            names: &["eval_loss", "predict_loss"],
         },
         Upstream {
             system: "maxtext",
-            names: &["eval/avg_loss", "running loss="],
+            names: &[
+                "eval: running loss",
+                "eval: loss",
+                "eval: eval_loss",
+                "eval/avg_loss",
+            ],
         },
         Upstream {
             system: "surogate",
-            names: &["eval.loss", "eval/loss"],
+            names: &[
+                "console.eval: loss",
+                "eval: loss",
+                "jsonl: eval/loss",
+                "eval/loss",
+            ],
         },
         Upstream {
             system: "torchspec",
-            names: &["eval/avg_loss"],
+            names: &["eval: loss", "eval/avg_loss"],
         },
         Upstream {
             system: "torchtitan",
-            names: &["validation_metrics/loss"],
+            names: &["validation: loss", "validation_metrics/loss"],
+        },
+        Upstream {
+            system: "torchtune",
+            names: &["val_loss"],
         },
         Upstream {
             system: "tunix",
-            names: &["actor/eval/loss"],
+            names: &["step: eval loss", "/eval/loss", "actor/eval/loss"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["val/loss"],
         },
     ],
 };
@@ -613,8 +751,17 @@ pub const EVAL_LOSS_COMPONENT: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "hf_trainer",
+            names: &["eval_nll_loss", "eval/nll_loss"],
+        },
+        Upstream {
             system: "maxtext",
             names: &[
+                "eval: running mtp_loss",
+                "eval: avg_z_loss",
+                "eval: avg_moe_lb_loss",
+                "eval: avg_mtp_loss",
+                "eval: avg_indexer_loss",
                 "eval/avg_z_loss",
                 "eval/avg_moe_lb_loss",
                 "eval/avg_mtp_loss",
@@ -623,7 +770,7 @@ pub const EVAL_LOSS_COMPONENT: Metric = Metric {
         },
         Upstream {
             system: "torchspec",
-            names: &["eval/ploss_i"],
+            names: &["eval/ploss_{train.draft_position}"],
         },
         Upstream {
             system: "tunix",
@@ -651,20 +798,40 @@ pub const EVAL_PERPLEXITY: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "composer",
+            names: &["metrics/{data.name}/LanguagePerplexity"],
+        },
+        Upstream {
             system: "hf_trainer",
-            names: &["eval_perplexity"],
+            names: &["eval_perplexity", "eval_ppl", "eval/perplexity"],
         },
         Upstream {
             system: "kempnerforge",
-            names: &["eval/perplexity"],
+            names: &["step: eval/perplexity", "eval/perplexity"],
+        },
+        Upstream {
+            system: "keras",
+            names: &["val_perplexity"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["(?:val|valid|validation|test)[_/](?:ppl|perplexity)", "val_ppl"],
         },
         Upstream {
             system: "maxtext",
-            names: &["eval/avg_perplexity"],
+            names: &[
+                "eval: running perplexity",
+                "eval: perplexity",
+                "eval/avg_perplexity",
+            ],
         },
         Upstream {
             system: "tunix",
-            names: &["actor/eval/perplexity"],
+            names: &[
+                "step: eval perplexity",
+                "/eval/perplexity",
+                "actor/eval/perplexity",
+            ],
         },
     ],
 };
@@ -688,7 +855,12 @@ pub const EVAL_THROUGHPUT_SAMPLES: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "hf_trainer",
-        names: &["eval_samples_per_second"],
+        names: &[
+            "eval_samples_per_second",
+            "eval/samples_per_second",
+            "test/samples_per_second",
+            "eval/{data.name}_samples_per_second",
+        ],
     }],
 };
 
@@ -711,7 +883,12 @@ pub const EVAL_THROUGHPUT_STEPS: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "hf_trainer",
-        names: &["eval_steps_per_second"],
+        names: &[
+            "eval_steps_per_second",
+            "eval/steps_per_second",
+            "test/steps_per_second",
+            "eval/{data.name}_steps_per_second",
+        ],
     }],
 };
 
@@ -736,7 +913,11 @@ pub const EVAL_THROUGHPUT_TOKENS: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &["eval/tokens_per_second"],
+            names: &[
+                "console.eval: tps",
+                "jsonl: eval/tokens_per_second",
+                "eval/tokens_per_second",
+            ],
         },
     ],
 };
@@ -757,7 +938,7 @@ pub const EVAL_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "torchtitan",
-        names: &["validation_metrics/throughput(tps)", "tps:"],
+        names: &["validation: tps", "validation_metrics/throughput(tps)"],
     }],
 };
 
@@ -777,7 +958,7 @@ pub const EVAL_TOKENS: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "surogate",
-        names: &["eval.eval_tokens"],
+        names: &["eval: eval_tokens"],
     }],
 };
 
@@ -797,7 +978,11 @@ pub const EVAL_TOTAL_WEIGHTS: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "maxtext",
-        names: &["eval/total_weights", "total_weights="],
+        names: &[
+            "eval: running total_weights",
+            "eval: total_weights",
+            "eval/total_weights",
+        ],
     }],
 };
 
@@ -1389,7 +1574,7 @@ pub const GPU_CLOCK_FREQUENCY: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &["gpu.clock"],
+            names: &["console.gpu: clock", "gpu: clock"],
         },
     ],
 };
@@ -1472,7 +1657,7 @@ pub const GPU_CLOCK_LIMIT: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &["gpu.max_clock"],
+            names: &["gpu: max_clock"],
         },
     ],
 };
@@ -2542,7 +2727,7 @@ pub const GPU_FAN_SPEED_RATIO: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &["gpu.fan"],
+            names: &["gpu: fan"],
         },
     ],
 };
@@ -3182,7 +3367,7 @@ pub const GPU_MEMORY_ACTIVITY: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &["gpu.mem_util"],
+            names: &["gpu: mem_util"],
         },
     ],
 };
@@ -3344,7 +3529,7 @@ pub const GPU_MEMORY_FREE: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &["gpu.dram_free"],
+            names: &["gpu: dram_free"],
         },
     ],
 };
@@ -3420,6 +3605,10 @@ pub const GPU_MEMORY_LIMIT: Metric = Metric {
         Upstream {
             system: "nvml",
             names: &["nvmlDeviceGetMemoryInfo_v2.total"],
+        },
+        Upstream {
+            system: "surogate",
+            names: &["console.heading: Memory limit"],
         },
     ],
 };
@@ -3570,6 +3759,10 @@ pub const GPU_MEMORY_USED: Metric = Metric {
         Upstream {
             system: "nvml",
             names: &["nvmlDeviceGetMemoryInfo_v2.used"],
+        },
+        Upstream {
+            system: "surogate",
+            names: &["console.gpu: Mem Usage", "console.heading: Memory used"],
         },
     ],
 };
@@ -5514,7 +5707,12 @@ pub const GPU_PCIE_THROUGHPUT: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &["gpu.pcie_rx", "gpu.pcie_tx"],
+            names: &[
+                "console.gpu: PCI↓",
+                "console.gpu: PCI↑",
+                "gpu: pcie_rx",
+                "gpu: pcie_tx",
+            ],
         },
     ],
 };
@@ -5626,7 +5824,16 @@ pub const GPU_PEAK_FLOPS: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &["sol.tf32_peak", "sol.bf16_peak", "sol.fp16_peak", "sol.fp8_peak"],
+            names: &[
+                "console.heading: Peak TF32",
+                "console.heading: Peak BF16",
+                "console.heading: Peak FP16",
+                "console.heading: Peak FP8",
+                "sol: tf32_peak",
+                "sol: bf16_peak",
+                "sol: fp16_peak",
+                "sol: fp8_peak",
+            ],
         },
         Upstream {
             system: "torchtitan",
@@ -5891,7 +6098,7 @@ pub const GPU_POWER: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &["gpu.power"],
+            names: &["console.gpu: power", "gpu: power"],
         },
         Upstream {
             system: "wandb",
@@ -6048,7 +6255,7 @@ pub const GPU_POWER_LIMIT: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &["gpu.power_limit"],
+            names: &["gpu: power_limit"],
         },
     ],
 };
@@ -7268,7 +7475,7 @@ pub const GPU_TEMPERATURE: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &["gpu.temperature"],
+            names: &["console.gpu: temp", "gpu: temperature"],
         },
     ],
 };
@@ -7347,7 +7554,7 @@ pub const GPU_TEMPERATURE_LIMIT: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &["gpu.temp_slowdown"],
+            names: &["console.gpu: temp limit", "gpu: temp_slowdown"],
         },
     ],
 };
@@ -7753,7 +7960,7 @@ pub const GPU_UTILIZATION: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &["gpu.gpu_util"],
+            names: &["gpu: gpu_util"],
         },
     ],
 };
@@ -8801,7 +9008,13 @@ pub const MEMORY_ESTIMATE_SIZE: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "maxtext",
-        names: &["Total estimated memory size", "Total memory size"],
+        names: &[
+            "memory: total",
+            "memory: output",
+            "memory: temp",
+            "memory: argument",
+            "memory: host temp",
+        ],
     }],
 };
 
@@ -8822,10 +9035,20 @@ pub const MEMORY_FRAMEWORK_ALLOC_RETRIES: Metric = Metric {
     }],
     prometheus_name: "memory_framework_alloc_retries_total",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "torchtitan",
-        names: &["memory/num_alloc_retries"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "composer",
+            names: &["memory/alloc_retries"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["DeviceStatsMonitor.on_train_batch_end[./]num_alloc_retries"],
+        },
+        Upstream {
+            system: "torchtitan",
+            names: &["memory/num_alloc_retries"],
+        },
+    ],
 };
 
 /// Bytes that the framework's allocator has handed out.
@@ -8851,8 +9074,24 @@ pub const MEMORY_FRAMEWORK_ALLOCATED: Metric = Metric {
             names: &["axolotl_memory_usage"],
         },
         Upstream {
+            system: "composer",
+            names: &["memory/current_allocated_mem"],
+        },
+        Upstream {
+            system: "deepspeed",
+            names: &["allocated"],
+        },
+        Upstream {
+            system: "hf_trainer",
+            names: &["memory/max_allocated (GiB)"],
+        },
+        Upstream {
             system: "kempnerforge",
-            names: &["gpu/allocated_gb", "allocated"],
+            names: &["gpu_memory: allocated", "gpu/allocated_gb"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["DeviceStatsMonitor.on_train_batch_end[./]allocated_bytes.all.current"],
         },
         Upstream {
             system: "maxtext",
@@ -8861,6 +9100,10 @@ pub const MEMORY_FRAMEWORK_ALLOCATED: Metric = Metric {
         Upstream {
             system: "nemo_lens",
             names: &["megatron.training.memory_allocated_gb"],
+        },
+        Upstream {
+            system: "torchtune",
+            names: &["peak_memory_alloc"],
         },
     ],
 };
@@ -8885,7 +9128,7 @@ pub const MEMORY_FRAMEWORK_LIMIT: Metric = Metric {
     upstream: &[
         Upstream {
             system: "kempnerforge",
-            names: &["total_gb", "mem="],
+            names: &["gpu_memory: total", "step: mem total"],
         },
         Upstream {
             system: "maxtext",
@@ -8915,10 +9158,16 @@ pub const MEMORY_FRAMEWORK_OOMS: Metric = Metric {
     }],
     prometheus_name: "memory_framework_ooms_total",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "torchtitan",
-        names: &["memory/num_ooms"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "lightning",
+            names: &["DeviceStatsMonitor.on_train_batch_end[./]num_ooms"],
+        },
+        Upstream {
+            system: "torchtitan",
+            names: &["memory/num_ooms"],
+        },
+    ],
 };
 
 /// Largest number of bytes that the framework's allocator has handed out at once.
@@ -8940,8 +9189,28 @@ pub const MEMORY_FRAMEWORK_PEAK: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "composer",
+            names: &["memory/peak_allocated_mem"],
+        },
+        Upstream {
+            system: "deepspeed",
+            names: &["peak"],
+        },
+        Upstream {
+            system: "hf_trainer",
+            names: &["memory/max_active (GiB)"],
+        },
+        Upstream {
             system: "kempnerforge",
-            names: &["gpu/peak_gb", "mem="],
+            names: &["gpu_memory: peak", "step: mem", "gpu/peak_gb"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["DeviceStatsMonitor.on_train_batch_end[./]allocated_bytes.all.peak"],
+        },
+        Upstream {
+            system: "llamafactory",
+            names: &["vram_allocated"],
         },
         Upstream {
             system: "prime_rl",
@@ -8949,7 +9218,18 @@ pub const MEMORY_FRAMEWORK_PEAK: Metric = Metric {
         },
         Upstream {
             system: "torchtitan",
-            names: &["memory/max_active(GiB)"],
+            names: &[
+                "memory/max_active(GiB)",
+                "validation_metrics/memory/max_active(GiB)",
+            ],
+        },
+        Upstream {
+            system: "torchtune",
+            names: &["peak_memory_active"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["perf/max_memory_allocated_gb"],
         },
     ],
 };
@@ -8973,12 +9253,41 @@ pub const MEMORY_FRAMEWORK_RESERVED: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "composer",
+            names: &["memory/current_reserved_mem"],
+        },
+        Upstream {
+            system: "hf_trainer",
+            names: &["memory/device_reserved (GiB)", "memory(GiB)"],
+        },
+        Upstream {
             system: "kempnerforge",
-            names: &["gpu/reserved_gb", "reserved"],
+            names: &["gpu_memory: reserved", "gpu/reserved_gb"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["DeviceStatsMonitor.on_train_batch_end[./]reserved_bytes.all.current"],
+        },
+        Upstream {
+            system: "llamafactory",
+            names: &["vram_reserved"],
         },
         Upstream {
             system: "torchtitan",
-            names: &["memory/max_reserved(GiB)", "memory:"],
+            names: &[
+                "step: memory GiB",
+                "validation: memory GiB",
+                "memory/max_reserved(GiB)",
+                "validation_metrics/memory/max_reserved(GiB)",
+            ],
+        },
+        Upstream {
+            system: "torchtune",
+            names: &["peak_memory_reserved"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["perf/max_memory_reserved_gb"],
         },
     ],
 };
@@ -9003,7 +9312,7 @@ pub const MEMORY_FRAMEWORK_UTILIZATION: Metric = Metric {
     upstream: &[
         Upstream {
             system: "kempnerforge",
-            names: &["gpu/mem_utilization"],
+            names: &["gpu_memory: %", "gpu/mem_utilization"],
         },
         Upstream {
             system: "maxtext",
@@ -9011,7 +9320,12 @@ pub const MEMORY_FRAMEWORK_UTILIZATION: Metric = Metric {
         },
         Upstream {
             system: "torchtitan",
-            names: &["memory/max_reserved(%)", "memory:"],
+            names: &[
+                "step: memory %",
+                "validation: memory %",
+                "memory/max_reserved(%)",
+                "validation_metrics/memory/max_reserved(%)",
+            ],
         },
     ],
 };
@@ -9085,6 +9399,10 @@ pub const MEMORY_HOST_USED: Metric = Metric {
             system: "pulsetrain",
             names: &["agent"],
         },
+        Upstream {
+            system: "verl",
+            names: &["perf/cpu_memory_used_gb"],
+        },
     ],
 };
 
@@ -9141,7 +9459,12 @@ pub const MOE_ACTIVE_EXPERTS: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "surogate",
-        names: &["step.moe_active_experts", "moe.active_experts"],
+        names: &[
+            "jsonl: train/moe_active_experts",
+            "moe: active_experts",
+            "step: moe_active_experts",
+            "train/moe_active_experts",
+        ],
     }],
 };
 
@@ -9162,15 +9485,25 @@ pub const MOE_AUX_LOSS: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["aux_loss"],
+            names: &["aux_loss", "train/aux_loss"],
         },
         Upstream {
             system: "kempnerforge",
-            names: &["moe/aux_loss"],
+            names: &["step: moe/aux_loss", "moe/aux_loss"],
+        },
+        Upstream {
+            system: "openrlhf",
+            names: &["aux_loss"],
         },
         Upstream {
             system: "surogate",
-            names: &["step.moe_aux_loss", "moe.aux_loss"],
+            names: &[
+                "console.step: aux",
+                "jsonl: train/moe_aux_loss",
+                "moe: aux_loss",
+                "step: moe_aux_loss",
+                "train/moe_aux_loss",
+            ],
         },
     ],
 };
@@ -9191,7 +9524,7 @@ pub const MOE_EXPERT_BALANCE: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "kempnerforge",
-        names: &["moe/expert_balance"],
+        names: &["step: moe/expert_balance", "moe/expert_balance"],
     }],
 };
 
@@ -9211,7 +9544,13 @@ pub const MOE_EXPERT_UTILIZATION: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "surogate",
-        names: &["step.moe_expert_utilization", "moe.expert_utilization"],
+        names: &[
+            "console.step: util",
+            "jsonl: train/moe_expert_utilization",
+            "moe: expert_utilization",
+            "step: moe_expert_utilization",
+            "train/moe_expert_utilization",
+        ],
     }],
 };
 
@@ -9231,7 +9570,12 @@ pub const MOE_LOAD_CV: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "surogate",
-        names: &["step.moe_load_cv", "moe.load_cv"],
+        names: &[
+            "jsonl: train/moe_load_cv",
+            "moe: load_cv",
+            "step: moe_load_cv",
+            "train/moe_load_cv",
+        ],
     }],
 };
 
@@ -9251,7 +9595,13 @@ pub const MOE_LOAD_IMBALANCE: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "surogate",
-        names: &["step.moe_load_imbalance", "moe.load_imbalance"],
+        names: &[
+            "console.step: imbal",
+            "jsonl: train/moe_load_imbalance",
+            "moe: load_imbalance",
+            "step: moe_load_imbalance",
+            "train/moe_load_imbalance",
+        ],
     }],
 };
 
@@ -9271,7 +9621,13 @@ pub const MOE_MAX_EXPERT_FRACTION: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "surogate",
-        names: &["step.moe_max_expert_fraction", "moe.max_expert_fraction"],
+        names: &[
+            "console.step: hot",
+            "jsonl: train/moe_max_expert_fraction",
+            "moe: max_expert_fraction",
+            "step: moe_max_expert_fraction",
+            "train/moe_max_expert_fraction",
+        ],
     }],
 };
 
@@ -9292,8 +9648,10 @@ pub const MOE_MIN_ACTIVE_EXPERT_FRACTION: Metric = Metric {
     upstream: &[Upstream {
         system: "surogate",
         names: &[
-            "step.moe_min_active_expert_fraction",
-            "moe.min_active_expert_fraction",
+            "jsonl: train/moe_min_active_expert_fraction",
+            "moe: min_active_expert_fraction",
+            "step: moe_min_active_expert_fraction",
+            "train/moe_min_active_expert_fraction",
         ],
     }],
 };
@@ -9314,7 +9672,12 @@ pub const MOE_ROUTER_CONFIDENCE: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "surogate",
-        names: &["step.moe_router_confidence", "moe.router_confidence"],
+        names: &[
+            "jsonl: train/moe_router_confidence",
+            "moe: router_confidence",
+            "step: moe_router_confidence",
+            "train/moe_router_confidence",
+        ],
     }],
 };
 
@@ -9334,7 +9697,13 @@ pub const MOE_ROUTER_ENTROPY: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "surogate",
-        names: &["step.moe_router_entropy", "moe.router_entropy"],
+        names: &[
+            "console.step: ent",
+            "jsonl: train/moe_router_entropy",
+            "moe: router_entropy",
+            "step: moe_router_entropy",
+            "train/moe_router_entropy",
+        ],
     }],
 };
 
@@ -9355,11 +9724,16 @@ pub const MOE_Z_LOSS: Metric = Metric {
     upstream: &[
         Upstream {
             system: "kempnerforge",
-            names: &["moe/router_z_loss"],
+            names: &["step: moe/router_z_loss", "moe/router_z_loss"],
         },
         Upstream {
             system: "surogate",
-            names: &["step.moe_z_loss", "moe.z_loss"],
+            names: &[
+                "jsonl: train/moe_z_loss",
+                "moe: z_loss",
+                "step: moe_z_loss",
+                "train/moe_z_loss",
+            ],
         },
     ],
 };
@@ -9383,7 +9757,7 @@ pub const PERF_ACTOR_GAP_TIME: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "tunix",
-        names: &["perf/train/sum/actor_gap_time", "perf/train/mean/actor_gap_time"],
+        names: &["perf/{}/{perf.statistic}/actor_gap_time"],
     }],
 };
 
@@ -9406,10 +9780,7 @@ pub const PERF_ACTOR_TRAIN_STEP_TIME: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "tunix",
-        names: &[
-            "perf/train/sum/actor_train_step_time",
-            "perf/train/mean/actor_train_step_time",
-        ],
+        names: &["perf/{}/{perf.statistic}/actor_train_step_time"],
     }],
 };
 
@@ -9430,13 +9801,20 @@ pub const PERF_ACTOR_TRAIN_TIME: Metric = Metric {
     }],
     prometheus_name: "perf_actor_train_time_seconds",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "tunix",
-        names: &[
-            "perf/train/sum/actor_train_time",
-            "perf/train/mean/actor_train_time",
-        ],
-    }],
+    upstream: &[
+        Upstream {
+            system: "openrlhf",
+            names: &["timing/ppo_train"],
+        },
+        Upstream {
+            system: "tunix",
+            names: &["perf/{}/{perf.statistic}/actor_train_time"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["timing_s/update_actor"],
+        },
+    ],
 };
 
 /// Time that generation waited because the sample pool was full.
@@ -9455,7 +9833,7 @@ pub const PERF_BACKPRESSURE_WAIT: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "torchspec",
-        names: &["Pool capacity available after", "Pool wait aborted"],
+        names: &["backpressure: available after"],
     }],
 };
 
@@ -9478,12 +9856,16 @@ pub const PERF_BACKWARD_TIME: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "deepspeed",
+            names: &["bwd"],
+        },
+        Upstream {
             system: "one_logger",
             names: &["avg_backward_time_sec"],
         },
         Upstream {
             system: "torchspec",
-            names: &["perf/backward_time", "TIMING bwd=", "COMPUTE_BREAKDOWN backward="],
+            names: &["breakdown: backward", "timing: bwd", "perf/backward_time"],
         },
     ],
 };
@@ -9507,10 +9889,7 @@ pub const PERF_BETWEEN_MICRO_BATCH_GAP_TIME: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "tunix",
-        names: &[
-            "perf/train/sum/between_micro_batch_gap_time",
-            "perf/train/mean/between_micro_batch_gap_time",
-        ],
+        names: &["perf/{}/{perf.statistic}/between_micro_batch_gap_time"],
     }],
 };
 
@@ -9573,6 +9952,10 @@ pub const PERF_CHECKPOINT_TIME: Metric = Metric {
             system: "torchtitan",
             names: &["Finished saving the checkpoint"],
         },
+        Upstream {
+            system: "verl",
+            names: &["timing_s/save_checkpoint"],
+        },
     ],
 };
 
@@ -9595,7 +9978,7 @@ pub const PERF_COMPUTE_TIME: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "torchspec",
-        names: &["perf/compute_time", "TIMING compute="],
+        names: &["timing: compute", "perf/compute_time"],
     }],
 };
 
@@ -9627,7 +10010,7 @@ pub const PERF_DATA_TIME: Metric = Metric {
         },
         Upstream {
             system: "torchspec",
-            names: &["perf/data_time", "TIMING data="],
+            names: &["timing: data", "perf/data_time"],
         },
         Upstream {
             system: "torchtitan",
@@ -9673,7 +10056,7 @@ pub const PERF_DISPATCH_WAIT: Metric = Metric {
     upstream: &[
         Upstream {
             system: "torchspec",
-            names: &["perf/dispatch_wait", "TIMING dispatch=", "wait="],
+            names: &["bar: wait", "timing: dispatch", "perf/dispatch_wait"],
         },
         Upstream {
             system: "tunix",
@@ -9718,7 +10101,7 @@ pub const PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "tunix",
-        names: &["perf/train/first_micro_batch_rollout_time"],
+        names: &["perf/{}/first_micro_batch_rollout_time"],
     }],
 };
 
@@ -9741,12 +10124,16 @@ pub const PERF_FORWARD_TIME: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "deepspeed",
+            names: &["fwd"],
+        },
+        Upstream {
             system: "one_logger",
             names: &["avg_forward_time_sec"],
         },
         Upstream {
             system: "torchspec",
-            names: &["perf/forward_time", "TIMING fwd=", "COMPUTE_BREAKDOWN forward="],
+            names: &["breakdown: forward", "timing: fwd", "perf/forward_time"],
         },
     ],
 };
@@ -9765,10 +10152,16 @@ pub const PERF_GLOBAL_STEP_TIME: Metric = Metric {
     attributes: &[],
     prometheus_name: "perf_global_step_time_seconds",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "tunix",
-        names: &["perf/train/global_step_time"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "tunix",
+            names: &["perf/{}/global_step_time"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["perf/time_per_step"],
+        },
+    ],
 };
 
 /// Time of one batch of an inference engine.
@@ -9810,7 +10203,7 @@ pub const PERF_INFER_CAPACITY: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "torchspec",
-        names: &["perf/infer_capacity", "I="],
+        names: &["bar: I", "perf/infer_capacity"],
     }],
 };
 
@@ -9831,10 +10224,16 @@ pub const PERF_OLD_ACTOR_INFERENCE_TIME: Metric = Metric {
     }],
     prometheus_name: "perf_old_actor_inference_time_seconds",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "tunix",
-        names: &["old_actor_inference"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "tunix",
+            names: &["old_actor_inference"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["timing_s/old_log_prob"],
+        },
+    ],
 };
 
 /// Time of a step spent in the optimizer.
@@ -9854,10 +10253,16 @@ pub const PERF_OPTIMIZER_TIME: Metric = Metric {
     }],
     prometheus_name: "perf_optimizer_time_seconds",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "torchspec",
-        names: &["perf/optimizer_time", "TIMING opt="],
-    }],
+    upstream: &[
+        Upstream {
+            system: "deepspeed",
+            names: &["step"],
+        },
+        Upstream {
+            system: "torchspec",
+            names: &["timing: opt", "perf/optimizer_time"],
+        },
+    ],
 };
 
 /// Time of a step spent in a phase that has no metric of its own.
@@ -9886,15 +10291,15 @@ pub const PERF_PHASE_TIME: Metric = Metric {
     upstream: &[
         Upstream {
             system: "deepspeed",
-            names: &["<timer>"],
+            names: &["{perf.phase}"],
         },
         Upstream {
             system: "openrlhf",
-            names: &["timing/<phase>"],
+            names: &["timing/{perf.phase}"],
         },
         Upstream {
             system: "verl",
-            names: &["timing_s/<phase>"],
+            names: &["timing_s/{perf.phase}/{perf.statistic}", "timing_s/{perf.phase}"],
         },
     ],
 };
@@ -9918,7 +10323,7 @@ pub const PERF_REFER_GAP_TIME: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "tunix",
-        names: &["perf/train/sum/refer_gap_time", "perf/train/mean/refer_gap_time"],
+        names: &["perf/{}/{perf.statistic}/refer_gap_time"],
     }],
 };
 
@@ -9939,13 +10344,16 @@ pub const PERF_REFER_INFERENCE_TIME: Metric = Metric {
     }],
     prometheus_name: "perf_refer_inference_time_seconds",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "tunix",
-        names: &[
-            "perf/train/sum/refer_inference_time",
-            "perf/train/mean/refer_inference_time",
-        ],
-    }],
+    upstream: &[
+        Upstream {
+            system: "tunix",
+            names: &["perf/{}/{perf.statistic}/refer_inference_time"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["timing_s/ref"],
+        },
+    ],
 };
 
 /// Time that the rollout engines had nothing to do before the new weights came.
@@ -9964,7 +10372,7 @@ pub const PERF_ROLLOUT_IDLE_TIME: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "tunix",
-        names: &["perf/train/rollout_idle_time"],
+        names: &["perf/{}/rollout_idle_time"],
     }],
 };
 
@@ -9991,8 +10399,16 @@ pub const PERF_ROLLOUT_TIME: Metric = Metric {
             names: &["rl.rollout.duration_ms", "rl.generation.duration_ms"],
         },
         Upstream {
+            system: "openrlhf",
+            names: &["timing/generation"],
+        },
+        Upstream {
             system: "tunix",
-            names: &["perf/train/sum/rollout_time", "perf/train/mean/rollout_time"],
+            names: &["perf/{}/{perf.statistic}/rollout_time"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["timing_s/gen"],
         },
     ],
 };
@@ -10013,7 +10429,7 @@ pub const PERF_SAMPLE_POOL_LIMIT: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "torchspec",
-        names: &["pool_size=n/limit", "max_pool_size="],
+        names: &["backpressure: pool_size limit"],
     }],
 };
 
@@ -10033,7 +10449,7 @@ pub const PERF_SAMPLE_POOL_SIZE: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "torchspec",
-        names: &["pool=", "pool_size=n"],
+        names: &["backpressure: pool_size", "bar: pool"],
     }],
 };
 
@@ -10053,7 +10469,7 @@ pub const PERF_STEP_TIME: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "torchspec",
-        names: &["perf/step_time", "TIMING step="],
+        names: &["perf/step_time"],
     }],
 };
 
@@ -10073,7 +10489,7 @@ pub const PERF_THROUGHPUT: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "torchspec",
-        names: &["thru="],
+        names: &["bar: thru"],
     }],
 };
 
@@ -10093,7 +10509,7 @@ pub const PERF_TRAIN_CAPACITY: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "torchspec",
-        names: &["perf/train_capacity", "T="],
+        names: &["bar: T", "perf/train_capacity"],
     }],
 };
 
@@ -10113,12 +10529,20 @@ pub const PERF_WEIGHT_SYNC_TIME: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "openrlhf",
+            names: &["timing/broadcast"],
+        },
+        Upstream {
             system: "torchspec",
             names: &["Step n: saving draft model to, until Cleaned up temp dir"],
         },
         Upstream {
             system: "tunix",
-            names: &["perf/train/weight_sync_time"],
+            names: &["perf/{}/weight_sync_time"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["timing_s/update_weights"],
         },
     ],
 };
@@ -10777,7 +11201,7 @@ pub const RL_ACTOR_DEQUEUE_TIME: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "tunix",
-        names: &["actor_dequeue_time"],
+        names: &["global/{}/actor_dequeue_time"],
     }],
 };
 
@@ -10812,10 +11236,14 @@ pub const RL_ADVANTAGE: Metric = Metric {
         Upstream {
             system: "tunix",
             names: &[
-                "advantages/mean",
-                "actor/train/advantage/max",
-                "rewards/advantage/std",
+                "actor/{data.split}/advantage/{rl.statistic}",
+                "rewards/{data.split}/advantage/{rl.statistic}",
+                "advantages/{data.split}/{rl.statistic}",
             ],
+        },
+        Upstream {
+            system: "verl",
+            names: &["critic/advantages/{rl.statistic}"],
         },
     ],
 };
@@ -10840,11 +11268,24 @@ pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["completions/clipped_ratio"],
+            names: &[
+                "completions/clipped_ratio",
+                "eval_completions/clipped_ratio",
+                "train/completions/clipped_ratio",
+                "eval/completions/clipped_ratio",
+            ],
+        },
+        Upstream {
+            system: "openrlhf",
+            names: &["response_clip_ratio", "truncated", "eval_truncated_rate"],
         },
         Upstream {
             system: "tunix",
-            names: &["generation/completions/clip_ratio"],
+            names: &["generation/{data.split}/completions/clip_ratio"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["response_length/clip_ratio"],
         },
     ],
 };
@@ -10876,10 +11317,20 @@ pub const RL_COMPLETION_LENGTH: Metric = Metric {
         Upstream {
             system: "hf_trainer",
             names: &[
+                "completion_length",
                 "completions/mean_length",
                 "completions/min_length",
                 "completions/max_length",
-                "completion_length",
+                "eval_completions/mean_length",
+                "eval_completions/min_length",
+                "eval_completions/max_length",
+                "train/completion_length",
+                "train/completions/mean_length",
+                "train/completions/min_length",
+                "train/completions/max_length",
+                "eval/completions/mean_length",
+                "eval/completions/min_length",
+                "eval/completions/max_length",
             ],
         },
         Upstream {
@@ -10887,15 +11338,31 @@ pub const RL_COMPLETION_LENGTH: Metric = Metric {
             names: &["learning/completion_length"],
         },
         Upstream {
+            system: "nanochat",
+            names: &["length"],
+        },
+        Upstream {
             system: "nemo_lens",
             names: &["rl.response_length.mean"],
         },
         Upstream {
+            system: "openrlhf",
+            names: &["response_length", "eval_response_length_mean"],
+        },
+        Upstream {
+            system: "torchtune",
+            names: &["response_lengths"],
+        },
+        Upstream {
             system: "tunix",
             names: &[
-                "completions/train/mean_length",
-                "generation/completions/max_length",
+                "completions/{data.split}/{rl.statistic}_length",
+                "generation/{data.split}/completions/{rl.statistic}_length",
             ],
+        },
+        Upstream {
+            system: "verl",
+            names: &["response_length/{rl.statistic}"],
         },
     ],
 };
@@ -11007,7 +11474,14 @@ pub const RL_ENTROPY: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["entropy", "policy/entropy_avg"],
+            names: &[
+                "entropy",
+                "eval_entropy",
+                "policy/entropy_avg",
+                "train/entropy",
+                "eval/entropy",
+                "train/policy/entropy_avg",
+            ],
         },
         Upstream {
             system: "nemo_lens",
@@ -11019,7 +11493,11 @@ pub const RL_ENTROPY: Metric = Metric {
         },
         Upstream {
             system: "tunix",
-            names: &["actor/train/entropy", "loss/entropy"],
+            names: &["actor/{data.split}/entropy", "actor/{data.split}/loss/entropy"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["actor/entropy"],
         },
     ],
 };
@@ -11073,15 +11551,26 @@ pub const RL_IMPORTANCE_RATIO: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["sampling/importance_sampling_ratio/mean", "val/ratio"],
+            names: &[
+                "sampling/importance_sampling_ratio/mean",
+                "sampling/importance_sampling_ratio/min",
+                "sampling/importance_sampling_ratio/max",
+                "val/ratio",
+                "train/sampling/importance_sampling_ratio/{rl.statistic}",
+                "train/val/ratio",
+            ],
+        },
+        Upstream {
+            system: "torchtune",
+            names: &["ratios"],
         },
         Upstream {
             system: "tunix",
-            names: &[
-                "actor/train/is_ratio/mean",
-                "actor/train/is_ratio/max",
-                "actor/train/is_ratio/min",
-            ],
+            names: &["actor/{data.split}/is_ratio/{rl.statistic}"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["rollout_corr/rollout_is_{rl.statistic}"],
         },
     ],
 };
@@ -11102,7 +11591,7 @@ pub const RL_KEPT_TOKENS: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "surogate",
-        names: &["train/keep_tokens"],
+        names: &["jsonl: train/keep_tokens"],
     }],
 };
 
@@ -11132,7 +11621,14 @@ pub const RL_KL: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["kl"],
+            names: &[
+                "kl",
+                "eval_kl",
+                "objective/kl",
+                "train/kl",
+                "eval/kl",
+                "train/objective/kl",
+            ],
         },
         Upstream {
             system: "maxtext",
@@ -11143,12 +11639,24 @@ pub const RL_KL: Metric = Metric {
             names: &["rl.kl_divergence"],
         },
         Upstream {
+            system: "openrlhf",
+            names: &["kl"],
+        },
+        Upstream {
             system: "surogate",
-            names: &["kl="],
+            names: &["console.grpo: kl"],
+        },
+        Upstream {
+            system: "torchtune",
+            names: &["kl"],
         },
         Upstream {
             system: "tunix",
-            names: &["actor/train/kl"],
+            names: &["actor/{data.split}/kl"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["actor/reward_kl_penalty"],
         },
     ],
 };
@@ -11174,7 +11682,7 @@ pub const RL_KL_COEFFICIENT: Metric = Metric {
         },
         Upstream {
             system: "verl",
-            names: &["actor/kl_coef", "actor/reward_kl_penalty_coeff"],
+            names: &["actor/kl_coef", "kl_coef", "actor/reward_kl_penalty_coeff"],
         },
     ],
 };
@@ -11202,10 +11710,16 @@ pub const RL_KL_PENALTY: Metric = Metric {
     ],
     prometheus_name: "rl_kl_penalty",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "tunix",
-        names: &["rewards/reward_kl_penalty"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "torchtune",
+            names: &["kl_reward"],
+        },
+        Upstream {
+            system: "tunix",
+            names: &["rewards/{data.split}/reward_kl_penalty"],
+        },
+    ],
 };
 
 /// Mean logit of completions under the policy.
@@ -11238,11 +11752,16 @@ pub const RL_LOGIT: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["logits/chosen", "logits/rejected"],
+            names: &[
+                "logits/chosen",
+                "logits/rejected",
+                "eval_logits/chosen",
+                "eval_logits/rejected",
+            ],
         },
         Upstream {
             system: "torchtune",
-            names: &["logits/chosen", "logits/rejected"],
+            names: &["logits/{rl.component}"],
         },
     ],
 };
@@ -11277,11 +11796,20 @@ pub const RL_LOGP: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["logps/chosen", "logps/rejected"],
+            names: &[
+                "logps/chosen",
+                "logps/rejected",
+                "eval_logps/chosen",
+                "eval_logps/rejected",
+            ],
         },
         Upstream {
             system: "torchtune",
-            names: &["log_probs/chosen", "log_probs/rejected"],
+            names: &["log_probs/{rl.component}"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["rollout_corr/training_log_ppl", "rollout_corr/rollout_log_ppl"],
         },
     ],
 };
@@ -11312,11 +11840,22 @@ pub const RL_LOGP_DIFFERENCE: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["sampling/sampling_logp_difference/mean"],
+            names: &[
+                "sampling/sampling_logp_difference/mean",
+                "sampling/sampling_logp_difference/max",
+                "train/sampling/sampling_logp_difference/{rl.statistic}",
+            ],
         },
         Upstream {
             system: "tunix",
-            names: &["sampler_trainer/logp_diff_mean", "sampler_trainer/logp_diff_max"],
+            names: &["sampler_trainer/{data.split}/logp_diff_{rl.statistic}"],
+        },
+        Upstream {
+            system: "verl",
+            names: &[
+                "rollout_corr/log_ppl_diff",
+                "rollout_corr/log_ppl_diff_{rl.statistic}",
+            ],
         },
     ],
 };
@@ -11338,15 +11877,16 @@ pub const RL_MASKED_FRACTION: Metric = Metric {
     }],
     prometheus_name: "rl_masked_fraction_ratio",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "surogate",
-        names: &[
-            "train/is_masked",
-            "train/is_masked_low",
-            "train/is_masked_high",
-            "masked=",
-        ],
-    }],
+    upstream: &[
+        Upstream {
+            system: "surogate",
+            names: &["console.grpo: masked", "jsonl: train/is_masked"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["rollout_corr/rollout_rs_masked_fraction"],
+        },
+    ],
 };
 
 /// Share of the tokens at which the update of the policy was clipped.
@@ -11369,11 +11909,30 @@ pub const RL_POLICY_CLIP_FRACTION: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["clip_ratio", "clip_ratio/region_mean", "policy/clipfrac_avg"],
+            names: &[
+                "clip_ratio",
+                "clip_ratio/region_mean",
+                "policy/clipfrac_avg",
+                "train/clip_ratio",
+                "train/clip_ratio/region_mean",
+                "train/policy/clipfrac_avg",
+            ],
+        },
+        Upstream {
+            system: "openrlhf",
+            names: &["ppo_clip_ratio"],
+        },
+        Upstream {
+            system: "torchtune",
+            names: &["clipfrac"],
         },
         Upstream {
             system: "tunix",
-            names: &["actor/train/pg_clipfrac"],
+            names: &["actor/{data.split}/pg_clipfrac"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["actor/pg_clipfrac"],
         },
     ],
 };
@@ -11398,11 +11957,15 @@ pub const RL_POLICY_CLIP_LOWER_FRACTION: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["clip_ratio/low_mean"],
+            names: &["clip_ratio/low_mean", "train/clip_ratio/low_mean"],
         },
         Upstream {
             system: "tunix",
-            names: &["actor/train/pg_clipfrac_lower"],
+            names: &["actor/{data.split}/pg_clipfrac_lower"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["actor/pg_clipfrac_lower"],
         },
     ],
 };
@@ -11456,7 +12019,11 @@ pub const RL_POLICY_KL: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["policy/approxkl_avg"],
+            names: &["policy/approxkl_avg", "train/policy/approxkl_avg"],
+        },
+        Upstream {
+            system: "openrlhf",
+            names: &["ppo_kl"],
         },
         Upstream {
             system: "prime_rl",
@@ -11464,15 +12031,19 @@ pub const RL_POLICY_KL: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &[
-                "train/mismatch_kl",
-                "train/masked_mismatch_kl",
-                "train/unmasked_mismatch_kl",
-            ],
+            names: &["jsonl: train/mismatch_kl"],
+        },
+        Upstream {
+            system: "torchtune",
+            names: &["approx_policy_kl"],
         },
         Upstream {
             system: "tunix",
-            names: &["actor/train/ppo_kl"],
+            names: &["actor/{data.split}/ppo_kl"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["actor/ppo_kl"],
         },
     ],
 };
@@ -11497,19 +12068,36 @@ pub const RL_POLICY_LOSS: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["policy_loss", "loss/policy_avg"],
+            names: &[
+                "policy_loss",
+                "loss/policy_avg",
+                "train/policy_loss",
+                "train/loss/policy_avg",
+            ],
         },
         Upstream {
             system: "nemo_lens",
             names: &["rl.policy_loss"],
         },
         Upstream {
+            system: "openrlhf",
+            names: &["policy_loss"],
+        },
+        Upstream {
             system: "surogate",
-            names: &["train/policy_loss"],
+            names: &["jsonl: train/policy_loss"],
+        },
+        Upstream {
+            system: "torchtune",
+            names: &["policy_loss"],
         },
         Upstream {
             system: "tunix",
-            names: &["actor/train/reduced_pg_loss"],
+            names: &["actor/{data.split}/reduced_pg_loss"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["actor/pg_loss"],
         },
     ],
 };
@@ -11560,10 +12148,16 @@ pub const RL_PROMPT_LENGTH: Metric = Metric {
     ],
     prometheus_name: "rl_prompt_length",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "tunix",
-        names: &["generation/prompts/mean_length", "generation/prompts/max_length"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "tunix",
+            names: &["generation/{data.split}/prompts/{rl.statistic}_length"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["prompt_length/{rl.statistic}"],
+        },
+    ],
 };
 
 /// Return of a trajectory.
@@ -11589,14 +12183,20 @@ pub const RL_RETURN: Metric = Metric {
     ],
     prometheus_name: "rl_return",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "tunix",
-        names: &[
-            "advantages/returns/mean",
-            "advantages/returns/max",
-            "advantages/returns/min",
-        ],
-    }],
+    upstream: &[
+        Upstream {
+            system: "openrlhf",
+            names: &["return"],
+        },
+        Upstream {
+            system: "tunix",
+            names: &["advantages/{data.split}/returns/{rl.statistic}"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["critic/returns/{rl.statistic}"],
+        },
+    ],
 };
 
 /// Reward of a trajectory, with all its parts.
@@ -11628,30 +12228,62 @@ pub const RL_REWARD: Metric = Metric {
             names: &[
                 "reward",
                 "reward_std",
+                "eval_reward",
+                "eval_reward_std",
                 "mean_reward",
                 "min_reward",
                 "max_reward",
+                "eval_mean_reward",
+                "eval_min_reward",
+                "eval_max_reward",
                 "objective/rlhf_reward",
+                "train/reward",
+                "train/reward_std",
+                "eval/reward",
+                "eval/reward_std",
+                "train/mean_reward",
+                "train/min_reward",
+                "train/max_reward",
+                "eval/mean_reward",
+                "eval/min_reward",
+                "eval/max_reward",
+                "train/objective/rlhf_reward",
             ],
+        },
+        Upstream {
+            system: "llamafactory",
+            names: &["reward"],
         },
         Upstream {
             system: "maxtext",
             names: &["learning/avg_reward", "learning/avg_reward_std"],
         },
         Upstream {
+            system: "nanochat",
+            names: &["reward"],
+        },
+        Upstream {
             system: "nemo_lens",
             names: &["rl.reward", "rl.reward.mean"],
         },
         Upstream {
+            system: "openrlhf",
+            names: &["reward", "group_reward_std"],
+        },
+        Upstream {
+            system: "torchtune",
+            names: &["rlhf_reward", "rewards"],
+        },
+        Upstream {
             system: "tunix",
             names: &[
-                "rewards/train/mean",
-                "rewards/train/max",
-                "rewards/train/min",
-                "rewards/train/sum",
-                "rewards/reward/*",
-                "tunix.mean",
+                "rewards/{data.split}/reward/{rl.statistic}",
+                "rewards/{data.split}/{rl.statistic}",
             ],
+        },
+        Upstream {
+            system: "verl",
+            names: &["critic/rewards/{rl.statistic}"],
         },
     ],
 };
@@ -11687,16 +12319,39 @@ pub const RL_REWARD_COMPONENT: Metric = Metric {
         Upstream {
             system: "hf_trainer",
             names: &[
-                "rewards/<reward_fn>/mean",
-                "rewards/<reward_fn>/std",
-                "rewards/chosen",
-                "rewards/rejected",
-                "rewards/margins",
+                "margin",
+                "rewards/{rl.component}/mean",
+                "rewards/{rl.component}/std",
+                "rewards/{rl.component}",
+                "eval_rewards/{rl.component}/mean",
+                "eval_rewards/{rl.component}/std",
+                "eval_rewards/{rl.component}",
+                "train/rewards/{rl.component}/mean",
+                "train/rewards/{rl.component}/std",
+                "train/rewards/{rl.component}",
+                "eval/rewards/{rl.component}/mean",
+                "eval/rewards/{rl.component}/std",
+                "eval/rewards/{rl.component}",
             ],
         },
         Upstream {
+            system: "openrlhf",
+            names: &["chosen_reward", "reject_reward"],
+        },
+        Upstream {
+            system: "torchtune",
+            names: &["rewards/{rl.component}"],
+        },
+        Upstream {
             system: "tunix",
-            names: &["rewards/train/<reward_fn>"],
+            names: &["rewards/{data.split}/{rl.component}"],
+        },
+        Upstream {
+            system: "verl",
+            names: &[
+                "val-(?:core|aux)/{rl.component}/(?:reward|score)/mean@d+",
+                "val-(?:core|aux)/{rl.component}/(?:reward|score)/std@d+",
+            ],
         },
     ],
 };
@@ -11718,10 +12373,16 @@ pub const RL_REWARD_TIME: Metric = Metric {
     }],
     prometheus_name: "rl_reward_time_seconds",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "tunix",
-        names: &["trajectory/reward_time"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "tunix",
+            names: &["trajectory/reward_time"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["timing_s/reward"],
+        },
+    ],
 };
 
 /// Perplexity of completions under the policy that generated them.
@@ -11773,6 +12434,10 @@ pub const RL_ROLLOUTS: Metric = Metric {
             names: &["rl.num_rollouts"],
         },
         Upstream {
+            system: "openrlhf",
+            names: &["rollout/num_samples"],
+        },
+        Upstream {
             system: "pulsetrain",
             names: &["client"],
         },
@@ -11805,15 +12470,23 @@ pub const RL_SCORE: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["objective/scores"],
+            names: &["objective/scores", "train/objective/scores"],
+        },
+        Upstream {
+            system: "openrlhf",
+            names: &["score"],
+        },
+        Upstream {
+            system: "torchtune",
+            names: &["scores"],
         },
         Upstream {
             system: "tunix",
-            names: &[
-                "rewards/train/score/mean",
-                "rewards/train/score/max",
-                "rewards/train/score/min",
-            ],
+            names: &["rewards/{data.split}/score/{rl.statistic}"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["critic/score/{rl.statistic}"],
         },
     ],
 };
@@ -11843,7 +12516,7 @@ pub const RL_SEQUENCE_IMPORTANCE_RATIO: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "verl",
-        names: &["rollout_corr/rollout_is_seq_mean"],
+        names: &["rollout_corr/rollout_is_seq_{rl.statistic}"],
     }],
 };
 
@@ -11899,10 +12572,16 @@ pub const RL_TEACHER_KL: Metric = Metric {
     ],
     prometheus_name: "rl_teacher_kl",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "surogate",
-        names: &["train/teacher_kl"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "hf_trainer",
+            names: &["teacher_kl"],
+        },
+        Upstream {
+            system: "surogate",
+            names: &["jsonl: train/teacher_kl"],
+        },
+    ],
 };
 
 /// Length of completions that ended by themselves.
@@ -11932,6 +12611,7 @@ pub const RL_TERMINATED_LENGTH: Metric = Metric {
         system: "hf_trainer",
         names: &[
             "completions/mean_terminated_length",
+            "completions/min_terminated_length",
             "completions/max_terminated_length",
         ],
     }],
@@ -11967,7 +12647,7 @@ pub const RL_TOOL_CALLS: Metric = Metric {
         },
         Upstream {
             system: "verl",
-            names: &["tool_call_counts/mean"],
+            names: &["tool_call_counts/{rl.statistic}"],
         },
     ],
 };
@@ -11997,12 +12677,16 @@ pub const RL_TURNS: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "hf_trainer",
+            names: &["num_turns"],
+        },
+        Upstream {
             system: "ms_swift",
             names: &["num_turns"],
         },
         Upstream {
             system: "verl",
-            names: &["num_turns/mean", "num_turns/max", "num_turns/min"],
+            names: &["num_turns/{rl.statistic}", "val-aux/num_turns/{rl.statistic}"],
         },
     ],
 };
@@ -12030,14 +12714,20 @@ pub const RL_VALUE: Metric = Metric {
     ],
     prometheus_name: "rl_value",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "tunix",
-        names: &[
-            "advantages/old_values/mean",
-            "advantages/old_values/max",
-            "advantages/old_values/min",
-        ],
-    }],
+    upstream: &[
+        Upstream {
+            system: "openrlhf",
+            names: &["values"],
+        },
+        Upstream {
+            system: "tunix",
+            names: &["advantages/{data.split}/old_values/{rl.statistic}"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["critic/values/{rl.statistic}"],
+        },
+    ],
 };
 
 /// Share of the tokens at which the update of the value function was clipped.
@@ -12060,11 +12750,15 @@ pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["val/clipfrac_avg"],
+            names: &["val/clipfrac_avg", "train/val/clipfrac_avg"],
         },
         Upstream {
             system: "tunix",
-            names: &["critic/train/vf_clipfrac"],
+            names: &["critic/{data.split}/vf_clipfrac"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["critic/vf_clipfrac"],
         },
     ],
 };
@@ -12109,15 +12803,27 @@ pub const RL_VALUE_LOSS: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["loss/value_avg"],
+            names: &["loss/value_avg", "train/loss/value_avg"],
         },
         Upstream {
             system: "nemo_lens",
             names: &["rl.value_loss"],
         },
         Upstream {
+            system: "openrlhf",
+            names: &["critic_loss"],
+        },
+        Upstream {
+            system: "torchtune",
+            names: &["value_loss"],
+        },
+        Upstream {
             system: "tunix",
-            names: &["critic/train/loss"],
+            names: &["critic/{data.split}/loss"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["critic/vf_loss"],
         },
     ],
 };
@@ -12162,7 +12868,7 @@ pub const RUN_DEVICES: Metric = Metric {
     upstream: &[
         Upstream {
             system: "maxtext",
-            names: &["Num_devices"],
+            names: &["facts: Num_devices"],
         },
         Upstream {
             system: "pulsetrain",
@@ -12187,8 +12893,12 @@ pub const RUN_PARAMETERS: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "kempnerforge",
+            names: &["model: parameters"],
+        },
+        Upstream {
             system: "maxtext",
-            names: &["number parameters"],
+            names: &["facts: number parameters"],
         },
         Upstream {
             system: "pulsetrain",
@@ -12217,7 +12927,7 @@ pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "torchspec",
-        names: &["train/simulated_acc_len", "acc_len="],
+        names: &["bar: acc_len", "train/simulated_acc_len"],
     }],
 };
 
@@ -12247,15 +12957,47 @@ pub const TRAIN_ACCURACY: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["mean_token_accuracy", "rewards/accuracies", "accuracy"],
+            names: &[
+                "mean_token_accuracy",
+                "rewards/accuracies",
+                "accuracy",
+                "token_acc",
+                "train/mean_token_accuracy",
+                "train/rewards/accuracies",
+                "train/accuracy",
+            ],
+        },
+        Upstream {
+            system: "keras",
+            names: &["(?:sparse_)?(?:categorical_|binary_)?acc(?:uracy)?"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["(?:train[_/])?(?:acc|accuracy)(?:_step|_epoch)?"],
+        },
+        Upstream {
+            system: "llamafactory",
+            names: &["accuracy"],
         },
         Upstream {
             system: "maxtext",
-            names: &["learning/reward_accuracy"],
+            names: &[
+                "step: reward_accuracy",
+                "learning/reward_accuracy",
+                "learning/dpo_reward_accuracy",
+            ],
+        },
+        Upstream {
+            system: "openrlhf",
+            names: &["acc"],
         },
         Upstream {
             system: "torchspec",
-            names: &["train/avg_acc", "train/acc_i", "acc="],
+            names: &["bar: acc", "train/avg_acc", "train/acc_{train.draft_position}"],
+        },
+        Upstream {
+            system: "torchtune",
+            names: &["rewards/accuracies"],
         },
     ],
 };
@@ -12322,7 +13064,21 @@ pub const TRAIN_BADPUT: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "maxtext",
-        names: &["badput/x", "Badput due to"],
+        names: &[
+            "goodput: Badput due to TPU initialization",
+            "goodput: Badput due to training preparation",
+            "goodput: Badput due to program startup",
+            "goodput: Badput due to data loading",
+            "goodput: Badput due to wasted progress from disruption",
+            "goodput: Badput due to infrastructure recovery from disruption",
+            "goodput: Badput due to checkpoint save",
+            "goodput: Badput due to checkpoint restore",
+            "goodput: Badput due to step evaluation",
+            "goodput: Badput due to SDC checks",
+            "goodput: Badput from unknown source",
+            "badput/custom_badput_events/{train.badput.event}",
+            "badput/{train.badput.cause}",
+        ],
     }],
 };
 
@@ -12343,7 +13099,7 @@ pub const TRAIN_BATCH_SIZE: Metric = Metric {
     upstream: &[
         Upstream {
             system: "megatron",
-            names: &["global batch size", "batch-size"],
+            names: &["global batch size"],
         },
         Upstream {
             system: "one_logger",
@@ -12352,6 +13108,10 @@ pub const TRAIN_BATCH_SIZE: Metric = Metric {
         Upstream {
             system: "torchspec",
             names: &["global_batch_size"],
+        },
+        Upstream {
+            system: "torchtitan",
+            names: &["structured: batch_size"],
         },
     ],
 };
@@ -12372,7 +13132,7 @@ pub const TRAIN_COMPLETED_FLOPS: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "hf_trainer",
-        names: &["total_flos"],
+        names: &["total_flos", "train/total_flos"],
     }],
 };
 
@@ -12438,12 +13198,28 @@ pub const TRAIN_ELAPSED_TIME: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "composer",
+            names: &["time/train"],
+        },
+        Upstream {
             system: "hf_trainer",
-            names: &["train_runtime"],
+            names: &["train_runtime", "elapsed_time", "train/train_runtime"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["(?:train[|/])?time"],
+        },
+        Upstream {
+            system: "llamafactory",
+            names: &["elapsed_time"],
+        },
+        Upstream {
+            system: "nanochat",
+            names: &["time"],
         },
         Upstream {
             system: "torchspec",
-            names: &["Training elapsed"],
+            names: &["bar: elapsed"],
         },
     ],
 };
@@ -12468,16 +13244,51 @@ pub const TRAIN_EPOCH: Metric = Metric {
             names: &["axolotl_epoch"],
         },
         Upstream {
+            system: "composer",
+            names: &["time/epoch"],
+        },
+        Upstream {
             system: "hf_trainer",
+            names: &["epoch", "train/epoch"],
+        },
+        Upstream {
+            system: "keras",
+            names: &["epoch"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["epoch"],
+        },
+        Upstream {
+            system: "litgpt",
+            names: &["epoch"],
+        },
+        Upstream {
+            system: "llamafactory",
+            names: &["epoch"],
+        },
+        Upstream {
+            system: "nanochat",
             names: &["epoch"],
         },
         Upstream {
             system: "surogate",
-            names: &["step.epoch", "eval.epoch", "train/epoch"],
+            names: &[
+                "eval: epoch",
+                "jsonl: train/epoch",
+                "jsonl: eval/epoch",
+                "step: epoch",
+                "train/epoch",
+                "eval/epoch",
+            ],
         },
         Upstream {
             system: "torchspec",
-            names: &["epoch="],
+            names: &["bar: epoch"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["training/epoch"],
         },
     ],
 };
@@ -12498,16 +13309,40 @@ pub const TRAIN_ETA: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "composer",
+            names: &["time/remaining_estimate"],
+        },
+        Upstream {
+            system: "hf_trainer",
+            names: &["remaining_time"],
+        },
+        Upstream {
+            system: "keras",
+            names: &["eta"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["remaining_time"],
+        },
+        Upstream {
+            system: "llamafactory",
+            names: &["remaining_time"],
+        },
+        Upstream {
+            system: "nanochat",
+            names: &["eta"],
+        },
+        Upstream {
             system: "pulsetrain",
             names: &["derive"],
         },
         Upstream {
             system: "surogate",
-            names: &["console eta"],
+            names: &["console.step: eta"],
         },
         Upstream {
             system: "torchspec",
-            names: &["Training remaining"],
+            names: &["bar: remaining"],
         },
     ],
 };
@@ -12528,7 +13363,7 @@ pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "surogate",
-        names: &["sol.tps"],
+        names: &["console.heading: SOL", "sol: tps"],
     }],
 };
 
@@ -12578,7 +13413,7 @@ pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "maxtext",
-        names: &["perf/per_device_tflops", "Total TFLOPs:"],
+        names: &["facts: Total TFLOPs", "perf/per_device_tflops"],
     }],
 };
 
@@ -12601,7 +13436,14 @@ pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "surogate",
-        names: &["sol.blocks", "sol.lm_head", "sol.attention"],
+        names: &[
+            "console.heading: Blocks",
+            "console.heading: LM-Head",
+            "console.heading: Attention",
+            "sol: blocks",
+            "sol: lm_head",
+            "sol: attention",
+        ],
     }],
 };
 
@@ -12624,7 +13466,7 @@ pub const TRAIN_FLOPS_SHARE: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "maxtext",
-        names: &["% learnable weight flops", "% attention flops"],
+        names: &["facts: learnable weight flops %", "facts: attention flops %"],
     }],
 };
 
@@ -12703,7 +13545,7 @@ pub const TRAIN_GOODPUT: Metric = Metric {
     upstream: &[
         Upstream {
             system: "maxtext",
-            names: &["goodput/goodput", "total goodput"],
+            names: &["goodput: total goodput", "goodput/goodput", "goodput"],
         },
         Upstream {
             system: "pulsetrain",
@@ -12732,12 +13574,20 @@ pub const TRAIN_GRAD_NORM: Metric = Metric {
             names: &["axolotl_gradient_norm"],
         },
         Upstream {
+            system: "composer",
+            names: &["l2_norm/grad/global"],
+        },
+        Upstream {
             system: "hf_trainer",
             names: &["grad_norm", "train/grad_norm"],
         },
         Upstream {
             system: "kempnerforge",
-            names: &["train/grad_norm", "grad_norm="],
+            names: &["step: grad_norm", "train/grad_norm"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["(?:train[_/])?(?:grad_norm|grad_2.0_norm_total)"],
         },
         Upstream {
             system: "maxtext",
@@ -12745,11 +13595,15 @@ pub const TRAIN_GRAD_NORM: Metric = Metric {
         },
         Upstream {
             system: "megatron",
-            names: &["grad norm", "grad-norm"],
+            names: &["grad norm"],
         },
         Upstream {
             system: "nemo_lens",
             names: &["megatron.training.grad_norm"],
+        },
+        Upstream {
+            system: "openrlhf",
+            names: &["actor_grad_norm", "grad_norm"],
         },
         Upstream {
             system: "prime_rl",
@@ -12757,7 +13611,14 @@ pub const TRAIN_GRAD_NORM: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &["step.norm", "train/norm", "train/grad_norm"],
+            names: &[
+                "console.grpo: grad_norm",
+                "console.step: norm",
+                "jsonl: train/norm",
+                "jsonl: train/grad_norm",
+                "step: norm",
+                "train/norm",
+            ],
         },
         Upstream {
             system: "torchspec",
@@ -12765,11 +13626,19 @@ pub const TRAIN_GRAD_NORM: Metric = Metric {
         },
         Upstream {
             system: "torchtitan",
+            names: &["step: grad_norm", "structured: grad_norm", "grad_norm"],
+        },
+        Upstream {
+            system: "torchtune",
             names: &["grad_norm"],
         },
         Upstream {
             system: "tunix",
-            names: &["actor/train/grad_norm", "tunix.training.gradient.norm"],
+            names: &["/train/grad_norm", "actor/train/grad_norm"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["train/grad_norm", "actor/grad_norm"],
         },
     ],
 };
@@ -12820,12 +13689,28 @@ pub const TRAIN_LEARNING_RATE: Metric = Metric {
             names: &["axolotl_learning_rate"],
         },
         Upstream {
+            system: "composer",
+            names: &["lr-w+/group0"],
+        },
+        Upstream {
             system: "hf_trainer",
-            names: &["learning_rate", "train/learning_rate"],
+            names: &["learning_rate", "lr", "train/learning_rate", "train/lr"],
         },
         Upstream {
             system: "kempnerforge",
-            names: &["train/lr", "lr="],
+            names: &["step: lr", "train/lr"],
+        },
+        Upstream {
+            system: "keras",
+            names: &["lr|learning_rate"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["(?:train[_/])?(?:lr|learning_rate)", "lr-w+(?:/pg1)?"],
+        },
+        Upstream {
+            system: "llamafactory",
+            names: &["lr"],
         },
         Upstream {
             system: "maxtext",
@@ -12833,11 +13718,15 @@ pub const TRAIN_LEARNING_RATE: Metric = Metric {
         },
         Upstream {
             system: "megatron",
-            names: &["learning rate", "learning-rate"],
+            names: &["learning rate"],
         },
         Upstream {
             system: "nemo_lens",
             names: &["megatron.training.learning_rate"],
+        },
+        Upstream {
+            system: "openrlhf",
+            names: &["actor_lr", "lr"],
         },
         Upstream {
             system: "prime_rl",
@@ -12845,15 +13734,27 @@ pub const TRAIN_LEARNING_RATE: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &["step.lr", "train/lr"],
+            names: &["console.grpo: lr", "jsonl: train/lr", "step: lr", "train/lr"],
         },
         Upstream {
             system: "torchspec",
             names: &["train/lr"],
         },
         Upstream {
+            system: "torchtitan",
+            names: &["structured: learning_rate", "lr/AdamW", "lr/Adam"],
+        },
+        Upstream {
+            system: "torchtune",
+            names: &["lr"],
+        },
+        Upstream {
             system: "tunix",
-            names: &["actor/train/learning_rate", "tunix.training.learning_rate"],
+            names: &["/train/learning_rate", "actor/train/learning_rate"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["train/lr", "train/lr(1e-3)", "actor/lr"],
         },
     ],
 };
@@ -12878,20 +13779,40 @@ pub const TRAIN_LOSS: Metric = Metric {
             names: &["axolotl_train_loss"],
         },
         Upstream {
+            system: "composer",
+            names: &["loss/train/total"],
+        },
+        Upstream {
             system: "hf_trainer",
             names: &["loss", "train/loss"],
         },
         Upstream {
             system: "kempnerforge",
-            names: &["train/loss", "loss="],
+            names: &["step: loss", "train/loss"],
+        },
+        Upstream {
+            system: "keras",
+            names: &["loss"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["(?:train[_/])?loss(?:_step)?"],
+        },
+        Upstream {
+            system: "llamafactory",
+            names: &["loss"],
         },
         Upstream {
             system: "maxtext",
-            names: &["learning/loss", "loss:"],
+            names: &["distillation: total_loss", "step: loss", "learning/loss"],
         },
         Upstream {
             system: "megatron",
             names: &["lm loss"],
+        },
+        Upstream {
+            system: "nanochat",
+            names: &["loss"],
         },
         Upstream {
             system: "nemo_lens",
@@ -12902,24 +13823,42 @@ pub const TRAIN_LOSS: Metric = Metric {
             names: &["latest_loss"],
         },
         Upstream {
+            system: "openrlhf",
+            names: &["gpt_loss", "loss"],
+        },
+        Upstream {
             system: "prime_rl",
             names: &["trainer_loss"],
         },
         Upstream {
             system: "surogate",
-            names: &["step.loss", "train/loss"],
+            names: &[
+                "console.grpo: loss",
+                "console.step: loss",
+                "jsonl: train/loss",
+                "step: loss",
+                "train/loss",
+            ],
         },
         Upstream {
             system: "torchspec",
-            names: &["train/avg_loss", "loss="],
+            names: &["bar: loss", "train/avg_loss"],
         },
         Upstream {
             system: "torchtitan",
-            names: &["loss_metrics/global_avg_loss", "loss:"],
+            names: &["step: loss", "structured: loss", "loss_metrics/global_avg_loss"],
+        },
+        Upstream {
+            system: "torchtune",
+            names: &["loss"],
         },
         Upstream {
             system: "tunix",
-            names: &["actor/train/loss", "critic/train/loss", "tunix.training.loss"],
+            names: &["step: training loss", "/train/loss", "actor/train/loss"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["train/loss"],
         },
     ],
 };
@@ -12949,32 +13888,73 @@ pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "composer",
+            names: &["loss/train/lbl", "loss/train/{train.component}"],
+        },
+        Upstream {
+            system: "deepspeed",
+            names: &["lm_loss", "aux_loss"],
+        },
+        Upstream {
             system: "hf_trainer",
-            names: &["nll_loss"],
+            names: &["nll_loss", "load_balancing_loss", "train/nll_loss"],
         },
         Upstream {
             system: "maxtext",
             names: &[
+                "distillation: moe_lb_loss",
+                "step: lm_loss",
+                "step: moe_lb_loss",
+                "step: main_model_loss",
+                "step: mtp_loss",
+                "step: indexer_loss",
+                "step: dpo_loss",
                 "learning/lm_loss",
                 "learning/z_loss",
                 "learning/moe_lb_loss",
-                "learning/mtp_loss",
                 "learning/indexer_loss",
+                "learning/mtp_loss",
                 "learning/dpo_loss",
-                "main_model_loss:",
             ],
         },
         Upstream {
+            system: "megatron",
+            names: &[
+                "load_balancing_loss",
+                "seq_load_balancing_loss",
+                "global_load_balancing_loss",
+                "z_loss",
+                "mtp_1 loss",
+            ],
+        },
+        Upstream {
+            system: "openrlhf",
+            names: &["entropy_loss", "nll_loss"],
+        },
+        Upstream {
             system: "surogate",
-            names: &["step.kd_loss", "train/kd_loss"],
+            names: &[
+                "console.step: kd",
+                "jsonl: train/kd_loss",
+                "step: kd_loss",
+                "train/kd_loss",
+            ],
         },
         Upstream {
             system: "torchspec",
-            names: &["train/ploss_i"],
+            names: &["train/ploss_{train.draft_position}"],
+        },
+        Upstream {
+            system: "torchtune",
+            names: &["class_loss", "kd_loss", "kl_loss"],
         },
         Upstream {
             system: "tunix",
-            names: &["actor/train/kl_loss", "actor/train/reduced_pg_loss"],
+            names: &["actor/train/kl_loss"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["actor/kl_loss", "kl_loss", "actor/entropy_loss"],
         },
     ],
 };
@@ -12996,11 +13976,11 @@ pub const TRAIN_LOSS_SCALE: Metric = Metric {
     upstream: &[
         Upstream {
             system: "megatron",
-            names: &["loss scale", "loss-scale"],
+            names: &["loss scale"],
         },
         Upstream {
             system: "surogate",
-            names: &["train/expected_loss_scale"],
+            names: &["console.grpo: expected", "jsonl: train/expected_loss_scale"],
         },
     ],
 };
@@ -13039,10 +14019,20 @@ pub const TRAIN_MEAN_LOSS: Metric = Metric {
     attributes: &[],
     prometheus_name: "train_mean_loss",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "hf_trainer",
-        names: &["train_loss"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "hf_trainer",
+            names: &["train_loss", "train/train_loss"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["train[_/]loss_epoch"],
+        },
+        Upstream {
+            system: "openrlhf",
+            names: &["loss_mean"],
+        },
+    ],
 };
 
 /// Model FLOPs utilization.
@@ -13061,8 +14051,28 @@ pub const TRAIN_MFU: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "composer",
+            names: &["throughput/device/mfu"],
+        },
+        Upstream {
             system: "kempnerforge",
-            names: &["train/mfu", "mfu="],
+            names: &["step: mfu", "train/mfu"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["(?:train[|/])?device[|/]mfu"],
+        },
+        Upstream {
+            system: "llmc",
+            names: &["mfu"],
+        },
+        Upstream {
+            system: "nanochat",
+            names: &["bf16_mfu", "mfu"],
+        },
+        Upstream {
+            system: "nanogpt",
+            names: &["mfu"],
         },
         Upstream {
             system: "prime_rl",
@@ -13074,7 +14084,11 @@ pub const TRAIN_MFU: Metric = Metric {
         },
         Upstream {
             system: "torchtitan",
-            names: &["mfu(%)", "mfu:"],
+            names: &["step: mfu", "mfu(%)"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["train/mfu", "perf/mfu/actor"],
         },
     ],
 };
@@ -13095,7 +14109,7 @@ pub const TRAIN_MICRO_BATCHES: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "surogate",
-        names: &["train/micro_batches", "micro_batches="],
+        names: &["console.grpo: micro_batches", "jsonl: train/micro_batches"],
     }],
 };
 
@@ -13164,12 +14178,36 @@ pub const TRAIN_PERPLEXITY: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "hf_trainer",
+            names: &["ppl"],
+        },
+        Upstream {
+            system: "keras",
+            names: &["perplexity"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["(?:train[_/])?(?:ppl|perplexity)"],
+        },
+        Upstream {
             system: "maxtext",
-            names: &["learning/perplexity", "perplexity:"],
+            names: &[
+                "distillation: student_perplexity",
+                "step: perplexity",
+                "learning/perplexity",
+            ],
         },
         Upstream {
             system: "tunix",
-            names: &["actor/train/perplexity", "tunix.training.perplexity"],
+            names: &[
+                "step: training perplexity",
+                "/train/perplexity",
+                "actor/train/perplexity",
+            ],
+        },
+        Upstream {
+            system: "verl",
+            names: &["rollout_corr/training_ppl"],
         },
     ],
 };
@@ -13193,7 +14231,7 @@ pub const TRAIN_PHASE: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "surogate",
-        names: &["step.phase", "train/phase"],
+        names: &["train/phase"],
     }],
 };
 
@@ -13211,10 +14249,16 @@ pub const TRAIN_PLANNED_STEPS: Metric = Metric {
     attributes: &[],
     prometheus_name: "train_planned_steps",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "pulsetrain",
-        names: &["demo"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "llamafactory",
+            names: &["total_steps"],
+        },
+        Upstream {
+            system: "pulsetrain",
+            names: &["demo"],
+        },
+    ],
 };
 
 /// Share of the planned training that is done.
@@ -13237,6 +14281,14 @@ pub const TRAIN_PROGRESS: Metric = Metric {
             names: &["global_step / max_steps"],
         },
         Upstream {
+            system: "llamafactory",
+            names: &["percentage"],
+        },
+        Upstream {
+            system: "megatron",
+            names: &["iteration"],
+        },
+        Upstream {
             system: "pulsetrain",
             names: &["derive"],
         },
@@ -13246,7 +14298,7 @@ pub const TRAIN_PROGRESS: Metric = Metric {
         },
         Upstream {
             system: "torchspec",
-            names: &["Training %"],
+            names: &["bar: n/total"],
         },
         Upstream {
             system: "torchtitan",
@@ -13338,7 +14390,7 @@ pub const TRAIN_REAL_TOKENS: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["num_tokens"],
+            names: &["num_tokens", "tokens/trainable", "train/num_tokens"],
         },
         Upstream {
             system: "maxtext",
@@ -13346,11 +14398,14 @@ pub const TRAIN_REAL_TOKENS: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &["train/keep_tokens"],
+            names: &["console.grpo: vtc", "jsonl: train/vtc"],
         },
         Upstream {
             system: "torchtitan",
-            names: &["local_valid_tokens", "num_trainable_tokens"],
+            names: &[
+                "structured: num_trainable_tokens",
+                "structured: local_valid_tokens",
+            ],
         },
     ],
 };
@@ -13370,6 +14425,14 @@ pub const TRAIN_SAMPLES: Metric = Metric {
     prometheus_name: "train_samples_total",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "composer",
+            names: &["time/sample"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["(?:train[|/])?samples"],
+        },
         Upstream {
             system: "megatron",
             names: &["consumed samples"],
@@ -13396,6 +14459,10 @@ pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
     prometheus_name: "train_skipped_steps_total",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "deepspeed",
+            names: &["skipped"],
+        },
         Upstream {
             system: "megatron",
             names: &["number of skipped iterations"],
@@ -13475,6 +14542,10 @@ pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "hf_trainer",
+            names: &["train_speed(s/it)"],
+        },
+        Upstream {
             system: "kempnerforge",
             names: &["smoothed/step_time"],
         },
@@ -13532,7 +14603,7 @@ pub const TRAIN_SOL: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &["console sol"],
+            names: &["console.step: sol"],
         },
     ],
 };
@@ -13574,19 +14645,35 @@ pub const TRAIN_STEP_DURATION: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["step_time"],
+            names: &["step_time", "train/step_time"],
         },
         Upstream {
             system: "kempnerforge",
-            names: &["train/step_time_sec", "step_time="],
+            names: &["step: step_time", "train/step_time_sec"],
+        },
+        Upstream {
+            system: "keras",
+            names: &["s_step|s_epoch", "ms_step|ms_epoch", "us_step|us_epoch"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["iter_time"],
         },
         Upstream {
             system: "maxtext",
-            names: &["perf/step_time_seconds", "seconds:", "step_start_time"],
+            names: &[
+                "distillation: step_time",
+                "step: seconds",
+                "perf/step_time_seconds",
+            ],
         },
         Upstream {
             system: "megatron",
-            names: &["elapsed time per iteration (ms)", "iteration-time"],
+            names: &["elapsed time per iteration (ms)"],
+        },
+        Upstream {
+            system: "nanochat",
+            names: &["dt"],
         },
         Upstream {
             system: "nemo_lens",
@@ -13597,16 +14684,34 @@ pub const TRAIN_STEP_DURATION: Metric = Metric {
             names: &["avg_iteration_time_sec"],
         },
         Upstream {
+            system: "openrlhf",
+            names: &["timing/step_total"],
+        },
+        Upstream {
             system: "surogate",
-            names: &["step.duration_ms", "train/duration_ms"],
+            names: &[
+                "console.grpo: time",
+                "console.step: ms",
+                "jsonl: train/duration_ms",
+                "step: duration_ms",
+                "train/duration_ms",
+            ],
         },
         Upstream {
             system: "torchspec",
-            names: &["perf/step_time"],
+            names: &["timing: step"],
         },
         Upstream {
             system: "torchtitan",
             names: &["time_metrics/end_to_end(s)"],
+        },
+        Upstream {
+            system: "tunix",
+            names: &["/train/step_time_sec", "actor/train/step_time_sec"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["train/time(s)", "timing_s/step"],
         },
     ],
 };
@@ -13673,12 +14778,24 @@ pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "composer",
+            names: &["throughput/device/flops_per_sec"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["(?:train[|/])?device[|/]flops_per_sec"],
+        },
+        Upstream {
             system: "maxtext",
-            names: &["perf/per_device_tflops_per_sec", "TFLOP/s/device:"],
+            names: &[
+                "distillation: TFLOPs/s/device",
+                "step: TFLOP/s/device",
+                "perf/per_device_tflops_per_sec",
+            ],
         },
         Upstream {
             system: "megatron",
-            names: &["throughput per GPU (TFLOP/s/GPU)", "throughput"],
+            names: &["throughput per GPU (TFLOP/s/GPU)"],
         },
         Upstream {
             system: "nemo_lens",
@@ -13694,7 +14811,7 @@ pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
         },
         Upstream {
             system: "torchtitan",
-            names: &["tflops"],
+            names: &["step: tflops", "tflops"],
         },
     ],
 };
@@ -13715,8 +14832,16 @@ pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "composer",
+            names: &["throughput/samples_per_sec"],
+        },
+        Upstream {
             system: "hf_trainer",
-            names: &["train_samples_per_second"],
+            names: &["train_samples_per_second", "train/train_samples_per_second"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["(?:train[|/])?samples_per_sec"],
         },
         Upstream {
             system: "pulsetrain",
@@ -13739,10 +14864,28 @@ pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
     attributes: &[],
     prometheus_name: "train_throughput_steps_per_second",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "hf_trainer",
-        names: &["train_steps_per_second"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "composer",
+            names: &["throughput/batches_per_sec"],
+        },
+        Upstream {
+            system: "hf_trainer",
+            names: &["train_steps_per_second", "train/train_steps_per_second"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["(?:train[|/])?batches_per_sec"],
+        },
+        Upstream {
+            system: "torchspec",
+            names: &["bar: step/s"],
+        },
+        Upstream {
+            system: "tunix",
+            names: &["/train/steps_per_sec", "actor/train/steps_per_sec"],
+        },
+    ],
 };
 
 /// Tokens trained on in a second, over all devices.
@@ -13761,12 +14904,28 @@ pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "composer",
+            names: &["throughput/tokens_per_sec"],
+        },
+        Upstream {
             system: "hf_trainer",
-            names: &["train_tokens_per_second"],
+            names: &["train_tokens_per_second", "train/train_tokens_per_second"],
         },
         Upstream {
             system: "kempnerforge",
-            names: &["train/tokens_per_sec", "tok/s="],
+            names: &["step: tok/s", "train/tokens_per_sec"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["(?:train[|/])?items_per_sec"],
+        },
+        Upstream {
+            system: "llamafactory",
+            names: &["throughput"],
+        },
+        Upstream {
+            system: "nanochat",
+            names: &["tok/sec"],
         },
         Upstream {
             system: "nemo_lens",
@@ -13786,7 +14945,11 @@ pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &["train/tokens_per_second", "console tps"],
+            names: &[
+                "console.step: tps",
+                "jsonl: train/tokens_per_second",
+                "train/tokens_per_second",
+            ],
         },
     ],
 };
@@ -13807,8 +14970,20 @@ pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "composer",
+            names: &["throughput/device/tokens_per_sec"],
+        },
+        Upstream {
+            system: "hf_trainer",
+            names: &["tokens/train_per_sec_per_gpu"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["(?:train[|/])?device[|/]items_per_sec"],
+        },
+        Upstream {
             system: "maxtext",
-            names: &["perf/per_device_tokens_per_sec", "Tokens/s/device:"],
+            names: &["step: Tokens/s/device", "perf/per_device_tokens_per_sec"],
         },
         Upstream {
             system: "pulsetrain",
@@ -13816,7 +14991,15 @@ pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
         },
         Upstream {
             system: "torchtitan",
-            names: &["throughput(tps)", "tps:"],
+            names: &["step: tps", "step: wps", "throughput(tps)", "wps"],
+        },
+        Upstream {
+            system: "torchtune",
+            names: &["tokens_per_second_per_gpu", "tokens_per_second_per_gpu_ppo"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["perf/throughput"],
         },
     ],
 };
@@ -13837,12 +15020,28 @@ pub const TRAIN_TOKENS: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "composer",
+            names: &["time/token"],
+        },
+        Upstream {
             system: "hf_trainer",
-            names: &["num_input_tokens_seen"],
+            names: &[
+                "num_input_tokens_seen",
+                "tokens/total",
+                "train/num_input_tokens_seen",
+            ],
         },
         Upstream {
             system: "kempnerforge",
-            names: &["data/text_tokens_trained"],
+            names: &["step: data/text_tokens_trained", "data/text_tokens_trained"],
+        },
+        Upstream {
+            system: "lightning",
+            names: &["train[|/]lengths", "total_tokens"],
+        },
+        Upstream {
+            system: "llamafactory",
+            names: &["total_tokens"],
         },
         Upstream {
             system: "one_logger",
@@ -13850,7 +15049,19 @@ pub const TRAIN_TOKENS: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &["step.step_tokens", "train/total_tokens"],
+            names: &[
+                "console.grpo: tokens",
+                "jsonl: train/total_tokens",
+                "step: step_tokens",
+            ],
+        },
+        Upstream {
+            system: "torchtitan",
+            names: &["n_tokens_seen"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["train/global_tokens", "perf/total_num_tokens"],
         },
     ],
 };
@@ -13872,11 +15083,11 @@ pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
     upstream: &[
         Upstream {
             system: "maxtext",
-            names: &["learning/total_weights", "total_weights:"],
+            names: &["step: total_weights", "learning/total_weights"],
         },
         Upstream {
             system: "torchtitan",
-            names: &["global_valid_tokens"],
+            names: &["structured: global_valid_tokens"],
         },
     ],
 };
