@@ -5,6 +5,8 @@ use std::borrow::Cow;
 /// A key of a trainer and what becomes of its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoverageRow {
+    /// The kind of the record, where a format has several.
+    pub record: &'static str,
     /// The key as the log spells it.
     pub key: Cow<'static, str>,
     /// The metric, event, span or attribute of the registry; a reason in parentheses where values are left out.
@@ -19,6 +21,7 @@ impl CoverageRow {
     /// Returns the row of something that a parser handles by a rule of its own: `key` becomes `name`.
     pub fn rule(key: &'static str, name: &'static str, conversion: &str) -> Self {
         Self {
+            record: "",
             key: Cow::Borrowed(key),
             name: Cow::Borrowed(name),
             attributes: String::new(),

@@ -138,6 +138,7 @@ impl FieldMapping {
             .iter()
             .map(|(attribute, key)| format!("{}=value of {key}", attribute.name));
         CoverageRow {
+            record: "",
             key: Cow::Owned(self.keys.text().to_owned()),
             name: match &self.target {
                 Target::Metric(metric) | Target::State(metric, _) => Cow::Borrowed(metric.name),

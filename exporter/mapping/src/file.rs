@@ -78,6 +78,8 @@ struct Scalars {
     options: Texts,
     configuration: Texts,
     steps: Texts,
+    /// Kinds of records whose keys are tags too.
+    records: Texts,
     prefixes: BTreeMap<String, String>,
     values: Vec<Placed<RowEntry>>,
 }
@@ -117,7 +119,7 @@ impl MappingFile {
             let table = table(rows, &BTreeMap::new(), &mut faults);
             mapping.records.insert(kind.clone(), table);
         }
-        match self.scalars.build(&mut faults) {
+        match self.scalars.build(&mapping.records, &mut faults) {
             Ok(scalars) => mapping.scalars = scalars,
             Err(message) => faults.push(MappingFault {
                 line: 1,
@@ -151,7 +153,11 @@ impl MappingFile {
 }
 
 impl Scalars {
-    fn build(&self, faults: &mut Vec<MappingFault>) -> Result<ScalarSection, String> {
+    fn build(
+        &self,
+        records: &BTreeMap<String, FieldTable>,
+        faults: &mut Vec<MappingFault>,
+    ) -> Result<ScalarSection, String> {
         let patterns = |texts: &Texts| -> Result<Vec<KeyPattern>, String> {
             let patterns = texts.0.iter().map(|text| KeyPattern::key(text));
             patterns.collect::<Result<_, _>>().map_err(|error| error.message)
@@ -163,6 +169,12 @@ impl Scalars {
         let mut table = table(&self.values, &self.prefixes, faults);
         for keys in patterns(&self.steps)? {
             table.add(FieldMapping::step(keys));
+        }
+        for kind in &self.records.0 {
+            let known = records
+                .get(kind)
+                .ok_or_else(|| format!("there are no records of {kind:?}"))?;
+            table.extend(known);
         }
         Ok(ScalarSection {
             signatures: patterns(&self.signatures)?,

@@ -199,6 +199,7 @@ impl Mapping {
     /// Describes what becomes of every key of records, for the documentation.
     pub fn coverage(&self) -> Vec<CoverageRow> {
         let steps = self.steps.iter().map(|key| CoverageRow {
+            record: "",
             key: Cow::Owned(key.clone()),
             name: Cow::Borrowed(metric::TRAIN_GLOBAL_STEP.name),
             attributes: String::new(),

@@ -34,31 +34,35 @@ impl FieldTable {
         self.rows.push(Arc::new(row));
     }
 
+    /// Adds the rows of another table after its own.
+    pub(crate) fn extend(&mut self, other: &Self) {
+        other
+            .rows
+            .iter()
+            .for_each(|row| self.add(FieldMapping::clone(row)));
+    }
+
     /// Looks up keys that begin with `from` and have no row with `to` in its place.
     pub fn add_prefix(&mut self, from: &str, to: &str) {
         self.prefixes.push((from.to_owned(), to.to_owned()));
     }
 
-    /// Returns the row for a key, or `None`.
+    /// Returns the row for a key, or `None`. A key with another prefix is looked up after the key itself: first among exact keys,
+    /// then among forms and expressions.
     pub fn resolve(&self, key: &str) -> Option<ResolvedMapping> {
-        self.row_of(key).or_else(|| {
-            let mut shorter = self.prefixes.iter().filter_map(|(from, to)| {
-                let rest = key.strip_prefix(from.as_str())?;
-                self.row_of(&[to, rest].concat())
-            });
-            shorter.next()
-        })
+        let prefixes = self.prefixes.iter();
+        let others: Vec<String> = prefixes
+            .filter_map(|(from, to)| replaced(key, from, to))
+            .collect();
+        let keys = || std::iter::once(key).chain(others.iter().map(String::as_str));
+        keys()
+            .find_map(|key| self.rows[*self.exact.get(key)?].resolve(key))
+            .or_else(|| keys().find_map(|key| self.by_pattern(key)))
     }
 
-    fn row_of(&self, key: &str) -> Option<ResolvedMapping> {
-        let exact = self
-            .exact
-            .get(key)
-            .and_then(|index| self.rows[*index].resolve(key));
-        exact.or_else(|| {
-            let mut patterns = self.patterns.iter();
-            patterns.find_map(|index| self.rows[*index].resolve(key))
-        })
+    fn by_pattern(&self, key: &str) -> Option<ResolvedMapping> {
+        let mut patterns = self.patterns.iter();
+        patterns.find_map(|index| self.rows[*index].resolve(key))
     }
 
     /// Returns the row of an exact key.
@@ -76,6 +80,11 @@ impl FieldTable {
     pub fn coverage(&self) -> Vec<CoverageRow> {
         self.rows().map(FieldMapping::coverage_row).collect()
     }
+}
+
+/// Returns a key with `to` in place of `from` at its beginning.
+fn replaced(key: &str, from: &str, to: &str) -> Option<String> {
+    key.strip_prefix(from).map(|rest| [to, rest].concat())
 }
 
 /// The rows that the mapping of a trainer has for one kind of record: a static that loads them when they are first used.
@@ -96,10 +105,15 @@ impl RecordTable {
         }
     }
 
-    /// Describes the rows of several tables for the documentation. Keys are qualified by the kind of record where a trainer has
-    /// several.
+    /// Describes the rows of several kinds of records for the documentation.
     pub fn coverage_of(tables: &[&Self]) -> Vec<CoverageRow> {
-        tables.iter().flat_map(|table| table.coverage()).collect()
+        let rows = tables.iter().flat_map(|table| {
+            table.coverage().into_iter().map(|row| CoverageRow {
+                record: if tables.len() > 1 { table.kind } else { "" },
+                ..row
+            })
+        });
+        rows.collect()
     }
 }
 
@@ -111,5 +125,27 @@ impl Deref for RecordTable {
             let table = trainer(self.trainer).mapping().records(self.kind);
             table.unwrap_or_else(|| panic!("invariant: {} has records of {}", self.trainer, self.kind))
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::MappingFile;
+
+    #[test]
+    fn exact_keys_with_another_prefix_precede_forms() {
+        let yaml = "prefixes: {eval/: eval_}
+values:
+  - {key: 'eval/{data.name}_loss', metric: eval.loss}
+  - {key: eval_nll_loss, metric: eval.perplexity}
+";
+        let mapping = MappingFile::parse(yaml).unwrap().build().unwrap();
+        let metric = |key| {
+            let resolved = mapping.table().resolve(key)?;
+            resolved.mapping.target.metric().map(|metric| metric.name)
+        };
+        assert_eq!(metric("eval/nll_loss"), Some("eval.perplexity"));
+        assert_eq!(metric("eval/squad_loss"), Some("eval.loss"));
+        assert_eq!(metric("loss"), None);
     }
 }

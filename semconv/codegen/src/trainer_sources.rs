@@ -120,7 +120,9 @@ impl Row {
 fn form(pattern: &str) -> String {
     let (mut text, mut rest) = (String::new(), pattern);
     while let Some((before, group)) = rest.split_once("(?<") {
-        let Some((name, inner)) = group.split_once('>') else { break };
+        let Some((name, inner)) = group.split_once('>') else {
+            break;
+        };
         let mut depth = 1_usize;
         let end = inner.char_indices().find_map(|(index, letter)| {
             depth += usize::from(letter == '(');

@@ -12,7 +12,9 @@ fn semconv() -> PathBuf {
 fn registry() -> Registry {
     let registry = Registry::load(&semconv().join("registry")).expect("the registry is in the grammar");
     let mappings = semconv().join("../exporter/mapping/mappings");
-    registry.with_trainers(&mappings).expect("the mappings can be read")
+    registry
+        .with_trainers(&mappings)
+        .expect("the mappings can be read")
 }
 
 #[test]

@@ -491,9 +491,6 @@ pub const EVAL_ACCURACY: Metric = Metric {
                 "eval_mean_token_accuracy",
                 "eval_rewards/accuracies",
                 "eval_token_acc",
-                "eval/accuracy",
-                "eval/mean_token_accuracy",
-                "eval/rewards/accuracies",
             ],
         },
         Upstream {
@@ -578,12 +575,7 @@ pub const EVAL_DURATION: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &[
-                "eval_runtime",
-                "eval/runtime",
-                "test/runtime",
-                "eval/{data.name}_runtime",
-            ],
+            names: &["eval_runtime", "test/runtime", "eval/{data.name}_runtime"],
         },
         Upstream {
             system: "maxtext",
@@ -595,12 +587,7 @@ pub const EVAL_DURATION: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &[
-                "console.eval: ms",
-                "eval: duration_ms",
-                "jsonl: eval/duration_ms",
-                "eval/duration_ms",
-            ],
+            names: &["console.eval: ms", "eval: duration_ms", "jsonl: eval/duration_ms"],
         },
         Upstream {
             system: "verl",
@@ -663,7 +650,7 @@ pub const EVAL_LOSS: Metric = Metric {
         },
         Upstream {
             system: "hf_trainer",
-            names: &["eval_loss", "eval/loss", "test/loss", "eval/{data.name}_loss"],
+            names: &["eval_loss", "test/loss", "eval/{data.name}_loss"],
         },
         Upstream {
             system: "kempnerforge",
@@ -692,12 +679,7 @@ pub const EVAL_LOSS: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &[
-                "console.eval: loss",
-                "eval: loss",
-                "jsonl: eval/loss",
-                "eval/loss",
-            ],
+            names: &["console.eval: loss", "eval: loss", "jsonl: eval/loss"],
         },
         Upstream {
             system: "torchspec",
@@ -752,7 +734,7 @@ pub const EVAL_LOSS_COMPONENT: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["eval_nll_loss", "eval/nll_loss"],
+            names: &["eval_nll_loss"],
         },
         Upstream {
             system: "maxtext",
@@ -803,7 +785,7 @@ pub const EVAL_PERPLEXITY: Metric = Metric {
         },
         Upstream {
             system: "hf_trainer",
-            names: &["eval_perplexity", "eval_ppl", "eval/perplexity"],
+            names: &["eval_perplexity", "eval_ppl"],
         },
         Upstream {
             system: "kempnerforge",
@@ -857,7 +839,6 @@ pub const EVAL_THROUGHPUT_SAMPLES: Metric = Metric {
         system: "hf_trainer",
         names: &[
             "eval_samples_per_second",
-            "eval/samples_per_second",
             "test/samples_per_second",
             "eval/{data.name}_samples_per_second",
         ],
@@ -885,7 +866,6 @@ pub const EVAL_THROUGHPUT_STEPS: Metric = Metric {
         system: "hf_trainer",
         names: &[
             "eval_steps_per_second",
-            "eval/steps_per_second",
             "test/steps_per_second",
             "eval/{data.name}_steps_per_second",
         ],
@@ -913,11 +893,7 @@ pub const EVAL_THROUGHPUT_TOKENS: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &[
-                "console.eval: tps",
-                "jsonl: eval/tokens_per_second",
-                "eval/tokens_per_second",
-            ],
+            names: &["console.eval: tps", "jsonl: eval/tokens_per_second"],
         },
     ],
 };
@@ -9463,7 +9439,6 @@ pub const MOE_ACTIVE_EXPERTS: Metric = Metric {
             "jsonl: train/moe_active_experts",
             "moe: active_experts",
             "step: moe_active_experts",
-            "train/moe_active_experts",
         ],
     }],
 };
@@ -9485,7 +9460,7 @@ pub const MOE_AUX_LOSS: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["aux_loss", "train/aux_loss"],
+            names: &["aux_loss"],
         },
         Upstream {
             system: "kempnerforge",
@@ -9502,7 +9477,6 @@ pub const MOE_AUX_LOSS: Metric = Metric {
                 "jsonl: train/moe_aux_loss",
                 "moe: aux_loss",
                 "step: moe_aux_loss",
-                "train/moe_aux_loss",
             ],
         },
     ],
@@ -9549,7 +9523,6 @@ pub const MOE_EXPERT_UTILIZATION: Metric = Metric {
             "jsonl: train/moe_expert_utilization",
             "moe: expert_utilization",
             "step: moe_expert_utilization",
-            "train/moe_expert_utilization",
         ],
     }],
 };
@@ -9570,12 +9543,7 @@ pub const MOE_LOAD_CV: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "surogate",
-        names: &[
-            "jsonl: train/moe_load_cv",
-            "moe: load_cv",
-            "step: moe_load_cv",
-            "train/moe_load_cv",
-        ],
+        names: &["jsonl: train/moe_load_cv", "moe: load_cv", "step: moe_load_cv"],
     }],
 };
 
@@ -9600,7 +9568,6 @@ pub const MOE_LOAD_IMBALANCE: Metric = Metric {
             "jsonl: train/moe_load_imbalance",
             "moe: load_imbalance",
             "step: moe_load_imbalance",
-            "train/moe_load_imbalance",
         ],
     }],
 };
@@ -9626,7 +9593,6 @@ pub const MOE_MAX_EXPERT_FRACTION: Metric = Metric {
             "jsonl: train/moe_max_expert_fraction",
             "moe: max_expert_fraction",
             "step: moe_max_expert_fraction",
-            "train/moe_max_expert_fraction",
         ],
     }],
 };
@@ -9651,7 +9617,6 @@ pub const MOE_MIN_ACTIVE_EXPERT_FRACTION: Metric = Metric {
             "jsonl: train/moe_min_active_expert_fraction",
             "moe: min_active_expert_fraction",
             "step: moe_min_active_expert_fraction",
-            "train/moe_min_active_expert_fraction",
         ],
     }],
 };
@@ -9676,7 +9641,6 @@ pub const MOE_ROUTER_CONFIDENCE: Metric = Metric {
             "jsonl: train/moe_router_confidence",
             "moe: router_confidence",
             "step: moe_router_confidence",
-            "train/moe_router_confidence",
         ],
     }],
 };
@@ -9702,7 +9666,6 @@ pub const MOE_ROUTER_ENTROPY: Metric = Metric {
             "jsonl: train/moe_router_entropy",
             "moe: router_entropy",
             "step: moe_router_entropy",
-            "train/moe_router_entropy",
         ],
     }],
 };
@@ -9728,12 +9691,7 @@ pub const MOE_Z_LOSS: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &[
-                "jsonl: train/moe_z_loss",
-                "moe: z_loss",
-                "step: moe_z_loss",
-                "train/moe_z_loss",
-            ],
+            names: &["jsonl: train/moe_z_loss", "moe: z_loss", "step: moe_z_loss"],
         },
     ],
 };
@@ -11268,12 +11226,7 @@ pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &[
-                "completions/clipped_ratio",
-                "eval_completions/clipped_ratio",
-                "train/completions/clipped_ratio",
-                "eval/completions/clipped_ratio",
-            ],
+            names: &["completions/clipped_ratio", "eval_completions/clipped_ratio"],
         },
         Upstream {
             system: "openrlhf",
@@ -11324,13 +11277,6 @@ pub const RL_COMPLETION_LENGTH: Metric = Metric {
                 "eval_completions/mean_length",
                 "eval_completions/min_length",
                 "eval_completions/max_length",
-                "train/completion_length",
-                "train/completions/mean_length",
-                "train/completions/min_length",
-                "train/completions/max_length",
-                "eval/completions/mean_length",
-                "eval/completions/min_length",
-                "eval/completions/max_length",
             ],
         },
         Upstream {
@@ -11474,14 +11420,7 @@ pub const RL_ENTROPY: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &[
-                "entropy",
-                "eval_entropy",
-                "policy/entropy_avg",
-                "train/entropy",
-                "eval/entropy",
-                "train/policy/entropy_avg",
-            ],
+            names: &["entropy", "eval_entropy", "policy/entropy_avg"],
         },
         Upstream {
             system: "nemo_lens",
@@ -11557,7 +11496,6 @@ pub const RL_IMPORTANCE_RATIO: Metric = Metric {
                 "sampling/importance_sampling_ratio/max",
                 "val/ratio",
                 "train/sampling/importance_sampling_ratio/{rl.statistic}",
-                "train/val/ratio",
             ],
         },
         Upstream {
@@ -11621,14 +11559,7 @@ pub const RL_KL: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &[
-                "kl",
-                "eval_kl",
-                "objective/kl",
-                "train/kl",
-                "eval/kl",
-                "train/objective/kl",
-            ],
+            names: &["kl", "eval_kl", "objective/kl"],
         },
         Upstream {
             system: "maxtext",
@@ -11909,14 +11840,7 @@ pub const RL_POLICY_CLIP_FRACTION: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &[
-                "clip_ratio",
-                "clip_ratio/region_mean",
-                "policy/clipfrac_avg",
-                "train/clip_ratio",
-                "train/clip_ratio/region_mean",
-                "train/policy/clipfrac_avg",
-            ],
+            names: &["clip_ratio", "clip_ratio/region_mean", "policy/clipfrac_avg"],
         },
         Upstream {
             system: "openrlhf",
@@ -11957,7 +11881,7 @@ pub const RL_POLICY_CLIP_LOWER_FRACTION: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["clip_ratio/low_mean", "train/clip_ratio/low_mean"],
+            names: &["clip_ratio/low_mean"],
         },
         Upstream {
             system: "tunix",
@@ -12019,7 +11943,7 @@ pub const RL_POLICY_KL: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["policy/approxkl_avg", "train/policy/approxkl_avg"],
+            names: &["policy/approxkl_avg"],
         },
         Upstream {
             system: "openrlhf",
@@ -12068,12 +11992,7 @@ pub const RL_POLICY_LOSS: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &[
-                "policy_loss",
-                "loss/policy_avg",
-                "train/policy_loss",
-                "train/loss/policy_avg",
-            ],
+            names: &["policy_loss", "loss/policy_avg"],
         },
         Upstream {
             system: "nemo_lens",
@@ -12237,17 +12156,6 @@ pub const RL_REWARD: Metric = Metric {
                 "eval_min_reward",
                 "eval_max_reward",
                 "objective/rlhf_reward",
-                "train/reward",
-                "train/reward_std",
-                "eval/reward",
-                "eval/reward_std",
-                "train/mean_reward",
-                "train/min_reward",
-                "train/max_reward",
-                "eval/mean_reward",
-                "eval/min_reward",
-                "eval/max_reward",
-                "train/objective/rlhf_reward",
             ],
         },
         Upstream {
@@ -12326,12 +12234,6 @@ pub const RL_REWARD_COMPONENT: Metric = Metric {
                 "eval_rewards/{rl.component}/mean",
                 "eval_rewards/{rl.component}/std",
                 "eval_rewards/{rl.component}",
-                "train/rewards/{rl.component}/mean",
-                "train/rewards/{rl.component}/std",
-                "train/rewards/{rl.component}",
-                "eval/rewards/{rl.component}/mean",
-                "eval/rewards/{rl.component}/std",
-                "eval/rewards/{rl.component}",
             ],
         },
         Upstream {
@@ -12470,7 +12372,7 @@ pub const RL_SCORE: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["objective/scores", "train/objective/scores"],
+            names: &["objective/scores"],
         },
         Upstream {
             system: "openrlhf",
@@ -12750,7 +12652,7 @@ pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["val/clipfrac_avg", "train/val/clipfrac_avg"],
+            names: &["val/clipfrac_avg"],
         },
         Upstream {
             system: "tunix",
@@ -12803,7 +12705,7 @@ pub const RL_VALUE_LOSS: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["loss/value_avg", "train/loss/value_avg"],
+            names: &["loss/value_avg"],
         },
         Upstream {
             system: "nemo_lens",
@@ -12962,9 +12864,6 @@ pub const TRAIN_ACCURACY: Metric = Metric {
                 "rewards/accuracies",
                 "accuracy",
                 "token_acc",
-                "train/mean_token_accuracy",
-                "train/rewards/accuracies",
-                "train/accuracy",
             ],
         },
         Upstream {
@@ -13132,7 +13031,7 @@ pub const TRAIN_COMPLETED_FLOPS: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "hf_trainer",
-        names: &["total_flos", "train/total_flos"],
+        names: &["total_flos"],
     }],
 };
 
@@ -13203,7 +13102,7 @@ pub const TRAIN_ELAPSED_TIME: Metric = Metric {
         },
         Upstream {
             system: "hf_trainer",
-            names: &["train_runtime", "elapsed_time", "train/train_runtime"],
+            names: &["train_runtime", "elapsed_time"],
         },
         Upstream {
             system: "lightning",
@@ -13249,7 +13148,7 @@ pub const TRAIN_EPOCH: Metric = Metric {
         },
         Upstream {
             system: "hf_trainer",
-            names: &["epoch", "train/epoch"],
+            names: &["epoch"],
         },
         Upstream {
             system: "keras",
@@ -13278,8 +13177,6 @@ pub const TRAIN_EPOCH: Metric = Metric {
                 "jsonl: train/epoch",
                 "jsonl: eval/epoch",
                 "step: epoch",
-                "train/epoch",
-                "eval/epoch",
             ],
         },
         Upstream {
@@ -13579,7 +13476,7 @@ pub const TRAIN_GRAD_NORM: Metric = Metric {
         },
         Upstream {
             system: "hf_trainer",
-            names: &["grad_norm", "train/grad_norm"],
+            names: &["grad_norm"],
         },
         Upstream {
             system: "kempnerforge",
@@ -13617,7 +13514,6 @@ pub const TRAIN_GRAD_NORM: Metric = Metric {
                 "jsonl: train/norm",
                 "jsonl: train/grad_norm",
                 "step: norm",
-                "train/norm",
             ],
         },
         Upstream {
@@ -13694,7 +13590,7 @@ pub const TRAIN_LEARNING_RATE: Metric = Metric {
         },
         Upstream {
             system: "hf_trainer",
-            names: &["learning_rate", "lr", "train/learning_rate", "train/lr"],
+            names: &["learning_rate", "lr"],
         },
         Upstream {
             system: "kempnerforge",
@@ -13734,7 +13630,7 @@ pub const TRAIN_LEARNING_RATE: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &["console.grpo: lr", "jsonl: train/lr", "step: lr", "train/lr"],
+            names: &["console.grpo: lr", "jsonl: train/lr", "step: lr"],
         },
         Upstream {
             system: "torchspec",
@@ -13784,7 +13680,7 @@ pub const TRAIN_LOSS: Metric = Metric {
         },
         Upstream {
             system: "hf_trainer",
-            names: &["loss", "train/loss"],
+            names: &["loss"],
         },
         Upstream {
             system: "kempnerforge",
@@ -13837,7 +13733,6 @@ pub const TRAIN_LOSS: Metric = Metric {
                 "console.step: loss",
                 "jsonl: train/loss",
                 "step: loss",
-                "train/loss",
             ],
         },
         Upstream {
@@ -13897,7 +13792,7 @@ pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
         },
         Upstream {
             system: "hf_trainer",
-            names: &["nll_loss", "load_balancing_loss", "train/nll_loss"],
+            names: &["nll_loss", "load_balancing_loss"],
         },
         Upstream {
             system: "maxtext",
@@ -13933,12 +13828,7 @@ pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &[
-                "console.step: kd",
-                "jsonl: train/kd_loss",
-                "step: kd_loss",
-                "train/kd_loss",
-            ],
+            names: &["console.step: kd", "jsonl: train/kd_loss", "step: kd_loss"],
         },
         Upstream {
             system: "torchspec",
@@ -14022,7 +13912,7 @@ pub const TRAIN_MEAN_LOSS: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["train_loss", "train/train_loss"],
+            names: &["train_loss"],
         },
         Upstream {
             system: "lightning",
@@ -14390,7 +14280,7 @@ pub const TRAIN_REAL_TOKENS: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["num_tokens", "tokens/trainable", "train/num_tokens"],
+            names: &["num_tokens", "tokens/trainable"],
         },
         Upstream {
             system: "maxtext",
@@ -14645,7 +14535,7 @@ pub const TRAIN_STEP_DURATION: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &["step_time", "train/step_time"],
+            names: &["step_time"],
         },
         Upstream {
             system: "kempnerforge",
@@ -14694,7 +14584,6 @@ pub const TRAIN_STEP_DURATION: Metric = Metric {
                 "console.step: ms",
                 "jsonl: train/duration_ms",
                 "step: duration_ms",
-                "train/duration_ms",
             ],
         },
         Upstream {
@@ -14837,7 +14726,7 @@ pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
         },
         Upstream {
             system: "hf_trainer",
-            names: &["train_samples_per_second", "train/train_samples_per_second"],
+            names: &["train_samples_per_second"],
         },
         Upstream {
             system: "lightning",
@@ -14871,7 +14760,7 @@ pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
         },
         Upstream {
             system: "hf_trainer",
-            names: &["train_steps_per_second", "train/train_steps_per_second"],
+            names: &["train_steps_per_second"],
         },
         Upstream {
             system: "lightning",
@@ -14909,7 +14798,7 @@ pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
         },
         Upstream {
             system: "hf_trainer",
-            names: &["train_tokens_per_second", "train/train_tokens_per_second"],
+            names: &["train_tokens_per_second"],
         },
         Upstream {
             system: "kempnerforge",
@@ -14945,11 +14834,7 @@ pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &[
-                "console.step: tps",
-                "jsonl: train/tokens_per_second",
-                "train/tokens_per_second",
-            ],
+            names: &["console.step: tps", "jsonl: train/tokens_per_second"],
         },
     ],
 };
@@ -15025,11 +14910,7 @@ pub const TRAIN_TOKENS: Metric = Metric {
         },
         Upstream {
             system: "hf_trainer",
-            names: &[
-                "num_input_tokens_seen",
-                "tokens/total",
-                "train/num_input_tokens_seen",
-            ],
+            names: &["num_input_tokens_seen", "tokens/total"],
         },
         Upstream {
             system: "kempnerforge",

@@ -140,6 +140,7 @@ fn find(upstream: &str) -> Option<&'static Name> {
 /// What becomes of every name, tag and track.
 pub(super) fn coverage() -> Vec<CoverageRow> {
     let names = NAMES.iter().map(|name| CoverageRow {
+        record: "",
         key: name.upstream.into(),
         name: name.span.name.into(),
         attributes: name

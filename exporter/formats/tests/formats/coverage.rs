@@ -86,10 +86,16 @@ fn page() -> String {
         if !samples.is_empty() {
             write!(page, "Shown by: {}.\n\n", samples.join(", ")).expect("invariant: a String takes all");
         }
-        page.push_str("| upstream | becomes | attributes | how |\n|---|---|---|---|\n");
+        page.push_str("| record | key | becomes | attributes | how |\n|---|---|---|---|---|\n");
         for row in rows {
-            let cells = [&*row.key, &*row.name, &row.attributes, &row.conversion]
-                .map(|cell| cell.replace('|', "\\|"));
+            let cells = [
+                row.record,
+                &*row.key,
+                &*row.name,
+                &row.attributes,
+                &row.conversion,
+            ]
+            .map(|cell| cell.replace('|', "\\|"));
             writeln!(page, "| {} |", cells.join(" | ")).expect("invariant: a String takes all");
         }
     }
