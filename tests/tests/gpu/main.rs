@@ -3,6 +3,7 @@
 mod amd;
 mod asked_again;
 mod buffers;
+mod captures;
 mod conventions;
 mod counters;
 mod energy;

@@ -54,7 +54,7 @@ struct ChangeSearch {
 
 impl EnergyLane {
     pub(super) fn new(config: &GpuConfig) -> Self {
-        let search = (config.energy_interval < config.interval)
+        let search = (config.energy_interval <= config.interval)
             .then(|| ChangeSearch::new(config.energy_interval, clock::now()));
         Self {
             search,
