@@ -2266,6 +2266,10 @@ pub const GPU_ENGINE_UTILIZATION: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::GPU_MIG_COMPUTE_INSTANCE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_MIG_INSTANCE_ID,
             requirement: Requirement::Recommended,
         },
@@ -2810,6 +2814,10 @@ pub const GPU_GRAPHICS_ACTIVE: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::GPU_MIG_COMPUTE_INSTANCE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_MIG_INSTANCE_ID,
             requirement: Requirement::Recommended,
         },
@@ -3209,6 +3217,10 @@ pub const GPU_MEMORY_BANDWIDTH_UTILIZATION: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_COMPUTE_INSTANCE_ID,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -5733,6 +5745,10 @@ pub const GPU_PIPE_UTILIZATION: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::GPU_MIG_COMPUTE_INSTANCE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_MIG_INSTANCE_ID,
             requirement: Requirement::Recommended,
         },
@@ -6148,6 +6164,10 @@ pub const GPU_PROCESS_MEMORY: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_COMPUTE_INSTANCE_ID,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -6926,6 +6946,10 @@ pub const GPU_SM_ACTIVE: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::GPU_MIG_COMPUTE_INSTANCE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_MIG_INSTANCE_ID,
             requirement: Requirement::Recommended,
         },
@@ -7006,6 +7030,10 @@ pub const GPU_SM_OCCUPANCY: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_COMPUTE_INSTANCE_ID,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
