@@ -1,5 +1,9 @@
 //! Each experiment on a driver that keeps its word: it compares something, and passes.
 
+use std::{fs, process::Command};
+
+use pulsetrain_tests::workspace_path;
+
 use crate::check::{run, run_with};
 
 #[test]
@@ -89,5 +93,18 @@ fn what_a_machine_lacks_is_skipped_with_the_reason() {
             panic!("{experiment}: {rows:?}");
         };
         assert!(why.contains(reason), "{experiment}: {why}");
+    }
+}
+
+#[test]
+fn the_documented_experiments_are_those_of_the_program() {
+    let program = workspace_path("tests/gpu-check");
+    let listed = Command::new("python3").arg(program).arg("--list").output().expect("python3 can be started");
+    let listed = String::from_utf8(listed.stdout).expect("UTF-8");
+    let page = fs::read_to_string(workspace_path("exporter/gpu/GPU.md")).expect("the page can be read");
+    let experiments: Vec<_> = listed.lines().filter_map(|line| line.trim().split_once("  ")).collect();
+    assert_eq!(experiments.len(), 25, "{listed}");
+    for (number, title) in experiments {
+        assert!(page.contains(&format!("| {number} | {title} |")), "{number} {title}");
     }
 }
