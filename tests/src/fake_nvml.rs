@@ -4,6 +4,7 @@
 //! gets [`FakeNvml::library`] where it asks for a path, or finds `libnvidia-ml.so.1` in [`FakeNvml::folder`].
 
 mod clock;
+mod layers;
 mod library;
 
 use std::{
@@ -65,6 +66,14 @@ impl FakeNvml {
     /// The folder to look for libraries in: `LD_LIBRARY_PATH` of a program under test.
     pub fn folder(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Writes what the programs of `fake-nvml/tools` need: the scenario as JSON, and the device that clients hold.
+    pub fn equip_tools(&self) {
+        let folder = self.folder.path();
+        let layers = serde_json::to_vec(&layers::read(&folder.join("scenario.yaml"))).expect("JSON");
+        fs::write(folder.join("layers.json"), layers).expect("the scenario can be written");
+        fs::write(folder.join("device"), "").expect("a file can be written");
     }
 
     /// Lets the scenario rest at a second.

@@ -21,7 +21,7 @@ pub struct GpuConfig {
     pub library: Option<PathBuf>,
     /// How often what changes from moment to moment is read.
     pub interval: Duration,
-    /// How often the energy counter is read until it changes; in passes only if it is not shorter than `interval`.
+    /// How often the energy counter is read until it changes; in passes only if it is longer than `interval`.
     pub energy_interval: Duration,
     /// Where the kernel lists AMD GPUs.
     pub sysfs: PathBuf,

@@ -167,7 +167,7 @@ impl Recording {
         events::record(known, event, self.last_unix_nanos, &mut recorder, &mut self.logs);
     }
 
-    /// Says once that the driver is there, and that it is there again.
+    /// Reports once that the driver is there, and that it is there again.
     fn note_answer(&mut self, tick: &Tick) {
         match &self.inventory.driver {
             DriverState::Silent => self.notices.push(GpuNotice::Answers),

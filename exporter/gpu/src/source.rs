@@ -165,7 +165,8 @@ pub fn survey(config: &GpuConfig, deadline: Duration) -> Inventory {
     };
     let config = GpuConfig {
         interval: SURVEY_INTERVAL,
-        energy_interval: SURVEY_INTERVAL,
+        // Readings between passes are for the energy of steps.
+        energy_interval: 2 * SURVEY_INTERVAL,
         ..config.clone()
     };
     let Ok(mut driver) = driver::start(&config, DriverRelease::default()) else {

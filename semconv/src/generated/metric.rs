@@ -2427,6 +2427,10 @@ pub const GPU_ENGINE_UTILIZATION: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::GPU_MIG_COMPUTE_INSTANCE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_MIG_INSTANCE_ID,
             requirement: Requirement::Recommended,
         },
@@ -2971,6 +2975,10 @@ pub const GPU_GRAPHICS_ACTIVE: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::GPU_MIG_COMPUTE_INSTANCE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_MIG_INSTANCE_ID,
             requirement: Requirement::Recommended,
         },
@@ -3370,6 +3378,10 @@ pub const GPU_MEMORY_BANDWIDTH_UTILIZATION: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_COMPUTE_INSTANCE_ID,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -5916,6 +5928,10 @@ pub const GPU_PIPE_UTILIZATION: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::GPU_MIG_COMPUTE_INSTANCE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_MIG_INSTANCE_ID,
             requirement: Requirement::Recommended,
         },
@@ -6331,6 +6347,10 @@ pub const GPU_PROCESS_MEMORY: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_COMPUTE_INSTANCE_ID,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -7109,6 +7129,10 @@ pub const GPU_SM_ACTIVE: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::GPU_MIG_COMPUTE_INSTANCE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_MIG_INSTANCE_ID,
             requirement: Requirement::Recommended,
         },
@@ -7189,6 +7213,10 @@ pub const GPU_SM_OCCUPANCY: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_COMPUTE_INSTANCE_ID,
             requirement: Requirement::Recommended,
         },
         AttributeUse {

@@ -1,11 +1,11 @@
 //! One GPU of a scenario: its facts, its readings over time, its processes and its MIG instances.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fs};
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::function::Function;
+use crate::{function::Function, place::in_own_folder};
 
 /// One GPU.
 #[derive(Debug, Deserialize)]
@@ -51,7 +51,10 @@ pub(crate) struct Mig {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Process {
-    pub(crate) pid: u32,
+    #[serde(default)]
+    pid: u32,
+    /// The file next to the library that has the number of the process in the place of `pid`; without it there is no process.
+    pid_file: Option<String>,
     #[serde(default)]
     pub(crate) kind: ProcessKind,
     /// `None` where the driver does not report it.
@@ -121,9 +124,19 @@ impl Mig {
 }
 
 impl Process {
+    /// The number of the process; `None` while there is no such process.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        let Some(file) = &self.pid_file else {
+            return Some(self.pid);
+        };
+        let text = fs::read_to_string(in_own_folder(file)).ok()?;
+        text.trim().parse().ok()
+    }
+
     /// Whether it runs at a second.
     pub(crate) fn runs(&self, second: f64) -> bool {
-        self.from <= second && self.until.is_none_or(|until| second < until)
+        let runs = self.from <= second && self.until.is_none_or(|until| second < until);
+        runs && self.pid().is_some()
     }
 }
 

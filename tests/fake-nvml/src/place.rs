@@ -10,6 +10,11 @@ pub(crate) fn beside_the_library(name: &str, variable: &str) -> PathBuf {
     if let Some(path) = env::var_os(variable) {
         return path.into();
     }
+    in_own_folder(name)
+}
+
+/// The file `name` in the folder of this library.
+pub(crate) fn in_own_folder(name: &str) -> PathBuf {
     let mut library = own_path().unwrap_or_default();
     library.set_file_name(name);
     library

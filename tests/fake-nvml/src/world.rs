@@ -31,6 +31,8 @@ pub(crate) struct Connection {
     pub(crate) generation: u32,
     /// The second of the first init.
     pub(crate) since: f64,
+    /// Held open while a client is connected, as NVML holds `/dev/nvidia*`: other processes see by it that the GPUs are in use.
+    pub(crate) device: Option<File>,
 }
 
 impl World {

@@ -114,7 +114,7 @@ fn where_all_is_well_it_says_what_there_is_and_exits_with_zero() {
 }
 
 #[test]
-fn gpus_that_are_lost_split_or_tell_nothing_are_found_with_their_reasons() {
+fn gpus_that_are_lost_split_or_silent_are_found_with_their_reasons() {
     let lost = FakeNvml::start("gpu_lost");
     lost.at(15.0);
     let found = doctor(|command| {

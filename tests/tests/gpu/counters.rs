@@ -121,7 +121,7 @@ fn events_other_than_xid_errors_are_counted_by_type_and_each_an_event() {
 }
 
 #[test]
-fn a_gpu_that_has_xid_errors_only_says_so() {
+fn a_gpu_that_has_xid_errors_only_has_the_reason() {
     let fake = FakeNvml::with("h100x8", "gpus: {count: 1, all: {readings: {event_types: 8}}}");
     let watch = Watch::start(config(&fake));
     watch.wait_for("gpu.xid_errors", &[("gpu.index", "0")], |_| true);

@@ -135,7 +135,7 @@ fn a_lost_gpu_is_a_fault_and_its_neighbour_goes_on() {
 }
 
 #[test]
-fn a_driver_that_was_loaded_anew_is_read_again_without_a_restart() {
+fn a_driver_that_was_reloaded_is_read_again_without_a_restart() {
     let fake = FakeNvml::with(
         "h100x8",
         "faults: [{what: driver_reload, from: 10, until: 20, forced: true}]\ngpus: {count: 2}",
@@ -306,7 +306,7 @@ fn assert_lines<const N: usize>(watch: &Watch, expected: [&str; N]) {
 }
 
 #[test]
-fn gpus_that_cannot_be_opened_have_series_of_their_own_and_are_told_once() {
+fn gpus_that_cannot_be_opened_have_series_of_their_own_and_one_notice() {
     let fake = FakeNvml::with(
         "h100x8",
         "gpus: {count: 4}\nfaults: [{what: lost, until: 10, gpus: [1, 2]}, {what: answers, error: IRQ_ISSUE, gpus: [3]}]",

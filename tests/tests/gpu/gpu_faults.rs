@@ -12,5 +12,6 @@ mod instances;
 mod page;
 mod point;
 mod release;
+mod scenarios;
 mod sums;
 mod world;

@@ -4,11 +4,13 @@
 mod amd;
 mod asked_again;
 mod buffers;
+mod captures;
 mod conventions;
 mod counters;
 mod energy;
 mod fake_nvml;
 mod faults;
+mod gpu_check;
 mod gpu_faults;
 mod pcie;
 mod power;

@@ -6,6 +6,25 @@ use pulsetrain_tests::FakeNvml;
 use crate::watch::{Watch, config};
 
 #[test]
+fn faults_of_programs_are_no_errors_of_the_gpu_in_the_standard_names() {
+    // A memory page fault of a program, a change of the recovery action, and a double bit error.
+    let events = "events: [{at: 5, gpu: 0, data: 31}, {at: 5, gpu: 0, data: 154}, {at: 6, gpu: 0, data: 48}]";
+    let fake = FakeNvml::with("h100x8", &format!("gpus: {{count: 1}}\n{events}"));
+    let watch = Watch::start(GpuConfig {
+        semconv: GpuSemconv::Both,
+        ..config(&fake)
+    });
+    watch.wait_for("gpu.xid_errors", &[("gpu.xid.code", "48")], |point| point.value == 0.0);
+    fake.at(7.0);
+    watch.wait_for("hw.errors", &[("error.type", "xid_48")], |point| point.value == 1.0);
+    for code in ["31", "154"] {
+        watch.wait_for("gpu.xid_errors", &[("gpu.xid.code", code)], |point| point.value == 1.0);
+        let kind = format!("xid_{code}");
+        assert!(watch.points("hw.errors", &[("error.type", &kind)]).is_empty(), "{kind}");
+    }
+}
+
+#[test]
 fn standard_names_stand_in_the_place_of_ours_or_beside_them() {
     let fake = FakeNvml::start("h100x8");
     fake.run_from(0.0);

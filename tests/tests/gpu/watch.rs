@@ -55,7 +55,7 @@ pub(crate) fn config(fake: &FakeNvml) -> GpuConfig {
         library: Some(fake.library()),
         interval: INTERVAL,
         // Readings between passes have tests of their own.
-        energy_interval: INTERVAL,
+        energy_interval: 2 * INTERVAL,
         release_for_reset: None,
         ..GpuConfig::default()
     }

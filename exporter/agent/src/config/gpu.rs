@@ -22,8 +22,8 @@ section! {
         enabled: bool = true,
         /// How often what changes from moment to moment is read.
         interval: Placed<Time> = Placed::nowhere(Time::secs(1)),
-        /// How often the energy counters are read, each until it changes: the energy of short steps needs it. With interval or
-        /// longer they are read every interval.
+        /// How often the energy counters are read, each until it changes: the energy of short steps needs it. Longer
+        /// than interval, they are read every interval.
         energy_interval: Placed<Time> = Placed::nowhere(Time(Duration::from_millis(100))),
         /// The names: gpu for ours (gpu.*), hw for the standard ones (hw.*) where there are such, both for both.
         semconv: GpuNames = GpuNames::Gpu,

@@ -7,8 +7,8 @@ use crate::world::{SECOND, World, ZERO, power_limit, read_energy};
 
 const MILLI: u64 = 1_000_000;
 const LIMIT_WATTS: f64 = 700.0;
-/// How often the GPU source reads a counter until it changes.
-const CHANGE_POLL: u64 = 2 * MILLI;
+/// How far the readings around a change are apart, as the GPU source reads a counter.
+const CHANGE_POLL: u64 = 4 * MILLI;
 
 /// How a counter is read.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -11,8 +11,8 @@ use std::{
 
 use libloading::{Library, Symbol};
 
-/// Builds the fake driver and puts it into a folder, with the scenario of eight H100.
-pub(crate) fn install(folder: &Path) -> Result<PathBuf, Box<dyn Error>> {
+/// Builds the fake driver and puts it into a folder, with a scenario of `tests/fake-nvml/scenarios`.
+pub(crate) fn install(folder: &Path, scenario: &str) -> Result<PathBuf, Box<dyn Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let built = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(["build", "--release", "--package", "pulsetrain-fake-nvml"])
@@ -29,8 +29,8 @@ pub(crate) fn install(folder: &Path) -> Result<PathBuf, Box<dyn Error>> {
         .ok_or("the fake driver does not build")?;
     let installed = folder.join("libnvidia-ml.so.1");
     fs::copy(library, &installed)?;
-    let scenario = root.join("tests/fake-nvml/scenarios/h100x8.yaml");
-    fs::copy(scenario, folder.join("scenario.yaml"))?;
+    let below = root.join("tests/fake-nvml/scenarios").join(scenario).canonicalize()?;
+    fs::write(folder.join("scenario.yaml"), format!("extends: {below:?}\n"))?;
     Ok(installed)
 }
 

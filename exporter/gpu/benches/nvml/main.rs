@@ -1,12 +1,14 @@
-//! What watching eight GPUs costs: processor time of each thread, and memory.
+//! What watching eight GPUs costs: processor time of each thread, memory, and the time of a pass.
 //!
-//! The driver is the fake one of the tests, with a scenario of eight H100. It runs in our own process, so the thread that
+//! The driver is the fake one of the tests, with eight H100 whose calls take no time, and with eight B200 of 18 links each whose
+//! calls take as long as published figures of real ones. It runs in our own process, so the thread that
 //! calls it carries its cost too; the fake counts for itself what its calls take in the very passes that are measured, by the
 //! clock of the thread, and that is separated.
 //!
 //! `cargo bench -p pulsetrain-gpu --bench nvml [SECONDS]`
 
 mod driver;
+mod passes;
 mod threads;
 
 use std::{env, error::Error, path::Path, time::Duration};
@@ -16,6 +18,7 @@ use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Pipeline, Sink, StopRaiser
 
 use self::{
     driver::OwnWork,
+    passes::{LastBatches, Passes},
     threads::{Cost, rss_bytes},
 };
 
@@ -23,15 +26,30 @@ use self::{
 const SECONDS: u64 = 20;
 const SETTLE: Duration = Duration::from_secs(7);
 
+/// The scenarios, and what they are.
+const SCENARIOS: [(&str, &str); 2] = [
+    ("h100x8.yaml", "eight H100 (fake), calls without latency"),
+    ("real_latency.yaml", "eight B200 (fake), calls with the latency of real ones"),
+];
+
 #[expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 fn main() -> Result<(), Box<dyn Error>> {
     let given = env::args().skip(1).find_map(|argument| argument.parse().ok());
     let seconds = given.unwrap_or(SECONDS);
-    let folder = tempfile::tempdir()?;
-    let library = driver::install(folder.path())?;
-    println!("eight H100 (fake), one pass a second, {seconds} s");
+    for (scenario, what) in SCENARIOS {
+        let folder = tempfile::tempdir()?;
+        let library = driver::install(folder.path(), scenario)?;
+        println!("{what}, one pass a second, {seconds} s");
+        measure(&library, seconds)?;
+        println!();
+    }
+    Ok(())
+}
+
+#[expect(clippy::print_stdout, reason = "a bench prints what it measured")]
+fn measure(library: &Path, seconds: u64) -> Result<(), Box<dyn Error>> {
     let idle = rss_bytes()?;
-    let seen = watch(&library, seconds)?;
+    let seen = watch(library, seconds)?;
     let rss = rss_bytes()?.saturating_sub(idle);
     let of = |name: &str| seen.cost.share(name, seconds) * 100.0;
     let (all, fake) = (
@@ -41,7 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let shares = [
         ("recording (series, OTLP, the door)", of("recording")),
         ("calling (wrapper and the fake driver)", of("nvml-gpu-")),
-        ("waiting for XID errors", of("nvml-xid")),
+        ("waiting for events", of("nvml-events")),
         ("together", all),
         ("of that inside the fake driver's calls", fake),
         ("ours", all - fake),
@@ -56,6 +74,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     println!("{:<44}{:>10}", "items a second", seen.items / seconds);
     println!("{:<44}{:>10}", "bytes of OTLP a second", seen.bytes / seconds);
+    for (part, what) in [(0.5, "median of a pass, at most"), (0.99, "99th percentile of a pass, at most")] {
+        let bound = seen.passes.percentile(part).ok_or("no pass was counted")?;
+        println!("{what:<44}{:>10} ms", bound * 1000.0);
+    }
     Ok(())
 }
 
@@ -67,6 +89,8 @@ struct Seen {
     fake_nanos: u64,
     items: u64,
     bytes: u64,
+    /// How long the passes took.
+    passes: Passes,
 }
 
 /// Watches for so long.
@@ -91,6 +115,7 @@ fn watch(library: &Path, seconds: u64) -> Result<Seen, Box<dyn Error>> {
         })?;
     std::thread::sleep(SETTLE);
     let own_work = OwnWork::of(library)?;
+    let passes = counted.last.passes()?;
     let (before, fake, begun) = (Cost::now()?, own_work.nanos()?, counted.read());
     std::thread::sleep(Duration::from_secs(seconds));
     let seen = Seen {
@@ -98,6 +123,7 @@ fn watch(library: &Path, seconds: u64) -> Result<Seen, Box<dyn Error>> {
         fake_nanos: own_work.nanos()? - fake,
         items: counted.read().0 - begun.0,
         bytes: counted.read().1 - begun.1,
+        passes: counted.last.passes()?.since(&passes),
     };
     stop.raise();
     recording.join().map_err(|_| "the source panicked")?;
@@ -106,11 +132,14 @@ fn watch(library: &Path, seconds: u64) -> Result<Seen, Box<dyn Error>> {
 
 /// A sink that only counts.
 #[derive(Clone, Default)]
-struct Counted(std::sync::Arc<[std::sync::atomic::AtomicU64; 2]>);
+struct Counted {
+    counts: std::sync::Arc<[std::sync::atomic::AtomicU64; 2]>,
+    last: LastBatches,
+}
 
 impl Counted {
     fn read(&self) -> (u64, u64) {
-        let [items, bytes] = [0, 1].map(|which| self.0[which].load(std::sync::atomic::Ordering::Relaxed));
+        let [items, bytes] = [0, 1].map(|which| self.counts[which].load(std::sync::atomic::Ordering::Relaxed));
         (items, bytes)
     }
 }
@@ -122,9 +151,10 @@ impl Sink for Counted {
 
     fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
         let counts = [u64::from(batch.items()), batch.bytes().len() as u64];
-        for (counted, count) in self.0.iter().zip(counts) {
+        for (counted, count) in self.counts.iter().zip(counts) {
             counted.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
         }
+        self.last.keep(batch);
         Box::pin(std::future::ready(Delivery::Delivered))
     }
 }

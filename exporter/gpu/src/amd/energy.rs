@@ -14,7 +14,7 @@ pub(super) const ABSENT: &str =
 const WINDOW: Duration = Duration::from_secs(1);
 /// How much both may differ: the power is a sample of each pass, and the sensor's own error is several percent.
 const TOLERANCE: f64 = 0.2;
-/// So many windows in a row with the counter on the same side are no coincidence.
+/// This number of windows in a row with the counter on the same side are no coincidence.
 const MOST_MISSES: u32 = 5;
 
 /// What is known of a counter.

@@ -57,6 +57,26 @@ const CODES: [Code; 28] = [
     (154, "xid_154", "GPU recovery action changed"),
 ];
 
+/// Codes that are rare: a series from their first error on (NVIDIA, "Xid Catalog").
+const RARE: [Code; 13] = [
+    (93, "xid_93", "wear limit of the InfoROM exceeded"),
+    (121, "xid_121", "error of the link between GPU and CPU (C2C)"),
+    (144, "xid_144", "NVLink error (SAW)"),
+    (146, "xid_146", "NVLink error (TLW)"),
+    (147, "xid_147", "NVLink error (TREX)"),
+    (148, "xid_148", "NVLink error (NVLPW)"),
+    (149, "xid_149", "NVLink error (NETIR)"),
+    (150, "xid_150", "NVLink error (MSE)"),
+    (151, "xid_151", "key rotation error"),
+    (155, "xid_155", "an NVLink was taken down on purpose, as when it sleeps"),
+    (156, "xid_156", "a part of the memory was retired"),
+    (157, "xid_157", "a part of the memory could not be retired"),
+    (158, "xid_158", "fatal timeout of the GPU"),
+];
+
+/// Codes that are no errors of the GPU, and not in `hw.errors`: faults of programs, and changes of the recovery action and of links.
+const NO_HARDWARE_ERRORS: [u64; 6] = [13, 31, 43, 45, 154, 155];
+
 /// Events other than XID errors, by `gpu.driver_event.type`, with what each means and how bad it is.
 const OTHERS: [(&str, &str, Severity); 7] = [
     (
@@ -143,7 +163,7 @@ pub(super) fn record(
 
 /// The `error.type` of an XID code, and what it means.
 fn meaning_of(code: u64) -> (&'static str, &'static str) {
-    let listed = CODES.iter().find(|(listed, ..)| u64::from(*listed) == code);
+    let listed = CODES.iter().chain(&RARE).find(|(listed, ..)| u64::from(*listed) == code);
     listed.map_or(
         (OTHER, "see NVIDIA's list of XID errors"),
         |(_, kind, meaning)| (*kind, *meaning),
@@ -177,7 +197,7 @@ fn grow(
         ..Own::of_gpu(&metric::GPU_XID_ERRORS)
     };
     known.enter(own, [None; 2], Observation::Grows(by), recorder);
-    if recorder.semconv != GpuSemconv::Gpu {
+    if recorder.semconv != GpuSemconv::Gpu && !NO_HARDWARE_ERRORS.contains(&code) {
         known.record_twin(&HwMetric::xid(kind, by), Cadence::Once, 0, recorder);
     }
 }

@@ -50,7 +50,7 @@ impl fmt::Display for WorkloadNotice {
     }
 }
 
-/// Tells each kind of notice once; a clone remembers the same.
+/// Sends each kind of notice once; a clone remembers the same.
 #[derive(Clone)]
 pub(super) struct Notices(Arc<Told>);
 

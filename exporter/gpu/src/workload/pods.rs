@@ -63,7 +63,7 @@ impl Pods {
         self.of(&[instance.uuid.clone(), place])
     }
 
-    /// Says which GPUs, instances and processes there are: where they have changed, pods may have.
+    /// Lists which GPUs, instances and processes there are: where they have changed, pods may have.
     pub(super) fn devices_are(&self, inventory: &Inventory) {
         let seen: Vec<String> = inventory
             .gpus

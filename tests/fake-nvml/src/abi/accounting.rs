@@ -22,7 +22,7 @@ pub unsafe extern "C" fn nvmlDeviceGetAccountingPids(
 ) -> nvmlReturn_t {
     answer_for("nvmlDeviceGetAccountingPids", device, |target| {
         require_accounting(target)?;
-        let begun: Vec<c_uint> = begun(target).map(|process| process.pid).collect();
+        let begun: Vec<c_uint> = begun(target).filter_map(Process::pid).collect();
         // SAFETY: by NVML's contract `count` points to how many pids there is room for.
         unsafe { put_list(pids, count, &begun) }
     })
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn nvmlDeviceGetAccountingStats(
     answer_for("nvmlDeviceGetAccountingStats", device, |target| {
         require_accounting(target)?;
         let process = begun(target)
-            .find(|process| process.pid == pid)
+            .find(|process| process.pid() == Some(pid))
             .ok_or(NOT_FOUND)?;
         // SAFETY: by NVML's contract the pointer is null or points to the structure.
         unsafe { put(stats, account(target, process)) }

@@ -88,7 +88,7 @@ pub unsafe extern "C" fn nvmlDeviceGetProcessesUtilizationInfo(
 impl Process {
     fn nvmlProcessInfo_t(&self, second: f64) -> nvmlProcessInfo_t {
         nvmlProcessInfo_t {
-            pid: self.pid,
+            pid: self.pid().unwrap_or_default(),
             usedGpuMemory: self.memory(second),
             gpuInstanceId: self.gpu_instance.unwrap_or(u32::MAX),
             computeInstanceId: self.compute_instance.unwrap_or(u32::MAX),
@@ -97,7 +97,7 @@ impl Process {
 
     fn nvmlProcessInfo_v1_t(&self, second: f64) -> nvmlProcessInfo_v1_t {
         nvmlProcessInfo_v1_t {
-            pid: self.pid,
+            pid: self.pid().unwrap_or_default(),
             usedGpuMemory: self.memory(second),
         }
     }
@@ -143,7 +143,7 @@ fn busy(target: &Target, last_seen: u64) -> Result<Vec<nvmlProcessUtilizationInf
     let listed: Vec<_> = measured
         .map(|process| nvmlProcessUtilizationInfo_v1_t {
             timeStamp: stamp,
-            pid: process.pid,
+            pid: process.pid().unwrap_or_default(),
             smUtil: percent(&process.sm_percent),
             memUtil: percent(&process.memory_percent),
             encUtil: percent(&process.encoder_percent),

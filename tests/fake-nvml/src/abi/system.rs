@@ -1,6 +1,9 @@
 //! Connecting, disconnecting, counting, and what the driver is.
 
-use std::ffi::{c_char, c_int, c_uint};
+use std::{
+    ffi::{c_char, c_int, c_uint},
+    fs::File,
+};
 
 use nvml_wrapper_sys::bindings::{
     nvmlReturn_enum_NVML_ERROR_NOT_FOUND as NOT_FOUND,
@@ -10,6 +13,7 @@ use nvml_wrapper_sys::bindings::{
 use crate::{
     call::{ERRORS, Reply, answer, answer_unconnected},
     out::{put, put_text},
+    place::in_own_folder,
     world::World,
 };
 
@@ -28,6 +32,9 @@ pub extern "C" fn nvmlShutdown() -> nvmlReturn_t {
     answer_unconnected("nvmlShutdown", |world, _| {
         let mut connection = world.connection();
         connection.inits = connection.inits.checked_sub(1).ok_or(UNINITIALIZED)?;
+        if connection.inits == 0 {
+            connection.device = None;
+        }
         Ok(())
     })
 }
@@ -97,6 +104,8 @@ fn connect(world: &World, second: f64) -> Reply {
     if connection.inits == 0 {
         connection.generation += 1;
         connection.since = second;
+        // Without such a file nobody looks.
+        connection.device = File::open(in_own_folder("device")).ok();
     }
     connection.inits += 1;
     Ok(())

@@ -7,7 +7,7 @@ use crate::gpu_faults::world::World;
 const FIRST: (&str, &str) = ("gpu.index", "0");
 
 #[test]
-fn a_counter_that_begins_anew_says_so_and_its_rate_is_never_negative() {
+fn a_counter_that_is_reset_has_a_new_start_and_no_negative_rate() {
     let Some(world) = World::start("counter_reset", "gpus: {count: 1}") else {
         return;
     };

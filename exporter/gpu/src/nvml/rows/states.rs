@@ -352,7 +352,7 @@ mod tests {
     use super::{fabric_degraded, recovery_action};
 
     #[test]
-    fn a_fabric_is_degraded_when_any_part_of_its_health_says_so() {
+    fn a_fabric_is_degraded_when_any_part_of_its_health_is_bad() {
         let all_well = 2 | 2 << 2 | 2 << 4 | 2 << 6;
         for (health, summary, degraded) in [
             (all_well, 0, Some(false)),
