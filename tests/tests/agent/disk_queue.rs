@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use pulsetrain_tests::{Answer, FakeEndpoint, Process, SmallDisk, as_nobody, free_port, wait_until};
+use pulsetrain_tests::{Answer, FakeEndpoint, Process, SmallDisk, as_unprivileged, free_port, wait_until};
 
 use crate::{
     delivery::{accepted_texts, configure, post},
@@ -191,7 +191,7 @@ fn state_folder_that_may_not_be_written_ends_the_start_with_what_to_do() {
     };
     mode(&outage.world.path(""), 0o777);
     mode(&state, 0o555);
-    let mut agent = as_nobody(&outage.world.command(), &outage.world.path(""));
+    let mut agent = as_unprivileged(&outage.world.command(), &outage.world.path(""));
     let (status, said) = Process::start("pulsetrain agent", &mut agent).wait_for_end();
     mode(&state, 0o755);
     assert_eq!(status.code(), Some(1), "{said}");

@@ -147,7 +147,7 @@ pub(crate) fn kill_while_logs_grow(world: &World, runs: &mut [SurogateRun; 2], r
         scope.spawn(|| first.write(&mut writing, records));
         scope.spawn(|| second.write(&mut other, records));
         let agent = world.spawn();
-        before.wait_for_a_moment(&agent, random);
+        before.wait_for_kill_time(&agent, random);
         drop(agent);
     });
 }

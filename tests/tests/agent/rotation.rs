@@ -156,7 +156,7 @@ fn kills_while_another_program_moves_the_archive_lose_and_repeat_nothing() {
                 wait_until("it is opened again", || {
                     agent.log().contains("sink archive: opened the file again")
                 });
-                before.wait_for_a_moment(&agent, &mut random);
+                before.wait_for_kill_time(&agent, &mut random);
             }
             drop(agent);
         });

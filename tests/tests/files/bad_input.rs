@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pulsetrain_tests::{Finished, Import, Items, as_nobody, corpus};
+use pulsetrain_tests::{Finished, Import, Items, as_unprivileged, corpus};
 use tempfile::TempDir;
 
 const STEP: &str = r#"{"log": "step", "time": "2026-11-21 00:18:40.989663449", "step": 7, "epoch": 0.5, "step_tokens": 16384, "duration_ms": 123, "norm": 1.5, "loss": 2.5, "lr": 2e-05}"#;
@@ -226,7 +226,7 @@ fn a_file_that_may_not_be_read_is_named() {
     let folder = folder_for_all();
     let log = file(&folder, "secret.json", b"[\n]\n");
     fs::set_permissions(&log, Permissions::from_mode(0o000)).expect("permissions can be set");
-    let mut command = as_nobody(&import(&log).into_command(), folder.path());
+    let mut command = as_unprivileged(&import(&log).into_command(), folder.path());
     let finished = Finished::new(command.output().expect("pulsetrain can be started"));
     finished
         .expect_code(1)

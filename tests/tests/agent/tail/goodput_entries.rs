@@ -109,7 +109,7 @@ fn an_export_is_told_once_in_either_order_however_often_the_follower_is_killed()
         let before = Progress::of(world.out(), world.positions());
         growing.grow(kill);
         let follower = world.follow();
-        before.wait_for_a_moment(&follower, &mut random);
+        before.wait_for_kill_time(&follower, &mut random);
         drop(follower);
     }
     growing.grow(KILLS);
@@ -143,7 +143,7 @@ fn a_list_that_is_exported_again_says_only_what_is_new_also_after_a_kill() {
             fs::write(&path, &exported[..torn]).expect("an export can be written");
             let follower = follower.unwrap_or_else(|| world.follow());
             fs::write(&path, &exported).expect("an export can be written");
-            before.wait_for_a_moment(&follower, &mut random);
+            before.wait_for_kill_time(&follower, &mut random);
             drop(follower);
         }
         fs::write(&path, list(&lines, newest_first)).expect("an export can be written");

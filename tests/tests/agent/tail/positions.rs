@@ -2,7 +2,9 @@
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use pulsetrain_tests::{Items, Process, SurogateWriter, as_nobody, corpus, surogate_records, wait_until};
+use pulsetrain_tests::{
+    Items, Process, SurogateWriter, as_unprivileged, corpus, surogate_records, wait_until,
+};
 
 use crate::tail::world::{World, imported};
 
@@ -71,7 +73,7 @@ fn positions_that_may_not_be_read_end_the_program_and_change_nothing() {
         open_to_all(&world.path(name));
     }
     fs::set_permissions(world.positions(), fs::Permissions::from_mode(0o000)).expect("the file is ours");
-    let mut command = as_nobody(&world.follow_command(), &world.path(""));
+    let mut command = as_unprivileged(&world.follow_command(), &world.path(""));
     refused(
         &world,
         Process::start("pulsetrain", &mut command),

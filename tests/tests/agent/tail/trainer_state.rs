@@ -132,7 +132,7 @@ fn a_state_that_is_saved_again_and_again_is_told_once_through_kills_at_any_momen
         let before = Progress::of(saved.world.out(), saved.world.positions());
         let follower = saved.world.follow();
         saved.save(&state(entries, same), random.bool());
-        before.wait_for_a_moment(&follower, &mut random);
+        before.wait_for_kill_time(&follower, &mut random);
         drop(follower);
     }
     saved.expect(saved.world.follow(), &[&state(ALL, same)]);
@@ -264,7 +264,7 @@ fn the_states_of_all_checkpoints_of_a_run_are_told_as_one_through_kills_at_any_m
         let before = Progress::of(saved.world.out(), saved.world.positions());
         let follower = saved.world.follow();
         checkpoint(entries);
-        before.wait_for_a_moment(&follower, &mut random);
+        before.wait_for_kill_time(&follower, &mut random);
         drop(follower);
     }
     saved.expect(saved.world.follow(), &[&whole]);

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use pulsetrain_tests::{Process, SurogateWriter, as_nobody, corpus, surogate_records, wait_until};
+use pulsetrain_tests::{Process, SurogateWriter, as_unprivileged, corpus, surogate_records, wait_until};
 
 use crate::tail::world::{World, imported};
 
@@ -22,7 +22,7 @@ fn a_log_and_a_folder_that_may_not_be_read_for_a_while_are_told_and_followed_aga
     first.iter().for_each(|record| writer.append(record));
 
     allow(&log, 0o000);
-    let mut command = as_nobody(&world.follow_command(), &world.path(""));
+    let mut command = as_unprivileged(&world.follow_command(), &world.path(""));
     let follower = Process::start("pulsetrain", &mut command);
     wait_until("the log is told", || told(&follower) == 1);
     assert!(world.delivered().is_empty());

@@ -178,7 +178,7 @@ fn a_trace_that_is_written_anew_is_told_once_however_often_the_follower_is_kille
         write_in_pieces(&log, &written[..torn], &mut random);
         let follower = follower.unwrap_or_else(|| world.follow());
         write_in_pieces(&log, &written[torn..], &mut random);
-        before.wait_for_a_moment(&follower, &mut random);
+        before.wait_for_kill_time(&follower, &mut random);
         drop(follower);
     }
     fs::write(&log, &bytes).expect("the trace can be written");
