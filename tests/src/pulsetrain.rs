@@ -62,7 +62,7 @@ impl Import {
         let mut child = self.0.spawn().expect("pulsetrain can be started");
         let mut stdin = child.stdin.take().expect("invariant: standard input is piped");
         let output = thread::scope(|scope| {
-            // A pulsetrain that gives up before the end of its input breaks the pipe; its exit code tells.
+            // A pulsetrain that gives up before the end of its input breaks the pipe; its exit code shows that.
             scope.spawn(move || stdin.write_all(input));
             child.wait_with_output().expect("a child can be waited for")
         });
@@ -104,7 +104,7 @@ impl Finished {
         }
     }
 
-    /// Panics with all that was said where the exit code is another one, or where a panic was printed.
+    /// Panics with the complete output if the exit code is another one, or if a panic was printed.
     #[track_caller]
     pub fn expect_code(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "standard error was:\n{}", self.stderr);

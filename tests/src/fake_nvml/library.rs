@@ -22,7 +22,7 @@ pub(super) fn copy(to: &Path, missing: &[String]) {
     fs::write(to, library).expect("the fake driver can be copied");
 }
 
-/// The symbols that a scenario, or the one it stands on, says are missing.
+/// Returns the symbols that a scenario, or the one that it extends, declares missing.
 pub(super) fn missing_symbols(scenario: &Path) -> Vec<String> {
     let text = fs::read_to_string(scenario).expect("a scenario can be read");
     let scenario_itself: Value = serde_saphyr::from_str(&text).expect("a scenario is YAML");

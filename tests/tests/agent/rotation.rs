@@ -53,7 +53,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         name.starts_with("out") && !name.ends_with(".partial")
     };
     let all: BTreeSet<PathBuf> = names.filter(is_of_archive).collect();
-    // A kill may leave a file beside its compressed form, until the next start.
+    // A kill may leave both a file and its compressed form, until the next start.
     let compressed =
         |path: &PathBuf| all.contains(&with_ending(path, ".zst")) || all.contains(&with_ending(path, ".gz"));
     all.iter().filter(|path| !compressed(path)).cloned().collect()

@@ -1,4 +1,4 @@
-//! `--mapping`, `--suggest-mapping` and logs without configuration: the examples of `exporter/sources/MAPPING.md`, imported as they stand there.
+//! `--mapping`, `--suggest-mapping` and logs without configuration: the examples of `exporter/sources/MAPPING.md`, imported as they are.
 
 use std::{fs, path::Path};
 

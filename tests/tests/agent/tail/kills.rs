@@ -1,4 +1,4 @@
-//! A follower that is killed again and again, while the log grows: what it leaves behind is what an import gives.
+//! A follower that is killed again and again, while the log grows: its output is that of an import.
 
 use std::{fs, path::Path, thread};
 
