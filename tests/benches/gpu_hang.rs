@@ -1,7 +1,7 @@
 //! How long a page with the telemetry of eight GPUs takes while their driver hangs for a minute.
 //!
 //! The GPU source on the fake driver, the Prometheus sink and its server, in this process; a client with a connection a
-//! scrape, twenty times a second, from five seconds before the hang until five seconds after it, all in real time. Beside it,
+//! scrape, twenty times a second, from five seconds before the hang until five seconds after it, all in real time. At the same time,
 //! in turns, the same with a driver that never hangs: what a busy machine does to a scrape shows there too.
 //! `cargo bench -p pulsetrain-tests --bench gpu_hang`
 
@@ -30,7 +30,7 @@ const PHASES: [(&str, f64); 4] = [
     ("", 75.0),
 ];
 
-/// A driver, and the page with what it says.
+/// A driver, and the page with its metrics.
 struct Watched {
     fake: FakeNvml,
     page: u16,
@@ -85,7 +85,7 @@ fn scrape_both(hangs: &Watched, control: &Watched, until: Instant) -> [Scrapes; 
     both
 }
 
-/// Says what a hang costs who scrapes, and fails where that is too much, however busy the machine is.
+/// Prints what a hang costs a scraper, and fails above the limit, however busy the machine is.
 #[expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 fn judge(p99: f64, control: f64) {
     let ratio = p99 / control;
@@ -125,7 +125,7 @@ impl Scrapes {
 }
 
 impl Watched {
-    /// Eight GPUs of a scenario, at rest, as soon as their page is whole.
+    /// Eight idle GPUs of a scenario, as soon as their page is complete.
     fn start(scenario: &str) -> Self {
         let fake = FakeNvml::start(scenario);
         let (page, stop) = (free_port(), StopRaiser::new());

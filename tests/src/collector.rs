@@ -120,7 +120,7 @@ service:
     )
 }
 
-/// The health check answers 200 when every pipeline stands; before that it refuses the connection or answers 503.
+/// The health check answers 200 when every pipeline has started; before that it refuses the connection or answers 503.
 fn is_healthy(port: u16) -> bool {
     let mut answer = String::new();
     TcpStream::connect((Ipv4Addr::LOCALHOST, port))

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The path of a file in `tests/corpus`; panics where there is none.
+/// Returns the path of a file in `tests/corpus`; panics if it does not exist.
 pub fn corpus(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
     assert!(path.exists(), "{} is not there", path.display());

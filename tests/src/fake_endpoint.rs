@@ -26,7 +26,7 @@ use crate::{Items, loopback};
 pub enum Answer {
     /// 200: all is taken.
     Accept,
-    /// 200 with a partial success: so many items are refused.
+    /// 200 with a partial success that rejects this number of items.
     Partial(u64),
     /// 503 with `Retry-After` in seconds.
     Busy(u64),
@@ -214,7 +214,7 @@ fn inflated(headers: &HeaderMap, body: &[u8]) -> Vec<u8> {
     let mut inflated = Vec::new();
     GzDecoder::new(body)
         .read_to_end(&mut inflated)
-        .expect("a body that says gzip is gzip");
+        .expect("a body with the encoding gzip is gzip");
     inflated
 }
 

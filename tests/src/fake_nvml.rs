@@ -1,6 +1,6 @@
 //! A driver without a GPU: a copy of the fake NVML with a scenario and a clock that the test moves.
 //!
-//! Every copy is a library of its own, so that tests beside each other have drivers of their own. A program under test
+//! Every copy is a library of its own, so that tests that run at the same time have drivers of their own. A program under test
 //! gets [`FakeNvml::library`] where it asks for a path, or finds `libnvidia-ml.so.1` in [`FakeNvml::folder`].
 
 mod clock;
@@ -40,13 +40,13 @@ impl FakeNvml {
         Self::with(scenario, "")
     }
 
-    /// The same with these changes on top: lines of YAML, of which a scenario is made.
+    /// The same with these changes on top: lines of YAML, as in a scenario.
     pub fn with(scenario: &str, changes: &str) -> Self {
         let folder = TempDir::new().expect("a folder for the driver can be made");
         let below = scenario_file(scenario);
-        let whole = format!("extends: {below:?}\n{changes}\n");
+        let complete = format!("extends: {below:?}\n{changes}\n");
         let path = folder.path().join("scenario.yaml");
-        fs::write(&path, whole).expect("the scenario can be written");
+        fs::write(&path, complete).expect("the scenario can be written");
         library::copy(
             &folder.path().join("libnvidia-ml.so.1"),
             &library::missing_symbols(&path),
@@ -94,8 +94,8 @@ impl FakeNvml {
     /// What the driver has been asked so far.
     pub fn calls(&self) -> Vec<NvmlCall> {
         let lines = fs::read_to_string(self.folder.path().join("calls")).unwrap_or_default();
-        let whole = lines.rfind('\n').map_or("", |end| &lines[..end]);
-        whole.lines().map(call).collect()
+        let complete = lines.rfind('\n').map_or("", |end| &lines[..end]);
+        complete.lines().map(call).collect()
     }
 }
 

@@ -38,11 +38,11 @@ impl Items {
         Self::parse(&text)
     }
 
-    /// Reads a file that is being written, as far as its lines are whole; nothing where there is none.
+    /// Reads the complete lines of a file that is being written; returns no items if the file does not exist.
     pub fn read_whole_lines(path: &Path) -> Self {
         let text = fs::read_to_string(path).unwrap_or_default();
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        Self::parse(&text[..whole])
+        let complete = text.rfind('\n').map_or(0, |end| end + 1);
+        Self::parse(&text[..complete])
     }
 
     /// Reads JSON lines; panics where a line is no OTLP/JSON.
@@ -114,7 +114,7 @@ impl Items {
         (Self(these), Self(others))
     }
 
-    /// The points that say only that their series has ended, and all the others.
+    /// Separates the points that only end their series (no recorded value) from the others.
     pub fn divide_ends(self) -> (Self, Self) {
         let is_end = |item: &Value| item["point"]["flags"] == 1;
         let (ends, others) = self.0.into_iter().partition(is_end);
@@ -239,7 +239,7 @@ fn flatten(message: &Value, items: &mut Vec<Value>) {
     }
 }
 
-/// What stands around an item in the message.
+/// Resource and scope of an item in the message.
 struct Around<'a> {
     resource: &'a Value,
     scope: &'a Value,

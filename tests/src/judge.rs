@@ -18,19 +18,19 @@ pub enum Judge {
     Collector,
     /// Grafana's dashboard-linter.
     DashboardLinter,
-    /// The TypeScript types of Grafana's dashboards, behind a script that checks a dashboard against them.
+    /// A script that checks a dashboard against the TypeScript types of Grafana's dashboards.
     GrafanaSchema,
     /// Jaeger.
     Jaeger,
-    /// The panels of Perses in Chromium, behind a script that draws a dashboard and reports each panel.
+    /// A script that draws a dashboard with the panels of Perses in Chromium, and reports each panel.
     Perses,
-    /// Prometheus, with promtool beside it.
+    /// Prometheus, with promtool in the same folder.
     Prometheus,
     /// A Python with the OpenTelemetry SDK's protobuf classes.
     PythonSdk,
     /// Grafana Tempo.
     Tempo,
-    /// Perfetto's trace_processor, behind a script that prints what queries find.
+    /// A script that prints the results of queries by Perfetto's trace_processor.
     TraceProcessor,
 }
 
@@ -57,7 +57,7 @@ impl Judge {
         judges().join(self.name())
     }
 
-    /// The program, or none, in which case the test is to return: a line says so, past the capture of the test's output.
+    /// Returns the program, or `None`: then the test returns. A line that the test runner does not capture reports it.
     ///
     /// # Panics
     ///

@@ -4,6 +4,7 @@
 //! helper here cannot do is a failed test, so it panics with what it was doing.
 
 mod alertmanager;
+mod cargo_build;
 mod certificates;
 mod collector;
 mod corpus;
@@ -17,9 +18,8 @@ pub mod http;
 mod items;
 mod jaeger;
 mod judge;
+mod kill_timing;
 mod loopback;
-mod moment;
-mod nobody;
 mod ports;
 mod process;
 mod prometheus;
@@ -32,6 +32,7 @@ mod tempo;
 mod terminal;
 mod tls_front;
 mod trace_processor;
+mod unprivileged;
 mod wait;
 
 pub use alertmanager::Alertmanager;
@@ -47,8 +48,7 @@ pub use folder::Folder;
 pub use items::{Items, spans_in_trace};
 pub use jaeger::Jaeger;
 pub use judge::Judge;
-pub use moment::{Progress, spin, wait_until_begun};
-pub use nobody::as_nobody;
+pub use kill_timing::{Progress, spin, wait_until_begun};
 pub use ports::free_port;
 pub use process::Process;
 pub use prometheus::{Prometheus, promtool, promtool_check};
@@ -61,4 +61,5 @@ pub use tempo::Tempo;
 pub use terminal::{Terminal, on_terminal};
 pub use tls_front::TlsFront;
 pub use trace_processor::TraceProcessor;
+pub use unprivileged::as_unprivileged;
 pub use wait::{repeat_for, wait_at_most, wait_until};

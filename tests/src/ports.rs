@@ -1,4 +1,4 @@
-//! Free ports on loopback, for servers that cannot say which port they took.
+//! Free ports on loopback, for servers that cannot report the port that they chose.
 //!
 //! They are below those that the system itself gives out: a client that connects somewhere, or another test that has the
 //! system choose, cannot take one before its server does.
@@ -19,7 +19,7 @@ const PORTS: std::ops::Range<u16> = 12_000..32_000;
 static PASSED: LazyLock<AtomicU32> = LazyLock::new(|| AtomicU32::new(process::id().wrapping_mul(997)));
 
 /// A port that nothing listened on a moment ago, and that no other test of this program was given. A server that does not get
-/// its port ends, and its test says so.
+/// its port ends, and its test fails.
 pub fn free_port() -> u16 {
     PORTS
         .map(|_| {

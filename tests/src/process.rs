@@ -66,7 +66,7 @@ impl Process {
         number.expect("a running process has memory")
     }
 
-    /// Waits until `ready` says true; panics where the process ends before that.
+    /// Waits until `ready` returns true; panics if the process ends before that.
     pub fn wait_until_ready(&mut self, mut ready: impl FnMut() -> bool) {
         let name = self.name.clone();
         wait_until(&format!("{name} is ready"), || {
@@ -99,7 +99,7 @@ impl Process {
         (status.expect("the wait ends with a status"), self.log())
     }
 
-    /// Tells an agent to write what its flight recorder holds (SIGUSR1).
+    /// Makes an agent write the contents of its flight recorder (SIGUSR1).
     pub fn record(&self) {
         self.signal(Signal::SIGUSR1);
     }
@@ -117,7 +117,7 @@ impl Process {
         log
     }
 
-    /// Tells the process to read its configuration again (SIGHUP).
+    /// Makes the process read its configuration again (SIGHUP).
     pub fn reload(&self) {
         self.signal(Signal::SIGHUP);
     }

@@ -1,4 +1,4 @@
-//! A real Prometheus: scrapes what it is told to, takes OTLP, and answers queries.
+//! A real Prometheus: scrapes its targets, receives OTLP, and answers queries.
 
 use std::{
     fs,

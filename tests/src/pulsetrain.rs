@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{Answer, FakeEndpoint, Folder, Items, workspace_path};
+use crate::{Answer, FakeEndpoint, Folder, Items, cargo_build::cargo_build, workspace_path};
 
 /// One `pulsetrain import`, to be run.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Import {
         let mut child = self.0.spawn().expect("pulsetrain can be started");
         let mut stdin = child.stdin.take().expect("invariant: standard input is piped");
         let output = thread::scope(|scope| {
-            // A pulsetrain that gives up before the end of its input breaks the pipe; its exit code tells.
+            // A pulsetrain that gives up before the end of its input breaks the pipe; its exit code shows that.
             scope.spawn(move || stdin.write_all(input));
             child.wait_with_output().expect("a child can be waited for")
         });
@@ -104,7 +104,7 @@ impl Finished {
         }
     }
 
-    /// Panics with all that was said where the exit code is another one, or where a panic was printed.
+    /// Panics with the complete output if the exit code is another one, or if a panic was printed.
     #[track_caller]
     pub fn expect_code(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "standard error was:\n{}", self.stderr);
@@ -193,27 +193,16 @@ pub fn with_default_signals(command: &Command) -> Command {
     with_defaults
 }
 
-/// The binary as a user gets it: built by itself, so that it has its own features and not those of the tests' crates. What
-/// measures names one that was built with optimizations: `PULSETRAIN=target/release/pulsetrain`.
+/// Returns the binary as a user gets it, which the first call builds. Measurements name one that is built with optimizations:
+/// `PULSETRAIN=target/release/pulsetrain`.
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| env::var_os("PULSETRAIN").map_or_else(build, workspace_path))
 }
 
 fn build() -> PathBuf {
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args(["build", "--package", "pulsetrain-agent", "--bin", "pulsetrain"])
-        .arg("--message-format=json-render-diagnostics")
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stderr(Stdio::inherit())
-        .output()
-        .expect("cargo can be started");
-    assert!(output.status.success(), "pulsetrain does not build");
-    String::from_utf8(output.stdout)
-        .expect("cargo writes UTF-8")
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
-        .expect("cargo names the executable it built")
+    cargo_build(
+        &["--package", "pulsetrain-agent", "--bin", "pulsetrain"],
+        |message| message["executable"].as_str(),
+    )
 }

@@ -1,4 +1,4 @@
-//! A small disk of a test's own, which is full when the test says so. It needs no rights but those of a namespace.
+//! A small disk of a test's own, which the test fills. It needs no rights but those of a namespace.
 
 use std::{
     fs::{self, File},
@@ -16,7 +16,7 @@ pub struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// A disk of this size, as `mount` has it, that is seen at a folder only by who is told its [`path`](Self::path);
+    /// A disk of this size, as `mount` has it, that is visible at its [`path`](Self::path) only;
     /// nothing, and a word of it, where that is not allowed.
     pub fn mount(folder: &Path, size: &str) -> Option<Self> {
         let script = r#"mount -t tmpfs -o size="$1" none "$2" && echo mounted && exec cat"#;
@@ -28,15 +28,15 @@ impl SmallDisk {
             .stdout(Stdio::piped());
         let mut holder = command.spawn().ok()?;
         let stdin = holder.stdin.take();
-        let mut said = String::new();
-        let _ = BufReader::new(holder.stdout.take()?).read_line(&mut said);
+        let mut printed = String::new();
+        let _ = BufReader::new(holder.stdout.take()?).read_line(&mut printed);
         let seen = format!("/proc/{}/root", holder.id());
         let disk = Self {
             path: Path::new(&seen).join(folder.strip_prefix("/").unwrap_or(folder)),
             holder,
             stdin,
         };
-        if said == "mounted\n" {
+        if printed == "mounted\n" {
             return Some(disk);
         }
         writeln!(

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use serde_json::Value;
 
-/// A whole log.
+/// A complete log.
 #[derive(Debug)]
 pub struct SurogateLog(Vec<Record>);
 

@@ -1,4 +1,4 @@
-//! A run of Surogate that goes on for ever: the records of a real log, and then steps without end.
+//! An endless run of Surogate: the records of a real log, and then steps without end.
 
 use std::{
     path::Path,
@@ -131,7 +131,7 @@ fn time_text(unix_nanos: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{nanos:09}")
 }
 
-/// The date so many days after the first of 1970.
+/// The date this number of days after 1970-01-01.
 fn date(mut days: u64) -> (u64, u64, u64) {
     let is_leap =
         |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));

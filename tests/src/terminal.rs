@@ -23,7 +23,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 pub struct Terminal(blocking::Pty);
 
 impl Terminal {
-    /// Gives the window another size, of which the system tells the program.
+    /// Gives the window another size; the system sends SIGWINCH to the program.
     pub fn resize(&self, rows: u16, columns: u16) {
         self.0
             .resize(Size::new(rows, columns))

@@ -1,4 +1,4 @@
-//! TLS in front of a server that has none: it takes connections by TLS and passes on what is said.
+//! TLS in front of a server that has none: accepts connections by TLS and forwards their bytes.
 
 use std::{fs, net::SocketAddr, path::Path, sync::Arc};
 
@@ -23,18 +23,18 @@ pub struct TlsFront {
 }
 
 impl TlsFront {
-    /// Starts a front of the server at `behind`, such as `127.0.0.1:3200`, which may ask who comes.
-    pub fn start(certificates: &Certificates, asks_for_client: bool, behind: &str) -> Self {
+    /// Starts a front of the server at `backend`, such as `127.0.0.1:3200`, which may ask who comes.
+    pub fn start(certificates: &Certificates, asks_for_client: bool, backend: &str) -> Self {
         let acceptor = TlsAcceptor::from(Arc::new(config(certificates, asks_for_client)));
-        let behind: SocketAddr = behind.parse().expect("a server has an address");
+        let backend: SocketAddr = backend.parse().expect("a server has an address");
         let (runtime, listener, address) = loopback::listen(0);
         runtime.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let acceptor = acceptor.clone();
                 tokio::spawn(async move {
-                    // Who is not let in is told so by TLS; whoever goes away early is not missed.
+                    // TLS reports a refusal to the client; a client that closes early is ignored.
                     if let (Ok(mut front), Ok(mut back)) =
-                        (acceptor.accept(stream).await, TcpStream::connect(behind).await)
+                        (acceptor.accept(stream).await, TcpStream::connect(backend).await)
                     {
                         let _ = copy_bidirectional(&mut front, &mut back).await;
                     }

@@ -22,7 +22,7 @@ impl TraceProcessor {
         Some(Self { script })
     }
 
-    /// The rows that each query finds in a trace, and never a complaint: what it counts as an error, a loss or a notice is none.
+    /// The rows that each query finds in a trace, and asserts that its statistics have no error, no loss and no notice.
     ///
     /// # Panics
     ///

@@ -8,7 +8,7 @@ use std::{
 const PAUSE: Duration = Duration::from_millis(20);
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Returns as soon as `ready` says true; panics with `what` after a minute.
+/// Returns as soon as `ready` returns true; panics with `what` after a minute.
 #[expect(
     clippy::disallowed_methods,
     reason = "a test gives up in real time, however long a look takes"
@@ -42,7 +42,7 @@ pub fn wait_at_most(longest: Duration, mut ready: impl FnMut() -> bool) -> bool 
 /// Has something happen again and again until so much real time is over; each time is to wait for a condition of its own.
 #[expect(
     clippy::disallowed_methods,
-    reason = "how long an outage lasts is told by the clock of those who wait for its end"
+    reason = "the length of an outage is measured by the clock of those who wait for its end"
 )]
 pub fn repeat_for(time: Duration, mut once: impl FnMut()) {
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! The clients: connections, each of which sends a message and waits for its answer.
+//! The clients: every connection sends a message and waits for its response.
 
 use std::{
     io::{self, BufRead, BufReader, Read, Write},
@@ -28,7 +28,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Messages with so many spans.
+    /// Messages with this number of spans.
     pub(crate) fn new(spans: usize) -> Self {
         let mut scope = Buffer::default();
         for number in 0..spans {
@@ -50,7 +50,7 @@ impl Load {
         self.message.len()
     }
 
-    /// Sends so many messages over this number of connections; each message until it is accepted.
+    /// Sends `count` messages over this number of connections, and each message until it is accepted.
     pub(crate) fn send(&self, protocol: Protocol, port: u16, messages: usize, clients: usize) {
         thread::scope(|scope| {
             for messages in shares(messages, clients) {
@@ -62,7 +62,7 @@ impl Load {
         });
     }
 
-    /// Sends so many messages over HTTP, each once, and returns how many were accepted. A client whose message is not answered
+    /// Sends messages over HTTP, each once, and returns how many were accepted. A client whose message is not answered
     /// sends no more.
     pub(crate) fn offer(&self, port: u16, messages: usize) -> usize {
         let mut client = HttpClient::connect(port, &self.message);

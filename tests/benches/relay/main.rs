@@ -1,7 +1,7 @@
 //! Cost of relaying OTLP: messages a second, spans per second of processor time and memory, by protocol and compression, with
 //! a receiver that answers at once, with one that answers after 100 ms, and with none.
 //!
-//! Each relay gets the same messages over two connections or more, each of which waits for its answers; the receiver counts the
+//! Each relay gets the same messages over two connections or more, and every connection waits for its responses; the receiver counts the
 //! spans that arrive. The agent takes part with merging and without, with its disk queue and without; with it a Collector, with
 //! batching and without, and rotel where `ROTEL` names it or it is on the PATH (PyPI `rotel` 0.0.1a15). Relays take turns,
 //! several rounds, and the best round of each counts.
@@ -46,7 +46,7 @@ const GZIP_HTTP: Wire = Wire {
     compression: Compression::Gzip,
 };
 
-/// What one round of one relay came to.
+/// The result of one round of one relay.
 #[derive(Clone, Copy, Debug)]
 struct Measured {
     seconds: f64,

@@ -124,7 +124,7 @@ pub(crate) fn all(wire: Wire) -> Vec<Relay> {
             "{batch: {flush_timeout: 200ms, min_size: 8192}}",
         ));
     }
-    // It has no zstd, and compresses with gzip over HTTP whatever it is told.
+    // It has no zstd, and compresses with gzip over HTTP whatever its configuration has.
     let name = match wire {
         PLAIN_HTTP => "rotel, gzip",
         _ => "rotel",

@@ -24,7 +24,7 @@ fuzz_target!(|file: &[u8]| {
         bytes: 64,
         ..limits.clone()
     };
-    // A fault may be said of each piece, and each takes a byte at least.
+    // Every piece may have a fault, and takes a byte at least.
     let pieces = FrameReader::new(file, small).in_pieces().take(file.len() + 2);
     assert!(pieces.count() < file.len() + 2);
     for frame in frames {
@@ -41,7 +41,7 @@ fuzz_target!(|file: &[u8]| {
         let canonical = canonical.map(|bytes| check(frame.signal, &bytes, &Limits::default()).unwrap());
         for other in from_line {
             assert_eq!(other.signal, frame.signal);
-            // Of what stands twice where there can be one, which prost makes one too, JSON has the last.
+            // Of a field that is repeated where one is allowed, JSON has the last, as prost does.
             if canonical == Some(frame.counts) {
                 assert_eq!(other.counts, frame.counts);
             }

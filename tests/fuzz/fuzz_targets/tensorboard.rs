@@ -7,7 +7,7 @@ mod reading;
 use libfuzzer_sys::fuzz_target;
 use pulsetrain_formats::format_by_name;
 
-/// A length and its checksum; the checksum behind the record.
+/// A length and its checksum; the checksum after the record.
 const HEAD: usize = 12;
 const TAIL: usize = 4;
 

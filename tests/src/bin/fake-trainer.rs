@@ -1,4 +1,4 @@
-//! A trainer that prints the lines of a file on its standard error, so many a second, and ends with an exit code.
+//! A trainer that prints the lines of a file on its standard error at a fixed rate, and ends with an exit code.
 //!
 //! `fake-trainer FILE LINES_PER_SECOND EXIT_CODE`
 

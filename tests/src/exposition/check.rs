@@ -129,7 +129,7 @@ fn histogram(series: &Series, open_metrics: bool) -> Result<(), String> {
     let has_negative = series.buckets.first().is_some_and(|(bound, _)| *bound < 0.0);
     match (open_metrics, series.sum.is_some(), series.count.is_some()) {
         (true, has_sum, has_count) if has_sum != has_count => Err("a sum or a count alone".to_owned()),
-        (true, true, _) if has_negative => Err("a sum beside negative bounds".to_owned()),
+        (true, true, _) if has_negative => Err("a sum with negative bounds".to_owned()),
         (false, _, false) => Err("no count".to_owned()),
         _ => Ok(()),
     }

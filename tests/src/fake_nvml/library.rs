@@ -1,14 +1,15 @@
 //! The fake driver's library: built once, copied for each driver, and without the symbols that an older one lacks.
 
 use std::{
-    env, fs,
+    fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
     sync::OnceLock,
 };
 
 use memchr::memmem;
 use serde_json::Value;
+
+use crate::cargo_build::cargo_build;
 
 /// Copies the library, so that nobody who looks for one of the `missing` symbols finds it.
 ///
@@ -21,7 +22,7 @@ pub(super) fn copy(to: &Path, missing: &[String]) {
     fs::write(to, library).expect("the fake driver can be copied");
 }
 
-/// The symbols that a scenario, or the one it stands on, says are missing.
+/// Returns the symbols that a scenario, or the one that it extends, declares missing.
 pub(super) fn missing_symbols(scenario: &Path) -> Vec<String> {
     let text = fs::read_to_string(scenario).expect("a scenario can be read");
     let scenario_itself: Value = serde_saphyr::from_str(&text).expect("a scenario is YAML");
@@ -50,27 +51,13 @@ fn strike_out(library: &mut [u8], symbol: &str) {
     );
 }
 
-/// Built by itself, as the binary under test is.
+/// Returns the library, which the first call builds.
 fn built() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
-    LIBRARY.get_or_init(build)
-}
-
-fn build() -> PathBuf {
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = Command::new(cargo)
-        .args(["build", "--package", "pulsetrain-fake-nvml"])
-        .arg("--message-format=json-render-diagnostics")
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .stderr(Stdio::inherit())
-        .output()
-        .expect("cargo can be started");
-    assert!(output.status.success(), "the fake driver does not build");
-    String::from_utf8(output.stdout)
-        .expect("cargo writes UTF-8")
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
-        .filter(|message| message["target"]["name"] == "pulsetrain_fake_nvml")
-        .find_map(|message| message["filenames"][0].as_str().map(PathBuf::from))
-        .expect("cargo names the library it built")
+    LIBRARY.get_or_init(|| {
+        cargo_build(&["--package", "pulsetrain-fake-nvml"], |message| {
+            let is_library = message["target"]["name"] == "pulsetrain_fake_nvml";
+            message["filenames"][0].as_str().filter(|_| is_library)
+        })
+    })
 }

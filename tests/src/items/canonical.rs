@@ -99,7 +99,7 @@ fn double(value: &Value) -> Value {
     format!("{number:?}").into()
 }
 
-/// Protobuf does not tell a field with its default from a field that is not there.
+/// Protobuf does not distinguish a field with its default from a field that is not there.
 fn is_default(value: &Value) -> bool {
     match value {
         Value::Null => true,

@@ -88,9 +88,9 @@ fn outage_of_twice_give_up_after_loses_nothing_of_logs_and_clients() {
     wait_until("everything has arrived", || {
         accepted_texts(&endpoint).len() == 100 && of_log() == expected.values("train.loss").len()
     });
-    let (status, said) = agent.stop_with_log();
-    assert!(status.success(), "{said}");
-    assert!(!said.contains("lost"), "{said}");
+    let (status, printed) = agent.stop_with_log();
+    assert!(status.success(), "{printed}");
+    assert!(!printed.contains("lost"), "{printed}");
 
     // The positions are at the end: a second agent sends only what is new.
     let before = of_log();
@@ -134,8 +134,8 @@ fn client_is_answered_503_while_a_required_sink_is_full_and_nothing_acknowledged
         accepted_texts(&endpoint).len() >= acknowledged.len()
     });
     assert_eq!(accepted_texts(&endpoint), acknowledged);
-    let (status, said) = agent.stop_with_log();
-    assert!(status.success(), "{said}");
+    let (status, printed) = agent.stop_with_log();
+    assert!(status.success(), "{printed}");
 }
 
 #[test]
@@ -168,9 +168,9 @@ fn reload_of_a_sink_that_hangs_loses_nothing_and_delays_nothing_that_arrives_mea
     });
     sent.sort();
     assert_eq!(accepted_texts(&endpoint), sent);
-    let (status, said) = agent.stop_with_log();
-    assert!(status.success(), "{said}");
-    assert!(!said.contains("lost"), "{said}");
+    let (status, printed) = agent.stop_with_log();
+    assert!(status.success(), "{printed}");
+    assert!(!printed.contains("lost"), "{printed}");
 }
 
 #[test]
@@ -199,9 +199,9 @@ fn end_does_not_wait_behind_the_reload_of_dead_sinks() {
         agent.log().contains("reloaded the configuration")
     });
     let begun = pulsetrain_pipeline::clock::now();
-    let (status, said) = agent.stop_with_log();
+    let (status, printed) = agent.stop_with_log();
     let took = begun.elapsed();
-    assert_eq!(status.code(), Some(1), "{said}");
+    assert_eq!(status.code(), Some(1), "{printed}");
     assert!(
         took < Duration::from_secs(4 * 3),
         "one drain for all, not one after the other: {took:?}"

@@ -8,7 +8,7 @@ use std::{
     thread,
 };
 
-use pulsetrain_tests::{Answer, FakeEndpoint, Process, SmallDisk, as_nobody, free_port, wait_until};
+use pulsetrain_tests::{Answer, FakeEndpoint, Process, SmallDisk, as_unprivileged, free_port, wait_until};
 
 use crate::{
     delivery::{accepted_texts, configure, post},
@@ -76,22 +76,22 @@ fn end_with_a_dead_downstream_loses_nothing_and_is_no_failure() {
     let agent = outage.world.start();
     let acknowledged = outage.post(messages(0..50));
     assert_eq!(acknowledged.len(), 50);
-    let (status, said) = agent.stop_with_log();
-    assert!(status.success(), "{said}");
+    let (status, printed) = agent.stop_with_log();
+    assert!(status.success(), "{printed}");
     let expected = format!(
         "o: 50 items stay on disk in {} and are sent at the next start",
         outage.folder().display()
     );
-    assert!(said.contains(&expected), "{said}");
-    assert!(!said.contains("lost"), "{said}");
+    assert!(printed.contains(&expected), "{printed}");
+    assert!(!printed.contains("lost"), "{printed}");
 
     let agent = outage.world.start();
     outage.expect(&acknowledged);
     wait_until("nothing is left on the disk", || {
         segments(&outage.folder()).is_empty()
     });
-    let (status, said) = agent.stop_with_log();
-    assert!(status.success() && !said.contains("stay on disk"), "{said}");
+    let (status, printed) = agent.stop_with_log();
+    assert!(status.success() && !printed.contains("stay on disk"), "{printed}");
     assert_eq!(
         accepted_texts(&outage.endpoint).len(),
         50,
@@ -135,15 +135,15 @@ fn corrupt_segment_is_reported_and_counted_and_the_rest_arrives() {
     let agent = outage.world.start();
     acknowledged.remove("message 7");
     outage.expect(&acknowledged);
-    let (status, said) = agent.stop_with_log();
-    assert_eq!(status.code(), Some(1), "a loss is a failure: {said}");
+    let (status, printed) = agent.stop_with_log();
+    assert_eq!(status.code(), Some(1), "a loss is a failure: {printed}");
     assert!(
-        said.contains("o: ") && said.contains("lost at least 1 items"),
-        "{said}"
+        printed.contains("o: ") && printed.contains("lost at least 1 items"),
+        "{printed}"
     );
     assert!(
-        said.contains(".corrupt") && said.contains("sink o: lost 1 items"),
-        "{said}"
+        printed.contains(".corrupt") && printed.contains("sink o: lost 1 items"),
+        "{printed}"
     );
 }
 
@@ -177,8 +177,8 @@ fn full_disk_pushes_back_and_loses_nothing() {
     });
     acknowledged.insert("message 999".to_owned());
     outage.expect(&acknowledged);
-    let (status, said) = agent.stop_with_log();
-    assert!(status.success() && said.contains("works again"), "{said}");
+    let (status, printed) = agent.stop_with_log();
+    assert!(status.success() && printed.contains("works again"), "{printed}");
 }
 
 #[test]
@@ -191,12 +191,15 @@ fn state_folder_that_may_not_be_written_ends_the_start_with_what_to_do() {
     };
     mode(&outage.world.path(""), 0o777);
     mode(&state, 0o555);
-    let mut agent = as_nobody(&outage.world.command(), &outage.world.path(""));
-    let (status, said) = Process::start("pulsetrain agent", &mut agent).wait_for_end();
+    let mut agent = as_unprivileged(&outage.world.command(), &outage.world.path(""));
+    let (status, printed) = Process::start("pulsetrain agent", &mut agent).wait_for_end();
     mode(&state, 0o755);
-    assert_eq!(status.code(), Some(1), "{said}");
+    assert_eq!(status.code(), Some(1), "{printed}");
     let named = format!("{}: Permission denied", state.display());
-    assert!(said.contains(&named) && said.contains("writable"), "{said}");
+    assert!(
+        printed.contains(&named) && printed.contains("writable"),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -222,11 +225,11 @@ fn state_folder_that_is_deleted_costs_nothing_that_arrives_afterwards() {
     let (refused, why) = second.world.spawn().wait_for_end();
     assert_eq!(refused.code(), Some(1), "{why}");
     assert!(why.contains("another pulsetrain keeps its positions"), "{why}");
-    let (status, said) = agent.stop_with_log();
-    assert!(status.success(), "{said}");
+    let (status, printed) = agent.stop_with_log();
+    assert!(status.success(), "{printed}");
     assert!(
-        said.contains("lost 0 items, because the folder was deleted"),
-        "{said}"
+        printed.contains("lost 0 items, because the folder was deleted"),
+        "{printed}"
     );
 }
 
@@ -264,16 +267,16 @@ fn folder_that_cannot_be_used_is_refused_with_what_to_do() {
     // A second agent with the same state, or with another one and the same queue.
     let same_state = Outage::begin("", "");
     symlink(outage.world.path("state"), same_state.world.path("state")).expect("a link can be made");
-    let (status, said) = same_state.world.spawn().wait_for_end();
-    assert_eq!(status.code(), Some(1), "{said}");
-    assert!(said.contains("another"), "{said}");
+    let (status, printed) = same_state.world.spawn().wait_for_end();
+    assert_eq!(status.code(), Some(1), "{printed}");
+    assert!(printed.contains("another"), "{printed}");
     let other = Outage::begin(
         &format!("      disk_queue: {{folder: {}}}\n", outage.folder().display()),
         "",
     );
-    let (status, said) = other.world.spawn().wait_for_end();
-    assert_eq!(status.code(), Some(1), "{said}");
-    assert!(said.contains("in use by another process"), "{said}");
+    let (status, printed) = other.world.spawn().wait_for_end();
+    assert_eq!(status.code(), Some(1), "{printed}");
+    assert!(printed.contains("in use by another process"), "{printed}");
     drop(agent);
 
     let newest = segments(&outage.folder()).pop().expect("it has one segment");
@@ -283,9 +286,9 @@ fn folder_that_cannot_be_used_is_refused_with_what_to_do() {
     let crc = crc32fast::hash(&other[..12]).to_le_bytes();
     other[12..16].copy_from_slice(&crc);
     fs::write(&newest, &other).expect("it can be written");
-    let (status, said) = outage.world.spawn().wait_for_end();
-    assert_eq!(status.code(), Some(1), "{said}");
-    assert!(said.contains("version 9 of the format"), "{said}");
+    let (status, printed) = outage.world.spawn().wait_for_end();
+    assert_eq!(status.code(), Some(1), "{printed}");
+    assert!(printed.contains("version 9 of the format"), "{printed}");
     assert_eq!(
         fs::read(&newest).expect("it is there"),
         other,

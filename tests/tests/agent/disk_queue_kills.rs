@@ -143,26 +143,30 @@ fn kill_and_deliver(
             .all(|text| arrived.messages.contains_key(text))
             && arrived.of_log.is_superset(&expected)
     });
-    let (status, said) = agent.stop_with_log();
+    let (status, printed) = agent.stop_with_log();
     arrived.follow(&outage.endpoint);
     let lost = acknowledged
         .iter()
         .filter(|text| !arrived.messages.contains_key(*text));
     let lost: Vec<_> = lost.collect();
-    assert!(all_arrived, "{} messages are lost: {lost:?}\n{said}", lost.len());
+    assert!(
+        all_arrived,
+        "{} messages are lost: {lost:?}\n{printed}",
+        lost.len()
+    );
     assert_eq!(
         arrived.of_log, expected,
         "what arrives twice has the same ids and times"
     );
     let differing = arrived.messages.iter().find(|(_, items)| items.len() > 1);
     assert_eq!(differing, None, "what arrives twice is the same record");
-    assert!(status.success() && !said.contains("lost"), "{said}");
+    assert!(status.success() && !printed.contains("lost"), "{printed}");
     totals.acknowledged += acknowledged.len();
     totals.of_log += expected.len();
     totals.repeated += arrived.repeated;
 }
 
-/// Clients that send messages of their own numbers until they are told to end.
+/// Clients that send messages of their own numbers until they are stopped.
 #[derive(Default)]
 struct Clients {
     number: AtomicU32,

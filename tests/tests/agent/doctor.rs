@@ -1,4 +1,4 @@
-//! `pulsetrain doctor` in worlds of which it is known what is wrong: a fake driver, receivers of all kinds, odd variables.
+//! `pulsetrain doctor` in worlds with known faults: a fake driver, receivers of all kinds, odd variables.
 
 use std::{
     io::{Read, Write},
@@ -38,20 +38,20 @@ fn doctor(configure: impl FnOnce(&mut Command)) -> Findings {
     configure(&mut command);
     let output = command.output().expect("pulsetrain can be started");
     let text = String::from_utf8(output.stdout).expect("JSON is UTF-8");
-    let said: Value = serde_json::from_str(&text)
+    let report: Value = serde_json::from_str(&text)
         .unwrap_or_else(|error| panic!("{error}: {text}{}", String::from_utf8_lossy(&output.stderr)));
     let findings = Findings {
         code: output.status.code(),
-        all: said["findings"].as_array().expect("a list").clone(),
+        all: report["findings"].as_array().expect("a list").clone(),
     };
-    assert_eq!(said["wrong"], findings.at("wrong").len(), "{said}");
+    assert_eq!(report["wrong"], findings.at("wrong").len(), "{report}");
     assert_eq!(
         findings.code,
         Some(i32::from(!findings.at("wrong").is_empty())),
-        "the exit code tells whether something is wrong: {said}"
+        "the exit code shows whether something is wrong: {report}"
     );
     for finding in findings.at("wrong").iter().chain(&findings.at("warning")) {
-        assert!(finding["do"].is_string(), "nothing is said to do: {finding}");
+        assert!(finding["do"].is_string(), "no remedy: {finding}");
     }
     findings
 }
@@ -64,8 +64,8 @@ impl Findings {
             .collect()
     }
 
-    /// What is said at a level of places that begin with this, each as one line.
-    fn said(&self, level: &str, place: &str) -> Vec<String> {
+    /// Returns the findings of a level whose places begin with `place`, each as one line.
+    fn lines(&self, level: &str, place: &str) -> Vec<String> {
         let at = self.at(level);
         let there = at.iter().filter(|finding| {
             let found = finding["place"].as_str().unwrap_or_default();
@@ -78,9 +78,9 @@ impl Findings {
 
     #[track_caller]
     fn assert_says(&self, level: &str, place: &str, words: &str) {
-        let said = self.said(level, place);
+        let lines = self.lines(level, place);
         assert!(
-            said.iter().any(|what| what.contains(words)),
+            lines.iter().any(|what| what.contains(words)),
             "{level} at {place}: {words}? {:#?}",
             self.all
         );
@@ -95,7 +95,7 @@ fn where_all_is_well_it_says_what_there_is_and_exits_with_zero() {
         command.env("LD_LIBRARY_PATH", driver.folder());
         command.args(["--to", &endpoint.url()]);
     });
-    assert_eq!(findings.said("wrong", ""), [""; 0]);
+    assert_eq!(findings.lines("wrong", ""), [""; 0]);
     findings.assert_says("ok", "GPU driver", "8 GPUs; driver 570.86.15");
     for gpu in 0..8 {
         findings.assert_says("ok", &format!("GPU {gpu}"), "NVIDIA H100 80GB HBM3");
@@ -121,7 +121,7 @@ fn gpus_that_are_lost_split_or_silent_are_found_with_their_reasons() {
         command.env("LD_LIBRARY_PATH", lost.folder());
     });
     found.assert_says("wrong", "GPU 3", "does not answer any more (GPU is lost)");
-    assert_eq!(found.said("wrong", "GPU 2"), [""; 0]);
+    assert_eq!(found.lines("wrong", "GPU 2"), [""; 0]);
 
     let split = FakeNvml::start("mig");
     let found = doctor(|command| {
@@ -160,10 +160,10 @@ fn a_machine_without_a_gpu_is_no_fault() {
     let found = doctor(|command| {
         command.args(["--to", &endpoint.url()]);
     });
-    if found.said("ok", "GPU driver").is_empty() {
+    if found.lines("ok", "GPU driver").is_empty() {
         found.assert_says("warning", "GPU driver", "GPUs are not observed, all else works");
     }
-    assert_eq!(found.said("wrong", ""), [""; 0]);
+    assert_eq!(found.lines("wrong", ""), [""; 0]);
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn a_receiver_that_refuses_or_is_not_there_is_wrong_once_for_each_place() {
     let found = doctor(|command| {
         command.args(["--to", &nowhere]);
     });
-    let wrong = found.said("wrong", "endpoint");
+    let wrong = found.lines("wrong", "endpoint");
     assert_eq!(wrong.len(), 1, "one place for all signals: {wrong:?}");
 
     let hanging = FakeEndpoint::start([], Answer::Hang);
@@ -278,10 +278,10 @@ fn a_real_collector_takes_every_signal_and_not_the_protocol_of_its_other_port() 
             &format!("http://{http}"),
         ]);
     });
-    assert_eq!(found.said("wrong", "endpoint"), [""; 0]);
+    assert_eq!(found.lines("wrong", "endpoint"), [""; 0]);
     assert_eq!(
         found
-            .said("ok", &format!("endpoint http://{}/v1/", collector.http()))
+            .lines("ok", &format!("endpoint http://{}/v1/", collector.http()))
             .len(),
         4
     );
@@ -289,7 +289,7 @@ fn a_real_collector_takes_every_signal_and_not_the_protocol_of_its_other_port() 
         command.args(["--to", &format!("grpc://{}", collector.http())]);
     });
     assert!(
-        !crossed.said("wrong", "endpoint").is_empty(),
+        !crossed.lines("wrong", "endpoint").is_empty(),
         "{:#?}",
         crossed.all
     );

@@ -120,7 +120,7 @@ fn a_variable_of_one_signal_overrides_the_general_one() {
     );
 }
 
-/// Imports into the endpoint and into a file, which says what there was to send.
+/// Imports into the endpoint and into a file, which has what there was to send.
 fn import_to(endpoint: &FakeEndpoint, code: i32) -> (Finished, Items) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let file = folder.path().join("out.jsonl");

@@ -1,4 +1,4 @@
-//! What the agent exposes to a network: clients that nobody here wrote prove who they are, and those that cannot are told so.
+//! What the agent exposes to a network: foreign clients authenticate, and those that cannot are refused with a reason.
 
 mod agent;
 mod attacks;

@@ -1,4 +1,4 @@
-//! An output that takes no more: what is lost is counted and told, and what is written stays readable.
+//! An output on a full disk: losses are counted and reported, and what is written stays readable.
 
 use std::{fs, os::unix::fs::symlink};
 

@@ -1,4 +1,4 @@
-//! An agent that is killed again and again while its logs grow: what it leaves behind is what an import gives.
+//! An agent that is killed again and again while its logs grow: its output is that of an import.
 
 use std::{fs, path::PathBuf, thread};
 
@@ -48,12 +48,12 @@ fn fifty_kills_lose_and_repeat_nothing_of_two_sources_and_take_nothing_back_of_a
     assert!(agent.stop().success());
     let (ends, others) = of_logs();
     others.assert_same(&expected);
-    // The run whose log was renamed while it was followed has ended, and what says so came once too.
+    // The run whose log was renamed while it was followed has ended, and the end of its series arrived once.
     assert_eq!(ends.distinct().len(), ends.len());
 }
 
 /// Nothing that the logs give is ever committed, because one sink takes nothing: every kill cuts the file back to nothing
-/// of them. What the agent says of itself comes only once, and stays.
+/// of them. The agent's own telemetry is written once, and stays.
 #[test]
 fn what_no_log_brings_again_outlives_every_kill() {
     let endpoint = FakeEndpoint::start([], Answer::Refuse(503));
@@ -65,7 +65,7 @@ fn what_no_log_brings_again_outlives_every_kill() {
     for _ in 0..5 {
         runs.iter_mut().for_each(|run| run.write(&mut random, 30));
         let agent = world.start();
-        wait_until("the agent has said more of itself", || {
+        wait_until("the agent has sent more telemetry of its own", || {
             world.written("out.jsonl").0.len() > own.len() + 20
         });
         wait_until("the logs have come", || !world.written("out.jsonl").1.is_empty());
@@ -147,7 +147,7 @@ pub(crate) fn kill_while_logs_grow(world: &World, runs: &mut [SurogateRun; 2], r
         scope.spawn(|| first.write(&mut writing, records));
         scope.spawn(|| second.write(&mut other, records));
         let agent = world.spawn();
-        before.wait_for_a_moment(&agent, random);
+        before.wait_for_kill_time(&agent, random);
         drop(agent);
     });
 }

@@ -9,7 +9,7 @@ use std::{
 
 use pulsetrain_tests::{Items, Process, SurogateLog, command, corpus, free_port, wait_until};
 
-use crate::world::{World, check, said};
+use crate::world::{World, check, stderr_of};
 
 #[test]
 fn a_log_that_is_written_comes_out_on_the_page_and_in_the_file() {
@@ -54,7 +54,7 @@ fn a_log_that_is_written_comes_out_on_the_page_and_in_the_file() {
     assert_eq!(sent.into_iter().map(|(_, loss)| loss).collect::<Vec<_>>(), losses);
 }
 
-/// As of every program of OpenTelemetry: what both variables say is said of the logs and of the agent itself.
+/// As for every program of OpenTelemetry, both variables are on the resource of the logs and of the agent.
 #[test]
 fn the_variables_of_opentelemetry_say_whose_everything_is() {
     let world = World::new();
@@ -71,20 +71,20 @@ fn the_variables_of_opentelemetry_say_whose_everything_is() {
         has("train.loss") && has("pulsetrain.accepted_items")
     });
     assert!(agent.stop().success());
-    let said = |name: &str| {
+    let resource_of = |name: &str| {
         let items = out();
         let is_of = |item: &&&serde_json::Value| item["metric"]["name"] == name;
         let points = items.of_kind("point");
         points.iter().find(is_of).unwrap()["resource"].to_string()
     };
     for name in ["train.loss", "pulsetrain.accepted_items"] {
-        let resource = said(name);
+        let resource = resource_of(name);
         for word in ["\"nightly\"", "\"team\"", "\"a b\""] {
             assert!(resource.contains(word), "{name} of {resource}");
         }
         assert!(!resource.contains("other"), "{name} of {resource}");
     }
-    // One that makes no sense is left out as a whole, and said.
+    // An invalid variable is ignored completely, and reported.
     let mut agent = world.command();
     agent.env("OTEL_RESOURCE_ATTRIBUTES", "team=a,zone");
     let mut agent = Process::start("pulsetrain agent", &mut agent);
@@ -172,19 +172,19 @@ fn a_configuration_is_checked_without_starting_anything() {
     assert_eq!(check(&world).status.code(), Some(0), "{:?}", check(&world));
 
     world.configure("  archive:\n    file:\n      paht: out.jsonl\n");
-    let said = said(&check(&world), 2);
+    let message = stderr_of(&check(&world), 2);
     assert!(
-        said.contains("agent.yaml:13:7: there is no key \"paht\" here; did you mean \"path\"?"),
-        "{said}"
+        message.contains("agent.yaml:13:7: there is no key \"paht\" here; did you mean \"path\"?"),
+        "{message}"
     );
 
     world.configure("");
     let _taken = TcpListener::bind((Ipv4Addr::LOCALHOST, world.page())).unwrap();
-    let said = self::said(&check(&world), 2);
+    let message = stderr_of(&check(&world), 2);
     let us = format!("(process {}), or choose another port", std::process::id());
     assert!(
-        said.contains("agent.yaml:10:15: cannot listen on") && said.contains(&us),
-        "{said}"
+        message.contains("agent.yaml:10:15: cannot listen on") && message.contains(&us),
+        "{message}"
     );
     let refused = world.command().output().unwrap();
     assert_eq!(
@@ -202,10 +202,10 @@ fn a_pipe_cannot_be_followed_and_does_not_hold_up_the_check() {
         .status()
         .unwrap();
     assert!(made.success());
-    let said = said(&check(&world), 2);
+    let message = stderr_of(&check(&world), 2);
     assert!(
-        said.contains("training.json cannot be read: it is no regular file"),
-        "{said}"
+        message.contains("training.json cannot be read: it is no regular file"),
+        "{message}"
     );
 }
 

@@ -112,7 +112,7 @@ fn shown(traces: &[PathBuf]) -> usize {
             Item::Event(event) => event.kind == EventKind::Begin && event.name == "train.step",
             _ => false,
         };
-        let items = TraceReader::new(file).map(|item| item.expect("a trace is whole at every moment"));
+        let items = TraceReader::new(file).map(|item| item.expect("a trace is complete at every moment"));
         items.filter(is_step).count()
     };
     traces.iter().map(of_trace).sum()
@@ -207,7 +207,7 @@ fn the_flight_recorder_answers_this_machine_and_writes_on_a_signal() {
     agent.record();
     wait_until("the recording is written", || world.traces("recorded").len() == 1);
     assert_eq!(steps(&judge, &world.traces("recorded")), STEPS);
-    wait_until("the agent says where", || agent.log().contains("wrote "));
+    wait_until("the agent logs the path", || agent.log().contains("wrote "));
 
     assert_eq!(world.get("/trace?sink=other").0, 404);
     assert_eq!(world.get("/trace?last=soon").0, 400);
@@ -290,11 +290,11 @@ fn a_run_whose_health_address_is_taken_goes_on_and_writes_nothing_where_all_went
     let mut command = command(["run", "--config"]);
     command.arg(world.path("agent.yaml")).args(["--", "true"]);
     let output = command.output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{printed}");
     assert!(
-        said.contains("continues without GET /trace") && said.contains("health.listen"),
-        "{said}"
+        printed.contains("continues without GET /trace") && printed.contains("health.listen"),
+        "{printed}"
     );
     assert!(world.traces("recorded").is_empty());
 }
@@ -307,7 +307,7 @@ fn an_agent_without_a_recorder_says_so() {
     assert_eq!(status, 404);
     assert!(String::from_utf8_lossy(&body).contains("flight_recorder"));
     agent.record();
-    wait_until("the agent says that there is none", || {
+    wait_until("the agent logs that there is no recorder", || {
         agent.log().contains("no sink of the kind flight_recorder")
     });
     assert!(agent.stop().success());
@@ -319,9 +319,9 @@ fn a_path_that_is_none_of_a_trace_is_found_by_the_check() {
     let mut command = command(["agent", "--check", "--config"]);
     let output = command.arg(world.path("agent.yaml")).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&output.stderr);
+    let printed = String::from_utf8_lossy(&output.stderr);
     assert!(
-        said.contains("agent.yaml:3:") && said.contains("name it .pftrace"),
-        "{said}"
+        printed.contains("agent.yaml:3:") && printed.contains("name it .pftrace"),
+        "{printed}"
     );
 }

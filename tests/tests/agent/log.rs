@@ -5,7 +5,7 @@ use std::fs;
 use pulsetrain_tests::{Process, free_port, wait_until};
 use serde_json::Value;
 
-use crate::world::{Setup, World, check, said};
+use crate::world::{Setup, World, check, stderr_of};
 
 /// A configuration with a sink that nobody answers, and these keys of `log`.
 fn configure(world: &World, log: &str) {
@@ -19,7 +19,7 @@ fn configure(world: &World, log: &str) {
     });
 }
 
-/// The lines of a log, each of which is an object with the fields that every message has.
+/// The lines of a log: each is an object with the fields that every message has.
 #[track_caller]
 fn records(log: &str) -> Vec<Value> {
     let record = |line: &str| {
@@ -123,7 +123,7 @@ fn a_level_that_does_not_exist_is_refused_at_its_place() {
             rest: &format!("log: {log}\n"),
             ..Setup::default()
         });
-        let refused = said(&check(&world), 2);
+        let refused = stderr_of(&check(&world), 2);
         assert!(
             refused.contains(&format!(":{column}: ")) && refused.contains(expected),
             "{refused}"

@@ -59,8 +59,8 @@ fn every_failing_sink_is_named_while_it_fails_and_when_it_is_back() {
     wait_until("the page has their state", || {
         (up("forbidden"), up("dead")) == (vec![1.0], vec![1.0])
     });
-    let (status, said) = agent.stop_with_log();
-    assert_eq!(status.code(), Some(1), "what 401 refused is lost: {said}");
+    let (status, printed) = agent.stop_with_log();
+    assert_eq!(status.code(), Some(1), "what 401 refused is lost: {printed}");
 }
 
 #[test]

@@ -90,9 +90,9 @@ fn log_waits_for_a_required_sink_whose_queue_is_full_and_loses_nothing() {
     wait_until("all of the log has arrived", || {
         of_logs(collector.received()).len() >= expected.len()
     });
-    let (status, said) = agent.stop_with_log();
+    let (status, printed) = agent.stop_with_log();
     let of_agent = "the agent's own telemetry does not wait";
-    assert!(matches!(status.code(), Some(0 | 1)), "{of_agent}: {said}");
+    assert!(matches!(status.code(), Some(0 | 1)), "{of_agent}: {printed}");
     of_logs(collector.stop()).assert_same(&expected);
 }
 
@@ -119,9 +119,9 @@ fn what_does_not_fit_into_the_queue_of_a_sink_that_is_not_required_is_counted_an
     }
     let collector = Collector::start_at(&program, ports);
     wait_until("what was queued has arrived", || !collector.received().is_empty());
-    let (status, said) = agent.stop_with_log();
-    assert_eq!(status.code(), Some(1), "a loss is a failure: {said}");
-    let lost = lost_to(&said, "collector");
+    let (status, printed) = agent.stop_with_log();
+    assert_eq!(status.code(), Some(1), "a loss is a failure: {printed}");
+    let lost = lost_to(&printed, "collector");
     let arrived = collector.stop();
     let expected = imported(&[&log]);
     expected.assert_holds(&arrived);
@@ -153,7 +153,7 @@ fn the_books_of_a_sink_that_loses_are_balanced_on_the_page() {
             .iter()
             .sum::<f64>()
     };
-    wait_until("the page says what was lost and why", || lost() > 0.0);
+    wait_until("the page counts the loss and its reason", || lost() > 0.0);
     wait_until("accepted = delivered + dropped + queued", || {
         let accepted: f64 = world.scraped("pulsetrain_accepted_items_total").iter().sum();
         let [delivered, dropped, queued] = [
@@ -185,9 +185,9 @@ fn what_a_trainer_prints_before_the_collector_is_there_arrives_too() {
     trainer.wait_until_ready(|| !world.scraped("train_loss").is_empty());
     let collector = Collector::start_at(&program, ports);
     fs::write(world.path("go"), "").unwrap();
-    let (status, said) = trainer.wait_for_end();
-    assert!(status.success(), "{said}");
-    assert!(!said.contains("lost"), "{said}");
+    let (status, printed) = trainer.wait_for_end();
+    assert!(status.success(), "{printed}");
+    assert!(!printed.contains("lost"), "{printed}");
     let imported = world.path("imported.jsonl");
     Import::of(corpus("maxtext/demo.stderr"))
         .arg("--format=maxtext")
@@ -238,7 +238,7 @@ fn wait_until_read(world: &World, log: &Path) {
     });
 }
 
-/// What the page says of the collector, all signals together.
+/// A metric of the sink `collector` on the page, all signals together.
 fn counted(world: &World, name: &str) -> f64 {
     world
         .scraped_where(name, r#"pulsetrain_sink_name="collector""#)
@@ -246,10 +246,10 @@ fn counted(world: &World, name: &str) -> f64 {
         .sum()
 }
 
-/// How many items the agent says at its end that a sink has lost.
-fn lost_to(said: &str, sink: &str) -> usize {
+/// The number of items that a sink has lost, by the last log lines of the agent.
+fn lost_to(printed: &str, sink: &str) -> usize {
     let start = format!("pulsetrain: sink {sink}: lost ");
-    let counts = said.lines().filter_map(|line| {
+    let counts = printed.lines().filter_map(|line| {
         let (count, why) = line.strip_prefix(&start)?.split_once(" items of ")?;
         assert!(why.ends_with(" (queue full)"), "{line}");
         count.parse::<usize>().ok()

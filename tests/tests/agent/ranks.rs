@@ -4,7 +4,7 @@ use std::fs;
 
 use pulsetrain_tests::{Process, wait_until};
 
-use crate::world::{Setup, World, check, said};
+use crate::world::{Setup, World, check, stderr_of};
 
 /// A world with two logs of a run, whose source has one more key.
 fn world(key: &str) -> World {
@@ -64,9 +64,9 @@ fn a_rank_that_is_none_is_a_fault_with_its_place() {
         ("      rank: {from: path, pattern: 'rank_3'}\n", "no group"),
         ("      rank: {from: host, pattern: '(3)'}\n", "host"),
     ] {
-        let told = said(&check(&world(key)), 2);
-        assert!(told.contains(words), "{key}: {told}");
-        assert!(told.contains("agent.yaml:9:"), "{key}: {told}");
+        let reported = stderr_of(&check(&world(key)), 2);
+        assert!(reported.contains(words), "{key}: {reported}");
+        assert!(reported.contains("agent.yaml:9:"), "{key}: {reported}");
     }
-    said(&check(&world("      rank: 3\n")), 0);
+    stderr_of(&check(&world("      rank: 3\n")), 0);
 }

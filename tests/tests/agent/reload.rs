@@ -1,4 +1,4 @@
-//! What a reload changes at once, what it says that it cannot change, and sinks that cannot be opened.
+//! What a reload changes at once, what it reports that it cannot change, and sinks that cannot be opened.
 
 use std::{
     fs,
@@ -190,14 +190,14 @@ fn health_moves_at_once_and_what_needs_a_restart_is_said() {
         get(port, "/readyz").starts_with("HTTP/1.1 200")
     });
     assert_eq!(get(world.health(), "/healthz"), "");
-    let said = "restart the agent to change limits other than limits.drain, state_folder";
-    wait_until("the agent says what it cannot change", || {
-        agent.log().contains(said)
+    let printed = "restart the agent to change limits other than limits.drain, state_folder";
+    wait_until("the agent logs what it cannot change", || {
+        agent.log().contains(printed)
     });
     assert!(agent.stop().success());
 }
 
-/// The sink goes on under another name: what was read before is not cut off, and what is read then is not lost.
+/// The sink continues under another name: what was read before is not cut off, and what is read then is not lost.
 #[test]
 fn a_file_that_gets_another_name_in_a_reload_keeps_what_it_has() {
     let world = World::new();

@@ -53,7 +53,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
         name.starts_with("out") && !name.ends_with(".partial")
     };
     let all: BTreeSet<PathBuf> = names.filter(is_of_archive).collect();
-    // A kill may leave a file beside its compressed form, until the next start.
+    // A kill may leave both a file and its compressed form, until the next start.
     let compressed =
         |path: &PathBuf| all.contains(&with_ending(path, ".zst")) || all.contains(&with_ending(path, ".gz"));
     all.iter().filter(|path| !compressed(path)).cloned().collect()
@@ -156,7 +156,7 @@ fn kills_while_another_program_moves_the_archive_lose_and_repeat_nothing() {
                 wait_until("it is opened again", || {
                     agent.log().contains("sink archive: opened the file again")
                 });
-                before.wait_for_a_moment(&agent, &mut random);
+                before.wait_for_kill_time(&agent, &mut random);
             }
             drop(agent);
         });

@@ -11,7 +11,7 @@ use pulsetrain_tests::{Answer, FakeEndpoint, Items, free_port, wait_until};
 
 use crate::{
     delivery::{accepted_texts, post},
-    world::{Setup, World, check, said},
+    world::{Setup, World, check, stderr_of},
 };
 
 /// The ports of two receivers, and sinks that receive some sources.
@@ -151,7 +151,7 @@ fn a_name_that_no_source_has_is_refused_at_its_place_with_the_names_that_there_a
     let (world, routes) = (World::new(), Routes::new());
     let endpoint = FakeEndpoint::start([], Answer::Accept);
     routes.configure(&world, &endpoint, "[left, rihgt]", "[]");
-    let refused = said(&check(&world), 2);
+    let refused = stderr_of(&check(&world), 2);
     let line = |text: &str| {
         let yaml = fs::read_to_string(world.path("agent.yaml")).unwrap();
         yaml.lines().position(|line| line.contains(text)).unwrap() + 1
@@ -184,7 +184,7 @@ fn a_sink_of_gpus_that_are_not_watched_is_a_warning_of_the_check_and_of_the_star
     });
     let warning = "sinks.gpus: gpu sends nothing, because gpu.enabled is false";
     let checked = check(&world);
-    assert!(said(&checked, 0).contains(warning), "{checked:?}");
+    assert!(stderr_of(&checked, 0).contains(warning), "{checked:?}");
     assert!(
         String::from_utf8_lossy(&checked.stdout).ends_with(": valid, with 1 warning\n"),
         "{checked:?}"

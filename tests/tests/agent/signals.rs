@@ -14,17 +14,17 @@ fn an_interrupt_ends_an_agent_as_a_wish_to_terminate_does() {
     let world = World::new();
     let agent = world.start();
     agent.interrupt();
-    let (status, said) = agent.wait_for_end();
-    assert_eq!(status.code(), Some(0), "{said}");
+    let (status, printed) = agent.wait_for_end();
+    assert_eq!(status.code(), Some(0), "{printed}");
 }
 
 #[test]
 fn an_agent_whose_receiver_hangs_ends_after_the_time_that_it_gives_and_says_what_is_lost() {
     let endpoint = FakeEndpoint::start([], Answer::Hang);
     let (_world, agent) = with_something_to_lose(&endpoint, "drain: 1s");
-    let (status, said) = agent.stop_with_log();
-    assert_eq!(status.code(), Some(1), "{said}");
-    assert!(said.contains("sink collector: lost "), "{said}");
+    let (status, printed) = agent.stop_with_log();
+    assert_eq!(status.code(), Some(1), "{printed}");
+    assert!(printed.contains("sink collector: lost "), "{printed}");
 }
 
 /// The drain alone would take longer than any test waits.
@@ -37,8 +37,8 @@ fn who_tells_an_agent_twice_to_end_does_not_wait_for_the_drain() {
         world.readiness().contains("it ends")
     });
     agent.interrupt();
-    let (status, said) = agent.wait_for_end();
-    assert_eq!(status.code(), Some(1), "{said}");
+    let (status, printed) = agent.wait_for_end();
+    assert_eq!(status.code(), Some(1), "{printed}");
 }
 
 #[test]

@@ -34,8 +34,8 @@ fn thousands_of_small_messages_pass_a_receiver_that_takes_100_ms_for_each_reques
             });
         }
     });
-    let (status, said) = agent.stop_with_log();
-    assert!(status.success(), "{said}");
+    let (status, printed) = agent.stop_with_log();
+    assert!(status.success(), "{printed}");
     let items = endpoint.items_answered(&late);
     let texts = items.of_kind("log").into_iter();
     let mut numbers: Vec<usize> = texts
@@ -67,9 +67,9 @@ fn message_of_16_mib_reaches_a_grpc_receiver_that_accepts_4_mib() {
     let headers = "Content-Type: application/x-protobuf\r\n";
     let answer = request(receiver, "POST", "/v1/logs", headers, &message);
     assert!(matches!(answer, Some((200, _))), "{answer:?}");
-    let (status, said) = agent.stop_with_log();
-    assert!(status.success(), "{said}");
-    assert!(!said.contains("lost"), "{said}");
+    let (status, printed) = agent.stop_with_log();
+    assert!(status.success(), "{printed}");
+    assert!(!printed.contains("lost"), "{printed}");
     let items = collector.stop();
     let records = items.of_kind("log");
     assert_eq!(records.len(), RECORDS);
@@ -79,7 +79,7 @@ fn message_of_16_mib_reaches_a_grpc_receiver_that_accepts_4_mib() {
     assert_eq!(services.count(), RECORDS, "each with its resource");
 }
 
-/// `LogsData` with so many records, each with a body of so many bytes.
+/// `LogsData` with `records` records of bodies of this number of bytes.
 fn logs(records: usize, bytes: usize) -> Vec<u8> {
     let string = |text: &str| {
         let mut value = Buffer::default();

@@ -1,4 +1,4 @@
-//! What steps took of their GPUs, told by an agent that is killed again and again: once of each step, and of none not.
+//! The energy of steps by an agent that is killed again and again: each step exactly once.
 
 use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
@@ -14,7 +14,7 @@ use crate::{
 const LOGS: [&str; 2] = ["first.json", "second.json"];
 
 /// Two runs, each with a GPU of its own on one host, whose steps wait for the next reading of their GPU, so that they are
-/// delivered behind what was read after them.
+/// delivered after later readings.
 #[test]
 fn fifty_kills_tell_what_each_step_took_once() {
     let mut random = Rng::with_seed(20_261_123);
@@ -38,13 +38,15 @@ fn fifty_kills_tell_what_each_step_took_once() {
     let steps = steps(&expected);
     assert!(steps.len() > 10 * KILLS, "{} steps", steps.len());
     let agent = world.spawn();
-    wait_until("every step is told", || steps_told(&world).len() >= steps.len());
+    wait_until("every step is reported", || {
+        steps_told(&world).len() >= steps.len()
+    });
     assert!(agent.stop().success());
 
     let out = world.written("out.jsonl").1;
-    let told = told(&out);
-    assert_eq!(told.len(), steps.len(), "one point for each step");
-    assert_eq!(told.into_iter().collect::<BTreeSet<_>>(), steps);
+    let reported = reported(&out);
+    assert_eq!(reported.len(), steps.len(), "one point for each step");
+    assert_eq!(reported.into_iter().collect::<BTreeSet<_>>(), steps);
     let each = ["gpu.steps", "gpu.step.energy", "gpu.step.mean_power"];
     assert_eq!(
         each.map(|name| out.points_by_metric()[name]),
@@ -110,27 +112,28 @@ fn steps(items: &Items) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-/// The run and the end of each step of which it is told that all is known that it took.
-fn told(items: &Items) -> Vec<(String, String)> {
+/// The run and the end of each step whose energy is reported as complete.
+fn reported(items: &Items) -> Vec<(String, String)> {
     let points = items.of_kind("point").into_iter();
-    let told = points.filter(|item| item["metric"]["name"] == "gpu.steps");
-    told.map(|item| {
-        let status = attribute(&item["point"], "gpu.step.energy_status");
-        assert!(matches!(status.as_deref(), Some("complete" | "coarse")), "{item}");
-        of_run(item, &item["point"]["timeUnixNano"])
-    })
-    .collect()
+    let reported = points.filter(|item| item["metric"]["name"] == "gpu.steps");
+    reported
+        .map(|item| {
+            let status = attribute(&item["point"], "gpu.step.energy_status");
+            assert!(matches!(status.as_deref(), Some("complete" | "coarse")), "{item}");
+            of_run(item, &item["point"]["timeUnixNano"])
+        })
+        .collect()
 }
 
 fn steps_told(world: &World) -> Vec<(String, String)> {
-    told(&lines_with(world, "\"gpu.steps\""))
+    reported(&lines_with(world, "\"gpu.steps\""))
 }
 
-/// What the lines with these words hold: the whole file is long.
+/// The items of the lines with these words; the complete file is long.
 fn lines_with(world: &World, words: &str) -> Items {
     let text = fs::read_to_string(world.path("out.jsonl")).unwrap_or_default();
-    let whole = text.rfind('\n').map_or(0, |end| end + 1);
-    let lines = text[..whole].lines().filter(|line| line.contains(words));
+    let uncut = text.rfind('\n').map_or(0, |end| end + 1);
+    let lines = text[..uncut].lines().filter(|line| line.contains(words));
     Items::parse(&lines.collect::<Vec<_>>().join("\n"))
 }
 

@@ -1,4 +1,4 @@
-//! What the agent says of itself: every metric of the registry that is the agent's comes out on its page.
+//! The agent's own telemetry: every metric of the agent in the registry is on its page.
 
 use std::{fs, process::Command};
 
@@ -40,7 +40,7 @@ fn every_metric_of_the_agent_is_on_its_page() {
         });
     }
     let of_bad = r#"pulsetrain_source_name="bad""#;
-    wait_until("the page says what was not understood, and why", || {
+    wait_until("the page counts what was not understood, and why", || {
         world
             .scraped_where("pulsetrain_skipped_records_total", of_bad)
             .iter()
@@ -66,7 +66,7 @@ fn every_metric_of_the_agent_is_on_its_page() {
     assert!(readings[0] >= 1.0, "{readings:?}");
 }
 
-/// The page is full before the agent has said a word of itself.
+/// The page is full before the agent has sent its own telemetry.
 #[test]
 fn what_finds_no_room_on_the_page_is_counted_on_the_page() {
     let world = World::new();
@@ -81,7 +81,7 @@ fn what_finds_no_room_on_the_page_is_counted_on_the_page() {
     world.write_log("surogate/training_dense.json");
     let _agent = world.start();
     let refused = r#"pulsetrain_drop_reason="rejected""#;
-    wait_until("the page says what it refused", || {
+    wait_until("the page counts what it refused", || {
         let refused = world.scraped_where("pulsetrain_dropped_items_total", refused);
         refused.iter().sum::<f64>() > 100.0
     });
@@ -141,7 +141,7 @@ fn a_log_that_cannot_be_read_is_a_reading_that_failed() {
         .status()
         .unwrap();
     assert!(made.success());
-    wait_until("the page says why", || {
+    wait_until("the page has the reason", || {
         let labels = r#"error_type="invalid_input_parameter""#;
         !world
             .scraped_where("pulsetrain_source_duration_seconds_count", labels)

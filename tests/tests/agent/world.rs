@@ -17,15 +17,15 @@ pub(crate) struct World {
     health: u16,
 }
 
-/// What a configuration says.
+/// The parts of a configuration.
 pub(crate) struct Setup<'a> {
     /// The logs, each of a source of its own.
     pub(crate) logs: &'a [&'a str],
     /// Sinks besides the page.
     pub(crate) sinks: &'a str,
-    /// What is said of telemetry.
+    /// The section `telemetry`.
     pub(crate) telemetry: &'a str,
-    /// What is said of the energy of steps.
+    /// The section of the energy of steps.
     pub(crate) energy: &'a str,
     /// Further sections.
     pub(crate) rest: &'a str,
@@ -178,7 +178,7 @@ derive:
     }
 }
 
-/// What an import of finished logs comes to, all together.
+/// The items of an import of finished logs, all together.
 pub(crate) fn imported(logs: &[impl AsRef<Path>]) -> Items {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let out = folder.path().join("imported.jsonl");
@@ -198,10 +198,10 @@ pub(crate) fn check(world: &World) -> Output {
 }
 
 #[track_caller]
-pub(crate) fn said(output: &Output, code: i32) -> String {
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(code), "{said}");
-    said
+pub(crate) fn stderr_of(output: &Output, code: i32) -> String {
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    text
 }
 
 /// The values of a series of the page at a port, by its name and a part of its labels.

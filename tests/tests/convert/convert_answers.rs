@@ -27,7 +27,7 @@ fn converted(names: &[&str]) -> Items {
     items
 }
 
-/// What was sent, with each span mended by `lose`; where `trace` is given, only its spans.
+/// What was sent, with each span changed by `lose`; where `trace` is given, only its spans.
 fn sent(trace: Option<&str>, lose: fn(&mut Value)) -> Items {
     let text = fs::read_to_string(corpus("backends/sent.json")).expect("the corpus can be read");
     let mut message: Value = serde_json::from_str(&text).expect("the corpus is JSON");
@@ -75,7 +75,7 @@ fn jaegers_own_json_gives_every_span_back_but_for_what_it_does_not_hold() {
     assert_eq!(items.len(), 14);
 }
 
-/// Microseconds, lists and maps as text, no flags, no attributes of links; and what Jaeger says of a clock.
+/// Microseconds, lists and maps as text, no flags, no attributes of links; and Jaeger's warning about a clock.
 fn as_jaeger_has_it(span: &mut Value) {
     without_flags(span);
     for time in ["startTimeUnixNano", "endTimeUnixNano"] {
@@ -128,13 +128,13 @@ fn an_answer_may_be_compressed_and_without_an_ending_to_its_name() {
 
 #[test]
 fn an_answer_that_was_cut_or_is_an_error_says_so() {
-    let whole = fs::read(corpus("backends/jaeger_api_v3_trace.json")).unwrap();
-    // Behind some whole spans, and before the first.
+    let uncut = fs::read(corpus("backends/jaeger_api_v3_trace.json")).unwrap();
+    // After some complete spans, and before the first.
     for (end, words, is_empty) in [
-        (whole.len() / 2, "is used", false),
+        (uncut.len() / 2, "is used", false),
         (30, "is the saved file complete?", true),
     ] {
-        let (_folder, cut) = saved(&whole[..end], "cut.json");
+        let (_folder, cut) = saved(&uncut[..end], "cut.json");
         let (finished, items) = read(&[cut]);
         finished.expect_code(1).expect_words(&["begins at byte 0", words]);
         assert_eq!(items.is_empty(), is_empty);

@@ -1,4 +1,4 @@
-//! Every form of input, compressed or not, from a file, from several, from the standard input; whole, torn and mixed.
+//! Every form of input, compressed or not, from a file, from several, from the standard input; complete, truncated and mixed.
 
 use std::{
     collections::BTreeSet,
@@ -18,14 +18,14 @@ use pulsetrain_otlp::{
 use pulsetrain_tests::{Finished, Folder, Items, command, convert, corpus};
 use serde_json::Value;
 
-/// What some inputs hold, which can be read whole.
+/// The items of some inputs that can be read completely.
 fn items_of(folder: &Folder, inputs: &[&Path]) -> Items {
     let output = folder.path("out.jsonl");
     convert(inputs, &output, &[]).expect_code(0);
     Items::read(&output)
 }
 
-/// What bytes on the standard input hold, and what was said of them.
+/// The items of bytes on the standard input, and the messages about them.
 fn through_stdin(folder: &Folder, bytes: &[u8]) -> (Finished, Items) {
     let output = folder.path("out.jsonl");
     let mut child = command(["convert", "--json", "-", "-o"])
@@ -37,7 +37,7 @@ fn through_stdin(folder: &Folder, bytes: &[u8]) -> (Finished, Items) {
         .expect("pulsetrain can be started");
     let mut stdin = child.stdin.take().expect("invariant: standard input is piped");
     let output_of = thread::scope(|scope| {
-        // Whoever gives up early breaks the pipe; the exit code tells.
+        // A process that gives up early breaks the pipe; its exit code shows that.
         scope.spawn(move || stdin.write_all(bytes));
         child.wait_with_output().expect("a child can be waited for")
     });
@@ -103,7 +103,7 @@ fn every_form_is_read_plain_gzip_and_zstd_from_a_file_and_from_the_standard_inpu
             let summary = finished.expect_code(0).summary();
             assert_eq!(summary["inputs"][0]["lost"], 0, "{name}{ending}: {summary}");
             items.assert_same(&expected);
-            // The name says nothing, and is not needed.
+            // The name has no known ending, and none is needed.
             let input = folder.file("telemetry", &compressed);
             items_of(&folder, &[&input]).assert_same(&expected);
         }
@@ -185,7 +185,7 @@ fn several_files_of_several_forms_are_one_input() {
     together.assert_same(&Items::parse(&apart));
 }
 
-/// The items without what may stand behind them in the text.
+/// The items without the text that may follow them.
 fn without_what_is_behind(items: &Items) -> BTreeSet<String> {
     let without = |item: String| {
         let mut item: Value = serde_json::from_str(&item).expect("an item is an object");
@@ -203,12 +203,12 @@ fn what_was_cut_off_gives_what_was_whole_and_says_where_it_ends() {
     let expected = items_of(&folder, &[&corpus("otlp/everything.jsonl")]);
     for (name, bytes) in forms(&folder) {
         for (ending, compress) in COMPRESSIONS {
-            // Compressed, the last bytes are a check of what is whole already, and a block is whole or nothing.
+            // Compressed, the last bytes are a checksum of complete data, and an incomplete block is lost.
             let cut = match ending {
                 "" => bytes[..bytes.len() - 9].to_vec(),
                 _ => {
-                    let whole = [compress(&bytes), compress(&bytes)].concat();
-                    whole[..whole.len() * 9 / 10].to_vec()
+                    let complete = [compress(&bytes), compress(&bytes)].concat();
+                    complete[..complete.len() * 9 / 10].to_vec()
                 }
             };
             let input = folder.file(&format!("cut-{name}{ending}"), &cut);
@@ -237,7 +237,7 @@ fn one_document_that_was_cut_off_gives_every_span_before_the_cut_and_says_where_
     let document: Value = serde_json::from_str(&text).unwrap();
     let sent = Items::parse(&document.to_string());
     for layout in [document.to_string(), format!("{document:#}")] {
-        // Without the brackets at its end, every span is whole.
+        // Without the brackets at its end, every span is complete.
         let last = layout.trim_end_matches(|end: char| end.is_whitespace() || "]}".contains(end));
         let brackets = layout.len() - last.len();
         for (cut, all) in [(layout.len() - 1, true), (layout.len() - brackets - 1, false)] {
@@ -267,7 +267,7 @@ fn an_answer_that_was_cut_off_gives_its_whole_spans() {
         "jaeger_api_traces.json",
     ] {
         let bytes = fs::read(corpus(&format!("backends/{name}"))).unwrap();
-        let whole = items_of(&folder, &[&corpus(&format!("backends/{name}"))]).len();
+        let complete = items_of(&folder, &[&corpus(&format!("backends/{name}"))]).len();
         for (ending, compress) in COMPRESSIONS {
             let cut = compress(&bytes[..bytes.len() * 8 / 10]);
             let input = folder.file(&format!("{name}{ending}"), &cut);
@@ -276,7 +276,10 @@ fn an_answer_that_was_cut_off_gives_its_whole_spans() {
             let problems = summary["inputs"][0]["problems"].to_string();
             assert!(problems.contains("the data before byte "), "{problems}");
             let read = Items::read(&output).len();
-            assert!((1..whole).contains(&read), "{name}{ending}: {read} of {whole}");
+            assert!(
+                (1..complete).contains(&read),
+                "{name}{ending}: {read} of {complete}"
+            );
         }
     }
 }

@@ -12,15 +12,15 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const SPANS: u64 = 24_000;
-/// What each span says.
+/// A text of each span.
 const TEXT_BYTES: usize = 2_000;
 /// What a conversion may hold, and what the program takes besides: its own pages, and what it is just working at.
 const MEMORY_KIB: u64 = 8 << 10;
 const PROGRAM_KIB: u64 = 56 << 10;
-/// What it takes where an object is read in pieces, each of which is there as text and decoded.
+/// The memory where an object is read in pieces, each as text and decoded.
 const PIECES_KIB: u64 = 160 << 10;
 
-/// Runs a conversion to its end; gives what it said and the most memory that it was seen to have resident, in KiB.
+/// Runs a conversion to its end; returns its output and its highest resident memory, in KiB.
 fn measured(input: &Path, output: &Path, more: &[&str]) -> (Finished, u64) {
     let mut child = command(["convert", "--json"])
         .arg(input)
@@ -78,7 +78,7 @@ fn large(folder: &TempDir, traces: u64) -> PathBuf {
     path
 }
 
-/// Converts with little memory and says how many bytes went through temporary files.
+/// Converts with a small memory budget and returns how many bytes went through temporary files.
 #[expect(clippy::print_stderr, reason = "the figures are kept in benches/results")]
 fn with_little_memory(input: &Path, output: &Path, more: &[&str]) -> u64 {
     let memory = format!("{MEMORY_KIB}KiB");
@@ -103,7 +103,7 @@ fn with_little_memory(input: &Path, output: &Path, more: &[&str]) -> u64 {
     read.as_u64().unwrap_or_default() + drawn.as_u64().unwrap_or_default()
 }
 
-/// Takes so many traces, which together do not fit into memory, to Perfetto and back.
+/// Converts traces that together do not fit into memory to Perfetto and back.
 fn goes_there_and_back(traces: u64) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let input = large(&folder, traces);
@@ -123,14 +123,14 @@ fn one_object_that_is_larger_than_a_message_may_be_is_read_in_pieces() {
     let lines = fs::read_to_string(large(&folder, 3_000)).unwrap();
     let of_line = |line| str::strip_prefix(line, "{\"resourceSpans\":[")?.strip_suffix("]}");
     let resources: Vec<&str> = lines.lines().filter_map(of_line).collect();
-    // As it stands in a file, as Tempo answers, and as Jaeger does, each span twice.
-    for (before, behind) in [
+    // As in a file, as Tempo responds, and as Jaeger does, each span twice.
+    for (before, after) in [
         ("{\"resourceSpans\":[\n", "]}"),
         ("{\"batches\":[", "]}"),
         ("{\"result\":{\"resourceSpans\":[", "]}}"),
     ] {
         let all = resources.join(",\n");
-        let text = format!("{before}{all},{all}{behind}");
+        let text = format!("{before}{all},{all}{after}");
         assert!(text.len() > 100 << 20);
         let (input, output) = (folder.path().join("one.json"), folder.path().join("one.pftrace"));
         fs::write(&input, text).unwrap();

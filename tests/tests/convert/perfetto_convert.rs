@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 fn items(file: &Path) -> Items {
     let text = fs::read_to_string(file).expect("the file can be read");
     match serde_json::from_str::<Value>(&text) {
-        Ok(whole) => Items::parse(&whole.to_string()),
+        Ok(complete) => Items::parse(&complete.to_string()),
         Err(_) => Items::parse(&text),
     }
 }

@@ -40,7 +40,7 @@ fn services_are_processes_and_calls_between_them_are_arrows() {
             "cart | grpc | GET cart:7 | cart.Get",
             // It crosses its sibling, so it has a row of its own.
             "cart | grpc | GET price:1 | -",
-            // A request beside the first.
+            // A second request.
             "frontend | http | GET /cart | -",
             "cart | grpc | publish orders | cart.Get",
             "mailer | kafka | process orders | -",

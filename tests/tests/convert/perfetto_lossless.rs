@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 const LISTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../exporter/convert/PERFETTO.md");
 const HEADING: &str = "## What a full trace does not give back";
 
-/// What an input holds, and what is left of it behind a full trace.
+/// The items of an input, and those that a full trace gives back.
 fn there_and_back(folder: &Folder, input: &Path) -> (Items, Items) {
     let (lines, trace, back) = (
         folder.path("in.jsonl"),
@@ -69,10 +69,10 @@ fn one_span(folder: &Folder, copies: usize, fields: impl Fn(&mut Buffer)) -> Pat
     (0..copies).for_each(|_| spans.delimited(2, span.as_slice()));
     let mut resource = Buffer::default();
     resource.delimited(2, spans.as_slice());
-    let mut whole = Buffer::default();
-    whole.delimited(1, resource.as_slice());
+    let mut uncut = Buffer::default();
+    uncut.delimited(1, resource.as_slice());
     let mut file = Vec::new();
-    frames::append_binary(whole.as_slice(), &mut file).expect("a small message has a length");
+    frames::append_binary(uncut.as_slice(), &mut file).expect("a small message has a length");
     folder.file("in.binpb", file)
 }
 

@@ -134,7 +134,7 @@ fn a_bucket_that_is_empty_again_says_so() {
     let points = [point(1, [1, 1, 0]), point(2, [3, 0, 0]), point(3, [0, 0, 0])];
     let folder = tempfile::tempdir().unwrap();
     let (otlp, trace) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
-    // Counts of an interval, and counts that begin anew.
+    // Counts of an interval, and counts that begin again at zero.
     for (temporality, counts) in [(1, [2, 5, 5]), (2, [2, 3, 0])] {
         let metric = json!({"name": "wait", "histogram": {"aggregationTemporality": temporality, "dataPoints": points}});
         let text = json!({"resourceMetrics": [{"scopeMetrics": [{"metrics": [metric]}]}]}).to_string();

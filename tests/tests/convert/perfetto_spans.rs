@@ -198,7 +198,7 @@ fn ten_thousand_random_trees_keep_their_times_and_their_nesting() {
         ..Config::default()
     };
     let trees = vec(tree(), TREES_A_FILE);
-    // In memory, and where there is none: then each tree is made by the sweep over time.
+    // In memory, and without memory, where the sweep over time makes each tree.
     for through_files in [false, true] {
         TestRunner::new(config.clone())
             .run(&trees, |trees| {

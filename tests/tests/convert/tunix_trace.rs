@@ -111,13 +111,13 @@ fn a_trace_of_another_name_asks_for_its_beginning_and_keeps_its_ids() {
             if code == 1 {
                 finished.expect_words(&["--start-time"]);
             }
-            let told = ids(&Items::read(&imported));
-            assert_eq!(told, ids(&Items::read(&converted)));
+            let reported = ids(&Items::read(&imported));
+            assert_eq!(reported, ids(&Items::read(&converted)));
             if let Some(start) = start {
                 let later = (start - seconds) * 1_000_000_000;
                 let expected = ids(&Items::read(&named));
                 let expected: BTreeSet<_> = expected.into_iter().map(|(ids, at)| (ids, at + later)).collect();
-                assert_eq!(told, expected);
+                assert_eq!(reported, expected);
             }
         }
     }

@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pulsetrain_tests::{Finished, Import, Items, as_nobody, corpus};
+use pulsetrain_tests::{Finished, Import, Items, as_unprivileged, corpus};
 use tempfile::TempDir;
 
 const STEP: &str = r#"{"log": "step", "time": "2026-11-21 00:18:40.989663449", "step": 7, "epoch": 0.5, "step_tokens": 16384, "duration_ms": 123, "norm": 1.5, "loss": 2.5, "lr": 2e-05}"#;
@@ -54,7 +54,7 @@ fn a_directory_without_logs_is_named_with_what_to_do() {
         .expect_words(&["is a directory", "no file in it", "--format"]);
 }
 
-/// As `--follow` does. The rest of what is in a folder of a run is none of our business.
+/// As `--follow` does. The rest of what is in a folder of a run is ignored.
 #[test]
 fn of_a_directory_the_logs_are_read_and_the_rest_is_left_alone() {
     let folder = folder();
@@ -110,7 +110,7 @@ fn a_log_behind_gzip_or_zstd_is_read_and_one_that_was_cut_off_to_where_it_breaks
     let folder = folder();
     let log = fs::read(corpus("surogate/training_dense.json")).expect("the corpus can be read");
     let out = folder.path().join("out.jsonl");
-    let whole = gzip(&log.repeat(40));
+    let complete = gzip(&log.repeat(40));
     for (name, bytes) in [("training.json.gz", gzip(&log)), ("training.zst", zstd(&log))] {
         Import::of(file(&folder, name, &bytes))
             .to(&out)
@@ -118,7 +118,7 @@ fn a_log_behind_gzip_or_zstd_is_read_and_one_that_was_cut_off_to_where_it_breaks
             .expect_code(0);
         assert_eq!(Items::read(&out).values("train.loss").len(), 30, "{name}");
     }
-    let torn = &whole[..whole.len() / 2];
+    let torn = &complete[..complete.len() / 2];
     Import::of(file(&folder, "torn.gz", torn))
         .to(&out)
         .run()
@@ -226,7 +226,7 @@ fn a_file_that_may_not_be_read_is_named() {
     let folder = folder_for_all();
     let log = file(&folder, "secret.json", b"[\n]\n");
     fs::set_permissions(&log, Permissions::from_mode(0o000)).expect("permissions can be set");
-    let mut command = as_nobody(&import(&log).into_command(), folder.path());
+    let mut command = as_unprivileged(&import(&log).into_command(), folder.path());
     let finished = Finished::new(command.output().expect("pulsetrain can be started"));
     finished
         .expect_code(1)

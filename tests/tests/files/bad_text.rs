@@ -1,5 +1,5 @@
 //! Text logs as users have them: with zeros where a machine went down, with garbage, cut off, with messages of others between the
-//! lines, with two runs in one file. What is bad is said with its place, the rest is read, and no value is made up.
+//! lines, with two runs in one file. Faults are reported with their place, the rest is read, and no value is made up.
 
 use std::{fs, path::PathBuf};
 
@@ -96,7 +96,7 @@ fn messages_of_others_between_the_lines_and_a_second_run_are_no_loss() {
         // A file that the trainer alone writes has no messages of others.
         finished.expect_code(i32::from(log.ends_with(".jsonl")));
         let (finished, losses) = import(&bytes.repeat(2));
-        // Those of one time stand beside each other.
+        // Those of one time are next to each other.
         let twice = [&expected[..], &expected].concat();
         assert_eq!(losses.len(), twice.len(), "{log}: {}", finished.stderr);
         assert!(is_part(&losses, &twice), "{log}: {losses:?} and not {twice:?}");
@@ -145,7 +145,7 @@ fn the_logs_of_two_systems_in_one_file_ask_for_the_format() {
     assert_eq!(shown(&Items::read(&out)), losses_of("kempnerforge/dense.stdout"));
 }
 
-/// What an import says, and the losses that came of it.
+/// The messages of an import, and its losses.
 fn import(bytes: &[u8]) -> (Finished, Vec<String>) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let out = folder.path().join("out.jsonl");
@@ -196,9 +196,9 @@ fn garbage() -> Vec<u8> {
     (0..5000).map(byte).collect()
 }
 
-/// Whether all of `part` stands in `whole`, each as often. What has lost the rank that its line began with may go out later.
-fn is_part(part: &[String], whole: &[String]) -> bool {
-    let mut rest = whole.to_vec();
+/// Whether `complete` has all of `part`, each as often. What has lost the rank that its line began with may go out later.
+fn is_part(part: &[String], complete: &[String]) -> bool {
+    let mut rest = complete.to_vec();
     part.iter().all(|one| {
         let found = rest.iter().position(|other| other == one);
         found.map(|at| rest.swap_remove(at)).is_some()

@@ -1,4 +1,4 @@
-//! What the options of `import` do, and what it says at its end.
+//! What the options of `import` do, and its summary.
 
 use std::fs;
 

@@ -24,7 +24,7 @@ fn every_step_has_a_line_between_the_lines_of_the_trainer() {
     }
 }
 
-/// Surogate's own console and its training.json are of the same run. What the console says of a step, our line says.
+/// Surogate's own console and its training.json are of the same run. Our line has what the console has of a step.
 #[test]
 fn the_line_of_a_surogate_log_says_what_the_console_of_surogate_says() {
     let (lines, console) = surogate_lines("");
@@ -38,14 +38,14 @@ fn the_line_of_a_surogate_log_says_what_the_console_of_surogate_says() {
         let step = step.trim_start_matches(':');
         // The two percent of theirs are of an epoch.
         let loss = loss.split_once("] ").unwrap().1;
-        for said in [step.trim_end(), loss, norm, tps, ms] {
+        for stderr_text in [step.trim_end(), loss, norm, tps, ms] {
             assert!(
-                ours.contains(said),
-                "{said:?} is missing in {ours}, unlike in {theirs}"
+                ours.contains(stderr_text),
+                "{stderr_text:?} is missing in {ours}, unlike in {theirs}"
             );
         }
         let [ours, theirs] = [ours.as_str(), sol].map(|line| number_after(line, "sol "));
-        // They round the expected time of a token down to whole nanoseconds.
+        // They round the expected time of a token down to nanoseconds.
         assert!((ours - theirs).abs() < 0.5, "{ours} and {theirs}");
     }
     assert!(

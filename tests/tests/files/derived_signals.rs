@@ -47,7 +47,7 @@ fn surogate_console_shows_what_is_derived_from_its_log() {
                 line.contains(&format!("| {:5.1}k tps", rate.1 / 1e3)),
                 "{rate:?}: {line}"
             );
-            // The console cuts the expected milliseconds down to a whole number.
+            // The console cuts the expected milliseconds down to an integer.
             let shown = (light.1 * millis).floor() / millis * 100.0;
             assert!(line.contains(&format!("| sol {shown:4.1}")), "{shown}: {line}");
         }
@@ -97,7 +97,7 @@ fn bottleneck_of_torchspec_is_that_of_its_own_metrics() {
     }
 }
 
-/// The recorded run of MaxText, next to Google's calculator on what its log says (`tests/goodput/maxtext.py`).
+/// The recorded run of MaxText, next to Google's calculator on its log (`tests/goodput/maxtext.py`).
 ///
 /// MaxText prints a step while the next one runs, so its steps are read late by one, and the first two overlap. The time of the second
 /// step is all that is missing in our account.
@@ -233,7 +233,7 @@ fn files_of_single_ranks_derive_what_one_file_of_all_ranks_derives() {
     );
 }
 
-/// Returns the rank of a resource, or nothing where it has none.
+/// Returns the rank of a resource, or `None`.
 fn rank(resource: &Value) -> String {
     let attributes = resource["resource"]["attributes"].as_array();
     let rank = attributes

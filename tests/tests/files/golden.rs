@@ -1,4 +1,4 @@
-//! The whole output of an import beside the one that was checked in; `UPDATE_GOLDEN=1` writes it anew.
+//! The complete output of an import is the one that was checked in; `UPDATE_GOLDEN=1` rewrites it.
 
 use std::{env, fs, path::Path};
 

@@ -13,7 +13,7 @@ const EVENTS: [(&str, &str); 5] = [
     ("abs-maxes", "train.tensor_abs_max"),
 ];
 
-/// Fields that say what and when the record is, which the event says in its own way.
+/// Fields for type and time of the record, which the event has in fields of its own.
 const HEAD: [&str; 3] = ["log", "time", "step"];
 
 #[test]

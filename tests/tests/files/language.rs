@@ -65,7 +65,7 @@ fn no_part_has_more_banned_words_than_its_limit() {
         .collect();
     assert!(
         over.is_empty(),
-        "words that are not terms of the field (tests/tests/language.rs lists them) became more:\n{}",
+        "words that are not terms of the field (tests/tests/files/language.rs lists them) became more:\n{}",
         over.join("\n")
     );
 }

@@ -1,4 +1,4 @@
-//! `--mapping`, `--suggest-mapping` and logs without configuration: the examples of `exporter/formats/MAPPING.md`, imported as they stand there.
+//! `--mapping`, `--suggest-mapping` and logs without configuration: the examples of `exporter/mapping/MAPPING.md`, imported as they are.
 
 use std::{fs, path::Path};
 

@@ -68,6 +68,6 @@ fn expect_drawn(name: &str, make_trace: &mut Command, arguments: &[&str]) {
     let kept = fs::read_to_string(picture(name)).expect("the picture can be read");
     assert_eq!(
         drawn.stdout, kept,
-        "docs/picture/README.md says how to draw it again"
+        "docs/picture/README.md has the command that draws it"
     );
 }

@@ -56,8 +56,9 @@ fn an_interrupt_within_a_record_says_what_is_missing() {
 fn a_pipe_that_pauses_before_its_run_has_said_its_name_is_waited_for() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let log = corpus("maxtext/demo.stderr");
-    let [whole, paused] = ["whole", "paused"].map(|name| folder.path().join(name).with_extension("jsonl"));
-    let import = Import::of(&log).arg("--run-id=paused").to(&whole);
+    let [complete, paused] =
+        ["complete", "paused"].map(|name| folder.path().join(name).with_extension("jsonl"));
+    let import = Import::of(&log).arg("--run-id=paused").to(&complete);
     import.run().expect_code(0);
     let import = Import::of("-").arg("--run-id=paused").to(&paused).into_command();
     let script = "{ head -n 590 \"$0\"; sleep 0.3; tail -n +591 \"$0\"; } | \"$@\"";
@@ -69,7 +70,7 @@ fn a_pipe_that_pauses_before_its_run_has_said_its_name_is_waited_for() {
         .output()
         .expect("a shell can be started");
     Finished::new(output).expect_code(0);
-    Items::read(&paused).assert_same(&Items::read(&whole));
+    Items::read(&paused).assert_same(&Items::read(&complete));
 }
 
 /// A line that never ends is skipped at a limit; what comes after it is read.

@@ -55,7 +55,7 @@ fn a_long_conversion_at_a_terminal_has_a_progress_bar_and_a_summary_for_people_b
     assert_eq!(summary["mapped"]["spans"], 8);
 }
 
-/// 17 MiB, most of which is the white space that may stand between records.
+/// 17 MiB, mostly the white space that is allowed between records.
 fn long_log() -> (TempDir, PathBuf) {
     const STEP: &str = r#"{"log": "step", "time": "2026-11-21 00:18:40.989663449", "step": 7, "epoch": 0.5, "step_tokens": 16384, "duration_ms": 123, "norm": 1.5, "loss": 2.5, "lr": 2e-05}"#;
     let folder = tempfile::tempdir().expect("a temporary folder can be made");

@@ -1,4 +1,4 @@
-//! `pulsetrain semconv`: what we write is what the registry says, and what is not is found.
+//! `pulsetrain semconv`: our output conforms to the registry, and violations are found.
 
 use std::{fs, path::Path};
 
@@ -30,7 +30,7 @@ fn every_sample_of_the_corpus_becomes_what_the_registry_says() {
             continue;
         }
         let imported = Import::of(&path).to(&out).run();
-        // A Perfetto trace, an expectation, a note: what is in no format is said to be.
+        // A Perfetto trace, an expectation, a note: what no format has is reported as such.
         if imported.stderr.contains("none of the formats") || imported.stdout.contains("none of the formats")
         {
             continue;
@@ -89,11 +89,11 @@ fn every_deviation_is_listed() {
         ["gpu.power", "mW"],
         ["gpu.clock.limit lacks", "gpu.id"],
     ] {
-        let said = finished
+        let printed = finished
             .stdout
             .lines()
             .any(|line| words.iter().all(|word| line.contains(word)));
-        assert!(said, "{words:?} is not in\n{}", finished.stdout);
+        assert!(printed, "{words:?} is not in\n{}", finished.stdout);
     }
 }
 

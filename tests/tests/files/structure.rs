@@ -150,12 +150,8 @@ fn messages_of_the_program_are_written_by_its_log_alone() {
 #[test]
 fn a_banned_name_and_a_long_file_are_found() {
     for (path, lines, fault) in [
-        (
-            "src/sinks/mod.rs",
-            10,
-            "src/sinks/mod.rs: a name that says nothing",
-        ),
-        ("src/types.rs", 10, "src/types.rs: a name that says nothing"),
+        ("src/sinks/mod.rs", 10, "src/sinks/mod.rs: a name without meaning"),
+        ("src/types.rs", 10, "src/types.rs: a name without meaning"),
         ("src/view.rs", 601, "src/view.rs: 601 lines, which is two files"),
     ] {
         assert_eq!(file_fault(Path::new(path), lines).as_deref(), Some(fault));
@@ -267,7 +263,7 @@ fn stands_on<'a>(importer: &'a str, table: &BTreeMap<&'a str, &'a [&'a str]>) ->
 }
 
 fn cargo_metadata() -> Value {
-    let cargo = env::var_os("CARGO").expect("cargo tells its tests where it is");
+    let cargo = env::var_os("CARGO").expect("cargo sets CARGO for its tests");
     let output = Command::new(cargo)
         .args(["metadata", "--no-deps", "--format-version", "1"])
         .current_dir(workspace_root())
@@ -299,7 +295,7 @@ fn workspace_root() -> &'static Path {
 fn file_fault(path: &Path, lines: usize) -> Option<String> {
     let name = path.file_name()?.to_str()?;
     if BANNED_FILES.contains(&name) {
-        return Some(format!("{}: a name that says nothing", path.display()));
+        return Some(format!("{}: a name without meaning", path.display()));
     }
     let generated = path.components().any(|part| part.as_os_str() == "generated") || name == "generated.rs";
     (lines > LONGEST_FILE && !generated)

@@ -22,7 +22,7 @@ fn line(time: Timestamp, step: i64) -> String {
     )
 }
 
-/// Lines a second apart, of which the last was written at a time, and their instants.
+/// Lines a second apart, the last one written at a given time, and their instants.
 fn lines(last: Timestamp, steps: std::ops::RangeInclusive<i64>) -> (String, Vec<u64>) {
     let end = *steps.end();
     let time = |step| last - SignedDuration::from_secs(end - step);
@@ -127,13 +127,13 @@ fn a_log_that_is_being_written_has_the_instants_of_its_writers_clock_also_after_
         let kept = fs::read_to_string(folder.path().join("state/positions.json"));
         kept.is_ok_and(|kept| kept.contains("\"-0"))
     });
-    let said = follower.kill();
+    let printed = follower.kill();
     let offset = TimeZone::get(ZONE)
         .expect("the zone is known")
         .to_offset(Timestamp::now());
     let named = format!("times without a zone in {offset}:00 (from the clock when the log was written)");
-    assert!(said.contains(&named), "{named} is missing:\n{said}");
-    // The zone is kept: these lines alone would not tell it.
+    assert!(printed.contains(&named), "{named} is missing:\n{printed}");
+    // The zone is kept: these lines alone do not have it.
     let (text, older) = lines(Timestamp::now() - SignedDuration::from_mins(7), 21..=25);
     append(&log, &text);
     expected.extend(older);

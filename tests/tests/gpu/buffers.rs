@@ -11,7 +11,7 @@ const KEPT: usize = 120;
 /// The power at a sample, as the scenario has it.
 fn watts(sample: usize) -> f64 {
     let second = sample as f64 * EVERY;
-    // NVML has whole milliwatts.
+    // NVML has integer milliwatts.
     (500_000.0 + 200_000.0 * (std::f64::consts::TAU * second / 20.0).sin()).trunc() / 1_000.0
 }
 
@@ -57,9 +57,9 @@ fn of_a_buffer_that_ran_over_what_is_left_is_counted() {
     let metric = "gpu.utilization_distribution";
     watch.wait_for(metric, &[], |point| point.value == 1.0);
     fake.at(1_000.0);
-    let whole = (1 + KEPT) as f64;
+    let complete = (1 + KEPT) as f64;
     let point = watch.wait_for(metric, &[], |point| point.value > 1.0);
-    assert_eq!(point.value, whole);
+    assert_eq!(point.value, complete);
     // The GPU is busy for 60 %, give or take 40 in waves of 20 s: the last 12 s of a thousand.
-    assert!((point.sum / whole - 0.6).abs() < 0.2, "{}", point.sum);
+    assert!((point.sum / complete - 0.6).abs() < 0.2, "{}", point.sum);
 }

@@ -12,7 +12,7 @@ use crate::{
     watch::{Point, Watch, config},
 };
 
-/// What upstream has and NVML does not tell: the highest speed of a fan in revolutions, and what share of its speed an
+/// What upstream has and NVML does not provide: the highest speed of a fan in revolutions, and what share of its speed an
 /// NVLink uses.
 const NOT_TOLD: [&str; 2] = ["hw.fan.speed.limit", "hw.network.bandwidth.utilization"];
 /// Values of ours besides those of an attribute of upstream, which are not all that there can be: GPUs have more engines
@@ -116,7 +116,7 @@ fn entry_faults(own: &Metric, upstream: &Conventions) -> Vec<String> {
 }
 
 /// What of a point is not as upstream has it. More attributes than the metric has are no fault, as long as upstream knows
-/// them: those of a GPU stand on all that is of it.
+/// them: those of a GPU are on all of its parts.
 fn point_faults(point: &Point, upstream: &Conventions) -> Vec<String> {
     let definition = upstream.metric(&point.name);
     let mut faults = differences(

@@ -1,4 +1,4 @@
-//! What goes wrong below: a driver that hangs, a GPU that is lost, a driver that is loaded anew.
+//! What goes wrong below: a driver that hangs, a GPU that is lost, a driver that is reloaded.
 
 use std::time::Duration;
 
@@ -118,8 +118,8 @@ fn a_lost_gpu_is_a_fault_and_its_neighbour_goes_on() {
     watch.wait_for("gpu.temperature_limit", &limit, |point| {
         !point.ends && point.time > ended.time
     });
-    let told = watch.notices();
-    let index = |wanted: fn(&GpuNotice) -> bool| told.iter().position(wanted);
+    let reported = watch.notices();
+    let index = |wanted: fn(&GpuNotice) -> bool| reported.iter().position(wanted);
     let lost = index(|notice| {
         matches!(
             notice,
@@ -131,7 +131,7 @@ fn a_lost_gpu_is_a_fault_and_its_neighbour_goes_on() {
         )
     });
     let back = index(|notice| matches!(notice, GpuNotice::Back { gpu: 1, .. }));
-    assert!(lost.is_some() && lost < back, "told {told:?}");
+    assert!(lost.is_some() && lost < back, "{reported:?}");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_driver_that_was_reloaded_is_read_again_without_a_restart() {
     watch.wait_for("gpu.memory.used", &used, |_| true);
     fake.at(10.0);
     let ended = watch.wait_for("gpu.memory.used", &used, |point| point.ends);
-    wait_until("it says that there is no driver", || {
+    wait_until("it reports that there is no driver", || {
         matches!(watch.inventory().driver, DriverState::Absent { .. })
     });
     fake.at(20.0);
@@ -228,7 +228,7 @@ fn eight_gpus_of_which_three_are_in_trouble_leave_five_that_are_read_every_pass(
             .is_some_and(|index| index == "4")),
         "a GPU of somebody else has series"
     );
-    let told: Vec<_> = watch
+    let reported: Vec<_> = watch
         .notices()
         .into_iter()
         .filter_map(|notice| match notice {
@@ -241,8 +241,8 @@ fn eight_gpus_of_which_three_are_in_trouble_leave_five_that_are_read_every_pass(
         (4, GpuTrouble::NotPermitted),
         (5, GpuTrouble::Hangs),
     ] {
-        let times = told.iter().filter(|told| **told == expected).count();
-        assert_eq!(times, 1, "{expected:?} in {told:?}");
+        let times = reported.iter().filter(|reported| **reported == expected).count();
+        assert_eq!(times, 1, "{expected:?} in {reported:?}");
     }
     assert_lines(
         &watch,
@@ -328,7 +328,7 @@ fn gpus_that_cannot_be_opened_have_series_of_their_own_and_one_notice() {
     assert_eq!(observed.count(), 1, "{:?}", watch.notices());
     fake.at(10.0);
     watch.wait_for("gpu.memory.used", &[("gpu.index", "1")], |_| true);
-    wait_until("it says that the GPU answers", || {
+    wait_until("it reports that the GPU answers", || {
         watch
             .notices()
             .iter()

@@ -172,7 +172,7 @@ fn no_call_sleeps_and_fields_are_asked_together() {
     let passes = count("nvmlDeviceGetUtilizationRates");
     assert!(passes >= 6);
     // One asks what the power sensors measure, two ask for the numbers of links, one for the errors of lanes; the first pass asks more
-    // than fits into one call; another asks what is seldom due. A slow machine makes so many passes that it is due again.
+    // than fits into one call; another asks what is seldom due. On a slow machine that value is due again.
     let rounds = 1 + passes / 40;
     assert!(
         count("nvmlDeviceGetFieldValues") <= passes + 10 * rounds,

@@ -1,4 +1,4 @@
-//! The standard names: what of the GPUs goes out as OpenTelemetry's `hw.*`, in the place of ours or beside them.
+//! The standard names: what of the GPUs goes out as OpenTelemetry's `hw.*`, instead of ours or in addition.
 
 use pulsetrain_gpu::{GpuConfig, GpuSemconv};
 use pulsetrain_tests::FakeNvml;

@@ -1,14 +1,14 @@
-//! What OpenTelemetry's conventions say of `hw.*`: their own files, which `corpus/hw-conventions` has copies of.
+//! OpenTelemetry's conventions of `hw.*`: their own files, which `corpus/hw-conventions` has copies of.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use pulsetrain_tests::corpus;
 use serde_json::Value;
 
-/// What upstream says.
+/// The upstream conventions.
 pub(crate) struct Conventions {
     metrics: BTreeMap<String, Definition>,
-    /// The values of an attribute that has few; nothing where it is free text.
+    /// The values of an enumerated attribute; `None` for free text.
     attributes: BTreeMap<String, Option<BTreeSet<String>>>,
 }
 
@@ -124,5 +124,5 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
 fn str_of(value: &Value) -> &str {
     value
         .as_str()
-        .unwrap_or_else(|| panic!("{value} stands where there should be text"))
+        .unwrap_or_else(|| panic!("expected text, found {value}"))
 }

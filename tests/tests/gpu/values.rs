@@ -1,4 +1,4 @@
-//! What the driver declares, and what is said of it: each value in base units, of an H100, of a GPU with NVLink of the fifth
+//! What the driver declares, and its metrics: each value in base units, of an H100, of a GPU with NVLink of the fifth
 //! generation, and of one with fans.
 
 use pulsetrain_gpu::GpuConfig;
@@ -6,7 +6,7 @@ use pulsetrain_tests::FakeNvml;
 
 use crate::watch::{Watch, config};
 
-/// A series of the first GPU, by what tells it from others, and its value at rest at second zero.
+/// A series of the first GPU, by its attributes, and its value at rest at second zero.
 type Expected = (&'static str, &'static [(&'static str, &'static str)], f64);
 
 const H100: &[Expected] = &[

@@ -140,7 +140,7 @@ impl Watch {
         wait_until("more passes were made", || count() >= before + passes);
     }
 
-    /// Tells the source to end, and returns when it has; all that was sent.
+    /// Stops the source, waits for its end, and returns all that was sent.
     pub(crate) fn end(mut self) -> Vec<Point> {
         self.stop.raise();
         let thread = self.thread.take().expect("it ends once");

@@ -160,7 +160,7 @@ fn arrives_over_tls(url: impl Fn(&Collector) -> String) {
     }
 }
 
-/// Runs the import with a file beside its target; both must hold the same, and something.
+/// Runs the import with a file as a second target; both must have the same items, and some.
 fn compare(import: Import, collector: Collector) {
     let folder = folder();
     let ours = folder.path().join("out.jsonl");

@@ -178,7 +178,7 @@ fn the_panels_of_perses_draw_data_and_show_errors() {
     assert!(shot.exists());
 }
 
-/// Whether the classes of Python can read some OTLP/JSON, what they read, and what they say.
+/// Whether the classes of Python can read some OTLP/JSON, what they read, and their output.
 fn read_by(python: &Path, text: &str) -> (bool, String, String) {
     let folder = Folder::new();
     let output = Command::new(python)

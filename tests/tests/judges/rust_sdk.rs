@@ -1,4 +1,4 @@
-//! What the OpenTelemetry SDK for Rust says of a small program, as its own transforms write it, through a full Perfetto trace
+//! What the OpenTelemetry SDK for Rust records of a small program, as its own transforms write it, through a full Perfetto trace
 //! and back: the same spans, points and log records.
 
 use std::{

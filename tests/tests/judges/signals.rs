@@ -10,7 +10,7 @@ use serde_json::json;
 
 const LOG: &str = "surogate/training_dense.json";
 
-/// What the log comes to.
+/// What an import of the log gives.
 fn whole_log() -> Items {
     let folder = Folder::new();
     let file = folder.path("out.jsonl");

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use pulsetrain_tests::{Items, Jaeger, Judge, Tempo, corpus, send_traces, wait_until};
 use serde_json::Value;
 
-/// Sends what a training log says; its spans go to `traces`.
+/// Sends the telemetry of a training log; its spans go to `traces`.
 fn send(traces: &str) -> Items {
     send_traces(&corpus("surogate/training_dense.json"), traces)
 }

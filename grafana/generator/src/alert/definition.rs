@@ -44,7 +44,7 @@ pub struct Alert {
     /// How the demo makes it fire.
     #[serde(default)]
     pub demo: Demo,
-    /// Fault of a real agent that makes it fire, where the demo cannot: a name in `tests/tests/grafana/agent_faults.rs`.
+    /// Fault of a real agent that makes it fire, where the demo cannot: a name in `tests/tests/judges/grafana/agent_faults.rs`.
     #[serde(default)]
     pub agent: Option<String>,
 }

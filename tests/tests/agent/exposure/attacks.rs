@@ -211,7 +211,7 @@ fn agent() -> Agent {
     )
 }
 
-/// Does something to an agent with an honest client beside it, and measures both.
+/// Attacks an agent that also serves an honest client, and measures both.
 fn measured(
     agent: &Agent,
     attack: &'static str,
@@ -250,7 +250,7 @@ fn is_closed(mut stream: &TcpStream) -> bool {
     !matches!(stream.read(&mut [0; 512]), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
 }
 
-/// OTLP of one span of so many bytes.
+/// OTLP of one span of this number of bytes.
 fn span_of(bytes: usize) -> Vec<u8> {
     let encoded = |name: &str| {
         let text = honest::SPAN.replace("honest", name);

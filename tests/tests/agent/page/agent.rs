@@ -64,7 +64,7 @@ impl Agent {
         }
     }
 
-    /// Waits until the list of runs has so many, and returns them.
+    /// Waits until the list has this number of runs, and returns them.
     #[track_caller]
     pub(crate) fn wait_for_runs(&self, count: usize) -> Vec<Value> {
         let mut runs = Vec::new();

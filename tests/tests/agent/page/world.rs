@@ -86,7 +86,7 @@ impl Answer {
     }
 }
 
-/// The answer to `GET path` with these header lines, each of which ends with CRLF.
+/// The response to `GET path` with these header lines, each with a CRLF at its end.
 #[track_caller]
 pub(crate) fn get(port: u16, path: &str, headers: &str) -> Answer {
     try_get(port, path, headers).expect("the page answers")
@@ -133,7 +133,7 @@ impl Updates {
         loop {
             let mut line = String::new();
             assert_ne!(
-                self.0.read_line(&mut line).expect("the stream goes on"),
+                self.0.read_line(&mut line).expect("the stream continues"),
                 0,
                 "the stream has ended"
             );
@@ -148,7 +148,7 @@ impl Updates {
     }
 }
 
-/// Lines of OTLP/JSON: a run with so many steps, ten a second, whose loss at a step is that of `loss`.
+/// Lines of OTLP/JSON: a run with `steps` steps, ten a second, whose loss at a step is that of `loss`.
 pub(crate) fn run_of(id: &str, steps: u64, loss: impl Fn(u64) -> f64) -> String {
     const START: u64 = 1_795_000_000_000_000_000;
     let points = |value: &dyn Fn(u64) -> Value| -> Vec<Value> {
@@ -207,7 +207,7 @@ pub(crate) fn run_that_loses_rank_0(id: &str, steps: u64) -> String {
     format!("{}\n{end}\n{}\n", of_rank(0, steps), of_rank(1, 2 * steps))
 }
 
-/// Lines of OTLP/JSON: a run with its step number and so many open verdicts with long texts, which every update of the run has.
+/// Lines of OTLP/JSON: a run with its step number and open verdicts with long texts, which every update of the run has.
 pub(crate) fn run_with_verdicts(id: &str, verdicts: u64) -> String {
     let text = |key: &str, value: &str| json!({"key": key, "value": {"stringValue": value}});
     let resource = json!({"attributes": [text("train.run.id", id)]});

@@ -48,9 +48,9 @@ fn protobuf_and_json_come_through_as_the_same_bytes_however_they_are_compressed(
         ),
         (format!("{PROTOBUF}Content-Encoding: zstd\r\n"), zstd, ""),
     ] {
-        let said = inside.post("/v1/traces", &headers, &body);
-        assert!(said.starts_with("HTTP/1.1 200"), "{headers}: {said}");
-        assert_eq!(said.split("\r\n\r\n").nth(1), Some(answer), "{headers}");
+        let response = inside.post("/v1/traces", &headers, &body);
+        assert!(response.starts_with("HTTP/1.1 200"), "{headers}: {response}");
+        assert_eq!(response.split("\r\n\r\n").nth(1), Some(answer), "{headers}");
     }
     wait_until("the sink has all five", || inside.batches().len() == 5);
     for batch in inside.batches() {
@@ -118,22 +118,25 @@ fn what_will_never_be_taken_is_answered_with_why_and_not_to_be_sent_again() {
         ),
         ("/v1/profiles", PROTOBUF, b"", 404, "/v1/traces"),
     ] {
-        let said = inside.post(path, headers, body);
-        assert!(said.starts_with(&format!("HTTP/1.1 {status}")), "{path}: {said}");
+        let response = inside.post(path, headers, body);
         assert!(
-            said.contains(why) && !said.to_lowercase().contains("retry-after"),
-            "{said}"
+            response.starts_with(&format!("HTTP/1.1 {status}")),
+            "{path}: {response}"
+        );
+        assert!(
+            response.contains(why) && !response.to_lowercase().contains("retry-after"),
+            "{response}"
         );
     }
-    let said = request(inside.address, "GET /v1/traces", "", b"");
-    assert!(said.starts_with("HTTP/1.1 405"), "{said}");
+    let response = request(inside.address, "GET /v1/traces", "", b"");
+    assert!(response.starts_with("HTTP/1.1 405"), "{response}");
     assert!(inside.batches().is_empty());
-    let complaints = inside.said.lock().unwrap().len();
+    let complaints = inside.response.lock().unwrap().len();
     assert_eq!(
         complaints,
         5,
         "one a kind and minute: {:?}",
-        inside.said.lock().unwrap()
+        inside.response.lock().unwrap()
     );
 }
 
@@ -274,13 +277,13 @@ fn json_that_grows_over_the_limit_is_refused_and_reaches_no_sink() {
     };
     let long = message(2000);
     assert!(long.len() < 10_000);
-    let said = inside.post("/v1/metrics", JSON, long.as_bytes());
+    let response = inside.post("/v1/metrics", JSON, long.as_bytes());
     assert!(
-        said.starts_with("HTTP/1.1 413") && said.contains("longer than 10000 bytes"),
-        "{said}"
+        response.starts_with("HTTP/1.1 413") && response.contains("longer than 10000 bytes"),
+        "{response}"
     );
-    let said = inside.post("/v1/metrics", JSON, message(1000).as_bytes());
-    assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+    let response = inside.post("/v1/metrics", JSON, message(1000).as_bytes());
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
     wait_until("only the short one arrives", || inside.batches().len() == 1);
 }
 

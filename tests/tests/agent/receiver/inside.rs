@@ -1,4 +1,4 @@
-//! A receiver in this process: the pipeline behind it ends in a sink that takes what it is let, and keeps it.
+//! A receiver in this process: its pipeline ends in a sink that accepts as much as the test permits, and keeps it.
 
 use std::{
     io::{Read, Write},
@@ -20,7 +20,7 @@ use tokio::{runtime::Runtime, sync::Notify, task::JoinHandle};
 /// A receiver that runs until it is dropped.
 pub(crate) struct Inside {
     pub(crate) address: SocketAddr,
-    pub(crate) said: Arc<Mutex<Vec<String>>>,
+    pub(crate) response: Arc<Mutex<Vec<String>>>,
     kept: Kept,
     stop: StopRaiser,
     running: Option<JoinHandle<Vec<SourceReport>>>,
@@ -64,7 +64,7 @@ impl Inside {
         inside
     }
 
-    /// A receiver whose sink takes nothing yet, behind a queue of so many batches.
+    /// A receiver whose sink accepts nothing yet, with a queue for this number of batches.
     pub(crate) fn closed(mut config: ReceiverConfig, max_batches: usize) -> Self {
         config.listen = vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()];
         let runtime = Runtime::new().expect("a runtime can be made");
@@ -82,8 +82,8 @@ impl Inside {
             .config(config_of_pipeline)
             .sink(Box::new(kept.clone()))
             .start();
-        let said = Arc::new(Mutex::new(Vec::new()));
-        let saying = Arc::clone(&said);
+        let response = Arc::new(Mutex::new(Vec::new()));
+        let saying = Arc::clone(&response);
         let source = ReceiverSource::bind(config, move |what| {
             saying
                 .lock()
@@ -97,7 +97,7 @@ impl Inside {
         drop(_inside);
         Self {
             address,
-            said,
+            response,
             kept,
             stop,
             running: Some(running),
@@ -122,7 +122,7 @@ impl Inside {
         self.runtime.block_on(work)
     }
 
-    /// Stops it, and says how it ended.
+    /// Stops the receiver, and returns its result.
     pub(crate) fn stop(mut self) -> Vec<SourceReport> {
         self.stop.raise();
         let running = self.running.take().expect("it is stopped once");
@@ -145,9 +145,9 @@ pub(crate) fn request(address: SocketAddr, line: &str, headers: &str, body: &[u8
         "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {}\r\n{headers}\r\n",
         body.len()
     );
-    let whole = [head.as_bytes(), body].concat();
-    // Who is refused for the length that it says may be cut off before it has sent it.
-    let _ = stream.write_all(&whole);
+    let complete = [head.as_bytes(), body].concat();
+    // A client that is refused for its Content-Length may be disconnected before it has sent the body.
+    let _ = stream.write_all(&complete);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
     String::from_utf8_lossy(&answer).into_owned()

@@ -1,4 +1,4 @@
-//! Tunix's own metrics, sent by OpenTelemetry's SDK into a real agent, come out as the import of the same exports says.
+//! Tunix's own metrics, sent by OpenTelemetry's SDK into a real agent, come out as an import of the same exports gives them.
 
 use std::{
     fs,
@@ -120,7 +120,7 @@ struct Sent {
 }
 
 impl Sent {
-    /// Starts an agent, lets the SDK send the sample, and ends the agent; nothing where there is no SDK.
+    /// Starts an agent, lets the SDK send the sample, and ends the agent; returns `None` without an SDK.
     fn through(protocol: &str, more: &str) -> Option<Self> {
         let python = Judge::PythonSdk.require_or_skip()?;
         let folder = tempfile::tempdir().expect("a temporary folder can be made");

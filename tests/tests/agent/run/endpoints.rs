@@ -32,8 +32,11 @@ fn a_dead_endpoint_changes_nothing_for_the_trainer() {
         let output = command.arg(corpus("maxtext/demo.stderr")).output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{endpoint}");
         assert!(output.stdout == log, "{endpoint}: other bytes came out");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(said.contains("lost"), "{endpoint}: the loss is not said: {said}");
+        let stderr_text = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            stderr_text.contains("lost"),
+            "{endpoint}: the loss is not reported: {stderr_text}"
+        );
     }
 }
 
@@ -52,11 +55,12 @@ fn a_port_that_another_program_has_is_said_with_its_name_and_the_trainer_runs() 
     let log = corpus("maxtext/demo.stderr");
     let output = command.arg(config).args(["--", "cat"]).arg(log).output().unwrap();
     assert_eq!(output.status.code(), Some(0));
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr_text = String::from_utf8_lossy(&output.stderr);
     let who = format!("(process {}) has it", std::process::id());
     assert!(
-        said.contains("continues without the sink page: cannot listen on") && said.contains(&who),
-        "{said}"
+        stderr_text.contains("continues without the sink page: cannot listen on")
+            && stderr_text.contains(&who),
+        "{stderr_text}"
     );
     assert!(!Items::read(&sent(&folder)).values("train.loss").is_empty());
 }
@@ -151,11 +155,11 @@ fn a_file_that_another_program_writes_is_left_out_and_the_trainer_runs() {
     let mut command = command(["run", "--format=maxtext", "--no-gpu", "--to"]);
     let log = corpus("maxtext/demo.stderr");
     let output = command.arg(&out).args(["--", "cat"]).arg(&log).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
+    let stderr_text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr_text}");
     assert!(output.stdout == fs::read(log).unwrap(), "other bytes came out");
     assert!(
-        said.contains("continues without a target: ") && said.contains(out.to_str().unwrap()),
-        "{said}"
+        stderr_text.contains("continues without a target: ") && stderr_text.contains(out.to_str().unwrap()),
+        "{stderr_text}"
     );
 }

@@ -1,4 +1,4 @@
-//! What is read of a trainer comes to the points of an import.
+//! The points of a trainer's output are those of an import.
 
 use std::fs;
 
@@ -60,7 +60,7 @@ fn twenty_thousand_lines_a_second_come_to_every_point_of_an_import() {
     ours.assert_same(&imported);
 }
 
-/// MaxText says its name in its configuration, and other lines come seconds before.
+/// MaxText prints the name of its run in its configuration, seconds after other lines.
 #[test]
 fn a_run_has_its_name_however_late_the_trainer_says_it() {
     let folder = folder();
@@ -123,7 +123,7 @@ fn received(folder: &TempDir) -> Items {
     Items::read(&sent(folder)).without_derived()
 }
 
-/// The log of a run of MaxText with so many lines: the sample, and its last step again and again with other numbers.
+/// The log of a run of MaxText with `lines` lines: the sample, and its last step again and again with other numbers.
 fn maxtext_log(lines: usize) -> String {
     let sample = fs::read_to_string(corpus("maxtext/demo.stderr")).expect("the corpus can be read");
     let steps = (12..).take(lines - sample.lines().count()).map(|step| {

@@ -49,7 +49,7 @@ fn a_key_that_suspends_stops_the_trainer_until_the_shell_fetches_it_back() {
     assert_suspended_and_fetched_back(&printed);
 }
 
-/// As above, where nobody types and we are told by a signal that is for us alone.
+/// As above, without typing: a signal is sent to us alone.
 #[test]
 fn a_signal_that_suspends_us_stops_the_trainer_until_the_shell_fetches_it_back() {
     let printed = suspended("kill -TSTP $PPID;", |_, _| {});
@@ -76,8 +76,11 @@ fn suspended(first: &str, react: impl FnMut(&mut Terminal, &str)) -> String {
 }
 
 fn assert_suspended_and_fetched_back(printed: &str) {
-    for said in ["suspended 148\r\nicanon\r\n", "40 100\r\nended 4\r\n"] {
-        assert!(printed.contains(said), "{said:?} is missing in {printed:?}");
+    for expected in ["suspended 148\r\nicanon\r\n", "40 100\r\nended 4\r\n"] {
+        assert!(
+            printed.contains(expected),
+            "{expected:?} is missing in {printed:?}"
+        );
     }
 }
 

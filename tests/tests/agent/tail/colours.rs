@@ -48,11 +48,11 @@ fn logs_that_are_torn_within_colours_bars_and_characters_give_what_the_finished_
     let world = World::new("*.log").with("--poll-interval=0.1");
     let finished = tempfile::tempdir().expect("a temporary folder can be made");
     let logs = logs();
-    let whole: Vec<PathBuf> = logs.iter().map(|(name, _)| finished.path().join(name)).collect();
-    for (path, (_, bytes)) in whole.iter().zip(&logs) {
+    let complete: Vec<PathBuf> = logs.iter().map(|(name, _)| finished.path().join(name)).collect();
+    for (path, (_, bytes)) in complete.iter().zip(&logs) {
         fs::write(path, bytes).expect("a file can be written");
     }
-    let expected = imported(whole.iter().map(PathBuf::as_path), &[]);
+    let expected = imported(complete.iter().map(PathBuf::as_path), &[]);
     let all = values(&expected).values().sum::<usize>();
     let follower = world.follow();
     for (name, bytes) in &logs {
@@ -83,9 +83,9 @@ fn followers_that_are_killed_within_colours_bars_and_characters_lose_and_repeat_
     for (name, bytes) in logs() {
         let world = World::new(name).with("--poll-interval=0.1");
         let finished = tempfile::tempdir().expect("a temporary folder can be made");
-        let whole = finished.path().join(name);
-        fs::write(&whole, &bytes).expect("a file can be written");
-        let expected = imported([whole.as_path()], &[]);
+        let complete = finished.path().join(name);
+        fs::write(&complete, &bytes).expect("a file can be written");
+        let expected = imported([complete.as_path()], &[]);
         let places = awkward_places(&bytes);
         let chosen = [1, 3, 5, 7].map(|eighth| places[places.len() * eighth / 8]);
         for place in chosen {

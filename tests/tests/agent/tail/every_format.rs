@@ -23,8 +23,8 @@ const NAMED: [(&str, &str); 2] = [("json", "written/any.jsonl"), ("keyvalue", "w
 /// Formats whose records need rules; `generic`, which has them, is followed with all others.
 const BY_RULES: [&str; 2] = ["text", "csv"];
 
-/// Formats whose files are not appended to but written anew as a whole: `tunix` and `trainer_state` follow them through rewritings,
-/// whole and torn, and kills.
+/// Formats whose files are not appended to but rewritten completely: `tunix` and `trainer_state` follow them through rewritings,
+/// complete and truncated, and kills.
 const WRITTEN_ANEW: [&str; 2] = ["tunix-trace-v2", "hf-trainer-state"];
 
 /// A log that grows.
@@ -39,13 +39,13 @@ struct Growing {
 impl Growing {
     fn of(format: &'static LogFormat, original: PathBuf) -> Self {
         let bytes = fs::read(&original).expect("the corpus can be read");
-        // The first part ends anywhere, most likely within a line or a record, but not before the run is told.
+        // The first part ends anywhere, most likely within a line or a record, but not before the run is known.
         let ends = (bytes.len() * 2 / 5..bytes.len()).step_by(509);
-        let told = ends.map(|end| bytes.split_at(end));
-        let (first, rest) = told
+        let reported = ends.map(|end| bytes.split_at(end));
+        let (first, rest) = reported
             .into_iter()
             .find(|(head, _)| !(format.identify)(head).may_grow)
-            .expect("a run is told by a part of its log");
+            .expect("a part of the log has the run");
         // The second ends with a line where there are lines: that is where logs are rotated.
         let middle = rest.len() / 2;
         let line_end = rest[middle..].iter().position(|byte| *byte == b'\n');
@@ -81,7 +81,7 @@ impl Growing {
         }
     }
 
-    /// Renames the log where its run goes on in a new file.
+    /// Renames the log if its run continues in a new file.
     fn rotate(&self, world: &World) {
         if self.format.shrinks {
             let path = self.path(world);
@@ -120,7 +120,7 @@ fn expect_all(world: &World, logs: &[Growing], arguments: &[&str]) -> usize {
     assert_same_values(&world.delivered(), &expected)
 }
 
-/// What is in the logs that will be rotated, as they stand.
+/// The present contents of the logs that will be rotated.
 fn expected_of_rotated(logs: &[Growing], world: &World, arguments: &[&str]) -> BTreeMap<String, usize> {
     let written: Vec<PathBuf> = logs
         .iter()

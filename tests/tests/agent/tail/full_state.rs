@@ -1,4 +1,4 @@
-//! No room on the disk where positions are kept: what is read is delivered all the same, and it is said once.
+//! A full disk for checkpoints: what is read is delivered all the same, and the fault is logged once.
 
 use std::{fs, io::ErrorKind};
 
@@ -27,7 +27,9 @@ fn positions_that_find_no_room_are_told_once_and_nothing_is_lost_or_repeated() {
 
     let follower = follow_without_room(&world, &disk);
     second.iter().for_each(|record| writer.append(record));
-    wait_until("it is told", || follower.log().contains("cannot keep positions"));
+    wait_until("the fault is logged", || {
+        follower.log().contains("cannot keep positions")
+    });
     wait_until("the second part has come", everything_has_come);
     let log_of_full = follower.kill();
     assert_eq!(
@@ -43,9 +45,9 @@ fn positions_that_find_no_room_are_told_once_and_nothing_is_lost_or_repeated() {
 
     // Who cannot keep aside what a restart must not cut off does not begin.
     let before = fs::read(world.out()).expect("it was written");
-    let (status, said) = world.follow().wait_for_end();
-    assert_eq!(status.code(), Some(1), "{said}");
-    assert!(said.contains("No space left"), "{said}");
+    let (status, printed) = world.follow().wait_for_end();
+    assert_eq!(status.code(), Some(1), "{printed}");
+    assert!(printed.contains("No space left"), "{printed}");
     assert_eq!(fs::read(world.out()).expect("it is there"), before);
 
     disk.make_room();
@@ -53,13 +55,13 @@ fn positions_that_find_no_room_are_told_once_and_nothing_is_lost_or_repeated() {
     third.iter().for_each(|record| writer.append(record));
     world.expect_delivered(follower, &so_far());
     let kept = fs::read(world.positions()).expect("they are kept");
-    // Who ends while there is no room says so; what was written before is whole.
+    // A follower that ends while the disk is full reports it; the earlier checkpoint is complete.
     let follower = follow_without_room(&world, &disk);
     writer.append(LAST);
     wait_until("the last record has come", everything_has_come);
-    let (status, said) = follower.stop_with_log();
-    assert_eq!(status.code(), Some(1), "{said}");
-    assert_eq!(fs::read(world.positions()).expect("they are whole"), kept);
+    let (status, printed) = follower.stop_with_log();
+    assert_eq!(status.code(), Some(1), "{printed}");
+    assert_eq!(fs::read(world.positions()).expect("they are complete"), kept);
     disk.make_room();
     let follower = world.follow();
     world.expect_delivered(follower, &so_far());
@@ -68,7 +70,7 @@ fn positions_that_find_no_room_are_told_once_and_nothing_is_lost_or_repeated() {
 /// A follower that has begun, and then there is no room. The positions before the last ones would make room for new ones.
 fn follow_without_room(world: &World, disk: &SmallDisk) -> Process {
     let follower = world.follow();
-    wait_until("it goes on", || follower.log().contains("from byte"));
+    wait_until("it continues", || follower.log().contains("from byte"));
     let before = disk.path().join("positions.json.before");
     if let Err(error) = fs::remove_file(before) {
         assert_eq!(error.kind(), ErrorKind::NotFound);

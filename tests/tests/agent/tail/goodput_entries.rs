@@ -1,4 +1,4 @@
-//! Exports of Cloud Logging that are followed: nobody says their end, whichever order their entries have.
+//! Exports of Cloud Logging that are followed: nothing marks their end, whichever order their entries have.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -14,7 +14,7 @@ use crate::tail::world::{World, imported};
 
 const KILLS: usize = 12;
 
-/// Lines of which nothing shows that the oldest has come.
+/// Lines that do not show whether the oldest one has arrived.
 const NEWEST_FIRST: &str = "newest_first.jsonl";
 
 /// The same entries in each order, as lines and as lists.
@@ -75,8 +75,8 @@ impl Growing {
         aged.expect("the time of an export can be set");
     }
 
-    /// What an import of the whole exports comes to.
-    fn whole(&self) -> Items {
+    /// The items of an import of the complete exports.
+    fn complete(&self) -> Items {
         let paths = self.exports.each_ref().map(|(name, _)| self.path(name));
         let expected = imported(paths.iter().map(PathBuf::as_path), &[]);
         assert!(expected.of_kind("span").len() > 80);
@@ -97,7 +97,7 @@ fn an_export_that_is_followed_is_whole_in_either_order() {
         });
     }
     growing.fall_silent();
-    growing.world.expect_delivered(follower, &growing.whole());
+    growing.world.expect_delivered(follower, &growing.complete());
 }
 
 #[test]
@@ -109,15 +109,15 @@ fn an_export_is_told_once_in_either_order_however_often_the_follower_is_killed()
         let before = Progress::of(world.out(), world.positions());
         growing.grow(kill);
         let follower = world.follow();
-        before.wait_for_a_moment(&follower, &mut random);
+        before.wait_for_kill_time(&follower, &mut random);
         drop(follower);
     }
     growing.grow(KILLS);
     growing.fall_silent();
-    world.expect_delivered(world.follow(), &growing.whole());
+    world.expect_delivered(world.follow(), &growing.complete());
 }
 
-/// The list that is exported when so many entries are there.
+/// The list that is exported with the first `count` entries.
 fn list(lines: &[&str], newest_first: bool) -> String {
     let mut lines = lines.to_vec();
     if newest_first {
@@ -143,7 +143,7 @@ fn a_list_that_is_exported_again_says_only_what_is_new_also_after_a_kill() {
             fs::write(&path, &exported[..torn]).expect("an export can be written");
             let follower = follower.unwrap_or_else(|| world.follow());
             fs::write(&path, &exported).expect("an export can be written");
-            before.wait_for_a_moment(&follower, &mut random);
+            before.wait_for_kill_time(&follower, &mut random);
             drop(follower);
         }
         fs::write(&path, list(&lines, newest_first)).expect("an export can be written");

@@ -1,4 +1,4 @@
-//! A follower that is killed again and again, while the log grows: what it leaves behind is what an import gives.
+//! A follower that is killed again and again, while the log grows: its output is that of an import.
 
 use std::{fs, path::Path, thread};
 
@@ -75,7 +75,7 @@ fn kill_while_the_log_grows(world: &World, run: &mut SurogateRun, random: &mut R
     thread::scope(|scope| {
         scope.spawn(|| run.write(&mut writing, records));
         let follower = world.follow();
-        before.wait_for_a_moment(&follower, random);
+        before.wait_for_kill_time(&follower, random);
         drop(follower);
     });
 }

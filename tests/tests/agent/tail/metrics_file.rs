@@ -1,4 +1,4 @@
-//! MaxText's `metrics_file`, which is emptied at every evaluation and goes on: nothing that was read is read again.
+//! MaxText's `metrics_file`, which is truncated at every evaluation and continues: nothing is read twice.
 
 use std::{
     fs::{self, OpenOptions},

@@ -1,4 +1,4 @@
-//! Where the system tells nobody of changes, as on network file systems, logs are looked at by the clock.
+//! Where the system reports no changes, as on network file systems, logs are polled.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use pulsetrain_tests::{Process, SurogateWriter, corpus, surogate_records, wait_u
 
 use crate::tail::world::{World, imported};
 
-/// What Linux calls the way by which it tells of changes.
+/// The name of the file descriptor by which Linux reports changes.
 const TELLER: &str = "anon_inode:inotify";
 
 /// Runs a program in a namespace that has none of it: the follower finds that out as it begins.
@@ -47,8 +47,8 @@ fn without_the_help_of_the_system_logs_are_followed_through_truncation_and_rotat
     wait_until("the first half has come", || world.delivered().len() >= half);
     assert!(!asks_the_system(&follower));
     late.iter().for_each(|record| writer.append(record));
-    let whole = imported([log.as_path()], &[]).len();
-    wait_until("the rest has come", || world.delivered().len() >= whole);
+    let complete = imported([log.as_path()], &[]).len();
+    wait_until("the rest has come", || world.delivered().len() >= complete);
 
     // A trainer that starts again empties its log; another one begins elsewhere.
     let mut writer = SurogateWriter::create(&log);
@@ -61,7 +61,7 @@ fn without_the_help_of_the_system_logs_are_followed_through_truncation_and_rotat
     world.expect_delivered(follower, &expected);
 }
 
-/// Whether a process has asked to be told of changes.
+/// Whether a process watches for changes.
 fn asks_the_system(process: &Process) -> bool {
     let open = fs::read_dir(format!("/proc/{}/fd", process.pid())).expect("the process is ours");
     let mut links = open.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok());

@@ -1,8 +1,10 @@
-//! Positions that cannot be read: what was delivered stays, and it is said what was done, where, and what to do.
+//! Positions that cannot be read: what was delivered stays, and the log has what was done, where, and what to do.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use pulsetrain_tests::{Items, Process, SurogateWriter, as_nobody, corpus, surogate_records, wait_until};
+use pulsetrain_tests::{
+    Items, Process, SurogateWriter, as_unprivileged, corpus, surogate_records, wait_until,
+};
 
 use crate::tail::world::{World, imported};
 
@@ -12,7 +14,7 @@ fn positions_that_make_no_sense_are_put_aside_and_nothing_is_lost_or_repeated() 
         let (world, mut writer, expected) = delivered_world();
         fs::write(world.positions(), nonsense).expect("positions can be spoilt");
         let follower = world.follow();
-        wait_until("it is told", || {
+        wait_until("it is logged", || {
             follower.log().contains("nothing is lost or repeated")
         });
         assert_eq!(read_aside(&world), nonsense);
@@ -26,13 +28,13 @@ fn positions_that_make_no_sense_are_put_aside_and_nothing_is_lost_or_repeated() 
 #[test]
 fn positions_that_are_cut_anywhere_are_put_aside_and_nothing_is_lost_or_repeated() {
     let (world, _, expected) = delivered_world();
-    let whole = fs::read(world.positions()).expect("there are positions");
-    for cut in [1, whole.len() / 2, whole.len() - 3] {
-        fs::write(world.positions(), &whole[..cut]).expect("positions can be spoilt");
+    let complete = fs::read(world.positions()).expect("there are positions");
+    for cut in [1, complete.len() / 2, complete.len() - 3] {
+        fs::write(world.positions(), &complete[..cut]).expect("positions can be spoilt");
         let follower = world.follow();
-        wait_until("it goes on", || follower.log().contains("following"));
+        wait_until("it continues", || follower.log().contains("following"));
         world.expect_delivered(follower, &expected);
-        assert_eq!(read_aside(&world).as_bytes(), &whole[..cut]);
+        assert_eq!(read_aside(&world).as_bytes(), &complete[..cut]);
     }
 }
 
@@ -58,10 +60,10 @@ fn where_all_positions_make_no_sense_what_was_delivered_stays() {
     writer.append(RECORD);
     let grown = imported([world.path("training.json").as_path()], &[]).len() - expected.len();
     let follower = world.follow();
-    let told = 2 * expected.len() + grown;
-    wait_until("what is new has come", || world.delivered().len() >= told);
+    let reported = 2 * expected.len() + grown;
+    wait_until("what is new has come", || world.delivered().len() >= reported);
     drop(follower);
-    assert_eq!(world.delivered().len(), told);
+    assert_eq!(world.delivered().len(), reported);
 }
 
 #[test]
@@ -71,7 +73,7 @@ fn positions_that_may_not_be_read_end_the_program_and_change_nothing() {
         open_to_all(&world.path(name));
     }
     fs::set_permissions(world.positions(), fs::Permissions::from_mode(0o000)).expect("the file is ours");
-    let mut command = as_nobody(&world.follow_command(), &world.path(""));
+    let mut command = as_unprivileged(&world.follow_command(), &world.path(""));
     refused(
         &world,
         Process::start("pulsetrain", &mut command),
@@ -123,13 +125,13 @@ fn open_to_all(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o777)).expect("the file is ours");
 }
 
-/// Expects the follower to end with all this said, and the output as it was.
+/// Expects the follower to end with these messages, and the output unchanged.
 #[track_caller]
-fn refused(world: &World, follower: Process, said: &[&str]) {
+fn refused(world: &World, follower: Process, printed: &[&str]) {
     let before = fs::read(world.out()).expect("it was written");
     let (status, log) = follower.wait_for_end();
     assert_eq!(status.code(), Some(1), "{log}");
-    let all = said.iter().chain(&["positions"]);
+    let all = printed.iter().chain(&["positions"]);
     all.for_each(|words| assert!(log.contains(words), "{words} is not in: {log}"));
     assert_eq!(fs::read(world.out()).expect("it is there"), before);
 }

@@ -1,4 +1,4 @@
-//! Rotation of a log of lines: the run goes on in the file that comes next, and what was renamed is not read again.
+//! Rotation of a log of lines: the run continues in the next file, and what was renamed is not read again.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -16,7 +16,7 @@ use crate::tail::world::{World, imported};
 fn parts() -> [String; 3] {
     let text = fs::read_to_string(corpus("maxtext/demo.stderr")).expect("the corpus can be read");
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
-    // The run is told with its configuration, which is most of the log: the steps come after that.
+    // The run is known by its configuration, which is most of the log: the steps come after that.
     let named = lines.iter().position(|line| line.contains("completed step: 0,"));
     let first = named.expect("there are steps") + 1;
     let second = first + (lines.len() - first) / 2;
@@ -55,10 +55,10 @@ fn a_log_is_followed_through_rotation_by_rename_and_by_copying_and_emptying() {
     let writer = appended(&log);
     write_torn(&writer, &parts[0]);
     let first = items_of(&world, &parts[..1]);
-    assert!(first > 0, "the first part says something");
+    assert!(first > 0, "the first part has items");
     wait_until("the follower has begun", || !world.delivered().is_empty());
 
-    // The writer goes on in the renamed file for a while, as one does that has not heard of it yet.
+    // The writer continues in the renamed file for a while, as one that has not reopened its log.
     let (early, late) = parts[1].split_at(parts[1].find('\n').expect("there are lines") + 1);
     fs::rename(&log, world.path("train.log.1")).expect("a log can be renamed");
     write_torn(&writer, early);
@@ -72,9 +72,9 @@ fn a_log_is_followed_through_rotation_by_rename_and_by_copying_and_emptying() {
     fs::copy(&log, world.path("copied")).expect("a log can be copied");
     writer.set_len(0).expect("a log can be emptied");
     write_torn(&writer, &parts[2]);
-    let whole = world.path("whole");
-    fs::write(&whole, parts.concat()).expect("a file can be written");
-    world.expect_delivered(follower, &imported([whole.as_path()], &[]));
+    let complete = world.path("complete");
+    fs::write(&complete, parts.concat()).expect("a file can be written");
+    world.expect_delivered(follower, &imported([complete.as_path()], &[]));
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_log_that_turns_into_a_directory_is_told_and_followed_when_it_is_a_log_again
     });
     fs::remove_file(&log).expect("a log can be removed");
     fs::create_dir(&log).expect("a folder can be made");
-    wait_until("it is told", || follower.log().contains("is a directory"));
+    wait_until("it is logged", || follower.log().contains("is a directory"));
     fs::remove_dir(&log).expect("a folder can be removed");
     let second = corpus("surogate/training_moe.json");
     let mut writer = SurogateWriter::create(&log);
@@ -100,7 +100,7 @@ fn a_log_that_turns_into_a_directory_is_told_and_followed_when_it_is_a_log_again
     world.expect_delivered(follower, &imported([original.as_path(), &second], &[]));
 }
 
-/// Not every file system gives inodes again at once, so the positions are told that the old log had the new one's.
+/// Not every file system gives inodes again at once, so the test writes the inode of the new log into the checkpoint.
 #[test]
 fn a_log_that_has_the_inode_of_the_one_before_it_is_another_run() {
     let originals = ["surogate/training_dense.json", "surogate/training_moe.json"].map(corpus);
@@ -143,7 +143,7 @@ fn a_link_that_is_set_to_another_log_is_another_run() {
     world.expect_delivered(follower, &imported(logs.iter().map(AsRef::as_ref), &[]));
 }
 
-/// A log is not read before the name of its run, which comes late: but one that nobody writes to any more says no name.
+/// A log is not read before the name of its run, which comes late: but a log without a writer never gets one.
 #[test]
 fn a_log_that_ended_before_its_run_had_a_name_is_read_all_the_same() {
     let text = fs::read_to_string(corpus("maxtext/demo.stderr")).expect("the corpus can be read");

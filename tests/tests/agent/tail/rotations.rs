@@ -6,7 +6,7 @@ use pulsetrain_tests::{SurogateWriter, corpus, surogate_records, wait_until};
 
 use crate::tail::world::{World, imported};
 
-/// A log of lines in five parts, each of which ends with a line; the run has its name in the first.
+/// A log of lines in five parts of complete lines; the run has its name in the first.
 fn parts() -> [String; 5] {
     let text = fs::read_to_string(corpus("maxtext/demo.stderr")).expect("the corpus can be read");
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -32,7 +32,7 @@ fn begin(world: &World, first: &str) {
     let log = world.path("train.log");
     fs::write(&log, first).expect("a log can be written");
     let expected = imported([log.as_path()], &[]).len();
-    assert!(expected > 0, "the first part says something");
+    assert!(expected > 0, "the first part has items");
     let follower = world.follow();
     wait_until("the first part is delivered", || {
         world.delivered().len() >= expected
@@ -62,9 +62,9 @@ fn append(path: &Path, text: &str) {
 }
 
 fn expect_whole(world: &World, parts: &[String]) {
-    let whole = world.path("whole");
-    fs::write(&whole, parts.concat()).expect("a file can be written");
-    world.expect_delivered(world.follow(), &imported([whole.as_path()], &[]));
+    let complete = world.path("complete");
+    fs::write(&complete, parts.concat()).expect("a file can be written");
+    world.expect_delivered(world.follow(), &imported([complete.as_path()], &[]));
 }
 
 #[test]
@@ -74,14 +74,14 @@ fn what_was_rotated_several_times_while_nobody_followed_is_read_in_its_order() {
         let parts = parts();
         let world = World::new(input).with("--poll-interval=0.1");
         begin(&world, &parts[0]);
-        // More came to the file that was followed before it was rotated.
+        // The followed file grew before it was rotated.
         append(&world.path("train.log"), &parts[1]);
         for part in &parts[2..] {
             rotate(&world);
             fs::write(world.path("train.log"), part).expect("a log can be written");
         }
         expect_whole(&world, &parts);
-        // And another start says nothing again.
+        // And another start repeats nothing.
         expect_whole(&world, &parts);
     }
 }
@@ -100,9 +100,9 @@ fn where_the_followed_file_is_rotated_away_those_that_came_after_it_are_read() {
         }
         fs::write(world.path("train.log"), part).expect("a log can be written");
     }
-    let whole = world.path("whole");
-    fs::write(&whole, parts.concat()).expect("a file can be written");
-    let expected = imported([whole.as_path()], &[]);
+    let complete = world.path("complete");
+    fs::write(&complete, parts.concat()).expect("a file can be written");
+    let expected = imported([complete.as_path()], &[]);
     let follower = world.follow();
     wait_until("everything is delivered", || {
         world.delivered().len() >= expected.len()
@@ -142,7 +142,7 @@ fn a_rotated_file_that_is_compressed_is_told_and_the_others_are_read() {
     let missed = world.path("train.log.2");
     fs::rename(&missed, world.path("train.log.2.gz")).expect("a log can be renamed");
     let follower = world.follow();
-    wait_until("it is told", || {
+    wait_until("it is logged", || {
         follower
             .log()
             .contains("train.log.2.gz was rotated and compressed")
@@ -150,9 +150,9 @@ fn a_rotated_file_that_is_compressed_is_told_and_the_others_are_read() {
     let left = [&parts[0], &parts[1], &parts[3], &parts[4]]
         .map(String::as_str)
         .concat();
-    let whole = world.path("whole");
-    fs::write(&whole, left).expect("a file can be written");
-    world.expect_delivered(follower, &imported([whole.as_path()], &[]));
+    let complete = world.path("complete");
+    fs::write(&complete, left).expect("a file can be written");
+    world.expect_delivered(follower, &imported([complete.as_path()], &[]));
 }
 
 /// A log whose every file is a run of its own.

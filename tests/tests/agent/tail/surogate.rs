@@ -81,7 +81,7 @@ fn a_run_that_starts_again_empties_its_log_and_is_another_run() {
     assert_eq!(ends, last.map(|last| last + 1_000_000).into_iter().collect());
 }
 
-/// A log that was begun and says nothing yet has no position: a restart finds that of the log before it.
+/// A log that is still empty has no checkpoint: a restart finds that of the log before it.
 #[test]
 fn a_run_that_has_ended_does_not_end_again_after_a_restart() {
     let world = World::new("training.json");
@@ -106,7 +106,7 @@ fn a_run_that_has_ended_does_not_end_again_after_a_restart() {
     world.ends().assert_same(&ends);
 }
 
-/// Writes runs to the log, each when so many items of the first are delivered.
+/// Writes runs to the log, each after this number of delivered items of the first.
 fn write_runs(world: &World, logs: [&Path; 2], items: usize) {
     for log in logs {
         let mut writer = SurogateWriter::create(&world.path("training.json"));

@@ -43,7 +43,7 @@ fn a_folder_of_event_files_is_followed_with_the_runs_that_come() {
     pulsetrain_tests::wait_until("the first file is delivered", || {
         world.delivered().len() >= begun.len()
     });
-    // A trainer that is restarted writes a further file beside the first; another trainer begins a folder of its own.
+    // A trainer that is restarted writes another file in the same folder; another trainer begins a folder of its own.
     write(&second, SECOND);
     write(&third, SECOND);
     world.expect_delivered(follower, &imported_folder(&runs));

@@ -1,5 +1,5 @@
-//! `trainer_state.json` of Hugging Face's Trainer, which is written anew as a whole whenever it is saved: what its history had
-//! before is not said again, also where the follower was dead meanwhile.
+//! `trainer_state.json` of Hugging Face's Trainer, which every save rewrites completely: what its history had
+//! before is not emitted again, also after a restart of the follower.
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
@@ -22,10 +22,10 @@ const LOSSES: [f64; 3] = [
     4.473_390_197_753_906,
 ];
 
-/// What a state says of its run so far, next to its history: every state says that.
+/// The summary of the run so far, which every state has next to its history.
 const AROUND: [&str; 2] = ["train.progress", "train.completed_flops"];
 
-/// The state as it was when its history had so many entries, `changed` as another run would have it.
+/// The state when its history had `entries` entries, `changed` as another run would have it.
 fn state(entries: usize, change: impl Fn(&mut Value)) -> String {
     let text = fs::read_to_string(corpus("hf-trainer/trainer_state.json")).expect("the sample can be read");
     let mut state: Value = serde_json::from_str(&text).expect("the state is JSON");
@@ -41,14 +41,14 @@ fn state(entries: usize, change: impl Fn(&mut Value)) -> String {
 
 fn same(_: &mut Value) {}
 
-/// What another run says at the same steps.
+/// Other values of another run at the same steps.
 fn of_another_run(entry: &mut Value) {
     if let Some(loss) = entry.get("loss").and_then(Value::as_f64) {
         entry["loss"] = json!(loss + 1.0);
     }
 }
 
-/// What the same run says where it has gone on from an earlier checkpoint.
+/// Other values of the same run after it resumed from an earlier checkpoint.
 fn from_an_earlier_checkpoint(entry: &mut Value) {
     if entry["step"].as_u64() > Some(5) {
         of_another_run(entry);
@@ -79,7 +79,7 @@ impl Saved {
         }
     }
 
-    /// Follows what is saved until its positions say that it was told, and dies.
+    /// Follows the saved states until the checkpoint covers them, and is killed.
     fn tell_and_die(&self) {
         let saved = || {
             fs::metadata(self.world.positions())
@@ -92,7 +92,7 @@ impl Saved {
         drop(follower);
     }
 
-    /// Expects that the follower has said, when it has ended, what imports of these states say of their histories: all once.
+    /// Expects that the follower has emitted the histories of these states once, as imports do.
     #[track_caller]
     fn expect(&self, follower: Process, states: &[&str]) {
         let finished = tempfile::tempdir().expect("a temporary folder can be made");
@@ -113,7 +113,7 @@ impl Saved {
     }
 }
 
-/// What is said of the history and the settings, and how often.
+/// The items of the history and the settings, with their counts.
 fn history(items: &Items) -> BTreeMap<String, usize> {
     let mut history = values::values(items);
     history.retain(|value, _| {
@@ -132,7 +132,7 @@ fn a_state_that_is_saved_again_and_again_is_told_once_through_kills_at_any_momen
         let before = Progress::of(saved.world.out(), saved.world.positions());
         let follower = saved.world.follow();
         saved.save(&state(entries, same), random.bool());
-        before.wait_for_a_moment(&follower, &mut random);
+        before.wait_for_kill_time(&follower, &mut random);
         drop(follower);
     }
     saved.expect(saved.world.follow(), &[&state(ALL, same)]);
@@ -154,19 +154,19 @@ fn a_state_that_was_saved_while_nobody_followed_says_only_what_is_new() {
 #[test]
 fn a_state_that_nobody_saved_again_is_not_told_again() {
     let saved = Saved::new();
-    let whole = state(ALL, same);
-    saved.save(&whole, false);
+    let complete = state(ALL, same);
+    saved.save(&complete, false);
     saved.tell_and_die();
-    let told = saved.world.delivered().len();
+    let reported = saved.world.delivered().len();
     let follower = saved.world.follow();
     wait_until_begun(&follower);
-    saved.expect(follower, &[&whole]);
-    // The same once more, in another file: not even what stands around the history is said again.
-    saved.save(&whole, true);
+    saved.expect(follower, &[&complete]);
+    // The same once more, in another file: not even the summary next to the history is emitted again.
+    saved.save(&complete, true);
     let follower = saved.world.follow();
     wait_until_begun(&follower);
-    saved.expect(follower, &[&whole]);
-    assert_eq!(saved.world.delivered().len(), told);
+    saved.expect(follower, &[&complete]);
+    assert_eq!(saved.world.delivered().len(), reported);
 }
 
 #[test]
@@ -177,7 +177,9 @@ fn the_state_of_another_run_is_told_from_its_beginning() {
         saved.save(&first, false);
         let follower = if is_followed {
             let follower = saved.world.follow();
-            wait_until("the first run is told", || !saved.world.delivered().is_empty());
+            wait_until("the first run is delivered", || {
+                !saved.world.delivered().is_empty()
+            });
             saved.save(&second, false);
             follower
         } else {
@@ -211,10 +213,10 @@ fn a_run_that_goes_on_from_an_earlier_checkpoint_is_told_from_there() {
 #[test]
 fn a_state_that_is_being_saved_is_told_once_wherever_a_follower_finds_it_torn() {
     let mut random = Rng::with_seed(7);
-    let (first, whole) = (state(4, same), state(ALL, same));
-    let history = whole.find("log_history").expect("there is a history");
-    let end = whole.find("\"max_steps\"").expect("there is a setting behind it");
-    let first_entry = history + whole[history..].find('}').expect("an entry ends");
+    let (first, complete) = (state(4, same), state(ALL, same));
+    let history = complete.find("log_history").expect("there is a history");
+    let end = complete.find("\"max_steps\"").expect("a setting follows it");
+    let first_entry = history + complete[history..].find('}').expect("an entry ends");
     for cut in [
         0,
         1,
@@ -224,20 +226,20 @@ fn a_state_that_is_being_saved_is_told_once_wherever_a_follower_finds_it_torn() 
         first.len(),
         end - 1,
         end,
-        whole.len() - 1,
+        complete.len() - 1,
     ] {
         let saved = Saved::new();
         saved.save(&first, false);
         saved.tell_and_die();
-        saved.save(&whole[..cut], false);
+        saved.save(&complete[..cut], false);
         let follower = saved.world.follow();
         wait_until_begun(&follower);
         spin(&mut random);
         drop(follower);
         let follower = saved.world.follow();
         wait_until_begun(&follower);
-        saved.save(&whole, false);
-        saved.expect(follower, &[&whole]);
+        saved.save(&complete, false);
+        saved.expect(follower, &[&complete]);
     }
 }
 
@@ -246,9 +248,9 @@ fn a_state_that_is_being_saved_is_told_once_wherever_a_follower_finds_it_torn() 
 fn the_states_of_all_checkpoints_of_a_run_are_told_as_one_through_kills_at_any_moment() {
     let mut random = Rng::with_seed(11);
     let world = World::new("run/*/trainer_state.json").with("--poll-interval=0.1");
-    let whole = state(ALL, same);
+    let complete = state(ALL, same);
     let saved = Saved {
-        path: world.path("whole.json"),
+        path: world.path("complete.json"),
         world,
     };
     let checkpoint = |entries: usize| {
@@ -256,7 +258,7 @@ fn the_states_of_all_checkpoints_of_a_run_are_told_as_one_through_kills_at_any_m
         fs::create_dir_all(&folder).expect("a folder can be made");
         fs::write(folder.join("trainer_state.json"), state(entries, same)).expect("a state can be written");
     };
-    // Two are there before anybody follows, the later of which has the lesser name.
+    // Two states exist before the follower starts; the later one has the lower name.
     checkpoint(1);
     checkpoint(2);
     saved.tell_and_die();
@@ -264,16 +266,16 @@ fn the_states_of_all_checkpoints_of_a_run_are_told_as_one_through_kills_at_any_m
         let before = Progress::of(saved.world.out(), saved.world.positions());
         let follower = saved.world.follow();
         checkpoint(entries);
-        before.wait_for_a_moment(&follower, &mut random);
+        before.wait_for_kill_time(&follower, &mut random);
         drop(follower);
     }
-    saved.expect(saved.world.follow(), &[&whole]);
+    saved.expect(saved.world.follow(), &[&complete]);
 }
 
 #[test]
 fn where_positions_do_not_say_what_was_told_that_is_said_and_nothing_is_lost() {
-    let tear = |told: &mut Value| told["entries"] = json!("torn");
-    let forget = |told: &mut Value| *told = Value::Null;
+    let tear = |reported: &mut Value| reported["entries"] = json!("torn");
+    let forget = |reported: &mut Value| *reported = Value::Null;
     for spoil in [tear, forget] {
         let saved = Saved::new();
         saved.save(&state(3, same), false);
@@ -287,9 +289,9 @@ fn where_positions_do_not_say_what_was_told_that_is_said_and_nothing_is_lost() {
         fs::write(saved.world.positions(), kept.to_string()).expect("positions can be spoilt");
         saved.save(&state(5, same), false);
         let follower = saved.world.follow();
-        wait_until("it is said", || follower.log().contains("all of it is told"));
+        wait_until("it is logged", || follower.log().contains("all of it is told"));
         let expected = state(5, same);
-        let path = saved.world.path("whole");
+        let path = saved.world.path("complete");
         fs::write(&path, expected).expect("a state can be written");
         let expected = history(&imported([path.as_path()], &[]));
         wait_until("all is delivered", || {

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use pulsetrain_tests::{Process, SurogateWriter, as_nobody, corpus, surogate_records, wait_until};
+use pulsetrain_tests::{Process, SurogateWriter, as_unprivileged, corpus, surogate_records, wait_until};
 
 use crate::tail::world::{World, imported};
 
@@ -22,28 +22,28 @@ fn a_log_and_a_folder_that_may_not_be_read_for_a_while_are_told_and_followed_aga
     first.iter().for_each(|record| writer.append(record));
 
     allow(&log, 0o000);
-    let mut command = as_nobody(&world.follow_command(), &world.path(""));
+    let mut command = as_unprivileged(&world.follow_command(), &world.path(""));
     let follower = Process::start("pulsetrain", &mut command);
-    wait_until("the log is told", || told(&follower) == 1);
+    wait_until("the log is reported", || reported(&follower) == 1);
     assert!(world.delivered().is_empty());
     allow(&log, 0o644);
     let half = imported([log.as_path()], &[]).len();
     wait_until("the log is read", || world.delivered().len() >= half);
 
     allow(&folder, 0o000);
-    wait_until("the folder is told", || told(&follower) == 2);
+    wait_until("the folder is reported", || reported(&follower) == 2);
     rest.iter().for_each(|record| writer.append(record));
     allow(&folder, 0o755);
     let expected = imported([log.as_path()], &[]);
     wait_until("the rest is read", || world.delivered().len() >= expected.len());
 
-    // A follower that begins while it may not read goes on where the last one ended.
+    // A follower that starts without the permission to read continues where the last one ended.
     follower.stop();
     allow(&log, 0o000);
     let follower = Process::start("pulsetrain", &mut command);
-    wait_until("it is told again", || told(&follower) == 1);
+    wait_until("it is reported again", || reported(&follower) == 1);
     allow(&log, 0o644);
-    wait_until("it goes on", || follower.log().contains("from byte"));
+    wait_until("it continues", || follower.log().contains("from byte"));
     world.expect_delivered(follower, &expected);
 }
 
@@ -64,8 +64,8 @@ fn a_followed_log_that_is_compressed_or_in_utf_16_is_told_and_one_with_a_mark_is
         fs::write(world.path(name), bytes).expect("a log can be written");
     }
     let follower = world.follow();
-    for told in ["packed.log is compressed", "wide.log is text in UTF-16"] {
-        wait_until(told, || follower.log().contains(told));
+    for reported in ["packed.log is compressed", "wide.log is text in UTF-16"] {
+        wait_until(reported, || follower.log().contains(reported));
     }
     world.expect_delivered(
         follower,
@@ -73,8 +73,8 @@ fn a_followed_log_that_is_compressed_or_in_utf_16_is_told_and_one_with_a_mark_is
     );
 }
 
-/// How often it was said that something may not be read.
-fn told(follower: &Process) -> usize {
+/// How often the log reports a missing permission.
+fn reported(follower: &Process) -> usize {
     follower.log().matches("Permission denied").count()
 }
 

@@ -1,4 +1,4 @@
-//! Tunix's traces: version 1 grows by a fragment a step, version 2 is written anew with every step.
+//! Tunix's traces: version 1 grows by a fragment a step, version 2 is rewritten with every step.
 
 use std::{
     collections::HashMap,
@@ -106,7 +106,7 @@ fn a_trace_that_is_written_anew_with_every_step_is_told_once() {
     assert!(world.delivered().of_kind("span") == expected.of_kind("span"));
 }
 
-/// A packet of a trace of version 2, and when it begins or ends a slice of which track.
+/// A packet of a trace of version 2, and the time and track of the slice that it begins or ends.
 struct Packet<'t> {
     bytes: &'t [u8],
     event: Option<(u64, EventKind, u64)>,
@@ -120,7 +120,7 @@ fn packets(trace: &[u8]) -> Vec<Packet<'_>> {
         let event = match TraceReader::new(bytes).next() {
             Some(Ok(Item::Event(event))) => {
                 let Time::Clock { nanos, .. } = event.time else {
-                    panic!("events say when they are")
+                    panic!("events have a time")
                 };
                 Some((nanos, event.kind, event.track_uuid))
             }
@@ -178,7 +178,7 @@ fn a_trace_that_is_written_anew_is_told_once_however_often_the_follower_is_kille
         write_in_pieces(&log, &written[..torn], &mut random);
         let follower = follower.unwrap_or_else(|| world.follow());
         write_in_pieces(&log, &written[torn..], &mut random);
-        before.wait_for_a_moment(&follower, &mut random);
+        before.wait_for_kill_time(&follower, &mut random);
         drop(follower);
     }
     fs::write(&log, &bytes).expect("the trace can be written");
@@ -190,6 +190,6 @@ fn a_trace_that_is_written_anew_is_told_once_however_often_the_follower_is_kille
     assert!(follower.stop().success());
     let delivered = world.delivered();
     assert!(delivered.of_kind("point").len() > 20);
-    // Of the last two steps the times are told by an import alone.
+    // Only an import has the times of the last two steps.
     expected.assert_holds(&delivered);
 }

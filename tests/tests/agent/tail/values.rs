@@ -1,11 +1,11 @@
-//! What items say, without when: a log that says no time has that of its reading, which is another one every time.
+//! Items without their times: a log without times has the time of its reading, which always differs.
 
 use std::collections::BTreeMap;
 
 use pulsetrain_tests::Items;
 use serde_json::{Map, Value};
 
-/// How often each point and each log record is there: of which run, under which name and attributes, with which value.
+/// Counts of points and log records by run, name, attributes and value.
 pub(crate) fn values(items: &Items) -> BTreeMap<String, usize> {
     let points = items.of_kind("point").into_iter().map(point);
     let logs = items.of_kind("log").into_iter();
@@ -56,7 +56,7 @@ fn assert_same_exemplars(found: &Items, expected: &Items) -> usize {
     on_both.sum()
 }
 
-/// The exemplars of each point that has some, by what it says.
+/// The exemplars of each point that has some, by its contents.
 fn exemplars(items: &Items) -> BTreeMap<String, Vec<String>> {
     let mut exemplars = BTreeMap::<_, Vec<_>>::new();
     for item in items.of_kind("point") {
@@ -70,7 +70,7 @@ fn exemplars(items: &Items) -> BTreeMap<String, Vec<String>> {
     exemplars
 }
 
-/// What a point says.
+/// The contents of a point.
 fn point(item: &Value) -> String {
     let name = &item["metric"]["name"];
     format!("{name} {} {}", run(item), timeless(&item["point"]))
@@ -86,14 +86,15 @@ fn run(item: &Value) -> String {
         .expect("every resource has an instance")
 }
 
-/// An exemplar is of a span, and a line that says no time makes a span only where it is read as it is written.
+/// An exemplar is of a span, and a line without a time makes a span only if it is read when it is written.
 fn timeless(item: &Value) -> Value {
     let fields = item.as_object().expect("an item is an object");
-    let said = fields
+    let printed = fields
         .iter()
         .filter(|(key, _)| !key.contains("UnixNano") && *key != "exemplars");
     Value::Object(
-        said.map(|(key, value)| (key.clone(), value.clone()))
+        printed
+            .map(|(key, value)| (key.clone(), value.clone()))
             .collect::<Map<_, _>>(),
     )
 }

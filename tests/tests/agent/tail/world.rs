@@ -17,7 +17,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A world whose follower is told to follow `input`, which is a path or a pattern in its folder.
+    /// A world whose follower follows `input`, which is a path or a pattern in its folder.
     pub(crate) fn new(input: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         Self {
@@ -90,7 +90,7 @@ impl World {
             .1
     }
 
-    /// The ends of series that have been delivered so far: who reads finished logs says none.
+    /// The ends of series that have been delivered so far: an import of finished logs has none.
     pub(crate) fn ends(&self) -> Items {
         Items::read_whole_lines(&self.out())
             .without_hosts()
@@ -110,7 +110,7 @@ impl World {
     }
 }
 
-/// What an import of finished logs comes to, all together.
+/// The items of an import of finished logs, all together.
 pub(crate) fn imported<'a>(logs: impl IntoIterator<Item = &'a Path>, arguments: &[&str]) -> Items {
     imported_with(logs, arguments, &[0])
 }

@@ -1,4 +1,4 @@
-//! Stores that fail: each failure ends in time and says what it was and what to do.
+//! Stores that fail: each failure ends in time, and its message has the cause and the cure.
 
 use pulsetrain_tests::{Answer, FakeEndpoint, Finished, free_port};
 
@@ -42,8 +42,8 @@ fn a_store_that_is_busy_is_asked_again() {
 fn a_store_that_stays_busy_is_given_up_with_its_words() {
     let store = FakeEndpoint::start([], Answer::Busy(0));
     let (_, finished) = by_id(&store, &[]);
-    let said = problems(&finished.expect_code(1));
-    assert!(said.contains("503") && said.contains("busy"), "{said}");
+    let printed = problems(&finished.expect_code(1));
+    assert!(printed.contains("503") && printed.contains("busy"), "{printed}");
     assert_eq!(store.received().len(), 5);
 }
 
@@ -52,9 +52,9 @@ fn a_store_that_hangs_is_given_up_in_time_and_not_asked_for_the_rest() {
     let store = FakeEndpoint::start([], Answer::Hang);
     let more = ["--trace-id", "1,2,3,4", "--timeout", "300ms", "--parallel", "1"];
     let (_, finished) = by_id(&store, &more);
-    let said = problems(&finished.expect_code(1));
-    assert!(said.contains("did not answer within 300ms"), "{said}");
-    assert!(said.contains("4 more traces were not asked for"), "{said}");
+    let printed = problems(&finished.expect_code(1));
+    assert!(printed.contains("did not answer within 300ms"), "{printed}");
+    assert!(printed.contains("4 more traces were not asked for"), "{printed}");
     assert_eq!(store.received().len(), 1);
 }
 
@@ -62,10 +62,10 @@ fn a_store_that_hangs_is_given_up_in_time_and_not_asked_for_the_rest() {
 fn what_is_no_answer_of_such_a_store_is_called_that() {
     let store = FakeEndpoint::start([], Answer::Say("<html>a page</html>".to_owned()));
     let (_, finished) = by_id(&store, &[]);
-    let said = problems(&finished.expect_code(1));
+    let printed = problems(&finished.expect_code(1));
     assert!(
-        said.contains("what no Tempo answers") && said.contains("a page"),
-        "{said}"
+        printed.contains("what no Tempo answers") && printed.contains("a page"),
+        "{printed}"
     );
 
     let url = store.url();
@@ -88,10 +88,10 @@ fn a_part_of_a_trace_is_taken_and_said_to_be_one() {
     // `status` is PARTIAL, `message` is why.
     let store = FakeEndpoint::start([], Answer::Say(response("\u{18}\u{1}\"\u{9}too large")));
     let (conversion, finished) = by_id(&store, &[]);
-    let said = problems(&finished.expect_code(1));
+    let printed = problems(&finished.expect_code(1));
     assert!(
-        said.contains(&format!("only a part of trace {ID}: too large")),
-        "{said}"
+        printed.contains(&format!("only a part of trace {ID}: too large")),
+        "{printed}"
     );
     assert!(exists(&conversion.path("out.jsonl")));
 }

@@ -1,4 +1,4 @@
-//! Metrics of a real Prometheus beside the spans of the same time.
+//! Metrics of a real Prometheus with the spans of the same time.
 
 use std::{fs, path::Path};
 

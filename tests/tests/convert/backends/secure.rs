@@ -1,4 +1,4 @@
-//! Stores behind TLS: one whose authority only the user knows, one that asks who comes, one that wants a token; a real Tempo, a
+//! Stores with TLS: one whose authority only the user knows, one that asks who comes, one that wants a token; a real Tempo, a
 //! real Jaeger and a real Prometheus among them.
 
 use std::path::Path;
@@ -40,7 +40,7 @@ fn path(path: &Path) -> &str {
     path.to_str().expect("a temporary path is text")
 }
 
-fn behind(store: &FakeEndpoint, certificates: &Certificates, asks_for_client: bool) -> TlsFront {
+fn tls_front_of(store: &FakeEndpoint, certificates: &Certificates, asks_for_client: bool) -> TlsFront {
     front_of(&store.url(), certificates, asks_for_client)
 }
 
@@ -50,7 +50,7 @@ fn front_of(url: &str, certificates: &Certificates, asks_for_client: bool) -> Tl
 }
 
 /// Asks a store, which is plain itself, through TLS that wants to know who comes: as somebody whom it knows, as somebody who
-/// knows another authority only, and as nobody. Gives what the first comes to.
+/// knows another authority only, and without a certificate. Returns the result of the first.
 fn asked_by_tls(store: &str, url: &str, what: &[&str]) -> Items {
     let (certificates, stranger) = (Certificates::generate(), Certificates::generate());
     let front = front_of(url, &certificates, true);
@@ -122,7 +122,7 @@ fn every_store_is_asked_by_tls_with_the_users_authority_certificate_and_token() 
         let script = script.map(|says| Answer::Say(says.to_owned()));
         let server = FakeEndpoint::start(script, Answer::Refuse(500));
         for asks_for_client in [false, true] {
-            let front = behind(&server, &certificates, asks_for_client);
+            let front = tls_front_of(&server, &certificates, asks_for_client);
             let url = front.url();
             let mut arguments = vec![store, &url, "--ca", path(&authority)];
             arguments.extend(what);
@@ -149,8 +149,8 @@ fn what_tls_refuses_is_said_with_what_to_do() {
     let certificates = Certificates::generate();
     let server = FakeEndpoint::start([], Answer::Refuse(500));
     let (open, asking) = (
-        behind(&server, &certificates, false),
-        behind(&server, &certificates, true),
+        tls_front_of(&server, &certificates, false),
+        tls_front_of(&server, &certificates, true),
     );
     let (stranger, authority) = (Certificates::generate(), certificates.authority());
     let plain = server.url().replace("http://", "https://");
@@ -162,8 +162,11 @@ fn what_tls_refuses_is_said_with_what_to_do() {
         (plain, vec!["--ca", ca], "http://"),
     ] {
         let arguments = [&["--tempo", &url, "--trace-id", ID], &more[..]].concat();
-        let said = problems(&Conversion::of(&arguments).run("out.jsonl").expect_code(1));
-        assert!(said.contains("cannot reach") && said.contains(words), "{said}");
+        let printed = problems(&Conversion::of(&arguments).run("out.jsonl").expect_code(1));
+        assert!(
+            printed.contains("cannot reach") && printed.contains(words),
+            "{printed}"
+        );
     }
     assert_eq!(server.received().len(), 0);
     for (more, words) in [

@@ -11,7 +11,7 @@ const LATE: u64 = 1_500;
 
 const ALL: &str = "{ name = \"train.step\" }";
 
-/// A Tempo that finds so many steps.
+/// A Tempo that finds this number of steps.
 fn tempo_with(steps: &Steps, count: usize) -> Option<Tempo> {
     let tempo = Tempo::start(&Judge::Tempo.require_or_skip()?);
     tempo.push(&steps.otlp());
@@ -104,10 +104,10 @@ fn what_a_limit_or_a_window_leaves_out_is_said() {
     let before = "2026-01-01T00:00:00Z..2026-01-01T01:00:00Z";
     let none = Conversion::of(&["--tempo", &url, "--query", ALL, "--window", before]);
     let finished = none.run("none.jsonl").expect_code(1);
-    let said = problems(&finished);
+    let printed = problems(&finished);
     assert!(
-        said.contains("no trace matches") && said.contains("2026-01-01T01:00:00Z"),
-        "{said}"
+        printed.contains("no trace matches") && printed.contains("2026-01-01T01:00:00Z"),
+        "{printed}"
     );
 }
 

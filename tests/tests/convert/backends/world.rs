@@ -21,7 +21,7 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// So many steps, of which the last has just ended. Each takes a tenth of a second, with a forward and a backward pass.
+    /// Steps whose last one has just ended. Each takes a tenth of a second, with a forward and a backward pass.
     pub(crate) fn new(service: &str, count: u64) -> Self {
         let now = clock::unix_now().as_nanos() as u64;
         let first = now - now % SECOND - (count + 2) * SECOND;

@@ -28,7 +28,7 @@ pub(crate) fn message(rank: u64, spans: &[Value]) -> String {
         .to_string()
 }
 
-/// Steps with short children, one behind the other; the spans of a trace are far apart in the file. Besides, a link from each
+/// Steps with short children, one after the other; the spans of a trace are far apart in the file. Besides, a link from each
 /// step to the one before, a point and a log record a step.
 pub(crate) fn steps() -> String {
     let mut by_number: Vec<Vec<Value>> = vec![Vec::new(); SPANS_A_TRACE as usize];
@@ -79,12 +79,12 @@ pub(crate) fn one_tree(steps: u64, padding: usize) -> String {
             }
             spans.push(kernel);
         }
-        let mut whole = padded(span(step, 0, begin, begin + 9_900), RUN);
+        let mut complete = padded(span(step, 0, begin, begin + 9_900), RUN);
         if step > 0 {
             let before = format!("{:016x}", (step - 1) * 100 + 1);
-            whole["links"] = json!([{"traceId": whole["traceId"], "spanId": before}]);
+            complete["links"] = json!([{"traceId": complete["traceId"], "spanId": before}]);
         }
-        spans.push(whole);
+        spans.push(complete);
     }
     let mut run = padded(span(steps, 0, 0, steps * 10_000), 0);
     run["spanId"] = json!(format!("{RUN:016x}"));

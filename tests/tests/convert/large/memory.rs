@@ -57,7 +57,7 @@ fn what_goes_through_temporary_files_is_drawn_as_what_stays_in_memory() {
     assert_eq!(left, 3);
 }
 
-/// The events of a trace, and what they stand in.
+/// The events of a trace, and the tracks that they are on.
 const EVENTS: &str = "select count(*) as n, sum(e.depth) as depth, sum(e.ts % 1000003) as ts from slice e \
                       where e.name = 'saved'";
 

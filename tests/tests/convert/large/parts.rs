@@ -54,10 +54,10 @@ fn a_tree_that_is_larger_than_a_part_goes_on_in_the_next_with_true_times() {
         assert_eq!(summary["mapped"]["continued"], again);
         // All parts together are what the input was.
         let parts: Vec<&Path> = files.iter().map(Path::new).collect();
-        let (back, whole) = (folder.path("back.jsonl"), folder.path("whole.jsonl"));
+        let (back, complete) = (folder.path("back.jsonl"), folder.path("complete.jsonl"));
         convert(&parts, &back, &[]).expect_code(0);
-        convert(&[&input], &whole, &[]).expect_code(0);
-        Items::read(&back).assert_same(&Items::read(&whole));
+        convert(&[&input], &complete, &[]).expect_code(0);
+        Items::read(&back).assert_same(&Items::read(&complete));
     }
 }
 

@@ -45,9 +45,9 @@ fn every_way_in_gives_the_same_trace() {
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(text.as_bytes()).unwrap();
     drop(stdin);
-    let said = Finished::new(child.wait_with_output().unwrap()).expect_code(0);
+    let printed = Finished::new(child.wait_with_output().unwrap()).expect_code(0);
     assert_eq!(fs::read(&output).unwrap(), expected);
-    said.expect_words(&["27 messages", "spans 10000", "flows 399"]);
+    printed.expect_words(&["27 messages", "spans 10000", "flows 399"]);
 }
 
 #[test]
@@ -68,8 +68,8 @@ fn what_is_torn_or_mixed_is_read_as_far_as_it_goes_and_told_with_its_place() {
         "{problems}"
     );
     let binary = folder.path("steps.binpb");
-    let whole = folder.file("whole.jsonl", lines[..3].join("\n"));
-    convert(&[&whole], &binary, &[]).expect_code(0);
+    let complete = folder.file("complete.jsonl", lines[..3].join("\n"));
+    convert(&[&complete], &binary, &[]).expect_code(0);
     let bytes = fs::read(&binary).unwrap();
     let torn = folder.file("torn.binpb", &bytes[..bytes.len() - 7]);
     let summary = convert(&[&torn], &output, &[]).expect_code(1).summary();
@@ -79,7 +79,9 @@ fn what_is_torn_or_mixed_is_read_as_far_as_it_goes_and_told_with_its_place() {
         problems.contains("byte ") && problems.contains("ends in the middle"),
         "{problems}"
     );
-    // A good input beside a bad one is converted all the same.
-    let summary = convert(&[&torn, &whole], &output, &[]).expect_code(1).summary();
+    // A valid input is converted although another one is invalid.
+    let summary = convert(&[&torn, &complete], &output, &[])
+        .expect_code(1)
+        .summary();
     assert_eq!(summary["mapped"]["duplicates"], 2 * TRACES);
 }

@@ -12,7 +12,7 @@ pub(crate) fn connect(fake: &FakeNvml) -> Nvml {
     try_connect(fake).expect("the wrapper connects to the fake driver")
 }
 
-/// The same, with what the driver says where it refuses.
+/// The same, with the error code of a refusal.
 pub(crate) fn try_connect(fake: &FakeNvml) -> Result<Nvml, NvmlError> {
     let library = fake.library();
     Nvml::builder().lib_path(library.as_os_str()).init()
@@ -34,7 +34,7 @@ pub(crate) fn scoped(device: &Device, fields: &[(u32, u32)]) -> Vec<nvmlFieldVal
         .collect();
     let call = device.nvml().lib().nvmlDeviceGetFieldValues.as_ref();
     let call = call.expect("the fake driver has the symbol");
-    // SAFETY: the handle is the device's own, and the values are as many as is said.
+    // SAFETY: the handle is the device's own, and `values` has the length that is passed.
     let code: nvmlReturn_t = unsafe { call(device.handle(), values.len() as i32, values.as_mut_ptr()) };
     nvml_try(code).expect("field values are read");
     values

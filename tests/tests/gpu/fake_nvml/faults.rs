@@ -1,4 +1,4 @@
-//! What goes wrong, at the seconds that a scenario says: before, during and after.
+//! Faults at the seconds of a scenario: before, during and after.
 
 use std::{
     sync::mpsc::{RecvTimeoutError, sync_channel},
@@ -92,7 +92,7 @@ fn a_reloaded_driver_knows_nobody_until_they_connect_again() {
         .unwrap()
         .total_energy_consumption()
         .unwrap();
-    assert!(after < before, "the counter begins anew: {after} after {before}");
+    assert!(after < before, "the counter restarts: {after} after {before}");
     // SAFETY: the fake follows no handle.
     let unknown = unsafe { nvml_wrapper::Device::new(old, &again) };
     assert!(matches!(
@@ -183,8 +183,12 @@ fn a_missing_symbol_is_not_found_and_the_others_are() {
         Err(NvmlError::FailedToLoadSymbol(_))
     ));
     device.power_usage().unwrap();
-    let whole = FakeNvml::start("h100x8");
-    connect(&whole).device_by_index(0).unwrap().memory_info().unwrap();
+    let complete = FakeNvml::start("h100x8");
+    connect(&complete)
+        .device_by_index(0)
+        .unwrap()
+        .memory_info()
+        .unwrap();
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn a_negative_field_is_signed_which_the_wrapper_cannot_read() {
     );
     let raw = scoped(&device, &[(194, 0)])[0];
     assert_eq!(raw.valueType, 5);
-    // SAFETY: the value's type says that it is a signed number.
+    // SAFETY: the type of the value is that of a signed number.
     assert_eq!(unsafe { raw.value.siVal }, -2);
 }
 

@@ -76,6 +76,6 @@ fn fields_take_their_own_time_and_tell_it() {
     let began = std::time::Instant::now();
     let answers = scoped(&device, &[(185, 0), (186, 0)]);
     assert!(began.elapsed() >= Duration::from_millis(20));
-    let told: Vec<_> = answers.iter().map(|answer| answer.latencyUsec).collect();
-    assert_eq!(told, [20_000, 3]);
+    let reported: Vec<_> = answers.iter().map(|answer| answer.latencyUsec).collect();
+    assert_eq!(reported, [20_000, 3]);
 }

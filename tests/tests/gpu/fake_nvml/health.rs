@@ -1,4 +1,4 @@
-//! Errors of memory, rows and pages, throttle time, fans, limits: the numbers that say how a GPU is.
+//! Errors of memory, rows and pages, throttle time, fans, limits: the numbers of the health of a GPU.
 
 use nvml_wrapper::{
     enum_wrappers::device::{

@@ -74,7 +74,7 @@ fn named(nvml: &Nvml) -> Vec<String> {
         .collect()
 }
 
-/// The numbers of the GPU instance and the compute instance, which the wrapper does not tell.
+/// The numbers of the GPU instance and the compute instance, which the wrapper does not have.
 fn numbers(device: &Device) -> (u32, u32) {
     let lib = device.nvml().lib();
     let calls = [

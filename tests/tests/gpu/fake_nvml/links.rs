@@ -1,4 +1,4 @@
-//! Counters of links: bytes that wrap at 32 bits, that begin anew, and that are told link by link.
+//! Counters of links: bytes that wrap at 32 bits, that restart, and that are reported by link.
 
 use nvml_wrapper::{
     enum_wrappers::{device::PcieUtilCounter, nv_link::ErrorCounter},
@@ -65,7 +65,7 @@ fn a_counter_that_is_reset_begins_from_zero() {
     fake.at(20.0);
     assert_eq!(device.total_energy_consumption().unwrap(), 0);
     fake.at(40.0);
-    // A whole period of the sine, whose mean is 500 W.
+    // A full period of the sine, whose mean is 500 W.
     assert_eq!(device.total_energy_consumption().unwrap(), 10_000_000);
 }
 

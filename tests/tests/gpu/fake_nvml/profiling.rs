@@ -15,7 +15,7 @@ fn a_metric_is_the_mean_between_its_two_samples() {
     let first = device.gpm_sample().unwrap();
     fake.at(30.0);
     let second = device.gpm_sample().unwrap();
-    // From 20 % to 40 % evenly, and a whole period of a sine around 60 %.
+    // From 20 % to 40 % evenly, and a full period of a sine around 60 %.
     let read = means(
         &nvml,
         &first,

@@ -1,4 +1,4 @@
-//! No driver at all: one line says so and why, and the agent does what else it is told.
+//! No driver at all: one log line has the reason, and the agent does the rest of its work.
 
 use pulsetrain_tests::{free_port, wait_until};
 
@@ -10,7 +10,7 @@ fn without_a_driver_the_agent_runs_and_says_why_gpus_are_not_observed() {
     let page = free_port();
     let library = folder.path().join("libnvidia-ml.so.1");
     let agent = start_agent(folder.path(), (page, free_port()), &library, "gpu");
-    wait_until("the agent says that there is no driver", || {
+    wait_until("the agent logs that there is no driver", || {
         agent.log().contains("GPUs are not observed")
     });
     wait_until("the agent has a page about itself", || {
@@ -19,11 +19,11 @@ fn without_a_driver_the_agent_runs_and_says_why_gpus_are_not_observed() {
     assert!(!fetch(page).contains("\ngpu_"), "there are GPUs on the page");
     let (status, log) = agent.stop_with_log();
     assert!(status.success(), "{log}");
-    let said: Vec<_> = log.lines().filter(|line| line.contains("GPU")).collect();
-    assert_eq!(said.len(), 1, "one line says it: {said:?}");
+    let printed: Vec<_> = log.lines().filter(|line| line.contains("GPU")).collect();
+    assert_eq!(printed.len(), 1, "one line: {printed:?}");
     assert!(
-        said[0].contains("libnvidia-ml.so.1"),
-        "it says what is missing: {}",
-        said[0]
+        printed[0].contains("libnvidia-ml.so.1"),
+        "the line has what is missing: {}",
+        printed[0]
     );
 }

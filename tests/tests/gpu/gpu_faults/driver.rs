@@ -1,4 +1,4 @@
-//! Drivers that are loaded anew, that lack calls, that refuse, and that number their fields otherwise.
+//! Drivers that are reloaded, that lack calls, that refuse, and that number their fields otherwise.
 
 use crate::gpu_faults::world::World;
 
@@ -14,12 +14,12 @@ fn a_driver_that_is_loaded_anew_is_read_again_and_its_counters_go_on() {
     world.fake.at(10.0);
     world.wait_ended("gpu.energy", &joules);
     world.wait_said("GPUs are not observed");
-    // A whole period of the sine after the counter began from zero: 500 W for 20 s.
+    // A full period of the sine after the counter began from zero: 500 W for 20 s.
     world.fake.at(40.0);
     let after = world.wait_both("gpu.energy", &joules, |value| (value - 10_000.0).abs() < 0.01);
     assert!(
         after.start > before.start,
-        "who reads the counter is told that it began anew"
+        "the start time shows the reset of the counter"
     );
 }
 
@@ -56,8 +56,8 @@ fn calls_that_a_driver_lacks_are_reasons_and_the_rest_is_there() {
         value == 500.0
     });
     world.wait_both("gpu.average_power", &[FIRST], |value| value == 500.0);
-    let said = world.wait_said("gpu.sm.active");
-    assert_eq!(said.len(), 1, "it is said once: {said:?}");
+    let printed = world.wait_said("gpu.sm.active");
+    assert_eq!(printed.len(), 1, "one line: {printed:?}");
 }
 
 #[test]

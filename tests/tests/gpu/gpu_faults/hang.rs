@@ -1,4 +1,4 @@
-//! A driver that does not answer for a minute: what it said has ended, and who asks us is answered as quickly as ever.
+//! A driver that does not answer for a minute: its series have ended, and the endpoints answer as fast as ever.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn a_driver_that_hangs_ends_its_series_and_they_come_back() {
     };
     world.wait_both("gpu.utilization", &BUSY, |value| value == 0.6);
     world.fake.at(10.0);
-    // The page still has all that was last said, and then nothing: in both cases it waits for nobody.
+    // The page has the last values, and then none; it never waits.
     let full = times_of_pages(world.page);
     let end = world.wait_ended("gpu.utilization", &BUSY);
     let empty = times_of_pages(world.page);

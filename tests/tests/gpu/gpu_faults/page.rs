@@ -25,10 +25,7 @@ pub(crate) fn name_of(point: &Point) -> String {
         "Hz" => "hertz",
         "{revolution}/s" | "{flop}/s" => "per_second",
         unit if unit.starts_with('{') => "",
-        unit => panic!(
-            "{} has the unit {unit:?}, of which nothing is known here",
-            point.name
-        ),
+        unit => panic!("{} has the unknown unit {unit:?}", point.name),
     };
     if !unit.is_empty() && !name.ends_with(unit) {
         name = format!("{name}_{unit}");

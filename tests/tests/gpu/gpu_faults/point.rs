@@ -47,21 +47,21 @@ impl Point {
     }
 }
 
-/// The whole lines of a file from a place on, and the place behind them.
+/// The complete lines of a file from an offset, and the offset after them.
 pub(crate) fn read(path: &Path, from: usize) -> (Vec<Point>, usize) {
     let text = fs::read(path).unwrap_or_default();
     let new = text.get(from..).unwrap_or_default();
-    let whole = new
+    let complete = new
         .iter()
         .rposition(|byte| *byte == b'\n')
         .map_or(0, |end| end + 1);
-    let lines = new[..whole]
+    let lines = new[..complete]
         .split(|byte| *byte == b'\n')
         .filter(|line| !line.is_empty());
     let messages = lines.map(|line| serde_json::from_slice(line).expect("a line is OTLP/JSON"));
     (
         messages.flat_map(|message: Value| points_of(&message)).collect(),
-        from + whole,
+        from + complete,
     )
 }
 

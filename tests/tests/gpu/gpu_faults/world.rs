@@ -27,7 +27,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A world with a scenario and changes of it; none where there is no Prometheus, which is said.
+    /// A world with a scenario and changes of it; `None` without a Prometheus, which is printed.
     pub(crate) fn start(scenario: &str, changes: &str) -> Option<Self> {
         Self::named(scenario, changes, "gpu")
     }
@@ -104,10 +104,10 @@ impl World {
         series["value"][1].as_str()?.parse().ok()
     }
 
-    /// Waits until the agent has said these words, and returns the lines that have them.
+    /// Waits until the log of the agent has these words, and returns the lines that have them.
     pub(crate) fn wait_said(&self, words: &str) -> Vec<String> {
         let mut lines = Vec::new();
-        wait_until(&format!("the agent says {words:?}"), || {
+        wait_until(&format!("the agent logs {words:?}"), || {
             let log = self.agent.log();
             lines = log
                 .lines()

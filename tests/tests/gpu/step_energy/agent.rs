@@ -28,19 +28,23 @@ fn steps_of_a_log_that_grows_add_up_to_what_the_counters_of_their_gpus_grew_by()
     let trainer = OnGpu::of_run("ours", 0, 1);
     let world = World::start(&[("ours", "training.json")], &[&[&trainer], &[&trainer]]);
     log_steps(&world.driver, &[&world.path("training.json")], &BORDERS);
-    let told = world.wait_for_steps(STEPS);
+    let spans = world.wait_for_steps(STEPS);
     let mut sum = 0.0;
-    for (pair, span) in BORDERS.windows(2).zip(&told) {
+    for (pair, span) in BORDERS.windows(2).zip(&spans) {
         assert_eq!(text_of(span, "gpu.step.attribution"), Some("rank"));
-        let said = number(span, "gpu.step.energy").expect("it is known");
+        let reported = number(span, "gpu.step.energy").expect("it is known");
         let error = number(span, "gpu.step.energy_error").expect("it has a bound");
         // Steps of a few milliseconds are too short for the update period of a counter, longer ones if a busy machine reads it late.
-        let status = if error <= 0.5 * said { "complete" } else { "coarse" };
+        let status = if error <= 0.5 * reported {
+            "complete"
+        } else {
+            "coarse"
+        };
         assert_eq!(text_of(span, "gpu.step.energy_status"), Some(status), "{span}");
         let truth = 2.0 * joules(pair[0], pair[1]);
         assert!(
-            (said - truth).abs() <= error + 0.01,
-            "{pair:?}: {said} J, not {truth} J within {error} J"
+            (reported - truth).abs() <= error + 0.01,
+            "{pair:?}: {reported} J, not {truth} J within {error} J"
         );
         let watts = number(span, "gpu.step.mean_power").expect("it is complete");
         assert!((179.0..1401.0).contains(&watts), "two GPUs do not draw {watts} W");
@@ -50,7 +54,7 @@ fn steps_of_a_log_that_grows_add_up_to_what_the_counters_of_their_gpus_grew_by()
             (0.0..=pair[1] - pair[0]).contains(&throttled),
             "{throttled} s of {pair:?}"
         );
-        sum += said;
+        sum += reported;
     }
     let (first, last) = (BORDERS[0], BORDERS[STEPS]);
     let counted = world.counted(first, last);
@@ -100,17 +104,17 @@ fn of_ranks_that_each_log_the_same_steps_the_first_has_the_joules() {
         &[&world.path("rank0.json"), &world.path("rank1.json")],
         &BORDERS,
     );
-    let told = world.wait_for_steps(2 * STEPS);
+    let spans = world.wait_for_steps(2 * STEPS);
     let of = |status: &str| {
         let is = |span: &&Value| text_of(span, "gpu.step.energy_status") == Some(status);
-        told.iter().filter(is).count()
+        spans.iter().filter(is).count()
     };
     assert_eq!(
         (of("complete") + of("coarse"), of("repeated")),
         (STEPS, STEPS),
-        "{told:#?}"
+        "{spans:#?}"
     );
-    let sum: f64 = told
+    let sum: f64 = spans
         .iter()
         .filter_map(|span| number(span, "gpu.step.energy"))
         .sum();
@@ -133,8 +137,8 @@ fn a_gpu_that_two_runs_share_is_nobodys_and_each_has_its_own() {
         &[&world.path("one.json"), &world.path("other.json")],
         &BORDERS[..4],
     );
-    let told = world.wait_for_steps(6);
-    for span in &told {
+    let spans = world.wait_for_steps(6);
+    for span in &spans {
         assert_eq!(text_of(span, "gpu.step.energy_status"), Some("shared"), "{span}");
         assert_eq!(number(span, "gpu.step.energy"), None);
         assert!(
@@ -213,7 +217,7 @@ impl World {
         self.path("telemetry.jsonl")
     }
 
-    /// The spans of so many steps, as soon as they are there.
+    /// The spans of this number of steps, as soon as they are there.
     fn wait_for_steps(&self, count: usize) -> Vec<Value> {
         let mut found = Vec::new();
         wait_until(&format!("{count} steps are in the file"), || {

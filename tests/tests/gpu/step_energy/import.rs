@@ -51,8 +51,8 @@ fn an_import_says_what_steps_took_by_readings_of_the_gpu_that_were_recorded() {
     assert_eq!(derived.len(), known.len());
     for span in &derived {
         let secs = (time(span, "endTimeUnixNano") - time(span, "startTimeUnixNano")) as f64 / 1e9;
-        let said = number(span, "gpu.step.energy").expect("every step lies among the readings");
-        assert!((said - WATTS * secs).abs() < 1e-6, "{said} J in {secs} s");
+        let reported = number(span, "gpu.step.energy").expect("every step lies among the readings");
+        assert!((reported - WATTS * secs).abs() < 1e-6, "{reported} J in {secs} s");
         assert_eq!(text_of(span, "gpu.step.attribution"), Some("host"));
     }
     Import::of(&log)

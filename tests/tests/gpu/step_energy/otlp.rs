@@ -7,8 +7,8 @@ use serde_json::Value;
 /// The messages of a file, as far as it is written.
 pub(crate) fn messages(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let lines = whole.lines().filter(|line| !line.is_empty());
+    let complete = text.rfind('\n').map_or("", |end| &text[..end]);
+    let lines = complete.lines().filter(|line| !line.is_empty());
     lines
         .map(|line| serde_json::from_str(line).expect("a line is OTLP/JSON"))
         .collect()

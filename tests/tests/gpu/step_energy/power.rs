@@ -1,4 +1,4 @@
-//! What the GPU of `uneven_power` draws, and what that comes to.
+//! The power of the GPU of `uneven_power`, and its energy.
 
 /// Watts from a second of the scenario on.
 const POWER: [(f64, f64); 7] = [

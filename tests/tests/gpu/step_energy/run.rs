@@ -47,16 +47,16 @@ fn run_says_what_the_steps_of_its_trainer_took_of_the_gpus_that_are_its_own() {
     let sent = messages(&out);
     let steps = steps(&sent);
     assert_eq!(steps.len(), 10);
-    let said = steps.iter().filter(|step| {
+    let reported = steps.iter().filter(|step| {
         matches!(
             text_of(step, "gpu.step.energy_status"),
             Some("complete" | "coarse")
         )
     });
-    let said: Vec<_> = said.collect();
+    let reported: Vec<_> = reported.collect();
     // The first may have begun before the GPU was first read, and the last ended after it was read last.
-    assert!(said.len() >= 7, "{steps:#?}");
-    for step in said {
+    assert!(reported.len() >= 7, "{steps:#?}");
+    for step in reported {
         assert_eq!(text_of(step, "gpu.step.attribution"), Some("rank"));
         let watts = number(step, "gpu.step.mean_power").expect("a complete step has its power");
         // A trainer that is slow to start meets the least that it draws, too.

@@ -41,15 +41,15 @@ fn steps_add_up_to_what_the_gpu_used_and_keep_their_bounds() {
         let stage = EnergyStage::new(EnergyConfig::default());
         let builder = Pipeline::builder().stage(Box::new(stage)).sink(Box::new(sink));
         let (pipeline, door) = builder.start();
-        let (to, told) = (door.clone(), stop.stop());
+        let (to, stopped) = (door.clone(), stop.stop());
         let source = source(&driver);
-        let reading = tokio::spawn(async move { run_sources(vec![source], &to, &told).await });
+        let reading = tokio::spawn(async move { run_sources(vec![source], &to, &stopped).await });
         (pipeline, door, reading)
     });
     driver.run_from(0.0);
     for (number, pair) in (0_i64..).zip(BORDERS.windows(2)) {
         let [start, end] = [pair[0], pair[1]].map(|second| driver.unix_nanos(second));
-        // A step is told when it is over, and before the counter is read again.
+        // A step is recorded when it is over, and before the counter is read again.
         let read = |energies: &[u64]| {
             energies
                 .last()
@@ -67,7 +67,7 @@ fn steps_add_up_to_what_the_gpu_used_and_keep_their_bounds() {
             .filter(|span| number(span, "gpu.step.energy").is_some())
             .collect::<Vec<_>>()
     };
-    wait_until("every step says its energy", || {
+    wait_until("every step has its energy", || {
         derived().len() == BORDERS.len() - 1
     });
     let derived = derived();
@@ -80,19 +80,19 @@ fn steps_add_up_to_what_the_gpu_used_and_keep_their_bounds() {
     let mut sum = 0.0;
     for (pair, span) in BORDERS.windows(2).zip(&derived) {
         let truth = joules(pair[0], pair[1]);
-        let said = number(span, "gpu.step.energy").expect("it is there");
+        let reported = number(span, "gpu.step.energy").expect("it is there");
         let error = number(span, "gpu.step.energy_error").expect("it has a bound");
         // The driver counts in millijoules.
         assert!(
-            (said - truth).abs() <= error + 0.002,
-            "{pair:?}: {said} J, not {truth} J within {error} J"
+            (reported - truth).abs() <= error + 0.002,
+            "{pair:?}: {reported} J, not {truth} J within {error} J"
         );
-        sum += said;
+        sum += reported;
     }
-    let whole = joules(BORDERS[0], BORDERS[6]);
+    let complete = joules(BORDERS[0], BORDERS[6]);
     assert!(
-        (sum - whole).abs() <= 0.01 * whole,
-        "{sum} J, not {whole} J within 1 %"
+        (sum - complete).abs() <= 0.01 * complete,
+        "{sum} J, not {complete} J within 1 %"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Trainers as the agent meets them: a process on a GPU with what its launcher told it, and a log that grows.
+//! Trainers as the agent meets them: a process on a GPU with the variables of its launcher, and a log that grows.
 
 use std::{
     fmt::Write,

@@ -1,4 +1,4 @@
-//! The files themselves: each is valid, says when to use it, and is in the table of the README.
+//! The files themselves: each is valid, has its use case, and is in the table of the README.
 
 use std::{
     collections::BTreeSet,
@@ -89,7 +89,7 @@ fn the_collector_accepts_every_file() {
     assert!(!validate(&wrong).status.success());
 }
 
-/// What leaves the machine is encrypted unless its URL or a variable says otherwise.
+/// Connections to other machines are encrypted unless the URL or a variable disables it.
 #[test]
 fn no_collector_file_turns_tls_off() {
     for file in collector_files() {

@@ -74,11 +74,7 @@ fn a_command_line_that_makes_no_sense_is_refused_with_what_to_write() {
         let finished = for_people(&folder, arguments).expect_code(2);
         finished.expect_words(words);
     }
-    assert_eq!(
-        fs::read_dir(folder.root()).unwrap().count(),
-        0,
-        "nothing is left behind"
-    );
+    assert_eq!(fs::read_dir(folder.root()).unwrap().count(), 0, "nothing is left");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use pulsetrain_tests::{
     surogate_records,
 };
 
-/// An agent in good order whose surroundings break and are mended.
+/// A healthy agent whose surroundings fail and recover.
 pub(crate) trait Fault {
     /// Breaks something.
     fn begin(&mut self);

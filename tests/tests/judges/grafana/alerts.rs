@@ -18,7 +18,7 @@ pub(crate) fn grafana() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../grafana")
 }
 
-/// Returns what the definitions say.
+/// Returns the definitions.
 pub(crate) fn rules() -> Rules {
     let definitions = grafana().join("definitions");
     let thresholds = Thresholds::load(&definitions).expect("the thresholds can be read");
@@ -154,7 +154,7 @@ fn every_alert_links_to_a_dashboard() {
         let uid = &alert.dashboard;
         assert!(
             dashboards.contains(uid),
-            "{}: {uid} is none of {dashboards:?}",
+            "{}: {uid} is not in {dashboards:?}",
             alert.name
         );
     }

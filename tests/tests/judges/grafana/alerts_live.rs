@@ -128,7 +128,7 @@ fn alerts_with_a_fault_reach_alertmanager_and_resolve() {
 fn start(job: &Job<'_>, seed: usize, page: &str, folder: &Folder) -> Process {
     let faults = job.faults();
     let verdicts = || faults.iter().filter_map(|fault| fault.row.verdict);
-    // A verdict on a run that stands still takes half a minute, whatever the rate.
+    // A verdict on a stalled run takes half a minute, whatever the rate.
     let stands_still = verdicts().any(|kind| matches!(kind, "stalled" | "collective_hang"));
     // The alert on what lasts to the end resolves after it.
     let ends = faults.iter().any(|fault| fault.row.lasts == 0);

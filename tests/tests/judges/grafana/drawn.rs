@@ -1,6 +1,6 @@
 //! The Perses dashboards in a real Chromium, on the fleet's Prometheus and Tempo.
 //!
-//! With `PULSETRAIN_PICTURES=1` the pictures in `grafana/pictures` are made anew instead: the upper panels of each dashboard.
+//! With `PULSETRAIN_PICTURES=1` the pictures in `grafana/pictures` are drawn again instead: the upper panels of each dashboard.
 
 #![allow(clippy::print_stdout, reason = "the test prints what it found of each panel")]
 

@@ -13,7 +13,7 @@ use crate::grafana::{
     fleet::{Fleet, seconds},
 };
 
-/// What Grafana makes of `$__rate_interval` where Prometheus is said to scrape every five seconds.
+/// What Grafana makes of `$__rate_interval` with a scrape interval of five seconds.
 const RATE_INTERVAL: &str = "20s";
 /// The distance of two points of a panel in seconds.
 const STEP: &str = "2";
@@ -29,7 +29,7 @@ pub(crate) struct Query {
     instant: bool,
 }
 
-/// A variable of a dashboard, with the text that stands for it in queries.
+/// A variable of a dashboard, with the text that replaces it in queries.
 pub(crate) type Values = Vec<(String, String)>;
 
 /// The dashboards as Grafana gets them.
@@ -137,7 +137,7 @@ pub(crate) fn queries(name: &str, dashboard: &Value) -> Vec<Query> {
     of_panels.chain(of_annotations).collect()
 }
 
-/// What the variables of a dashboard stand for while "All" is chosen. A variable without values is an error.
+/// Returns the values of the variables of a dashboard while "All" is chosen. A variable without values is an error.
 pub(crate) fn variables(
     dashboard: &Value,
     prometheus: &Prometheus,

@@ -42,8 +42,8 @@ fn every_scrape_of_the_agent_has_the_last_step_before_it_and_otlp_has_every_step
     assert_stored_are_the_last_before(&prometheus, &steps);
 
     let output = promtool_check(&program, &page(&address, "text/plain"));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.is_empty(), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && printed.is_empty(), "{printed}");
     assert!(following.stop().success());
     let sent = endpoint.items_answered(&Answer::Accept);
     let sent: Vec<String> = sent
@@ -139,7 +139,7 @@ fn assert_stored_are_the_last_before(prometheus: &Prometheus, steps: &[Written])
         let is_one = |step: &Written| step.loss == *loss || (step.loss.is_nan() && loss.is_nan());
         assert!(
             steps[possible.clone()].iter().any(is_one),
-            "{loss} at {time} is none of the steps {possible:?}"
+            "{loss} at {time} is not one of the steps {possible:?}"
         );
         told_apart += usize::from(possible.end() - possible.start() <= 1);
     }

@@ -104,7 +104,7 @@ fn a_day_of_runs_leaves_nothing_in_the_agent_and_nothing_in_prometheus() {
     let left = prometheus.series_since("{via=\"ours\"}", since);
     let of_a_run = |series: &&serde_json::Value| series.get("train_run_id").is_some();
     assert_eq!(left.iter().find(of_a_run), None);
-    assert!(!left.is_empty(), "what the agent says of itself goes on");
+    assert!(!left.is_empty(), "the agent's own metrics remain");
     // The count of the agent is that of the page: the series are gone, not only hidden.
     let own = agent.page().lines().filter(|line| !line.starts_with('#')).count();
     let counted = value(&agent.page(), "pulsetrain_series_active");
@@ -115,7 +115,7 @@ fn a_day_of_runs_leaves_nothing_in_the_agent_and_nothing_in_prometheus() {
     assert!(agent.stop().success());
 }
 
-/// What the page and the process came to while runs came and went.
+/// The largest sizes of the page and the process while runs started and ended.
 #[derive(Default)]
 struct Bound {
     /// When each run was on the page last with something new: it is written at once, so the first time.
@@ -156,9 +156,9 @@ impl Bound {
         } = self;
         assert!(
             2 * most_runs < RUNS,
-            "the runs come too fast to tell: {most_runs}"
+            "the runs start too fast for the measurement: {most_runs}"
         );
-        // What the agent says of itself comes on top, and is less than what a run says.
+        // The agent's own series are added, and are fewer than those of a run.
         assert!(*most_series <= ((most_runs + 1) * lines_of_a_run) as f64);
     }
 }
@@ -186,9 +186,9 @@ fn write_run(agent: &Agent, wave: usize, place: usize, end: End) {
     if end == End::Torn {
         let record = step_record(3, &at(3));
         log.append_torn(&record, &[], || {});
-        let whole = fs::metadata(&path).expect("the log is there").len();
+        let complete = fs::metadata(&path).expect("the log is there").len();
         let file = fs::OpenOptions::new().write(true).open(&path);
-        file.and_then(|file| file.set_len(whole - record.len() as u64 / 2))
+        file.and_then(|file| file.set_len(complete - record.len() as u64 / 2))
             .expect("a log can be cut");
     }
 }

@@ -1,4 +1,4 @@
-//! What a real Prometheus says of how long the agent's deliveries take: the agent tells it in exponential buckets.
+//! The duration of the agent's deliveries in a real Prometheus: the agent exposes it in exponential buckets.
 
 use pulsetrain_tests::{Judge, Prometheus, wait_until};
 
@@ -16,7 +16,7 @@ fn quantiles_of_deliveries_come_from_a_native_histogram() {
     let target = [("ours", following.agent().address())];
     let prometheus = Prometheus::start(&program, &target, &[]);
     following.write_step(2.5);
-    wait_until("the page tells of deliveries", || on_page(&following).is_some());
+    wait_until("the page has deliveries", || on_page(&following).is_some());
     let before = on_page(&following).unwrap();
     let series = format!("{DURATION}{{{TO_PAGE}}}");
     let stored = |function: &str| prometheus.value(&format!("histogram_{function}({series})"));
@@ -29,7 +29,7 @@ fn quantiles_of_deliveries_come_from_a_native_histogram() {
     let of = |function: &str| value(&format!("histogram_{function}({series} @ {at})"));
     let quantile = |share: f64| value(&format!("histogram_quantile({share}, {series} @ {at})"));
     let count = of("count");
-    wait_until("the page tells of more", || {
+    wait_until("the page has more deliveries", || {
         on_page(&following).is_some_and(|after| after >= count)
     });
     assert!(count >= before, "{count} of {before}");
@@ -56,7 +56,7 @@ fn quantiles_of_deliveries_come_from_a_native_histogram() {
     assert!(following.stop().success());
 }
 
-/// Text has no exponential buckets: what they hold is told in some with bounds, as exactly as those are.
+/// Text has no exponential buckets: classic buckets hold their values, as exactly as their bounds allow.
 #[test]
 fn quantiles_of_deliveries_come_from_buckets_where_prometheus_scrapes_text() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
@@ -69,9 +69,9 @@ fn quantiles_of_deliveries_come_from_buckets_where_prometheus_scrapes_text() {
         Prometheus::start(&program, &target, &[]),
     ];
     following.write_step(2.5);
-    wait_until("the page tells of deliveries", || on_page(&following).is_some());
+    wait_until("the page has deliveries", || on_page(&following).is_some());
     let least = on_page(&following).unwrap();
-    let [counted, buckets, whole] = [
+    let [counted, buckets, complete] = [
         format!("{DURATION}_count{{{TO_PAGE}}}"),
         format!("{DURATION}_bucket{{{TO_PAGE}}}"),
         format!("{DURATION}{{{TO_PAGE}}}"),
@@ -79,7 +79,7 @@ fn quantiles_of_deliveries_come_from_buckets_where_prometheus_scrapes_text() {
     wait_until("both have a scrape of later", || {
         text.value(&counted).is_some_and(|count| count >= least)
             && native
-                .value(&format!("histogram_count({whole})"))
+                .value(&format!("histogram_count({complete})"))
                 .is_some_and(|count| count >= least)
     });
     // Each scrapes when it does, and every scrape is of more deliveries: their quantiles are those of much the same ones.
@@ -88,7 +88,7 @@ fn quantiles_of_deliveries_come_from_buckets_where_prometheus_scrapes_text() {
             .value(&format!("histogram_quantile({share}, {buckets})"))
             .unwrap();
         let of_native = native
-            .value(&format!("histogram_quantile({share}, {whole})"))
+            .value(&format!("histogram_quantile({share}, {complete})"))
             .unwrap();
         let ratio = of_text / of_native;
         assert!((0.2..5.0).contains(&ratio), "{share}: {of_text} and {of_native}");

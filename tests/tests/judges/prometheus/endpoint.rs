@@ -63,7 +63,7 @@ impl Endpoint {
         assert_eq!(delivery, Delivery::Delivered);
     }
 
-    /// Takes in OTLP metrics of which some are refused, and gives the words of it.
+    /// Delivers OTLP metrics, and returns the message about those that the sink refuses.
     pub(crate) fn refused(&mut self, otlp: &[u8]) -> String {
         let batch = Batch::new(Signal::Metrics, 1, otlp.to_vec());
         match self.runtime.block_on(self.sink.deliver(&batch)) {

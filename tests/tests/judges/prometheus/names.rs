@@ -67,7 +67,7 @@ fn every_metric_of_the_registry_has_the_same_series_by_every_way() {
     drop(collector);
 }
 
-/// The series that the registry says of [`one_of_each`]: every metric, every attribute, every bucket.
+/// The series that the registry gives [`one_of_each`]: every metric, every attribute, every bucket.
 fn expected_series() -> BTreeSet<Series> {
     for instrument in [
         Instrument::Counter,
@@ -174,7 +174,7 @@ fn write(metric: &'static Metric, resource: &[(&str, &'static str)], writer: &mu
     }
 }
 
-/// A value of the attribute's kind; what the resource says too is said alike, as a series of one run does.
+/// A value of the attribute's kind; an attribute that the resource has too has the same value, as in the series of one run.
 fn attribute(
     attribute: &'static pulsetrain_semconv::Attribute,
     resource: &[(&str, &'static str)],

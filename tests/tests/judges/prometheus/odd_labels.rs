@@ -1,4 +1,4 @@
-//! What logs and variables may say and labels cannot hold as it is, through the binary to a real Prometheus.
+//! Texts of logs and variables that labels cannot hold as they are, through the binary to a real Prometheus.
 
 use std::{fs, path::Path, process::Command};
 
@@ -79,8 +79,8 @@ fn attributes_of_a_variable_come_to_prometheus_with_those_that_collide_in_one_la
     );
     assert_promtool_is_content(&program, &address);
     fs::write(path("go"), "").expect("a temporary file can be written");
-    let (status, said) = run.wait_for_end();
-    assert!(status.success(), "{said}");
+    let (status, printed) = run.wait_for_end();
+    assert!(status.success(), "{printed}");
 }
 
 #[test]
@@ -92,17 +92,17 @@ fn a_variable_that_makes_no_sense_is_said_and_the_trainer_runs() {
             .env("OTEL_RESOURCE_ATTRIBUTES", odd)
             .args(["--", "echo", "trains"]);
         let output = run.output().expect("pulsetrain can be started");
-        let said = String::from_utf8_lossy(&output.stderr);
+        let printed = String::from_utf8_lossy(&output.stderr);
         assert_eq!(
             (output.status.code(), output.stdout.as_slice()),
             (Some(0), &b"trains\n"[..]),
-            "{said}"
+            "{printed}"
         );
         assert!(
-            said.contains("continues without it: OTEL_RESOURCE_ATTRIBUTES"),
-            "{said}"
+            printed.contains("continues without it: OTEL_RESOURCE_ATTRIBUTES"),
+            "{printed}"
         );
-        assert!(said.contains("is not key=value"), "{said}");
+        assert!(printed.contains("is not key=value"), "{printed}");
     }
 }
 
@@ -152,7 +152,7 @@ fn labels_that_hide_a_name_or_come_out_twice_leave_the_target_up() {
     }
 }
 
-/// The first has the name; of the other what does not clash is beside it, and the rest is refused with words.
+/// The first has the name; the attributes of the other that do not clash are added, and the rest is refused with a message.
 #[test]
 fn metrics_whose_names_collide_share_one_that_promtool_and_prometheus_take() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
@@ -198,6 +198,6 @@ fn assert_named(prometheus: &Prometheus, name: &str) {
 
 fn assert_promtool_is_content(program: &Path, address: &str) {
     let output = promtool_check(program, &page(address, "text/plain"));
-    let said = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.is_empty(), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && printed.is_empty(), "{printed}");
 }

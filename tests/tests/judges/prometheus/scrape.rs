@@ -187,8 +187,8 @@ fn promtool_has_nothing_to_say_about_the_page() {
         .iter()
         .for_each(|batch| endpoint.take(batch));
     let output = promtool_check(&program, &endpoint.page("text/plain"));
-    let said = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && said.is_empty(), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr) + String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && printed.is_empty(), "{printed}");
 }
 
 fn seconds(unix_nanos: u64) -> f64 {

@@ -51,13 +51,13 @@ fn scrapers_that_stall_hold_up_nobody_and_are_cut_off() {
     });
     for (number, mut scraper) in stalled.into_iter().enumerate() {
         let read = rest(&mut scraper);
-        assert!(read < PAGE_BYTES, "scraper {number} was given a whole page");
+        assert!(read < PAGE_BYTES, "scraper {number} got a complete page");
     }
     following.write_step(4.0);
     assert!(following.stop().success());
 }
 
-/// A connection of the kind that its number says.
+/// A connection of the kind with this number.
 fn stall(agent: &Agent, number: usize) -> TcpStream {
     let mut scraper = TcpStream::connect(agent.address()).expect("the agent listens");
     let sent = SENT[number % SENT.len()].as_bytes();
@@ -86,7 +86,7 @@ fn rest(scraper: &mut TcpStream) -> usize {
 /// How many connections to its page the agent has not ended, by the system's table of them.
 fn connections(agent: &Agent) -> usize {
     const ESTABLISHED: &str = "01";
-    let table = fs::read_to_string("/proc/net/tcp").expect("Linux tells its connections");
+    let table = fs::read_to_string("/proc/net/tcp").expect("Linux lists its connections");
     let is_one = |line: &&str| {
         let mut fields = line.split_whitespace().skip(1);
         let (local, state) = (fields.next(), fields.nth(1));

@@ -66,7 +66,7 @@ impl Http2 {
         (head[3], head[4])
     }
 
-    /// Begins a request and sends so many bytes of its body.
+    /// Begins a request and sends this number of bytes of its body.
     pub(super) fn unfinished_request(&mut self, stream: u32, bytes: usize) {
         let mut head = Vec::new();
         for (name, value) in [

@@ -1,4 +1,4 @@
-//! A program that is run by a user who owns nothing: root may read everything, whatever the permissions.
+//! Runs a program as an unprivileged user, because root may read every file.
 
 use std::{
     fs,
@@ -7,13 +7,14 @@ use std::{
     process::Command,
 };
 
-/// The user that owns nothing.
+/// The user id of `nobody`.
 const NOBODY: u32 = 65_534;
 
-/// The same command, run as nobody where we are root: a copy of the program in `folder`, which everybody can enter.
-pub fn as_nobody(command: &Command, folder: &Path) -> Command {
+/// Returns the command as the user `nobody`, if this process is root. It runs a copy of the program in `folder`, which every user
+/// may enter.
+pub fn as_unprivileged(command: &Command, folder: &Path) -> Command {
     let program = folder.join("pulsetrain");
-    // By a process of its own: while this one has the copy open for writing, no thread of it could start the copy.
+    // `cp` writes the copy: a file that this process has open for writing cannot be executed (ETXTBSY).
     let copied = Command::new("cp")
         .arg(command.get_program())
         .arg(&program)

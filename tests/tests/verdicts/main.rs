@@ -10,7 +10,7 @@ use std::time::Duration;
 use job::{Finished, Job, Verdict};
 use pulsetrain_demo::{DemoConfig, Fault, FaultRow, Subject, Workload};
 
-/// How long after its start a fault has its verdict: after so many steps or seconds, whichever comes later. A step is closed
+/// The delay of a verdict after the start of its fault, in steps and in seconds; the later one counts. A step is closed
 /// when the next one ends.
 fn stated_delay(verdict: &str) -> (i64, u64) {
     match verdict {
@@ -30,7 +30,7 @@ fn stated_delay(verdict: &str) -> (i64, u64) {
     }
 }
 
-/// How long after its end a fault has no verdict any more: after so many steps or seconds, whichever comes later.
+/// The delay of the end of a verdict after the end of its fault, in steps and in seconds; the later one counts.
 fn stated_end(verdict: &str) -> (i64, u64) {
     match verdict {
         "grad_norm_spike" | "loss_spike" => (12, 0),

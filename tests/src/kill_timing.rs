@@ -1,4 +1,4 @@
-//! The moment at which something that follows logs is killed.
+//! Random times at which a test kills a process that follows logs.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use fastrand::Rng;
 
 use crate::{Process, wait_until};
 
-/// What is seen from outside of one that follows logs: what it has written, and when it kept its positions.
+/// The progress of a process that follows logs, as its files show it: the size of its output and the time of its checkpoint file.
 #[derive(Debug)]
 pub struct Progress {
     out: PathBuf,
@@ -25,20 +25,20 @@ struct Seen {
 }
 
 impl Progress {
-    /// How far it is: by the file that it writes to, and by that in which it keeps its positions.
+    /// Reads the present state of the output file and of the checkpoint file.
     pub fn of(out: PathBuf, positions: PathBuf) -> Self {
         let seen = Seen::of(&out, &positions);
         Self { out, positions, seen }
     }
 
-    /// Waits for nothing, for its begin, for a delivery or for kept positions, and then for a moment, all as chance has it.
-    pub fn wait_for_a_moment(&self, follower: &Process, random: &mut Rng) {
+    /// Waits for a random event (none, the start, a delivery, a checkpoint), and then for a random time.
+    pub fn wait_for_kill_time(&self, follower: &Process, random: &mut Rng) {
         let now = || Seen::of(&self.out, &self.positions);
         match random.u8(0..4) {
             0 => {}
             1 => wait_until_begun(follower),
             2 => wait_until("it has delivered", || now().out_bytes != self.seen.out_bytes),
-            _ => wait_until("it has kept its positions", || now().saved != self.seen.saved),
+            _ => wait_until("it has written its checkpoint", || now().saved != self.seen.saved),
         }
         spin(random);
     }
@@ -53,7 +53,7 @@ impl Seen {
     }
 }
 
-/// Waits until the follower says that it follows, or that it waits for something to follow.
+/// Waits until the log of the follower reports that it follows a file or waits for one.
 pub fn wait_until_begun(follower: &Process) {
     wait_until("it has begun", || {
         let log = follower.log();
@@ -61,7 +61,7 @@ pub fn wait_until_begun(follower: &Process) {
     });
 }
 
-/// Lets a moment pass that nobody can tell beforehand.
+/// Spins for a random time of at most some milliseconds.
 pub fn spin(random: &mut Rng) {
     (0..random.u32(0..2_000_000)).for_each(|_| std::hint::spin_loop());
 }

@@ -1,0 +1,16 @@
+//! Dashboards and alerts in `grafana/` are what the generator writes from `grafana/definitions`.
+
+use std::path::Path;
+
+use pulsetrain_grafana::{generate, stale};
+
+#[test]
+fn checked_in_files_are_what_the_definitions_give() {
+    let grafana = Path::new(env!("CARGO_MANIFEST_DIR")).join("../grafana");
+    let files = generate(&grafana.join("definitions")).expect("the definitions are correct");
+    let stale = stale(&grafana, &files).expect("the files can be read");
+    assert!(
+        stale.is_empty(),
+        "run `cargo run -p pulsetrain-grafana`, which writes {stale:?}"
+    );
+}
