@@ -22,7 +22,7 @@ use pulsetrain_pipeline::{
 };
 use pulsetrain_semconv::{metric, prometheus_name};
 use pulsetrain_sinks::{ConsoleSink, ConsoleStyle, PrometheusStore};
-use pulsetrain_tail::Positions;
+use pulsetrain_tail::Checkpointer;
 use tokio::{sync::watch, time::sleep};
 
 pub(crate) use self::arguments::DemoArguments;
@@ -113,9 +113,14 @@ async fn demonstrate(
     let derived = Sent::default();
     let builder = Pipeline::builder().config(config.limits.lane());
     let watched = derived.clone();
-    let builder = topology::derived(builder, &config.derive, &Positions::in_memory(), move |batch| {
-        watched.add(batch);
-    })?;
+    let builder = topology::derived(
+        builder,
+        &config.derive,
+        &Checkpointer::in_memory(),
+        move |batch| {
+            watched.add(batch);
+        },
+    )?;
     let add =
         |builder: PipelineBuilder, (sink, requirement, lane)| builder.sink_with(sink, requirement, lane);
     let sinks = std::mem::take(&mut targets.sinks);

@@ -64,7 +64,7 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
         .cloned()
         .flat_map(|path| topology::inputs(path, arguments.follow, options.format))
         .collect();
-    let positions = follow::positions(&arguments)?;
+    let checkpointer = follow::checkpointer(&arguments)?;
     let (followed, read) = follow::divide(inputs.clone(), arguments.follow);
     let mut builder = Pipeline::builder().config(LaneConfig {
         queue: queue(&arguments),
@@ -74,8 +74,8 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
         },
         ..LaneConfig::default()
     });
-    let positions_of_outputs = arguments.follow.then_some(&positions);
-    let sinks = topology::sinks(&arguments.to, &inputs, positions_of_outputs)?;
+    let output_checkpoints = arguments.follow.then_some(&checkpointer);
+    let sinks = topology::sinks(&arguments.to, &inputs, output_checkpoints)?;
     if sinks.is_empty() {
         return Err(Failure::usage(format!(
             "nothing to send to: {}; set one of them to otlp, or name a target with --to",
@@ -103,7 +103,11 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
         .map(|input| source(input, &options, &reports, &progress))
         .collect();
     sources.extend(follow::source(
-        followed, &arguments, &options, &positions, &reports,
+        followed,
+        &arguments,
+        &options,
+        &checkpointer,
+        &reports,
     ));
     run_sources(sources, &door, &stop.stop()).await;
     progress.finish();
@@ -115,7 +119,7 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
     };
     let sinks = pipeline.drain(deadline).await;
     interrupted.abort();
-    positions.save().map_err(Failure::failed)?;
+    checkpointer.save().map_err(Failure::failed)?;
     let reports = std::mem::take(&mut *reports.lock().unwrap_or_else(PoisonError::into_inner));
     let folders: Vec<PathBuf> = arguments.paths.into_iter().filter(|path| path.is_dir()).collect();
     let notices = match arguments.run_id {

@@ -29,7 +29,7 @@ use pulsetrain_pipeline::{
     Door, LaneConfig, Pipeline, PipelineBuilder, Requirement, Sink, Source, Stop, StopRaiser, run_sources,
 };
 use pulsetrain_sinks::PageStore;
-use pulsetrain_tail::{ImportReport, Positions, RankSource, RunOptions, TailError, TailEvent};
+use pulsetrain_tail::{Checkpointer, ImportReport, RankSource, RunOptions, TailError, TailEvent};
 use tokio::{runtime::Runtime, task::JoinHandle};
 
 use self::{
@@ -194,7 +194,7 @@ async fn start_pipeline(
         sinks.push(line);
     }
     let builder = Pipeline::builder().config(config.limits.lane());
-    let builder = topology::derived(builder, &config.derive, &Positions::in_memory(), |_| {})?;
+    let builder = topology::derived(builder, &config.derive, &Checkpointer::in_memory(), |_| {})?;
     let add =
         |builder: PipelineBuilder, (sink, requirement, lane)| builder.sink_with(sink, requirement, lane);
     let (pipeline, door) = sinks.into_iter().fold(builder, add).start();
@@ -219,7 +219,7 @@ async fn configured_sinks(
             name,
             section,
             &config.perfetto,
-            &Positions::in_memory(),
+            &Checkpointer::in_memory(),
             KeptPages::default(),
             Stop::never(),
         )

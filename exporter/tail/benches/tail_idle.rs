@@ -1,4 +1,4 @@
-//! What it costs to follow a thousand logs that nobody writes to: the CPU time of the process, beside the wall time.
+//! The cost of following a thousand idle logs: CPU time of the process as a share of wall time.
 //!
 //! `cargo bench --package pulsetrain-tail --bench tail_idle`
 
@@ -10,7 +10,7 @@ use std::{
 };
 
 use pulsetrain_pipeline::{Pipeline, Source, StopRaiser, clock, run_sources};
-use pulsetrain_tail::{Positions, TailConfig, TailSource};
+use pulsetrain_tail::{Checkpointer, TailConfig, TailSource};
 
 const FILES: u64 = 1_000;
 const MEASURED: Duration = Duration::from_secs(20);
@@ -25,8 +25,8 @@ fn main() -> io::Result<()> {
         .enable_all()
         .build()?;
     for (name, watch) in [
-        ("told of changes, looked at every second", true),
-        ("looked at every second", false),
+        ("watched, and polled every second", true),
+        ("polled every second", false),
     ] {
         let share = runtime.block_on(idle_share(folder.path(), watch));
         writeln!(
@@ -55,7 +55,7 @@ async fn idle_share(folder: &Path, watch: bool) -> f64 {
         watch,
         ..TailConfig::new([folder.join("run*/training.json")])
     };
-    let source = TailSource::new(config, Positions::in_memory(), |_| {});
+    let source = TailSource::new(config, Checkpointer::in_memory(), |_| {});
     let status = source.status();
     let stop = StopRaiser::new();
     let stopped = stop.stop();

@@ -15,7 +15,7 @@ use std::{collections::BTreeMap, time::Duration};
 use pulsetrain_gpu::DriverRelease;
 use pulsetrain_pipeline::{Door, Ledger, Pipeline, SinkReport, clock};
 use pulsetrain_sinks::FileControl;
-use pulsetrain_tail::{Claims, Positions};
+use pulsetrain_tail::{Checkpointer, Claims};
 
 use tokio::task::JoinHandle;
 
@@ -45,7 +45,7 @@ pub(super) struct Running {
     resource: Resource,
     pipeline: Pipeline,
     door: Door,
-    positions: Positions,
+    checkpointer: Checkpointer,
     disk_queues: DiskQueues,
     /// Which log has recorded which rank, of all sources.
     claims: Claims,
@@ -76,8 +76,8 @@ impl Running {
     /// # Errors
     /// What cannot be opened or listened on.
     pub(super) async fn start(config: Config) -> Result<Self, Failure> {
-        let positions = topology::positions(&config).map_err(Failure::failed)?;
-        if let Some(notice) = positions.notice() {
+        let checkpointer = topology::checkpointer(&config).map_err(Failure::failed)?;
+        if let Some(notice) = checkpointer.notice() {
             log::warn(Subject::Program, notice);
         }
         let resource = resource::from_env_or_without(
@@ -88,7 +88,7 @@ impl Running {
         );
         let derived = Derived::default();
         let builder = Pipeline::builder().config(config.limits.lane());
-        let builder = topology::derived(builder, &config.derive, &positions, derived.watch())?;
+        let builder = topology::derived(builder, &config.derive, &checkpointer, derived.watch())?;
         let (pipeline, door) = builder.start();
         let telemetry = config
             .telemetry
@@ -107,7 +107,7 @@ impl Running {
             resource,
             pipeline,
             door,
-            positions,
+            checkpointer,
             disk_queues: DiskQueues::default(),
             claims: Claims::default(),
             telemetry,
@@ -146,7 +146,7 @@ impl Running {
 
     /// Opens the disk queues of all sinks.
     async fn open_disk_queues(&mut self) -> Result<(), Failure> {
-        let root = self.positions.beside(disk_queues::FOLDER);
+        let root = self.checkpointer.state_file(disk_queues::FOLDER);
         let failed = self.disk_queues.open(&self.config, root.as_deref()).await;
         self.disk_queues.report_orphans(root.as_deref());
         match failed.first() {
@@ -202,7 +202,7 @@ impl Running {
             self.pipeline.drain(self.config.limits.drain.0),
             self.leaving.finish()
         );
-        if let Err(error) = self.positions.save() {
+        if let Err(error) = self.checkpointer.save() {
             log::error(Subject::Program, error);
         }
         for server in self.servers.into_values().chain(self.health) {

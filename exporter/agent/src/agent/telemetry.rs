@@ -30,7 +30,7 @@ use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
 use pulsetrain_pipeline::{Batch, Door, Ledger, Sink, clock};
 use pulsetrain_semconv::{attribute, instruments};
 use pulsetrain_sinks::PrometheusStore;
-use pulsetrain_tail::TailReading;
+use pulsetrain_tail::PollReport;
 use tokio::task::JoinHandle;
 
 pub(super) use self::measured::NamedSink;
@@ -151,7 +151,7 @@ impl Telemetry {
     }
 
     /// Returns the callback that records every reading of a source.
-    pub(super) fn measure_source(&self, source: &str) -> impl FnMut(TailReading) + Send + 'static {
+    pub(super) fn measure_source(&self, source: &str) -> impl FnMut(PollReport) + Send + 'static {
         let source = KeyValue::new(attribute::PULSETRAIN_SOURCE_NAME.name, source.to_owned());
         let shared = Arc::clone(&self.shared);
         move |reading| {

@@ -9,7 +9,7 @@ use std::{
 
 use pulsetrain_pipeline::{LaneConfig, Requirement, Sink, Stop};
 use pulsetrain_sinks::{PageStore, PrometheusStore};
-use pulsetrain_tail::Positions;
+use pulsetrain_tail::Checkpointer;
 
 use tokio::{task::JoinHandle, time::timeout};
 
@@ -125,12 +125,12 @@ impl Targets {
         config: &Config,
         stop: &Stop,
     ) -> Result<Option<PrometheusStore>, Failure> {
-        let positions = Positions::in_memory();
+        let checkpointer = Checkpointer::in_memory();
         let built = topology::build_sink(
             name,
             section,
             &config.perfetto,
-            &positions,
+            &checkpointer,
             KeptPages::default(),
             stop.clone(),
         )

@@ -7,7 +7,7 @@ use std::{
 
 use pulsetrain_pipeline::{Requirement, Sink, Stop};
 use pulsetrain_sinks::PageStore;
-use pulsetrain_tail::Positions;
+use pulsetrain_tail::Checkpointer;
 
 use crate::{
     cli::RunArguments,
@@ -59,7 +59,7 @@ pub(super) async fn open(address: SocketAddr, config: &Config) -> Result<Page, S
         "page",
         &section,
         &config.perfetto,
-        &Positions::in_memory(),
+        &Checkpointer::in_memory(),
         KeptPages::default(),
         Stop::never(),
     )

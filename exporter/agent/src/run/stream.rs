@@ -11,7 +11,7 @@ use pulsetrain_pipeline::{
     clock::{self, Instant},
 };
 use pulsetrain_record::{Recorder, Run, UsedTimezone};
-use pulsetrain_tail::{ImportReport, RunOptions, TailError, caught};
+use pulsetrain_tail::{ImportReport, RunOptions, TailError, catch_panic};
 
 use super::{copy::Chunks, identity::Identity, lines::Lines};
 
@@ -60,7 +60,7 @@ impl StreamSource {
             input: self.name,
             ..ImportReport::default()
         };
-        let read = caught(|| {
+        let read = catch_panic(|| {
             read_recognised(&mut text, self.identity, &self.options, door, &mut report);
         });
         if let Err(panicked) = read {
@@ -102,7 +102,7 @@ fn read_recognised(
     let reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
     let recorder = Recorder::new(report.run.clone(), |encoded| offer(door, encoded));
     let mut recorder = recorder.in_timezone(timezone);
-    let parsed = caught(|| parse(reader, head, text, &mut recorder));
+    let parsed = catch_panic(|| parse(reader, head, text, &mut recorder));
     report.timezone = recorder.timezone_used();
     (report.counts, report.skipped) = recorder.finish();
     let panicked = parsed.err();

@@ -5,7 +5,7 @@ use pulsetrain_pipeline::{Pipeline, StopRaiser, run_sources};
 use super::*;
 use crate::fragile;
 
-/// The reports of an import of several files.
+/// Imports several files and returns the reports.
 fn imported(paths: Vec<PathBuf>, options: &RunOptions) -> Vec<ImportReport> {
     let reports = Arc::new(Mutex::new(Vec::new()));
     let sources = paths.into_iter().map(|path| {
@@ -28,7 +28,7 @@ fn imported(paths: Vec<PathBuf>, options: &RunOptions) -> Vec<ImportReport> {
 }
 
 #[test]
-fn a_parser_that_panics_is_a_problem_of_its_file_and_of_no_other() {
+fn a_parser_that_panics_ends_only_its_own_import() {
     let folder = tempfile::tempdir().unwrap();
     let [broken, healthy] = ["broken.log", "healthy.log"].map(|name| folder.path().join(name));
     fs::write(&broken, "one\npanic\nthree\n").unwrap();

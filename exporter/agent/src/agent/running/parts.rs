@@ -81,7 +81,7 @@ impl Running {
             name,
             config,
             &self.config.perfetto,
-            &self.positions,
+            &self.checkpointer,
             self.pages.get(name).cloned().unwrap_or_default(),
             stop.stop(),
         )
@@ -185,7 +185,7 @@ impl Running {
         let source = topology::build_source(
             (name, config),
             on_this_machine(self.resource.clone()),
-            (&self.positions, &self.claims),
+            (&self.checkpointer, &self.claims),
             on_reading,
         )?;
         self.run_source(name, source);

@@ -1,4 +1,4 @@
-//! What is kept of positions on the disk, and how: one JSON file, replaced as a whole, and the one before it.
+//! The checkpoint file: JSON that is replaced atomically, and the previous version of it.
 
 use std::{
     collections::BTreeMap,
@@ -8,59 +8,60 @@ use std::{
 };
 
 use pulsetrain_pipeline::clock;
+use pulsetrain_record::{AttemptState, Place, Run, UsedTimezone};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::{identity::FileIdentity, notice::PositionsNotice};
+use super::{checkpoint_notice::CheckpointNotice, identity::FileIdentity};
 use crate::{RunOptions, TailError};
-use pulsetrain_record::{AttemptState, Place, Run, UsedTimezone};
 
 const FILE_NAME: &str = "positions.json";
 const VERSION: u32 = 1;
 
-/// Everything that is kept.
+/// The contents of the checkpoint file.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub(super) struct Saved {
+pub(super) struct CheckpointFile {
     version: u32,
-    /// How far each file is read and delivered.
-    pub(super) files: BTreeMap<PathBuf, FilePosition>,
-    /// Files that were read to their end and given up, the newest last.
+    /// The checkpoint of each file.
+    pub(super) files: BTreeMap<PathBuf, FileCheckpoint>,
+    /// Files that were read to their end, the newest last.
     #[serde(default)]
     pub(super) finished: Vec<FileIdentity>,
-    /// The number of the first entry that does not count: what outputs hold of it and of later ones comes again.
-    pub(super) entries: u64,
+    /// The number of the first unacknowledged entry. Its batches and all later ones are sent again.
+    #[serde(rename = "entries")]
+    pub(super) first_unacked: u64,
 }
 
-/// How far one file is read, and as whose.
+/// The checkpoint of one file: its offset, its run and the state that reading needs from there.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub(super) struct FilePosition {
+pub(super) struct FileCheckpoint {
     pub(super) identity: FileIdentity,
-    /// The first byte that is not delivered.
+    /// The first byte that is not acknowledged.
     pub(super) offset: u64,
     pub(super) line: u64,
     pub(super) format: String,
-    pub(super) run: SavedRun,
-    /// The zone of times without one; `None` where this machine does not know it.
+    pub(super) run: RunCheckpoint,
+    /// The zone of times without one; `None` if this machine does not know it.
     #[serde(default, deserialize_with = "known_timezone")]
     pub(super) timezone: Option<UsedTimezone>,
-    #[serde(default, skip_serializing_if = "SavedAttempts::is_empty")]
-    pub(super) attempts: SavedAttempts,
-    /// Whether the run began in a file that this one took the place of: its sums cannot be rebuilt.
+    #[serde(default, skip_serializing_if = "AttemptsCheckpoint::is_empty")]
+    pub(super) attempts: AttemptsCheckpoint,
+    /// Whether the run started in a file that this one replaced: its sums cannot be rebuilt.
     #[serde(default)]
     pub(super) is_continued: bool,
-    /// Whether the series of the run have ended: another run has taken its place.
+    /// Whether the series of the run have ended, because another run replaced it.
     #[serde(default)]
     pub(super) has_ended: bool,
-    /// When it was last written to, as far as it is read.
+    /// The modification time of the file when it was read last.
     #[serde(default)]
     pub(super) modified_unix_nanos: u64,
-    /// What was told of it, where it is written anew as a whole: its parser knows how to read that.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) told: Option<serde_json::Value>,
+    /// The parser's record of items that were emitted, for a file that its writer rewrites.
+    #[serde(default, rename = "told", skip_serializing_if = "Option::is_none")]
+    pub(super) emitted: Option<serde_json::Value>,
 }
 
-/// What the first bytes said of a run when it was opened. It is kept because more bytes, or another start, could say more.
+/// The identity of a run when it was opened. Later bytes, or another start, could identify it differently.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
-pub(super) struct SavedRun {
+pub(super) struct RunCheckpoint {
     pub(super) id: String,
     pub(super) name: String,
     #[serde(default)]
@@ -70,40 +71,40 @@ pub(super) struct SavedRun {
     pub(super) start_unix_nanos: u64,
 }
 
-/// Reads a zone; one that is not known here makes no position unreadable.
+/// Parses a zone. Returns `None` for a zone that this machine does not know, so that the checkpoint stays valid.
 fn known_timezone<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<UsedTimezone>, D::Error> {
-    let kept = serde_json::Value::deserialize(deserializer)?;
-    Ok(serde_json::from_value(kept).ok())
+    let zone = serde_json::Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(zone).ok())
 }
 
-/// The attempts that the ranks of a log were in. A file is replayed from its beginning, and another file goes on with its run.
+/// The attempts of the ranks of a log. A replay starts from the first state, and a file that continues the run from the second.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
-pub(super) struct SavedAttempts {
-    /// At the beginning of the file.
+pub(super) struct AttemptsCheckpoint {
+    /// The state at the beginning of the file.
     pub(super) before: Vec<AttemptState>,
-    /// At the position.
+    /// The state at the checkpoint.
     pub(super) now: Vec<AttemptState>,
 }
 
-impl SavedAttempts {
+impl AttemptsCheckpoint {
     fn is_empty(&self) -> bool {
         self.before.is_empty() && self.now.is_empty()
     }
 }
 
-impl Default for Saved {
+impl Default for CheckpointFile {
     fn default() -> Self {
         Self {
             version: VERSION,
             files: BTreeMap::new(),
             finished: Vec::new(),
-            entries: 0,
+            first_unacked: 0,
         }
     }
 }
 
-impl FilePosition {
-    /// The zone of times without one: that the user names now, or that they were read in before.
+impl FileCheckpoint {
+    /// Returns the zone of times without one: the user's zone, else the zone of the checkpoint.
     pub(super) fn timezone(&self, options: &RunOptions) -> UsedTimezone {
         let named = UsedTimezone::named(options.timezone.as_ref());
         named.or_else(|| self.timezone.clone()).unwrap_or_default()
@@ -117,7 +118,7 @@ impl FilePosition {
     }
 }
 
-impl SavedRun {
+impl RunCheckpoint {
     pub(super) fn of(run: &Run) -> Self {
         Self {
             id: run.id.clone(),
@@ -129,7 +130,7 @@ impl SavedRun {
         }
     }
 
-    /// Returns the run as it was saved, with the options of the user and the rank of `path` as they are now.
+    /// Returns the run of the checkpoint with the user's options and the rank of `path` as they are now.
     pub(super) fn resumed(&self, options: &RunOptions, path: &Path) -> Run {
         let member = options.rank.member(&path.to_string_lossy(), options.member);
         Run {
@@ -148,15 +149,17 @@ impl SavedRun {
     }
 }
 
-/// Reads what is kept in a folder. A file that makes no sense is put aside; then what was kept before it counts, and what
-/// files hold of later receipts is read again. Without that too every receipt that there ever was counts as settled: all
-/// is read from its beginning, and nothing is taken back that was delivered.
-pub(super) fn load(folder: &Path) -> Result<(Saved, Option<PositionsNotice>), TailError> {
+/// Loads the checkpoint file of a folder. A file that cannot be parsed is moved aside, and the previous one is used: outputs are
+/// truncated to it, and batches after it are sent again. Without a previous one, all earlier batches count as acknowledged:
+/// every log is read from its beginning, and outputs keep what they hold.
+pub(super) fn load(folder: &Path) -> Result<(CheckpointFile, Option<CheckpointNotice>), TailError> {
     let path = folder.join(FILE_NAME);
-    let failed = |source| TailError::positions(folder, source);
+    let failed = |source| TailError::checkpoints(folder, source);
     let text = match fs::read(&path) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Saved::default(), None)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok((CheckpointFile::default(), None));
+        }
         Err(error) => return Err(failed(error)),
     };
     if let Some(saved) = parse(&path, &text)? {
@@ -164,29 +167,29 @@ pub(super) fn load(folder: &Path) -> Result<(Saved, Option<PositionsNotice>), Ta
     }
     let before = fs::read(before(&path)).unwrap_or_default();
     let before = parse(&path, &before)?;
-    let notice = PositionsNotice {
-        put_aside: path.with_extension("json.unreadable"),
-        goes_on: before.is_some(),
+    let notice = CheckpointNotice {
+        moved_to: path.with_extension("json.unreadable"),
+        is_recovered: before.is_some(),
         path,
     };
-    fs::copy(&notice.path, &notice.put_aside).map_err(failed)?;
-    let saved = before.unwrap_or_else(|| Saved {
-        entries: clock::unix_now().as_nanos() as u64,
-        ..Saved::default()
+    fs::copy(&notice.path, &notice.moved_to).map_err(failed)?;
+    let saved = before.unwrap_or_else(|| CheckpointFile {
+        first_unacked: clock::unix_now().as_nanos() as u64,
+        ..CheckpointFile::default()
     });
     replace(folder, &saved).map_err(failed)?;
     Ok((saved, Some(notice)))
 }
 
-/// What a text says; nothing where it makes no sense.
-fn parse(path: &Path, text: &[u8]) -> Result<Option<Saved>, TailError> {
+/// Parses a checkpoint file. Returns `None` if it cannot be parsed.
+fn parse(path: &Path, text: &[u8]) -> Result<Option<CheckpointFile>, TailError> {
     #[derive(Deserialize)]
     struct Versioned {
         version: u32,
     }
 
     match serde_json::from_slice::<Versioned>(text) {
-        Ok(Versioned { version }) if version > VERSION => Err(TailError::PositionsOfLater {
+        Ok(Versioned { version }) if version > VERSION => Err(TailError::NewerCheckpoints {
             path: path.to_owned(),
             version,
         }),
@@ -195,8 +198,8 @@ fn parse(path: &Path, text: &[u8]) -> Result<Option<Saved>, TailError> {
     }
 }
 
-/// Keeps what is to be kept, and what was kept before beside it.
-pub(super) fn store(folder: &Path, saved: &Saved) -> io::Result<()> {
+/// Writes the checkpoint file and keeps the previous one next to it.
+pub(super) fn store(folder: &Path, saved: &CheckpointFile) -> io::Result<()> {
     let path = folder.join(FILE_NAME);
     let before = before(&path);
     match fs::remove_file(&before) {
@@ -205,15 +208,15 @@ pub(super) fn store(folder: &Path, saved: &Saved) -> io::Result<()> {
     }
     match fs::hard_link(&path, &before) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        // Not every file system has links.
+        // Some file systems have no hard links.
         Err(_) => drop(fs::copy(&path, &before)?),
         Ok(()) => {}
     }
     replace(folder, saved)
 }
 
-/// Replaces what is kept: at every moment the file holds the old or the new state, also when the machine stops.
-fn replace(folder: &Path, saved: &Saved) -> io::Result<()> {
+/// Replaces the checkpoint file atomically: after a crash at any moment it holds the old or the new state.
+fn replace(folder: &Path, saved: &CheckpointFile) -> io::Result<()> {
     let path = folder.join(FILE_NAME);
     let new = path.with_extension("json.new");
     let mut file = File::create(&new)?;
@@ -232,24 +235,24 @@ fn before(path: &Path) -> PathBuf {
 mod tests {
     use super::{super::identity::Inode, *};
 
-    fn saved(entries: u64) -> Saved {
-        Saved {
-            entries,
-            ..Saved::default()
+    fn saved(first_unacked: u64) -> CheckpointFile {
+        CheckpointFile {
+            first_unacked,
+            ..CheckpointFile::default()
         }
     }
 
     #[test]
-    fn what_is_stored_is_loaded() {
+    fn a_stored_checkpoint_file_is_loaded() {
         let folder = tempfile::tempdir().unwrap();
-        for entries in [7, 8] {
-            store(folder.path(), &saved(entries)).unwrap();
-            assert_eq!(load(folder.path()).unwrap(), (saved(entries), None));
+        for number in [7, 8] {
+            store(folder.path(), &saved(number)).unwrap();
+            assert_eq!(load(folder.path()).unwrap(), (saved(number), None));
         }
     }
 
     #[test]
-    fn a_file_that_makes_no_sense_is_put_aside_and_what_was_kept_before_it_counts() {
+    fn a_file_that_cannot_be_parsed_is_moved_aside_and_the_previous_one_is_used() {
         for nonsense in ["{\"version\":1,\"fil", "", "\0\0\0", "{\"version\":0}"] {
             let folder = tempfile::tempdir().unwrap();
             store(folder.path(), &saved(7)).unwrap();
@@ -257,51 +260,51 @@ mod tests {
             fs::write(folder.path().join(FILE_NAME), nonsense).unwrap();
             let (loaded, notice) = load(folder.path()).unwrap();
             let notice = notice.unwrap();
-            assert_eq!((loaded, notice.goes_on), (saved(7), true), "{nonsense}");
-            assert_eq!(fs::read_to_string(notice.put_aside).unwrap(), nonsense);
+            assert_eq!((loaded, notice.is_recovered), (saved(7), true), "{nonsense}");
+            assert_eq!(fs::read_to_string(notice.moved_to).unwrap(), nonsense);
             assert_eq!(
                 load(folder.path()).unwrap(),
                 (saved(7), None),
-                "it is in its place"
+                "the recovered file replaces it"
             );
         }
     }
 
     #[test]
-    fn where_nothing_makes_sense_all_receipts_are_settled_and_nothing_is_read() {
+    fn without_any_valid_file_all_entries_count_as_acknowledged_and_no_file_has_a_checkpoint() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(FILE_NAME), "{").unwrap();
         let (lost, notice) = load(folder.path()).unwrap();
-        assert!(!notice.unwrap().goes_on);
-        assert!(lost.files.is_empty() && lost.entries > 1 << 60, "{lost:?}");
+        assert!(!notice.unwrap().is_recovered);
+        assert!(lost.files.is_empty() && lost.first_unacked > 1 << 60, "{lost:?}");
         assert_eq!(load(folder.path()).unwrap(), (lost, None));
     }
 
     #[test]
-    fn a_zone_that_is_not_known_here_makes_no_position_unreadable() {
+    fn a_checkpoint_with_an_unknown_zone_is_valid() {
         let inode = Inode::of(&std::env::temp_dir().metadata().unwrap());
-        let position = FilePosition {
+        let checkpoint = FileCheckpoint {
             identity: FileIdentity::new(inode, b"[\n"),
             offset: 7,
             line: 1,
             format: "surogate".to_owned(),
-            run: SavedRun::of(&Run::default()),
+            run: RunCheckpoint::of(&Run::default()),
             timezone: Some(UsedTimezone::default()),
-            attempts: SavedAttempts::default(),
+            attempts: AttemptsCheckpoint::default(),
             is_continued: false,
             has_ended: false,
             modified_unix_nanos: 0,
-            told: None,
+            emitted: None,
         };
-        let kept = serde_json::to_string(&position).unwrap();
-        let load = |text: &str| serde_json::from_str::<FilePosition>(text).unwrap();
-        assert_eq!(load(&kept), position);
-        let unknown = load(&kept.replace("\"UTC\"", "\"Mars/Olympus\""));
+        let text = serde_json::to_string(&checkpoint).unwrap();
+        let load = |text: &str| serde_json::from_str::<FileCheckpoint>(text).unwrap();
+        assert_eq!(load(&text), checkpoint);
+        let unknown = load(&text.replace("\"UTC\"", "\"Mars/Olympus\""));
         assert_eq!((unknown.timezone, unknown.offset), (None, 7));
     }
 
     #[test]
-    fn what_a_later_version_kept_is_left_alone() {
+    fn a_checkpoint_file_of_a_newer_version_is_not_changed() {
         let folder = tempfile::tempdir().unwrap();
         let text = "{\"version\":99,\"places\":{}}";
         fs::write(folder.path().join(FILE_NAME), text).unwrap();

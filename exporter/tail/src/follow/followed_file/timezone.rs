@@ -1,4 +1,4 @@
-//! In which zone the local times of a followed log are.
+//! The time zone of a followed log's times without one.
 
 use std::{
     fs::{File, Metadata},
@@ -8,26 +8,32 @@ use std::{
 
 use pulsetrain_formats::{NEWEST_BYTES, infer_timezone};
 use pulsetrain_pipeline::clock;
-
-use super::Stream;
-use crate::follow::outlet::Outlet;
 use pulsetrain_record::UsedTimezone;
 
-/// A file that was written to so lately is being written now.
+use super::FollowedFile;
+use crate::follow::context::TailContext;
+
+/// A file with a write in this time is being written.
 const LIVE: Duration = Duration::from_secs(120);
 
-impl Stream {
-    /// The zone that the user names, or that the newest time of a log that is being written has, or that of the run before.
-    pub(super) fn timezone_of(&self, file: &File, metadata: &Metadata, outlet: &Outlet) -> UsedTimezone {
-        UsedTimezone::named(outlet.options().timezone.as_ref())
+impl FollowedFile {
+    /// Returns the user's zone, else the zone that fits the newest time of a log that is being written, else that of the
+    /// previous run.
+    pub(super) fn timezone_of(
+        &self,
+        file: &File,
+        metadata: &Metadata,
+        context: &TailContext,
+    ) -> UsedTimezone {
+        UsedTimezone::named(context.options().timezone.as_ref())
             .or_else(|| inferred(file, metadata))
             .or_else(|| self.previous_timezone.clone())
             .unwrap_or_default()
     }
 }
 
-/// Compares the newest time of a file with the clock of its file system when it was written. A file at rest gives none: what
-/// last wrote it may have copied it.
+/// Infers the zone from the newest time in a file and its modification time. Returns `None` for a file at rest, because its last
+/// write may be that of a copy.
 fn inferred(file: &File, metadata: &Metadata) -> Option<UsedTimezone> {
     let written = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
     if clock::unix_now().abs_diff(written) > LIVE {

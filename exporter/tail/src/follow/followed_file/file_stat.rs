@@ -1,4 +1,4 @@
-//! What a file was like at a look, and how its beginning is read.
+//! The metadata by which a poll detects a change, and the head of a file.
 
 use std::{
     fs::{File, Metadata},
@@ -11,18 +11,18 @@ use pulsetrain_formats::HEAD_BYTES;
 
 use super::super::identity::Inode;
 
-/// What has not been written to for so long is taken as it is, even if more could be said of its run.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// A file without writes for this long is read as it is, even if more bytes could identify its run better.
+const SILENCE: Duration = Duration::from_secs(30);
 
-/// By what it is seen that a file has changed.
+/// The metadata that changes with each write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct FileStat {
     inode: Inode,
     pub(super) len: u64,
     modified: Option<SystemTime>,
 }
 
-impl Seen {
+impl FileStat {
     pub(super) fn of(metadata: &Metadata) -> Self {
         Self {
             inode: Inode::of(metadata),
@@ -31,20 +31,20 @@ impl Seen {
         }
     }
 
-    /// Whether it may be the same file as an earlier look found, at most longer.
+    /// Whether it has the same inode as `earlier` and is not shorter.
     pub(super) fn is_grown_from(&self, earlier: Self) -> bool {
         self.inode == earlier.inode && self.len >= earlier.len
     }
 }
 
-/// Whether nobody has written to a file for long.
+/// Whether a file had no writes for [`SILENCE`].
 pub(super) fn is_silent(metadata: &Metadata) -> bool {
     let since = metadata.modified().map(|modified| modified.elapsed());
-    since.is_ok_and(|since| since.is_ok_and(|since| since >= PATIENCE))
+    since.is_ok_and(|since| since.is_ok_and(|since| since >= SILENCE))
 }
 
-/// The first bytes of a file: so many that format and run can be told, where there are so many.
-pub(super) fn head_of(file: &File) -> io::Result<Vec<u8>> {
+/// Reads the first [`HEAD_BYTES`] of a file, or all of a shorter one.
+pub(super) fn read_head(file: &File) -> io::Result<Vec<u8>> {
     let mut head = vec![0; HEAD_BYTES];
     let mut len = 0;
     while len < head.len() {

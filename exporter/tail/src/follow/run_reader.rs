@@ -1,6 +1,6 @@
-//! One run that is being read: the open file, the parser and what it has recorded, and how far all that is.
+//! Reads one run: owns the open file, the parser, the recorder, and the offset that they have reached.
 
-mod anew;
+mod rewrite;
 
 use std::{
     cell::RefCell,
@@ -17,68 +17,68 @@ use std::{
 use pulsetrain_formats::{LogFormat, LogReader, Mapping, ReadLimits, ReadTime, key_notices};
 use pulsetrain_otlp::write::Encoded;
 use pulsetrain_pipeline::clock;
+use pulsetrain_record::{AttemptState, Recorder, Run, SkipReason, UsedTimezone};
 
 use super::{
     TailEvent,
+    checkpoint_store::{AttemptsCheckpoint, FileCheckpoint, RunCheckpoint},
     identity::{FileIdentity, HEAD, Inode, LastBytes},
-    measured::Measuring,
-    saved::{FilePosition, SavedAttempts, SavedRun},
+    poll_report::PollMeter,
 };
 use crate::{Claims, ImportReport, TailError};
-use pulsetrain_record::{AttemptState, Recorder, Run, SkipReason, UsedTimezone};
 
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// A run and the file that it is read from.
-pub(super) struct Reading {
+pub(super) struct RunReader {
     path: PathBuf,
-    /// Closed where too many are open; opened again when there is something to read.
+    /// `None` while too many files are open. It is opened again before the next read.
     file: Option<File>,
     inode: Inode,
-    /// The first bytes, as the parser was given them.
+    /// The leading bytes that the parser has received.
     head: Vec<u8>,
-    /// The last bytes that the parser is done with.
+    /// The last parsed bytes.
     last: Option<LastBytes>,
-    /// The attempts that the ranks were in when the file was begun.
+    /// The attempts of the ranks at the beginning of the file.
     attempts_before: Vec<AttemptState>,
     format: &'static LogFormat,
-    sign: &'static str,
+    signature: &'static str,
     reader: LogReader,
     recorder: Recorder<'static>,
     recorded: Rc<RefCell<Vec<Encoded>>>,
-    /// The end of what the parser was given.
-    read_to: u64,
+    /// The end of the bytes that the parser has received.
+    read_offset: u64,
     is_continued: bool,
-    /// When the file was last written to, as far as it was read.
+    /// The modification time of the file at the last read.
     modified_unix_nanos: u64,
-    /// When it was last written to before it was begun to be read.
-    as_of: Option<SystemTime>,
+    /// The modification time of the file when reading started at its beginning.
+    modified_at_start: Option<SystemTime>,
     error: Option<TailError>,
-    /// What is measured of what was skipped.
-    told_skipped: BTreeMap<SkipReason, u64>,
-    /// How many of the recorded ranks are entered as claims.
+    /// The skipped records that poll reports have counted.
+    counted_skipped: BTreeMap<SkipReason, u64>,
+    /// The number of recorded ranks that are claimed.
     claimed: usize,
-    /// What the user should know at the end.
+    /// Notices for the final report.
     notices: Vec<String>,
 }
 
-/// What reading came to.
+/// The outcome of a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// There is nothing more at the moment.
+pub(super) enum ReadOutcome {
+    /// The reader has reached the end of the file.
     UpToDate,
-    /// There is more.
+    /// The file has more bytes.
     More,
-    /// The file does not hold what was read from it: it was emptied, and perhaps filled again.
+    /// The file no longer holds the bytes that were read: it was truncated, and perhaps written again.
     Replaced,
 }
 
-impl Reading {
-    /// Begins to read a run from the beginning of a file.
+impl RunReader {
+    /// Starts to read a run at the beginning of a file.
     pub(super) fn new(
         path: &Path,
         (file, inode): (File, Inode),
-        (format, sign): (&'static LogFormat, &'static str),
+        (format, signature): (&'static LogFormat, &'static str),
         mapping: &Arc<Mapping>,
         run: Run,
     ) -> Self {
@@ -94,26 +94,26 @@ impl Reading {
             last: None,
             attempts_before: recorder.attempts(),
             format,
-            sign,
+            signature,
             reader: LogReader::mapped(format, mapping, ReadLimits::default()),
             recorder,
             recorded,
-            read_to: 0,
+            read_offset: 0,
             is_continued: false,
             modified_unix_nanos: 0,
-            as_of: None,
+            modified_at_start: None,
             error: None,
-            told_skipped: BTreeMap::new(),
+            counted_skipped: BTreeMap::new(),
             claimed: 0,
             notices: Vec::new(),
         }
     }
 
-    /// Reads again what was delivered before, up to a position, and keeps nothing of it but what sums have come to.
-    pub(super) fn replay(&mut self, position: &FilePosition) -> io::Result<()> {
-        self.restore_attempts(&position.attempts.before);
-        while self.read_to < position.offset {
-            let left = usize::try_from(position.offset - self.read_to).unwrap_or(CHUNK_BYTES);
+    /// Replays the bytes before a checkpoint: restores counter state, sends nothing.
+    pub(super) fn replay(&mut self, checkpoint: &FileCheckpoint) -> io::Result<()> {
+        self.restore_attempts(&checkpoint.attempts.before);
+        while self.read_offset < checkpoint.offset {
+            let left = usize::try_from(checkpoint.offset - self.read_offset).unwrap_or(CHUNK_BYTES);
             let chunk = self.chunk(left.min(CHUNK_BYTES))?;
             if chunk.is_empty() {
                 return Err(io::ErrorKind::UnexpectedEof.into());
@@ -121,20 +121,20 @@ impl Reading {
             self.push(&chunk)?;
             self.recorded.take();
         }
-        self.modified_unix_nanos = position.modified_unix_nanos;
-        self.reader.settle(position.place(), &mut self.recorder);
-        if position.has_ended {
+        self.modified_unix_nanos = checkpoint.modified_unix_nanos;
+        self.reader.settle(checkpoint.place(), &mut self.recorder);
+        if checkpoint.has_ended {
             self.recorder.clear_active();
         }
         self.recorder.restart_counts();
-        if position.is_continued {
+        if checkpoint.is_continued {
             self.restart_sums();
         }
         self.recorded.take();
         Ok(())
     }
 
-    /// The same reading of a log whose times without a zone are of this one.
+    /// Sets the zone of times without one.
     pub(super) fn in_timezone(mut self, timezone: UsedTimezone) -> Self {
         self.recorder = self.recorder.in_timezone(timezone);
         self
@@ -144,96 +144,96 @@ impl Reading {
         self.recorder.timezone()
     }
 
-    /// Takes up the attempts that an earlier reading had come to.
+    /// Restores the attempts of the ranks.
     pub(super) fn restore_attempts(&mut self, attempts: &[AttemptState]) {
         self.recorder.restore_attempts(attempts);
         self.attempts_before = self.recorder.attempts();
     }
 
-    /// Notes that the file was emptied in place, and no copy of it was made: its run was restarted, unless its steps go on.
+    /// Records that the file was truncated without a copy: the run has restarted, unless its steps continue.
     pub(super) fn expect_restart(&mut self) {
         self.recorder.expect_restart();
     }
 
-    /// The run began in a file that is gone: what its sums had come to is not known.
+    /// Restarts the sums, because the run started in a file that no longer exists.
     pub(super) fn restart_sums(&mut self) {
         self.is_continued = true;
         self.recorder.restart_sums();
     }
 
-    /// Reads what is new, at most about `budget` bytes, and hands over every full batch.
-    pub(super) fn read_on(
+    /// Reads appended bytes, at most about `budget`, and passes full batches to `full`.
+    pub(super) fn read_appended(
         &mut self,
         budget: usize,
         mut full: impl FnMut(Vec<Encoded>),
-    ) -> io::Result<Outcome> {
+    ) -> io::Result<ReadOutcome> {
         self.reopen()?;
-        if self.was_written_anew()? {
-            return Ok(Outcome::Replaced);
+        if self.was_rewritten()? {
+            return Ok(ReadOutcome::Replaced);
         }
         if self.reader.rewrites_end() {
             self.reader.rewind();
-            self.read_to = self.reader.position().offset;
+            self.read_offset = self.reader.position().offset;
         }
         let mut read = 0;
         while read < budget {
             let chunk = self.chunk(CHUNK_BYTES)?;
             if !self.is_unchanged(chunk.len())? {
-                return Ok(Outcome::Replaced);
+                return Ok(ReadOutcome::Replaced);
             }
             if chunk.is_empty() {
-                return Ok(Outcome::UpToDate);
+                return Ok(ReadOutcome::UpToDate);
             }
             read += chunk.len();
             self.push(&chunk)?;
             full(self.recorded.take());
         }
-        Ok(Outcome::More)
+        Ok(ReadOutcome::More)
     }
 
-    /// Whether something is read that waits for what follows.
-    pub(super) fn holds_records(&self) -> bool {
+    /// Whether the parser buffers records until later bytes arrive.
+    pub(super) fn has_buffered(&self) -> bool {
         self.reader.holds_records()
     }
 
-    /// Records what waits: nothing has followed for long.
-    pub(super) fn release(&mut self) {
+    /// Records the buffered records.
+    pub(super) fn flush_buffered(&mut self) {
         self.reader.release(&mut self.recorder);
     }
 
-    /// Everything that is recorded and not handed over yet.
+    /// Returns everything that is recorded and not sent yet.
     pub(super) fn flush(&mut self) -> Vec<Encoded> {
         self.recorder.flush();
         self.recorded.take()
     }
 
-    /// How far the run is read, with whose it is.
-    pub(super) fn position(&self) -> FilePosition {
+    /// Returns the checkpoint of the file.
+    pub(super) fn checkpoint(&self) -> FileCheckpoint {
         let place = self.reader.recorded_to();
-        FilePosition {
+        FileCheckpoint {
             identity: self.identity(),
             offset: place.offset,
             line: place.line,
             format: self.format.name.to_owned(),
-            run: SavedRun::of(self.recorder.run()),
+            run: RunCheckpoint::of(self.recorder.run()),
             timezone: Some(self.recorder.timezone().clone()),
-            attempts: SavedAttempts {
+            attempts: AttemptsCheckpoint {
                 before: self.attempts_before.clone(),
                 now: self.recorder.attempts(),
             },
             is_continued: self.is_continued,
             has_ended: !self.recorder.has_series(),
             modified_unix_nanos: self.modified_unix_nanos,
-            told: self.reader.told(),
+            emitted: self.reader.told(),
         }
     }
 
-    /// Measures what was skipped since the last time.
-    pub(super) fn note_skipped(&mut self, measuring: &mut Measuring) {
-        measuring.note_skipped(self.recorder.skipped(), &mut self.told_skipped);
+    /// Adds the records that were skipped since the last call to the poll report.
+    pub(super) fn count_skipped(&mut self, meter: &mut PollMeter) {
+        meter.count_skipped(self.recorder.skipped(), &mut self.counted_skipped);
     }
 
-    /// Enters the ranks that were recorded since the last call. Returns those that another input has too.
+    /// Claims the ranks that were recorded since the last call. Returns an error for each rank that another input has claimed.
     pub(super) fn claim(&mut self, claims: &Claims) -> Vec<TailError> {
         let ranks = &self.recorder.recorded_ranks()[self.claimed..];
         if ranks.is_empty() {
@@ -241,7 +241,7 @@ impl Reading {
         }
         self.claimed += ranks.len();
         let name = self.name();
-        let enter = |rank: &i64| claims.enter(&name, self.format, self.recorder.run(), *rank);
+        let enter = |rank: &i64| claims.claim(&name, self.format, self.recorder.run(), *rank);
         let shared: Vec<String> = ranks
             .iter()
             .filter_map(enter)
@@ -255,22 +255,22 @@ impl Reading {
         shared.into_iter().map(problem).collect()
     }
 
-    /// The path in messages.
+    /// Returns the path as it appears in messages.
     pub(super) fn name(&self) -> String {
         self.path.display().to_string()
     }
 
     pub(super) fn identity(&self) -> FileIdentity {
-        let done = usize::try_from(self.reader.position().offset).unwrap_or(HEAD);
-        FileIdentity::new(self.inode, &self.head[..self.head.len().min(done)]).read_to(self.last)
+        let parsed = usize::try_from(self.reader.position().offset).unwrap_or(HEAD);
+        FileIdentity::new(self.inode, &self.head[..self.head.len().min(parsed)]).read_to(self.last)
     }
 
     pub(super) fn inode(&self) -> Inode {
         self.inode
     }
 
-    /// Whether the run goes on in a file that takes the place of this one.
-    pub(super) fn goes_on(&self) -> bool {
+    /// Whether the run continues in a file that replaces this one.
+    pub(super) fn continues_after_truncate(&self) -> bool {
         self.format.shrinks
     }
 
@@ -278,21 +278,21 @@ impl Reading {
         self.recorder.run()
     }
 
-    /// The end of what the parser was given.
-    pub(super) fn read_to(&self) -> u64 {
-        self.read_to
+    /// Returns the end of the bytes that the parser has received.
+    pub(super) fn read_offset(&self) -> u64 {
+        self.read_offset
     }
 
     pub(super) fn has_handle(&self) -> bool {
         self.file.is_some()
     }
 
-    /// Gives the open file back; it is opened again when it is needed.
+    /// Closes the file. It is opened again before the next read.
     pub(super) fn close_handle(&mut self) {
         self.file = None;
     }
 
-    /// Goes on with the same run in another file, or in the same one after it was emptied.
+    /// Continues the run in another file, or in the same one after a truncation.
     pub(super) fn continue_in(&mut self, (file, inode): (File, Inode)) {
         self.reader.go_on_elsewhere();
         self.file = Some(file);
@@ -300,28 +300,28 @@ impl Reading {
         self.head.clear();
         self.last = None;
         self.attempts_before = self.recorder.attempts();
-        self.read_to = 0;
+        self.read_offset = 0;
         self.is_continued = true;
     }
 
-    /// Goes on where it is in a copy of the file, which was emptied.
-    pub(super) fn go_on_in_copy(&mut self, file: File, inode: Inode) {
+    /// Continues at the same offset in a copy of the file, which was truncated.
+    pub(super) fn switch_to_copy(&mut self, file: File, inode: Inode) {
         self.file = Some(file);
         self.inode = inode;
     }
 
-    /// When the file was last written to, as far as it was read.
+    /// Returns the modification time of the file at the last read.
     pub(super) fn modified_unix_nanos(&self) -> u64 {
         self.modified_unix_nanos
     }
 
-    /// Goes on reading the same file, which has another name by now.
-    pub(super) fn give_handle(&mut self, file: File) {
+    /// Sets the open file, which has another name now.
+    pub(super) fn set_handle(&mut self, file: File) {
         self.file = Some(file);
     }
 
-    /// What the user is told when the reading begins.
-    pub(super) fn opened(&self, offset: u64) -> TailEvent {
+    /// Returns the event that reading starts at an offset.
+    pub(super) fn opened_event(&self, offset: u64) -> TailEvent {
         TailEvent::Opened {
             path: self.path.clone(),
             format: self.format.name,
@@ -331,17 +331,17 @@ impl Reading {
         }
     }
 
-    /// Takes what stands at the end of the file as it is: no more will follow.
-    pub(super) fn take_torn_end(&mut self) {
+    /// Parses an incomplete record at the end of the file as it is.
+    pub(super) fn read_partial_end(&mut self) {
         self.reader.end(&mut self.recorder);
     }
 
-    /// Ends the series of the run: another one takes its place.
+    /// Ends the series of the run, because another run replaces it.
     pub(super) fn end_series(&mut self) {
         self.recorder.end_series();
     }
 
-    /// Ends the reading.
+    /// Ends the reader. Returns its last batches and its report.
     pub(super) fn finish(mut self) -> (Vec<Encoded>, ImportReport) {
         self.recorder.flush();
         let (input, run) = (self.name(), self.recorder.run().clone());
@@ -354,7 +354,7 @@ impl Reading {
         let report = ImportReport {
             lists_keys,
             input,
-            format: Some((self.format.name, self.sign)),
+            format: Some((self.format.name, self.signature)),
             run,
             counts,
             skipped,
@@ -372,31 +372,31 @@ impl Reading {
             is_live: true,
         });
         self.reader.push(chunk, &mut self.recorder);
-        self.read_to += chunk.len() as u64;
+        self.read_offset += chunk.len() as u64;
         self.last = LastBytes::before(self.handle()?, self.reader.position().offset)?;
         Ok(())
     }
 
     fn keep_head(&mut self, chunk: &[u8]) {
-        let Ok(start) = usize::try_from(self.read_to) else {
+        let Ok(start) = usize::try_from(self.read_offset) else {
             return;
         };
         if start < HEAD {
-            // What was written over since is replaced.
+            // Overwritten bytes are replaced.
             self.head.truncate(start);
             self.head
                 .extend_from_slice(&chunk[..chunk.len().min(HEAD - start)]);
         }
     }
 
-    /// The next bytes of the file, at most `limit`; none at its end.
+    /// Reads at most `limit` bytes; the result is empty at the end of the file.
     fn chunk(&self, limit: usize) -> io::Result<Vec<u8>> {
         let mut chunk = vec![0; limit];
         let mut len = 0;
         while len < limit {
             match self
                 .handle()?
-                .read_at(&mut chunk[len..], self.read_to + len as u64)
+                .read_at(&mut chunk[len..], self.read_offset + len as u64)
             {
                 Ok(0) => break,
                 Ok(count) => len += count,
@@ -408,11 +408,11 @@ impl Reading {
         Ok(chunk)
     }
 
-    /// Whether the file still holds what was read, the last chunk included.
+    /// Whether the file still holds the bytes that were read, with the last chunk.
     fn is_unchanged(&mut self, chunk: usize) -> io::Result<bool> {
         let file = self.handle()?;
         let metadata = file.metadata()?;
-        let is_long_enough = metadata.len() >= self.read_to + chunk as u64;
+        let is_long_enough = metadata.len() >= self.read_offset + chunk as u64;
         let is_unchanged = is_long_enough && self.identity().has_content(file)?;
         if is_unchanged {
             let since = metadata
@@ -428,7 +428,7 @@ impl Reading {
         self.file.as_ref().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// Opens the file again by its name, if it is still the same one.
+    /// Opens the file again by its name, if the name still belongs to it.
     fn reopen(&mut self) -> io::Result<()> {
         if self.file.is_none() {
             let (file, inode) = super::candidates::open(&self.path)?;

@@ -1,31 +1,32 @@
-//! How long looks at files take and what comes of them, for whoever measures a follower.
+//! Reports of polls, for the telemetry of a follower: duration, error, skipped records.
 
 use std::{collections::BTreeMap, error::Error, io, time::Duration};
 
-use crate::TailError;
 use pulsetrain_record::{SkipReason, Skipped};
 
-/// One look at a file that had changed, or that could not be read.
+use crate::TailError;
+
+/// The report of a poll that found a changed file or failed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct TailReading {
-    /// How long it took, with the parsing.
+pub struct PollReport {
+    /// The duration, with parsing.
     pub duration: Duration,
-    /// What kind of trouble there was.
+    /// The kind of its error.
     pub error: Option<io::ErrorKind>,
-    /// What was not understood, by reason.
+    /// The skipped records by reason.
     pub skipped: Vec<(SkipReason, u64)>,
 }
 
-/// Gathers what is measured until a look is over.
-pub(super) struct Measuring {
-    listener: Box<dyn FnMut(TailReading) + Send>,
+/// Collects the report of a poll.
+pub(super) struct PollMeter {
+    listener: Box<dyn FnMut(PollReport) + Send>,
     has_read: bool,
     skipped: BTreeMap<SkipReason, u64>,
 }
 
-impl Measuring {
-    pub(super) fn new(listener: Box<dyn FnMut(TailReading) + Send>) -> Self {
+impl PollMeter {
+    pub(super) fn new(listener: Box<dyn FnMut(PollReport) + Send>) -> Self {
         Self {
             listener,
             has_read: false,
@@ -33,27 +34,27 @@ impl Measuring {
         }
     }
 
-    /// Notes that a file is being read.
-    pub(super) fn note_reading(&mut self) {
+    /// Records that a file is read.
+    pub(super) fn record_read(&mut self) {
         self.has_read = true;
     }
 
-    /// Notes what was skipped besides what was `told` before.
-    pub(super) fn note_skipped(&mut self, now: &Skipped, told: &mut BTreeMap<SkipReason, u64>) {
+    /// Adds the skipped records in `now` that are not in `counted`, and updates `counted`.
+    pub(super) fn count_skipped(&mut self, now: &Skipped, counted: &mut BTreeMap<SkipReason, u64>) {
         for (reason, count) in now.counts() {
-            let before = told.insert(reason, count).unwrap_or_default();
+            let before = counted.insert(reason, count).unwrap_or_default();
             if count > before {
                 *self.skipped.entry(reason).or_default() += count - before;
             }
         }
     }
 
-    /// Ends a look, and tells of it where there is something to tell.
-    pub(super) fn end_look(&mut self, duration: Duration, error: Option<&TailError>) {
+    /// Ends a poll and sends its report, unless the poll found nothing.
+    pub(super) fn end_poll(&mut self, duration: Duration, error: Option<&TailError>) {
         let has_read = std::mem::take(&mut self.has_read);
         let skipped = std::mem::take(&mut self.skipped);
         if has_read || error.is_some() || !skipped.is_empty() {
-            (self.listener)(TailReading {
+            (self.listener)(PollReport {
                 duration,
                 error: error.map(kind),
                 skipped: skipped.into_iter().collect(),
