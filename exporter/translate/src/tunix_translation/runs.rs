@@ -1,4 +1,4 @@
-//! The runs of Tunix that send: what each has said so far, and the recorder that says it under our names.
+//! The state of each run of Tunix: its last steps and values, and the recorder under the names of the registry.
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
@@ -12,29 +12,29 @@ use pulsetrain_record::{Place, Recorder, Run, SkipReason, ids};
 use pulsetrain_semconv::attribute;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::split::split;
+use super::split::split;
 
-/// So many runs are told apart; when another one comes, the one that was silent the longest is forgotten.
+/// The most runs with state. A further run evicts the one that was silent longest.
 const MOST_RUNS: usize = 256;
 
 type Recorded = Rc<RefCell<Vec<Encoded>>>;
 
-/// All runs that send.
+/// The runs by the hash of their resource: an equal resource is the same run.
 pub(super) struct Runs {
-    runs: BTreeMap<u128, Sender>,
+    runs: BTreeMap<u128, TunixRun>,
     recorded: Recorded,
-    /// Counts the messages, to know who was silent for long.
+    /// The number of messages, by which the age of a run is measured.
     messages: u64,
     notices: ThrottledLog,
 }
 
-/// One run that sends.
-struct Sender {
+/// The state of a run.
+struct TunixRun {
     tunix: TunixOtel,
     recorder: Recorder<'static>,
     last_message: u64,
-    /// How many of its problems were told.
-    told: usize,
+    /// The number of reported problems.
+    reported: usize,
 }
 
 impl Runs {
@@ -47,13 +47,13 @@ impl Runs {
         }
     }
 
-    /// The batch with our names, and the rest of it.
-    pub(super) fn renamed(&mut self, batch: &Batch) -> Vec<Batch> {
+    /// Returns the translated batches and the rest of a batch.
+    pub(super) fn translate(&mut self, batch: &Batch) -> Vec<Batch> {
         self.messages += 1;
-        let outcome = split(batch.bytes(), |resource, points| self.take(resource, points));
+        let outcome = split(batch.bytes(), |resource, points| self.record(resource, points));
         let recorded = self.recorded.take();
         let Ok((left, taken)) = outcome else {
-            // It was checked at the door, so this cannot be; and if it is, it goes on as it came.
+            // The source has checked the bytes. If they are invalid all the same, they pass unchanged.
             return vec![batch.clone()];
         };
         if taken == 0 {
@@ -61,31 +61,29 @@ impl Runs {
         }
         let left_items = batch.items().saturating_sub(taken);
         let left = (left_items > 0).then(|| batch.with_contents(left_items, left));
-        let ours = recorded
+        let translated = recorded
             .into_iter()
             .map(|encoded| batch.derived(encoded.signal, encoded.items, encoded.bytes));
-        left.into_iter().chain(ours).collect()
+        left.into_iter().chain(translated).collect()
     }
 
-    fn take(&mut self, resource: &[u8], points: &[OtelPoint<'_>]) {
+    fn record(&mut self, resource: &[u8], points: &[OtelPoint<'_>]) {
         let key = xxh3_128(resource);
         if !self.runs.contains_key(&key) {
-            self.forget_one();
-            self.runs.insert(key, Sender::new(resource, &self.recorded));
+            self.evict_oldest();
+            self.runs.insert(key, TunixRun::new(resource, &self.recorded));
         }
-        let Some(sender) = self.runs.get_mut(&key) else {
+        let Some(run) = self.runs.get_mut(&key) else {
             return;
         };
-        sender.last_message = self.messages;
-        sender
-            .tunix
-            .record(points, Place::default(), &mut sender.recorder);
-        sender.recorder.end_of_record();
-        sender.recorder.flush();
-        sender.tell(&self.notices);
+        run.last_message = self.messages;
+        run.tunix.record(points, Place::default(), &mut run.recorder);
+        run.recorder.end_of_record();
+        run.recorder.flush();
+        run.report(&self.notices);
     }
 
-    fn forget_one(&mut self) {
+    fn evict_oldest(&mut self) {
         if self.runs.len() < MOST_RUNS {
             return;
         }
@@ -96,17 +94,17 @@ impl Runs {
     }
 }
 
-impl Sender {
-    /// A run that says this of itself. What it lacks of a run's identity is derived from what it has.
+impl TunixRun {
+    /// Creates the state of a run from its resource. A missing run id is derived from the resource.
     fn new(resource: &[u8], recorded: &Recorded) -> Self {
-        let said = said(resource);
-        let id = said.get(attribute::TRAIN_RUN_ID.name).cloned().flatten();
+        let attributes = attributes_of(resource);
+        let id = attributes.get(attribute::TRAIN_RUN_ID.name).cloned().flatten();
         let run = Run {
             id: id.unwrap_or_else(|| ids::run_id("tunix-otel", resource)),
             framework: "tunix".to_owned(),
             ..Run::default()
         };
-        let envelope = run.envelope_of(resource, |name| said.contains_key(name));
+        let envelope = run.envelope_of(resource, |name| attributes.contains_key(name));
         let listener = Rc::clone(recorded);
         Self {
             tunix: TunixOtel::default(),
@@ -114,31 +112,34 @@ impl Sender {
                 listener.borrow_mut().push(encoded);
             }),
             last_message: 0,
-            told: 0,
+            reported: 0,
         }
     }
 
-    /// Says what was skipped that had not been before.
-    fn tell(&mut self, notices: &ThrottledLog) {
+    /// Reports the values that were skipped since the last report.
+    fn report(&mut self, notices: &ThrottledLog) {
         let skipped = self.recorder.skipped();
-        for problem in skipped.problems().iter().skip(self.told) {
+        for problem in skipped.problems().iter().skip(self.reported) {
             notices.report(&problem.message, &problem.message);
         }
-        self.told = skipped.problems().len();
-        for (reason, values) in skipped.counts().filter(|(reason, _)| is_silent_loss(*reason)) {
-            let what = format!("values of Tunix are lost ({}): {values} so far", reason.as_str());
-            notices.report(reason.as_str(), &what);
+        self.reported = skipped.problems().len();
+        for (reason, values) in skipped
+            .counts()
+            .filter(|(reason, _)| is_loss_without_problem(*reason))
+        {
+            let message = format!("values of Tunix are lost ({}): {values} so far", reason.as_str());
+            notices.report(reason.as_str(), &message);
         }
     }
 }
 
-/// Whether values were lost of which no problem tells.
-fn is_silent_loss(reason: SkipReason) -> bool {
+/// Whether values that are skipped for this reason have no entry among the problems.
+fn is_loss_without_problem(reason: SkipReason) -> bool {
     matches!(reason, SkipReason::TooManyCustomNames | SkipReason::NotSummable)
 }
 
-/// The attributes of a resource, with their values where these are text. What is broken has none.
-fn said(resource: &[u8]) -> BTreeMap<String, Option<String>> {
+/// Returns the attributes of a resource, with their values if these are text. A malformed resource has none.
+fn attributes_of(resource: &[u8]) -> BTreeMap<String, Option<String>> {
     let Ok(resource) = Resource::decode(resource) else {
         return BTreeMap::new();
     };

@@ -1,4 +1,4 @@
-//! A message in two: the points of Tunix, and the bytes of all the rest.
+//! Splits a message into the points of Tunix and the bytes of the rest.
 
 use pulsetrain_formats::{MODE, OtelPoint, PREFIX, SCOPE};
 use pulsetrain_otlp::{
@@ -6,38 +6,42 @@ use pulsetrain_otlp::{
     view::{AnyValue, KeyValue, Message, Metric, MetricData, NumberPoint, ResourceMetrics, ScopeMetrics},
 };
 
-use crate::rest::{Part, rest};
+use crate::field_rewrite::{FieldAction, rewrite_field};
 
-/// The fields of a message on the way down to a metric.
+/// The numbers of the fields from a message down to a metric.
 const RESOURCE_METRICS: u32 = 1;
 const SCOPE_METRICS: u32 = 2;
 const METRICS: u32 = 2;
 
-/// Shows `take` the points of Tunix of each resource, with the resource's bytes; answers with the message without them, and
-/// how many there were.
+/// Passes the points of Tunix of each resource to `take`, with the bytes of the resource. Returns the message without the points,
+/// and their number.
 ///
 /// # Errors
-/// Bytes that are no OTLP.
+/// Bytes that are not OTLP.
 pub(super) fn split(
     message: &[u8],
     mut take: impl FnMut(&[u8], &[OtelPoint<'_>]),
 ) -> Result<(Vec<u8>, u32), WireError> {
     let mut taken = 0;
-    let left = rest(message, RESOURCE_METRICS, |part| {
+    let left = rewrite_field(message, RESOURCE_METRICS, |field| {
         let mut points = Vec::new();
-        let left = of_resource(part, &mut points)?;
+        let left = take_points(field, &mut points)?;
         if points.is_empty() {
-            return Ok(Part::Kept);
+            return Ok(FieldAction::Keep);
         }
         taken += points.len() as u32;
-        take(resource(part)?, &points);
+        take(resource(field)?, &points);
         let is_empty = ResourceMetrics::decode(&left)?.scope_metrics.is_empty();
-        Ok(if is_empty { Part::Gone } else { Part::Instead(left) })
+        Ok(if is_empty {
+            FieldAction::Remove
+        } else {
+            FieldAction::Replace(left)
+        })
     })?;
     Ok((left, taken))
 }
 
-/// The bytes of the resource itself.
+/// Returns the bytes of the resource.
 fn resource(resource_metrics: &[u8]) -> Result<&[u8], WireError> {
     let mut found: &[u8] = &[];
     let mut reader = pulsetrain_otlp::wire::Reader::new(resource_metrics);
@@ -50,30 +54,41 @@ fn resource(resource_metrics: &[u8]) -> Result<&[u8], WireError> {
     Ok(found)
 }
 
-fn of_resource<'m>(part: &'m [u8], points: &mut Vec<OtelPoint<'m>>) -> Result<Vec<u8>, WireError> {
-    rest(part, SCOPE_METRICS, |scope| {
+/// Appends the points of Tunix of a resource to `points` and returns the rest of the message.
+fn take_points<'m>(
+    resource_metrics: &'m [u8],
+    points: &mut Vec<OtelPoint<'m>>,
+) -> Result<Vec<u8>, WireError> {
+    rewrite_field(resource_metrics, SCOPE_METRICS, |scope| {
         let is_tunix = ScopeMetrics::decode(scope)?
             .scope
             .is_some_and(|scope| scope.name == SCOPE);
         if !is_tunix {
-            return Ok(Part::Kept);
+            return Ok(FieldAction::Keep);
         }
         let before = points.len();
-        let left = rest(scope, METRICS, |metric| {
-            let its = points_of(metric)?;
-            let part = if its.is_empty() { Part::Kept } else { Part::Gone };
-            points.extend(its);
-            Ok(part)
+        let left = rewrite_field(scope, METRICS, |metric| {
+            let found = points_of(metric)?;
+            let action = match found.is_empty() {
+                true => FieldAction::Keep,
+                false => FieldAction::Remove,
+            };
+            points.extend(found);
+            Ok(action)
         })?;
         if points.len() == before {
-            return Ok(Part::Kept);
+            return Ok(FieldAction::Keep);
         }
         let is_empty = ScopeMetrics::decode(&left)?.metrics.is_empty();
-        Ok(if is_empty { Part::Gone } else { Part::Instead(left) })
+        Ok(if is_empty {
+            FieldAction::Remove
+        } else {
+            FieldAction::Replace(left)
+        })
     })
 }
 
-/// The points of a gauge all of whose points are Tunix's; else none, and it stays what it is.
+/// Returns the points of a gauge of Tunix. Returns none if the metric is not a gauge, or another writer added points.
 fn points_of(metric: &[u8]) -> Result<Vec<OtelPoint<'_>>, WireError> {
     let metric = Metric::decode(metric)?;
     let (Some(MetricData::Gauge(gauge)), Ok(name)) = (metric.data(), metric.name.to_str()) else {
@@ -89,7 +104,7 @@ fn points_of(metric: &[u8]) -> Result<Vec<OtelPoint<'_>>, WireError> {
     Ok(points)
 }
 
-/// Every point of Tunix has its mode; the prefix is left out where it is empty, as that of plain fine-tuning is.
+/// Returns a point of Tunix, or `None` if it lacks the mode. Plain fine-tuning has no prefix.
 fn point_of<'m>(name: &'m str, point: &NumberPoint<'m>) -> Result<Option<OtelPoint<'m>>, WireError> {
     let (mut prefix, mut mode) = (Some(""), None);
     for attribute in point.attributes {
