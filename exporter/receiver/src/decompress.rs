@@ -1,12 +1,12 @@
-//! Decompression of HTTP bodies, which ends where a body would grow over the limit.
+//! Decompresses HTTP bodies up to the limit of a message.
 
 use std::io::{self, Read};
 
 use flate2::read::MultiGzDecoder;
 
-use super::refusal::Refusal;
+use crate::rejection::Rejection;
 
-/// How a body is compressed.
+/// The compression of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coding {
     Identity,
@@ -15,7 +15,7 @@ pub(super) enum Coding {
 }
 
 impl Coding {
-    /// By the word of `Content-Encoding`.
+    /// Parses the value of `Content-Encoding`.
     pub(super) fn named(word: &str) -> Option<Self> {
         match word.trim().to_ascii_lowercase().as_str() {
             "" | "identity" => Some(Self::Identity),
@@ -25,8 +25,8 @@ impl Coding {
         }
     }
 
-    /// The body as it was before.
-    pub(super) fn inflate(self, body: &[u8], limit: usize) -> Result<Vec<u8>, Refusal> {
+    /// Decompresses a body to at most `limit` bytes.
+    pub(super) fn decompress(self, body: &[u8], limit: usize) -> Result<Vec<u8>, Rejection> {
         match self {
             Self::Identity => Ok(body.to_vec()),
             Self::Gzip => read(MultiGzDecoder::new(body), limit),
@@ -35,20 +35,20 @@ impl Coding {
     }
 }
 
-fn read(from: impl Read, limit: usize) -> Result<Vec<u8>, Refusal> {
+fn read(from: impl Read, limit: usize) -> Result<Vec<u8>, Rejection> {
     let mut out = Vec::new();
-    // One byte more than allowed tells that there is one.
+    // One byte over the limit shows that the body is too long.
     from.take(limit as u64 + 1)
         .read_to_end(&mut out)
         .map_err(|error| broken(&error))?;
     if out.len() > limit {
-        return Err(Refusal::TooLarge { allowed: limit });
+        return Err(Rejection::TooLarge { allowed: limit });
     }
     Ok(out)
 }
 
-fn broken(error: &io::Error) -> Refusal {
-    Refusal::Broken(error.to_string())
+fn broken(error: &io::Error) -> Rejection {
+    Rejection::Unreadable(error.to_string())
 }
 
 #[cfg(test)]
@@ -64,23 +64,23 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_grows_over_the_limit_is_refused_and_one_at_the_limit_is_not() {
+    fn a_body_over_the_limit_is_rejected_and_one_at_the_limit_is_not() {
         for (coding, body) in [
             (Coding::Gzip, gzip(&[0; 1000])),
             (Coding::Zstd, zstd::encode_all(&[0; 1000][..], 1).unwrap()),
         ] {
-            assert_eq!(coding.inflate(&body, 1000), Ok(vec![0; 1000]));
+            assert_eq!(coding.decompress(&body, 1000), Ok(vec![0; 1000]));
             assert_eq!(
-                coding.inflate(&body, 999),
-                Err(Refusal::TooLarge { allowed: 999 })
+                coding.decompress(&body, 999),
+                Err(Rejection::TooLarge { allowed: 999 })
             );
-            let torn = coding.inflate(&body[..body.len() / 2], 1000);
-            assert!(matches!(torn, Err(Refusal::Broken(_))), "{torn:?}");
+            let truncated = coding.decompress(&body[..body.len() / 2], 1000);
+            assert!(matches!(truncated, Err(Rejection::Unreadable(_))), "{truncated:?}");
         }
     }
 
     #[test]
-    fn words_that_nobody_knows_are_no_coding() {
+    fn unknown_codings_are_not_supported() {
         assert_eq!(Coding::named(" GZIP"), Some(Coding::Gzip));
         assert_eq!(Coding::named("br"), None);
     }

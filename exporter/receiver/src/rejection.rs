@@ -1,4 +1,4 @@
-//! Why a message is not taken, and how each protocol says it: OTLP's specification, "Failures" of gRPC and HTTP.
+//! Reasons to reject a message, and their status in each protocol (OTLP specification, "Failures" of gRPC and HTTP).
 
 use std::time::Duration;
 
@@ -7,23 +7,23 @@ use pulsetrain_net::Unauthenticated;
 use pulsetrain_otlp::write::Buffer;
 use tonic::Code;
 
-/// How long a client is asked to wait where there is no room: sinks take batches many times a second, or not at all.
-const COME_AGAIN: Duration = Duration::from_secs(1);
+/// The time after which a client is asked to retry. Sinks accept batches many times a second, or not at all.
+const RETRY_AFTER_WAIT: Duration = Duration::from_secs(1);
 
-/// Why a message is not taken.
+/// The reason to reject a message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Refusal {
+pub(super) enum Rejection {
     #[error("the queue of a required sink is full; send it again")]
-    NoRoom,
-    #[error("too many messages come at one time; send it again")]
-    NoPlace,
-    #[error("too many connections at one time; close some, or send it again")]
-    NoConnection,
-    #[error("the message did not come to its end in time; send it again")]
+    QueueFull,
+    #[error("too many concurrent messages; send it again")]
+    Busy,
+    #[error("too many connections; close some, or send it again")]
+    TooManyConnections,
+    #[error("the message was not complete in time; send it again")]
     TooSlow,
-    #[error("the receiver ends; send it again")]
-    Ending,
-    /// Senders that split what is too long look for "larger than max".
+    #[error("the receiver is shutting down; send it again")]
+    ShuttingDown,
+    /// Clients that split long messages search for "larger than max".
     #[error(
         "the message is larger than max_message, longer than {allowed} bytes; send less at a time, or raise max_message"
     )]
@@ -32,65 +32,65 @@ pub(super) enum Refusal {
         "the message is longer than the {limit} bytes that the queue of a sink holds; send less at a time, or raise limits.queue_bytes"
     )]
     TooLargeToQueue { limit: usize },
-    #[error("the message is no OTLP: {0}")]
+    #[error("the message is not valid OTLP: {0}")]
     Malformed(String),
     #[error("{0}")]
     Unsupported(String),
-    #[error("{0} is not a path of OTLP; send to /v1/traces, /v1/metrics or /v1/logs")]
+    #[error("{0} is not an OTLP path; send to /v1/traces, /v1/metrics or /v1/logs")]
     NoSuchPath(String),
-    #[error("{0} is not a method of OTLP; use POST")]
+    #[error("{0} is not supported; use POST")]
     Method(Method),
     #[error("{0}")]
     Unauthenticated(Unauthenticated),
-    #[error("the request is of a web page, of the origin {0}; set auth to receive from browsers")]
+    #[error("the request comes from a web page of origin {0}; set auth to receive from browsers")]
     WebPage(String),
-    #[error("the message could not be read to its end: {0}")]
-    Broken(String),
+    #[error("the message could not be read: {0}")]
+    Unreadable(String),
 }
 
-impl Refusal {
-    /// The kind, for those who count.
+impl Rejection {
+    /// Returns the kind, by which reports are throttled.
     pub(super) fn kind(&self) -> &'static str {
         match self {
-            Self::NoRoom => "no room",
-            Self::NoPlace => "too many at one time",
-            Self::NoConnection => "too many connections",
+            Self::QueueFull => "queue full",
+            Self::Busy => "busy",
+            Self::TooManyConnections => "too many connections",
             Self::TooSlow => "too slow",
-            Self::Ending => "ending",
+            Self::ShuttingDown => "shutting down",
             Self::TooLarge { .. } | Self::TooLargeToQueue { .. } => "too long",
-            Self::Malformed(_) => "no OTLP",
+            Self::Malformed(_) => "not OTLP",
             Self::Unsupported(_) | Self::NoSuchPath(_) | Self::Method(_) => "not supported",
             Self::Unauthenticated(_) => "not authenticated",
-            Self::WebPage(_) => "of a web page",
-            Self::Broken(_) => "broken off",
+            Self::WebPage(_) => "web page",
+            Self::Unreadable(_) => "unreadable",
         }
     }
 
-    /// After which time the same message may be taken; none where it never will.
+    /// Returns the time after which the client may retry, or `None` if a retry is useless.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         matches!(
             self,
-            Self::NoRoom | Self::NoPlace | Self::NoConnection | Self::TooSlow | Self::Ending
+            Self::QueueFull | Self::Busy | Self::TooManyConnections | Self::TooSlow | Self::ShuttingDown
         )
-        .then_some(COME_AGAIN)
+        .then_some(RETRY_AFTER_WAIT)
     }
 
     pub(super) fn grpc_code(&self) -> Code {
         match self {
-            Self::NoRoom | Self::NoPlace | Self::TooLarge { .. } | Self::TooLargeToQueue { .. } => {
+            Self::QueueFull | Self::Busy | Self::TooLarge { .. } | Self::TooLargeToQueue { .. } => {
                 Code::ResourceExhausted
             }
-            Self::NoConnection | Self::TooSlow | Self::Ending => Code::Unavailable,
+            Self::TooManyConnections | Self::TooSlow | Self::ShuttingDown => Code::Unavailable,
             Self::Unsupported(_) | Self::NoSuchPath(_) | Self::Method(_) => Code::Unimplemented,
             Self::Unauthenticated(_) => Code::Unauthenticated,
             Self::WebPage(_) => Code::PermissionDenied,
-            Self::Malformed(_) | Self::Broken(_) => Code::InvalidArgument,
+            Self::Malformed(_) | Self::Unreadable(_) => Code::InvalidArgument,
         }
     }
 
     pub(super) fn http_status(&self) -> StatusCode {
         match self {
-            Self::NoRoom | Self::NoPlace | Self::NoConnection | Self::TooSlow | Self::Ending => {
+            Self::QueueFull | Self::Busy | Self::TooManyConnections | Self::TooSlow | Self::ShuttingDown => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
             Self::TooLarge { .. } | Self::TooLargeToQueue { .. } => StatusCode::PAYLOAD_TOO_LARGE,
@@ -99,12 +99,12 @@ impl Refusal {
             Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
             Self::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
             Self::WebPage(_) => StatusCode::FORBIDDEN,
-            Self::Malformed(_) | Self::Broken(_) => StatusCode::BAD_REQUEST,
+            Self::Malformed(_) | Self::Unreadable(_) => StatusCode::BAD_REQUEST,
         }
     }
 
-    /// `google.rpc.Status { code = 1, message = 2, details = 3 }` as protobuf, with `RetryInfo` where it makes sense to come
-    /// again: without it a client gives up on RESOURCE_EXHAUSTED.
+    /// Encodes `google.rpc.Status { code = 1, message = 2, details = 3 }`, with `RetryInfo` if the client may retry. Without
+    /// `RetryInfo`, clients give up on RESOURCE_EXHAUSTED.
     pub(super) fn status_message(&self) -> Vec<u8> {
         let mut status = Buffer::default();
         status.uint(1, self.grpc_code() as u64);
@@ -128,29 +128,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_may_be_taken_later_is_to_come_again() {
-        for (refusal, code, status, again) in [
-            (Refusal::NoRoom, Code::ResourceExhausted, 503, true),
-            (Refusal::Ending, Code::Unavailable, 503, true),
+    fn only_temporary_rejections_ask_for_a_retry() {
+        for (rejection, code, status, is_retryable) in [
+            (Rejection::QueueFull, Code::ResourceExhausted, 503, true),
+            (Rejection::ShuttingDown, Code::Unavailable, 503, true),
             (
-                Refusal::TooLarge { allowed: 5 },
+                Rejection::TooLarge { allowed: 5 },
                 Code::ResourceExhausted,
                 413,
                 false,
             ),
             (
-                Refusal::Malformed("x".to_owned()),
+                Rejection::Malformed("x".to_owned()),
                 Code::InvalidArgument,
                 400,
                 false,
             ),
         ] {
-            assert_eq!(refusal.grpc_code(), code);
-            assert_eq!(refusal.http_status(), status);
-            assert_eq!(refusal.retry_after().is_some(), again);
-            let details = refusal.status_message();
+            assert_eq!(rejection.grpc_code(), code);
+            assert_eq!(rejection.http_status(), status);
+            assert_eq!(rejection.retry_after().is_some(), is_retryable);
+            let details = rejection.status_message();
             let has_info = memchr::memmem::find(&details, b"google.rpc.RetryInfo").is_some();
-            assert_eq!(has_info, again, "{refusal}");
+            assert_eq!(has_info, is_retryable, "{rejection}");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! What becomes of a message, whichever way it came: checked, and put through the door.
+//! Ingests messages of both protocols: checks a message and sends it to the pipeline.
 //!
-//! A message is answered when every required sink has it in its queue. While one has no room the message is refused before
-//! anything of it goes through, so that the client can send it again without making doubles.
+//! A message is acknowledged when every required sink has it in its queue. If one has no room, the message is rejected before any of
+//! it is sent, so that a retry makes no duplicates.
 
 use std::{
     slice,
@@ -20,28 +20,28 @@ use pulsetrain_otlp::{
 use pulsetrain_pipeline::{Batch, Door, Reservation, ReserveError, Stage, ThrottledLog, clock};
 use tokio::{sync::Semaphore, time::timeout};
 
-use super::{
+use crate::{
     bodies::{Bodies, Collected},
-    refusal::Refusal,
+    rejection::Rejection,
 };
 
-/// The most messages that are inflated and checked at one time, and the bodies of the longest messages that are in memory:
-/// with their limit, this bounds the memory.
+/// The most messages that are decompressed and checked concurrently, and the most bodies of the longest messages in memory. With
+/// the limit of a message, this bounds the memory.
 const PLACES: usize = 8;
-/// How long a message waits for a place.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// How long a complete message may take to its answer.
+/// The longest wait of a message for one of the [`PLACES`].
+const LONGEST_WAIT: Duration = Duration::from_secs(2);
+/// The time limit from a complete message to its response.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// What a protocol adds to a message: the head of a gRPC frame.
+/// The bytes of the gRPC frame header.
 const FRAMING: usize = 5;
-/// Shorter messages are copied into memory of their own.
+/// Messages shorter than this are copied into buffers of their own.
 const SHORT: usize = 16 << 10;
-/// Longer messages are looked at away from the threads of the network.
+/// Messages longer than this are processed on blocking threads.
 const LONG: usize = 64 << 10;
 
-/// The way in; a clone leads to the same door.
+/// Checks messages and sends them to the pipeline. Clones share all state.
 #[derive(Clone)]
-pub(super) struct Inlet {
+pub(super) struct IngestHandler {
     door: Door,
     limits: Arc<Limits>,
     places: Arc<Semaphore>,
@@ -54,14 +54,14 @@ pub(super) struct Inlet {
 /// The stage of the receiver: messages pass it one at a time.
 type SharedStage = Arc<Mutex<Box<dyn Stage>>>;
 
-/// A message as it came.
+/// A message as it was received.
 #[derive(Clone, Debug)]
 pub(super) enum Message {
     Protobuf(Bytes),
     Json(Bytes),
 }
 
-impl Inlet {
+impl IngestHandler {
     pub(super) fn new(
         door: Door,
         limits: Limits,
@@ -84,52 +84,54 @@ impl Inlet {
         &self.limits
     }
 
-    /// Reports that a message was refused.
-    pub(super) fn report(&self, refusal: &Refusal) {
+    /// Reports a rejected message.
+    pub(super) fn report(&self, rejection: &Rejection) {
         self.log
-            .report(refusal.kind(), &format_args!("refused a message: {refusal}"));
+            .report(rejection.kind(), &format_args!("rejected a message: {rejection}"));
     }
 
-    /// Checks the credentials of a request. Without any, browsers are refused: a web site that lets its name point to this
-    /// machine (DNS rebinding) could send anything, and a browser names the site in `Origin`.
-    pub(super) fn authorize(&self, headers: &HeaderMap) -> Result<(), Refusal> {
-        self.guard.authorize(headers).map_err(Refusal::Unauthenticated)?;
+    /// Checks the credentials of a request. Without authentication, browsers are rejected: a web site whose name resolves to this
+    /// machine (DNS rebinding) could send anything. A browser names the site in `Origin`.
+    pub(super) fn authorize(&self, headers: &HeaderMap) -> Result<(), Rejection> {
+        self.guard
+            .authorize(headers)
+            .map_err(Rejection::Unauthenticated)?;
         match headers.get(ORIGIN) {
-            Some(origin) if !self.guard.authenticates() => Err(Refusal::WebPage(
+            Some(origin) if !self.guard.authenticates() => Err(Rejection::WebPage(
                 String::from_utf8_lossy(origin.as_bytes()).into_owned(),
             )),
             _ => Ok(()),
         }
     }
 
-    pub(super) fn too_large(&self) -> Refusal {
-        Refusal::TooLarge {
+    pub(super) fn too_large(&self) -> Rejection {
+        Rejection::TooLarge {
             allowed: self.limits.bytes,
         }
     }
 
-    /// Reads a body to its end, which needs no place: a slow client holds up nobody else.
-    pub(super) async fn collect(&self, body: &mut Incoming) -> Result<Collected, Refusal> {
+    /// Reads a body. This needs none of the [`PLACES`], so a slow client blocks no other.
+    pub(super) async fn collect(&self, body: &mut Incoming) -> Result<Collected, Rejection> {
         match self.bodies.collect(body, self.limits.bytes + FRAMING).await {
-            Err(Refusal::TooLarge { .. }) => Err(self.too_large()),
+            Err(Rejection::TooLarge { .. }) => Err(self.too_large()),
             collected => collected,
         }
     }
 
-    /// Does the checking and answering of a complete message when there is a place for it, within its deadline.
-    pub(super) async fn admitted<T>(&self, work: impl Future<Output = T>) -> Result<T, Refusal> {
-        let place = match timeout(PATIENCE, self.places.acquire()).await {
+    /// Waits for one of the [`PLACES`] and runs `work` within its deadline.
+    pub(super) async fn admitted<T>(&self, work: impl Future<Output = T>) -> Result<T, Rejection> {
+        let place = match timeout(LONGEST_WAIT, self.places.acquire()).await {
             Ok(Ok(place)) => place,
-            Ok(Err(_)) => return Err(Refusal::Ending),
-            Err(_) => return Err(Refusal::NoPlace),
+            Ok(Err(_)) => return Err(Rejection::ShuttingDown),
+            Err(_) => return Err(Rejection::Busy),
         };
         let done = timeout(DEADLINE, work).await;
         drop(place);
-        done.map_err(|_| Refusal::TooSlow)
+        done.map_err(|_| Rejection::TooSlow)
     }
 
-    /// Puts a message through the door. It is acknowledged when every required sink [holds](held) it.
-    pub(super) async fn take(&self, signal: Signal, message: Message) -> Result<Reservation, Refusal> {
+    /// Sends a message to the pipeline. It may be acknowledged after [`wait_until_held`].
+    pub(super) async fn ingest(&self, signal: Signal, message: Message) -> Result<Reservation, Rejection> {
         let (bytes, items) = self.checked(signal, message).await?;
         if items == 0 {
             return Ok(Reservation::default());
@@ -138,16 +140,16 @@ impl Inlet {
         let batch = Batch::new(signal, items, bytes);
         let mut reserved = self.door.try_reserve(slice::from_ref(&batch))?;
         for batch in self.staged(batch).await? {
-            // Whoever is told that it ends sends all of it again, to whoever comes after us.
+            // The client sends the complete message again to the next receiver.
             self.door
                 .send_reserved(batch, &mut reserved)
-                .map_err(|_| Refusal::Ending)?;
+                .map_err(|_| Rejection::ShuttingDown)?;
         }
         Ok(reserved)
     }
 
     /// Passes a batch through the stage, if there is one.
-    async fn staged(&self, batch: Batch) -> Result<Vec<Batch>, Refusal> {
+    async fn staged(&self, batch: Batch) -> Result<Vec<Batch>, Rejection> {
         let Some(stage) = &self.stage else {
             return Ok(vec![batch]);
         };
@@ -157,18 +159,18 @@ impl Inlet {
         let stage = Arc::clone(stage);
         tokio::task::spawn_blocking(move || pass(&stage, batch))
             .await
-            .map_err(|_| Refusal::Ending)
+            .map_err(|_| Rejection::ShuttingDown)
     }
 
-    /// The protobuf bytes of a message that is within the limits, and its items.
-    async fn checked(&self, signal: Signal, message: Message) -> Result<(Bytes, u32), Refusal> {
+    /// Checks a message against the limits. Returns its protobuf bytes and the number of its items.
+    async fn checked(&self, signal: Signal, message: Message) -> Result<(Bytes, u32), Rejection> {
         if message.len() <= LONG {
             return check(signal, message, &self.limits);
         }
         let limits = Arc::clone(&self.limits);
         tokio::task::spawn_blocking(move || check(signal, message, &limits))
             .await
-            .unwrap_or(Err(Refusal::Ending))
+            .unwrap_or(Err(Rejection::ShuttingDown))
     }
 }
 
@@ -179,22 +181,22 @@ fn pass(stage: &SharedStage, batch: Batch) -> Vec<Batch> {
     out
 }
 
-/// Waits until every required sink holds what was put through the door: it needs no place for that, so that the messages of
-/// many clients are synced to disk together.
-pub(super) async fn held(reserved: Reservation) -> Result<(), Refusal> {
+/// Waits until every required sink holds a message. This needs none of the [`PLACES`], so that the messages of many clients are
+/// synced to disk together.
+pub(super) async fn wait_until_held(reserved: Reservation) -> Result<(), Rejection> {
     match timeout(DEADLINE, reserved.held()).await {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(_)) => Err(Refusal::Ending),
-        Err(_) => Err(Refusal::TooSlow),
+        Ok(Err(_)) => Err(Rejection::ShuttingDown),
+        Err(_) => Err(Rejection::TooSlow),
     }
 }
 
-impl From<ReserveError> for Refusal {
+impl From<ReserveError> for Rejection {
     fn from(error: ReserveError) -> Self {
         match error {
             ReserveError::TooLarge { limit } => Self::TooLargeToQueue { limit },
-            ReserveError::Closed => Self::Ending,
-            _ => Self::NoRoom,
+            ReserveError::Closed => Self::ShuttingDown,
+            _ => Self::QueueFull,
         }
     }
 }
@@ -207,8 +209,8 @@ impl Message {
     }
 }
 
-/// Copies a short message out of the buffer that it was read into: queues and recorders keep messages for long, and a
-/// message of 100 bytes would keep a buffer of 8 KiB with it.
+/// Copies a short message out of its read buffer. Queues and recorders hold messages for long, and a message of 100 bytes would hold
+/// a buffer of 8 KiB.
 fn compact(bytes: Bytes) -> Bytes {
     match bytes.len() < SHORT {
         true => Bytes::copy_from_slice(&bytes),
@@ -216,8 +218,8 @@ fn compact(bytes: Bytes) -> Bytes {
     }
 }
 
-fn check(signal: Signal, message: Message, limits: &Limits) -> Result<(Bytes, u32), Refusal> {
-    let malformed = |why: String| Refusal::Malformed(why);
+fn check(signal: Signal, message: Message, limits: &Limits) -> Result<(Bytes, u32), Rejection> {
+    let malformed = |why: String| Rejection::Malformed(why);
     let (bytes, counts) = match message {
         Message::Protobuf(bytes) => {
             let counts =
@@ -230,11 +232,13 @@ fn check(signal: Signal, message: Message, limits: &Limits) -> Result<(Bytes, u3
                 json::decode(&text, limits, &mut bytes).map_err(|error| malformed(error.to_string()))?;
             match decoded.signal {
                 Some(other) if other != signal => {
-                    return Err(malformed(format!("it holds {other}, and came as {signal}")));
+                    return Err(malformed(format!(
+                        "it contains {other}, but was sent as {signal}"
+                    )));
                 }
-                // Text such as [1,1,1] is several times as long in protobuf.
+                // JSON such as [1,1,1] is several times longer in protobuf.
                 _ if bytes.len() > limits.bytes => {
-                    return Err(Refusal::TooLarge {
+                    return Err(Rejection::TooLarge {
                         allowed: limits.bytes,
                     });
                 }
