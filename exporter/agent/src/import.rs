@@ -16,7 +16,7 @@ use std::{
 };
 
 use pulsetrain_pipeline::{
-    GiveUp, LaneConfig, Pipeline, QueueConfig, RetryConfig, Source, StopRaiser, run_sources,
+    CancellationToken, GiveUp, Pipeline, QueueConfig, RetryConfig, SinkTaskConfig, Source, run_sources,
 };
 use pulsetrain_tail::{Claims, ImportReport, LogInput, LogSource, Member, RankSource, RunOptions};
 
@@ -66,13 +66,13 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
         .collect();
     let checkpointer = follow::checkpointer(&arguments)?;
     let (followed, read) = follow::divide(inputs.clone(), arguments.follow);
-    let mut builder = Pipeline::builder().config(LaneConfig {
+    let mut builder = Pipeline::builder().config(SinkTaskConfig {
         queue: queue(&arguments),
         retry: RetryConfig {
             give_up: give_up(&arguments, &followed),
             ..RetryConfig::default()
         },
-        ..LaneConfig::default()
+        ..SinkTaskConfig::default()
     });
     let output_checkpoints = arguments.follow.then_some(&checkpointer);
     let sinks = topology::sinks(&arguments.to, &inputs, output_checkpoints)?;
@@ -93,8 +93,8 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
             arguments.gpu_readings.iter().map(PathBuf::as_path),
         )?);
     }
-    let (pipeline, door) = builder.start();
-    let stop = StopRaiser::new();
+    let (pipeline, ingress) = builder.start();
+    let stop = CancellationToken::new();
     let interrupted = tokio::spawn(raise_on_interrupt(stop.clone()));
     let reports = Reports::default();
     let progress = Progress::of(&read, arguments.json || arguments.follow);
@@ -109,10 +109,10 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
         &checkpointer,
         &reports,
     ));
-    run_sources(sources, &door, &stop.stop()).await;
+    run_sources(sources, &ingress, &stop.clone()).await;
     progress.finish();
-    drop(door);
-    let deadline = if stop.stop().is_raised() {
+    drop(ingress);
+    let deadline = if stop.clone().is_cancelled() {
         INTERRUPTED_DRAIN
     } else {
         DRAIN
@@ -192,13 +192,13 @@ fn add(reports: &Reports, report: ImportReport) {
 
 /// The first Ctrl-C, or the word to end (SIGTERM), ends the reading: what was read is delivered and summed up. The second
 /// ends the program.
-pub(crate) async fn raise_on_interrupt(stop: StopRaiser) -> std::io::Result<()> {
+pub(crate) async fn raise_on_interrupt(stop: CancellationToken) -> std::io::Result<()> {
     let mut terminated = signal(SignalKind::terminate())?;
     tokio::select! {
         interrupted = tokio::signal::ctrl_c() => interrupted?,
         _ = terminated.recv() => {}
     }
-    stop.raise();
+    stop.cancel();
     tokio::select! {
         interrupted = tokio::signal::ctrl_c() => interrupted?,
         _ = terminated.recv() => {}

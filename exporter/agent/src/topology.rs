@@ -15,7 +15,7 @@ use pulsetrain_gpu::{
     workload::{ProcessAttribution, Workload, WorkloadConfig},
 };
 use pulsetrain_otlp::Signals;
-use pulsetrain_pipeline::{Batch, BoxFuture, PipelineBuilder, Sink, Source, Stop, ThrottledLog};
+use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, PipelineBuilder, Sink, Source, ThrottledLog};
 use pulsetrain_receiver::ReceiverSource;
 use pulsetrain_sinks::{
     ConsoleSink, ConsoleStyle, FileConfig, FileControl, FileSink, FlightRecorder, OpenMetricsSink,
@@ -204,7 +204,7 @@ pub(crate) async fn build_sink(
     drawing: &DrawingSection,
     checkpointer: &Checkpointer,
     kept: KeptPages,
-    stop: Stop,
+    stop: CancellationToken,
 ) -> Result<BuiltSink, SinkError> {
     let built = open_sink(name, config, drawing, checkpointer, kept, stop).await?;
     let signals = config.signals().map(|list| list.0);
@@ -221,7 +221,7 @@ async fn open_sink(
     drawing: &DrawingSection,
     checkpointer: &Checkpointer,
     kept: KeptPages,
-    stop: Stop,
+    stop: CancellationToken,
 ) -> Result<BuiltSink, SinkError> {
     let sink: Box<dyn Sink> = match config {
         SinkConfig::Prometheus(section) => {

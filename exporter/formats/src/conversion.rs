@@ -1,6 +1,6 @@
 //! From the unit of a source to that of the registry.
 
-/// What is done to a number at the door. Dividing by 1000 is exact where multiplying by 0.001 is not.
+/// What is done to a number at the ingress. Dividing by 1000 is exact where multiplying by 0.001 is not.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Conversion {
     /// The units are the same.

@@ -75,7 +75,10 @@ mod tests {
                 Err(Rejection::TooLarge { allowed: 999 })
             );
             let truncated = coding.decompress(&body[..body.len() / 2], 1000);
-            assert!(matches!(truncated, Err(Rejection::Unreadable(_))), "{truncated:?}");
+            assert!(
+                matches!(truncated, Err(Rejection::Unreadable(_))),
+                "{truncated:?}"
+            );
         }
     }
 

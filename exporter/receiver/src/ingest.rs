@@ -17,7 +17,7 @@ use pulsetrain_otlp::{
     Signal, json,
     limits::{self, Limits},
 };
-use pulsetrain_pipeline::{Batch, Door, Reservation, ReserveError, Stage, ThrottledLog, clock};
+use pulsetrain_pipeline::{Batch, Ingress, Reservation, ReserveError, Stage, ThrottledLog, clock};
 use tokio::{sync::Semaphore, time::timeout};
 
 use crate::{
@@ -42,7 +42,7 @@ const LONG: usize = 64 << 10;
 /// Checks messages and sends them to the pipeline. Clones share all state.
 #[derive(Clone)]
 pub(super) struct IngestHandler {
-    door: Door,
+    ingress: Ingress,
     limits: Arc<Limits>,
     places: Arc<Semaphore>,
     bodies: Bodies,
@@ -63,14 +63,14 @@ pub(super) enum Message {
 
 impl IngestHandler {
     pub(super) fn new(
-        door: Door,
+        ingress: Ingress,
         limits: Limits,
         stage: Option<Box<dyn Stage>>,
         guard: Guard,
         log: ThrottledLog,
     ) -> Self {
         Self {
-            door,
+            ingress,
             bodies: Bodies::new(PLACES.saturating_mul(limits.bytes + FRAMING)),
             limits: Arc::new(limits),
             places: Arc::new(Semaphore::new(PLACES)),
@@ -138,10 +138,10 @@ impl IngestHandler {
         }
         let bytes = compact(bytes);
         let batch = Batch::new(signal, items, bytes);
-        let mut reserved = self.door.try_reserve(slice::from_ref(&batch))?;
+        let mut reserved = self.ingress.try_reserve(slice::from_ref(&batch))?;
         for batch in self.staged(batch).await? {
             // The client sends the complete message again to the next receiver.
-            self.door
+            self.ingress
                 .send_reserved(batch, &mut reserved)
                 .map_err(|_| Rejection::ShuttingDown)?;
         }

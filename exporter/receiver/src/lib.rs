@@ -21,7 +21,7 @@ use std::{
 
 use pulsetrain_net::{Alpn, Exposure, Guard, ListenAddress, Listener, NetError, Places};
 use pulsetrain_otlp::limits::Limits;
-use pulsetrain_pipeline::{BoxFuture, Door, Source, Stage, Stop, ThrottledLog};
+use pulsetrain_pipeline::{BoxFuture, CancellationToken, Ingress, Source, Stage, ThrottledLog};
 
 use self::ingest::IngestHandler;
 
@@ -137,10 +137,14 @@ impl Source for ReceiverSource {
         "otlp receiver"
     }
 
-    fn run(self: Box<Self>, door: Door, stop: Stop) -> BoxFuture<'static, Result<(), String>> {
+    fn run(
+        self: Box<Self>,
+        ingress: Ingress,
+        stop: CancellationToken,
+    ) -> BoxFuture<'static, Result<(), String>> {
         Box::pin(async move {
             let limits = self.config.limits();
-            let handler = IngestHandler::new(door, limits, self.stage, self.guard.clone(), self.log);
+            let handler = IngestHandler::new(ingress, limits, self.stage, self.guard.clone(), self.log);
             let places = Places::new(self.config.max_connections);
             server::run(self.listeners, handler, self.guard, places, stop)
                 .await

@@ -8,7 +8,7 @@ use hyper_util::{
     server::conn::auto,
 };
 use pulsetrain_net::{Admission, Guard, Listener, Places, ServerStream, accept};
-use pulsetrain_pipeline::Stop;
+use pulsetrain_pipeline::CancellationToken;
 use tokio::{task::JoinSet, time::timeout};
 use tonic::body::Body;
 
@@ -40,7 +40,7 @@ pub(super) async fn run(
     handler: IngestHandler,
     guard: Guard,
     places: Places,
-    stop: Stop,
+    stop: CancellationToken,
 ) -> io::Result<()> {
     let mut accepting = JoinSet::new();
     for listener in listeners {
@@ -56,7 +56,7 @@ pub(super) async fn run(
                     }
                 }
             };
-            accept(listener, guard, shared, GRACE, stopped.wait(), serve).await
+            accept(listener, guard, shared, GRACE, stopped.cancelled(), serve).await
         });
     }
     while let Some(ended) = accepting.join_next().await {
@@ -66,7 +66,7 @@ pub(super) async fn run(
 }
 
 /// Serves one connection until it closes, it is idle, or the receiver stops.
-async fn serve(stream: ServerStream, handler: IngestHandler, places: Places, stop: Stop) {
+async fn serve(stream: ServerStream, handler: IngestHandler, places: Places, stop: CancellationToken) {
     let activity = Activity::new();
     let noted = activity.clone();
     let answer = move |request: Request<Incoming>| {
@@ -84,7 +84,7 @@ async fn serve(stream: ServerStream, handler: IngestHandler, places: Places, sto
         tokio::select! {
             () = activity.is_idle() => {}
             () = activity.must_yield(&places) => {}
-            () = stop.wait() => {}
+            () = stop.cancelled() => {}
         }
     })
     .await;

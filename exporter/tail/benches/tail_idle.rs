@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_pipeline::{Pipeline, Source, StopRaiser, clock, run_sources};
+use pulsetrain_pipeline::{CancellationToken, Pipeline, Source, clock, run_sources};
 use pulsetrain_tail::{Checkpointer, TailConfig, TailSource};
 
 const FILES: u64 = 1_000;
@@ -50,18 +50,18 @@ fn write_log(folder: &Path, number: u64) -> io::Result<()> {
 
 /// The CPU time for the wall time, once every log is read.
 async fn idle_share(folder: &Path, watch: bool) -> f64 {
-    let (pipeline, door) = Pipeline::builder().start();
+    let (pipeline, ingress) = Pipeline::builder().start();
     let config = TailConfig {
         watch,
         ..TailConfig::new([folder.join("run*/training.json")])
     };
     let source = TailSource::new(config, Checkpointer::in_memory(), |_| {});
     let status = source.status();
-    let stop = StopRaiser::new();
-    let stopped = stop.stop();
+    let stop = CancellationToken::new();
+    let stopped = stop.clone();
     let following = tokio::spawn(async move {
         let sources: Vec<Box<dyn Source>> = vec![Box::new(source)];
-        run_sources(sources, &door, &stopped).await
+        run_sources(sources, &ingress, &stopped).await
     });
     while status.files() < FILES {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -70,7 +70,7 @@ async fn idle_share(folder: &Path, watch: bool) -> f64 {
     let (cpu, wall) = (cpu_time(), clock::now());
     tokio::time::sleep(MEASURED).await;
     let share = (cpu_time() - cpu).as_secs_f64() / wall.elapsed().as_secs_f64();
-    stop.raise();
+    stop.cancel();
     let _ = following.await;
     pipeline.drain(Duration::from_secs(1)).await;
     share

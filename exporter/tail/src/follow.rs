@@ -24,7 +24,7 @@ mod watch;
 
 use std::sync::Arc;
 
-use pulsetrain_pipeline::{BoxFuture, Door, Source, Stop};
+use pulsetrain_pipeline::{BoxFuture, CancellationToken, Ingress, Source};
 
 pub(super) use self::rotated::log_of;
 pub use self::{
@@ -93,16 +93,20 @@ impl Source for TailSource {
         &self.name
     }
 
-    fn run(self: Box<Self>, door: Door, stop: Stop) -> BoxFuture<'static, Result<(), String>> {
+    fn run(
+        self: Box<Self>,
+        ingress: Ingress,
+        stop: CancellationToken,
+    ) -> BoxFuture<'static, Result<(), String>> {
         Box::pin(async move {
             let wakeup = Wakeup::new();
             let stopped = Arc::clone(&wakeup);
             let stopping = tokio::spawn(async move {
-                stop.wait().await;
+                stop.cancelled().await;
                 stopped.notify_stop();
             });
             let _guard = StopGuard(stopping, Arc::clone(&wakeup));
-            tokio::task::spawn_blocking(move || Follower::new(*self, door, wakeup).run())
+            tokio::task::spawn_blocking(move || Follower::new(*self, ingress, wakeup).run())
                 .await
                 .unwrap_or_else(|panic| Err(format!("following failed: {panic}")))
         })

@@ -10,7 +10,7 @@ use pulsetrain_formats::{
     unreadable, without_mark,
 };
 use pulsetrain_otlp::write::Encoded;
-use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop};
+use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Source};
 use pulsetrain_record::{Counts, Recorder, UsedTimezone};
 
 use self::chunks::{ChunkReader, CountingReader, Next};
@@ -52,7 +52,11 @@ impl Source for LogSource {
         &self.name
     }
 
-    fn run(self: Box<Self>, door: Door, stop: Stop) -> BoxFuture<'static, Result<(), String>> {
+    fn run(
+        self: Box<Self>,
+        ingress: Ingress,
+        stop: CancellationToken,
+    ) -> BoxFuture<'static, Result<(), String>> {
         Box::pin(async move {
             let import = move || {
                 let Self {
@@ -67,7 +71,7 @@ impl Source for LogSource {
                     ..ImportReport::default()
                 };
                 let imported = catch_panic(|| {
-                    import(&input, &options, &bytes_read, &door, &stop, &mut report);
+                    import(&input, &options, &bytes_read, &ingress, &stop, &mut report);
                 });
                 if let Err(panicked) = imported {
                     report.error = Some(TailError::panicked(&report.input, &panicked));
@@ -90,8 +94,8 @@ fn import(
     input: &LogInput,
     options: &RunOptions,
     bytes_read: &Arc<AtomicU64>,
-    door: &Door,
-    stop: &Stop,
+    ingress: &Ingress,
+    stop: &CancellationToken,
     report: &mut ImportReport,
 ) {
     let opened = match input.open() {
@@ -120,7 +124,7 @@ fn import(
             let survey = |end| survey::pace(input, format, options, &head, end, stop);
             // A panic of the parser is reported by the second reading.
             let pace = written.and_then(|end| catch_panic(|| survey(end)).ok().flatten());
-            read(format, &head, chunks, options, pace, door, report);
+            read(format, &head, chunks, options, pace, ingress, report);
             let is_empty = report.counts == Counts::default() && !report.skipped.has_losses();
             if options.format.is_some() && is_empty && report.error.is_none() {
                 report.error = Some(nothing_of(format, &report.input, &head));
@@ -170,7 +174,7 @@ fn read(
     mut chunks: ChunkReader,
     options: &RunOptions,
     pace: Option<Pace>,
-    door: &Door,
+    ingress: &Ingress,
     report: &mut ImportReport,
 ) {
     let timezone = UsedTimezone::named_or_utc(options.timezone.as_ref());
@@ -181,7 +185,7 @@ fn read(
     report.run = options.run(format, identity.in_timezone(&timezone), &report.input);
     let mut closed = false;
     let mut recorder = Recorder::new(report.run.clone(), |encoded| {
-        closed |= send(door, encoded).is_err();
+        closed |= send(ingress, encoded).is_err();
     })
     .in_timezone(timezone);
     let mut reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
@@ -238,8 +242,8 @@ fn parse(
     invented
 }
 
-fn send(door: &Door, encoded: Encoded) -> Result<(), pulsetrain_pipeline::PipelineError> {
-    door.blocking_send(Batch::new(encoded.signal, encoded.items, encoded.bytes))
+fn send(ingress: &Ingress, encoded: Encoded) -> Result<(), pulsetrain_pipeline::PipelineError> {
+    ingress.blocking_send(Batch::new(encoded.signal, encoded.items, encoded.bytes))
 }
 
 /// Returns the notices about the ranks of an input: a pattern that finds none, and ranks that another input has claimed.

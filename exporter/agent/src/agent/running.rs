@@ -13,7 +13,7 @@ mod task;
 use std::{collections::BTreeMap, time::Duration};
 
 use pulsetrain_gpu::DriverRelease;
-use pulsetrain_pipeline::{Door, Ledger, Pipeline, SinkReport, clock};
+use pulsetrain_pipeline::{Ingress, Ledger, Pipeline, SinkReport, clock};
 use pulsetrain_sinks::FileControl;
 use pulsetrain_tail::{Checkpointer, Claims};
 
@@ -44,7 +44,7 @@ pub(super) struct Running {
     /// The resource of the agent, from the environment.
     resource: Resource,
     pipeline: Pipeline,
-    door: Door,
+    ingress: Ingress,
     checkpointer: Checkpointer,
     disk_queues: DiskQueues,
     /// Which log has recorded which rank, of all sources.
@@ -87,13 +87,13 @@ impl Running {
             },
         );
         let derived = Derived::default();
-        let builder = Pipeline::builder().config(config.limits.lane());
+        let builder = Pipeline::builder().config(config.limits.task_config());
         let builder = topology::derived(builder, &config.derive, &checkpointer, derived.watch())?;
-        let (pipeline, door) = builder.start();
+        let (pipeline, ingress) = builder.start();
         let telemetry = config
             .telemetry
             .enabled
-            .then(|| Telemetry::start(&config.telemetry, &resource, pipeline.ledger().clone(), &door));
+            .then(|| Telemetry::start(&config.telemetry, &resource, pipeline.ledger().clone(), &ingress));
         if let Some(telemetry) = &telemetry {
             derived.count_by(telemetry.watch_derived("derive"));
         }
@@ -106,7 +106,7 @@ impl Running {
             watching_sinks: tokio::spawn(watch_sinks(pipeline.ledger().clone(), ready.clone())),
             resource,
             pipeline,
-            door,
+            ingress,
             checkpointer,
             disk_queues: DiskQueues::default(),
             claims: Claims::default(),
@@ -197,7 +197,7 @@ impl Running {
         if let Some(telemetry) = self.telemetry.take() {
             telemetry.end().await;
         }
-        drop(self.door);
+        drop(self.ingress);
         let (reports, left) = tokio::join!(
             self.pipeline.drain(self.config.limits.drain.0),
             self.leaving.finish()

@@ -5,7 +5,7 @@ use std::{
     net::{SocketAddr, TcpListener},
 };
 
-use pulsetrain_pipeline::{Requirement, Sink, Stop};
+use pulsetrain_pipeline::{CancellationToken, Requirement, Sink};
 use pulsetrain_sinks::PageStore;
 use pulsetrain_tail::Checkpointer;
 
@@ -61,7 +61,7 @@ pub(super) async fn open(address: SocketAddr, config: &Config) -> Result<Page, S
         &config.perfetto,
         &Checkpointer::in_memory(),
         KeptPages::default(),
-        Stop::never(),
+        CancellationToken::new(),
     )
     .await
     .map_err(|error| error.to_string())?;

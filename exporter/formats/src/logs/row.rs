@@ -1,4 +1,4 @@
-//! A row of a table of fields: the upstream name, our metric, and the conversion at the door.
+//! A row of a table of fields: the upstream name, our metric, and the conversion at the ingress.
 
 use std::fmt;
 

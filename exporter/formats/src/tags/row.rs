@@ -1,4 +1,4 @@
-//! A row of a table of tags: the tag, our metric, and the conversion at the door.
+//! A row of a table of tags: the tag, our metric, and the conversion at the ingress.
 
 use pulsetrain_otlp::write::{Attribute, Value};
 use pulsetrain_semconv::{self as semconv, Metric};

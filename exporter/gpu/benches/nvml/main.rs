@@ -12,7 +12,7 @@ mod threads;
 use std::{env, error::Error, path::Path, time::Duration};
 
 use pulsetrain_gpu::{GpuConfig, GpuSource, NoAttribution};
-use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Pipeline, Sink, StopRaiser, run_sources};
+use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Delivery, Pipeline, Sink, run_sources};
 
 use self::{
     driver::OwnWork,
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         seen.fake_nanos as f64 / 1e7 / seconds as f64,
     );
     let shares = [
-        ("recording (series, OTLP, the door)", of("recording")),
+        ("recording (series, OTLP, the pipeline)", of("recording")),
         ("calling (wrapper and the fake driver)", of("nvml-gpu-")),
         ("waiting for XID errors", of("nvml-xid")),
         ("together", all),
@@ -76,16 +76,16 @@ fn watch(library: &Path, seconds: u64) -> Result<Seen, Box<dyn Error>> {
         ..GpuConfig::default()
     };
     let source = GpuSource::new(config, Box::new(NoAttribution), |_| {});
-    let stop = StopRaiser::new();
+    let stop = CancellationToken::new();
     let counted = Counted::default();
-    let (sink, stopping) = (counted.clone(), stop.stop());
+    let (sink, stopping) = (counted.clone(), stop.clone());
     let recording = std::thread::Builder::new()
         .name("recording".to_owned())
         .spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime can be had").block_on(async {
-                let (pipeline, door) = Pipeline::builder().sink(Box::new(sink)).start();
-                run_sources(vec![Box::new(source)], &door, &stopping).await;
+                let (pipeline, ingress) = Pipeline::builder().sink(Box::new(sink)).start();
+                run_sources(vec![Box::new(source)], &ingress, &stopping).await;
                 pipeline.drain(Duration::from_secs(1)).await;
             });
         })?;
@@ -99,7 +99,7 @@ fn watch(library: &Path, seconds: u64) -> Result<Seen, Box<dyn Error>> {
         items: counted.read().0 - begun.0,
         bytes: counted.read().1 - begun.1,
     };
-    stop.raise();
+    stop.cancel();
     recording.join().map_err(|_| "the source panicked")?;
     Ok(seen)
 }

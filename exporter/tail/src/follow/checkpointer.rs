@@ -19,7 +19,7 @@ use std::{
     },
 };
 
-use pulsetrain_pipeline::{Batch, Door, PipelineError, Receipt, Reservation, Settlement};
+use pulsetrain_pipeline::{Ack, AckOutcome, Batch, Ingress, PipelineError, Reservation};
 
 pub use self::outputs::OpenMode;
 use self::outputs::OutputSync;
@@ -84,7 +84,7 @@ struct Table {
 struct Entry {
     bytes: usize,
     update: Option<CheckpointUpdate>,
-    settlement: Option<Settlement>,
+    outcome: Option<AckOutcome>,
 }
 
 /// The change of a checkpoint when an entry is acknowledged.
@@ -269,7 +269,7 @@ impl Checkpointer {
     /// acknowledged.
     pub(super) fn send(
         &self,
-        door: &Door,
+        ingress: &Ingress,
         batches: Vec<Batch>,
         mut reserved: Reservation,
         update: Option<CheckpointUpdate>,
@@ -281,11 +281,11 @@ impl Checkpointer {
         let bytes = batches.iter().map(|batch| batch.bytes().len()).sum();
         let number = lock(&self.0.table).push(bytes, update);
         let shared = Arc::clone(&self.0);
-        let receipt = Receipt::new(move |settlement| lock(&shared.table).acknowledge(number, settlement));
-        let receipt = Arc::new(receipt.numbered(number));
+        let ack = Ack::new(move |outcome| lock(&shared.table).acknowledge(number, outcome));
+        let ack = Arc::new(ack.numbered(number));
         let sent = batches
             .into_iter()
-            .map(|batch| door.send_reserved(batch.with_receipt(Arc::clone(&receipt)), &mut reserved));
+            .map(|batch| ingress.send_reserved(batch.with_ack(Arc::clone(&ack)), &mut reserved));
         // All are sent, so that all are counted.
         sent.fold(Ok(()), Result::and)
     }
@@ -329,26 +329,26 @@ impl Table {
         self.entries.push_back(Entry {
             bytes,
             update,
-            settlement: None,
+            outcome: None,
         });
         self.first_unacked + self.entries.len() as u64 - 1
     }
 
     /// Records the outcome of an entry, and applies the updates of all leading entries with an outcome.
-    fn acknowledge(&mut self, number: u64, settlement: Settlement) {
+    fn acknowledge(&mut self, number: u64, outcome: AckOutcome) {
         let entry = usize::try_from(number - self.first_unacked)
             .ok()
             .and_then(|place| self.entries.get_mut(place));
         let Some(entry) = entry else { return };
-        entry.settlement = Some(settlement);
+        entry.outcome = Some(outcome);
         self.in_flight_bytes -= entry.bytes;
-        while let Some(settlement) = self.entries.front_mut().and_then(|entry| entry.settlement.take()) {
+        while let Some(outcome) = self.entries.front_mut().and_then(|entry| entry.outcome.take()) {
             let entry = self
                 .entries
                 .pop_front()
                 .expect("invariant: the condition of the loop has read it");
             self.first_unacked += 1;
-            self.is_cut_off |= settlement.is_cut_off;
+            self.is_cut_off |= outcome.is_cut_off;
             if !self.is_cut_off {
                 self.apply(entry.update);
             }

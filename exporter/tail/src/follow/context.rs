@@ -4,7 +4,7 @@ use std::{collections::HashSet, fs::File, io, path::Path, sync::Arc, time::Durat
 
 use pulsetrain_otlp::write::Encoded;
 use pulsetrain_pipeline::{
-    Batch, Door, Reservation, ReserveError,
+    Batch, Ingress, Reservation, ReserveError,
     clock::{self, Instant},
 };
 use pulsetrain_record::Run;
@@ -34,7 +34,7 @@ const SAVE_INTERVAL: Duration = Duration::from_millis(500);
 /// The context of all files of a follower.
 pub(super) struct TailContext {
     checkpointer: Checkpointer,
-    door: Door,
+    ingress: Ingress,
     wakeup: Arc<Wakeup>,
     on_event: Box<dyn FnMut(TailEvent) + Send>,
     meter: PollMeter,
@@ -50,14 +50,14 @@ impl TailContext {
     pub(super) fn new(
         config: &TailConfig,
         checkpointer: Checkpointer,
-        door: Door,
+        ingress: Ingress,
         wakeup: Arc<Wakeup>,
         on_event: Box<dyn FnMut(TailEvent) + Send>,
         on_poll: Box<dyn FnMut(PollReport) + Send>,
     ) -> Self {
         Self {
             checkpointer,
-            door,
+            ingress,
             wakeup,
             on_event,
             meter: PollMeter::new(on_poll),
@@ -78,7 +78,7 @@ impl TailContext {
             .map(|encoded| Batch::new(encoded.signal, encoded.items, encoded.bytes))
             .collect();
         let reserved = self.reserve(&batches);
-        let sent = self.checkpointer.send(&self.door, batches, reserved, update);
+        let sent = self.checkpointer.send(&self.ingress, batches, reserved, update);
         self.is_closed |= sent.is_err();
     }
 
@@ -205,7 +205,7 @@ impl TailContext {
         if batches.is_empty() || self.is_closed {
             return Reservation::default();
         }
-        self.door.blocking_pace(batches, LONGEST_WAIT);
+        self.ingress.blocking_pace(batches, LONGEST_WAIT);
         let (is_shutting_down, wakeup) = (self.is_shutting_down, &self.wakeup);
         let mut deadline = None;
         let mut gives_up = || {
@@ -220,7 +220,7 @@ impl TailContext {
         }
         let reserved = match has_given_up {
             true => Err(ReserveError::Full),
-            false => self.door.blocking_reserve(batches, gives_up),
+            false => self.ingress.blocking_reserve(batches, gives_up),
         };
         self.is_closed |= reserved.is_err();
         reserved.unwrap_or_default()

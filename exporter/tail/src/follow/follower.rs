@@ -8,7 +8,7 @@ use std::{
 };
 
 use pulsetrain_pipeline::{
-    Door,
+    Ingress,
     clock::{self, Instant},
 };
 
@@ -40,7 +40,7 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    pub(super) fn new(source: TailSource, door: Door, wakeup: Arc<Wakeup>) -> Self {
+    pub(super) fn new(source: TailSource, ingress: Ingress, wakeup: Arc<Wakeup>) -> Self {
         let (candidates, errors) = Candidates::new(&source.config.inputs);
         let watch = if source.config.watch {
             Watch::new(Arc::clone(&wakeup))
@@ -50,7 +50,7 @@ impl Follower {
         let mut context = TailContext::new(
             &source.config,
             source.checkpointer,
-            door,
+            ingress,
             Arc::clone(&wakeup),
             source.on_event,
             source.on_poll,

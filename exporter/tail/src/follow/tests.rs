@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use pulsetrain_otlp::Signal;
-use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Door, Pipeline, Sink};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Ingress, Pipeline, Sink};
 use pulsetrain_record::Run;
 use tokio::sync::Semaphore;
 
@@ -34,13 +34,13 @@ impl Sink for Gated {
     }
 }
 
-fn gated() -> (Pipeline, Door, Arc<Semaphore>) {
+fn gated() -> (Pipeline, Ingress, Arc<Semaphore>) {
     let permits = Arc::new(Semaphore::new(0));
     let sink = Gated {
         permits: Arc::clone(&permits),
     };
-    let (pipeline, door) = Pipeline::builder().sink(Box::new(sink)).start();
-    (pipeline, door, permits)
+    let (pipeline, ingress) = Pipeline::builder().sink(Box::new(sink)).start();
+    (pipeline, ingress, permits)
 }
 
 fn batch() -> Batch {
@@ -48,9 +48,14 @@ fn batch() -> Batch {
 }
 
 /// Sends batches; the queue has room.
-fn send(checkpointer: &Checkpointer, door: &Door, batches: Vec<Batch>, update: Option<CheckpointUpdate>) {
-    let reserved = door.try_reserve(&batches).unwrap();
-    checkpointer.send(door, batches, reserved, update).unwrap();
+fn send(
+    checkpointer: &Checkpointer,
+    ingress: &Ingress,
+    batches: Vec<Batch>,
+    update: Option<CheckpointUpdate>,
+) {
+    let reserved = ingress.try_reserve(&batches).unwrap();
+    checkpointer.send(ingress, batches, reserved, update).unwrap();
 }
 
 fn log() -> PathBuf {
@@ -86,11 +91,11 @@ fn stored(folder: &std::path::Path) -> (Option<u64>, u64) {
 async fn a_checkpoint_is_acknowledged_with_its_batches() {
     let folder = tempfile::tempdir().unwrap();
     let checkpointer = Checkpointer::open(folder.path()).unwrap();
-    let (pipeline, door, permits) = gated();
-    send(&checkpointer, &door, vec![batch()], read_to(100));
-    send(&checkpointer, &door, vec![batch(), batch()], read_to(200));
+    let (pipeline, ingress, permits) = gated();
+    send(&checkpointer, &ingress, vec![batch()], read_to(100));
+    send(&checkpointer, &ingress, vec![batch(), batch()], read_to(200));
     // This one has no batches, but those before it are not delivered yet.
-    send(&checkpointer, &door, Vec::new(), read_to(201));
+    send(&checkpointer, &ingress, Vec::new(), read_to(201));
     checkpointer.save().unwrap();
     assert_eq!(stored(folder.path()), (None, 0));
 
@@ -112,12 +117,12 @@ async fn a_checkpoint_is_acknowledged_with_its_batches() {
 async fn entries_after_an_undelivered_batch_are_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let checkpointer = Checkpointer::open(folder.path()).unwrap();
-    let (pipeline, door, permits) = gated();
+    let (pipeline, ingress, permits) = gated();
     permits.add_permits(1);
     for offset in [100, 200] {
-        send(&checkpointer, &door, vec![batch()], read_to(offset));
+        send(&checkpointer, &ingress, vec![batch()], read_to(offset));
     }
-    send(&checkpointer, &door, Vec::new(), read_to(201));
+    send(&checkpointer, &ingress, Vec::new(), read_to(201));
     while checkpointer.in_flight().1 > 2 {
         tokio::task::yield_now().await;
     }
@@ -130,10 +135,10 @@ async fn entries_after_an_undelivered_batch_are_read_again() {
 async fn while_a_journal_is_incomplete_no_checkpoint_is_written_and_the_error_is_returned_once() {
     let folder = tempfile::tempdir().unwrap();
     let checkpointer = Checkpointer::open(folder.path()).unwrap();
-    let (pipeline, door, permits) = gated();
+    let (pipeline, ingress, permits) = gated();
     permits.add_permits(1);
-    send(&checkpointer, &door, vec![batch()], read_to(100));
-    drop(door);
+    send(&checkpointer, &ingress, vec![batch()], read_to(100));
+    drop(ingress);
     pipeline.drain(MINUTE).await;
     let full = || std::io::Error::from(std::io::ErrorKind::StorageFull);
     for output in ["a", "b"] {
@@ -155,10 +160,10 @@ async fn while_a_journal_is_incomplete_no_checkpoint_is_written_and_the_error_is
 async fn checkpoints_are_written_after_their_outputs_are_on_disk_and_not_otherwise() {
     let folder = tempfile::tempdir().unwrap();
     let checkpointer = Checkpointer::open(folder.path()).unwrap();
-    let (pipeline, door, permits) = gated();
+    let (pipeline, ingress, permits) = gated();
     permits.add_permits(1);
-    send(&checkpointer, &door, vec![batch()], read_to(100));
-    drop(door);
+    send(&checkpointer, &ingress, vec![batch()], read_to(100));
+    drop(ingress);
     pipeline.drain(MINUTE).await;
     let stored_at_sync = Arc::new(std::sync::Mutex::new(Vec::new()));
     let (at_sync, path) = (Arc::clone(&stored_at_sync), folder.path().to_owned());
@@ -189,8 +194,8 @@ async fn checkpoints_are_written_after_their_outputs_are_on_disk_and_not_otherwi
 #[tokio::test]
 async fn a_follower_that_takes_over_resumes_after_the_data_in_flight() {
     let checkpointer = Checkpointer::in_memory();
-    let (_pipeline, door, _permits) = gated();
-    send(&checkpointer, &door, vec![batch()], read_to(100));
+    let (_pipeline, ingress, _permits) = gated();
+    send(&checkpointer, &ingress, vec![batch()], read_to(100));
     assert_eq!(
         checkpointer
             .checkpoint_of(&log())
@@ -230,17 +235,17 @@ async fn a_finished_file_is_known_before_its_batches_are_delivered() {
     };
     checkpoint.identity = FileIdentity::new(inode, b"[\n");
     let checkpointer = Checkpointer::in_memory();
-    let (pipeline, door, permits) = gated();
+    let (pipeline, ingress, permits) = gated();
     assert!(!checkpointer.is_finished(&file).unwrap());
     send(
         &checkpointer,
-        &door,
+        &ingress,
         vec![batch()],
         Some(CheckpointUpdate::Finished(log(), checkpoint)),
     );
     assert!(checkpointer.is_finished(&file).unwrap(), "it is in flight");
     permits.add_permits(1);
-    drop(door);
+    drop(ingress);
     pipeline.drain(MINUTE).await;
     assert!(checkpointer.is_finished(&file).unwrap(), "it is delivered");
 }
@@ -264,11 +269,11 @@ fn follow(paths: Vec<PathBuf>, format: &'static pulsetrain_formats::LogFormat) -
         .build()
         .unwrap();
     runtime.block_on(async {
-        let (pipeline, door) = Pipeline::builder().start();
-        let stop = pulsetrain_pipeline::StopRaiser::new();
-        stop.raise();
-        pulsetrain_pipeline::run_sources(vec![Box::new(source) as Box<_>], &door, &stop.stop()).await;
-        drop(door);
+        let (pipeline, ingress) = Pipeline::builder().start();
+        let stop = pulsetrain_pipeline::CancellationToken::new();
+        stop.cancel();
+        pulsetrain_pipeline::run_sources(vec![Box::new(source) as Box<_>], &ingress, &stop.clone()).await;
+        drop(ingress);
         pipeline.drain(MINUTE).await;
     });
     events.into_iter().collect()

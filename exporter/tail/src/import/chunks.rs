@@ -13,14 +13,14 @@ use std::{
 
 use pulsetrain_formats::{HEAD_BYTES, IDENTITY_PATIENCE, ReadTime, recognise, without_mark};
 use pulsetrain_otlp::frames::inflated;
-use pulsetrain_pipeline::{Stop, clock};
+use pulsetrain_pipeline::{CancellationToken, clock};
 
 use crate::{RunOptions, TailError};
 
 /// The chunks of an input.
 pub(super) struct ChunkReader {
     name: String,
-    stop: Stop,
+    stop: CancellationToken,
     received: mpsc::Receiver<io::Result<Vec<u8>>>,
     pub(super) offset: u64,
     pub(super) error: Option<TailError>,
@@ -58,7 +58,12 @@ const CHUNK_BYTES: usize = 1 << 20;
 const IDLE_AFTER: Duration = Duration::from_millis(50);
 
 impl ChunkReader {
-    pub(super) fn new(name: String, input: CountingReader, known_time: Option<u64>, stop: Stop) -> Self {
+    pub(super) fn new(
+        name: String,
+        input: CountingReader,
+        known_time: Option<u64>,
+        stop: CancellationToken,
+    ) -> Self {
         let (sender, received) = mpsc::sync_channel(2);
         thread::spawn(move || {
             let mut input = inflated(input);
@@ -108,7 +113,7 @@ impl ChunkReader {
     }
 
     pub(super) fn next(&mut self) -> Next {
-        if self.stop.is_raised() {
+        if self.stop.is_cancelled() {
             return Next::End;
         }
         match self.received.recv_timeout(IDLE_AFTER) {

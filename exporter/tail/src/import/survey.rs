@@ -3,7 +3,7 @@
 use std::{cell::RefCell, sync::Arc};
 
 use pulsetrain_formats::{LogFormat, LogReader, MOST_RECORDS, Pace, PacedBy, ReadLimits, ReadTime, Survey};
-use pulsetrain_pipeline::Stop;
+use pulsetrain_pipeline::CancellationToken;
 use pulsetrain_record::{Recorder, Run};
 
 use super::chunks::{ChunkReader, CountingReader, Next};
@@ -17,7 +17,7 @@ pub(super) fn pace(
     options: &RunOptions,
     head: &[u8],
     end: u64,
-    stop: &Stop,
+    stop: &CancellationToken,
 ) -> Option<Pace> {
     let head_survey = RefCell::new(Survey::default());
     let mut recorder = Recorder::new(Run::default(), |encoded| {
@@ -33,7 +33,12 @@ pub(super) fn pace(
     Some(pace.between(options.start_unix_nanos, end))
 }
 
-fn survey(input: &LogInput, format: &'static LogFormat, options: &RunOptions, stop: &Stop) -> Option<Pace> {
+fn survey(
+    input: &LogInput,
+    format: &'static LogFormat,
+    options: &RunOptions,
+    stop: &CancellationToken,
+) -> Option<Pace> {
     let counted = CountingReader {
         opened: input.open().ok()?,
         bytes_read: Arc::default(),

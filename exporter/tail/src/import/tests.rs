@@ -1,6 +1,6 @@
 use std::{fs, path::PathBuf, sync::Mutex, time::Duration};
 
-use pulsetrain_pipeline::{Pipeline, StopRaiser, run_sources};
+use pulsetrain_pipeline::{CancellationToken, Pipeline, run_sources};
 
 use super::*;
 use crate::fragile;
@@ -19,9 +19,9 @@ fn imported(paths: Vec<PathBuf>, options: &RunOptions) -> Vec<ImportReport> {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let (pipeline, door) = Pipeline::builder().start();
-        run_sources(sources, &door, &StopRaiser::new().stop()).await;
-        drop(door);
+        let (pipeline, ingress) = Pipeline::builder().start();
+        run_sources(sources, &ingress, &CancellationToken::new()).await;
+        drop(ingress);
         pipeline.drain(Duration::from_secs(60)).await;
     });
     std::mem::take(&mut *reports.lock().unwrap())

@@ -1,11 +1,11 @@
-//! The lane of one sink: its account, its queue and its worker, from its start to its report.
+//! The task of one sink: its account, its queue and its worker, from its start to its report.
 
 use std::{fmt, sync::Arc, time::Duration};
 
 use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::{
-    LaneConfig, Requirement, Sink, SinkReport, SinkRoute, SourceSet,
+    Requirement, Sink, SinkReport, SinkRoute, SinkTaskConfig, SourceSet,
     clock::Instant,
     disk::DiskQueue,
     drain::{Drain, DrainRaiser},
@@ -18,12 +18,12 @@ use crate::{
 /// The message of what is lost because its sink was never opened.
 const NEVER_OPENED: &str = "the sink could not be opened";
 
-/// A running sink, or one that is not open yet and whose queue holds what arrives. A lane that is dropped before its end stops
+/// A running sink, or one that is not open yet and whose queue holds what arrives. A task that is dropped before its end stops
 /// at once, and its batches count as abandoned.
-pub(crate) struct Lane {
+pub(crate) struct SinkTask {
     account: Arc<Account>,
     queue: Arc<QueueSender>,
-    config: LaneConfig,
+    config: SinkTaskConfig,
     drain: DrainRaiser,
     /// Hands the sink over to the worker; `None` once it is open.
     opening: Option<oneshot::Sender<Box<dyn Sink>>>,
@@ -31,12 +31,12 @@ pub(crate) struct Lane {
     worker: JoinHandle<Result<(), String>>,
 }
 
-impl Lane {
+impl SinkTask {
     /// Starts the queue of a sink that is not open yet. The sink has at least `grace` to finish.
     pub(crate) fn expect(
         account: Arc<Account>,
         route: SinkRoute,
-        config: LaneConfig,
+        config: SinkTaskConfig,
         grace: Duration,
     ) -> Self {
         let drain = DrainRaiser::new();
@@ -67,7 +67,7 @@ impl Lane {
     pub(crate) fn start(
         sink: Box<dyn Sink>,
         requirement: Requirement,
-        config: LaneConfig,
+        config: SinkTaskConfig,
         grace: Duration,
     ) -> Self {
         let signals = sink.signals();
@@ -76,9 +76,9 @@ impl Lane {
             sources: SourceSet::All,
             requirement,
         };
-        let mut lane = Self::expect(Account::new(sink.name()), route, config, grace);
-        lane.open(sink);
-        lane
+        let mut task = Self::expect(Account::new(sink.name()), route, config, grace);
+        task.open(sink);
+        task
     }
 
     /// Whether the sink is not open yet.
@@ -86,8 +86,8 @@ impl Lane {
         self.opening.is_some()
     }
 
-    /// Whether the lane expects a sink with this route and these settings.
-    pub(crate) fn is_expecting(&self, route: &SinkRoute, config: &LaneConfig) -> bool {
+    /// Whether the task expects a sink with this route and these settings.
+    pub(crate) fn is_expecting(&self, route: &SinkRoute, config: &SinkTaskConfig) -> bool {
         self.is_unopened() && self.queue.route() == route && self.config == *config
     }
 
@@ -132,12 +132,12 @@ impl Lane {
         self.config.disk.as_ref()
     }
 
-    /// Hands over to the queue of this lane, instead of dropping it, what the sink has no time to deliver.
+    /// Hands over to the queue of this task, instead of dropping it, what the sink has no time to deliver.
     pub(crate) fn replace_by(&self, successor: &Self) {
         self.successor.set(successor.queue());
     }
 
-    /// Waits for the end of a closed lane.
+    /// Waits for the end of a closed task.
     pub(crate) async fn end(mut self) -> SinkReport {
         let finished = (&mut self.worker).await;
         SinkReport {
@@ -152,7 +152,7 @@ async fn work(
     opened: oneshot::Receiver<Box<dyn Sink>>,
     mut queue: QueueReceiver,
     account: Arc<Account>,
-    config: LaneConfig,
+    config: SinkTaskConfig,
     mut drain: Drain,
     successor: Successor,
     grace: Duration,
@@ -173,7 +173,7 @@ async fn work(
     worker.run(grace).await
 }
 
-impl Drop for Lane {
+impl Drop for SinkTask {
     fn drop(&mut self) {
         self.queue.close();
         self.worker.abort();
@@ -183,9 +183,9 @@ impl Drop for Lane {
     }
 }
 
-impl fmt::Debug for Lane {
+impl fmt::Debug for SinkTask {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lane")
+        f.debug_struct("SinkTask")
             .field("name", &self.name())
             .finish_non_exhaustive()
     }

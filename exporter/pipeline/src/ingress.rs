@@ -1,8 +1,8 @@
-//! The door: receives the batches of sources, and fans each batch out to the queue of every sink.
+//! The ingress of the pipeline: receives the batches of sources and fans each batch out to the queue of every sink.
 //!
-//! Live sources that cannot wait offer: a slow sink loses only its own, the oldest first. Imports send and wait for room at every sink.
-//! Sources that can push back, such as receivers and followed logs, reserve room at the required sinks first. Sinks may
-//! come and go while batches pass: each batch goes to those that are there when it comes.
+//! Live sources call [`Ingress::try_send_or_drop`]: a slow sink loses only its own batches, the oldest first. Imports send and wait for
+//! room at every sink. Sources that can push back, such as receivers and followed logs, reserve room at the required sinks first. Sinks
+//! can be added and removed while batches pass: each batch reaches the sinks of its moment.
 
 use std::{
     fmt,
@@ -29,10 +29,10 @@ const GIVE_UP_CHECK: Duration = Duration::from_millis(20);
 
 /// The handle by which sources send batches to a pipeline; a clone is the same handle.
 ///
-/// Whatever is put through the door is in the [`Ledger`](crate::Ledger) of every sink from then on, also when the pipeline
+/// Whatever is put into the pipeline is in the [`Ledger`](crate::Ledger) of every sink from then on, also when the pipeline
 /// is closed: the error is for the source, which can stop.
 #[derive(Clone, Debug)]
-pub struct Door {
+pub struct Ingress {
     queues: Arc<RwLock<Queues>>,
     changes: SinkChanges,
     /// The source of the batches that are sent through it.
@@ -42,7 +42,7 @@ pub struct Door {
     runtime: Handle,
 }
 
-/// A callback for every batch that goes through a door.
+/// A callback for every batch that goes through an ingress.
 #[derive(Clone)]
 struct Watcher(Arc<dyn Fn(&Batch) + Send + Sync>);
 
@@ -65,7 +65,7 @@ impl SinkChanges {
 /// The queues of all sinks, replaced in one step.
 type Queues = Arc<[Arc<QueueSender>]>;
 
-impl Door {
+impl Ingress {
     pub(crate) fn new(runtime: Handle) -> Self {
         Self {
             queues: Arc::new(RwLock::new(Arc::new([]))),
@@ -77,7 +77,7 @@ impl Door {
         }
     }
 
-    /// The same door with a stage in front of the fan-out.
+    /// The same ingress with a stage in front of the fan-out.
     pub(crate) fn with_stage(&self, stage: Arc<StageSlot>) -> Self {
         Self {
             stage: Some(stage),
@@ -85,7 +85,7 @@ impl Door {
         }
     }
 
-    /// The same door for one source: `watch` is shown every batch that goes through it, and must not wait there.
+    /// The same ingress for one source: `watch` is shown every batch that goes through it, and must not wait there.
     #[must_use]
     pub fn watched(&self, watch: impl Fn(&Batch) + Send + Sync + 'static) -> Self {
         Self {
@@ -94,7 +94,7 @@ impl Door {
         }
     }
 
-    /// The same door for the source of this name: sinks with a [`SinkRoute`](crate::SinkRoute) that lacks it do not receive its
+    /// The same ingress for the source of this name: sinks with a [`SinkRoute`](crate::SinkRoute) that lacks it do not receive its
     /// batches.
     #[must_use]
     pub fn of_source(&self, source: &str) -> Self {
@@ -118,9 +118,9 @@ impl Door {
     ///
     /// # Errors
     /// [`PipelineError::Closed`] when the pipeline takes no more.
-    pub fn offer(&self, batch: Batch) -> Result<(), PipelineError> {
+    pub fn try_send_or_drop(&self, batch: Batch) -> Result<(), PipelineError> {
         for batch in self.through_stage(batch) {
-            self.fan_out(&batch, |queue, batch| queue.offer(batch));
+            self.fan_out(&batch, |queue, batch| queue.try_send_or_drop(batch));
         }
         self.open()
     }
@@ -194,7 +194,7 @@ impl Door {
                     let confirmation = queue.send_reserved(batch, reserved.of(queue));
                     reserved.wait_for(confirmation);
                 } else {
-                    queue.offer(batch);
+                    queue.try_send_or_drop(batch);
                 }
             });
         }
@@ -202,13 +202,13 @@ impl Door {
     }
 
     /// Puts a batch through that a stage held, and never waits: one full sink must not hold up the others. A required sink
-    /// accepts it beyond its limit, by no more than stages hold. A full best-effort sink drops as in [`offer`](Self::offer).
+    /// accepts it beyond its limit, by no more than stages hold. A full best-effort sink drops as in [`try_send_or_drop`](Self::try_send_or_drop).
     pub(crate) fn send_released(&self, batch: &Batch) {
         self.fan_out(batch, |queue, batch| {
             if queue.is_required() && !batch.is_best_effort() {
                 queue.send_reserved(batch, None);
             } else {
-                queue.offer(batch);
+                queue.try_send_or_drop(batch);
             }
         });
     }

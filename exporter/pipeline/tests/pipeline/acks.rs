@@ -1,4 +1,4 @@
-//! Receipts: settled when every sink is done with a batch, and honest about why.
+//! Acks: settled when every sink is done with a batch, and honest about why.
 
 use std::{
     sync::{Arc, Mutex},
@@ -6,7 +6,7 @@ use std::{
 };
 
 use pulsetrain_otlp::Signal;
-use pulsetrain_pipeline::{LaneConfig, Pipeline, QueueConfig, Receipt, Settlement, Sink};
+use pulsetrain_pipeline::{Ack, AckOutcome, Pipeline, QueueConfig, Sink, SinkTaskConfig};
 
 use crate::fake_sink::{Answer, FakeSink, Move, batch};
 
@@ -14,25 +14,25 @@ const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
 const UNPOISONED: &str = "nothing panics while it holds the lock";
 
-/// How a receipt was settled, if it was.
+/// How an ack was settled, if it was.
 #[derive(Clone, Default)]
-struct Seen(Arc<Mutex<Option<Settlement>>>);
+struct Seen(Arc<Mutex<Option<AckOutcome>>>);
 
 impl Seen {
-    fn receipt(&self) -> Arc<Receipt> {
+    fn ack(&self) -> Arc<Ack> {
         let seen = Arc::clone(&self.0);
-        Arc::new(Receipt::new(move |settlement| {
-            let before = seen.lock().expect(UNPOISONED).replace(settlement);
+        Arc::new(Ack::new(move |outcome| {
+            let before = seen.lock().expect(UNPOISONED).replace(outcome);
             assert_eq!(before, None, "a receipt is settled once");
         }))
     }
 
-    fn settlement(&self) -> Option<Settlement> {
+    fn outcome(&self) -> Option<AckOutcome> {
         self.0.lock().expect(UNPOISONED).clone()
     }
 
     fn is_cut_off(&self) -> Option<bool> {
-        self.settlement().map(|settlement| settlement.is_cut_off)
+        self.outcome().map(|outcome| outcome.is_cut_off)
     }
 }
 
@@ -42,12 +42,14 @@ fn taking(name: &str, time: Duration) -> Box<dyn Sink> {
 
 #[tokio::test(start_paused = true)]
 async fn the_slowest_sink_settles_the_receipt() {
-    let (pipeline, door) = Pipeline::builder()
+    let (pipeline, ingress) = Pipeline::builder()
         .sink(taking("fast", SECOND))
         .sink(taking("slow", 3 * SECOND))
         .start();
     let seen = Seen::default();
-    door.offer(batch(1, 5, 10).with_receipt(seen.receipt())).unwrap();
+    ingress
+        .try_send_or_drop(batch(1, 5, 10).with_ack(seen.ack()))
+        .unwrap();
     tokio::time::sleep(2 * SECOND).await;
     assert_eq!(pipeline.ledger().snapshot()[0].delivered, 5);
     assert_eq!(seen.is_cut_off(), None);
@@ -57,14 +59,15 @@ async fn the_slowest_sink_settles_the_receipt() {
 
 #[tokio::test(start_paused = true)]
 async fn one_receipt_waits_for_all_its_batches() {
-    let (_pipeline, door) = Pipeline::builder().sink(taking("slow", SECOND)).start();
+    let (_pipeline, ingress) = Pipeline::builder().sink(taking("slow", SECOND)).start();
     let seen = Seen::default();
-    let receipt = seen.receipt();
+    let ack = seen.ack();
     for id in 0..3 {
-        door.offer(batch(id, 1, 10).with_receipt(Arc::clone(&receipt)))
+        ingress
+            .try_send_or_drop(batch(id, 1, 10).with_ack(Arc::clone(&ack)))
             .unwrap();
     }
-    drop(receipt);
+    drop(ack);
     tokio::time::sleep(2 * SECOND + SECOND / 2).await;
     assert_eq!(seen.is_cut_off(), None, "the third is still on its way");
     tokio::time::sleep(SECOND).await;
@@ -77,24 +80,26 @@ async fn what_a_sink_will_never_take_is_settled_for_good() {
         max_batches: 1,
         max_bytes: 1000,
     };
-    let config = LaneConfig {
+    let config = SinkTaskConfig {
         queue: one_batch,
-        ..LaneConfig::default()
+        ..SinkTaskConfig::default()
     };
     let refusing = Move {
         takes: SECOND,
         answer: Answer::Refuse,
     };
-    let (pipeline, door) = Pipeline::builder()
+    let (pipeline, ingress) = Pipeline::builder()
         .config(config)
         .sink(FakeSink::scripted("refuses", [refusing]).0)
         .start();
     let (refused, no_room) = (Seen::default(), Seen::default());
-    door.offer(batch(1, 1, 10).with_receipt(refused.receipt()))
+    ingress
+        .try_send_or_drop(batch(1, 1, 10).with_ack(refused.ack()))
         .unwrap();
     // It is being delivered, and cannot be evicted.
     tokio::task::yield_now().await;
-    door.offer(batch(2, 1, 10).with_receipt(no_room.receipt()))
+    ingress
+        .try_send_or_drop(batch(2, 1, 10).with_ack(no_room.ack()))
         .unwrap();
     assert_eq!(no_room.is_cut_off(), Some(false));
     pipeline.drain(HOUR).await;
@@ -103,14 +108,17 @@ async fn what_a_sink_will_never_take_is_settled_for_good() {
 
 #[tokio::test(start_paused = true)]
 async fn what_only_the_end_of_the_pipeline_lost_is_told_apart() {
-    let (pipeline, door) = Pipeline::builder().sink(taking("slow", HOUR)).start();
+    let (pipeline, ingress) = Pipeline::builder().sink(taking("slow", HOUR)).start();
     let (in_delivery, waiting, too_late) = (Seen::default(), Seen::default(), Seen::default());
-    door.offer(batch(1, 1, 10).with_receipt(in_delivery.receipt()))
+    ingress
+        .try_send_or_drop(batch(1, 1, 10).with_ack(in_delivery.ack()))
         .unwrap();
-    door.offer(batch(2, 1, 10).with_receipt(waiting.receipt()))
+    ingress
+        .try_send_or_drop(batch(2, 1, 10).with_ack(waiting.ack()))
         .unwrap();
     pipeline.drain(SECOND).await;
-    door.offer(batch(3, 1, 10).with_receipt(too_late.receipt()))
+    ingress
+        .try_send_or_drop(batch(3, 1, 10).with_ack(too_late.ack()))
         .unwrap_err();
     for seen in [in_delivery, waiting, too_late] {
         assert_eq!(seen.is_cut_off(), Some(true));
@@ -119,11 +127,13 @@ async fn what_only_the_end_of_the_pipeline_lost_is_told_apart() {
 
 #[tokio::test(start_paused = true)]
 async fn a_pipeline_that_is_dropped_has_cut_off_what_was_inside() {
-    let (pipeline, door) = Pipeline::builder().sink(taking("slow", HOUR)).start();
+    let (pipeline, ingress) = Pipeline::builder().sink(taking("slow", HOUR)).start();
     let seen = Seen::default();
-    door.offer(batch(1, 1, 10).with_receipt(seen.receipt())).unwrap();
+    ingress
+        .try_send_or_drop(batch(1, 1, 10).with_ack(seen.ack()))
+        .unwrap();
     drop(pipeline);
-    while seen.settlement().is_none() {
+    while seen.outcome().is_none() {
         tokio::task::yield_now().await;
     }
     assert_eq!(seen.is_cut_off(), Some(true));
@@ -132,26 +142,26 @@ async fn a_pipeline_that_is_dropped_has_cut_off_what_was_inside() {
 #[test]
 fn what_is_computed_from_a_batch_is_settled_with_it() {
     let seen = Seen::default();
-    let one = batch(1, 5, 10).with_receipt(seen.receipt());
+    let one = batch(1, 5, 10).with_ack(seen.ack());
     let computed = one.derived(Signal::Metrics, 1, vec![0x0a, 0]);
     let other = batch(1, 5, 10);
-    assert!(
-        computed.shares_receipt(&one) && !computed.shares_receipt(&other) && other.shares_receipt(&other)
-    );
+    assert!(computed.shares_ack(&one) && !computed.shares_ack(&other) && other.shares_ack(&other));
     drop(one);
-    assert_eq!(seen.settlement(), None);
+    assert_eq!(seen.outcome(), None);
     drop(computed);
-    assert!(seen.settlement().is_some());
+    assert!(seen.outcome().is_some());
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_a_sink_loses_that_is_taken_out_is_not_cut_off() {
-    let (mut pipeline, door) = Pipeline::builder()
+    let (mut pipeline, ingress) = Pipeline::builder()
         .sink(taking("goes", HOUR))
         .sink(taking("stays", SECOND))
         .start();
     let seen = Seen::default();
-    door.offer(batch(1, 5, 10).with_receipt(seen.receipt())).unwrap();
+    ingress
+        .try_send_or_drop(batch(1, 5, 10).with_ack(seen.ack()))
+        .unwrap();
     let removed = pipeline.remove_sink("goes", SECOND).unwrap().await;
     assert_eq!(removed.counts.dropped_items(), 5);
     pipeline.drain(HOUR).await;

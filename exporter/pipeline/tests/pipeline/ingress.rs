@@ -1,9 +1,9 @@
-//! The door and its queues: which batches wait, which are dropped, and which sinks are affected.
+//! The ingress and its queues: which batches wait, which are dropped, and which sinks are affected.
 
 use std::time::Duration;
 
 use pulsetrain_pipeline::{
-    Door, DropReason, LaneConfig, Pipeline, PipelineError, QueueConfig, Requirement, SinkCounts, clock,
+    DropReason, Ingress, Pipeline, PipelineError, QueueConfig, Requirement, SinkCounts, SinkTaskConfig, clock,
 };
 use tokio::time::timeout;
 
@@ -11,21 +11,21 @@ use crate::fake_sink::{Answer, FakeSink, Witness, batch};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn bounded(max_batches: usize, max_bytes: usize) -> LaneConfig {
-    LaneConfig {
+fn bounded(max_batches: usize, max_bytes: usize) -> SinkTaskConfig {
+    SinkTaskConfig {
         queue: QueueConfig {
             max_batches,
             max_bytes,
         },
-        ..LaneConfig::default()
+        ..SinkTaskConfig::default()
     }
 }
 
 /// A pipeline with one sink that needs a second for each batch.
-fn slow(config: LaneConfig) -> (Pipeline, Door, Witness) {
+fn slow(config: SinkTaskConfig) -> (Pipeline, Ingress, Witness) {
     let (sink, witness) = FakeSink::scripted("slow", [Answer::Take.after(SECOND)]);
-    let (pipeline, door) = Pipeline::builder().config(config).sink(sink).start();
-    (pipeline, door, witness)
+    let (pipeline, ingress) = Pipeline::builder().config(config).sink(sink).start();
+    (pipeline, ingress, witness)
 }
 
 async fn drained(pipeline: Pipeline) -> SinkCounts {
@@ -34,9 +34,11 @@ async fn drained(pipeline: Pipeline) -> SinkCounts {
 
 #[tokio::test(start_paused = true)]
 async fn full_queue_drops_the_oldest_that_was_offered_and_counts_it() {
-    let (pipeline, door, witness) = slow(bounded(2, 1000));
+    let (pipeline, ingress, witness) = slow(bounded(2, 1000));
     for id in 0..5 {
-        door.offer(batch(id, 10, 10)).expect("the pipeline is open");
+        ingress
+            .try_send_or_drop(batch(id, 10, 10))
+            .expect("the pipeline is open");
     }
     let counts = drained(pipeline).await;
     assert_eq!(witness.received_ids(), [3, 4]);
@@ -46,9 +48,11 @@ async fn full_queue_drops_the_oldest_that_was_offered_and_counts_it() {
 
 #[tokio::test(start_paused = true)]
 async fn queue_is_bounded_in_bytes_and_has_room_again_when_a_batch_is_settled() {
-    let (pipeline, door, witness) = slow(bounded(100, 25));
+    let (pipeline, ingress, witness) = slow(bounded(100, 25));
     for id in 0..3 {
-        door.offer(batch(id, 1, 10)).expect("the pipeline is open");
+        ingress
+            .try_send_or_drop(batch(id, 1, 10))
+            .expect("the pipeline is open");
     }
     assert_eq!(
         pipeline.ledger().snapshot()[0].dropped_for(DropReason::QueueFull),
@@ -56,7 +60,9 @@ async fn queue_is_bounded_in_bytes_and_has_room_again_when_a_batch_is_settled() 
         "30 bytes are over 25"
     );
     tokio::time::sleep(SECOND + SECOND / 2).await;
-    door.offer(batch(3, 1, 15)).expect("the pipeline is open");
+    ingress
+        .try_send_or_drop(batch(3, 1, 15))
+        .expect("the pipeline is open");
     drained(pipeline).await;
     assert_eq!(
         witness.received_ids(),
@@ -67,9 +73,11 @@ async fn queue_is_bounded_in_bytes_and_has_room_again_when_a_batch_is_settled() 
 
 #[tokio::test(start_paused = true)]
 async fn offered_batch_evicts_as_few_as_make_room_for_it() {
-    let (pipeline, door, witness) = slow(bounded(100, 100));
+    let (pipeline, ingress, witness) = slow(bounded(100, 100));
     for (id, bytes) in [(0, 10), (1, 30), (2, 40), (3, 20), (4, 60)] {
-        door.offer(batch(id, 1, bytes)).expect("the pipeline is open");
+        ingress
+            .try_send_or_drop(batch(id, 1, bytes))
+            .expect("the pipeline is open");
     }
     let counts = drained(pipeline).await;
     assert_eq!(
@@ -82,18 +90,23 @@ async fn offered_batch_evicts_as_few_as_make_room_for_it() {
 
 #[tokio::test(start_paused = true)]
 async fn offered_batch_evicts_nothing_that_a_required_sink_has_acknowledged() {
-    let (pipeline, door, witness) = slow(bounded(3, 1000));
-    door.offer(batch(0, 1, 10)).expect("the pipeline is open");
+    let (pipeline, ingress, witness) = slow(bounded(3, 1000));
+    ingress
+        .try_send_or_drop(batch(0, 1, 10))
+        .expect("the pipeline is open");
     for id in 1..3 {
         let batch = batch(id, 1, 10);
-        let mut reserved = door
+        let mut reserved = ingress
             .try_reserve(std::slice::from_ref(&batch))
             .expect("there is room");
-        door.send_reserved(batch, &mut reserved)
+        ingress
+            .send_reserved(batch, &mut reserved)
             .expect("the pipeline is open");
     }
     for id in 3..6 {
-        door.offer(batch(id, 1, 10)).expect("the pipeline is open");
+        ingress
+            .try_send_or_drop(batch(id, 1, 10))
+            .expect("the pipeline is open");
     }
     let counts = drained(pipeline).await;
     assert_eq!(witness.received_ids(), [1, 2, 5]);
@@ -102,10 +115,14 @@ async fn offered_batch_evicts_nothing_that_a_required_sink_has_acknowledged() {
 
 #[tokio::test(start_paused = true)]
 async fn offered_batch_that_is_larger_than_all_that_can_be_evicted_evicts_nothing() {
-    let (pipeline, door, witness) = slow(bounded(100, 100));
-    door.send(batch(0, 1, 70)).await.expect("the pipeline is open");
-    door.offer(batch(1, 1, 20)).expect("the pipeline is open");
-    door.offer(batch(2, 1, 40)).expect("the pipeline is open");
+    let (pipeline, ingress, witness) = slow(bounded(100, 100));
+    ingress.send(batch(0, 1, 70)).await.expect("the pipeline is open");
+    ingress
+        .try_send_or_drop(batch(1, 1, 20))
+        .expect("the pipeline is open");
+    ingress
+        .try_send_or_drop(batch(2, 1, 40))
+        .expect("the pipeline is open");
     let counts = drained(pipeline).await;
     assert_eq!(witness.received_ids(), [0, 1]);
     assert_eq!(counts.dropped_for(DropReason::QueueFull), 1);
@@ -114,16 +131,17 @@ async fn offered_batch_that_is_larger_than_all_that_can_be_evicted_evicts_nothin
 #[tokio::test(start_paused = true)]
 async fn full_queue_of_a_best_effort_sink_drops_its_oldest() {
     let (sink, witness) = FakeSink::scripted("page", [Answer::Take.after(SECOND)]);
-    let (pipeline, door) = Pipeline::builder()
+    let (pipeline, ingress) = Pipeline::builder()
         .config(bounded(2, 1000))
         .sink_as(sink, Requirement::BestEffort)
         .start();
     for id in 0..5 {
         let batch = batch(id, 1, 10);
-        let mut reserved = door
+        let mut reserved = ingress
             .try_reserve(std::slice::from_ref(&batch))
             .expect("it reserves nothing");
-        door.send_reserved(batch, &mut reserved)
+        ingress
+            .send_reserved(batch, &mut reserved)
             .expect("the pipeline is open");
     }
     let counts = drained(pipeline).await;
@@ -133,10 +151,10 @@ async fn full_queue_of_a_best_effort_sink_drops_its_oldest() {
 
 #[tokio::test(start_paused = true)]
 async fn batch_larger_than_the_queue_is_dropped_with_a_word_about_it() {
-    let (pipeline, door, _) = slow(bounded(100, 25));
-    let sent = timeout(SECOND, door.send(batch(0, 7, 26))).await;
+    let (pipeline, ingress, _) = slow(bounded(100, 25));
+    let sent = timeout(SECOND, ingress.send(batch(0, 7, 26))).await;
     assert_eq!(sent, Ok(Ok(())), "waiting would be for ever");
-    door.send(batch(1, 1, 25)).await.expect("the pipeline is open");
+    ingress.send(batch(1, 1, 25)).await.expect("the pipeline is open");
     let counts = drained(pipeline).await;
     assert_eq!(
         (counts.delivered, counts.dropped_for(DropReason::TooLarge)),
@@ -152,10 +170,13 @@ async fn batch_larger_than_the_queue_is_dropped_with_a_word_about_it() {
 #[tokio::test(start_paused = true)]
 async fn send_waits_for_room_in_batches_and_in_bytes_and_loses_nothing() {
     for config in [bounded(1, 1000), bounded(1000, 19)] {
-        let (pipeline, door, witness) = slow(config);
+        let (pipeline, ingress, witness) = slow(config);
         let start = clock::now();
         for id in 0..20 {
-            door.send(batch(id, 1, 10)).await.expect("the pipeline is open");
+            ingress
+                .send(batch(id, 1, 10))
+                .await
+                .expect("the pipeline is open");
         }
         assert!(
             clock::now() - start >= 19 * SECOND,
@@ -170,13 +191,13 @@ async fn send_waits_for_room_in_batches_and_in_bytes_and_loses_nothing() {
 async fn sent_batch_reaches_the_sinks_with_room_while_it_waits_for_another() {
     let (hanging, _) = FakeSink::scripted("hanging", [Answer::Hang.at_once()]);
     let (quick, witness) = FakeSink::scripted("quick", [Answer::Take.at_once()]);
-    let (pipeline, door) = Pipeline::builder()
+    let (pipeline, ingress) = Pipeline::builder()
         .config(bounded(1, 1000))
         .sink(hanging)
         .sink(quick)
         .start();
-    door.send(batch(0, 1, 10)).await.expect("the pipeline is open");
-    let waits = timeout(SECOND, door.send(batch(1, 5, 10))).await;
+    ingress.send(batch(0, 1, 10)).await.expect("the pipeline is open");
+    let waits = timeout(SECOND, ingress.send(batch(1, 5, 10))).await;
     assert!(waits.is_err(), "the hanging sink has no room");
     assert_eq!(witness.received_ids(), [0, 1]);
     let hanging = &pipeline.ledger().snapshot()[0];
@@ -190,20 +211,26 @@ async fn sent_batch_reaches_the_sinks_with_room_while_it_waits_for_another() {
 #[tokio::test(start_paused = true)]
 async fn closed_door_says_so_and_still_counts() {
     let (sink, _) = FakeSink::scripted("quick", [Answer::Take.at_once()]);
-    let (pipeline, door) = Pipeline::builder().sink(sink).start();
+    let (pipeline, ingress) = Pipeline::builder().sink(sink).start();
     let ledger = pipeline.ledger().clone();
     pipeline.drain(SECOND).await;
-    assert_eq!(door.offer(batch(0, 1, 10)), Err(PipelineError::Closed));
-    assert_eq!(door.send(batch(1, 2, 10)).await, Err(PipelineError::Closed));
-    assert_eq!(door.blocking_send(batch(2, 4, 10)), Err(PipelineError::Closed));
+    assert_eq!(
+        ingress.try_send_or_drop(batch(0, 1, 10)),
+        Err(PipelineError::Closed)
+    );
+    assert_eq!(ingress.send(batch(1, 2, 10)).await, Err(PipelineError::Closed));
+    assert_eq!(ingress.blocking_send(batch(2, 4, 10)), Err(PipelineError::Closed));
     assert_eq!(ledger.snapshot()[0].dropped_for(DropReason::Closed), 7);
 }
 
 #[tokio::test]
 async fn pipeline_without_sinks_takes_everything_and_ends() {
-    let (pipeline, door) = Pipeline::builder().start();
-    door.offer(batch(0, 1, 10)).expect("nobody is there to be closed");
-    door.send(batch(1, 1, 10))
+    let (pipeline, ingress) = Pipeline::builder().start();
+    ingress
+        .try_send_or_drop(batch(0, 1, 10))
+        .expect("nobody is there to be closed");
+    ingress
+        .send(batch(1, 1, 10))
         .await
         .expect("nobody is there to be closed");
     assert_eq!(pipeline.drain(SECOND).await, []);
