@@ -14,7 +14,7 @@ use std::{
 };
 
 use pulsetrain_gpu::{GpuConfig, GpuSource, NoAttribution};
-use pulsetrain_pipeline::{Pipeline, Stop, StopRaiser, run_sources};
+use pulsetrain_pipeline::{CancellationToken, Pipeline, run_sources};
 use pulsetrain_sinks::{PrometheusConfig, PrometheusServer, PrometheusSink};
 use pulsetrain_tests::{FakeNvml, free_port, wait_until};
 
@@ -35,7 +35,7 @@ struct Watched {
     fake: FakeNvml,
     page: u16,
     source: JoinHandle<()>,
-    stop: StopRaiser,
+    stop: CancellationToken,
 }
 
 /// How long scrapes took and how many bytes they brought.
@@ -128,9 +128,9 @@ impl Watched {
     /// Eight idle GPUs of a scenario, as soon as their page is complete.
     fn start(scenario: &str) -> Self {
         let fake = FakeNvml::start(scenario);
-        let (page, stop) = (free_port(), StopRaiser::new());
+        let (page, stop) = (free_port(), CancellationToken::new());
         let source = thread::spawn({
-            let (config, stop) = (config(&fake), stop.stop());
+            let (config, stop) = (config(&fake), stop.clone());
             move || watch(config, page, &stop)
         });
         wait_until("the page has the last GPU", || {
@@ -145,7 +145,7 @@ impl Watched {
     }
 
     fn end(self) {
-        self.stop.raise();
+        self.stop.cancel();
         self.source.join().expect("the source does not panic");
     }
 }
@@ -157,7 +157,7 @@ fn config(fake: &FakeNvml) -> GpuConfig {
     }
 }
 
-fn watch(config: GpuConfig, page: u16, stop: &Stop) {
+fn watch(config: GpuConfig, page: u16, stop: &CancellationToken) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -171,8 +171,8 @@ fn watch(config: GpuConfig, page: u16, stop: &Stop) {
         let server = PrometheusServer::bind(&page, sink.store(), Vec::new()).await;
         let server = tokio::spawn(server.expect("the page can be served").run(stop.clone()));
         let source = GpuSource::new(config, Box::new(NoAttribution), |_| {});
-        let (pipeline, door) = Pipeline::builder().sink(Box::new(sink)).start();
-        run_sources(vec![Box::new(source)], &door, stop).await;
+        let (pipeline, ingress) = Pipeline::builder().sink(Box::new(sink)).start();
+        run_sources(vec![Box::new(source)], &ingress, stop).await;
         pipeline.drain(Duration::from_secs(5)).await;
         server.await.expect("the server does not panic");
     });

@@ -16,13 +16,13 @@ use std::{
 
 use pulsetrain_demo::{DemoConfig, DemoProgress, DemoSource};
 use pulsetrain_pipeline::{
-    Pipeline, PipelineBuilder, Requirement, Source, StopRaiser,
+    CancellationToken, Pipeline, PipelineBuilder, Requirement, Source,
     clock::{self, Instant},
     run_sources,
 };
 use pulsetrain_semconv::{metric, prometheus_name};
 use pulsetrain_sinks::{ConsoleSink, ConsoleStyle, PrometheusStore};
-use pulsetrain_tail::Positions;
+use pulsetrain_tail::Checkpointer;
 use tokio::{sync::watch, time::sleep};
 
 pub(crate) use self::arguments::DemoArguments;
@@ -107,19 +107,25 @@ async fn demonstrate(
     job: DemoConfig,
     started: Instant,
 ) -> Result<ExitCode, Failure> {
-    let stop = StopRaiser::new();
-    let served = StopRaiser::new();
-    let mut targets = Targets::open(arguments, config, job.start_unix_nanos, &served.stop()).await?;
+    let stop = CancellationToken::new();
+    let served = CancellationToken::new();
+    let mut targets = Targets::open(arguments, config, job.start_unix_nanos, &served.clone()).await?;
     let derived = Sent::default();
-    let builder = Pipeline::builder().config(config.limits.lane());
+    let builder = Pipeline::builder().config(config.limits.task_config());
     let watched = derived.clone();
-    let builder = topology::derived(builder, &config.derive, &Positions::in_memory(), move |batch| {
-        watched.add(batch);
-    })?;
-    let add =
-        |builder: PipelineBuilder, (sink, requirement, lane)| builder.sink_with(sink, requirement, lane);
+    let builder = topology::derived(
+        builder,
+        &config.derive,
+        &Checkpointer::in_memory(),
+        move |batch| {
+            watched.add(batch);
+        },
+    )?;
+    let add = |builder: PipelineBuilder, (sink, requirement, task_config)| {
+        builder.sink_with(sink, requirement, task_config)
+    };
     let sinks = std::mem::take(&mut targets.sinks);
-    let (mut pipeline, door) = sinks.into_iter().fold(builder, add).start();
+    let (mut pipeline, ingress) = sinks.into_iter().fold(builder, add).start();
     for page in &targets.live_pages {
         page.show_telemetry(Box::new(LedgerView(pipeline.ledger().clone())));
     }
@@ -133,8 +139,8 @@ async fn demonstrate(
         report.send_replace(Arc::new(progress));
     });
     let interrupted = tokio::spawn(import::raise_on_interrupt(stop.clone()));
-    let (sources, ended) = ([Box::new(source) as Box<dyn Source>], stop.stop());
-    let running = tokio::spawn(async move { run_sources(sources.into(), &door, &ended).await });
+    let (sources, ended) = ([Box::new(source) as Box<dyn Source>], stop.clone());
+    let running = tokio::spawn(async move { run_sources(sources.into(), &ingress, &ended).await });
     let first_curve = first_curve(targets.series.as_ref(), progress.clone(), started).await;
     if let Some(seconds) = first_curve.filter(|_| !arguments.json) {
         log::info(Subject::Place, format_args!("first curve after {seconds:.1} s"));
@@ -147,22 +153,22 @@ async fn demonstrate(
     let reports = running
         .await
         .map_err(|error| Failure::failed(format!("the demo stopped before its end: {error}")))?;
-    let deadline = if stop.stop().is_raised() {
+    let deadline = if stop.clone().is_cancelled() {
         config.limits.drain.0
     } else {
         DRAIN
     };
     let sinks = pipeline.drain(deadline).await;
     if let Some(series) = &targets.series {
-        let interrupted = stop.stop();
+        let interrupted = stop.clone();
         tokio::select! {
             biased;
-            () = interrupted.wait() => {}
+            () = interrupted.cancelled() => {}
             () = series.wait_for_scrape(LAST_SCRAPE) => {}
         }
     }
     interrupted.abort();
-    served.raise();
+    served.cancel();
     targets.end().await;
     let (progress, counted) = (Arc::clone(&progress.borrow()), derived.lock());
     let report = Report {

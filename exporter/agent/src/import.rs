@@ -16,7 +16,7 @@ use std::{
 };
 
 use pulsetrain_pipeline::{
-    GiveUp, LaneConfig, Pipeline, QueueConfig, RetryConfig, Source, StopRaiser, run_sources,
+    CancellationToken, GiveUp, Pipeline, QueueConfig, RetryConfig, SinkTaskConfig, Source, run_sources,
 };
 use pulsetrain_tail::{Claims, ImportReport, LogInput, LogSource, Member, RankSource, RunOptions};
 
@@ -64,18 +64,18 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
         .cloned()
         .flat_map(|path| topology::inputs(path, arguments.follow, options.format))
         .collect();
-    let positions = follow::positions(&arguments)?;
+    let checkpointer = follow::checkpointer(&arguments)?;
     let (followed, read) = follow::divide(inputs.clone(), arguments.follow);
-    let mut builder = Pipeline::builder().config(LaneConfig {
+    let mut builder = Pipeline::builder().config(SinkTaskConfig {
         queue: queue(&arguments),
         retry: RetryConfig {
             give_up: give_up(&arguments, &followed),
             ..RetryConfig::default()
         },
-        ..LaneConfig::default()
+        ..SinkTaskConfig::default()
     });
-    let positions_of_outputs = arguments.follow.then_some(&positions);
-    let sinks = topology::sinks(&arguments.to, &inputs, positions_of_outputs)?;
+    let output_checkpoints = arguments.follow.then_some(&checkpointer);
+    let sinks = topology::sinks(&arguments.to, &inputs, output_checkpoints)?;
     if sinks.is_empty() {
         return Err(Failure::usage(format!(
             "nothing to send to: {}; set one of them to otlp, or name a target with --to",
@@ -93,8 +93,8 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
             arguments.gpu_readings.iter().map(PathBuf::as_path),
         )?);
     }
-    let (pipeline, door) = builder.start();
-    let stop = StopRaiser::new();
+    let (pipeline, ingress) = builder.start();
+    let stop = CancellationToken::new();
     let interrupted = tokio::spawn(raise_on_interrupt(stop.clone()));
     let reports = Reports::default();
     let progress = Progress::of(&read, arguments.json || arguments.follow);
@@ -103,19 +103,23 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
         .map(|input| source(input, &options, &reports, &progress))
         .collect();
     sources.extend(follow::source(
-        followed, &arguments, &options, &positions, &reports,
+        followed,
+        &arguments,
+        &options,
+        &checkpointer,
+        &reports,
     ));
-    run_sources(sources, &door, &stop.stop()).await;
+    run_sources(sources, &ingress, &stop.clone()).await;
     progress.finish();
-    drop(door);
-    let deadline = if stop.stop().is_raised() {
+    drop(ingress);
+    let deadline = if stop.clone().is_cancelled() {
         INTERRUPTED_DRAIN
     } else {
         DRAIN
     };
     let sinks = pipeline.drain(deadline).await;
     interrupted.abort();
-    positions.save().map_err(Failure::failed)?;
+    checkpointer.save().map_err(Failure::failed)?;
     let reports = std::mem::take(&mut *reports.lock().unwrap_or_else(PoisonError::into_inner));
     let folders: Vec<PathBuf> = arguments.paths.into_iter().filter(|path| path.is_dir()).collect();
     let notices = match arguments.run_id {
@@ -188,13 +192,13 @@ fn add(reports: &Reports, report: ImportReport) {
 
 /// The first Ctrl-C, or the word to end (SIGTERM), ends the reading: what was read is delivered and summed up. The second
 /// ends the program.
-pub(crate) async fn raise_on_interrupt(stop: StopRaiser) -> std::io::Result<()> {
+pub(crate) async fn raise_on_interrupt(stop: CancellationToken) -> std::io::Result<()> {
     let mut terminated = signal(SignalKind::terminate())?;
     tokio::select! {
         interrupted = tokio::signal::ctrl_c() => interrupted?,
         _ = terminated.recv() => {}
     }
-    stop.raise();
+    stop.cancel();
     tokio::select! {
         interrupted = tokio::signal::ctrl_c() => interrupted?,
         _ = terminated.recv() => {}

@@ -26,10 +26,11 @@ use std::{
 
 use pulsetrain_gpu::workload::Workload;
 use pulsetrain_pipeline::{
-    Door, LaneConfig, Pipeline, PipelineBuilder, Requirement, Sink, Source, Stop, StopRaiser, run_sources,
+    CancellationToken, Ingress, Pipeline, PipelineBuilder, Requirement, Sink, SinkTaskConfig, Source,
+    run_sources,
 };
 use pulsetrain_sinks::PageStore;
-use pulsetrain_tail::{ImportReport, Positions, RankSource, RunOptions, TailError, TailEvent};
+use pulsetrain_tail::{Checkpointer, ImportReport, RankSource, RunOptions, TailError, TailEvent};
 use tokio::{runtime::Runtime, task::JoinHandle};
 
 use self::{
@@ -78,7 +79,7 @@ fn run_on(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Failu
         log::warn(Subject::Program, warning);
     }
     let recorders = Recorders::default();
-    let (pipeline, door) = runtime.block_on(start_pipeline(arguments, &config, &recorders))?;
+    let (pipeline, ingress) = runtime.block_on(start_pipeline(arguments, &config, &recorders))?;
     let gpus = {
         let _inside = runtime.enter();
         gpus(arguments, &config, &options, &identity)
@@ -93,7 +94,15 @@ fn run_on(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Failu
     let receiver =
         signals::Receiver::watch(signals, trainer.pid(), trainer.terminal(), trainer.our_settings());
     let copies = copy::copy(trainer.take_streams());
-    let reading = Reading::start(runtime, arguments, copies.chunks, identity, options, gpus, door);
+    let reading = Reading::start(
+        runtime,
+        arguments,
+        copies.chunks,
+        identity,
+        options,
+        gpus,
+        ingress,
+    );
 
     let status = trainer
         .wait(|| receiver.forget_trainer())
@@ -147,7 +156,7 @@ async fn start_pipeline(
     arguments: &RunArguments,
     config: &Config,
     recorders: &Recorders,
-) -> Result<(Pipeline, Door), Failure> {
+) -> Result<(Pipeline, Ingress), Failure> {
     let mut pages = Vec::new();
     let mut sinks = if arguments.config.is_some() && arguments.to.is_empty() {
         configured_sinks(config, recorders, &mut pages).await
@@ -163,7 +172,7 @@ async fn start_pipeline(
         let sinks = topology::sinks_beside_trainer(&arguments.to, left_out)?;
         sinks
             .into_iter()
-            .map(|sink| (sink, Requirement::Required, config.limits.lane()))
+            .map(|sink| (sink, Requirement::Required, config.limits.task_config()))
             .collect()
     };
     if let Some(address) = arguments.listen {
@@ -171,8 +180,8 @@ async fn start_pipeline(
             Ok(page) => {
                 let message = format_args!("serving the page at http://{}/", page.address);
                 log::info(Subject::Program, message);
-                let with_lane = |(sink, requirement)| (sink, requirement, config.limits.lane());
-                sinks.extend(page.sinks.into_iter().map(with_lane));
+                let with_task_config = |(sink, requirement)| (sink, requirement, config.limits.task_config());
+                sinks.extend(page.sinks.into_iter().map(with_task_config));
                 pages.extend(page.store);
             }
             Err(error) => log::warn(
@@ -189,19 +198,20 @@ async fn start_pipeline(
         let line = (
             topology::step_line(),
             Requirement::BestEffort,
-            config.limits.lane(),
+            config.limits.task_config(),
         );
         sinks.push(line);
     }
-    let builder = Pipeline::builder().config(config.limits.lane());
-    let builder = topology::derived(builder, &config.derive, &Positions::in_memory(), |_| {})?;
-    let add =
-        |builder: PipelineBuilder, (sink, requirement, lane)| builder.sink_with(sink, requirement, lane);
-    let (pipeline, door) = sinks.into_iter().fold(builder, add).start();
+    let builder = Pipeline::builder().config(config.limits.task_config());
+    let builder = topology::derived(builder, &config.derive, &Checkpointer::in_memory(), |_| {})?;
+    let add = |builder: PipelineBuilder, (sink, requirement, task_config)| {
+        builder.sink_with(sink, requirement, task_config)
+    };
+    let (pipeline, ingress) = sinks.into_iter().fold(builder, add).start();
     for page in pages {
         page.show_telemetry(Box::new(LedgerView(pipeline.ledger().clone())));
     }
-    Ok((pipeline, door))
+    Ok((pipeline, ingress))
 }
 
 /// Returns the sinks of the configuration. A sink that cannot be made is reported and left out: the trainer is more important,
@@ -210,7 +220,7 @@ async fn configured_sinks(
     config: &Config,
     recorders: &Recorders,
     pages: &mut Vec<PageStore>,
-) -> Vec<(Box<dyn Sink>, Requirement, LaneConfig)> {
+) -> Vec<(Box<dyn Sink>, Requirement, SinkTaskConfig)> {
     let mut sinks = Vec::new();
     for (name, section) in config.sinks.iter() {
         section.warn_sources_ignored(name);
@@ -219,9 +229,9 @@ async fn configured_sinks(
             name,
             section,
             &config.perfetto,
-            &Positions::in_memory(),
+            &Checkpointer::in_memory(),
             KeptPages::default(),
-            Stop::never(),
+            CancellationToken::new(),
         )
         .await
         {
@@ -233,11 +243,11 @@ async fn configured_sinks(
                 ..
             }) => {
                 pages.extend(page);
-                let lane = || section.lane(&config.limits);
+                let task_config = || section.task_config(&config.limits);
                 sinks.extend(
                     built
                         .into_iter()
-                        .map(|sink| (sink, section.requirement(), lane())),
+                        .map(|sink| (sink, section.requirement(), task_config())),
                 );
                 server.map(tokio::spawn);
                 if let Some(recorder) = recorder {
@@ -284,7 +294,7 @@ fn options(arguments: &RunArguments) -> Result<RunOptions, Failure> {
 
 /// The reading of what the trainer prints and writes.
 struct Reading {
-    stop: StopRaiser,
+    stop: CancellationToken,
     sources: JoinHandle<()>,
     reports: Arc<Mutex<Vec<ImportReport>>>,
 }
@@ -297,9 +307,12 @@ impl Reading {
         identity: Identity,
         options: RunOptions,
         gpus: Option<Box<dyn Source>>,
-        door: Door,
+        ingress: Ingress,
     ) -> Self {
-        let (stop, reports) = (StopRaiser::new(), Arc::<Mutex<Vec<ImportReport>>>::default());
+        let (stop, reports) = (
+            CancellationToken::new(),
+            Arc::<Mutex<Vec<ImportReport>>>::default(),
+        );
         let kept = Arc::clone(&reports);
         let on_end = move |report| kept.lock().unwrap_or_else(PoisonError::into_inner).push(report);
         let program = arguments.command[0].to_string_lossy();
@@ -325,9 +338,9 @@ impl Reading {
         let source: Box<dyn Source> =
             Box::new(StreamSource::new(&program, chunks, identity, options, on_end));
         let sources = [source].into_iter().chain(followed).chain(gpus).collect();
-        let stopped = stop.stop();
+        let stopped = stop.clone();
         let sources = runtime.spawn(async move {
-            run_sources(sources, &door, &stopped).await;
+            run_sources(sources, &ingress, &stopped).await;
         });
         Self {
             stop,
@@ -338,7 +351,7 @@ impl Reading {
 
     /// Lets the sources read what is there; a file system that hangs does not hold us up.
     async fn end(self, within: Duration) -> Inputs {
-        self.stop.raise();
+        self.stop.cancel();
         let is_whole = tokio::time::timeout(within, self.sources).await.is_ok();
         let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
         Inputs {

@@ -21,7 +21,8 @@ use std::{
 };
 
 use pulsetrain_pipeline::{
-    GiveUp, LaneConfig, Pipeline, QueueConfig, RetryConfig, SinkReport, Source, StopRaiser, run_sources,
+    CancellationToken, GiveUp, Pipeline, QueueConfig, RetryConfig, SinkReport, SinkTaskConfig, Source,
+    run_sources,
 };
 use pulsetrain_sinks::{
     PageConfig, PageRefusal, PageSink, PageStore, PrometheusConfig, PrometheusServer, PrometheusSink,
@@ -121,21 +122,21 @@ async fn read(inputs: Vec<Input>, page: &PageStore) -> Result<bool, Failure> {
         .map_err(|error| Failure::failed(format!("cannot read the files: {error}")))?;
     let derivation = Derivation::default();
     let builder = Pipeline::builder()
-        .config(LaneConfig {
+        .config(SinkTaskConfig {
             queue: QUEUE,
             retry: RetryConfig {
                 give_up: GiveUp::Never,
                 ..RetryConfig::default()
             },
-            ..LaneConfig::default()
+            ..SinkTaskConfig::default()
         })
         .sink(Box::new(PageSink::new(page.clone())))
         .stage(derivation.stage());
-    let (pipeline, door) = builder.start();
+    let (pipeline, ingress) = builder.start();
     let logs = Arc::<Mutex<Vec<ImportReport>>>::default();
     let recorded = Arc::<Mutex<Vec<RecordedReport>>>::default();
     let options = RunOptions::default();
-    let stop = StopRaiser::new().stop();
+    let stop = CancellationToken::new();
     // One after the other: the page refuses points that are older than the newest one of their series.
     for Step {
         input,
@@ -157,9 +158,9 @@ async fn read(inputs: Vec<Input>, page: &PageStore) -> Result<bool, Failure> {
                 }))
             }
         };
-        run_sources(vec![source], &door, &stop).await;
+        run_sources(vec![source], &ingress, &stop).await;
     }
-    drop(door);
+    drop(ingress);
     let sinks = pipeline.drain(DRAIN).await;
     let are_recorded_complete = take(&recorded)
         .iter()
@@ -274,8 +275,8 @@ async fn serve(arguments: &ShowArguments, page: PageStore) -> Result<(), Failure
         .map_err(|error| cannot_listen(&error))?
         .with_page(page);
     let address = server.local_addr();
-    let stop = StopRaiser::new();
-    let served = tokio::spawn(server.run(stop.stop()));
+    let stop = CancellationToken::new();
+    let served = tokio::spawn(server.run(stop.clone()));
     open(arguments, address);
     let mut terminated = signal(SignalKind::terminate())
         .map_err(|error| Failure::failed(format!("cannot receive signals: {error}")))?;
@@ -283,7 +284,7 @@ async fn serve(arguments: &ShowArguments, page: PageStore) -> Result<(), Failure
         _ = tokio::signal::ctrl_c() => {}
         _ = terminated.recv() => {}
     }
-    stop.raise();
+    stop.cancel();
     // Browsers keep connections; nobody waits for them at the end.
     let _ = tokio::time::timeout(Duration::from_secs(1), served).await;
     Ok(())

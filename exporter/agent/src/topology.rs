@@ -15,14 +15,14 @@ use pulsetrain_gpu::{
     workload::{ProcessAttribution, Workload, WorkloadConfig},
 };
 use pulsetrain_otlp::Signals;
-use pulsetrain_pipeline::{Batch, BoxFuture, PipelineBuilder, Sink, Source, Stop, ThrottledLog};
+use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, PipelineBuilder, Sink, Source, ThrottledLog};
 use pulsetrain_receiver::ReceiverSource;
 use pulsetrain_sinks::{
     ConsoleSink, ConsoleStyle, FileConfig, FileControl, FileSink, FlightRecorder, OpenMetricsSink,
     OtlpConfig, PageStore, PerfettoFilesSink, PrometheusConfig, PrometheusStore, RemoteWriteSink, SinkError,
 };
 use pulsetrain_tail::{
-    AtStop, Claims, LogInput, Positions, RunOptions, TailConfig, TailError, TailEvent, TailReading,
+    AtStop, Checkpointer, Claims, LogInput, PollReport, RunOptions, TailConfig, TailError, TailEvent,
     TailSource, logs_in, options_of_file,
 };
 use pulsetrain_translate::TunixTranslation;
@@ -73,15 +73,15 @@ pub(crate) fn options_of(input: &LogInput, options: &RunOptions) -> RunOptions {
 
 /// The sinks that the command line names, or those that the environment names, which are none where it turns off every signal.
 ///
-/// `positions` are those of the inputs that are followed: a file is appended to from where it ended with them. Without
-/// them the file is replaced.
+/// `checkpointer` is that of the followed inputs: a file is truncated to its checkpoints and appended to. Without one, the file
+/// is replaced.
 ///
 /// # Errors
 /// An invalid target, an inconsistent environment, a file that cannot be opened.
 pub(crate) fn sinks(
     targets: &[String],
     inputs: &[LogInput],
-    positions: Option<&Positions>,
+    checkpointer: Option<&Checkpointer>,
 ) -> Result<Vec<Box<dyn Sink>>, Failure> {
     if targets.is_empty() {
         return otlp::of_environment();
@@ -89,7 +89,7 @@ pub(crate) fn sinks(
     let targets = parsed(targets)?;
     targets
         .iter()
-        .map(|target| target.open(inputs, positions))
+        .map(|target| target.open(inputs, checkpointer))
         .collect()
 }
 
@@ -102,13 +102,13 @@ pub(crate) fn sinks_beside_trainer(
     targets: &[String],
     report: impl Fn(&str),
 ) -> Result<Vec<Box<dyn Sink>>, Failure> {
-    let positions = Positions::in_memory();
+    let checkpointer = Checkpointer::in_memory();
     if targets.is_empty() {
-        return sinks(targets, &[], Some(&positions));
+        return sinks(targets, &[], Some(&checkpointer));
     }
     let mut opened = Vec::new();
     for target in parsed(targets)? {
-        match target.open(&[], Some(&positions)) {
+        match target.open(&[], Some(&checkpointer)) {
             Ok(sink) => opened.push(sink),
             Err(Failure::Failed(message)) => report(&message),
             Err(usage) => return Err(usage),
@@ -194,7 +194,7 @@ pub(crate) struct KeptPages {
 }
 
 /// Makes the sink `name` of the configuration, whose traces are drawn like `drawing`; `stop` ends its background task. A file
-/// with a checkpoint in `positions` is continued there, so that it holds every item once. A page is restored from `kept`.
+/// is truncated to the checkpoints of `checkpointer` on start, so that it holds every item once. A page is restored from `kept`.
 ///
 /// # Errors
 /// What cannot be opened, listened on or understood.
@@ -202,11 +202,11 @@ pub(crate) async fn build_sink(
     name: &str,
     config: &SinkConfig,
     drawing: &DrawingSection,
-    positions: &Positions,
+    checkpointer: &Checkpointer,
     kept: KeptPages,
-    stop: Stop,
+    stop: CancellationToken,
 ) -> Result<BuiltSink, SinkError> {
-    let built = open_sink(name, config, drawing, positions, kept, stop).await?;
+    let built = open_sink(name, config, drawing, checkpointer, kept, stop).await?;
     let signals = config.signals().map(|list| list.0);
     let narrow = |sink| SelectedSink::narrow(sink, signals);
     Ok(BuiltSink {
@@ -219,9 +219,9 @@ async fn open_sink(
     name: &str,
     config: &SinkConfig,
     drawing: &DrawingSection,
-    positions: &Positions,
+    checkpointer: &Checkpointer,
     kept: KeptPages,
-    stop: Stop,
+    stop: CancellationToken,
 ) -> Result<BuiltSink, SinkError> {
     let sink: Box<dyn Sink> = match config {
         SinkConfig::Prometheus(section) => {
@@ -237,7 +237,7 @@ async fn open_sink(
                 file: None,
             });
         }
-        SinkConfig::File(section) => return files::build(name, section, positions),
+        SinkConfig::File(section) => return files::build(name, section, checkpointer),
         SinkConfig::Console(_) => Box::new(ConsoleSink::stderr(ConsoleStyle::InPlace)),
         SinkConfig::Perfetto(files) => {
             let (sink, files) = PerfettoFilesSink::open(files.settings(drawing))?;
@@ -257,7 +257,7 @@ async fn open_sink(
     Ok(BuiltSink::alone(sink))
 }
 
-/// Adds the stages that compute signals between the sources and the sinks; `positions` hold their state over a restart;
+/// Adds the stages that compute signals between the sources and the sinks; the state folder of `checkpointer` holds their state over a restart;
 /// `watch` is shown every batch that it adds.
 ///
 /// # Errors
@@ -265,7 +265,7 @@ async fn open_sink(
 pub(crate) fn derived(
     builder: PipelineBuilder,
     config: &DeriveConfig,
-    positions: &Positions,
+    checkpointer: &Checkpointer,
     watch: impl Fn(&Batch) + Clone + Send + 'static,
 ) -> Result<PipelineBuilder, Failure> {
     // Before the energy of steps, which holds their spans.
@@ -279,7 +279,7 @@ pub(crate) fn derived(
         return Ok(builder);
     }
     let stage = EnergyStage::new(config.energy.settings()).watched(watch);
-    let Some(path) = positions.beside("gpu-readings.binpb") else {
+    let Some(path) = checkpointer.state_file("gpu-readings.binpb") else {
         return Ok(builder.stage(Box::new(stage)));
     };
     let stage = stage.with_reading_log(&path).map_err(|error| {
@@ -313,8 +313,8 @@ pub(crate) fn recorded_energy() -> EnergyStage {
 pub(crate) fn build_source(
     (name, config): (&str, &SourceConfig),
     (service, resource): Resource,
-    (positions, claims): (&Positions, &Claims),
-    on_reading: impl FnMut(TailReading) + Send + 'static,
+    (checkpointer, claims): (&Checkpointer, &Claims),
+    on_reading: impl FnMut(PollReport) + Send + 'static,
 ) -> Result<Box<dyn Source>, Failure> {
     let name = name.to_owned();
     let logs = match config {
@@ -346,7 +346,7 @@ pub(crate) fn build_source(
         log::write(level(&event), Subject::Source(&name), event);
     };
     Ok(Box::new(
-        TailSource::new(tail, positions.clone(), on_event).measured(on_reading),
+        TailSource::new(tail, checkpointer.clone(), on_event).measured(on_reading),
     ))
 }
 
@@ -399,11 +399,11 @@ pub(crate) fn gpus(
     })
 }
 
-/// Returns the folder of the checkpoints: that of the configuration, else the user's state folder.
+/// Opens the checkpoints in the state folder of the configuration, else in the user's.
 ///
 /// # Errors
 /// A folder that cannot be used, or that another agent uses.
-pub(crate) fn positions(config: &Config) -> Result<Positions, TailError> {
+pub(crate) fn checkpointer(config: &Config) -> Result<Checkpointer, TailError> {
     let folder = config
         .state_folder
         .as_ref()
@@ -411,8 +411,8 @@ pub(crate) fn positions(config: &Config) -> Result<Positions, TailError> {
     let in_home = || variable("HOME").map(|home| Path::new(&home).join(".local/state"));
     let of_user = || variable("XDG_STATE_HOME").map(PathBuf::from).or_else(in_home);
     match folder.or_else(|| of_user().map(|folder| folder.join("pulsetrain"))) {
-        Some(folder) => Positions::open(&folder),
-        None => Ok(Positions::in_memory()),
+        Some(folder) => Checkpointer::open(&folder),
+        None => Ok(Checkpointer::in_memory()),
     }
 }
 
@@ -428,7 +428,7 @@ pub(crate) fn followed(
         ..TailConfig::new(paths.iter().cloned())
     };
     (!paths.is_empty())
-        .then(|| Box::new(TailSource::new(config, Positions::in_memory(), on_event)) as Box<dyn Source>)
+        .then(|| Box::new(TailSource::new(config, Checkpointer::in_memory(), on_event)) as Box<dyn Source>)
 }
 
 /// The line of a step on a terminal that belongs to the trainer.
@@ -480,7 +480,11 @@ impl Target {
         Ok(Self { signals, place })
     }
 
-    fn open(&self, inputs: &[LogInput], positions: Option<&Positions>) -> Result<Box<dyn Sink>, Failure> {
+    fn open(
+        &self,
+        inputs: &[LogInput],
+        checkpointer: Option<&Checkpointer>,
+    ) -> Result<Box<dyn Sink>, Failure> {
         let sink: Box<dyn Sink> = match &self.place {
             Place::Stdout => Box::new(FileSink::stdout().map_err(Failure::failed)?),
             Place::Otlp(config) => otlp(config)?,
@@ -496,8 +500,10 @@ impl Target {
             }
             Place::File(path) => {
                 refuse_input(path, inputs.iter().filter_map(path_of))?;
-                let file = match positions {
-                    Some(positions) => files::open(Subject::Program, path, positions, &FileConfig::default()),
+                let file = match checkpointer {
+                    Some(checkpointer) => {
+                        files::open(Subject::Program, path, checkpointer, &FileConfig::default())
+                    }
                     None => FileSink::create(path),
                 };
                 Box::new(file.map_err(Failure::failed)?)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pulsetrain_pipeline::{
-    Batch, Door, Reservation, ReserveError, Stop,
+    Batch, CancellationToken, Ingress, Reservation, ReserveError,
     clock::{self, Instant},
 };
 
@@ -12,41 +12,41 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Sends batches.
 pub(crate) struct Outlet {
-    door: Door,
+    ingress: Ingress,
     /// Whether a required sink was waited for in vain, and has had no room since.
     is_lagging: bool,
 }
 
 impl Outlet {
-    pub(crate) fn new(door: Door) -> Self {
+    pub(crate) fn new(ingress: Ingress) -> Self {
         Self {
-            door,
+            ingress,
             is_lagging: false,
         }
     }
 
     /// Sends batches; returns whether the pipeline takes more.
-    pub(crate) fn send(&mut self, batches: Vec<Batch>, is_live: bool, stop: &Stop) -> bool {
+    pub(crate) fn send(&mut self, batches: Vec<Batch>, is_live: bool, stop: &CancellationToken) -> bool {
         if is_live {
             self.send_live(batches, stop)
         } else {
             batches
                 .into_iter()
-                .all(|batch| self.door.blocking_send(batch).is_ok())
+                .all(|batch| self.ingress.blocking_send(batch).is_ok())
         }
     }
 
-    fn send_live(&mut self, batches: Vec<Batch>, stop: &Stop) -> bool {
+    fn send_live(&mut self, batches: Vec<Batch>, stop: &CancellationToken) -> bool {
         let deadline = clock::later(clock::now(), PATIENCE);
         let patience = if self.is_lagging { Duration::ZERO } else { PATIENCE };
-        self.door.blocking_pace(&batches, patience);
+        self.ingress.blocking_pace(&batches, patience);
         let reserved = self.reserve(&batches, deadline, stop);
         self.is_lagging = matches!(reserved, Err(ReserveError::Full));
         let mut reserved = reserved.ok();
         batches.into_iter().all(|batch| {
             let sent = match &mut reserved {
-                Some(reserved) => self.door.send_reserved(batch, reserved),
-                None => self.door.offer(batch),
+                Some(reserved) => self.ingress.send_reserved(batch, reserved),
+                None => self.ingress.try_send_or_drop(batch),
             };
             sent.is_ok()
         })
@@ -56,12 +56,12 @@ impl Outlet {
         &self,
         batches: &[Batch],
         deadline: Instant,
-        stop: &Stop,
+        stop: &CancellationToken,
     ) -> Result<Reservation, ReserveError> {
-        match self.door.try_reserve(batches) {
+        match self.ingress.try_reserve(batches) {
             Err(ReserveError::Full) if !self.is_lagging => {
-                let gives_up = || stop.is_raised() || clock::now() >= deadline;
-                self.door.blocking_reserve(batches, gives_up)
+                let gives_up = || stop.is_cancelled() || clock::now() >= deadline;
+                self.ingress.blocking_reserve(batches, gives_up)
             }
             reserved => reserved,
         }

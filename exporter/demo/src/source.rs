@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pulsetrain_pipeline::{BoxFuture, Door, Source, Stop, clock};
+use pulsetrain_pipeline::{BoxFuture, CancellationToken, Ingress, Source, clock};
 use tokio::runtime::Handle;
 
 use crate::{Demo, DemoConfig, DemoCounts, SeriesCounter, Truth, outlet::Outlet};
@@ -39,11 +39,16 @@ impl DemoSource {
     }
 
     /// Runs the job on a thread that may block.
-    fn run_blocking(mut self, door: &Door, stop: &Stop, runtime: &Handle) -> Result<(), String> {
+    fn run_blocking(
+        mut self,
+        ingress: &Ingress,
+        stop: &CancellationToken,
+        runtime: &Handle,
+    ) -> Result<(), String> {
         let mut demo = Demo::new(self.config).map_err(|error| error.to_string())?;
         let started_unix_nanos = unix_nanos();
         let (mut counts, mut series) = (DemoCounts::default(), SeriesCounter::default());
-        let mut outlet = Outlet::new(door.clone());
+        let mut outlet = Outlet::new(ingress.clone());
         let mut report = |demo: &Demo, counts, series: &SeriesCounter, is_over| {
             (self.on_progress)(DemoProgress {
                 counts,
@@ -54,7 +59,7 @@ impl DemoSource {
         };
         while let Some((time_unix_nanos, batches)) = demo.next_batches() {
             let is_live = time_unix_nanos > started_unix_nanos;
-            if stop.is_raised() || is_live && !runtime.block_on(wait_until(time_unix_nanos, stop)) {
+            if stop.is_cancelled() || is_live && !runtime.block_on(wait_until(time_unix_nanos, stop)) {
                 break;
             }
             for batch in &batches {
@@ -79,10 +84,14 @@ impl Source for DemoSource {
         "demo"
     }
 
-    fn run(self: Box<Self>, door: Door, stop: Stop) -> BoxFuture<'static, Result<(), String>> {
+    fn run(
+        self: Box<Self>,
+        ingress: Ingress,
+        stop: CancellationToken,
+    ) -> BoxFuture<'static, Result<(), String>> {
         let runtime = Handle::current();
         Box::pin(async move {
-            let job = tokio::task::spawn_blocking(move || self.run_blocking(&door, &stop, &runtime));
+            let job = tokio::task::spawn_blocking(move || self.run_blocking(&ingress, &stop, &runtime));
             job.await
                 .unwrap_or_else(|error| Err(format!("the simulation stopped before its end: {error}")))
         })
@@ -90,14 +99,14 @@ impl Source for DemoSource {
 }
 
 /// Waits until a time; returns whether it has come before the stop.
-async fn wait_until(time_unix_nanos: u64, stop: &Stop) -> bool {
+async fn wait_until(time_unix_nanos: u64, stop: &CancellationToken) -> bool {
     let wait = Duration::from_nanos(time_unix_nanos.saturating_sub(unix_nanos()));
     if wait.is_zero() {
         return true;
     }
     tokio::select! {
         () = tokio::time::sleep(wait) => true,
-        () = stop.wait() => false,
+        () = stop.cancelled() => false,
     }
 }
 

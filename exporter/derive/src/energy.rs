@@ -3,7 +3,7 @@
 //! `gpu_readings` keeps the readings of GPU metrics. Spans `train.step` are deferred (`pending`) until the energy counters of their
 //! GPUs (`assignment`) were read after the end of the step. `step_energy` then reads the counters (`energy_counter`) at the start and
 //! the end of the step. `run_energy` has the energy between steps. The result is written to the span and to metrics (`recorder`), under the
-//! receipt of the step's batch. `reading_log` keeps the readings on disk for steps that are replayed after a kill.
+//! ack of the step's batch. `reading_log` keeps the readings on disk for steps that are replayed after a kill.
 
 mod assignment;
 mod attributed;
@@ -207,7 +207,7 @@ impl EnergyStage {
 
     /// Writes the readings of a batch that is not replayed to the reading log.
     fn save_readings(&self, batch: &Batch) {
-        if let Some(log) = self.reading_log.as_ref().filter(|_| !batch.comes_again())
+        if let Some(log) = self.reading_log.as_ref().filter(|_| !batch.is_replayable())
             && let Ok(readings) = points::only(batch.bytes(), |name| Quantity::of(name).is_some())
         {
             log.append(readings);

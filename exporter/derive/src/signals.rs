@@ -1,6 +1,6 @@
 //! The stage that derives signals: it assembles steps from what passes and gives them to a list of derivations.
 //!
-//! Every batch passes at once and unchanged. Derived batches follow it, under the receipt of the batch that brought the
+//! Every batch passes at once and unchanged. Derived batches follow it, under the ack of the batch that brought the
 //! step, so that after a kill both come again together.
 
 mod derivation;
@@ -219,7 +219,7 @@ impl SignalsStage {
         Ok(())
     }
 
-    /// Gives closed steps to the derivations; batches go to `out` whenever the receipt changes or enough has collected.
+    /// Gives closed steps to the derivations; batches go to `out` whenever the ack changes or enough has collected.
     fn derive(&mut self, steps: &[StepFacts], out: &mut Vec<Batch>) {
         let mut before: Option<&Batch> = None;
         for step in steps {

@@ -28,7 +28,7 @@ pub(crate) struct Envelope {
     /// The fields of `ResourceSpans` without its scopes, and of `ScopeSpans` without its spans.
     around_scopes: Vec<u8>,
     around_spans: Vec<u8>,
-    /// The batch of the spans, without its contents: the spans still belong to its receipt.
+    /// The batch of the spans, without its contents: the spans still belong to its ack.
     pub(crate) batch: Batch,
 }
 

@@ -57,7 +57,7 @@ pub(crate) struct StepFacts {
     pub(crate) values: Values,
     /// The constants of the run as known now.
     pub(crate) constants: Constants,
-    /// The batch that brought the step, without its contents: derived output has its receipt.
+    /// The batch that brought the step, without its contents: derived output has its ack.
     pub(crate) batch: Batch,
 }
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop, clock};
+use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Source, clock};
 use tokio::sync::watch;
 
 use crate::{
@@ -58,19 +58,23 @@ impl Source for GpuSource {
         record::SOURCE
     }
 
-    fn run(self: Box<Self>, door: Door, stop: Stop) -> BoxFuture<'static, Result<(), String>> {
-        Box::pin(watch_gpus(*self, door, stop))
+    fn run(
+        self: Box<Self>,
+        ingress: Ingress,
+        stop: CancellationToken,
+    ) -> BoxFuture<'static, Result<(), String>> {
+        Box::pin(watch_gpus(*self, ingress, stop))
     }
 }
 
-async fn watch_gpus(source: GpuSource, door: Door, stop: Stop) -> Result<(), String> {
+async fn watch_gpus(source: GpuSource, ingress: Ingress, stop: CancellationToken) -> Result<(), String> {
     let mut driver = driver::start(&source.config, source.release.clone())?;
     let mut watching = Watching {
         recording: Recording::new(&source.config, source.attribution),
         stale_after: source.config.stale_after(),
         on_notice: source.on_notice,
         inventory: source.inventory,
-        door,
+        ingress,
     };
     let mut heard_last = clock::now();
     let mut expects = true;
@@ -83,7 +87,7 @@ async fn watch_gpus(source: GpuSource, door: Door, stop: Stop) -> Result<(), Str
                 expects = false;
                 continue;
             }
-            () = stop.wait() => break,
+            () = stop.cancelled() => break,
         };
         let Some(event) = event else {
             return Err("the thread that reads the GPUs has ended".to_owned());
@@ -97,13 +101,13 @@ async fn watch_gpus(source: GpuSource, door: Door, stop: Stop) -> Result<(), Str
     Ok(())
 }
 
-/// What is heard, on its way through the door.
+/// What is heard, on its way into the pipeline.
 struct Watching {
     recording: Recording,
     stale_after: Duration,
     on_notice: Box<dyn FnMut(GpuNotice) + Send>,
     inventory: watch::Sender<Arc<Inventory>>,
-    door: Door,
+    ingress: Ingress,
 }
 
 impl Watching {
@@ -145,8 +149,8 @@ impl Watching {
         for encoded in self.recording.flush(unix_nanos()) {
             // A pipeline that takes no more is about to stop us.
             let _ = self
-                .door
-                .offer(Batch::new(encoded.signal, encoded.items, encoded.bytes));
+                .ingress
+                .try_send_or_drop(Batch::new(encoded.signal, encoded.items, encoded.bytes));
         }
     }
 }

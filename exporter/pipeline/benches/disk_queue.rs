@@ -16,7 +16,7 @@ use std::{
 
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{
-    Batch, BoxFuture, Delivery, Door, LaneConfig, Pipeline, Requirement, Sink,
+    Batch, BoxFuture, Delivery, Ingress, Pipeline, Requirement, Sink, SinkTaskConfig,
     disk::{DiskQueue, DiskQueueConfig, SyncPolicy},
 };
 
@@ -104,16 +104,16 @@ fn measure(sync: Option<SyncPolicy>, folder: &Path, clients: usize) -> Result<Me
         };
         DiskQueue::open(config, |_| {})
     });
-    let lane = LaneConfig {
+    let task = SinkTaskConfig {
         disk: disk.transpose()?,
-        ..LaneConfig::default()
+        ..SinkTaskConfig::default()
     };
     Ok(runtime.block_on(async {
-        let (pipeline, door) = Pipeline::builder()
-            .sink_with(Box::new(Healthy), Requirement::Required, lane)
+        let (pipeline, ingress) = Pipeline::builder()
+            .sink_with(Box::new(Healthy), Requirement::Required, task)
             .start();
         let begun = Instant::now();
-        let clients = (0..clients).map(|_| tokio::spawn(push(door.clone(), begun + TIME)));
+        let clients = (0..clients).map(|_| tokio::spawn(push(ingress.clone(), begun + TIME)));
         let mut waits = Vec::new();
         for client in clients.collect::<Vec<_>>() {
             waits.extend(client.await.unwrap_or_default());
@@ -136,16 +136,16 @@ fn measure(sync: Option<SyncPolicy>, folder: &Path, clients: usize) -> Result<Me
 }
 
 /// Pushes messages until a time, and returns how long each took to its acknowledgement.
-async fn push(door: Door, until: Instant) -> Vec<Duration> {
+async fn push(ingress: Ingress, until: Instant) -> Vec<Duration> {
     let batch = Batch::new(Signal::Logs, 1, vec![0; MESSAGE_BYTES]);
     let mut waits = Vec::new();
     while Instant::now() < until {
         let begun = Instant::now();
-        let Ok(mut reserved) = door.try_reserve(slice::from_ref(&batch)) else {
+        let Ok(mut reserved) = ingress.try_reserve(slice::from_ref(&batch)) else {
             tokio::task::yield_now().await;
             continue;
         };
-        if door.send_reserved(batch.clone(), &mut reserved).is_ok() && reserved.held().await.is_ok() {
+        if ingress.send_reserved(batch.clone(), &mut reserved).is_ok() && reserved.held().await.is_ok() {
             waits.push(begun.elapsed());
         }
         tokio::task::yield_now().await;

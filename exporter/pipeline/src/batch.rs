@@ -5,17 +5,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pulsetrain_otlp::Signal;
 
-use crate::{Receipt, SourceId};
+use crate::{Ack, SourceId};
 
-/// OTLP protobuf bytes (`TracesData`, `MetricsData` or `LogsData`) of one signal; a clone shares the bytes and the receipt.
+/// OTLP protobuf bytes (`TracesData`, `MetricsData` or `LogsData`) of one signal; a clone shares the bytes and the ack.
 #[derive(Clone, Debug)]
 pub struct Batch {
     signal: Signal,
     source: SourceId,
     items: u32,
     bytes: Bytes,
-    receipt: Option<Arc<Receipt>>,
-    receipt_number: Option<u64>,
+    ack: Option<Arc<Ack>>,
+    ack_number: Option<u64>,
     is_best_effort: bool,
 }
 
@@ -27,40 +27,40 @@ impl Batch {
             source: SourceId::NONE,
             items,
             bytes: bytes.into(),
-            receipt: None,
-            receipt_number: None,
+            ack: None,
+            ack_number: None,
             is_best_effort: false,
         }
     }
 
-    /// The same batch, watched over by a receipt, which may watch over others too.
+    /// Attaches an ack. Several batches may share one.
     #[must_use]
-    pub fn with_receipt(self, receipt: Arc<Receipt>) -> Self {
+    pub fn with_ack(self, ack: Arc<Ack>) -> Self {
         Self {
-            receipt_number: Some(receipt.number()),
-            receipt: Some(receipt),
+            ack_number: Some(ack.number()),
+            ack: Some(ack),
             ..self
         }
     }
 
-    /// The same batch, sent by a source. The [`Door`](crate::Door) of a source sets it.
+    /// The same batch, sent by a source. The [`Ingress`](crate::Ingress) of a source sets it.
     #[must_use]
     pub fn from_source(self, source: SourceId) -> Self {
         Self { source, ..self }
     }
 
-    /// The same batch, which no receipt waits for: a sink without room drops it and counts it, also where the sink is required.
+    /// Makes the batch best-effort: no ack waits for it, and every sink without room drops and counts it.
     #[must_use]
     pub fn best_effort(self) -> Self {
         Self {
-            receipt: None,
-            receipt_number: None,
+            ack: None,
+            ack_number: None,
             is_best_effort: true,
             ..self
         }
     }
 
-    /// A batch of the same signal and source and with the same receipt, but with other contents: a part of it, or more than it.
+    /// Returns a batch of the same signal, source and ack with other contents.
     #[must_use]
     pub fn with_contents(&self, items: u32, bytes: impl Into<Bytes>) -> Self {
         Self {
@@ -68,13 +68,13 @@ impl Batch {
             source: self.source,
             items,
             bytes: bytes.into(),
-            receipt: self.receipt.clone(),
-            receipt_number: self.receipt_number,
+            ack: self.ack.clone(),
+            ack_number: self.ack_number,
             is_best_effort: self.is_best_effort,
         }
     }
 
-    /// A batch that was computed from this one: it has the same receipt, so that both are settled, or come again, together.
+    /// Returns a batch that was computed from this one. It has the same ack, so both are acknowledged, or replayed, together.
     #[must_use]
     pub fn derived(&self, signal: Signal, items: u32, bytes: impl Into<Bytes>) -> Self {
         Self {
@@ -103,48 +103,45 @@ impl Batch {
         &self.bytes
     }
 
-    /// Whether its source watches over it, and brings it again after a kill that came before it was settled.
-    pub fn comes_again(&self) -> bool {
-        self.receipt.is_some()
+    /// Whether its source replays it after a kill, unless it was acknowledged before.
+    pub fn is_replayable(&self) -> bool {
+        self.ack.is_some()
     }
 
-    /// The number of its receipt, where it has one.
-    pub fn receipt_number(&self) -> Option<u64> {
-        self.receipt_number
+    /// Returns the number of its ack, or `None`.
+    pub fn ack_number(&self) -> Option<u64> {
+        self.ack_number
     }
 
-    /// Whether one receipt watches over both, or none over either.
-    pub fn shares_receipt(&self, other: &Self) -> bool {
-        match (&self.receipt, &other.receipt) {
+    /// Whether both have the same ack, or neither has one.
+    pub fn shares_ack(&self, other: &Self) -> bool {
+        match (&self.ack, &other.ack) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
             (None, None) => true,
             _ => false,
         }
     }
 
-    /// Returns whether signals derived from both may share a batch: both have the same source, and the same receipt or none.
+    /// Returns whether signals derived from both may share a batch: both have the same source, and the same ack or none.
     pub fn can_share_batch_with(&self, other: &Self) -> bool {
-        self.source == other.source && self.shares_receipt(other)
+        self.source == other.source && self.shares_ack(other)
     }
 
-    /// The same batch, whose receipt does not wait for this copy. It keeps the receipt's number.
-    pub(crate) fn without_receipt(self) -> Self {
-        Self {
-            receipt: None,
-            ..self
-        }
+    /// Returns a copy that the ack does not wait for. It keeps the ack's number.
+    pub(crate) fn without_ack(self) -> Self {
+        Self { ack: None, ..self }
     }
 
     pub(crate) fn is_best_effort(&self) -> bool {
         self.is_best_effort
     }
 
-    pub(crate) fn receipt(&self) -> Option<Arc<Receipt>> {
-        self.receipt.clone()
+    pub(crate) fn ack(&self) -> Option<Arc<Ack>> {
+        self.ack.clone()
     }
 }
 
-/// Batches are equal when they carry the same; who watches over them does not matter.
+/// Batches are equal if their contents are equal. Source and ack do not matter.
 impl PartialEq for Batch {
     fn eq(&self, other: &Self) -> bool {
         (self.signal, self.items, &self.bytes) == (other.signal, other.items, &other.bytes)

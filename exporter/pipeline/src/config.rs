@@ -8,14 +8,14 @@ use crate::{QueueConfig, RetryConfig, disk::DiskQueue};
 #[derive(Clone, Debug, PartialEq)]
 pub struct PipelineConfig {
     /// The settings of each sink that is added without its own.
-    pub lane: LaneConfig,
+    pub task: SinkTaskConfig,
     /// The minimum time that each sink has to write out what it holds, even past the deadline of the drain.
     pub finish_grace: Duration,
 }
 
 /// How batches are queued, sent and retried for one sink.
 #[derive(Clone, Debug, PartialEq)]
-pub struct LaneConfig {
+pub struct SinkTaskConfig {
     /// The queue in front of the sink.
     pub queue: QueueConfig,
     /// Where batches are kept until they are delivered, so that they survive a kill; `None` keeps them in memory.
@@ -44,22 +44,22 @@ pub struct MergeConfig {
 impl Default for PipelineConfig {
     fn default() -> Self {
         Self {
-            lane: LaneConfig::default(),
+            task: SinkTaskConfig::default(),
             finish_grace: Duration::from_secs(1),
         }
     }
 }
 
-impl From<LaneConfig> for PipelineConfig {
-    fn from(lane: LaneConfig) -> Self {
+impl From<SinkTaskConfig> for PipelineConfig {
+    fn from(task: SinkTaskConfig) -> Self {
         Self {
-            lane,
+            task,
             ..Self::default()
         }
     }
 }
 
-impl Default for LaneConfig {
+impl Default for SinkTaskConfig {
     fn default() -> Self {
         Self {
             queue: QueueConfig::default(),

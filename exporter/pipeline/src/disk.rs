@@ -4,8 +4,8 @@
 //! of that thread, `room.rs` its bound, `lease.rs` the records that are being sent.
 //!
 //! ```text
-//!   door ── append ──> inbox ──> thread ──> SegmentLog ──> thread ── Leased ──> worker of the sink
-//!            <─ confirmation, receipt ──┘        ^                                   │
+//!   ingress ── append ──> inbox ──> thread ──> SegmentLog ──> thread ── Leased ──> worker of the sink
+//!            <─ confirmation, ack ──┘        ^                                   │
 //!                                                └──── finish, give back <── Lease ──┘
 //! ```
 //!

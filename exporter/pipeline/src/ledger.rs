@@ -1,4 +1,4 @@
-//! The ledger: counts, for every sink, where the items that were put through the door ended.
+//! The ledger: counts, for every sink, where the items that were put into the pipeline ended.
 //!
 //! For each sink, in every snapshot: accepted = delivered + dropped (by reason) + queued in memory + on disk. Items are counted
 //! by the tickets of an account (`ledger/account.rs`), which cannot be lost without being counted.
@@ -33,7 +33,7 @@ pub struct SinkCounts {
     pub name: String,
     /// The number of its account. A sink that replaces another of its name has another account, and counts from zero.
     pub account: u64,
-    /// The items put through the door for this sink, and those found in its disk queue. Never falls in the ledger.
+    /// The items put into the pipeline for this sink, and those found in its disk queue. Never falls in the ledger.
     pub accepted: u64,
     /// The items that arrived.
     pub delivered: u64,

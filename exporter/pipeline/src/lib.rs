@@ -1,6 +1,6 @@
 //! The pipeline: carries batches from sources to sinks, and counts every item on the way.
 //!
-//! A source puts a [`Batch`] through the [`Door`]; the door shows it to each [`Stage`] in turn and fans it out to the bounded
+//! A source puts a [`Batch`] through the [`Ingress`]; the ingress shows it to each [`Stage`] in turn and fans it out to the bounded
 //! queue of every sink; one worker for each sink reads batches from its queue, sends them, and retries by one policy. The
 //! [`Ledger`] counts, for each sink and at every moment: accepted = delivered + dropped (by reason) + queued + on disk.
 //!
@@ -21,8 +21,8 @@
 //! }
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
-//! let (pipeline, door) = Pipeline::builder().sink(Box::new(Counter)).start();
-//! door.send(Batch::new(Signal::Metrics, 3, vec![0x0a, 0x00])).await?;
+//! let (pipeline, ingress) = Pipeline::builder().sink(Box::new(Counter)).start();
+//! ingress.send(Batch::new(Signal::Metrics, 3, vec![0x0a, 0x00])).await?;
 //! let reports = pipeline.drain(Duration::from_secs(5)).await;
 //! assert_eq!(reports[0].counts.delivered, 3);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -32,7 +32,7 @@
 //!
 //! # From the queue to the receiver
 //!
-//! The settings are those of [`LaneConfig`], one for each sink.
+//! The settings are those of [`SinkTaskConfig`], one for each sink.
 //!
 //! ```text
 //!  queue (memory, or the disk queue)       staging: a FIFO for each signal        requests in flight
@@ -42,7 +42,7 @@
 //!                                          ^                 limit of requests        │
 //!                                          │   retry, or divided and sent again       │
 //!                                          └──────────────────────────────────────────┤
-//!                                              ledger, receipt, room in the queue <────┘ each batch on its own
+//!                                              ledger, ack, room in the queue <────┘ each batch on its own
 //! ```
 //!
 //! - **Order.** A sink without forks ([`Sink::fork`] returns `None`) gets one batch at a time, in the order of the queue. With
@@ -55,7 +55,7 @@
 //!   request, and divide none. The items that a partial success rejects are counted once; the receiver does not name their
 //!   batches.
 //! - **A batch over [`Sink::max_request_bytes`]** is split before it is sent ([`pulsetrain_otlp::split`]), and a request that
-//!   the receiver finds too large is divided, down to one item. Each part is settled on its own; the receipt and the room in
+//!   the receiver finds too large is divided, down to one item. Each part is settled on its own; the ack and the room in
 //!   the queue wait for the last one.
 //!
 //! # The state of a sink
@@ -83,40 +83,40 @@
 //!
 //! What is left goes to the sink that replaces this one in a reload, stays in the disk queue, or is dropped and counted.
 
+mod ack;
 mod batch;
 pub mod clock;
 mod config;
 pub mod disk;
-mod door;
 mod drain;
 mod error;
-mod lane;
+mod ingress;
 mod ledger;
 mod panic;
 mod pipeline;
 mod queue;
-mod receipt;
 mod reservation;
 mod retry;
 mod run;
 mod sink;
+mod sink_task;
 mod source;
 mod source_id;
 pub mod spill;
 mod stage;
-mod stop;
+
 mod successor;
 mod throttled_log;
 mod worker;
 
+pub use ack::{Ack, AckOutcome};
 pub use batch::Batch;
-pub use config::{LaneConfig, MergeConfig, PipelineConfig};
-pub use door::{Door, SinkChanges};
+pub use config::{MergeConfig, PipelineConfig, SinkTaskConfig};
 pub use error::PipelineError;
+pub use ingress::{Ingress, SinkChanges};
 pub use ledger::{DropReason, Dropped, Failure, Ledger, OnDisk, SinkCounts};
 pub use pipeline::{Pipeline, PipelineBuilder, SinkReport};
 pub use queue::{QueueConfig, Requirement, SinkRoute};
-pub use receipt::{Receipt, Settlement};
 pub use reservation::{NotHeld, Reservation, ReserveError};
 pub use retry::{GiveUp, RetryConfig};
 pub use run::{SourceReport, run_sources};
@@ -124,5 +124,5 @@ pub use sink::{BoxFuture, Delivery, Sink};
 pub use source::Source;
 pub use source_id::{SourceId, SourceSet};
 pub use stage::Stage;
-pub use stop::{Stop, StopRaiser};
 pub use throttled_log::ThrottledLog;
+pub use tokio_util::sync::CancellationToken;

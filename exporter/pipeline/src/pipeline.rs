@@ -1,17 +1,17 @@
 //! The pipeline: built from sinks, started, observed through its ledger, drained within a deadline.
 //!
-//! Every sink has a lane of its own (`lane`); lanes are added and removed while batches pass.
+//! Every sink has a task of its own (`sink_task`); tasks are added and removed while batches pass.
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::runtime::Handle;
 
 use crate::{
-    BoxFuture, Door, LaneConfig, Ledger, PipelineConfig, Requirement, Sink, SinkChanges, SinkCounts,
-    SinkRoute, Stage, clock,
+    BoxFuture, Ingress, Ledger, PipelineConfig, Requirement, Sink, SinkChanges, SinkCounts, SinkRoute,
+    SinkTaskConfig, Stage, clock,
     disk::DiskQueue,
-    lane::Lane,
     ledger::Account,
+    sink_task::SinkTask,
     stage::{StageSlot, StageTask},
 };
 
@@ -19,7 +19,7 @@ use crate::{
 #[derive(Default)]
 pub struct PipelineBuilder {
     config: PipelineConfig,
-    sinks: Vec<(Box<dyn Sink>, Requirement, Option<LaneConfig>)>,
+    sinks: Vec<(Box<dyn Sink>, Requirement, Option<SinkTaskConfig>)>,
     stages: Vec<Box<dyn Stage>>,
 }
 
@@ -27,9 +27,9 @@ pub struct PipelineBuilder {
 #[derive(Debug)]
 pub struct Pipeline {
     config: PipelineConfig,
-    door: Door,
+    ingress: Ingress,
     ledger: Ledger,
-    lanes: Vec<Lane>,
+    tasks: Vec<SinkTask>,
     stage: Option<StageTask>,
 }
 
@@ -66,10 +66,10 @@ impl PipelineBuilder {
         self
     }
 
-    /// As [`sink_as`](Self::sink_as), with settings of its own instead of those of [`PipelineConfig::lane`].
+    /// As [`sink_as`](Self::sink_as), with settings of its own instead of those of [`PipelineConfig::task`].
     #[must_use]
-    pub fn sink_with(mut self, sink: Box<dyn Sink>, requirement: Requirement, lane: LaneConfig) -> Self {
-        self.sinks.push((sink, requirement, Some(lane)));
+    pub fn sink_with(mut self, sink: Box<dyn Sink>, requirement: Requirement, task: SinkTaskConfig) -> Self {
+        self.sinks.push((sink, requirement, Some(task)));
         self
     }
 
@@ -84,7 +84,7 @@ impl PipelineBuilder {
     ///
     /// # Panics
     /// When it is called outside a tokio runtime.
-    pub fn start(self) -> (Pipeline, Door) {
+    pub fn start(self) -> (Pipeline, Ingress) {
         let Self {
             config,
             sinks,
@@ -92,19 +92,19 @@ impl PipelineBuilder {
         } = self;
         let mut pipeline = Pipeline {
             config,
-            door: Door::new(Handle::current()),
+            ingress: Ingress::new(Handle::current()),
             ledger: Ledger::default(),
-            lanes: Vec::new(),
+            tasks: Vec::new(),
             stage: None,
         };
-        for (sink, requirement, lane) in sinks {
-            let config = lane.unwrap_or_else(|| pipeline.config.lane.clone());
-            let lane = Lane::start(sink, requirement, config, pipeline.config.finish_grace);
-            pipeline.lanes.push(lane);
+        for (sink, requirement, task) in sinks {
+            let config = task.unwrap_or_else(|| pipeline.config.task.clone());
+            let task = SinkTask::start(sink, requirement, config, pipeline.config.finish_grace);
+            pipeline.tasks.push(task);
         }
         pipeline.publish();
-        let door = pipeline.begin(stages);
-        (pipeline, door)
+        let ingress = pipeline.begin(stages);
+        (pipeline, ingress)
     }
 }
 
@@ -122,18 +122,18 @@ impl Pipeline {
     /// Returns the handle that makes several changes of sinks one change: a batch reaches the sinks from before all of them, or
     /// those from after all of them.
     pub fn changes(&self) -> SinkChanges {
-        self.door.changes()
+        self.ingress.changes()
     }
 
-    /// Adds a sink with the settings of [`PipelineConfig::lane`], which gets every batch from now on; it is the last in the
+    /// Adds a sink with the settings of [`PipelineConfig::task`], which gets every batch from now on; it is the last in the
     /// ledger.
     ///
     /// # Panics
     /// When it is called outside a tokio runtime.
     pub fn add_sink(&mut self, sink: Box<dyn Sink>, requirement: Requirement) {
-        let config = self.config.lane.clone();
-        let lane = Lane::start(sink, requirement, config, self.config.finish_grace);
-        self.lanes.push(lane);
+        let config = self.config.task.clone();
+        let task = SinkTask::start(sink, requirement, config, self.config.finish_grace);
+        self.tasks.push(task);
         self.publish();
     }
 
@@ -148,31 +148,31 @@ impl Pipeline {
         &mut self,
         name: &str,
         route: SinkRoute,
-        config: LaneConfig,
+        config: SinkTaskConfig,
         within: Duration,
     ) -> Option<BoxFuture<'static, SinkReport>> {
-        let is_expected = |lane: &Lane| lane.name() == name && lane.is_expecting(&route, &config);
-        if self.lanes.iter().any(is_expected) {
+        let is_expected = |task: &SinkTask| task.name() == name && task.is_expecting(&route, &config);
+        if self.tasks.iter().any(is_expected) {
             return None;
         }
         let replaced = self.remove_lane(name);
         let account = Account::new(name);
         // Before items move from the account of the replaced sink, whose sums would be seen to fall.
-        let accounts = self.lanes.iter().map(Lane::account);
+        let accounts = self.tasks.iter().map(SinkTask::account);
         self.ledger.keep(accounts.chain([Arc::clone(&account)]));
-        let lane = Lane::expect(account, route, config, self.config.finish_grace);
+        let task = SinkTask::expect(account, route, config, self.config.finish_grace);
         if let Some(replaced) = &replaced {
-            replaced.replace_by(&lane);
+            replaced.replace_by(&task);
         }
-        self.lanes.push(lane);
+        self.tasks.push(task);
         self.publish();
-        replaced.map(|lane| leave(lane, within))
+        replaced.map(|task| leave(task, within))
     }
 
     /// The disk queue of the sink of this name, if it has one: a sink that replaces it continues with the same queue.
     pub fn disk_queue(&self, name: &str) -> Option<DiskQueue> {
-        let lane = self.lanes.iter().find(|lane| lane.name() == name)?;
-        lane.disk().cloned()
+        let task = self.tasks.iter().find(|task| task.name() == name)?;
+        task.disk().cloned()
     }
 
     /// Hands over a sink that is expected under its name.
@@ -180,10 +180,10 @@ impl Pipeline {
     /// # Errors
     /// The sink, when none of its name is expected.
     pub fn open_sink(&mut self, sink: Box<dyn Sink>) -> Result<(), Box<dyn Sink>> {
-        let expected = |lane: &&mut Lane| lane.name() == sink.name() && lane.is_unopened();
-        match self.lanes.iter_mut().find(expected) {
-            Some(lane) => {
-                lane.open(sink);
+        let expected = |task: &&mut SinkTask| task.name() == sink.name() && task.is_unopened();
+        match self.tasks.iter_mut().find(expected) {
+            Some(task) => {
+                task.open(sink);
                 Ok(())
             }
             None => Err(sink),
@@ -191,66 +191,66 @@ impl Pipeline {
     }
 
     /// Removes the sink of this name: no batch goes to it any more, and it has this long for what is queued. The others
-    /// go on undisturbed, and receipts do not count what it lost as cut off. `None` where there is no such sink; the first
+    /// go on undisturbed, and acks do not count what it lost as cut off. `None` where there is no such sink; the first
     /// where there are several.
     pub fn remove_sink(&mut self, name: &str, within: Duration) -> Option<BoxFuture<'static, SinkReport>> {
-        let lane = self.remove_lane(name)?;
+        let task = self.remove_lane(name)?;
         self.publish();
-        Some(leave(lane, within))
+        Some(leave(task, within))
     }
 
-    /// Closes the door, lets the sinks take what is queued until the time is over, drops the rest and counts it.
+    /// Closes the ingress, lets the sinks take what is queued until the time is over, drops the rest and counts it.
     ///
     /// Ends at the latest when the time and then the grace for finishing are over, or as soon as nothing is queued and
     /// every sink has finished. A batch whose next attempt would come too late is dropped at once.
     pub async fn drain(mut self, within: Duration) -> Vec<SinkReport> {
         let deadline = clock::later(clock::now(), within);
         if let Some(stage) = self.stage.take() {
-            stage.end(&self.door, deadline).await;
+            stage.end(&self.ingress, deadline).await;
         }
-        self.door.close();
-        self.lanes.iter_mut().for_each(|lane| lane.close(deadline));
+        self.ingress.close();
+        self.tasks.iter_mut().for_each(|task| task.close(deadline));
         let mut reports = Vec::new();
-        for lane in std::mem::take(&mut self.lanes) {
-            reports.push(lane.end().await);
+        for task in std::mem::take(&mut self.tasks) {
+            reports.push(task.end().await);
         }
         reports
     }
 
-    /// Starts the stages, where there are any, and gives the door that leads through them. Ours leads past them.
-    fn begin(&mut self, stages: Vec<Box<dyn Stage>>) -> Door {
+    /// Starts the stages, where there are any, and gives the ingress that leads through them. Ours leads past them.
+    fn begin(&mut self, stages: Vec<Box<dyn Stage>>) -> Ingress {
         if stages.is_empty() {
-            return self.door.clone();
+            return self.ingress.clone();
         }
         let slot = StageSlot::new(stages);
-        let door = self.door.with_stage(slot.clone());
-        self.stage = Some(StageTask::start(slot, self.door.clone()));
-        door
+        let ingress = self.ingress.with_stage(slot.clone());
+        self.stage = Some(StageTask::start(slot, self.ingress.clone()));
+        ingress
     }
 
-    fn remove_lane(&mut self, name: &str) -> Option<Lane> {
-        let place = self.lanes.iter().position(|lane| lane.name() == name)?;
-        Some(self.lanes.remove(place))
+    fn remove_lane(&mut self, name: &str) -> Option<SinkTask> {
+        let place = self.tasks.iter().position(|task| task.name() == name)?;
+        Some(self.tasks.remove(place))
     }
 
-    /// Lets door and ledger know which lanes there are.
+    /// Lets ingress and ledger know which tasks there are.
     fn publish(&self) {
-        self.ledger.keep(self.lanes.iter().map(Lane::account));
-        self.door.set_queues(self.lanes.iter().map(Lane::queue));
+        self.ledger.keep(self.tasks.iter().map(SinkTask::account));
+        self.ingress.set_queues(self.tasks.iter().map(SinkTask::queue));
     }
 }
 
-/// Drains a lane while the others run.
-fn leave(mut lane: Lane, within: Duration) -> BoxFuture<'static, SinkReport> {
-    lane.leave(clock::later(clock::now(), within));
-    Box::pin(lane.end())
+/// Drains a task while the others run.
+fn leave(mut task: SinkTask, within: Duration) -> BoxFuture<'static, SinkReport> {
+    task.leave(clock::later(clock::now(), within));
+    Box::pin(task.end())
 }
 
 impl Drop for Pipeline {
     fn drop(&mut self) {
-        self.door.close();
+        self.ingress.close();
         if let Some(stage) = &self.stage {
-            stage.abandon(&self.door);
+            stage.abandon(&self.ingress);
         }
     }
 }

@@ -57,7 +57,7 @@ impl Default for QueueConfig {
 /// Whether a sink may hold up the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requirement {
-    /// Its data must arrive: a full queue pushes back on the sources, and receipts wait for it.
+    /// Its data must arrive: a full queue pushes back on the sources, and acks wait for it.
     Required,
     /// A full queue drops its oldest batches and counts them; nobody waits for it.
     BestEffort,
@@ -74,7 +74,7 @@ pub struct SinkRoute {
     pub requirement: Requirement,
 }
 
-/// The end of a queue to which the door sends.
+/// The end of a queue to which the ingress sends.
 #[derive(Debug)]
 pub(crate) struct QueueSender {
     account: Arc<Account>,
@@ -155,7 +155,7 @@ impl QueueSender {
 
     /// Puts the batch in, and drops the oldest evictable batches to make room; drops this one where that is not enough. Never
     /// waits.
-    pub(crate) fn offer(&self, batch: Batch) {
+    pub(crate) fn try_send_or_drop(&self, batch: Batch) {
         let Err(NoRoom { batch, ticket, bytes }) = self.put_where_room(batch, true) else {
             return;
         };
@@ -270,15 +270,15 @@ impl QueueSender {
         self.bounds.is_closed()
     }
 
-    /// Counts the batch as accepted. Only a required sink holds the receipt: a source does not wait for the others.
+    /// Counts the batch as accepted. Only a required sink holds the ack: a source does not wait for the others.
     fn accept(&self, batch: Batch) -> (Batch, Ticket) {
         let (signal, bytes) = (batch.signal(), batch.bytes().len());
         let ticket = self.account.accept(signal, batch.items(), bytes);
         if self.is_required() {
-            let receipt = batch.receipt();
-            (batch, ticket.with_receipt(receipt))
+            let ack = batch.ack();
+            (batch, ticket.with_ack(ack))
         } else {
-            (batch.without_receipt(), ticket)
+            (batch.without_ack(), ticket)
         }
     }
 

@@ -1,4 +1,4 @@
-//! Reservations: room at every required sink, acquired before a batch is put through the door.
+//! Reservations: room at every required sink, acquired before a batch is put into the pipeline.
 //!
 //! With one, a source knows before it acknowledges a batch or moves a position that no required sink drops the batch for
 //! want of room.

@@ -2,7 +2,7 @@
 
 use tokio::task::JoinSet;
 
-use crate::{Door, Source, Stop, panic::caught};
+use crate::{CancellationToken, Ingress, Source, panic::caught};
 
 /// How one source ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,19 +17,23 @@ pub struct SourceReport {
 /// Runs the sources side by side until the last one has ended; the reports come in the order of the sources.
 ///
 /// A source that panics is reported, and the others go on. When the future is dropped, the sources are cancelled.
-pub async fn run_sources(sources: Vec<Box<dyn Source>>, door: &Door, stop: &Stop) -> Vec<SourceReport> {
+pub async fn run_sources(
+    sources: Vec<Box<dyn Source>>,
+    ingress: &Ingress,
+    stop: &CancellationToken,
+) -> Vec<SourceReport> {
     let mut running = JoinSet::new();
     for (place, source) in sources.into_iter().enumerate() {
-        let (door, stop) = (door.clone(), stop.clone());
-        running.spawn(async move { (place, run(source, door, stop).await) });
+        let (ingress, stop) = (ingress.clone(), stop.clone());
+        running.spawn(async move { (place, run(source, ingress, stop).await) });
     }
     let mut reports = running.join_all().await;
     reports.sort_by_key(|(place, _)| *place);
     reports.into_iter().map(|(_, report)| report).collect()
 }
 
-async fn run(source: Box<dyn Source>, door: Door, stop: Stop) -> SourceReport {
+async fn run(source: Box<dyn Source>, ingress: Ingress, stop: CancellationToken) -> SourceReport {
     let name = source.name().to_owned();
-    let ended = caught(|| source.run(door, stop)).await.unwrap_or_else(Err);
+    let ended = caught(|| source.run(ingress, stop)).await.unwrap_or_else(Err);
     SourceReport { name, ended }
 }

@@ -72,7 +72,7 @@ pub trait Sink: Send + 'static {
     /// Returns another handle to the same receiver, for requests of its own. `None` (the default) for a sink that keeps
     /// something between two deliveries: its batches come one at a time, in order, each as it was accepted. A sink that can
     /// be forked receives batches of one signal merged, and several requests at the same time, as
-    /// [`LaneConfig`](crate::LaneConfig) allows. [`finish`](Self::finish) is called on the original only.
+    /// [`SinkTaskConfig`](crate::SinkTaskConfig) allows. [`finish`](Self::finish) is called on the original only.
     fn fork(&self) -> Option<Box<dyn Sink>> {
         None
     }

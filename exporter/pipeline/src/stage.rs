@@ -1,6 +1,6 @@
 //! Stages between the sources and the sinks: each sees every batch, and may hold items or add some.
 //!
-//! The door shows each batch to the first of them (`chain`) before the fan-out, and a task of the pipeline asks for what was
+//! The ingress shows each batch to the first of them (`chain`) before the fan-out, and a task of the pipeline asks for what was
 //! held long enough. What one lets go the next one sees: a signal can be computed from computed signals. What a stage holds is accepted by the ledger when it leaves; it leaves at the drain at the latest, also when nobody drains.
 
 mod chain;
@@ -18,7 +18,7 @@ use tokio::{
 
 use self::chain::Chain;
 use crate::{
-    Batch, Door, Stop, StopRaiser,
+    Batch, CancellationToken, Ingress,
     clock::{self, Instant},
 };
 
@@ -40,7 +40,7 @@ pub trait Stage: Send + 'static {
     fn finish(&mut self, out: &mut Vec<Batch>);
 }
 
-/// The place of the stages; shared by the doors, which pass batches, and the task that releases what is due.
+/// The place of the stages; shared by the ingresses, which pass batches, and the task that releases what is due.
 pub(crate) struct StageSlot {
     chain: Mutex<Chain>,
     held: Notify,
@@ -49,7 +49,7 @@ pub(crate) struct StageSlot {
 /// Stages at work: their place and the task that lets go what is due.
 pub(crate) struct StageTask {
     slot: Arc<StageSlot>,
-    stop: StopRaiser,
+    stop: CancellationToken,
     releasing: JoinHandle<()>,
 }
 
@@ -91,10 +91,10 @@ impl StageSlot {
 }
 
 impl StageTask {
-    /// Starts the task that releases due items through `beyond`, the door after the stage.
-    pub(crate) fn start(slot: Arc<StageSlot>, beyond: Door) -> Self {
-        let stop = StopRaiser::new();
-        let releasing = tokio::spawn(release(Arc::clone(&slot), beyond, stop.stop()));
+    /// Starts the task that releases due items through `beyond`, the ingress after the stage.
+    pub(crate) fn start(slot: Arc<StageSlot>, beyond: Ingress) -> Self {
+        let stop = CancellationToken::new();
+        let releasing = tokio::spawn(release(Arc::clone(&slot), beyond, stop.clone()));
         Self {
             slot,
             stop,
@@ -103,8 +103,8 @@ impl StageTask {
     }
 
     /// Lets go everything through `beyond`, which waits for room until the deadline.
-    pub(crate) async fn end(mut self, beyond: &Door, deadline: Instant) {
-        self.stop.raise();
+    pub(crate) async fn end(mut self, beyond: &Ingress, deadline: Instant) {
+        self.stop.cancel();
         // Still sending at the deadline: the sinks without room have lost it, and count it.
         let _ = timeout_at(deadline, &mut self.releasing).await;
         for batch in self.slot.finish() {
@@ -114,9 +114,9 @@ impl StageTask {
     }
 
     /// Lets go everything through `beyond`, which is closed: it is counted as lost.
-    pub(crate) fn abandon(&self, beyond: &Door) {
+    pub(crate) fn abandon(&self, beyond: &Ingress) {
         for batch in self.slot.finish() {
-            let _ = beyond.offer(batch);
+            let _ = beyond.try_send_or_drop(batch);
         }
     }
 }
@@ -127,7 +127,7 @@ impl Drop for StageTask {
     }
 }
 
-async fn release(slot: Arc<StageSlot>, beyond: Door, stop: Stop) {
+async fn release(slot: Arc<StageSlot>, beyond: Ingress, stop: CancellationToken) {
     loop {
         let due = async {
             match slot.due() {
@@ -140,7 +140,7 @@ async fn release(slot: Arc<StageSlot>, beyond: Door, stop: Stop) {
         };
         tokio::select! {
             biased;
-            () = stop.wait() => return,
+            () = stop.cancelled() => return,
             () = due => {}
         }
         for batch in slot.release() {

@@ -21,7 +21,7 @@ use self::{
     staging::{Rules, Staging},
 };
 use crate::{
-    Delivery, DropReason, LaneConfig, Sink,
+    Delivery, DropReason, Sink, SinkTaskConfig,
     clock::{self, Instant},
     disk::DiskQueue,
     drain::Drain,
@@ -67,7 +67,7 @@ impl Worker {
         sink: Box<dyn Sink>,
         queue: QueueReceiver,
         account: Arc<Account>,
-        config: LaneConfig,
+        config: SinkTaskConfig,
         drain: Drain,
         successor: Successor,
     ) -> Self {
@@ -194,7 +194,7 @@ impl Worker {
     fn expiry(&self) -> Option<Instant> {
         let age = self.retry.expires_after().filter(|_| self.retry.is_failing())?;
         let oldest = self.staging.oldest()?;
-        (!oldest.batch().comes_again()).then(|| clock::later(oldest.accepted(), age))
+        (!oldest.batch().is_replayable()).then(|| clock::later(oldest.accepted(), age))
     }
 
     /// The time from which the oldest batch of a disk queue is dropped, whether there is room or not.

@@ -1,4 +1,4 @@
-//! Activity of a connection: its requests, and for how long it has had none.
+//! Tracks the requests of a connection, to close idle connections.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -9,30 +9,30 @@ use pulsetrain_net::Places;
 use pulsetrain_pipeline::clock::{self, Instant};
 use tokio::time::sleep_until;
 
-/// How long a new connection may send no request, complete or not: no client connects long before it sends.
+/// The idle timeout of a connection before its first request.
 const FIRST_REQUEST: Duration = Duration::from_secs(10);
-/// How long a connection may send no further request. Exporters send every minute.
+/// The idle timeout after a request. Exporters send every minute.
 pub(super) const SILENCE: Duration = Duration::from_secs(120);
 
-/// How long a new connection may send no request while others find no place.
-const HURRIED_FIRST_REQUEST: Duration = Duration::from_secs(1);
-/// How long a connection may send no further request while others find no place.
-const HURRIED_SILENCE: Duration = Duration::from_secs(10);
+/// The idle timeout before the first request while other connections are rejected.
+const CROWDED_FIRST_REQUEST: Duration = Duration::from_secs(1);
+/// The idle timeout after a request while other connections are rejected.
+const CROWDED_SILENCE: Duration = Duration::from_secs(10);
 
-/// The requests of one connection; a clone counts with it.
+/// The requests of one connection. Clones share the count.
 #[derive(Clone, Debug)]
 pub(super) struct Activity(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
     in_flight: usize,
-    /// When it may be closed, while no request is in flight.
+    /// The time from which the connection counts as idle if no request is in flight.
     idle_at: Instant,
-    /// When it may be closed while other connections find no place.
-    gives_way_at: Instant,
+    /// The time from which it counts as idle while other connections are rejected.
+    yields_at: Instant,
 }
 
-/// A request that is being answered, until it is dropped.
+/// A request in flight, until it is dropped.
 pub(super) struct InFlight(Activity);
 
 impl Activity {
@@ -41,7 +41,7 @@ impl Activity {
         Self(Arc::new(Mutex::new(State {
             in_flight: 0,
             idle_at: clock::later(now, FIRST_REQUEST),
-            gives_way_at: clock::later(now, HURRIED_FIRST_REQUEST),
+            yields_at: clock::later(now, CROWDED_FIRST_REQUEST),
         })))
     }
 
@@ -50,25 +50,25 @@ impl Activity {
         InFlight(self.clone())
     }
 
-    /// Waits until the connection is idle while another one finds no place.
-    pub(super) async fn gives_way(&self, places: &Places) {
+    /// Waits until the connection is idle while another one is rejected.
+    pub(super) async fn must_yield(&self, places: &Places) {
         loop {
             places.wanted().await;
             let state = self.state();
-            if state.in_flight == 0 && clock::now() >= state.gives_way_at {
+            if state.in_flight == 0 && clock::now() >= state.yields_at {
                 return;
             }
         }
     }
 
-    /// Waits until the connection has been without a request for too long.
+    /// Waits until the connection is idle.
     pub(super) async fn is_idle(&self) {
         while let Some(later) = self.wake_at(clock::now()) {
             sleep_until(later).await;
         }
     }
 
-    /// When to look again, or `None` where the connection is idle.
+    /// Returns the time of the next check, or `None` if the connection is idle.
     fn wake_at(&self, now: Instant) -> Option<Instant> {
         let state = self.state();
         match state.in_flight {
@@ -88,7 +88,7 @@ impl Drop for InFlight {
         state.in_flight -= 1;
         let now = clock::now();
         state.idle_at = clock::later(now, SILENCE);
-        state.gives_way_at = clock::later(now, HURRIED_SILENCE);
+        state.yields_at = clock::later(now, CROWDED_SILENCE);
     }
 }
 

@@ -1,4 +1,4 @@
-//! gRPC clients: tonic frames and inflates the messages, which stay bytes.
+//! gRPC: tonic frames and decompresses the messages, which stay bytes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,72 +15,72 @@ use tonic::{
     server::{Grpc, UnaryService},
 };
 
-use super::{
+use crate::{
     bodies::Collected,
-    inlet::{Inlet, Message, held},
-    refusal::Refusal,
+    ingest::{IngestHandler, Message, wait_until_held},
+    rejection::Rejection,
 };
 
-/// How tonic begins what it says of a message that is over the limit, as it comes and inflated.
+/// The prefixes of tonic's errors for a message over the limit, before and after decompression.
 const TOO_LARGE: [&str; 2] = [
     "Error, decoded message length too large",
     "Error decompressing: size limit",
 ];
 
-/// Whether a request is of a gRPC client.
+/// Whether a request is a gRPC request.
 pub(super) fn is_grpc<B>(request: &Request<B>) -> bool {
     let content = request.headers().get(CONTENT_TYPE);
     content.is_some_and(|content| content.as_bytes().starts_with(b"application/grpc"))
 }
 
-/// Answers a request of a gRPC client.
-pub(super) async fn answer(inlet: &Inlet, request: Request<Incoming>) -> Response<Body> {
-    if let Err(refusal) = inlet.authorize(request.headers()) {
-        return refused(inlet, &refusal).into_http();
+/// Answers a gRPC request.
+pub(super) async fn answer(handler: &IngestHandler, request: Request<Incoming>) -> Response<Body> {
+    if let Err(rejection) = handler.authorize(request.headers()) {
+        return rejected(handler, &rejection).into_http();
     }
     let Some(signal) = signal(request.uri().path()) else {
         let path = request.uri().path();
         return Status::unimplemented(format!(
-            "{path} is none of the Export methods of traces, metrics and logs"
+            "{path} is not an Export method of traces, metrics or logs"
         ))
         .into_http();
     };
     let (head, mut body) = request.into_parts();
-    let Collected { bytes, permit } = match inlet.collect(&mut body).await {
+    let Collected { bytes, permit } = match handler.collect(&mut body).await {
         Ok(collected) => collected,
-        Err(refusal) => return refused(inlet, &refusal).into_http(),
+        Err(rejection) => return rejected(handler, &rejection).into_http(),
     };
     let request = Request::from_parts(head, Full::new(bytes));
     let sent = Arc::<Mutex<Option<Reservation>>>::default();
     let export = Export {
-        inlet: inlet.clone(),
+        handler: handler.clone(),
         signal,
         sent: Arc::clone(&sent),
     };
     let mut grpc = Grpc::new(RawCodec)
         .accept_compressed(CompressionEncoding::Gzip)
-        .max_decoding_message_size(inlet.limits().bytes);
-    let answer = match inlet.admitted(grpc.unary(export, request)).await {
-        Ok(answer) => amended(inlet, answer),
-        Err(refusal) => refused(inlet, &refusal).into_http(),
+        .max_decoding_message_size(handler.limits().bytes);
+    let answer = match handler.admitted(grpc.unary(export, request)).await {
+        Ok(answer) => amended(handler, answer),
+        Err(rejection) => rejected(handler, &rejection).into_http(),
     };
     drop(permit);
     let sent = sent.lock().unwrap_or_else(PoisonError::into_inner).take();
-    match held(sent.unwrap_or_default()).await {
+    match wait_until_held(sent.unwrap_or_default()).await {
         Ok(()) => answer,
-        Err(refusal) => refused(inlet, &refusal).into_http(),
+        Err(rejection) => rejected(handler, &rejection).into_http(),
     }
 }
 
-/// tonic's answer, but where a message is too long: its code for that asks the client to send the same again for ever.
-fn amended(inlet: &Inlet, answer: Response<Body>) -> Response<Body> {
-    let said = Status::from_header_map(answer.headers());
-    let is_too_large = |said: Status| {
-        let message = said.message();
-        TOO_LARGE.iter().any(|beginning| message.starts_with(beginning))
+/// Replaces tonic's answer to a message that is too long, because its code makes clients retry forever.
+fn amended(handler: &IngestHandler, answer: Response<Body>) -> Response<Body> {
+    let status = Status::from_header_map(answer.headers());
+    let is_too_large = |status: Status| {
+        let message = status.message();
+        TOO_LARGE.iter().any(|prefix| message.starts_with(prefix))
     };
-    if said.is_some_and(is_too_large) {
-        return refused(inlet, &inlet.too_large()).into_http();
+    if status.is_some_and(is_too_large) {
+        return rejected(handler, &handler.too_large()).into_http();
     }
     answer
 }
@@ -94,18 +94,18 @@ fn signal(path: &str) -> Option<Signal> {
     }
 }
 
-/// A refusal as gRPC says it, with how long to wait where it makes sense to come again.
-pub(super) fn refused(inlet: &Inlet, refusal: &Refusal) -> Status {
-    inlet.report(refusal);
-    let code = refusal.grpc_code();
-    Status::with_details(code, refusal.to_string(), refusal.status_message().into())
+/// Returns the gRPC status of a rejection, with `RetryInfo` if the client may retry.
+pub(super) fn rejected(handler: &IngestHandler, rejection: &Rejection) -> Status {
+    handler.report(rejection);
+    let code = rejection.grpc_code();
+    Status::with_details(code, rejection.to_string(), rejection.status_message().into())
 }
 
 /// One call of an Export method.
 struct Export {
-    inlet: Inlet,
+    handler: IngestHandler,
     signal: Signal,
-    /// Where the message is left that was put through the door, until it may be acknowledged.
+    /// The reservation of the message that was sent to the pipeline, until it may be acknowledged.
     sent: Arc<Mutex<Option<Reservation>>>,
 }
 
@@ -114,22 +114,22 @@ impl UnaryService<Bytes> for Export {
     type Future = BoxFuture<'static, Result<tonic::Response<Bytes>, Status>>;
 
     fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
-        let (inlet, signal, sent) = (self.inlet.clone(), self.signal, Arc::clone(&self.sent));
+        let (handler, signal, sent) = (self.handler.clone(), self.signal, Arc::clone(&self.sent));
         Box::pin(async move {
             let message = Message::Protobuf(request.into_inner());
-            match inlet.take(signal, message).await {
-                // An answer without fields says that everything was taken.
+            match handler.ingest(signal, message).await {
+                // A response without fields acknowledges all items.
                 Ok(reserved) => {
                     *sent.lock().unwrap_or_else(PoisonError::into_inner) = Some(reserved);
                     Ok(tonic::Response::new(Bytes::new()))
                 }
-                Err(refusal) => Err(refused(&inlet, &refusal)),
+                Err(rejection) => Err(rejected(&handler, &rejection)),
             }
         })
     }
 }
 
-/// A codec that codes nothing: messages are bytes already.
+/// A codec that passes bytes through.
 #[derive(Clone, Copy)]
 struct RawCodec;
 

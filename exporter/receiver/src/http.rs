@@ -1,4 +1,4 @@
-//! HTTP clients: protobuf or JSON in a POST, compressed or not.
+//! HTTP: POST of protobuf or JSON, compressed or not.
 
 use bytes::Bytes;
 use http::{
@@ -13,93 +13,93 @@ use pulsetrain_otlp::Signal;
 use serde_json::json;
 use tonic::body::Body;
 
-use super::{
+use crate::{
     bodies::{Collected, discard},
-    inflate::Coding,
-    inlet::{Inlet, Message, held},
-    refusal::Refusal,
+    decompress::Coding,
+    ingest::{IngestHandler, Message, wait_until_held},
+    rejection::Rejection,
 };
 
 const PROTOBUF: &str = "application/x-protobuf";
 const JSON: &str = "application/json";
 
-/// How the body of a request and of its answer is spelled.
+/// The encoding of the body of a request and of its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Spelling {
+enum Encoding {
     Protobuf,
     Json,
 }
 
-/// What the head of a request asks for.
+/// The export that the head of a request describes.
 #[derive(Clone, Copy, Debug)]
 struct Export {
     signal: Signal,
-    spelling: Spelling,
+    encoding: Encoding,
     coding: Coding,
 }
 
-/// Answers a request of an HTTP client.
-pub(super) async fn answer(inlet: &Inlet, request: Request<Incoming>) -> Response<Body> {
-    let spelling = spelling(request.headers()).unwrap_or(Spelling::Json);
+/// Answers an HTTP request.
+pub(super) async fn answer(handler: &IngestHandler, request: Request<Incoming>) -> Response<Body> {
+    let encoding = encoding(request.headers()).unwrap_or(Encoding::Json);
     let (head, mut body) = request.into_parts();
-    let outcome = match Export::of(inlet, &head) {
-        Ok(export) => export.run(inlet, &mut body).await,
-        Err(refusal) => Err(refusal),
+    let outcome = match Export::of(handler, &head) {
+        Ok(export) => export.run(handler, &mut body).await,
+        Err(rejection) => Err(rejection),
     };
     match outcome {
-        Ok(()) => success(spelling),
-        Err(refusal) => {
+        Ok(()) => success(encoding),
+        Err(rejection) => {
             if head.version < Version::HTTP_2 {
-                // The client reads the answer when it has written its request.
+                // An HTTP/1 client reads the response after it has written its request.
                 discard(body);
             }
-            refused(inlet, spelling, &refusal)
+            rejected(handler, encoding, &rejection)
         }
     }
 }
 
 impl Export {
-    /// Checks the head of a request, before anything of its body is read.
-    fn of(inlet: &Inlet, head: &http::request::Parts) -> Result<Self, Refusal> {
-        inlet.authorize(&head.headers)?;
+    /// Checks the head of a request before its body is read.
+    fn of(handler: &IngestHandler, head: &http::request::Parts) -> Result<Self, Rejection> {
+        handler.authorize(&head.headers)?;
         let path = head.uri.path();
         let signal = Signal::ALL.into_iter().find(|signal| is_path(path, *signal));
-        let signal = signal.ok_or_else(|| Refusal::NoSuchPath(path.to_owned()))?;
+        let signal = signal.ok_or_else(|| Rejection::NoSuchPath(path.to_owned()))?;
         if head.method != Method::POST {
-            return Err(Refusal::Method(head.method.clone()));
+            return Err(Rejection::Method(head.method.clone()));
         }
-        let spelling = spelling(&head.headers).ok_or_else(|| {
-            // A web site can have a browser send a POST without a type to any address, but no other.
-            Refusal::Unsupported(format!(
+        let encoding = encoding(&head.headers).ok_or_else(|| {
+            // A web site can make a browser send a POST without a type to any address, but not one of these types.
+            Rejection::Unsupported(format!(
                 "Content-Type is missing or not of OTLP; send {PROTOBUF} or {JSON}"
             ))
         })?;
         let coding = coding(&head.headers)?;
         let length = head.headers.get(CONTENT_LENGTH);
         let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-        if length.is_some_and(|length| length > inlet.limits().bytes) {
-            return Err(inlet.too_large());
+        if length.is_some_and(|length| length > handler.limits().bytes) {
+            return Err(handler.too_large());
         }
         Ok(Self {
             signal,
-            spelling,
+            encoding,
             coding,
         })
     }
 
-    async fn run(self, inlet: &Inlet, body: &mut Incoming) -> Result<(), Refusal> {
-        let Collected { bytes, permit } = inlet.collect(body).await?;
-        let outcome = inlet.admitted(async {
-            let body = inflated(bytes, self.coding, inlet.limits().bytes).await?;
-            let message = match self.spelling {
-                Spelling::Protobuf => Message::Protobuf(body),
-                Spelling::Json => Message::Json(body),
+    async fn run(self, handler: &IngestHandler, body: &mut Incoming) -> Result<(), Rejection> {
+        let Collected { bytes, permit } = handler.collect(body).await?;
+        let outcome = handler.admitted(async {
+            let body = decompressed(bytes, self.coding, handler.limits().bytes).await?;
+            let message = match self.encoding {
+                Encoding::Protobuf => Message::Protobuf(body),
+                Encoding::Json => Message::Json(body),
             };
-            inlet.take(self.signal, message).await
+            handler.ingest(self.signal, message).await
         });
         let outcome = outcome.await?;
         drop(permit);
-        held(outcome?).await
+        wait_until_held(outcome?).await
     }
 }
 
@@ -107,72 +107,80 @@ fn is_path(path: &str, signal: Signal) -> bool {
     path.strip_prefix("/v1/") == Some(signal.as_str())
 }
 
-/// Returns the spelling of the body, `None` where the header is missing or names another type.
-fn spelling(headers: &HeaderMap) -> Option<Spelling> {
+/// Returns the encoding of the body, or `None` if the header is missing or names another type.
+fn encoding(headers: &HeaderMap) -> Option<Encoding> {
     let content = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes)?;
     let kind = content.split(|byte| *byte == b';').next().unwrap_or_default();
     let kind = kind.trim_ascii();
-    [(PROTOBUF, Spelling::Protobuf), (JSON, Spelling::Json)]
+    [(PROTOBUF, Encoding::Protobuf), (JSON, Encoding::Json)]
         .into_iter()
-        .find_map(|(name, spelling)| kind.eq_ignore_ascii_case(name.as_bytes()).then_some(spelling))
+        .find_map(|(name, encoding)| kind.eq_ignore_ascii_case(name.as_bytes()).then_some(encoding))
 }
 
-async fn inflated(body: Bytes, coding: Coding, limit: usize) -> Result<Bytes, Refusal> {
+async fn decompressed(body: Bytes, coding: Coding, limit: usize) -> Result<Bytes, Rejection> {
     if coding == Coding::Identity {
         return match body.len() > limit {
-            true => Err(Refusal::TooLarge { allowed: limit }),
+            true => Err(Rejection::TooLarge { allowed: limit }),
             false => Ok(body),
         };
     }
-    let inflated = tokio::task::spawn_blocking(move || coding.inflate(&body, limit)).await;
-    inflated.unwrap_or(Err(Refusal::Ending)).map(Bytes::from)
+    let decompressed = tokio::task::spawn_blocking(move || coding.decompress(&body, limit)).await;
+    decompressed
+        .unwrap_or(Err(Rejection::ShuttingDown))
+        .map(Bytes::from)
 }
 
-fn coding(headers: &HeaderMap) -> Result<Coding, Refusal> {
+fn coding(headers: &HeaderMap) -> Result<Coding, Rejection> {
     let word = headers.get(CONTENT_ENCODING);
     let word = word.map_or("", |word| word.to_str().unwrap_or("?"));
     Coding::named(word).ok_or_else(|| {
-        Refusal::Unsupported(format!("Content-Encoding {word} is none of gzip, zstd, identity"))
+        Rejection::Unsupported(format!(
+            "Content-Encoding {word} is not supported; use gzip, zstd or identity"
+        ))
     })
 }
 
-/// An answer without fields says that everything was taken.
-fn success(spelling: Spelling) -> Response<Body> {
-    match spelling {
-        Spelling::Protobuf => response(StatusCode::OK, PROTOBUF, Bytes::new()),
-        Spelling::Json => response(StatusCode::OK, JSON, Bytes::from_static(b"{}")),
+/// Returns the response that acknowledges all items: a message without fields.
+fn success(encoding: Encoding) -> Response<Body> {
+    match encoding {
+        Encoding::Protobuf => response(StatusCode::OK, PROTOBUF, Bytes::new()),
+        Encoding::Json => response(StatusCode::OK, JSON, Bytes::from_static(b"{}")),
     }
 }
 
-/// The answer to a request that is refused without a look at its body; the connection ends with it.
-pub(super) fn refused_for_now<B>(inlet: &Inlet, request: &Request<B>, refusal: &Refusal) -> Response<Body> {
-    let spelling = spelling(request.headers()).unwrap_or(Spelling::Protobuf);
-    let mut answer = refused(inlet, spelling, refusal);
+/// Returns the response to a request that is rejected before its body is read. It closes an HTTP/1 connection.
+pub(super) fn rejected_and_closed<B>(
+    handler: &IngestHandler,
+    request: &Request<B>,
+    rejection: &Rejection,
+) -> Response<Body> {
+    let encoding = encoding(request.headers()).unwrap_or(Encoding::Protobuf);
+    let mut answer = rejected(handler, encoding, rejection);
     if request.version() < Version::HTTP_2 {
         set(&mut answer, CONNECTION, "close");
     }
     answer
 }
 
-/// `google.rpc.Status` in the spelling of the request.
-fn refused(inlet: &Inlet, spelling: Spelling, refusal: &Refusal) -> Response<Body> {
-    inlet.report(refusal);
-    let (kind, body) = match spelling {
-        Spelling::Protobuf => (PROTOBUF, refusal.status_message()),
-        Spelling::Json => {
-            let status = json!({"code": refusal.grpc_code() as i32, "message": refusal.to_string()});
+/// Returns the `google.rpc.Status` of a rejection in the encoding of the request.
+fn rejected(handler: &IngestHandler, encoding: Encoding, rejection: &Rejection) -> Response<Body> {
+    handler.report(rejection);
+    let (kind, body) = match encoding {
+        Encoding::Protobuf => (PROTOBUF, rejection.status_message()),
+        Encoding::Json => {
+            let status = json!({"code": rejection.grpc_code() as i32, "message": rejection.to_string()});
             (JSON, status.to_string().into_bytes())
         }
     };
-    let mut answer = response(refusal.http_status(), kind, body.into());
-    if let Some(wait) = refusal.retry_after() {
+    let mut answer = response(rejection.http_status(), kind, body.into());
+    if let Some(wait) = rejection.retry_after() {
         set(&mut answer, RETRY_AFTER, &wait.as_secs().to_string());
     }
-    match refusal {
-        Refusal::Unauthenticated(why) => {
+    match rejection {
+        Rejection::Unauthenticated(why) => {
             answer.headers_mut().insert(WWW_AUTHENTICATE, why.challenge());
         }
-        Refusal::Method(_) => set(&mut answer, ALLOW, "POST"),
+        Rejection::Method(_) => set(&mut answer, ALLOW, "POST"),
         _ => {}
     }
     answer

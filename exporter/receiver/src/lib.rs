@@ -1,16 +1,16 @@
-//! The OTLP receiver: what SDKs and Collectors send over gRPC or HTTP goes through the door as it came.
+//! The OTLP receiver: passes messages of SDKs and Collectors over gRPC or HTTP to the pipeline, unchanged.
 //!
-//! `server` takes connections and `activity` finds the idle ones, `bodies` reads bodies, `grpc` and `http` are the two ways
-//! to ask, and `inlet` checks a message and puts it through.
-//! While a required sink has no room a client is asked to send again, so that a burst waits where it began.
+//! `server` accepts connections and `activity` closes idle ones. `bodies` reads bodies, `grpc` and `http` speak the two protocols,
+//! and `ingest` checks a message and sends it to the pipeline. While a required sink has no room, clients are asked to retry: a
+//! burst waits at its sender.
 
 mod activity;
 mod bodies;
+mod decompress;
 mod grpc;
 mod http;
-mod inflate;
-mod inlet;
-mod refusal;
+mod ingest;
+mod rejection;
 mod server;
 
 use std::{
@@ -21,28 +21,27 @@ use std::{
 
 use pulsetrain_net::{Alpn, Exposure, Guard, ListenAddress, Listener, NetError, Places};
 use pulsetrain_otlp::limits::Limits;
-use pulsetrain_pipeline::{BoxFuture, Door, Source, Stage, Stop, ThrottledLog};
+use pulsetrain_pipeline::{BoxFuture, CancellationToken, Ingress, Source, Stage, ThrottledLog};
 
-use self::inlet::Inlet;
+use self::ingest::IngestHandler;
 
-/// What the receiver allows itself and its clients.
+/// The configuration of a receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceiverConfig {
-    /// Where it listens; every address takes both gRPC and HTTP. Port 0 is a free one.
+    /// The listening addresses. Each accepts both gRPC and HTTP. Port 0 is a free port.
     pub listen: Vec<ListenAddress>,
-    /// Who may reach the addresses, by TLS, with which credentials.
+    /// TLS, authentication and the addresses that may be reachable from other machines.
     pub exposure: Exposure,
-    /// The permissions of Unix sockets. A client needs the right to write.
+    /// The permissions of Unix sockets. A client needs write permission.
     pub socket_mode: u32,
-    /// The most connections at one time; the requests of further ones are refused.
+    /// The most concurrent connections. Requests of further ones are rejected.
     pub max_connections: usize,
-    /// The longest message, before and after decompression. The bytes of eight such messages
-    /// at most are in memory at a time.
+    /// The longest message in bytes, before and after decompression. At most eight such messages are in memory at a time.
     pub max_message: usize,
 }
 
 impl Default for ReceiverConfig {
-    /// The two ports that OTLP has, on this machine alone; 16 MiB a message.
+    /// The two default ports of OTLP on the loopback address, 16 MiB a message.
     fn default() -> Self {
         Self {
             listen: [4317, 4318]
@@ -66,10 +65,10 @@ pub struct ReceiverSource {
 }
 
 impl ReceiverConfig {
-    /// Whether it makes sense, without touching the world.
+    /// Checks the configuration without opening anything.
     ///
     /// # Errors
-    /// An address that other machines can reach, where that is not allowed.
+    /// An address that other machines can reach without permission.
     pub fn check(&self) -> Result<(), NetError> {
         for address in self.listen.iter().filter_map(ListenAddress::tcp) {
             self.exposure.check_address(address)?;
@@ -87,17 +86,17 @@ impl ReceiverConfig {
 }
 
 impl ReceiverSource {
-    /// Opens the ports; from then on clients can connect, and are answered when it runs. `tell` is told what its user may
-    /// want to know, from any thread.
+    /// Binds the addresses. Clients can connect from then on and get answers once the source runs. `notify` receives messages for the
+    /// user from any thread.
     ///
     /// # Errors
-    /// As [`ReceiverConfig::check`], an address that cannot be listened on, a file that cannot be used.
+    /// The errors of [`ReceiverConfig::check`], an address that cannot be bound, a file that cannot be used.
     pub fn bind(
         config: ReceiverConfig,
-        tell: impl Fn(&dyn Display) + Send + Sync + 'static,
+        notify: impl Fn(&dyn Display) + Send + Sync + 'static,
     ) -> Result<Self, NetError> {
         config.check()?;
-        let log = ThrottledLog::new(tell);
+        let log = ThrottledLog::new(notify);
         let report = log.clone();
         let report = Arc::new(move |kind: &str, event: &dyn Display| report.report(kind, event));
         let guard = Guard::open(&config.exposure, Alpn::Http2, report)?;
@@ -118,7 +117,7 @@ impl ReceiverSource {
         })
     }
 
-    /// Passes each message through a stage of its own before the pipeline sees it. The stage holds no items.
+    /// Passes each message through a stage of this receiver before the pipeline. The stage must not hold items back.
     #[must_use]
     pub fn through(self, stage: Box<dyn Stage>) -> Self {
         Self {
@@ -138,12 +137,16 @@ impl Source for ReceiverSource {
         "otlp receiver"
     }
 
-    fn run(self: Box<Self>, door: Door, stop: Stop) -> BoxFuture<'static, Result<(), String>> {
+    fn run(
+        self: Box<Self>,
+        ingress: Ingress,
+        stop: CancellationToken,
+    ) -> BoxFuture<'static, Result<(), String>> {
         Box::pin(async move {
             let limits = self.config.limits();
-            let inlet = Inlet::new(door, limits, self.stage, self.guard.clone(), self.log);
+            let handler = IngestHandler::new(ingress, limits, self.stage, self.guard.clone(), self.log);
             let places = Places::new(self.config.max_connections);
-            server::run(self.listeners, inlet, self.guard, places, stop)
+            server::run(self.listeners, handler, self.guard, places, stop)
                 .await
                 .map_err(|error| format!("cannot listen: {error}"))
         })

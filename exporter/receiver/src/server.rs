@@ -1,4 +1,4 @@
-//! Connections: HTTP/1 and HTTP/2 on every address, so that a client that mixes up the two ports is understood.
+//! Serves connections: HTTP/1 and HTTP/2 on every address, so that clients that mix up the two ports of OTLP work.
 
 use std::{convert::Infallible, io, time::Duration};
 
@@ -8,55 +8,55 @@ use hyper_util::{
     server::conn::auto,
 };
 use pulsetrain_net::{Admission, Guard, Listener, Places, ServerStream, accept};
-use pulsetrain_pipeline::Stop;
+use pulsetrain_pipeline::CancellationToken;
 use tokio::{task::JoinSet, time::timeout};
 use tonic::body::Body;
 
-use super::{
+use crate::{
     activity::{Activity, SILENCE},
     grpc, http,
-    inlet::Inlet,
-    refusal::Refusal,
+    ingest::IngestHandler,
+    rejection::Rejection,
 };
 
-/// How long a connection has to send a request that is refused.
-const REFUSED: Duration = Duration::from_secs(2);
-/// The most requests at one time on one connection.
+/// The lifetime of a connection over the limit; its requests are rejected.
+const REJECTED: Duration = Duration::from_secs(2);
+/// The most concurrent requests of one connection.
 const MAX_STREAMS: u32 = 64;
-/// After this silence an HTTP/2 client is asked whether it is still there.
+/// The silence after which an HTTP/2 client gets a PING.
 const PING_AFTER: Duration = Duration::from_secs(30);
-/// The bytes of one HTTP/2 request that may be on their way before they are read.
+/// The flow control window of an HTTP/2 request.
 const STREAM_WINDOW: u32 = 512 << 10;
-/// The same for all requests of an HTTP/2 connection: with 100 ms of latency, 10 MB/s.
+/// The flow control window of an HTTP/2 connection: 10 MB/s at 100 ms latency.
 const CONNECTION_WINDOW: u32 = 1 << 20;
-/// The same for an HTTP/1 connection.
+/// The read buffer of an HTTP/1 connection.
 const READ_BUFFER: usize = 64 << 10;
-/// The time for requests in flight when the receiver stops or the connection is idle.
+/// The time for requests in flight after the receiver stops or the connection is idle.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Answers clients until `stop` is raised; requests in flight then get two seconds.
+/// Answers clients until `stop` is raised. Requests in flight then have [`GRACE`].
 pub(super) async fn run(
     listeners: Vec<Listener>,
-    inlet: Inlet,
+    handler: IngestHandler,
     guard: Guard,
     places: Places,
-    stop: Stop,
+    stop: CancellationToken,
 ) -> io::Result<()> {
     let mut accepting = JoinSet::new();
     for listener in listeners {
-        let (inlet, guard, places, stop) = (inlet.clone(), guard.clone(), places.clone(), stop.clone());
+        let (handler, guard, places, stop) = (handler.clone(), guard.clone(), places.clone(), stop.clone());
         accepting.spawn(async move {
             let (stopped, shared) = (stop.clone(), places.clone());
             let serve = move |stream, admission| {
-                let (inlet, places, stop) = (inlet.clone(), places.clone(), stop.clone());
+                let (handler, places, stop) = (handler.clone(), places.clone(), stop.clone());
                 async move {
                     match admission {
-                        Admission::Served => serve(stream, inlet, places, stop).await,
-                        Admission::Refused => refuse(stream, inlet).await,
+                        Admission::Served => serve(stream, handler, places, stop).await,
+                        Admission::Refused => reject(stream, handler).await,
                     }
                 }
             };
-            accept(listener, guard, shared, GRACE, stopped.wait(), serve).await
+            accept(listener, guard, shared, GRACE, stopped.cancelled(), serve).await
         });
     }
     while let Some(ended) = accepting.join_next().await {
@@ -65,16 +65,16 @@ pub(super) async fn run(
     Ok(())
 }
 
-/// Serves one connection to its end, until it is idle, or until the receiver stops.
-async fn serve(stream: ServerStream, inlet: Inlet, places: Places, stop: Stop) {
+/// Serves one connection until it closes, it is idle, or the receiver stops.
+async fn serve(stream: ServerStream, handler: IngestHandler, places: Places, stop: CancellationToken) {
     let activity = Activity::new();
     let noted = activity.clone();
     let answer = move |request: Request<Incoming>| {
-        let (inlet, in_flight) = (inlet.clone(), noted.request());
+        let (handler, in_flight) = (handler.clone(), noted.request());
         async move {
             let answer = match grpc::is_grpc(&request) {
-                true => grpc::answer(&inlet, request).await,
-                false => http::answer(&inlet, request).await,
+                true => grpc::answer(&handler, request).await,
+                false => http::answer(&handler, request).await,
             };
             drop(in_flight);
             answer
@@ -83,28 +83,28 @@ async fn serve(stream: ServerStream, inlet: Inlet, places: Places, stop: Stop) {
     connection(stream, answer, async {
         tokio::select! {
             () = activity.is_idle() => {}
-            () = activity.gives_way(&places) => {}
-            () = stop.wait() => {}
+            () = activity.must_yield(&places) => {}
+            () = stop.cancelled() => {}
         }
     })
     .await;
 }
 
-/// Refuses the requests of one connection for a moment.
-async fn refuse(stream: ServerStream, inlet: Inlet) {
+/// Rejects the requests of one connection for a limited time.
+async fn reject(stream: ServerStream, handler: IngestHandler) {
     let answer = move |request: Request<Incoming>| {
-        let inlet = inlet.clone();
+        let handler = handler.clone();
         async move {
             match grpc::is_grpc(&request) {
-                true => grpc::refused(&inlet, &Refusal::NoConnection).into_http(),
-                false => http::refused_for_now(&inlet, &request, &Refusal::NoConnection),
+                true => grpc::rejected(&handler, &Rejection::TooManyConnections).into_http(),
+                false => http::rejected_and_closed(&handler, &request, &Rejection::TooManyConnections),
             }
         }
     };
-    connection(stream, answer, tokio::time::sleep(REFUSED)).await;
+    connection(stream, answer, tokio::time::sleep(REJECTED)).await;
 }
 
-/// Answers the requests of one connection to its end, or until `end`; what is being answered then gets two seconds.
+/// Answers the requests of one connection until it closes or until `end`. Requests in flight then have [`GRACE`].
 async fn connection<A>(
     stream: ServerStream,
     answer: impl Fn(Request<Incoming>) -> A + Clone,
@@ -130,7 +130,7 @@ async fn connection<A>(
         .keep_alive_interval(PING_AFTER);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
-    // An error here is a client that went away, or that does not speak HTTP.
+    // An error means that the client disconnected or does not speak HTTP.
     tokio::select! {
         _ = connection.as_mut() => return,
         () = end => connection.as_mut().graceful_shutdown(),

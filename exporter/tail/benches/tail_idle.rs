@@ -1,4 +1,4 @@
-//! What it costs to follow a thousand logs that nobody writes to: the CPU time of the process, beside the wall time.
+//! The cost of following a thousand idle logs: CPU time of the process as a share of wall time.
 //!
 //! `cargo bench --package pulsetrain-tail --bench tail_idle`
 
@@ -9,8 +9,8 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_pipeline::{Pipeline, Source, StopRaiser, clock, run_sources};
-use pulsetrain_tail::{Positions, TailConfig, TailSource};
+use pulsetrain_pipeline::{CancellationToken, Pipeline, Source, clock, run_sources};
+use pulsetrain_tail::{Checkpointer, TailConfig, TailSource};
 
 const FILES: u64 = 1_000;
 const MEASURED: Duration = Duration::from_secs(20);
@@ -25,8 +25,8 @@ fn main() -> io::Result<()> {
         .enable_all()
         .build()?;
     for (name, watch) in [
-        ("told of changes, looked at every second", true),
-        ("looked at every second", false),
+        ("watched, and polled every second", true),
+        ("polled every second", false),
     ] {
         let share = runtime.block_on(idle_share(folder.path(), watch));
         writeln!(
@@ -50,18 +50,18 @@ fn write_log(folder: &Path, number: u64) -> io::Result<()> {
 
 /// The CPU time for the wall time, once every log is read.
 async fn idle_share(folder: &Path, watch: bool) -> f64 {
-    let (pipeline, door) = Pipeline::builder().start();
+    let (pipeline, ingress) = Pipeline::builder().start();
     let config = TailConfig {
         watch,
         ..TailConfig::new([folder.join("run*/training.json")])
     };
-    let source = TailSource::new(config, Positions::in_memory(), |_| {});
+    let source = TailSource::new(config, Checkpointer::in_memory(), |_| {});
     let status = source.status();
-    let stop = StopRaiser::new();
-    let stopped = stop.stop();
+    let stop = CancellationToken::new();
+    let stopped = stop.clone();
     let following = tokio::spawn(async move {
         let sources: Vec<Box<dyn Source>> = vec![Box::new(source)];
-        run_sources(sources, &door, &stopped).await
+        run_sources(sources, &ingress, &stopped).await
     });
     while status.files() < FILES {
         tokio::time::sleep(Duration::from_millis(10)).await;
@@ -70,7 +70,7 @@ async fn idle_share(folder: &Path, watch: bool) -> f64 {
     let (cpu, wall) = (cpu_time(), clock::now());
     tokio::time::sleep(MEASURED).await;
     let share = (cpu_time() - cpu).as_secs_f64() / wall.elapsed().as_secs_f64();
-    stop.raise();
+    stop.cancel();
     let _ = following.await;
     pipeline.drain(Duration::from_secs(1)).await;
     share

@@ -1,5 +1,5 @@
-//! The ledger of which input has recorded which rank of a run. Two inputs with one rank have equal series and span ids, so one of
-//! them is lost in a backend: whoever reads them is warned.
+//! The registry of inputs by the rank of a run that they record. Two inputs with the same rank have equal series and span ids, so a
+//! backend loses one of them: the user gets a warning.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use pulsetrain_record::Run;
 
 use crate::follow::log_of;
 
-/// The ledger of one program. A clone is the same ledger.
+/// The claims of all inputs of a process. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Claims(Arc<Mutex<BTreeMap<Claim, String>>>);
 
@@ -23,10 +23,10 @@ struct Claim {
     rank: i64,
 }
 
-/// One rank of a run that two inputs have recorded.
+/// A rank of a run that two inputs have recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SharedRank {
-    /// The input that had recorded it first.
+    /// The input that claimed it first.
     pub(crate) other: String,
     run: String,
     attempt: i64,
@@ -51,9 +51,9 @@ impl std::fmt::Display for SharedRank {
 }
 
 impl Claims {
-    /// Enters that `input` has recorded a rank of a run. Returns who had entered it before, unless a rank may have several files of
-    /// the format.
-    pub(crate) fn enter(&self, input: &str, format: &LogFormat, run: &Run, rank: i64) -> Option<SharedRank> {
+    /// Claims a rank of a run for `input`. Returns the input that has claimed it before, unless a rank may have several files of the
+    /// format.
+    pub(crate) fn claim(&self, input: &str, format: &LogFormat, run: &Run, rank: i64) -> Option<SharedRank> {
         if format.splits {
             return None;
         }
@@ -65,7 +65,7 @@ impl Claims {
         };
         let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let other = claims.entry(claim.clone()).or_insert_with(|| input.to_owned());
-        // What a log was rotated to is a part of it.
+        // A rotated file belongs to its log.
         (log_of(other) != log_of(input)).then(|| SharedRank {
             other: other.clone(),
             run: claim.run,
@@ -74,10 +74,10 @@ impl Claims {
         })
     }
 
-    /// Forgets what `input` has entered: it is no longer read, or is of another run.
-    pub(crate) fn leave(&self, input: &str) {
+    /// Releases the claims of `input`, which is no longer read or belongs to another run.
+    pub(crate) fn release(&self, input: &str) {
         let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        claims.retain(|_, holder| holder != input);
+        claims.retain(|_, claimant| claimant != input);
     }
 }
 
@@ -98,20 +98,20 @@ mod tests {
     fn only_two_inputs_of_one_rank_and_attempt_collide() {
         let claims = Claims::default();
         let format = format_by_name("keyvalue").unwrap();
-        let enter =
-            |input, run: &Run, rank| claims.enter(input, format, run, rank).map(|shared| shared.other);
-        assert_eq!(enter("a", &run("r", 0), 0), None);
-        assert_eq!(enter("a", &run("r", 0), 0), None);
-        assert_eq!(enter("b", &run("r", 0), 1), None);
-        assert_eq!(enter("b", &run("r", 1), 0), None);
-        assert_eq!(enter("b", &run("s", 0), 0), None);
-        assert_eq!(enter("b", &run("r", 0), 0).as_deref(), Some("a"));
-        claims.leave("a");
-        assert_eq!(enter("b", &run("r", 0), 0), None);
+        let claim =
+            |input, run: &Run, rank| claims.claim(input, format, run, rank).map(|shared| shared.other);
+        assert_eq!(claim("a", &run("r", 0), 0), None);
+        assert_eq!(claim("a", &run("r", 0), 0), None);
+        assert_eq!(claim("b", &run("r", 0), 1), None);
+        assert_eq!(claim("b", &run("r", 1), 0), None);
+        assert_eq!(claim("b", &run("s", 0), 0), None);
+        assert_eq!(claim("b", &run("r", 0), 0).as_deref(), Some("a"));
+        claims.release("a");
+        assert_eq!(claim("b", &run("r", 0), 0), None);
     }
 
     #[test]
-    fn a_log_and_what_it_was_rotated_to_do_not_collide() {
+    fn a_log_and_its_rotated_files_do_not_collide() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
         for name in ["train.log", "train.log.1", "train.log.2.gz", "out.0", "out.1"] {
@@ -120,21 +120,21 @@ mod tests {
         let format = format_by_name("keyvalue").unwrap();
         let collide = |one: &str, two: &str| {
             let claims = Claims::default();
-            claims.enter(&path(one), format, &run("r", 0), 0);
-            claims.enter(&path(two), format, &run("r", 0), 0).is_some()
+            claims.claim(&path(one), format, &run("r", 0), 0);
+            claims.claim(&path(two), format, &run("r", 0), 0).is_some()
         };
         assert!(!collide("train.log", "train.log.1"));
         assert!(!collide("train.log.2.gz", "train.log.1"));
-        assert!(collide("out.0", "out.1"), "nothing was rotated to these");
+        assert!(collide("out.0", "out.1"), "these are not rotated files");
     }
 
     #[test]
-    fn files_of_which_a_rank_has_several_do_not_collide() {
+    fn formats_with_several_files_per_rank_do_not_collide() {
         let claims = Claims::default();
         for name in ["tensorboard", "hf-trainer-state", "wandb"] {
             let format = format_by_name(name).unwrap();
-            assert_eq!(claims.enter("a", format, &run("r", 0), 0), None);
-            assert_eq!(claims.enter("b", format, &run("r", 0), 0), None, "{name}");
+            assert_eq!(claims.claim("a", format, &run("r", 0), 0), None);
+            assert_eq!(claims.claim("b", format, &run("r", 0), 0), None, "{name}");
         }
     }
 }

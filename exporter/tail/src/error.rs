@@ -8,27 +8,27 @@ use pulsetrain_formats::FormatError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TailError {
-    /// The format of the input could not be chosen.
+    /// The format of the input could not be determined.
     #[error(transparent)]
     Format(#[from] FormatError),
     /// The input could not be opened.
     #[error("cannot open {path}: {source}; {advice}", path = path.display())]
     Open {
-        /// What was to be opened.
+        /// The path of the input.
         path: PathBuf,
-        /// What to do.
+        /// The fix.
         advice: &'static str,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// Reading stopped before the end of the input.
-    #[error("cannot read on in {name} at byte {offset}: {source}; what came before is used")]
+    /// A read failed.
+    #[error("cannot read {name} at byte {offset}: {source}; the records before it are used")]
     Read {
         /// The input.
         name: String,
-        /// How far it was read.
+        /// The number of bytes that were read.
         offset: u64,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The input is a folder without logs.
@@ -39,77 +39,79 @@ pub enum TailError {
         /// The folder.
         name: String,
     },
-    /// Nothing in the input is of the format that was named.
-    #[error("nothing in {name} is of the format {format}{instead}")]
+    /// The input contains no record of the format that the user named.
+    #[error("{name} contains nothing of the format {format}{instead}")]
     NothingOf {
         /// The input.
         name: String,
         /// The name of the format.
         format: &'static str,
-        /// What the input looks like, and what to do.
+        /// The format that the input has, and the fix.
         instead: String,
     },
-    /// Nothing is in the input.
+    /// The input is empty.
     #[error("{name} is empty; if the run has only just started, try again when it has logged its first step")]
     Empty {
         /// The input.
         name: String,
     },
-    /// A pattern of files to follow makes no sense.
-    #[error("{pattern} is no pattern: {message} at character {place}; it is taken for the name of a file")]
+    /// A pattern of files to follow is invalid.
+    #[error(
+        "{pattern} is not a valid pattern: {message} at character {place}; it is used as the name of a file"
+    )]
     Pattern {
         /// The pattern.
         pattern: String,
-        /// Where it stops making sense, in characters.
+        /// The position of the error, in characters.
         place: usize,
-        /// What is wrong there.
+        /// The error.
         message: &'static str,
     },
-    /// The positions of followed files cannot be read or written.
-    #[error("cannot keep positions in {folder}: {source}; make the folder and its files readable and writable and its disk have room, or name another one", folder = folder.display())]
-    Positions {
+    /// The checkpoints of followed files cannot be read or written.
+    #[error("cannot store checkpoints in {folder}: {source}; make the folder and its files readable and writable and its disk have room, or name another one", folder = folder.display())]
+    Checkpoints {
         /// The folder.
         folder: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A follower ended while the sinks had no room for what it had not read yet.
+    /// A follower ended while the sinks had no room for its unread bytes.
     #[error(
         "{bytes} bytes of the followed logs were not read: the sinks had no room for them; import the logs when the sinks are back"
     )]
     Unread {
-        /// The bytes that were not read.
+        /// The number of unread bytes.
         bytes: u64,
     },
     /// A log was rotated and compressed before it was read.
-    #[error("{path} was rotated and compressed before it was read, and is not read; to have it, decompress it and import it by itself", path = path.display())]
+    #[error("{path} was rotated and compressed before it was read, and is not read; decompress it and import it by itself", path = path.display())]
     RotatedAway {
         /// The file.
         path: PathBuf,
     },
-    /// The positions were written by a later version of the program.
-    #[error("{path} is of version {version}, which a later pulsetrain wrote; start that one, or move the file away to read every log from its beginning", path = path.display())]
-    PositionsOfLater {
+    /// The checkpoint file has the version of a newer program.
+    #[error("{path} is of version {version}, which a newer pulsetrain wrote; start that one, or move the file away to read every log from its beginning", path = path.display())]
+    NewerCheckpoints {
         /// The file.
         path: PathBuf,
         /// Its version.
         version: u32,
     },
-    /// A file was written anew, and nobody knows what of it was told.
-    #[error("{path} was written anew while nobody followed it, and its position does not say what of it was told before: all of it is told, what was told before once more", path = path.display())]
-    ToldUnknown {
+    /// A file was rewritten while nothing followed it, and its checkpoint has no record of emitted items.
+    #[error("{path} was rewritten while pulsetrain was not running; it is imported again in full, so earlier items may appear twice", path = path.display())]
+    RewrittenUnobserved {
         /// The file.
         path: PathBuf,
     },
-    /// Two logs have recorded one rank of a run.
+    /// Two logs have recorded the same rank of a run.
     #[error("{name} {shared}")]
     SharedRank {
         /// The log.
         name: String,
-        /// The rank, the other log and what to do.
+        /// The rank, the other log and the fix.
         shared: String,
     },
-    /// The pattern of the user finds no rank in a path.
+    /// The user's pattern finds no rank in a path.
     #[error(
         "{name}: the pattern {pattern} finds no rank in this path; correct the pattern, or give the rank itself"
     )]
@@ -121,7 +123,7 @@ pub enum TailError {
     },
     /// The parser of the input panicked.
     #[error(
-        "cannot read on in {name}: its parser panicked ({message}), which is a bug of pulsetrain; please report it with the file. What came before is used, and other inputs are read"
+        "cannot read on in {name}: its parser panicked ({message}), which is a bug of pulsetrain; please report it with the file. The records before it are used, and other inputs are read"
     )]
     Panicked {
         /// The input.
@@ -129,24 +131,24 @@ pub enum TailError {
         /// The message of the panic.
         message: String,
     },
-    /// Another program keeps its positions in the folder.
-    #[error("another pulsetrain keeps its positions in {folder}; end it, or name another folder", folder = folder.display())]
-    PositionsInUse {
+    /// Another process uses the state folder.
+    #[error("another pulsetrain uses the state folder {folder}; end it, or name another folder", folder = folder.display())]
+    StateFolderInUse {
         /// The folder.
         folder: PathBuf,
     },
-    /// The pipeline takes no more.
+    /// The pipeline was closed before the end of the input.
     #[error("{name} was not read to its end (stopped at byte {offset})")]
     Stopped {
         /// The input.
         name: String,
-        /// How far it was read.
+        /// The number of bytes that were read.
         offset: u64,
     },
 }
 
 impl TailError {
-    /// The panic of a parser, which [`caught`](crate::caught) has caught.
+    /// Returns the error of a parser's panic, which [`catch_panic`](crate::catch_panic) has caught.
     pub fn panicked(name: &str, message: &str) -> Self {
         Self::Panicked {
             name: name.to_owned(),
@@ -154,15 +156,15 @@ impl TailError {
         }
     }
 
-    /// An error of reading or writing the positions in a folder.
-    pub(crate) fn positions(folder: impl Into<PathBuf>, source: io::Error) -> Self {
-        Self::Positions {
+    /// Returns the error of reading or writing checkpoints in a folder.
+    pub(crate) fn checkpoints(folder: impl Into<PathBuf>, source: io::Error) -> Self {
+        Self::Checkpoints {
             folder: folder.into(),
             source,
         }
     }
 
-    /// An error of opening, with the advice that its kind calls for.
+    /// Returns the error of opening a file, with the fix for its kind.
     pub(crate) fn open(path: impl Into<PathBuf>, source: io::Error) -> Self {
         let advice = match source.kind() {
             io::ErrorKind::NotFound => "check the path",

@@ -1,4 +1,5 @@
-//! Folders of event files: as TensorBoard does, every file below a folder is read, and the files of one folder are one run.
+//! TensorBoard's event files in folders. As in TensorBoard, all event files below a folder are read, and the files of one folder are
+//! one run.
 
 use std::{
     fs::{self, File},
@@ -11,28 +12,28 @@ use pulsetrain_record::ids;
 
 use crate::RunOptions;
 
-/// What the name of an event file begins with; the time of its creation follows, so names are in the order of writing.
+/// The prefix of the name of an event file. The creation time follows, so the order of names is that of creation.
 const NAME: &str = "events.out.tfevents.";
-/// How many bytes tell a run.
+/// The number of bytes that identify a run.
 const HEAD_BYTES: u64 = 64 << 10;
-/// How deep folders are looked into.
+/// The depth to which folders are searched.
 const DEPTH: usize = 16;
 
-/// Every event file in a folder and the folders below it, in order; links to folders are not followed.
+/// Returns the event files in a folder and its subfolders, sorted. Links to folders are not followed.
 pub(crate) fn event_files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    look_into(folder, DEPTH, &mut found);
+    search(folder, DEPTH, &mut found);
     found.sort();
     found
 }
 
-fn look_into(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+fn search(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         if is_event_file(&path) {
             found.push(path);
         } else if depth > 0 && entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            look_into(&path, depth - 1, found);
+            search(&path, depth - 1, found);
         }
     }
 }
@@ -42,8 +43,8 @@ fn is_event_file(path: &Path) -> bool {
     name.is_some_and(|name| name.starts_with(NAME))
 }
 
-/// The options for one input. A trainer that is restarted writes a further event file beside the first: all of them are of
-/// the run that the first one began, unless the user names a run.
+/// Returns the options for one input. A restarted trainer writes another event file into the same folder: all of them belong to the
+/// run of the first one, unless the user names a run.
 pub fn options_of_file(path: &Path, options: &RunOptions) -> RunOptions {
     RunOptions {
         run_id: options.run_id.clone().or_else(|| run_id_of_folder(path)),
@@ -51,7 +52,7 @@ pub fn options_of_file(path: &Path, options: &RunOptions) -> RunOptions {
     }
 }
 
-/// The run of the oldest event file beside an event file.
+/// Returns the run of the oldest event file in the folder of an event file.
 fn run_id_of_folder(path: &Path) -> Option<String> {
     let folder = path.parent().filter(|_| is_event_file(path))?;
     let siblings = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
@@ -71,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_event_file_below_a_folder_is_found_in_order() {
+    fn event_files_below_a_folder_are_found_in_order() {
         let folder = tempfile::tempdir().unwrap();
         let names = [
             "b/events.out.tfevents.2.host",
@@ -90,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_one_folder_are_of_the_run_that_the_first_one_began() {
+    fn event_files_of_one_folder_belong_to_the_run_of_the_first_one() {
         let folder = tempfile::tempdir().unwrap();
         let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus");
         let first = folder.path().join("events.out.tfevents.1.host");

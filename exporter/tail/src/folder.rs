@@ -1,4 +1,4 @@
-//! The logs in a folder: what a user means who names the folder of a run and not its files.
+//! Finds the logs in a folder, for users who name the folder of a run and not its files.
 
 use std::{
     collections::BTreeSet,
@@ -12,8 +12,8 @@ use pulsetrain_otlp::frames::inflated;
 
 use crate::event_files::event_files;
 
-/// The files in a folder that are recognised, and the event files below it, in the order of their names. Where a format is
-/// named, its files only; all files where any could be of it. Hidden files are left alone.
+/// Returns the recognised files in a folder, and the event files below it, sorted by name. With a format, returns its files only, or
+/// all files if the format takes a mapping. Hidden files are ignored.
 pub fn logs_in(folder: &Path, format: Option<&LogFormat>) -> Vec<PathBuf> {
     let files = fs::read_dir(folder)
         .into_iter()
@@ -31,7 +31,7 @@ fn is_hidden(path: &Path) -> bool {
     name.as_encoded_bytes().starts_with(b".")
 }
 
-/// Whether a file is a log; one that cannot be read counts, and so does one that several formats recognise: it is told.
+/// Whether a file is a log. Unreadable files and files of several formats count, so that their import reports them.
 fn is_log(path: &Path, format: Option<&LogFormat>) -> bool {
     let Ok(head) = head_of(path) else { return true };
     match format {

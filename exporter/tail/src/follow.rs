@@ -1,62 +1,61 @@
-//! Following of logs while they are written: a source that never ends by itself.
+//! Follows logs while they are written: a source that never ends by itself.
 //!
-//! [`TailSource`] looks after every file that a path, a directory or a pattern names, now or later, through rotation,
-//! truncation and restarts (`tail/stream.rs`), woken by the system or by the clock (`tail/bell.rs`, `tail/watch.rs`).
-//! A parser that panics ends the reading of its file and no other (`tail/stream/failed.rs`).
-//! [`Positions`] remembers how far every file is read and delivered, so that a follower that was killed goes on where its
-//! batches ended: nothing is lost, and nothing is said twice.
+//! [`TailSource`] follows every file that a path, a directory or a pattern names, now or later, through rotation, truncation and
+//! restarts (`followed_file`). The system or a timer wakes it (`wakeup`, `watch`). A parser that panics ends only its own file
+//! (`followed_file/failure`). [`Checkpointer`] stores how far each file is read and delivered, so that a follower that was killed
+//! resumes after its last acknowledged batch.
 
-mod bell;
 mod candidates;
+mod checkpoint_notice;
+mod checkpoint_store;
+mod checkpointer;
 mod config;
+mod context;
 mod event;
+mod followed_file;
 mod follower;
 mod identity;
-mod measured;
-mod notice;
-mod outlet;
-mod positions;
-mod reading;
+mod poll_report;
 mod rotated;
-mod saved;
+mod run_reader;
 mod status;
-mod stream;
+mod wakeup;
 mod watch;
 
 use std::sync::Arc;
 
-use pulsetrain_pipeline::{BoxFuture, Door, Source, Stop};
+use pulsetrain_pipeline::{BoxFuture, CancellationToken, Ingress, Source};
 
 pub(super) use self::rotated::log_of;
-use self::{bell::Bell, follower::Follower};
 pub use self::{
+    checkpoint_notice::CheckpointNotice,
+    checkpointer::{Checkpointer, OpenMode},
     config::{AtStop, TailConfig},
     event::TailEvent,
-    measured::TailReading,
-    notice::PositionsNotice,
-    positions::{OutputStart, Positions},
+    poll_report::PollReport,
     status::TailStatus,
 };
+use self::{follower::Follower, wakeup::Wakeup};
 
-/// Follows logs until it is told to stop.
+/// Follows logs until it is stopped.
 ///
-/// Batches are offered and never wait for a slow sink; while the sinks lag behind, what is read is sent in fewer and larger
-/// batches, and of a long backlog no more is read than they can take: the file is the buffer.
+/// Batches wait for the required sinks and not for slow best-effort ones. While sinks lag, fewer and larger batches are sent,
+/// and a long backlog stays in its file: the file is the queue.
 pub struct TailSource {
     name: String,
     config: TailConfig,
-    positions: Positions,
+    checkpointer: Checkpointer,
     on_event: Box<dyn FnMut(TailEvent) + Send>,
-    on_reading: Box<dyn FnMut(TailReading) + Send>,
+    on_poll: Box<dyn FnMut(PollReport) + Send>,
     status: Arc<TailStatus>,
 }
 
 impl TailSource {
-    /// A source of what `config` names. It goes on where `positions` say, and keeps them up to date; sources that feed the
-    /// same pipeline share them. `on_event` is told what a user may want to know.
+    /// Creates a source for the files in `config`. It resumes from the checkpoints and updates them. Sources of one pipeline
+    /// share a checkpointer. `on_event` receives messages for the user.
     pub fn new(
         config: TailConfig,
-        positions: Positions,
+        checkpointer: Checkpointer,
         on_event: impl FnMut(TailEvent) + Send + 'static,
     ) -> Self {
         let inputs: Vec<String> = config
@@ -67,23 +66,23 @@ impl TailSource {
         Self {
             name: format!("follow {}", inputs.join(" ")),
             config,
-            positions,
+            checkpointer,
             on_event: Box::new(on_event),
-            on_reading: Box::new(drop),
+            on_poll: Box::new(drop),
             status: Arc::default(),
         }
     }
 
-    /// The same source; `on_reading` is told of every look at a file that had changed.
+    /// Sends a report of each poll that found a changed file or failed to `on_poll`.
     #[must_use]
-    pub fn measured(self, on_reading: impl FnMut(TailReading) + Send + 'static) -> Self {
+    pub fn measured(self, on_poll: impl FnMut(PollReport) + Send + 'static) -> Self {
         Self {
-            on_reading: Box::new(on_reading),
+            on_poll: Box::new(on_poll),
             ..self
         }
     }
 
-    /// What the source is at, for health checks and telemetry.
+    /// Returns the gauges of the source.
     pub fn status(&self) -> Arc<TailStatus> {
         Arc::clone(&self.status)
     }
@@ -94,29 +93,33 @@ impl Source for TailSource {
         &self.name
     }
 
-    fn run(self: Box<Self>, door: Door, stop: Stop) -> BoxFuture<'static, Result<(), String>> {
+    fn run(
+        self: Box<Self>,
+        ingress: Ingress,
+        stop: CancellationToken,
+    ) -> BoxFuture<'static, Result<(), String>> {
         Box::pin(async move {
-            let bell = Bell::new();
-            let stopped = Arc::clone(&bell);
+            let wakeup = Wakeup::new();
+            let stopped = Arc::clone(&wakeup);
             let stopping = tokio::spawn(async move {
-                stop.wait().await;
-                stopped.ring_for_stop();
+                stop.cancelled().await;
+                stopped.notify_stop();
             });
-            let _ended = EndsWith(stopping, Arc::clone(&bell));
-            tokio::task::spawn_blocking(move || Follower::new(*self, door, bell).run())
+            let _guard = StopGuard(stopping, Arc::clone(&wakeup));
+            tokio::task::spawn_blocking(move || Follower::new(*self, ingress, wakeup).run())
                 .await
                 .unwrap_or_else(|panic| Err(format!("following failed: {panic}")))
         })
     }
 }
 
-/// Ends the thread and the task when the source ends, or is cancelled.
-struct EndsWith(tokio::task::JoinHandle<()>, Arc<Bell>);
+/// Stops the thread and the task when the source ends or is cancelled.
+struct StopGuard(tokio::task::JoinHandle<()>, Arc<Wakeup>);
 
-impl Drop for EndsWith {
+impl Drop for StopGuard {
     fn drop(&mut self) {
         self.0.abort();
-        self.1.ring_for_stop();
+        self.1.notify_stop();
     }
 }
 

@@ -1,4 +1,4 @@
-//! A log as a source of the pipeline: opens the input, finds out its format and its run, and sends what the parser records.
+//! Imports a log: opens the input, detects its format and its run, and sends the recorded data.
 
 mod chunks;
 mod survey;
@@ -10,11 +10,11 @@ use pulsetrain_formats::{
     unreadable, without_mark,
 };
 use pulsetrain_otlp::write::Encoded;
-use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop};
-
-use self::chunks::{Chunks, Counted, Next};
-use crate::{ImportReport, LogInput, RunOptions, TailError, caught};
+use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Source};
 use pulsetrain_record::{Counts, Recorder, UsedTimezone};
+
+use self::chunks::{ChunkReader, CountingReader, Next};
+use crate::{ImportReport, LogInput, RunOptions, TailError, catch_panic};
 
 /// Reads one log from its beginning to its end.
 pub struct LogSource {
@@ -26,7 +26,7 @@ pub struct LogSource {
 }
 
 impl LogSource {
-    /// A source of `input`; `on_end` is given the report when it ends, however it ends.
+    /// Creates a source of `input`. `on_end` receives the report when the source ends, also after an error.
     pub fn new(
         input: LogInput,
         options: RunOptions,
@@ -41,7 +41,7 @@ impl LogSource {
         }
     }
 
-    /// How many bytes have been read so far, for a progress bar.
+    /// Returns the counter of bytes that were read, for a progress bar.
     pub fn bytes_read(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.bytes_read)
     }
@@ -52,7 +52,11 @@ impl Source for LogSource {
         &self.name
     }
 
-    fn run(self: Box<Self>, door: Door, stop: Stop) -> BoxFuture<'static, Result<(), String>> {
+    fn run(
+        self: Box<Self>,
+        ingress: Ingress,
+        stop: CancellationToken,
+    ) -> BoxFuture<'static, Result<(), String>> {
         Box::pin(async move {
             let import = move || {
                 let Self {
@@ -66,8 +70,8 @@ impl Source for LogSource {
                     input: input.name(),
                     ..ImportReport::default()
                 };
-                let imported = caught(|| {
-                    import(&input, &options, &bytes_read, &door, &stop, &mut report);
+                let imported = catch_panic(|| {
+                    import(&input, &options, &bytes_read, &ingress, &stop, &mut report);
                 });
                 if let Err(panicked) = imported {
                     report.error = Some(TailError::panicked(&report.input, &panicked));
@@ -90,12 +94,12 @@ fn import(
     input: &LogInput,
     options: &RunOptions,
     bytes_read: &Arc<AtomicU64>,
-    door: &Door,
-    stop: &Stop,
+    ingress: &Ingress,
+    stop: &CancellationToken,
     report: &mut ImportReport,
 ) {
     let opened = match input.open() {
-        Ok(opened) => Counted {
+        Ok(opened) => CountingReader {
             opened,
             bytes_read: Arc::clone(bytes_read),
         },
@@ -105,7 +109,7 @@ fn import(
         }
     };
     let known_time = options.start_unix_nanos.or_else(|| input.last_change());
-    let mut chunks = Chunks::new(report.input.clone(), opened, known_time, stop.clone());
+    let mut chunks = ChunkReader::new(report.input.clone(), opened, known_time, stop.clone());
     let head = chunks.head(options);
     if head.is_empty() {
         report.error = chunks.error.take().or(Some(TailError::Empty {
@@ -114,15 +118,15 @@ fn import(
         return;
     }
     match choose(&report.input, options.format, &head) {
-        Ok((format, sign)) => {
-            report.format = Some((format.name, sign));
+        Ok((format, signature)) => {
+            report.format = Some((format.name, signature));
             let written = input.last_change();
             let survey = |end| survey::pace(input, format, options, &head, end, stop);
-            // A panic of the parser shows again when the input is read, and is told there.
-            let pace = written.and_then(|end| caught(|| survey(end)).ok().flatten());
-            read(format, &head, chunks, options, pace, door, report);
-            let is_in_vain = report.counts == Counts::default() && !report.skipped.has_losses();
-            if options.format.is_some() && is_in_vain && report.error.is_none() {
+            // A panic of the parser is reported by the second reading.
+            let pace = written.and_then(|end| catch_panic(|| survey(end)).ok().flatten());
+            read(format, &head, chunks, options, pace, ingress, report);
+            let is_empty = report.counts == Counts::default() && !report.skipped.has_losses();
+            if options.format.is_some() && is_empty && report.error.is_none() {
                 report.error = Some(nothing_of(format, &report.input, &head));
             }
         }
@@ -130,7 +134,7 @@ fn import(
     }
 }
 
-/// The format that the user named, or the one that the input shows.
+/// Returns the format that the user named, else the detected one, with its signature.
 pub(crate) fn choose(
     input: &str,
     named: Option<&'static LogFormat>,
@@ -143,12 +147,12 @@ pub(crate) fn choose(
     }
 }
 
-/// What to say where a format was named that reads nothing: most often it is the wrong one.
+/// Returns the error for a named format that reads nothing, with the format that the input looks like.
 fn nothing_of(format: &LogFormat, input: &str, head: &[u8]) -> TailError {
     let instead = match recognise(input, head) {
-        Ok((other, sign)) if other.name != format.name => {
+        Ok((other, signature)) if other.name != format.name => {
             format!(
-                "; it looks like {} ({sign}): name that, or leave --format out",
+                "; it looks like {} ({signature}): name that, or leave --format out",
                 other.name
             )
         }
@@ -163,14 +167,14 @@ fn nothing_of(format: &LogFormat, input: &str, head: &[u8]) -> TailError {
     }
 }
 
-/// Reads the whole input and sends what is recorded.
+/// Reads the input to its end and sends the recorded data.
 fn read(
     format: &'static LogFormat,
     head: &[u8],
-    mut chunks: Chunks,
+    mut chunks: ChunkReader,
     options: &RunOptions,
     pace: Option<Pace>,
-    door: &Door,
+    ingress: &Ingress,
     report: &mut ImportReport,
 ) {
     let timezone = UsedTimezone::named_or_utc(options.timezone.as_ref());
@@ -181,14 +185,14 @@ fn read(
     report.run = options.run(format, identity.in_timezone(&timezone), &report.input);
     let mut closed = false;
     let mut recorder = Recorder::new(report.run.clone(), |encoded| {
-        closed |= send(door, encoded).is_err();
+        closed |= send(ingress, encoded).is_err();
     })
     .in_timezone(timezone);
     let mut reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
     let paced = pace.as_ref().map(|pace| pace.by);
     pace.into_iter().for_each(|pace| reader.set_pace(pace));
     let mut key_uses = Vec::new();
-    let parsed = caught(|| parse(reader, head, &mut chunks, &mut key_uses, &mut recorder));
+    let parsed = catch_panic(|| parse(reader, head, &mut chunks, &mut key_uses, &mut recorder));
     report.timezone = recorder.timezone_used();
     let records = recorder.counts().records;
     let invented = parsed.as_ref().copied().unwrap_or_default();
@@ -214,11 +218,11 @@ fn read(
     }
 }
 
-/// Parses the input to its end; returns how many records got a time that the log does not have.
+/// Parses the input to its end. Returns the number of records with an invented time.
 fn parse(
     mut reader: LogReader,
     head: &[u8],
-    chunks: &mut Chunks,
+    chunks: &mut ChunkReader,
     key_uses: &mut Vec<KeyUse>,
     recorder: &mut Recorder<'_>,
 ) -> u64 {
@@ -238,11 +242,11 @@ fn parse(
     invented
 }
 
-fn send(door: &Door, encoded: Encoded) -> Result<(), pulsetrain_pipeline::PipelineError> {
-    door.blocking_send(Batch::new(encoded.signal, encoded.items, encoded.bytes))
+fn send(ingress: &Ingress, encoded: Encoded) -> Result<(), pulsetrain_pipeline::PipelineError> {
+    ingress.blocking_send(Batch::new(encoded.signal, encoded.items, encoded.bytes))
 }
 
-/// What is doubtful about the ranks that an input has recorded.
+/// Returns the notices about the ranks of an input: a pattern that finds none, and ranks that another input has claimed.
 fn rank_notices(
     format: &LogFormat,
     recorder: &Recorder<'_>,
@@ -253,7 +257,7 @@ fn rank_notices(
         format!("the pattern {pattern} finds no rank in this path; correct the pattern, or give --rank N")
     });
     let ranks = recorder.recorded_ranks().iter();
-    let shared = ranks.filter_map(|rank| options.claims.enter(input, format, recorder.run(), *rank));
+    let shared = ranks.filter_map(|rank| options.claims.claim(input, format, recorder.run(), *rank));
     missed
         .into_iter()
         .chain(shared.map(|shared| shared.to_string()))

@@ -4,25 +4,25 @@ use pulsetrain_record::{Counts, Run, Skipped, UsedTimezone};
 
 use crate::TailError;
 
-/// What an import came to.
+/// The outcome of an import.
 #[derive(Debug, Default)]
 pub struct ImportReport {
     /// The input.
     pub input: String,
-    /// The format, with the sign that it was recognised by; nothing where it was not.
+    /// The format and the signature that it was detected by, or `None`.
     pub format: Option<(&'static str, &'static str)>,
     /// The run.
     pub run: Run,
-    /// What was recorded.
+    /// The counts of recorded items.
     pub counts: Counts,
-    /// What was not.
+    /// The skipped records.
     pub skipped: Skipped,
-    /// What the user should know besides.
+    /// Further notices for the user.
     pub notices: Vec<String>,
-    /// Whether the notices list the keys that are kept as `train.custom`.
+    /// Whether the notices list the keys that become `train.custom`.
     pub lists_keys: bool,
-    /// The zone of the log's times without one, where it has any.
+    /// The zone of times without one, or `None` if the log has none.
     pub timezone: Option<UsedTimezone>,
-    /// Why the input was not read, or not to its end.
+    /// The error that ended the import, or `None`.
     pub error: Option<TailError>,
 }

@@ -9,7 +9,7 @@ use std::{
 
 use crate::TailError;
 
-/// Where a log is read from.
+/// The input of a log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogInput {
     /// A file or a named pipe.
@@ -19,7 +19,7 @@ pub enum LogInput {
 }
 
 impl LogInput {
-    /// The name in messages.
+    /// Returns the name for messages.
     pub fn name(&self) -> String {
         match self {
             Self::Path(path) => path.display().to_string(),
@@ -39,7 +39,7 @@ impl LogInput {
         Ok(Box::new(file))
     }
 
-    /// When a finished file was written last; nothing of an input that is still being written.
+    /// Returns the modification time of a file, or `None` for a pipe, in nanoseconds since 1970.
     pub(crate) fn last_change(&self) -> Option<u64> {
         let Self::Path(path) = self else { return None };
         let metadata = path.metadata().ok().filter(Metadata::is_file)?;

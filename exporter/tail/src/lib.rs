@@ -1,8 +1,9 @@
 //! Reads logs: imports a file or a folder to its end, or follows files while they are written.
 //!
 //! [`LogSource`] imports one input. [`TailSource`] follows every file that its configuration names, through rotation,
-//! truncation and restarts; [`Positions`] are its checkpoints. Both give the bytes to a format of `pulsetrain-formats`.
+//! truncation and restarts; [`Checkpointer`] stores its checkpoints. Both give the bytes to a format of `pulsetrain-formats`.
 
+mod catch_panic;
 mod claims;
 mod error;
 mod event_files;
@@ -14,22 +15,21 @@ mod import;
 mod import_report;
 mod input;
 mod member;
-mod panicked;
 mod run_options;
 mod suggestion;
 
+pub use catch_panic::catch_panic;
 pub use claims::Claims;
 pub use error::TailError;
 pub use event_files::options_of_file;
 pub use folder::logs_in;
 pub use follow::{
-    AtStop, OutputStart, Positions, PositionsNotice, TailConfig, TailEvent, TailReading, TailSource,
+    AtStop, CheckpointNotice, Checkpointer, OpenMode, PollReport, TailConfig, TailEvent, TailSource,
     TailStatus,
 };
 pub use import::LogSource;
 pub use import_report::ImportReport;
 pub use input::LogInput;
 pub use member::{Member, RankSource};
-pub use panicked::caught;
 pub use run_options::RunOptions;
 pub use suggestion::suggest_mapping_of;

@@ -1,5 +1,5 @@
-//! Determines which process of a run wrote a log: its rank and its attempt, from the command line or the configuration, from the
-//! path of the log, or from the environment.
+//! Determines the process of a run that wrote a log: its rank and attempt, from the command line, the configuration, the path of the
+//! log or the environment.
 
 use std::path::Path;
 
@@ -56,7 +56,7 @@ impl Member {
     }
 }
 
-/// Where the rank of a log is from.
+/// The source of a log's rank.
 #[derive(Clone, Debug, Default)]
 pub enum RankSource {
     /// From torchrun's layout of the path, else from the environment.
@@ -69,7 +69,7 @@ pub enum RankSource {
 }
 
 impl RankSource {
-    /// The rank by a pattern of the path.
+    /// Creates a source from a pattern for the path.
     ///
     /// # Errors
     /// Why `pattern` is not a regular expression with a group for the rank.
@@ -87,9 +87,9 @@ impl RankSource {
         Ok(Self::Path(regex))
     }
 
-    /// Returns who wrote the log at `path`; `otherwise` is who it is by the environment.
-    pub fn member(&self, path: &str, otherwise: Member) -> Member {
-        let inferred = Member::of_torchrun(Path::new(path)).unwrap_or(otherwise);
+    /// Returns the process that wrote the log at `path`. `from_environment` is used if neither this source nor the path gives it.
+    pub fn member(&self, path: &str, from_environment: Member) -> Member {
+        let inferred = Member::of_torchrun(Path::new(path)).unwrap_or(from_environment);
         let explicit = match self {
             Self::Inferred => return inferred,
             Self::Fixed(rank) => Some(*rank),
@@ -108,7 +108,7 @@ impl RankSource {
         }
     }
 
-    /// Returns the pattern that was to find the rank in `path` and does not.
+    /// Returns the pattern if it finds no rank in `path`.
     pub(crate) fn missed(&self, path: &str) -> Option<&str> {
         match self {
             Self::Path(pattern) if found(pattern, path).is_none() => Some(pattern.as_str()),
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_of_ranks_counts_beside_a_rank_of_its_launcher() {
+    fn the_number_of_ranks_counts_only_with_a_rank_of_the_same_launcher() {
         let size = |variables: &[(&str, &str)]| {
             let variable = |name: &str| {
                 let found = variables.iter().find(|(known, _)| *known == name);
@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(
             size(&[("RANK", "8"), ("WORLD_SIZE", "8")]),
             None,
-            "no rank of that number"
+            "the rank is too high"
         );
         let fixed = RankSource::Fixed(9).member("train.log", SLURM);
         assert_eq!((fixed.rank, fixed.world_size), (9, None));

@@ -7,30 +7,30 @@ use pulsetrain_record::{Run, Timezone, ids};
 
 use crate::{Claims, Member, RankSource};
 
-/// What the user says of a run; the log itself says the rest.
+/// The options of the user for a run. The log provides the rest.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
-    /// The format, where it is not to be recognised.
+    /// The format, or `None` to detect it.
     pub format: Option<&'static LogFormat>,
-    /// What keys mean, for a format that takes a mapping.
+    /// The mapping of keys, for a format that takes one.
     pub mapping: Arc<Mapping>,
     /// The run's id.
     pub run_id: Option<String>,
     /// The run's name.
     pub run_name: Option<String>,
-    /// When the run began, in nanoseconds since 1970.
+    /// The start of the run, in nanoseconds since 1970.
     pub start_unix_nanos: Option<u64>,
     /// `service.name`.
     pub service: Option<String>,
     /// Further attributes of the resource.
     pub resource: Vec<(String, String)>,
-    /// Where the rank is from.
+    /// The source of the rank.
     pub rank: RankSource,
-    /// Who wrote a log whose rank nothing else shows.
+    /// The process of a log whose rank nothing else determines.
     pub member: Member,
-    /// Which inputs have recorded which rank.
+    /// The claims of ranks by inputs.
     pub claims: Claims,
-    /// The zone of times without one; where it is not named, followed logs infer it, and finished ones are read as UTC.
+    /// The zone of times without one. `None`: inferred for a followed log, UTC for a finished one.
     pub timezone: Option<Timezone>,
 }
 

@@ -64,7 +64,7 @@ impl Load {
 
     /// Sends messages over HTTP, each once, and returns how many were accepted. A client whose message is not answered
     /// sends no more.
-    pub(crate) fn offer(&self, port: u16, messages: usize) -> usize {
+    pub(crate) fn try_send_or_drop(&self, port: u16, messages: usize) -> usize {
         let mut client = HttpClient::connect(port, &self.message);
         let patience = client.stream.set_read_timeout(Some(PATIENCE));
         patience.expect("a socket has the option");

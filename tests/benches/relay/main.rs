@@ -130,7 +130,7 @@ fn compare_without_receiver(messages: usize) {
     );
     for relay in relays::all(GZIP_HTTP) {
         let running = relay.start(free_port());
-        let accepted = load.offer(running.port, messages);
+        let accepted = load.try_send_or_drop(running.port, messages);
         println!(
             "{:<34}{:>12}{:>12.1}{:>12.1}",
             relay.name,

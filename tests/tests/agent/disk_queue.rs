@@ -224,7 +224,7 @@ fn state_folder_that_is_deleted_costs_nothing_that_arrives_afterwards() {
     symlink(outage.world.path("state"), second.world.path("state")).expect("a link can be made");
     let (refused, why) = second.world.spawn().wait_for_end();
     assert_eq!(refused.code(), Some(1), "{why}");
-    assert!(why.contains("another pulsetrain keeps its positions"), "{why}");
+    assert!(why.contains("another pulsetrain uses the state folder"), "{why}");
     let (status, printed) = agent.stop_with_log();
     assert!(status.success(), "{printed}");
     assert!(

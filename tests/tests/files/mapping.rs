@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// The blocks of code below a heading of the page, with their languages.
 fn blocks(heading: &str) -> Vec<(String, String)> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exporter/formats/MAPPING.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exporter/mapping/MAPPING.md");
     let page = fs::read_to_string(path).expect("the page can be read");
     let section = page
         .split("\n## ")

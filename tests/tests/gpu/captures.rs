@@ -135,13 +135,18 @@ fn number(cell: &str) -> Option<f64> {
 
 /// A driver with the values of a capture, and ours against them.
 fn assert_like(capture: &str, scenario: &str) {
-    let text = fs::read_to_string(corpus(&format!("nvidia-smi/{capture}.tsv"))).expect("a capture can be read");
+    let text =
+        fs::read_to_string(corpus(&format!("nvidia-smi/{capture}.tsv"))).expect("a capture can be read");
     let cells: BTreeMap<&str, &str> = text.lines().filter_map(|line| line.split_once('\t')).collect();
     let values: Vec<(&Field, Option<f64>)> = FIELDS
         .iter()
         .filter_map(|field| Some((field, number(cells.get(field.name)?))))
         .collect();
-    assert!(values.len() > 45, "{capture} has only {} of the fields", values.len());
+    assert!(
+        values.len() > 45,
+        "{capture} has only {} of the fields",
+        values.len()
+    );
     let mut readings = String::new();
     for (field, value) in &values {
         let (name, scale) = field.reading;
@@ -150,16 +155,23 @@ fn assert_like(capture: &str, scenario: &str) {
             Some(value) => writeln!(readings, "        {name}: {}", value * scale),
             None => writeln!(readings, "        {name}: null"),
         };
-        let together = TOGETHER.iter().filter(|(of, _)| *of == name).flat_map(|(_, others)| *others);
+        let together = TOGETHER
+            .iter()
+            .filter(|(of, _)| *of == name)
+            .flat_map(|(_, others)| *others);
         for other in together {
             let _ = match value {
-                Some(value) if *other == "fan.count" => writeln!(readings, "        {other}: {}", value.signum().max(1.0)),
+                Some(value) if *other == "fan.count" => {
+                    writeln!(readings, "        {other}: {}", value.signum().max(1.0))
+                }
                 Some(_) => continue,
                 None => writeln!(readings, "        {other}: null"),
             };
         }
     }
-    let capability = cells["compute_cap"].split_once('.').expect("a compute capability");
+    let capability = cells["compute_cap"]
+        .split_once('.')
+        .expect("a compute capability");
     let changes = format!(
         "gpus:\n  count: 1\n  all:\n    facts: {{name: {}}}\n    readings:\n        compute_capability.major: {}\n        \
          compute_capability.minor: {}\n{readings}",
@@ -178,7 +190,9 @@ fn assert_like(capture: &str, scenario: &str) {
         .collect();
     for (field, value) in &values {
         let points = watch.points(field.metric, field.attributes);
-        let mut of_gpu = points.iter().filter(|point| !point.attributes.contains_key("gpu.mig.instance_id"));
+        let mut of_gpu = points
+            .iter()
+            .filter(|point| !point.attributes.contains_key("gpu.mig.instance_id"));
         match (value, of_gpu.next_back()) {
             (Some(value), Some(point)) => {
                 let expected = value * field.scale;

@@ -14,13 +14,22 @@ fn faults_of_programs_are_no_errors_of_the_gpu_in_the_standard_names() {
         semconv: GpuSemconv::Both,
         ..config(&fake)
     });
-    watch.wait_for("gpu.xid_errors", &[("gpu.xid.code", "48")], |point| point.value == 0.0);
+    watch.wait_for("gpu.xid_errors", &[("gpu.xid.code", "48")], |point| {
+        point.value == 0.0
+    });
     fake.at(7.0);
-    watch.wait_for("hw.errors", &[("error.type", "xid_48")], |point| point.value == 1.0);
+    watch.wait_for("hw.errors", &[("error.type", "xid_48")], |point| {
+        point.value == 1.0
+    });
     for code in ["31", "154"] {
-        watch.wait_for("gpu.xid_errors", &[("gpu.xid.code", code)], |point| point.value == 1.0);
+        watch.wait_for("gpu.xid_errors", &[("gpu.xid.code", code)], |point| {
+            point.value == 1.0
+        });
         let kind = format!("xid_{code}");
-        assert!(watch.points("hw.errors", &[("error.type", &kind)]).is_empty(), "{kind}");
+        assert!(
+            watch.points("hw.errors", &[("error.type", &kind)]).is_empty(),
+            "{kind}"
+        );
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use pulsetrain_gpu::{GpuAttribution, GpuConfig, GpuNotice, GpuSource, Inventory, NoAttribution};
-use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Pipeline, Sink, StopRaiser, run_sources};
+use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Delivery, Pipeline, Sink, run_sources};
 use pulsetrain_tests::{FakeNvml, wait_until};
 use serde_json::Value;
 
@@ -42,7 +42,7 @@ pub(crate) struct Watch {
     sent: Arc<Mutex<Vec<Point>>>,
     notices: Arc<Mutex<Vec<GpuNotice>>>,
     inventory: tokio::sync::watch::Receiver<Arc<Inventory>>,
-    stop: StopRaiser,
+    stop: CancellationToken,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -73,13 +73,13 @@ impl Watch {
         );
         let heard = Arc::clone(&notices);
         let source = GpuSource::new(config, belonging, move |notice| lock(&heard).push(notice));
-        let (inventory, stop) = (source.inventory(), StopRaiser::new());
-        let (sink, stopping) = (Collected(Arc::clone(&sent)), stop.stop());
+        let (inventory, stop) = (source.inventory(), CancellationToken::new());
+        let (sink, stopping) = (Collected(Arc::clone(&sent)), stop.clone());
         let thread = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime can be had").block_on(async {
-                let (pipeline, door) = Pipeline::builder().sink(Box::new(sink)).start();
-                run_sources(vec![Box::new(source)], &door, &stopping).await;
+                let (pipeline, ingress) = Pipeline::builder().sink(Box::new(sink)).start();
+                run_sources(vec![Box::new(source)], &ingress, &stopping).await;
                 pipeline.drain(Duration::from_secs(10)).await;
             });
         });
@@ -142,7 +142,7 @@ impl Watch {
 
     /// Stops the source, waits for its end, and returns all that was sent.
     pub(crate) fn end(mut self) -> Vec<Point> {
-        self.stop.raise();
+        self.stop.cancel();
         let thread = self.thread.take().expect("it ends once");
         thread.join().expect("the source does not panic");
         self.sent()
@@ -164,7 +164,7 @@ impl Point {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.stop.raise();
+        self.stop.cancel();
     }
 }
 

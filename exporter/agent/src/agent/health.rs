@@ -25,7 +25,7 @@ use hyper::{
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use pulsetrain_net::{Admission, Alpn, Guard, Listener, NetError, Places, ServerStream, accept};
-use pulsetrain_pipeline::{Stop, ThrottledLog};
+use pulsetrain_pipeline::{CancellationToken, ThrottledLog};
 
 use super::recorders::Recorders;
 use crate::{
@@ -116,7 +116,7 @@ pub(crate) fn serve(
     ready: Ready,
     recorders: Recorders,
     (status, gpus): (Option<Status>, Option<GpuControl>),
-    stop: Stop,
+    stop: CancellationToken,
 ) -> Result<impl Future<Output = ()> + Send + 'static, NetError> {
     let exposure = config.exposure().settings();
     let address = config.listen.value;
@@ -144,7 +144,7 @@ pub(crate) fn serve(
         let answer = move |stream, admission| connection(site.clone(), stream, admission);
         let places = Places::new(MAX_CONNECTIONS);
         // An error here is a runtime that ends.
-        let _ = accept(listener, guard, places, GRACE, stop.wait(), answer).await;
+        let _ = accept(listener, guard, places, GRACE, stop.cancelled(), answer).await;
     })
 }
 

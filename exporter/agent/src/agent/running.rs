@@ -13,9 +13,9 @@ mod task;
 use std::{collections::BTreeMap, time::Duration};
 
 use pulsetrain_gpu::DriverRelease;
-use pulsetrain_pipeline::{Door, Ledger, Pipeline, SinkReport, clock};
+use pulsetrain_pipeline::{Ingress, Ledger, Pipeline, SinkReport, clock};
 use pulsetrain_sinks::FileControl;
-use pulsetrain_tail::{Claims, Positions};
+use pulsetrain_tail::{Checkpointer, Claims};
 
 use tokio::task::JoinHandle;
 
@@ -44,8 +44,8 @@ pub(super) struct Running {
     /// The resource of the agent, from the environment.
     resource: Resource,
     pipeline: Pipeline,
-    door: Door,
-    positions: Positions,
+    ingress: Ingress,
+    checkpointer: Checkpointer,
     disk_queues: DiskQueues,
     /// Which log has recorded which rank, of all sources.
     claims: Claims,
@@ -76,8 +76,8 @@ impl Running {
     /// # Errors
     /// What cannot be opened or listened on.
     pub(super) async fn start(config: Config) -> Result<Self, Failure> {
-        let positions = topology::positions(&config).map_err(Failure::failed)?;
-        if let Some(notice) = positions.notice() {
+        let checkpointer = topology::checkpointer(&config).map_err(Failure::failed)?;
+        if let Some(notice) = checkpointer.notice() {
             log::warn(Subject::Program, notice);
         }
         let resource = resource::from_env_or_without(
@@ -87,13 +87,13 @@ impl Running {
             },
         );
         let derived = Derived::default();
-        let builder = Pipeline::builder().config(config.limits.lane());
-        let builder = topology::derived(builder, &config.derive, &positions, derived.watch())?;
-        let (pipeline, door) = builder.start();
+        let builder = Pipeline::builder().config(config.limits.task_config());
+        let builder = topology::derived(builder, &config.derive, &checkpointer, derived.watch())?;
+        let (pipeline, ingress) = builder.start();
         let telemetry = config
             .telemetry
             .enabled
-            .then(|| Telemetry::start(&config.telemetry, &resource, pipeline.ledger().clone(), &door));
+            .then(|| Telemetry::start(&config.telemetry, &resource, pipeline.ledger().clone(), &ingress));
         if let Some(telemetry) = &telemetry {
             derived.count_by(telemetry.watch_derived("derive"));
         }
@@ -106,8 +106,8 @@ impl Running {
             watching_sinks: tokio::spawn(watch_sinks(pipeline.ledger().clone(), ready.clone())),
             resource,
             pipeline,
-            door,
-            positions,
+            ingress,
+            checkpointer,
             disk_queues: DiskQueues::default(),
             claims: Claims::default(),
             telemetry,
@@ -146,7 +146,7 @@ impl Running {
 
     /// Opens the disk queues of all sinks.
     async fn open_disk_queues(&mut self) -> Result<(), Failure> {
-        let root = self.positions.beside(disk_queues::FOLDER);
+        let root = self.checkpointer.state_file(disk_queues::FOLDER);
         let failed = self.disk_queues.open(&self.config, root.as_deref()).await;
         self.disk_queues.report_orphans(root.as_deref());
         match failed.first() {
@@ -197,12 +197,12 @@ impl Running {
         if let Some(telemetry) = self.telemetry.take() {
             telemetry.end().await;
         }
-        drop(self.door);
+        drop(self.ingress);
         let (reports, left) = tokio::join!(
             self.pipeline.drain(self.config.limits.drain.0),
             self.leaving.finish()
         );
-        if let Err(error) = self.positions.save() {
+        if let Err(error) = self.checkpointer.save() {
             log::error(Subject::Program, error);
         }
         for server in self.servers.into_values().chain(self.health) {

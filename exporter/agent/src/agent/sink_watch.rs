@@ -213,11 +213,13 @@ mod tests {
     /// The lines of this many seconds, with a batch of two items a second.
     async fn lines(script: Vec<Delivery>, seconds: u32) -> Vec<String> {
         let sink = Box::new(Scripted(Arc::new(Mutex::new(script.into()))));
-        let (pipeline, door) = Pipeline::builder().sink(sink).start();
+        let (pipeline, ingress) = Pipeline::builder().sink(sink).start();
         let ledger: Ledger = pipeline.ledger().clone();
         let (mut watch, mut lines) = (SinkWatch::default(), Vec::new());
         for _ in 0..seconds {
-            door.offer(Batch::new(Signal::Metrics, 2, vec![0; 4])).unwrap();
+            ingress
+                .try_send_or_drop(Batch::new(Signal::Metrics, 2, vec![0; 4]))
+                .unwrap();
             tokio::time::sleep(SECOND).await;
             lines.extend(texts(watch.observe(&ledger.snapshot(), clock::now())));
         }
@@ -273,10 +275,12 @@ mod tests {
         };
         let script = vec![Delivery::Delivered, unsupported];
         let sink = Box::new(Scripted(Arc::new(Mutex::new(script.into()))));
-        let (pipeline, door) = Pipeline::builder().sink(sink).start();
+        let (pipeline, ingress) = Pipeline::builder().sink(sink).start();
         let (mut watch, mut lines) = (SinkWatch::default(), Vec::new());
         for signal in [Signal::Metrics, Signal::Traces, Signal::Metrics] {
-            door.offer(Batch::new(signal, 2, vec![0; 4])).unwrap();
+            ingress
+                .try_send_or_drop(Batch::new(signal, 2, vec![0; 4]))
+                .unwrap();
         }
         for _ in 0..200 {
             tokio::time::sleep(SECOND).await;
@@ -312,9 +316,11 @@ mod tests {
         let mut lines = Vec::new();
         for script in [vec![refuse(); 5], vec![refuse()]] {
             let sink = Box::new(Scripted(Arc::new(Mutex::new(script.into()))));
-            let (pipeline, door) = Pipeline::builder().sink(sink).start();
+            let (pipeline, ingress) = Pipeline::builder().sink(sink).start();
             lines.extend(texts(watch.observe(&pipeline.ledger().snapshot(), clock::now())));
-            door.offer(Batch::new(Signal::Metrics, 2, vec![0; 4])).unwrap();
+            ingress
+                .try_send_or_drop(Batch::new(Signal::Metrics, 2, vec![0; 4]))
+                .unwrap();
             tokio::time::sleep(SECOND).await;
             lines.extend(texts(watch.observe(&pipeline.ledger().snapshot(), clock::now())));
         }

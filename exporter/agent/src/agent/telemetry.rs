@@ -1,7 +1,7 @@
 //! The agent's own telemetry: the typed instruments of the registry over the OpenTelemetry SDK.
 //!
 //! `watched` counts what sources bring, `measured` what sinks take, `books` what the ledger knows, `series` what the stores
-//! of Prometheus sinks know. `exporter` puts what the SDK has collected through the door, so that it goes wherever all
+//! of Prometheus sinks know. `exporter` puts what the SDK has collected into the pipeline, so that it goes wherever all
 //! telemetry goes: to the page of Prometheus and by OTLP.
 
 mod books;
@@ -27,10 +27,10 @@ use opentelemetry::{
     metrics::{Counter, Histogram, Meter, MeterProvider},
 };
 use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
-use pulsetrain_pipeline::{Batch, Door, Ledger, Sink, clock};
+use pulsetrain_pipeline::{Batch, Ingress, Ledger, Sink, clock};
 use pulsetrain_semconv::{attribute, instruments};
 use pulsetrain_sinks::PrometheusStore;
-use pulsetrain_tail::TailReading;
+use pulsetrain_tail::PollReport;
 use tokio::task::JoinHandle;
 
 pub(super) use self::measured::NamedSink;
@@ -65,8 +65,13 @@ struct Shared {
 }
 
 impl Telemetry {
-    /// Starts to collect, and to send what was collected through `door`, as this service with these attributes.
-    pub(super) fn start(config: &TelemetryConfig, resource: &Resource, ledger: Ledger, door: &Door) -> Self {
+    /// Starts to collect, and to send what was collected through `ingress`, as this service with these attributes.
+    pub(super) fn start(
+        config: &TelemetryConfig,
+        resource: &Resource,
+        ledger: Ledger,
+        ingress: &Ingress,
+    ) -> Self {
         let figures = Arc::<SourceFigures>::default();
         let exporter = DoorExporter::of(resource);
         let reader = PeriodicReader::builder(exporter.clone())
@@ -81,8 +86,8 @@ impl Telemetry {
         shared
             .sources()
             .insert(AGENT_SOURCE.to_owned(), Arc::clone(&figures));
-        exporter.set_door(watched::door(
-            &door.of_source(AGENT_SOURCE),
+        exporter.set_door(watched::ingress(
+            &ingress.of_source(AGENT_SOURCE),
             AGENT_SOURCE,
             shared.accepted.clone(),
             figures,
@@ -125,13 +130,13 @@ impl Telemetry {
         watched::watch(source, self.shared.accepted.clone(), Arc::default())
     }
 
-    /// The door for a source, with what goes through it counted.
-    pub(super) fn watch(&self, source: &str, door: &Door) -> Door {
+    /// The ingress for a source, with what goes through it counted.
+    pub(super) fn watch(&self, source: &str, ingress: &Ingress) -> Ingress {
         let figures = Arc::<SourceFigures>::default();
         self.shared
             .sources()
             .insert(source.to_owned(), Arc::clone(&figures));
-        watched::door(door, source, self.shared.accepted.clone(), figures)
+        watched::ingress(ingress, source, self.shared.accepted.clone(), figures)
     }
 
     /// Returns a function that reads the lag of each source.
@@ -151,7 +156,7 @@ impl Telemetry {
     }
 
     /// Returns the callback that records every reading of a source.
-    pub(super) fn measure_source(&self, source: &str) -> impl FnMut(TailReading) + Send + 'static {
+    pub(super) fn measure_source(&self, source: &str) -> impl FnMut(PollReport) + Send + 'static {
         let source = KeyValue::new(attribute::PULSETRAIN_SOURCE_NAME.name, source.to_owned());
         let shared = Arc::clone(&self.shared);
         move |reading| {

@@ -189,7 +189,7 @@ impl Findings<'_> {
         let queues = config
             .sinks
             .iter()
-            .map(|(_, sink)| sink.lane(&config.limits).queue.max_bytes);
+            .map(|(_, sink)| sink.task_config(&config.limits).queue.max_bytes);
         let queue = queues.min().unwrap_or(config.limits.queue_bytes.0);
         let message = receiver.max_message.0;
         let problem = if !MESSAGE_BYTES.contains(&message) {

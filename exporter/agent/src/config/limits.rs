@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use pulsetrain_pipeline::{LaneConfig, QueueConfig, RetryConfig};
+use pulsetrain_pipeline::{QueueConfig, RetryConfig, SinkTaskConfig};
 
 use super::{
     AuthSection, ExposureKeys, Placed, ServerTlsSection,
@@ -33,8 +33,8 @@ section! {
 
 impl LimitsConfig {
     /// The settings of every sink that has none of its own.
-    pub(crate) fn lane(&self) -> LaneConfig {
-        LaneConfig {
+    pub(crate) fn task_config(&self) -> SinkTaskConfig {
+        SinkTaskConfig {
             queue: QueueConfig {
                 max_batches: *self.queue_batches,
                 max_bytes: self.queue_bytes.0,
@@ -45,7 +45,7 @@ impl LimitsConfig {
                 give_up: self.give_up_after.give_up(),
                 ..RetryConfig::default()
             },
-            ..LaneConfig::default()
+            ..SinkTaskConfig::default()
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
-use pulsetrain_pipeline::{LaneConfig, MergeConfig, QueueConfig, RetryConfig};
+use pulsetrain_pipeline::{MergeConfig, QueueConfig, RetryConfig, SinkTaskConfig};
 use pulsetrain_sinks::{
     Compression, Credentials, Identity, NamedFile, OtlpSettings, Password, SinkError, TlsFiles,
 };
@@ -57,7 +57,7 @@ section! {
         /// The longest that one request may take.
         timeout: Option<Time> = None,
         /// The most requests at one time. Metrics have one at a time, because samples of a series must arrive in order.
-        concurrency: Placed<usize> = Placed::nowhere(LaneConfig::default().concurrency),
+        concurrency: Placed<usize> = Placed::nowhere(SinkTaskConfig::default().concurrency),
         /// How batches that wait are merged into one request.
         batch: BatchSection = BatchSection::default(),
         /// How much may wait for this sink.
@@ -166,11 +166,11 @@ impl OtlpSection {
     }
 
     /// Returns how batches are queued, merged and retried, with `limits` for what the section does not set.
-    pub(crate) fn lane(&self, limits: LaneConfig) -> LaneConfig {
-        let LaneConfig {
+    pub(crate) fn task_config(&self, limits: SinkTaskConfig) -> SinkTaskConfig {
+        let SinkTaskConfig {
             queue, retry, disk, ..
         } = limits;
-        LaneConfig {
+        SinkTaskConfig {
             queue: QueueConfig {
                 max_batches: self
                     .queue

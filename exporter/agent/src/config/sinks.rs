@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use pulsetrain_pipeline::{LaneConfig, Requirement, SourceSet};
+use pulsetrain_pipeline::{Requirement, SinkTaskConfig, SourceSet};
 use pulsetrain_sinks::{PrometheusConfig, Translation};
 use serde::Deserialize;
 
@@ -132,10 +132,10 @@ impl SinkConfig {
     }
 
     /// How batches are queued and retried for the sink, with `limits` for what its section does not set.
-    pub(crate) fn lane(&self, limits: &LimitsConfig) -> LaneConfig {
+    pub(crate) fn task_config(&self, limits: &LimitsConfig) -> SinkTaskConfig {
         match self {
-            Self::Otlp(otlp) => otlp.lane(limits.lane()),
-            _ => limits.lane(),
+            Self::Otlp(otlp) => otlp.task_config(limits.task_config()),
+            _ => limits.task_config(),
         }
     }
 

@@ -7,9 +7,9 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_pipeline::{LaneConfig, Requirement, Sink, Stop};
+use pulsetrain_pipeline::{CancellationToken, Requirement, Sink, SinkTaskConfig};
 use pulsetrain_sinks::{PageStore, PrometheusStore};
-use pulsetrain_tail::Positions;
+use pulsetrain_tail::Checkpointer;
 
 use tokio::{task::JoinHandle, time::timeout};
 
@@ -30,7 +30,7 @@ const PERFETTO_FILES: &str = "trace.pftrace";
 #[derive(Default)]
 pub(super) struct Targets {
     /// The sinks.
-    pub(super) sinks: Vec<(Box<dyn Sink>, Requirement, LaneConfig)>,
+    pub(super) sinks: Vec<(Box<dyn Sink>, Requirement, SinkTaskConfig)>,
     /// Where the page is.
     pub(super) page: Option<SocketAddr>,
     /// The series of the page.
@@ -52,7 +52,7 @@ impl Targets {
         arguments: &DemoArguments,
         config: &Config,
         time_unix_nanos: u64,
-        stop: &Stop,
+        stop: &CancellationToken,
     ) -> Result<Self, Failure> {
         let mut targets = Self::default();
         let is_default = arguments.to.is_empty() && arguments.config.is_none();
@@ -68,7 +68,7 @@ impl Targets {
         }
         if !arguments.to.is_empty() {
             let sinks = topology::sinks(&arguments.to, &[], None)?;
-            let required = |sink| (sink, Requirement::Required, config.limits.lane());
+            let required = |sink| (sink, Requirement::Required, config.limits.task_config());
             targets.sinks.extend(sinks.into_iter().map(required));
         }
         if is_default || arguments.out.is_some() {
@@ -100,7 +100,12 @@ impl Targets {
         }
     }
 
-    async fn open_page(&mut self, config: &Config, address: SocketAddr, stop: &Stop) -> Result<(), Failure> {
+    async fn open_page(
+        &mut self,
+        config: &Config,
+        address: SocketAddr,
+        stop: &CancellationToken,
+    ) -> Result<(), Failure> {
         let page = PrometheusSection {
             listen: Placed::nowhere(address),
             ..PrometheusSection::default()
@@ -123,23 +128,23 @@ impl Targets {
         name: &str,
         section: &SinkConfig,
         config: &Config,
-        stop: &Stop,
+        stop: &CancellationToken,
     ) -> Result<Option<PrometheusStore>, Failure> {
-        let positions = Positions::in_memory();
+        let checkpointer = Checkpointer::in_memory();
         let built = topology::build_sink(
             name,
             section,
             &config.perfetto,
-            &positions,
+            &checkpointer,
             KeptPages::default(),
             stop.clone(),
         )
         .await
         .map_err(Failure::failed)?;
         let sinks = built.sinks.into_iter();
-        let lane = || section.lane(&config.limits);
+        let task_config = || section.task_config(&config.limits);
         self.sinks
-            .extend(sinks.map(|sink| (sink, section.requirement(), lane())));
+            .extend(sinks.map(|sink| (sink, section.requirement(), task_config())));
         self.live_pages.extend(built.page);
         self.servers.extend(built.server.map(tokio::spawn));
         Ok(built.series)

@@ -7,7 +7,7 @@ use std::{
 };
 
 use pulsetrain_pipeline::Source;
-use pulsetrain_tail::{LogInput, Positions, RunOptions, TailConfig, TailEvent, TailSource};
+use pulsetrain_tail::{Checkpointer, LogInput, RunOptions, TailConfig, TailEvent, TailSource};
 
 use super::{Reports, add, resource::on_this_machine};
 use crate::{
@@ -17,16 +17,16 @@ use crate::{
     topology,
 };
 
-/// The positions of the state folder; without one they are kept in memory.
-pub(super) fn positions(arguments: &ImportArguments) -> Result<Positions, Failure> {
+/// Opens the checkpoints in the state folder. Without one they are in memory.
+pub(super) fn checkpointer(arguments: &ImportArguments) -> Result<Checkpointer, Failure> {
     let Some(folder) = &arguments.state else {
-        return Ok(Positions::in_memory());
+        return Ok(Checkpointer::in_memory());
     };
-    let positions = Positions::open(folder).map_err(Failure::failed)?;
-    if let Some(notice) = positions.notice() {
+    let checkpointer = Checkpointer::open(folder).map_err(Failure::failed)?;
+    if let Some(notice) = checkpointer.notice() {
         log::warn(Subject::Program, notice);
     }
-    Ok(positions)
+    Ok(checkpointer)
 }
 
 /// What is followed, and what can only be read to its end: the standard input, pipes, terminals.
@@ -46,7 +46,7 @@ pub(super) fn source(
     paths: Vec<PathBuf>,
     arguments: &ImportArguments,
     options: &RunOptions,
-    positions: &Positions,
+    checkpointer: &Checkpointer,
     reports: &Reports,
 ) -> Option<Box<dyn Source>> {
     if paths.is_empty() {
@@ -63,7 +63,7 @@ pub(super) fn source(
         ..TailConfig::new(paths)
     };
     let reports = Arc::clone(reports);
-    let source = TailSource::new(config, positions.clone(), move |event| match event {
+    let source = TailSource::new(config, checkpointer.clone(), move |event| match event {
         TailEvent::Ended(report) => add(&reports, *report),
         event => log::write(topology::level(&event), Subject::Program, event),
     });

@@ -5,9 +5,9 @@ use std::{
     net::{SocketAddr, TcpListener},
 };
 
-use pulsetrain_pipeline::{Requirement, Sink, Stop};
+use pulsetrain_pipeline::{CancellationToken, Requirement, Sink};
 use pulsetrain_sinks::PageStore;
-use pulsetrain_tail::Positions;
+use pulsetrain_tail::Checkpointer;
 
 use crate::{
     cli::RunArguments,
@@ -59,9 +59,9 @@ pub(super) async fn open(address: SocketAddr, config: &Config) -> Result<Page, S
         "page",
         &section,
         &config.perfetto,
-        &Positions::in_memory(),
+        &Checkpointer::in_memory(),
         KeptPages::default(),
-        Stop::never(),
+        CancellationToken::new(),
     )
     .await
     .map_err(|error| error.to_string())?;

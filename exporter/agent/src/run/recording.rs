@@ -2,7 +2,7 @@
 //!
 //! No signal writes them: every signal is the trainer's, SIGUSR1 too, by which launchers announce the end of its time.
 
-use pulsetrain_pipeline::Stop;
+use pulsetrain_pipeline::CancellationToken;
 
 use crate::{
     agent::{Ready, Recorders, serve_health},
@@ -19,7 +19,13 @@ pub(super) fn serve(config: &Config, recorders: &Recorders) {
     }
     let ready = Ready::starting();
     ready.set();
-    match serve_health(health, ready, recorders.clone(), (None, None), Stop::never()) {
+    match serve_health(
+        health,
+        ready,
+        recorders.clone(),
+        (None, None),
+        CancellationToken::new(),
+    ) {
         Ok(answers) => drop(tokio::spawn(answers)),
         Err(error) => log::warn(
             Subject::Program,

@@ -1,4 +1,4 @@
-//! The source that reads what the trainer prints: lines aside from the copy, through the parser of their format, to the door.
+//! The source that reads what the trainer prints: lines aside from the copy, through the parser of their format, to the ingress.
 
 use std::{sync::mpsc::RecvTimeoutError, time::Duration};
 
@@ -7,11 +7,11 @@ use pulsetrain_formats::{
 };
 use pulsetrain_otlp::write::Encoded;
 use pulsetrain_pipeline::{
-    Batch, BoxFuture, Door, Source, Stop,
+    Batch, BoxFuture, CancellationToken, Ingress, Source,
     clock::{self, Instant},
 };
 use pulsetrain_record::{Recorder, Run, UsedTimezone};
-use pulsetrain_tail::{ImportReport, RunOptions, TailError, caught};
+use pulsetrain_tail::{ImportReport, RunOptions, TailError, catch_panic};
 
 use super::{copy::Chunks, identity::Identity, lines::Lines};
 
@@ -54,14 +54,14 @@ impl StreamSource {
         }
     }
 
-    fn read(self, door: &Door, stop: &Stop) {
+    fn read(self, ingress: &Ingress, stop: &CancellationToken) {
         let mut text = Text::new(self.chunks, stop.clone());
         let mut report = ImportReport {
             input: self.name,
             ..ImportReport::default()
         };
-        let read = caught(|| {
-            read_recognised(&mut text, self.identity, &self.options, door, &mut report);
+        let read = catch_panic(|| {
+            read_recognised(&mut text, self.identity, &self.options, ingress, &mut report);
         });
         if let Err(panicked) = read {
             report.error = Some(TailError::panicked(&report.input, &panicked));
@@ -75,9 +75,13 @@ impl Source for StreamSource {
         &self.name
     }
 
-    fn run(self: Box<Self>, door: Door, stop: Stop) -> BoxFuture<'static, Result<(), String>> {
+    fn run(
+        self: Box<Self>,
+        ingress: Ingress,
+        stop: CancellationToken,
+    ) -> BoxFuture<'static, Result<(), String>> {
         Box::pin(async move {
-            tokio::task::spawn_blocking(move || self.read(&door, &stop))
+            tokio::task::spawn_blocking(move || self.read(&ingress, &stop))
                 .await
                 .map_err(|panic| format!("reading failed: {panic}"))
         })
@@ -89,7 +93,7 @@ fn read_recognised(
     text: &mut Text,
     identity: Identity,
     options: &RunOptions,
-    door: &Door,
+    ingress: &Ingress,
     report: &mut ImportReport,
 ) {
     let Some((format, sign, mut head)) = recognised(options.format, text) else {
@@ -100,9 +104,9 @@ fn read_recognised(
     let timezone = timezone(&head, options);
     report.run = run(format, &head, identity, options, &timezone);
     let reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
-    let recorder = Recorder::new(report.run.clone(), |encoded| offer(door, encoded));
+    let recorder = Recorder::new(report.run.clone(), |encoded| offer(ingress, encoded));
     let mut recorder = recorder.in_timezone(timezone);
-    let parsed = caught(|| parse(reader, head, text, &mut recorder));
+    let parsed = catch_panic(|| parse(reader, head, text, &mut recorder));
     report.timezone = recorder.timezone_used();
     (report.counts, report.skipped) = recorder.finish();
     let panicked = parsed.err();
@@ -110,9 +114,9 @@ fn read_recognised(
 }
 
 /// A trainer never waits: what finds no room is dropped and counted by the pipeline.
-fn offer(door: &Door, encoded: Encoded) {
+fn offer(ingress: &Ingress, encoded: Encoded) {
     // The pipeline closes only after this source has ended.
-    let _ = door.offer(Batch::new(encoded.signal, encoded.items, encoded.bytes));
+    let _ = ingress.try_send_or_drop(Batch::new(encoded.signal, encoded.items, encoded.bytes));
 }
 
 /// Reads until a format is detected, or was named and there is input; returns `None` if the output ends first.
@@ -239,11 +243,11 @@ fn parse(mut reader: LogReader, head: Vec<u8>, text: &mut Text, recorder: &mut R
 struct Text {
     chunks: Chunks,
     lines: Lines,
-    stop: Stop,
+    stop: CancellationToken,
 }
 
 impl Text {
-    fn new(chunks: Chunks, stop: Stop) -> Self {
+    fn new(chunks: Chunks, stop: CancellationToken) -> Self {
         Self {
             chunks,
             lines: Lines::default(),
@@ -264,7 +268,7 @@ impl Text {
                 }
                 return true;
             }
-            Err(RecvTimeoutError::Timeout) if !self.stop.is_raised() => return true,
+            Err(RecvTimeoutError::Timeout) if !self.stop.is_cancelled() => return true,
             Err(_) => {}
         }
         self.lines.finish(text);

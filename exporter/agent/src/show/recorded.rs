@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
 };
 
-use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop, spill::Room};
+use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Source, spill::Room};
 use pulsetrain_tail::RunOptions;
 use tokio::runtime::Handle;
 
@@ -45,7 +45,11 @@ impl Source for RecordedFile {
         &self.name
     }
 
-    fn run(self: Box<Self>, door: Door, stop: Stop) -> BoxFuture<'static, Result<(), String>> {
+    fn run(
+        self: Box<Self>,
+        ingress: Ingress,
+        stop: CancellationToken,
+    ) -> BoxFuture<'static, Result<(), String>> {
         Box::pin(async move {
             let runtime = Handle::current();
             let reading = tokio::task::spawn_blocking(move || {
@@ -60,11 +64,11 @@ impl Source for RecordedFile {
                 };
                 let progress = Progress::of(&[], true);
                 let mut deliver = |signal, bytes: Vec<u8>| {
-                    if stop.is_raised() {
+                    if stop.is_cancelled() {
                         return Err(Failure::failed("interrupted"));
                     }
                     runtime
-                        .block_on(door.send(Batch::new(signal, 1, bytes)))
+                        .block_on(ingress.send(Batch::new(signal, 1, bytes)))
                         .map_err(Failure::failed)
                 };
                 let read = read(&self.path, reading, &progress, &mut deliver);

@@ -1,9 +1,9 @@
-//! Output files: each opened where it ended with the positions of the sources, and synced before these are written.
+//! Output files: truncated to the checkpoints of the sources on start, and synced before checkpoints are written.
 
 use std::path::Path;
 
 use pulsetrain_sinks::{FileConfig, FileJournal, FileSink, SinkError};
-use pulsetrain_tail::{OutputStart, Positions};
+use pulsetrain_tail::{Checkpointer, OpenMode};
 
 use super::BuiltSink;
 use crate::{
@@ -15,14 +15,14 @@ use crate::{
 pub(super) fn build(
     name: &str,
     section: &FileSection,
-    positions: &Positions,
+    checkpointer: &Checkpointer,
 ) -> Result<BuiltSink, SinkError> {
     // Invalid settings were reported by the check, before anything was started.
     let config = section.settings().unwrap_or_default();
     let sink = open(
         Subject::Sink(name),
         Path::new(&section.path.value),
-        positions,
+        checkpointer,
         &config,
     )?;
     Ok(BuiltSink {
@@ -31,28 +31,28 @@ pub(super) fn build(
     })
 }
 
-/// Opens a file to append to it from where it ended with `positions`: what is read again from there on is cut off it, and
-/// nothing else. Positions are written after the file is on the disk.
+/// Opens a file to append to it. On start, the data after the checkpoints is truncated, because it is read again. The file is synced
+/// before checkpoints are written.
 pub(super) fn open(
     subject: Subject<'_>,
     path: &Path,
-    positions: &Positions,
+    checkpointer: &Checkpointer,
     config: &FileConfig,
 ) -> Result<FileSink, SinkError> {
     let name = FileSink::output_name(path);
-    let journal = positions.output_journal(&name).map(|journal| {
-        let (settled, behind, name) = (positions.clone(), positions.clone(), name.clone());
-        FileJournal::new(journal, move || settled.settled())
-            .telling(move |error| behind.note_behind(&name, error))
+    let journal = checkpointer.output_journal(&name).map(|journal| {
+        let (acked, journals, name) = (checkpointer.clone(), checkpointer.clone(), name.clone());
+        FileJournal::new(journal, move || acked.first_unacked())
+            .telling(move |error| journals.report_journal_error(&name, error))
     });
-    let sink = match (positions.output_start(&name), journal) {
-        (OutputStart::Recover, Some(journal)) => FileSink::recover(path, &journal, config)?,
-        (OutputStart::Recover, None) => FileSink::append(path, config)?,
-        (OutputStart::GoOn, journal) => FileSink::go_on(path, journal.as_ref(), config)?,
+    let sink = match (checkpointer.open_mode(&name), journal) {
+        (OpenMode::Recover, Some(journal)) => FileSink::recover(path, &journal, config)?,
+        (OpenMode::Recover, None) => FileSink::append(path, config)?,
+        (OpenMode::Append, journal) => FileSink::go_on(path, journal.as_ref(), config)?,
     };
-    positions.note_opened(&name);
+    checkpointer.note_opened(&name);
     let control = sink.control();
-    positions.sync_before_saving(&name, move || control.sync());
+    checkpointer.sync_before_saving(&name, move || control.sync());
     if let Some(notice) = sink.notice() {
         log::warn(subject, notice);
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use pulsetrain_pipeline::{Sink, Stop};
+use pulsetrain_pipeline::{CancellationToken, Sink};
 use pulsetrain_sinks::{
     PageConfig, PageSink, PageStore, PrometheusConfig, PrometheusServer, PrometheusSink, SinkError,
 };
@@ -19,7 +19,7 @@ pub(super) async fn open(
     config: &PrometheusConfig,
     has_page: bool,
     kept: KeptPages,
-    stop: Stop,
+    stop: CancellationToken,
 ) -> Result<BuiltSink, SinkError> {
     let series = kept.series.filter(|store| store.config().keeps_as(config));
     let sink = series.map_or_else(|| PrometheusSink::new(config), PrometheusSink::filling);

@@ -70,9 +70,9 @@ fn stage() -> EnergyStage {
     stage
 }
 
-/// How long the batches take from the first one through the door until the drain.
+/// How long the batches take from the first one into the pipeline until the drain.
 fn round(runtime: &Runtime, stage: Option<EnergyStage>, batches: &[Batch]) -> Duration {
-    let (pipeline, door) = runtime.block_on(async {
+    let (pipeline, ingress) = runtime.block_on(async {
         let builder = Pipeline::builder().sink(Box::new(Counting(0)));
         match stage {
             Some(stage) => builder.stage(Box::new(stage)),
@@ -82,7 +82,7 @@ fn round(runtime: &Runtime, stage: Option<EnergyStage>, batches: &[Batch]) -> Du
     });
     let began = Instant::now();
     for batch in batches {
-        door.blocking_send(batch.clone()).unwrap();
+        ingress.blocking_send(batch.clone()).unwrap();
     }
     let reports = runtime.block_on(pipeline.drain(Duration::from_secs(30)));
     let took = began.elapsed();

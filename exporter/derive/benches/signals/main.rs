@@ -72,9 +72,9 @@ fn compare(runtime: &Runtime, traffic: &Traffic) {
     );
 }
 
-/// Returns how long the batches take from the first one through the door until the drain, and how many items arrived.
+/// Returns how long the batches take from the first one into the pipeline until the drain, and how many items arrived.
 fn round(runtime: &Runtime, stage: Option<SignalsStage>, batches: &[Batch]) -> (Duration, u64) {
-    let (pipeline, door) = runtime.block_on(async {
+    let (pipeline, ingress) = runtime.block_on(async {
         let builder = Pipeline::builder().sink(Box::new(Counting(0)));
         match stage {
             Some(stage) => builder.stage(Box::new(stage)),
@@ -84,7 +84,7 @@ fn round(runtime: &Runtime, stage: Option<SignalsStage>, batches: &[Batch]) -> (
     });
     let began = Instant::now();
     for batch in batches {
-        door.blocking_send(batch.clone()).unwrap();
+        ingress.blocking_send(batch.clone()).unwrap();
     }
     let reports = runtime.block_on(pipeline.drain(Duration::from_secs(30)));
     let took = began.elapsed();

@@ -43,7 +43,7 @@ pub(super) enum StepSource {
     /// A point of a resource with these bytes.
     Point {
         resource: Vec<u8>,
-        /// The batch of the point, without its contents: derived points belong to the receipt of that batch.
+        /// The batch of the point, without its contents: derived points belong to the ack of that batch.
         batch: Batch,
     },
 }

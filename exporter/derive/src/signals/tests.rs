@@ -8,7 +8,7 @@ use pulsetrain_otlp::{
     view::{Message, Resource},
     wire::{Field, Reader, Value},
 };
-use pulsetrain_pipeline::{Batch, Receipt, SourceId, Stage, clock};
+use pulsetrain_pipeline::{Ack, Batch, SourceId, Stage, clock};
 
 use super::SignalsConfig;
 use crate::{
@@ -448,15 +448,13 @@ fn derived_batches_have_the_source_of_their_resource_and_no_receipt_of_another()
             }
             trainer.step(step, at(step as f64), 1.0);
             for batch in trainer.batches() {
-                let batch = batch
-                    .from_source(*source)
-                    .with_receipt(Arc::new(Receipt::new(|_| {})));
+                let batch = batch.from_source(*source).with_ack(Arc::new(Ack::new(|_| {})));
                 let (mut out, now) = (Vec::new(), begun + Duration::from_secs(step as u64));
                 stage.pass(batch, now, &mut out);
                 for passed in out {
                     assert_has_source_of_its_run(&passed, &runs);
                     let is_own = passed.source() == *source;
-                    assert_eq!(passed.comes_again(), is_own, "{passed:?}");
+                    assert_eq!(passed.is_replayable(), is_own, "{passed:?}");
                     own += usize::from(is_own);
                     of_another += usize::from(!is_own);
                 }

@@ -1,6 +1,6 @@
 //! The output of derivations: gauges, counters, state sets and events by resource, encoded once.
 //!
-//! Counters and histograms are cumulative since the first value of their resource. A batch leaves under the receipt of the
+//! Counters and histograms are cumulative since the first value of their resource. A batch leaves under the ack of the
 //! batch that caused it, so that after a kill both come again together. It has the source of its resource, so that a sink that
 //! receives some sources only gets what is derived from their data.
 

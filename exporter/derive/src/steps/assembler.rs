@@ -304,7 +304,7 @@ pub(crate) fn resource_bytes(of_resource: &[u8]) -> &[u8] {
     found.unwrap_or_default()
 }
 
-/// Returns the handle of a batch: its receipt without its contents.
+/// Returns the handle of a batch: its ack without its contents.
 pub(crate) fn handle(batch: &Batch) -> Batch {
     batch.with_contents(0, Vec::new())
 }

@@ -12,7 +12,7 @@ use std::{
 use prost::Message;
 use pulsetrain_derive::{EnergyConfig, EnergyStage};
 use pulsetrain_otlp::{Signal, write::Value};
-use pulsetrain_pipeline::{Batch, Receipt, clock};
+use pulsetrain_pipeline::{Ack, Batch, clock};
 use pulsetrain_semconv::{attribute, metric};
 
 use crate::world::{Rank, SECOND, World, ZERO, energy, reading, spans};
@@ -192,8 +192,8 @@ fn a_receipt_is_not_settled_while_a_step_of_its_batch_waits() {
     let mut world = read_until_two(EnergyConfig::default());
     let settled = Arc::<AtomicBool>::default();
     let seen = Arc::clone(&settled);
-    let receipt = Arc::new(Receipt::new(move |_| seen.store(true, Ordering::Relaxed)));
-    world.pass(ZERO.step(1, 3 * SECOND, 4 * SECOND).with_receipt(receipt));
+    let ack = Arc::new(Ack::new(move |_| seen.store(true, Ordering::Relaxed)));
+    world.pass(ZERO.step(1, 3 * SECOND, 4 * SECOND).with_ack(ack));
     assert!(!settled.load(Ordering::Relaxed));
     world.finish();
     assert!(!settled.load(Ordering::Relaxed), "it is on its way now");
@@ -248,13 +248,13 @@ fn what_is_derived_comes_again_exactly_when_its_step_does() {
             SECOND + (number + 1) * SECOND / 4,
         )
     };
-    let watched = [1, 2].map(|number| Arc::new(Receipt::new(drop).numbered(number)));
-    world.pass(step(1).with_receipt(Arc::clone(&watched[0])));
-    world.pass(step(2).with_receipt(Arc::clone(&watched[1])));
+    let watched = [1, 2].map(|number| Arc::new(Ack::new(drop).numbered(number)));
+    world.pass(step(1).with_ack(Arc::clone(&watched[0])));
+    world.pass(step(2).with_ack(Arc::clone(&watched[1])));
     world.pass(step(3));
     let of_step = |world: &World, signal| {
         let batches = world.out.iter().filter(move |batch| batch.signal() == signal);
-        batches.map(Batch::receipt_number).collect::<Vec<_>>()
+        batches.map(Batch::ack_number).collect::<Vec<_>>()
     };
     let expected = [Some(1), Some(2), None];
     assert_eq!(of_step(&world, Signal::Traces), expected);
@@ -266,8 +266,8 @@ fn a_step_that_is_told_by_a_point_holds_its_receipt_until_what_it_took_is_known(
     let mut world = read_until_two(EnergyConfig::default());
     let settled = Arc::<AtomicBool>::default();
     let seen = Arc::clone(&settled);
-    let receipt = Arc::new(Receipt::new(move |_| seen.store(true, Ordering::Relaxed)));
-    world.pass(ZERO.durations(1, 0.5, 2 * SECOND).with_receipt(receipt));
+    let ack = Arc::new(Ack::new(move |_| seen.store(true, Ordering::Relaxed)));
+    world.pass(ZERO.durations(1, 0.5, 2 * SECOND).with_ack(ack));
     world.out.clear();
     assert!(!settled.load(Ordering::Relaxed), "its spans may still come");
     world.wait(Duration::from_secs(5));

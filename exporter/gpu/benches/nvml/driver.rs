@@ -29,7 +29,10 @@ pub(crate) fn install(folder: &Path, scenario: &str) -> Result<PathBuf, Box<dyn 
         .ok_or("the fake driver does not build")?;
     let installed = folder.join("libnvidia-ml.so.1");
     fs::copy(library, &installed)?;
-    let below = root.join("tests/fake-nvml/scenarios").join(scenario).canonicalize()?;
+    let below = root
+        .join("tests/fake-nvml/scenarios")
+        .join(scenario)
+        .canonicalize()?;
     fs::write(folder.join("scenario.yaml"), format!("extends: {below:?}\n"))?;
     Ok(installed)
 }

@@ -14,7 +14,7 @@ mod threads;
 use std::{env, error::Error, path::Path, time::Duration};
 
 use pulsetrain_gpu::{GpuConfig, GpuSource, NoAttribution};
-use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Pipeline, Sink, StopRaiser, run_sources};
+use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Delivery, Pipeline, Sink, run_sources};
 
 use self::{
     driver::OwnWork,
@@ -29,7 +29,10 @@ const SETTLE: Duration = Duration::from_secs(7);
 /// The scenarios, and what they are.
 const SCENARIOS: [(&str, &str); 2] = [
     ("h100x8.yaml", "eight H100 (fake), calls without latency"),
-    ("real_latency.yaml", "eight B200 (fake), calls with the latency of real ones"),
+    (
+        "real_latency.yaml",
+        "eight B200 (fake), calls with the latency of real ones",
+    ),
 ];
 
 #[expect(clippy::print_stdout, reason = "a bench prints what it measured")]
@@ -57,7 +60,7 @@ fn measure(library: &Path, seconds: u64) -> Result<(), Box<dyn Error>> {
         seen.fake_nanos as f64 / 1e7 / seconds as f64,
     );
     let shares = [
-        ("recording (series, OTLP, the door)", of("recording")),
+        ("recording (series, OTLP, the pipeline)", of("recording")),
         ("calling (wrapper and the fake driver)", of("nvml-gpu-")),
         ("waiting for events", of("nvml-events")),
         ("together", all),
@@ -74,7 +77,10 @@ fn measure(library: &Path, seconds: u64) -> Result<(), Box<dyn Error>> {
     );
     println!("{:<44}{:>10}", "items a second", seen.items / seconds);
     println!("{:<44}{:>10}", "bytes of OTLP a second", seen.bytes / seconds);
-    for (part, what) in [(0.5, "median of a pass, at most"), (0.99, "99th percentile of a pass, at most")] {
+    for (part, what) in [
+        (0.5, "median of a pass, at most"),
+        (0.99, "99th percentile of a pass, at most"),
+    ] {
         let bound = seen.passes.percentile(part).ok_or("no pass was counted")?;
         println!("{what:<44}{:>10} ms", bound * 1000.0);
     }
@@ -100,16 +106,16 @@ fn watch(library: &Path, seconds: u64) -> Result<Seen, Box<dyn Error>> {
         ..GpuConfig::default()
     };
     let source = GpuSource::new(config, Box::new(NoAttribution), |_| {});
-    let stop = StopRaiser::new();
+    let stop = CancellationToken::new();
     let counted = Counted::default();
-    let (sink, stopping) = (counted.clone(), stop.stop());
+    let (sink, stopping) = (counted.clone(), stop.clone());
     let recording = std::thread::Builder::new()
         .name("recording".to_owned())
         .spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime can be had").block_on(async {
-                let (pipeline, door) = Pipeline::builder().sink(Box::new(sink)).start();
-                run_sources(vec![Box::new(source)], &door, &stopping).await;
+                let (pipeline, ingress) = Pipeline::builder().sink(Box::new(sink)).start();
+                run_sources(vec![Box::new(source)], &ingress, &stopping).await;
                 pipeline.drain(Duration::from_secs(1)).await;
             });
         })?;
@@ -125,7 +131,7 @@ fn watch(library: &Path, seconds: u64) -> Result<Seen, Box<dyn Error>> {
         bytes: counted.read().1 - begun.1,
         passes: counted.last.passes()?.since(&passes),
     };
-    stop.raise();
+    stop.cancel();
     recording.join().map_err(|_| "the source panicked")?;
     Ok(seen)
 }
@@ -139,7 +145,8 @@ struct Counted {
 
 impl Counted {
     fn read(&self) -> (u64, u64) {
-        let [items, bytes] = [0, 1].map(|which| self.counts[which].load(std::sync::atomic::Ordering::Relaxed));
+        let [items, bytes] =
+            [0, 1].map(|which| self.counts[which].load(std::sync::atomic::Ordering::Relaxed));
         (items, bytes)
     }
 }

@@ -52,13 +52,23 @@ impl LastBatches {
 impl Passes {
     fn find(message: &Value) -> Option<Self> {
         let each = |list: &Value| list.as_array().cloned().unwrap_or_default();
-        let scopes = each(&message["resourceMetrics"]).into_iter().flat_map(|resource| each(&resource["scopeMetrics"]));
+        let scopes = each(&message["resourceMetrics"])
+            .into_iter()
+            .flat_map(|resource| each(&resource["scopeMetrics"]));
         let mut metrics = scopes.flat_map(|scope| each(&scope["metrics"]));
         let passes = metrics.find(|found| found["name"] == metric::PULSETRAIN_SOURCE_DURATION.name)?;
         let point = &passes["histogram"]["dataPoints"][0];
-        let count = |value: &Value| value.as_str().and_then(|text| text.parse().ok()).or(value.as_u64());
+        let count = |value: &Value| {
+            value
+                .as_str()
+                .and_then(|text| text.parse().ok())
+                .or(value.as_u64())
+        };
         Some(Self {
-            bounds: each(&point["explicitBounds"]).iter().filter_map(Value::as_f64).collect(),
+            bounds: each(&point["explicitBounds"])
+                .iter()
+                .filter_map(Value::as_f64)
+                .collect(),
             counts: each(&point["bucketCounts"]).iter().filter_map(count).collect(),
         })
     }

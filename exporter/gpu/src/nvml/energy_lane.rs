@@ -206,11 +206,17 @@ impl ChangeSearch {
         // An update that is expected within three readings is the one that was seen: its time was a little late.
         let elapsed = now.saturating_duration_since(changed).saturating_add(3 * poll);
         let periods = elapsed.as_nanos() / period.as_nanos().max(1);
-        let update = clock::later(changed, period.saturating_mul(u32::try_from(periods).unwrap_or(u32::MAX)));
+        let update = clock::later(
+            changed,
+            period.saturating_mul(u32::try_from(periods).unwrap_or(u32::MAX)),
+        );
         let update = update.min(now.checked_sub(poll).unwrap_or(now));
         self.changed = Some((update, reading.millijoules));
         let next = clock::later(update, self.interval.max(period));
-        self.due = next.checked_sub(2 * poll).unwrap_or(next).max(clock::later(now, poll));
+        self.due = next
+            .checked_sub(2 * poll)
+            .unwrap_or(next)
+            .max(clock::later(now, poll));
         true
     }
 
@@ -272,7 +278,9 @@ mod tests {
 
     /// The changes whose time is known to a few milliseconds.
     fn exact_changes(kept: &[CounterReading]) -> usize {
-        let changes = kept.windows(2).filter(|pair| pair[0].millijoules + 1 == pair[1].millijoules);
+        let changes = kept
+            .windows(2)
+            .filter(|pair| pair[0].millijoules + 1 == pair[1].millijoules);
         changes
             .filter(|pair| pair[1].unix_nanos - pair[0].unix_nanos < 5_000_000)
             .count()
@@ -291,7 +299,10 @@ mod tests {
             let (calls, kept) = read(Some(period), MILLISECOND / 100);
             let expected = 10_000 / period.max(110) as usize;
             let exact = exact_changes(&kept);
-            assert!(exact * 10 >= expected * 9, "{period}: {exact} of {expected} updates are known");
+            assert!(
+                exact * 10 >= expected * 9,
+                "{period}: {exact} of {expected} updates are known"
+            );
             // Each of the two searches lasts a period at most.
             let learning = 2 * Duration::from_millis(period.max(100)).as_nanos() / POLL.as_nanos();
             assert!(

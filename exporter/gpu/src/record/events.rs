@@ -68,7 +68,11 @@ const RARE: [Code; 13] = [
     (149, "xid_149", "NVLink error (NETIR)"),
     (150, "xid_150", "NVLink error (MSE)"),
     (151, "xid_151", "key rotation error"),
-    (155, "xid_155", "an NVLink was taken down on purpose, as when it sleeps"),
+    (
+        155,
+        "xid_155",
+        "an NVLink was taken down on purpose, as when it sleeps",
+    ),
     (156, "xid_156", "a part of the memory was retired"),
     (157, "xid_157", "a part of the memory could not be retired"),
     (158, "xid_158", "fatal timeout of the GPU"),
@@ -163,7 +167,10 @@ pub(super) fn record(
 
 /// The `error.type` of an XID code, and what it means.
 fn meaning_of(code: u64) -> (&'static str, &'static str) {
-    let listed = CODES.iter().chain(&RARE).find(|(listed, ..)| u64::from(*listed) == code);
+    let listed = CODES
+        .iter()
+        .chain(&RARE)
+        .find(|(listed, ..)| u64::from(*listed) == code);
     listed.map_or(
         (OTHER, "see NVIDIA's list of XID errors"),
         |(_, kind, meaning)| (*kind, *meaning),

@@ -18,7 +18,7 @@ use super::{
     room::Room,
 };
 use crate::{
-    DropReason, Receipt,
+    Ack, DropReason,
     clock::{self, Instant},
     ledger::{Account, StoredLevel},
     panic,
@@ -54,10 +54,10 @@ pub(super) struct IoThread {
     /// With the items of each.
     returned: Vec<(Position, u64)>,
     request: Option<Request>,
-    /// The receipts of what was appended since the last sync.
-    unsynced: Vec<(Position, Arc<Receipt>)>,
-    /// The receipts of what a failed sync may not have written: settled when their batch is sent.
-    unsafe_receipts: Vec<(Position, Arc<Receipt>)>,
+    /// The acks of what was appended since the last sync.
+    unsynced: Vec<(Position, Arc<Ack>)>,
+    /// The acks of what a failed sync may not have written: settled when their batch is sent.
+    unsafe_receipts: Vec<(Position, Arc<Ack>)>,
     failure: Option<Failure>,
     /// The operation that is running, to know what a panic interrupted.
     operation: Operation,
@@ -262,12 +262,12 @@ impl IoThread {
         }
         while let Some((position, append)) = self.appended.pop_front() {
             append.permit.store(&self.room);
-            let receipt = append.ticket.store().map(|receipt| (position, receipt));
+            let ack = append.ticket.store().map(|ack| (position, ack));
             match self.config.sync {
-                SyncPolicy::Always if !is_held => self.unsafe_receipts.extend(receipt),
+                SyncPolicy::Always if !is_held => self.unsafe_receipts.extend(ack),
                 SyncPolicy::Interval(interval) => {
                     self.next_sync.get_or_insert(clock::later(now, interval));
-                    self.unsynced.extend(receipt);
+                    self.unsynced.extend(ack);
                 }
                 SyncPolicy::Always | SyncPolicy::Never => {}
             }
@@ -281,7 +281,7 @@ impl IoThread {
         }
     }
 
-    /// Syncs, and settles the receipts that waited for it. `false` where that fails.
+    /// Syncs, and settles the acks that waited for it. `false` where that fails.
     fn sync(&mut self) -> bool {
         self.operation = Operation::Other;
         let synced = self.log.sync();
@@ -467,8 +467,8 @@ impl IoThread {
             thread.publish();
         });
         // A source brings again what may not be on the disk.
-        for (_, receipt) in &self.unsafe_receipts {
-            receipt.cut_off();
+        for (_, ack) in &self.unsafe_receipts {
+            ack.cut_off();
         }
     }
 }

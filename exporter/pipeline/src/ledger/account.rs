@@ -1,6 +1,6 @@
 //! The account of one sink, and the tickets by which items enter and leave it.
 //!
-//! A batch gets a ticket at the door, and its end settles the ticket once. A ticket that is dropped unsettled (a cancelled
+//! A batch gets a ticket at the ingress, and its end settles the ticket once. A ticket that is dropped unsettled (a cancelled
 //! send, an aborted worker) settles itself as abandoned, so that every path is counted.
 
 #[cfg(test)]
@@ -19,7 +19,7 @@ use pulsetrain_otlp::{Signal, Signals};
 
 use super::{DropReason, Dropped, Failure, OnDisk, SinkCounts, message};
 use crate::{
-    Receipt,
+    Ack,
     clock::{self, Instant},
     disk::Lease,
 };
@@ -42,8 +42,8 @@ pub(crate) struct Ticket {
     items: u64,
     bytes: u64,
     is_settled: bool,
-    /// The receipt, held until the items are settled.
-    receipt: Option<Arc<Receipt>>,
+    /// The ack, held until the items are settled.
+    ack: Option<Arc<Ack>>,
     /// The record of the disk queue that the items are in; `None` for a batch in memory.
     lease: Option<Arc<Lease>>,
 }
@@ -128,7 +128,7 @@ impl Account {
             items,
             bytes,
             is_settled: false,
-            receipt: None,
+            ack: None,
             lease: None,
         }
     }
@@ -202,7 +202,7 @@ impl Account {
             items,
             bytes: bytes as u64,
             is_settled: false,
-            receipt: None,
+            ack: None,
             lease: Some(Arc::new(lease)),
         }
     }
@@ -252,9 +252,9 @@ impl Account {
 }
 
 impl Ticket {
-    /// Sets the receipt, which learns how the items end.
-    pub(crate) fn with_receipt(mut self, receipt: Option<Arc<Receipt>>) -> Self {
-        self.receipt = receipt;
+    /// Sets the ack, which learns how the items end.
+    pub(crate) fn with_ack(mut self, ack: Option<Arc<Ack>>) -> Self {
+        self.ack = ack;
         self
     }
 
@@ -282,8 +282,8 @@ impl Ticket {
         books.accepted -= items;
     }
 
-    /// Counts the items as stored in the disk queue. Returns the receipt, which may have to wait for a sync.
-    pub(crate) fn store(mut self) -> Option<Arc<Receipt>> {
+    /// Counts the items as stored in the disk queue. Returns the ack, which may have to wait for a sync.
+    pub(crate) fn store(mut self) -> Option<Arc<Ack>> {
         let items = self.settle();
         let mut books = self.account.books();
         books.settle(items, self.bytes, false);
@@ -296,7 +296,7 @@ impl Ticket {
                 successor.accept_stored(items);
             }
         }
-        self.receipt.take()
+        self.ack.take()
     }
 
     /// Whether the items are in the disk queue.
@@ -319,7 +319,7 @@ impl Ticket {
             items,
             bytes,
             is_settled: false,
-            receipt: self.receipt.clone(),
+            ack: self.ack.clone(),
             lease: self.lease.clone(),
         }
     }
@@ -367,8 +367,8 @@ impl Ticket {
         }
         drop(books);
         let is_cut_off = reason.is_of_the_end() && !self.account.is_leaving.load(Ordering::Relaxed);
-        if let Some(receipt) = self.receipt.take().filter(|_| is_cut_off) {
-            receipt.cut_off();
+        if let Some(ack) = self.ack.take().filter(|_| is_cut_off) {
+            ack.cut_off();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A batch on its way through one sink's lane, with everything that has to be released when it is settled.
+//! A batch on its way through one sink task, with everything that has to be released when it is settled.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::{QueuePermit, QueueSender};
 use crate::{Batch, DropReason, clock::Instant, ledger::Ticket};
 
 /// A batch between the queue and its end. Each of its methods that consume it settle it: the ledger counts the items, the
-/// receipt learns the outcome and the room in the queue is free again. Dropped unsettled, it counts as abandoned, or stays in
+/// ack learns the outcome and the room in the queue is free again. Dropped unsettled, it counts as abandoned, or stays in
 /// the disk queue that it was read from.
 #[derive(Debug)]
 pub(crate) struct Queued {

@@ -4,7 +4,7 @@ use pulsetrain_otlp::{Signal, wire::Reader};
 
 use crate::{Batch, DropReason, queue::Queued, successor::Successor};
 
-/// A queued batch with its place in the order of its lane.
+/// A queued batch with its place in the order of its sink task.
 #[derive(Debug)]
 pub(super) struct StagedBatch {
     pub(super) queued: Queued,
@@ -95,7 +95,9 @@ pub(super) fn is_complete(batch: &Batch) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LaneConfig, Requirement, SinkCounts, SinkRoute, SourceSet, ledger::Account, queue::queue};
+    use crate::{
+        Requirement, SinkCounts, SinkRoute, SinkTaskConfig, SourceSet, ledger::Account, queue::queue,
+    };
     use pulsetrain_otlp::Signals;
 
     /// A group of batches with these numbers of items, and the account that they are in.
@@ -107,13 +109,13 @@ mod tests {
             requirement: Requirement::Required,
         };
         let (sender, mut receiver) = queue(
-            LaneConfig::default().queue,
+            SinkTaskConfig::default().queue,
             None,
             route,
             std::sync::Arc::clone(&account),
         );
         let batches = items.iter().zip(0..).map(|(items, place)| {
-            sender.offer(Batch::new(Signal::Logs, *items, vec![0x0a, 1, place as u8]));
+            sender.try_send_or_drop(Batch::new(Signal::Logs, *items, vec![0x0a, 1, place as u8]));
             let queued = receiver.try_next().expect("it was offered");
             StagedBatch {
                 queued,

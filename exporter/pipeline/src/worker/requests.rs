@@ -138,7 +138,7 @@ impl Requests {
                     is_probe,
                     attempt,
                 } = self.in_flight.remove(place);
-                // With it goes its lock on the handle, and its share of the receipt.
+                // With it goes its lock on the handle, and its share of the ack.
                 drop(attempt);
                 self.idle.push(handle);
                 return Poll::Ready(Outcome {

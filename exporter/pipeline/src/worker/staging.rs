@@ -1,7 +1,7 @@
 //! What to send next: batches that were read from the queue, in one FIFO for each signal, and the rules by which they become
 //! requests.
 //!
-//! Without a fork of its sink a lane is ordered: one request at a time, one batch in each, in the order of the queue. With
+//! Without a fork of its sink a task is ordered: one request at a time, one batch in each, in the order of the queue. With
 //! forks each signal has one request in flight, which merges what is queued. A further one starts only when it is full, so
 //! that merging comes before parallel requests. Metrics have one at most.
 
@@ -19,7 +19,7 @@ use crate::{
 /// The limit of a request is not lowered below this many bytes, whatever a receiver answers.
 const MIN_REQUEST_BYTES: usize = 64 << 10;
 
-/// How batches of one lane become requests.
+/// How batches of one sink task become requests.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
     /// Batches go one at a time, in the order of the queue.

@@ -3,7 +3,7 @@
 use std::{thread, time::Duration};
 
 use pulsetrain_pipeline::{
-    Door, DropReason, LaneConfig, Ledger, Pipeline, PipelineError, QueueConfig, Sink, clock,
+    DropReason, Ingress, Ledger, Pipeline, PipelineError, QueueConfig, Sink, SinkTaskConfig, clock,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -20,13 +20,13 @@ fn runtime() -> Runtime {
 }
 
 /// A pipeline whose queue holds one batch.
-fn start(runtime: &Runtime, sink: Box<dyn Sink>) -> (Pipeline, Door) {
-    let config = LaneConfig {
+fn start(runtime: &Runtime, sink: Box<dyn Sink>) -> (Pipeline, Ingress) {
+    let config = SinkTaskConfig {
         queue: QueueConfig {
             max_batches: 1,
             max_bytes: 1000,
         },
-        ..LaneConfig::default()
+        ..SinkTaskConfig::default()
     };
     runtime.block_on(async { Pipeline::builder().config(config).sink(sink).start() })
 }
@@ -44,10 +44,10 @@ fn wait_until_queued(ledger: &Ledger, items: u64) {
 fn blocking_readers_wait_for_room_and_lose_nothing() {
     let runtime = runtime();
     let (sink, witness) = FakeSink::scripted("quick", [Answer::Take.at_once()]);
-    let (pipeline, door) = start(&runtime, sink);
+    let (pipeline, ingress) = start(&runtime, sink);
     let reader = |first: u32| {
-        let door = door.clone();
-        thread::spawn(move || (first..first + 500).try_for_each(|id| door.blocking_send(batch(id, 1, 10))))
+        let ingress = ingress.clone();
+        thread::spawn(move || (first..first + 500).try_for_each(|id| ingress.blocking_send(batch(id, 1, 10))))
     };
     for reader in [reader(0), reader(1000)] {
         reader
@@ -72,9 +72,9 @@ fn blocking_readers_wait_for_room_and_lose_nothing() {
 fn drain_wakes_a_blocked_reader() {
     let runtime = runtime();
     let (sink, _) = FakeSink::scripted("hanging", [Answer::Hang.at_once()]);
-    let (pipeline, door) = start(&runtime, sink);
+    let (pipeline, ingress) = start(&runtime, sink);
     let ledger = pipeline.ledger().clone();
-    let reader = thread::spawn(move || (0..).try_for_each(|id| door.blocking_send(batch(id, 3, 10))));
+    let reader = thread::spawn(move || (0..).try_for_each(|id| ingress.blocking_send(batch(id, 3, 10))));
     wait_until_queued(&ledger, 6);
     let reports = runtime.block_on(pipeline.drain(Duration::ZERO));
     assert_eq!(
@@ -89,9 +89,9 @@ fn drain_wakes_a_blocked_reader() {
 fn end_of_the_runtime_wakes_a_blocked_reader() {
     let runtime = runtime();
     let (sink, _) = FakeSink::scripted("hanging", [Answer::Hang.at_once()]);
-    let (pipeline, door) = start(&runtime, sink);
+    let (pipeline, ingress) = start(&runtime, sink);
     let ledger = pipeline.ledger().clone();
-    let reader = thread::spawn(move || (0..).try_for_each(|id| door.blocking_send(batch(id, 1, 10))));
+    let reader = thread::spawn(move || (0..).try_for_each(|id| ingress.blocking_send(batch(id, 1, 10))));
     wait_until_queued(&ledger, 2);
     drop(runtime);
     assert_eq!(
@@ -110,10 +110,10 @@ fn every_snapshot_adds_up_while_threads_count() {
         "fickle",
         [Answer::Take, Answer::Refuse, Answer::Reject(2)].map(Answer::at_once),
     );
-    let (pipeline, door) = start(&runtime, sink);
+    let (pipeline, ingress) = start(&runtime, sink);
     let readers = [(); 2].map(|()| {
-        let door = door.clone();
-        thread::spawn(move || (0..2000).try_for_each(|id| door.blocking_send(batch(id, 7, 10))))
+        let ingress = ingress.clone();
+        thread::spawn(move || (0..2000).try_for_each(|id| ingress.blocking_send(batch(id, 7, 10))))
     });
     let mut seen_on_the_way = false;
     while !readers.iter().all(thread::JoinHandle::is_finished) {

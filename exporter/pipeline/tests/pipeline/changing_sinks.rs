@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pulsetrain_otlp::Signals;
-use pulsetrain_pipeline::{DropReason, LaneConfig, Pipeline, Receipt, Requirement, SinkRoute, SourceSet};
+use pulsetrain_pipeline::{Ack, DropReason, Pipeline, Requirement, SinkRoute, SinkTaskConfig, SourceSet};
 
 use crate::fake_sink::{Answer, FakeSink, batch};
 
@@ -19,15 +19,21 @@ async fn a_sink_gets_what_comes_while_it_is_there() {
     let (stays, stays_saw) = FakeSink::scripted("stays", [Answer::Take.at_once()]);
     let (goes, goes_saw) = FakeSink::scripted("goes", [Answer::Take.at_once()]);
     let (comes, comes_saw) = FakeSink::scripted("comes", [Answer::Take.at_once()]);
-    let (mut pipeline, door) = Pipeline::builder().sink(stays).sink(goes).start();
-    door.offer(batch(1, 1, 8)).expect("the pipeline is open");
+    let (mut pipeline, ingress) = Pipeline::builder().sink(stays).sink(goes).start();
+    ingress
+        .try_send_or_drop(batch(1, 1, 8))
+        .expect("the pipeline is open");
     let removed = pipeline
         .remove_sink("goes", MINUTE)
         .expect("the sink is there")
         .await;
-    door.offer(batch(2, 1, 8)).expect("the pipeline is open");
+    ingress
+        .try_send_or_drop(batch(2, 1, 8))
+        .expect("the pipeline is open");
     pipeline.add_sink(comes, Requirement::Required);
-    door.offer(batch(3, 1, 8)).expect("the pipeline is open");
+    ingress
+        .try_send_or_drop(batch(3, 1, 8))
+        .expect("the pipeline is open");
     let names: Vec<_> = pipeline
         .ledger()
         .snapshot()
@@ -56,14 +62,18 @@ async fn a_sink_that_goes_has_its_time_for_what_is_queued_and_holds_nobody_up() 
     let slow = Answer::Take.after(MINUTE);
     let (goes, goes_saw) = FakeSink::again_and_again("goes", [slow]);
     let (stays, stays_saw) = FakeSink::scripted("stays", [Answer::Take.at_once()]);
-    let (mut pipeline, door) = Pipeline::builder().sink(goes).sink(stays).start();
+    let (mut pipeline, ingress) = Pipeline::builder().sink(goes).sink(stays).start();
     for id in 1..=3 {
-        door.offer(batch(id, 1, 8)).expect("the pipeline is open");
+        ingress
+            .try_send_or_drop(batch(id, 1, 8))
+            .expect("the pipeline is open");
     }
     let removed = pipeline
         .remove_sink("goes", MINUTE + MINUTE / 2)
         .expect("the sink is there");
-    door.offer(batch(4, 1, 8)).expect("the pipeline is open");
+    ingress
+        .try_send_or_drop(batch(4, 1, 8))
+        .expect("the pipeline is open");
     let counts = removed.await.counts;
     assert_eq!(goes_saw.received_ids(), [1]);
     assert_eq!(
@@ -80,7 +90,7 @@ async fn a_sink_that_goes_has_its_time_for_what_is_queued_and_holds_nobody_up() 
 
 #[tokio::test(start_paused = true)]
 async fn a_sink_that_is_not_there_cannot_be_removed() {
-    let (mut pipeline, _door) = Pipeline::builder().start();
+    let (mut pipeline, _ingress) = Pipeline::builder().start();
     assert!(pipeline.remove_sink("nobody", MINUTE).is_none());
 }
 
@@ -88,12 +98,16 @@ async fn a_sink_that_is_not_there_cannot_be_removed() {
 async fn every_batch_reaches_the_old_or_the_new_of_a_replaced_sink() {
     let (old, old_saw) = FakeSink::scripted("replaced", [Answer::Take.after(MINUTE)]);
     let (new, new_saw) = FakeSink::scripted("replaced", [Answer::Take.at_once()]);
-    let (mut pipeline, door) = Pipeline::builder().sink(old).start();
-    door.offer(batch(1, 1, 8)).expect("the pipeline is open");
+    let (mut pipeline, ingress) = Pipeline::builder().sink(old).start();
+    ingress
+        .try_send_or_drop(batch(1, 1, 8))
+        .expect("the pipeline is open");
     let leaving = pipeline
-        .expect_sink("replaced", REQUIRED, LaneConfig::default(), 2 * MINUTE)
+        .expect_sink("replaced", REQUIRED, SinkTaskConfig::default(), 2 * MINUTE)
         .expect("the old one is there");
-    door.offer(batch(2, 1, 8)).expect("the pipeline is open");
+    ingress
+        .try_send_or_drop(batch(2, 1, 8))
+        .expect("the pipeline is open");
     assert_eq!(pipeline.ledger().snapshot()[0].queued, 1, "the new queue has it");
     assert!(pipeline.open_sink(new).is_ok(), "it is expected");
     tokio::time::sleep(MINUTE / 60).await;
@@ -109,13 +123,15 @@ async fn every_batch_reaches_the_old_or_the_new_of_a_replaced_sink() {
 
 #[tokio::test(start_paused = true)]
 async fn sink_that_is_never_opened_loses_what_is_queued_with_the_reason() {
-    let (mut pipeline, door) = Pipeline::builder().start();
+    let (mut pipeline, ingress) = Pipeline::builder().start();
     assert!(
         pipeline
-            .expect_sink("missing", REQUIRED, LaneConfig::default(), MINUTE)
+            .expect_sink("missing", REQUIRED, SinkTaskConfig::default(), MINUTE)
             .is_none()
     );
-    door.offer(batch(1, 3, 8)).expect("the pipeline is open");
+    ingress
+        .try_send_or_drop(batch(1, 3, 8))
+        .expect("the pipeline is open");
     let report = pipeline.drain(MINUTE).await.remove(0);
     let [lost] = report.counts.dropped.as_slice() else {
         panic!("one reason")
@@ -127,7 +143,7 @@ async fn sink_that_is_never_opened_loses_what_is_queued_with_the_reason() {
 #[tokio::test(start_paused = true)]
 async fn sink_that_nobody_expects_is_given_back() {
     let (sink, _) = FakeSink::scripted("unexpected", [Answer::Take.at_once()]);
-    let (mut pipeline, _door) = Pipeline::builder().start();
+    let (mut pipeline, _ingress) = Pipeline::builder().start();
     assert!(
         pipeline
             .open_sink(sink)
@@ -138,16 +154,18 @@ async fn sink_that_nobody_expects_is_given_back() {
 #[tokio::test(start_paused = true)]
 async fn queue_of_a_sink_that_is_expected_again_keeps_what_it_holds() {
     let (sink, saw) = FakeSink::scripted("late", [Answer::Take.at_once()]);
-    let (mut pipeline, door) = Pipeline::builder().start();
+    let (mut pipeline, ingress) = Pipeline::builder().start();
     assert!(
         pipeline
-            .expect_sink("late", REQUIRED, LaneConfig::default(), MINUTE)
+            .expect_sink("late", REQUIRED, SinkTaskConfig::default(), MINUTE)
             .is_none()
     );
-    door.offer(batch(1, 1, 8)).expect("the pipeline is open");
+    ingress
+        .try_send_or_drop(batch(1, 1, 8))
+        .expect("the pipeline is open");
     assert!(
         pipeline
-            .expect_sink("late", REQUIRED, LaneConfig::default(), MINUTE)
+            .expect_sink("late", REQUIRED, SinkTaskConfig::default(), MINUTE)
             .is_none()
     );
     assert!(pipeline.open_sink(sink).is_ok(), "it is expected");
@@ -160,15 +178,18 @@ async fn sink_that_is_replaced_leaves_what_it_cannot_deliver_to_its_successor() 
     for failing in [Answer::Retry(None), Answer::Hang] {
         let (dead, _) = FakeSink::scripted("replaced", [failing.at_once()]);
         let (new, new_saw) = FakeSink::scripted("replaced", [Answer::Take.at_once()]);
-        let (mut pipeline, door) = Pipeline::builder().sink(dead).start();
+        let (mut pipeline, ingress) = Pipeline::builder().sink(dead).start();
         let settled = std::sync::Arc::new(std::sync::Mutex::new(None));
         let seen = std::sync::Arc::clone(&settled);
-        let receipt = Receipt::new(move |settlement| *seen.lock().unwrap() = Some(settlement));
-        door.offer(batch(1, 1, 8).with_receipt(receipt.into()))
+        let ack = Ack::new(move |outcome| *seen.lock().unwrap() = Some(outcome));
+        ingress
+            .try_send_or_drop(batch(1, 1, 8).with_ack(ack.into()))
             .expect("the pipeline is open");
-        door.offer(batch(2, 1, 8)).expect("the pipeline is open");
+        ingress
+            .try_send_or_drop(batch(2, 1, 8))
+            .expect("the pipeline is open");
         let leaving = pipeline
-            .expect_sink("replaced", REQUIRED, LaneConfig::default(), MINUTE)
+            .expect_sink("replaced", REQUIRED, SinkTaskConfig::default(), MINUTE)
             .expect("the old one is there");
         assert!(pipeline.open_sink(new).is_ok(), "it is expected");
         let left = leaving.await.counts;
@@ -176,8 +197,8 @@ async fn sink_that_is_replaced_leaves_what_it_cannot_deliver_to_its_successor() 
         let reports = pipeline.drain(MINUTE).await;
         assert_eq!(new_saw.received_ids(), [1, 2]);
         assert_eq!((reports[0].counts.accepted, reports[0].counts.delivered), (2, 2));
-        let settlement = settled.lock().unwrap().take();
-        assert!(settlement.is_some_and(|settlement| !settlement.is_cut_off));
+        let outcome = settled.lock().unwrap().take();
+        assert!(outcome.is_some_and(|outcome| !outcome.is_cut_off));
     }
 }
 
@@ -185,10 +206,12 @@ async fn sink_that_is_replaced_leaves_what_it_cannot_deliver_to_its_successor() 
 async fn replaced_sink_counts_its_loss_where_its_successor_has_ended_first() {
     let (dead, _) = FakeSink::scripted("replaced", [Answer::Hang.at_once()]);
     let (new, _) = FakeSink::scripted("replaced", [Answer::Take.at_once()]);
-    let (mut pipeline, door) = Pipeline::builder().sink(dead).start();
-    door.offer(batch(1, 3, 8)).expect("the pipeline is open");
+    let (mut pipeline, ingress) = Pipeline::builder().sink(dead).start();
+    ingress
+        .try_send_or_drop(batch(1, 3, 8))
+        .expect("the pipeline is open");
     let leaving = pipeline
-        .expect_sink("replaced", REQUIRED, LaneConfig::default(), MINUTE)
+        .expect_sink("replaced", REQUIRED, SinkTaskConfig::default(), MINUTE)
         .expect("the old one is there");
     assert!(pipeline.open_sink(new).is_ok(), "it is expected");
     pipeline.drain(MINUTE).await;

@@ -16,8 +16,8 @@ use std::{
 
 use pulsetrain_otlp::Signals;
 use pulsetrain_pipeline::{
-    Batch, Door, DropReason, LaneConfig, Pipeline, PipelineBuilder, PipelineConfig, Receipt, Requirement,
-    Reservation, ReserveError, RetryConfig, Sink, SinkCounts, SinkRoute, SourceSet, clock,
+    Ack, Batch, DropReason, Ingress, Pipeline, PipelineBuilder, PipelineConfig, Requirement, Reservation,
+    ReserveError, RetryConfig, Sink, SinkCounts, SinkRoute, SinkTaskConfig, SourceSet, clock,
     disk::{DiskQueue, DiskQueueConfig, Notice, SyncPolicy},
 };
 use tempfile::TempDir;
@@ -55,16 +55,16 @@ pub(crate) async fn open(config: &DiskQueueConfig) -> DiskQueue {
     opened.expect("it was waited for")
 }
 
-pub(crate) fn lane(disk: DiskQueue) -> LaneConfig {
+pub(crate) fn task(disk: DiskQueue) -> SinkTaskConfig {
     let retry = RetryConfig {
         initial: Duration::from_millis(5),
         max: Duration::from_millis(20),
         ..RetryConfig::default()
     };
-    LaneConfig {
+    SinkTaskConfig {
         disk: Some(disk),
         retry,
-        ..LaneConfig::default()
+        ..SinkTaskConfig::default()
     }
 }
 
@@ -92,15 +92,15 @@ pub(crate) fn builder() -> PipelineBuilder {
     })
 }
 
-async fn start(config: &DiskQueueConfig, sink: Box<dyn Sink>) -> (Pipeline, Door) {
-    let lane = lane(open(config).await);
-    builder().sink_with(sink, Requirement::Required, lane).start()
+async fn start(config: &DiskQueueConfig, sink: Box<dyn Sink>) -> (Pipeline, Ingress) {
+    let task = task(open(config).await);
+    builder().sink_with(sink, Requirement::Required, task).start()
 }
 
 /// Sends as a receiver does, and waits until the batch may be acknowledged.
-pub(crate) async fn push(door: &Door, batch: Batch) -> Result<(), ReserveError> {
-    let mut reserved = door.try_reserve(slice::from_ref(&batch))?;
-    let sent = door.send_reserved(batch, &mut reserved);
+pub(crate) async fn push(ingress: &Ingress, batch: Batch) -> Result<(), ReserveError> {
+    let mut reserved = ingress.try_reserve(slice::from_ref(&batch))?;
+    let sent = ingress.send_reserved(batch, &mut reserved);
     sent.map_err(|_| ReserveError::Closed)?;
     reserved.held().await.map_err(|_| ReserveError::Closed)
 }
@@ -130,9 +130,9 @@ async fn what_was_acknowledged_survives_a_kill_and_is_delivered_in_order() {
             sync,
             ..config(&folder)
         };
-        let (pipeline, door) = start(&config, dead().0).await;
+        let (pipeline, ingress) = start(&config, dead().0).await;
         for id in 0..20 {
-            push(&door, batch(id, 3, 100)).await.unwrap();
+            push(&ingress, batch(id, 3, 100)).await.unwrap();
         }
         // What a killed process leaves: nothing is written at its end.
         let left = DiskQueueConfig::new(folder.path().join(format!("{sync:?}")));
@@ -141,7 +141,7 @@ async fn what_was_acknowledged_survives_a_kill_and_is_delivered_in_order() {
         fs::remove_dir_all(&config.folder).unwrap();
 
         let (sink, witness) = healthy();
-        let (pipeline, _door) = start(&left, sink).await;
+        let (pipeline, _ingress) = start(&left, sink).await;
         assert_eq!(counts(&pipeline).accepted, 60, "what is replayed is accepted");
         until("all are delivered", || witness.books().received == 60).await;
         assert_eq!(witness.received_ids(), (0..20).collect::<Vec<_>>());
@@ -154,9 +154,9 @@ async fn what_was_acknowledged_survives_a_kill_and_is_delivered_in_order() {
 async fn drain_leaves_on_the_disk_what_a_dead_sink_did_not_take() {
     let folder = folder();
     let config = config(&folder);
-    let (pipeline, door) = start(&config, dead().0).await;
+    let (pipeline, ingress) = start(&config, dead().0).await;
     for id in 0..5 {
-        push(&door, batch(id, 2, 50)).await.unwrap();
+        push(&ingress, batch(id, 2, 50)).await.unwrap();
     }
     let report = pipeline.drain(Duration::from_millis(50)).await.remove(0);
     let on_disk = report.counts.on_disk.clone().expect("it has a disk queue");
@@ -164,10 +164,10 @@ async fn drain_leaves_on_the_disk_what_a_dead_sink_did_not_take() {
     assert!(on_disk.oldest_age.is_some());
     assert_eq!((report.counts.dropped_items(), report.counts.queued), (0, 0));
     assert_eq!(report.finished, Ok(()));
-    assert!(push(&door, batch(6, 1, 10)).await.is_err(), "it is closed");
+    assert!(push(&ingress, batch(6, 1, 10)).await.is_err(), "it is closed");
 
     let (sink, witness) = healthy();
-    let (pipeline, _door) = start(&config, sink).await;
+    let (pipeline, _ingress) = start(&config, sink).await;
     let report = pipeline.drain(PATIENCE).await.remove(0);
     assert_eq!(report.counts.delivered, 10);
     assert_eq!(witness.received_ids(), [0, 1, 2, 3, 4]);
@@ -191,13 +191,13 @@ async fn disks_that_hang_hold_up_the_drain_side_by_side() {
         };
         let disk = DiskQueue::open(config.clone(), report).unwrap();
         let (sink, _) = FakeSink::scripted(name, [Answer::Take.at_once()]);
-        pipeline = pipeline.sink_with(sink, Requirement::Required, lane(disk));
+        pipeline = pipeline.sink_with(sink, Requirement::Required, task(disk));
         fs::remove_dir_all(&config.folder).unwrap();
         fs::write(&config.folder, "").unwrap();
         hanging.push(release);
     }
-    let (pipeline, door) = pipeline.start();
-    door.offer(batch(0, 1, 50)).unwrap();
+    let (pipeline, ingress) = pipeline.start();
+    ingress.try_send_or_drop(batch(0, 1, 50)).unwrap();
     for _ in &hanging {
         is_stalled.recv().unwrap();
     }
@@ -219,16 +219,16 @@ async fn sink_that_replaces_another_goes_on_with_its_disk_queue() {
     let folder = folder();
     let disk = open(&config(&folder)).await;
     let (hanging, old) = FakeSink::scripted("sink", [Answer::Take.at_once(), Answer::Hang.at_once()]);
-    let (mut pipeline, door) = builder()
-        .sink_with(hanging, Requirement::Required, lane(disk))
+    let (mut pipeline, ingress) = builder()
+        .sink_with(hanging, Requirement::Required, task(disk))
         .start();
     for id in 0..10 {
-        push(&door, batch(id, 1, 50)).await.unwrap();
+        push(&ingress, batch(id, 1, 50)).await.unwrap();
     }
     until("one hangs", || old.books().attempts.len() == 2).await;
     let disk = pipeline.disk_queue("sink").expect("it has one");
-    let replaced = pipeline.expect_sink("sink", ROUTE, lane(disk), Duration::from_millis(30));
-    push(&door, batch(10, 1, 50)).await.unwrap();
+    let replaced = pipeline.expect_sink("sink", ROUTE, task(disk), Duration::from_millis(30));
+    push(&ingress, batch(10, 1, 50)).await.unwrap();
     let (sink, new) = healthy();
     assert!(pipeline.open_sink(sink).is_ok(), "it is expected");
     let report = replaced.expect("there was one").await;
@@ -250,11 +250,11 @@ async fn sink_that_is_added_again_while_the_removed_one_drains_continues_with_it
     let disk = open(&config(&folder)).await;
     let hour = Duration::from_secs(3600);
     let (waiting, old) = FakeSink::scripted("sink", [Answer::Retry(Some(hour)).at_once()]);
-    let (mut pipeline, door) = builder()
-        .sink_with(waiting, Requirement::Required, lane(disk.clone()))
+    let (mut pipeline, ingress) = builder()
+        .sink_with(waiting, Requirement::Required, task(disk.clone()))
         .start();
     for id in 0..5 {
-        push(&door, batch(id, 1, 50)).await.unwrap();
+        push(&ingress, batch(id, 1, 50)).await.unwrap();
     }
     until("the receiver asked for a wait", || {
         old.books().attempts.len() == 1
@@ -266,10 +266,10 @@ async fn sink_that_is_added_again_while_the_removed_one_drains_continues_with_it
     assert!(disk.keep_open(), "the removed sink drains");
     assert!(
         pipeline
-            .expect_sink("sink", ROUTE, lane(disk.clone()), NO_TIME)
+            .expect_sink("sink", ROUTE, task(disk.clone()), NO_TIME)
             .is_none()
     );
-    push(&door, batch(5, 1, 50)).await.unwrap();
+    push(&ingress, batch(5, 1, 50)).await.unwrap();
     let report = timeout(PATIENCE, removed).await.expect("it leaves at once");
     assert_eq!((report.counts.accepted, report.counts.dropped_items()), (0, 0));
     assert_eq!(report.finished, Ok(()));
@@ -287,8 +287,8 @@ async fn sink_that_is_added_again_while_the_removed_one_drains_continues_with_it
 async fn accepted_items_never_fall_in_the_ledger_while_sinks_are_replaced() {
     let folder = folder();
     let disk = open(&config(&folder)).await;
-    let (mut pipeline, door) = builder().start();
-    pipeline.expect_sink("sink", ROUTE, lane(disk.clone()), NO_TIME);
+    let (mut pipeline, ingress) = builder().start();
+    pipeline.expect_sink("sink", ROUTE, task(disk.clone()), NO_TIME);
     let (ledger, is_over) = (pipeline.ledger().clone(), Arc::new(AtomicBool::new(false)));
     let ends = Arc::clone(&is_over);
     let reader = thread::spawn(move || {
@@ -301,9 +301,9 @@ async fn accepted_items_never_fall_in_the_ledger_while_sinks_are_replaced() {
         }
     });
     for id in 0..300 {
-        push(&door, batch(id, 1, 50)).await.unwrap();
-        // Another queue of memory, so that the lane is replaced.
-        let mut config = lane(disk.clone());
+        push(&ingress, batch(id, 1, 50)).await.unwrap();
+        // Another queue of memory, so that the task is replaced.
+        let mut config = task(disk.clone());
         config.queue.max_batches += id as usize;
         let replaced = pipeline.expect_sink("sink", ROUTE, config, NO_TIME);
         if let Some(replaced) = replaced {
@@ -319,14 +319,14 @@ async fn accepted_items_never_fall_in_the_ledger_while_sinks_are_replaced() {
 async fn disk_queue_that_is_kept_open_outlives_its_sink_until_another_one_ends() {
     let folder = folder();
     let disk = open(&config(&folder)).await;
-    let (mut pipeline, door) = builder()
-        .sink_with(dead().0, Requirement::Required, lane(disk.clone()))
+    let (mut pipeline, ingress) = builder()
+        .sink_with(dead().0, Requirement::Required, task(disk.clone()))
         .start();
-    push(&door, batch(0, 1, 50)).await.unwrap();
+    push(&ingress, batch(0, 1, 50)).await.unwrap();
     assert!(disk.keep_open());
     pipeline.remove_sink("sink", NO_TIME).expect("it is there").await;
     assert!(!disk.is_closed());
-    pipeline.expect_sink("sink", ROUTE, lane(disk.clone()), NO_TIME);
+    pipeline.expect_sink("sink", ROUTE, task(disk.clone()), NO_TIME);
     let (sink, new) = healthy();
     assert!(pipeline.open_sink(sink).is_ok(), "it is expected");
     until("it is delivered", || new.books().received == 1).await;
@@ -347,18 +347,18 @@ async fn receipt_is_settled_when_the_batch_is_safe_though_the_sink_is_dead() {
             sync,
             ..config(&folder)
         };
-        let (pipeline, door) = start(&config, dead().0).await;
+        let (pipeline, ingress) = start(&config, dead().0).await;
         let is_settled = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&is_settled);
-        let receipt = Arc::new(Receipt::new(move |settlement| {
-            assert!(!settlement.is_cut_off);
+        let ack = Arc::new(Ack::new(move |outcome| {
+            assert!(!outcome.is_cut_off);
             seen.store(true, Ordering::Relaxed);
         }));
-        push(&door, batch(1, 1, 10).with_receipt(receipt)).await.unwrap();
+        push(&ingress, batch(1, 1, 10).with_ack(ack)).await.unwrap();
         if is_settled_at_once {
             until("it is settled", || is_settled.load(Ordering::Relaxed)).await;
         } else {
-            push(&door, batch(2, 1, 10)).await.unwrap();
+            push(&ingress, batch(2, 1, 10)).await.unwrap();
             assert!(!is_settled.load(Ordering::Relaxed), "it may be in memory only");
         }
         pipeline.drain(NO_TIME).await;
@@ -373,13 +373,13 @@ async fn full_queue_pushes_back_until_batches_are_delivered() {
         max_bytes: 300_000,
         ..config(&folder)
     };
-    let (pipeline, door) = start(&config, dead().0).await;
+    let (pipeline, ingress) = start(&config, dead().0).await;
     let mut pushed = 0;
-    while push(&door, batch(pushed, 1, 20_000)).await.is_ok() {
+    while push(&ingress, batch(pushed, 1, 20_000)).await.is_ok() {
         pushed += 1;
     }
     assert!((12..15).contains(&pushed), "{pushed} batches of 20 kB in 300 kB");
-    let too_large = push(&door, batch(99, 1, 400_000)).await;
+    let too_large = push(&ingress, batch(99, 1, 400_000)).await;
     assert!(
         matches!(too_large, Err(ReserveError::TooLarge { .. })),
         "{too_large:?}"
@@ -389,7 +389,7 @@ async fn full_queue_pushes_back_until_batches_are_delivered() {
     pipeline.drain(NO_TIME).await;
 
     let (sink, witness) = healthy();
-    let (pipeline, door) = start(&config, sink).await;
+    let (pipeline, ingress) = start(&config, sink).await;
     until("all are delivered", || {
         witness.books().received == u64::from(pushed)
     })
@@ -397,7 +397,7 @@ async fn full_queue_pushes_back_until_batches_are_delivered() {
     // It needs all of the room, that of delivered batches included.
     let large = batch(99, 1, 290_000);
     let room = timeout(PATIENCE, async {
-        while push(&door, large.clone()).await.is_err() {
+        while push(&ingress, large.clone()).await.is_err() {
             sleep(TICK).await;
         }
     });
@@ -413,27 +413,27 @@ async fn disk_that_refuses_is_a_full_queue_and_is_reported_once() {
     let seen = Arc::clone(&notices);
     let report = move |notice: &Notice| seen.lock().expect("nothing panics here").push(notice.to_string());
     let disk = DiskQueue::open(config.clone(), report).unwrap();
-    let (mut pipeline, door) = builder().start();
+    let (mut pipeline, ingress) = builder().start();
     // A sink that is not open yet reads nothing.
-    pipeline.expect_sink("sink", ROUTE, lane(disk), NO_TIME);
-    push(&door, batch(0, 5, 50)).await.unwrap();
+    pipeline.expect_sink("sink", ROUTE, task(disk), NO_TIME);
+    push(&ingress, batch(0, 5, 50)).await.unwrap();
     // A file in the place of the folder: nothing can be written.
     fs::remove_dir_all(&config.folder).unwrap();
     fs::write(&config.folder, "").unwrap();
     let batches = [batch(1, 5, 50)];
-    let mut reserved = door.try_reserve(&batches).unwrap();
+    let mut reserved = ingress.try_reserve(&batches).unwrap();
     let [first] = batches;
-    door.send_reserved(first, &mut reserved).unwrap();
+    ingress.send_reserved(first, &mut reserved).unwrap();
     let mut held = Box::pin(reserved.held());
     until("it has no room", || {
-        door.try_reserve(&[batch(2, 5, 50)]).err() == Some(ReserveError::Full)
+        ingress.try_reserve(&[batch(2, 5, 50)]).err() == Some(ReserveError::Full)
     })
     .await;
     let is_held = timeout(NO_TIME, &mut held).await.is_ok();
     assert!(!is_held, "nothing can be written");
     fs::remove_file(&config.folder).unwrap();
     timeout(PATIENCE, held).await.expect("it works again").unwrap();
-    until("it has room", || push_now(&door)).await;
+    until("it has room", || push_now(&ingress)).await;
     // The notices are the last of the pass that counts the loss.
     until("the loss is reported", || {
         let notices = notices.lock().expect("nothing panics here");
@@ -471,26 +471,26 @@ async fn disk_works_again_only_when_what_failed_has_succeeded() {
     let obstacle = config.folder.join("cursor.new");
     fs::create_dir(&obstacle).unwrap();
     let (sink, _) = FakeSink::scripted("sink", [Answer::Take.at_once(), Answer::Retry(None).at_once()]);
-    let (pipeline, door) = builder()
-        .sink_with(sink, Requirement::Required, lane(disk))
+    let (pipeline, ingress) = builder()
+        .sink_with(sink, Requirement::Required, task(disk))
         .start();
     for id in 0..2 {
-        push(&door, batch(id, 1, 50)).await.unwrap();
+        push(&ingress, batch(id, 1, 50)).await.unwrap();
     }
     until("it is reported", || has("nothing more is accepted until then")).await;
     let mut unreserved = Reservation::default();
-    door.send_reserved(batch(2, 1, 50), &mut unreserved).unwrap();
+    ingress.send_reserved(batch(2, 1, 50), &mut unreserved).unwrap();
     timeout(PATIENCE, unreserved.held()).await.unwrap().unwrap();
     assert!(!has("works again"), "the record was written, and not the cursor");
     fs::remove_dir(&obstacle).unwrap();
     until("the cursor is written", || config.folder.join("cursor").exists()).await;
     until("it works again", || has("works again")).await;
-    until("it has room", || push_now(&door)).await;
+    until("it has room", || push_now(&ingress)).await;
     pipeline.drain(NO_TIME).await;
 }
 
-fn push_now(door: &Door) -> bool {
-    door.try_reserve(&[batch(3, 5, 50)]).is_ok()
+fn push_now(ingress: &Ingress) -> bool {
+    ingress.try_reserve(&[batch(3, 5, 50)]).is_ok()
 }
 
 #[tokio::test]
@@ -500,9 +500,9 @@ async fn batch_that_is_older_than_its_age_is_dropped_while_the_sink_fails() {
         max_age: Some(Duration::from_millis(40)),
         ..config(&folder)
     };
-    let (pipeline, door) = start(&config, dead().0).await;
+    let (pipeline, ingress) = start(&config, dead().0).await;
     for id in 0..5 {
-        push(&door, batch(id, 1, 50)).await.unwrap();
+        push(&ingress, batch(id, 1, 50)).await.unwrap();
     }
     until("all are dropped", || {
         counts(&pipeline).dropped_for(DropReason::RetriesExhausted) == 5

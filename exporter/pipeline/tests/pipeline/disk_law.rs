@@ -5,13 +5,13 @@ use std::{collections::BTreeSet, fs, time::Duration};
 
 use proptest::{collection::vec, prelude::*};
 use pulsetrain_pipeline::{
-    Door, Ledger, Pipeline, Requirement,
+    Ingress, Ledger, Pipeline, Requirement,
     disk::{DiskQueueConfig, SyncPolicy},
 };
 use tokio::{runtime::Builder, time::sleep};
 
 use crate::{
-    disk::{builder, lane, open, push, until},
+    disk::{builder, open, push, task, until},
     fake_sink::{Answer, FakeSink, Move, Witness, batch},
     scenario::{millis, scripts},
 };
@@ -90,10 +90,10 @@ async fn live(lives: Vec<Life>, sync: SyncPolicy) {
     };
     for life in lives {
         let (sink, witness) = FakeSink::again_and_again("random", life.script);
-        let (pipeline, door) = start(&config, sink).await;
+        let (pipeline, ingress) = start(&config, sink).await;
         let ledger = pipeline.ledger().clone();
         for op in life.ops {
-            world.step(&door, op).await;
+            world.step(&ingress, op).await;
             check(&ledger);
         }
         match life.end {
@@ -120,7 +120,7 @@ async fn live(lives: Vec<Life>, sync: SyncPolicy) {
         }
     }
     let (sink, witness) = FakeSink::scripted("healthy", [Answer::Take.at_once()]);
-    let (pipeline, _door) = start(&config, sink).await;
+    let (pipeline, _ingress) = start(&config, sink).await;
     let ledger = pipeline.ledger().clone();
     until("nothing is left on the disk", || {
         check(&ledger);
@@ -133,24 +133,26 @@ async fn live(lives: Vec<Life>, sync: SyncPolicy) {
     assert_eq!(world.due, BTreeSet::new(), "acknowledged and lost");
 }
 
-async fn start(config: &DiskQueueConfig, sink: Box<dyn pulsetrain_pipeline::Sink>) -> (Pipeline, Door) {
-    let lane = lane(open(config).await);
-    builder().sink_with(sink, Requirement::Required, lane).start()
+async fn start(config: &DiskQueueConfig, sink: Box<dyn pulsetrain_pipeline::Sink>) -> (Pipeline, Ingress) {
+    let task = task(open(config).await);
+    builder().sink_with(sink, Requirement::Required, task).start()
 }
 
 impl World {
-    async fn step(&mut self, door: &Door, op: Op) {
+    async fn step(&mut self, ingress: &Ingress, op: Op) {
         let id = self.next;
         match op {
             Op::Push(items, bytes) => {
                 self.next += 1;
-                if push(door, batch(id, items, bytes)).await.is_ok() {
+                if push(ingress, batch(id, items, bytes)).await.is_ok() {
                     self.due.insert(id);
                 }
             }
             Op::Offer(items, bytes) => {
                 self.next += 1;
-                door.offer(batch(id, items, bytes)).expect("the pipeline is open");
+                ingress
+                    .try_send_or_drop(batch(id, items, bytes))
+                    .expect("the pipeline is open");
             }
             Op::Pass(time) => sleep(time).await,
         }

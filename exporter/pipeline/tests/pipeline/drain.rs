@@ -13,9 +13,11 @@ const SECOND: Duration = Duration::from_secs(1);
 /// Offers three batches of one item each to a sink with this script and drains at once; also gives the time it took.
 async fn drain_of_three(script: Move, within: Duration) -> (SinkReport, Duration) {
     let (sink, witness) = FakeSink::scripted("test", [script]);
-    let (pipeline, door) = Pipeline::builder().sink(sink).start();
+    let (pipeline, ingress) = Pipeline::builder().sink(sink).start();
     for id in 0..3 {
-        door.offer(batch(id, 1, 10)).expect("the pipeline is open");
+        ingress
+            .try_send_or_drop(batch(id, 1, 10))
+            .expect("the pipeline is open");
     }
     // The worker has its first batch in hand, as in a pipeline that has been running for a while.
     tokio::task::yield_now().await;
@@ -74,9 +76,11 @@ async fn drain_tries_a_sink_in_its_backoff_at_once_and_delivers_everything() {
     let mut script = vec![Answer::Retry(None).at_once(); 8];
     script.push(Answer::Take.at_once());
     let (sink, witness) = FakeSink::scripted("back again", script);
-    let (pipeline, door) = Pipeline::builder().sink(sink).start();
+    let (pipeline, ingress) = Pipeline::builder().sink(sink).start();
     for id in 0..3 {
-        door.offer(batch(id, 1, 10)).expect("the pipeline is open");
+        ingress
+            .try_send_or_drop(batch(id, 1, 10))
+            .expect("the pipeline is open");
     }
     // Eight failures; the ninth attempt would be some 15 s later, long after the deadline.
     while witness.books().attempts.len() < 8 {
@@ -110,9 +114,11 @@ async fn failure_that_is_over_is_not_given_as_the_reason_for_what_the_deadline_t
         Answer::Hang.at_once(),
     ];
     let (sink, witness) = FakeSink::scripted("test", script);
-    let (pipeline, door) = Pipeline::builder().sink(sink).start();
+    let (pipeline, ingress) = Pipeline::builder().sink(sink).start();
     for id in 0..3 {
-        door.offer(batch(id, 1, 10)).expect("the pipeline is open");
+        ingress
+            .try_send_or_drop(batch(id, 1, 10))
+            .expect("the pipeline is open");
     }
     tokio::time::sleep(2 * SECOND).await;
     assert_eq!(
@@ -129,14 +135,16 @@ async fn failure_that_is_over_is_not_given_as_the_reason_for_what_the_deadline_t
 }
 
 #[tokio::test(start_paused = true)]
-async fn door_closes_when_the_drain_begins_though_a_delivery_is_in_flight() {
+async fn ingress_closes_when_the_drain_begins_though_a_delivery_is_in_flight() {
     let (sink, _) = FakeSink::scripted("slow", [Answer::Take.after(60 * SECOND)]);
-    let (pipeline, door) = Pipeline::builder().sink(sink).start();
-    door.offer(batch(0, 1, 10)).expect("the pipeline is open");
+    let (pipeline, ingress) = Pipeline::builder().sink(sink).start();
+    ingress
+        .try_send_or_drop(batch(0, 1, 10))
+        .expect("the pipeline is open");
     let ledger = pipeline.ledger().clone();
     let drain = tokio::spawn(pipeline.drain(3600 * SECOND));
     tokio::time::sleep(SECOND).await;
-    assert!(door.offer(batch(1, 1, 10)).is_err());
+    assert!(ingress.try_send_or_drop(batch(1, 1, 10)).is_err());
     let counts = ledger.snapshot().remove(0);
     assert_eq!((counts.queued, counts.dropped_for(DropReason::Closed)), (1, 1));
     assert_eq!(
@@ -160,13 +168,17 @@ async fn drain_of_any_length_does_not_panic() {
 #[tokio::test(start_paused = true)]
 async fn pipeline_dropped_without_a_drain_counts_what_was_inside_as_abandoned() {
     let (sink, _) = FakeSink::scripted("hanging", [Answer::Hang.at_once()]);
-    let (pipeline, door) = Pipeline::builder().sink(sink).start();
-    door.offer(batch(0, 3, 10)).expect("the pipeline is open");
-    door.offer(batch(1, 4, 10)).expect("the pipeline is open");
+    let (pipeline, ingress) = Pipeline::builder().sink(sink).start();
+    ingress
+        .try_send_or_drop(batch(0, 3, 10))
+        .expect("the pipeline is open");
+    ingress
+        .try_send_or_drop(batch(1, 4, 10))
+        .expect("the pipeline is open");
     let ledger = pipeline.ledger().clone();
     drop(pipeline);
     tokio::time::sleep(SECOND).await;
-    assert!(door.offer(batch(2, 1, 10)).is_err());
+    assert!(ingress.try_send_or_drop(batch(2, 1, 10)).is_err());
     let counts = ledger.snapshot().remove(0);
     assert_eq!(
         (
@@ -201,7 +213,7 @@ async fn sink_that_fails_or_panics_or_hangs_at_its_end_is_reported_and_the_other
         ..PipelineConfig::default()
     };
     let (well, _) = FakeSink::scripted("well", [Answer::Take.at_once()]);
-    let (pipeline, _door) = Pipeline::builder()
+    let (pipeline, _ingress) = Pipeline::builder()
         .config(config)
         .sink(Box::new(Ending(|| {
             Box::pin(async { Err("no space left on out.jsonl".to_owned()) })
@@ -259,9 +271,11 @@ impl Sink for Clinging {
 #[tokio::test(start_paused = true)]
 async fn panic_of_a_delivery_that_is_cut_ends_its_worker_and_is_counted() {
     let (well, _) = FakeSink::scripted("well", [Answer::Take.at_once()]);
-    let (pipeline, door) = Pipeline::builder().sink(Box::new(Clinging)).sink(well).start();
+    let (pipeline, ingress) = Pipeline::builder().sink(Box::new(Clinging)).sink(well).start();
     for id in 0..2 {
-        door.offer(batch(id, 1, 10)).expect("the pipeline is open");
+        ingress
+            .try_send_or_drop(batch(id, 1, 10))
+            .expect("the pipeline is open");
     }
     let reports = pipeline.drain(SECOND).await;
     assert!(

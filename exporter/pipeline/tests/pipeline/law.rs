@@ -14,7 +14,7 @@ use std::{
 
 use proptest::test_runner::{Config, TestRunner};
 use pulsetrain_pipeline::{
-    Batch, Door, DropReason, Ledger, Pipeline, SinkCounts,
+    Batch, DropReason, Ingress, Ledger, Pipeline, SinkCounts,
     clock::{self, Instant},
 };
 use tokio::{
@@ -36,10 +36,10 @@ const TICK: Duration = Duration::from_millis(2);
 
 /// A scenario while it happens.
 struct World {
-    door: Door,
+    ingress: Ingress,
     ledger: Ledger,
     witnesses: Vec<Witness>,
-    /// The items put through the door until now.
+    /// The items put into the pipeline until now.
     put: Arc<AtomicU64>,
     send: mpsc::Sender<(Batch, Option<Duration>)>,
     sender: JoinHandle<()>,
@@ -75,8 +75,8 @@ fn accepted_is_delivered_and_dropped_and_queued_whatever_happens() {
 
 async fn happen(scenario: &Scenario) -> Vec<SinkCounts> {
     let (builder, witnesses) = scenario.build();
-    let (pipeline, door) = builder.start();
-    let world = World::begin(&pipeline, door, witnesses);
+    let (pipeline, ingress) = builder.start();
+    let world = World::begin(&pipeline, ingress, witnesses);
     world.observe();
     for (id, op) in (0..).zip(&scenario.ops) {
         world.step(id, op).await;
@@ -90,12 +90,12 @@ async fn happen(scenario: &Scenario) -> Vec<SinkCounts> {
 }
 
 impl World {
-    fn begin(pipeline: &Pipeline, door: Door, witnesses: Vec<Witness>) -> Self {
+    fn begin(pipeline: &Pipeline, ingress: Ingress, witnesses: Vec<Witness>) -> Self {
         let put = Arc::new(AtomicU64::new(0));
         let (send, commands) = mpsc::channel(1000);
-        let sender = tokio::spawn(send_in_order(commands, door.clone(), Arc::clone(&put)));
+        let sender = tokio::spawn(send_in_order(commands, ingress.clone(), Arc::clone(&put)));
         Self {
-            door,
+            ingress,
             ledger: pipeline.ledger().clone(),
             witnesses,
             put,
@@ -109,15 +109,15 @@ impl World {
         match *op {
             Op::Offer(Size { items, bytes }) => {
                 self.put.fetch_add(u64::from(items), Ordering::Relaxed);
-                self.door
-                    .offer(batch(id, items, bytes))
+                self.ingress
+                    .try_send_or_drop(batch(id, items, bytes))
                     .expect("the pipeline is open");
             }
             Op::Push(Size { items, bytes }) => {
                 let batch = batch(id, items, bytes);
-                if let Ok(mut reserved) = self.door.try_reserve(slice::from_ref(&batch)) {
+                if let Ok(mut reserved) = self.ingress.try_reserve(slice::from_ref(&batch)) {
                     self.put.fetch_add(u64::from(items), Ordering::Relaxed);
-                    self.door
+                    self.ingress
                         .send_reserved(batch, &mut reserved)
                         .expect("the pipeline is open");
                 }
@@ -187,8 +187,8 @@ impl World {
     /// What must hold when all is over.
     async fn end(self) -> Vec<SinkCounts> {
         assert!(
-            self.door.offer(batch(SENT - 1, 0, 4)).is_err(),
-            "the door is closed"
+            self.ingress.try_send_or_drop(batch(SENT - 1, 0, 4)).is_err(),
+            "the ingress is closed"
         );
         let attempts = self.attempts();
         sleep(TICK).await;
@@ -215,14 +215,14 @@ impl World {
 /// The task that sends, one batch after the other.
 async fn send_in_order(
     mut commands: mpsc::Receiver<(Batch, Option<Duration>)>,
-    door: Door,
+    ingress: Ingress,
     put: Arc<AtomicU64>,
 ) {
     while let Some((batch, patience)) = commands.recv().await {
         put.fetch_add(u64::from(batch.items()), Ordering::Relaxed);
         let patience = patience.unwrap_or(Duration::from_secs(3600));
         // Too late or closed: in both cases the ledger has it.
-        let _ = timeout(patience, door.send(batch)).await;
+        let _ = timeout(patience, ingress.send(batch)).await;
     }
 }
 

@@ -11,8 +11,8 @@ use std::{
 
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{
-    Delivery, Door, DropReason, LaneConfig, MergeConfig, Pipeline, QueueConfig, Receipt, RetryConfig, Sink,
-    SinkCounts, clock,
+    Ack, Delivery, DropReason, Ingress, MergeConfig, Pipeline, QueueConfig, RetryConfig, Sink, SinkCounts,
+    SinkTaskConfig, clock,
 };
 use tokio::time::sleep;
 
@@ -22,25 +22,26 @@ const MILLI: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
 
-fn start(sink: Box<dyn Sink>, config: LaneConfig) -> (Pipeline, Door) {
+fn start(sink: Box<dyn Sink>, config: SinkTaskConfig) -> (Pipeline, Ingress) {
     Pipeline::builder().config(config).sink(sink).start()
 }
 
-fn merging(max_bytes: usize) -> LaneConfig {
-    LaneConfig {
+fn merging(max_bytes: usize) -> SinkTaskConfig {
+    SinkTaskConfig {
         merge: MergeConfig {
             max_bytes,
             ..MergeConfig::default()
         },
         retry: RetryConfig::default().without_jitter(),
-        ..LaneConfig::default()
+        ..SinkTaskConfig::default()
     }
 }
 
 /// Offers a batch of one item for each of these numbers.
-fn offer(door: &Door, signal: Signal, items: Range<u32>) {
+fn offer(ingress: &Ingress, signal: Signal, items: Range<u32>) {
     for item in items {
-        door.offer(batch_of(signal, &[item]))
+        ingress
+            .try_send_or_drop(batch_of(signal, &[item]))
             .expect("the pipeline is open");
     }
 }
@@ -65,10 +66,10 @@ fn retry() -> Delivery {
 #[tokio::test(start_paused = true)]
 async fn a_thousand_messages_a_second_pass_a_receiver_that_takes_100_ms_for_a_request() {
     let receiver = Receiver::accepting(100 * MILLI);
-    let (pipeline, door) = start(receiver.sink(), LaneConfig::default());
+    let (pipeline, ingress) = start(receiver.sink(), SinkTaskConfig::default());
     for round in 0..3000 {
         let signal = Signal::ALL[round as usize % 3];
-        offer(&door, signal, round..round + 1);
+        offer(&ingress, signal, round..round + 1);
         sleep(MILLI).await;
         assert!(counts(&pipeline).queued < 400, "it keeps up");
     }
@@ -87,10 +88,10 @@ async fn a_thousand_messages_a_second_pass_a_receiver_that_takes_100_ms_for_a_re
 #[tokio::test(start_paused = true)]
 async fn idle_sink_sends_a_batch_at_once_and_as_it_is() {
     let receiver = Receiver::accepting(Duration::ZERO);
-    let (_pipeline, door) = start(receiver.sink(), LaneConfig::default());
+    let (_pipeline, ingress) = start(receiver.sink(), SinkTaskConfig::default());
     for item in 0..3 {
         let began = clock::now();
-        offer(&door, Signal::Traces, item..item + 1);
+        offer(&ingress, Signal::Traces, item..item + 1);
         sleep(MILLI).await;
         let last = receiver.requests().pop().expect("it was sent");
         assert_eq!((last.items, last.began), (vec![item], began));
@@ -101,9 +102,9 @@ async fn idle_sink_sends_a_batch_at_once_and_as_it_is() {
 async fn full_requests_are_sent_side_by_side_but_those_of_metrics_one_after_the_other() {
     let receiver = Receiver::accepting(SECOND);
     let one = batch_of(Signal::Logs, &[0]).bytes().len();
-    let (pipeline, door) = start(receiver.sink(), merging(2 * one));
+    let (pipeline, ingress) = start(receiver.sink(), merging(2 * one));
     for signal in Signal::ALL {
-        offer(&door, signal, 0..20);
+        offer(&ingress, signal, 0..20);
     }
     pipeline.drain(HOUR).await;
     assert!(receiver.requests().iter().all(|request| request.items.len() <= 2));
@@ -120,18 +121,18 @@ async fn full_requests_are_sent_side_by_side_but_those_of_metrics_one_after_the_
 #[tokio::test(start_paused = true)]
 async fn a_wait_for_others_merges_what_comes_meanwhile_and_ends_with_the_drain() {
     let receiver = Receiver::accepting(Duration::ZERO);
-    let mut config = LaneConfig::default();
+    let mut config = SinkTaskConfig::default();
     config.merge.max_wait = SECOND;
-    let (pipeline, door) = start(receiver.sink(), config);
+    let (pipeline, ingress) = start(receiver.sink(), config);
     for item in 0..5 {
-        offer(&door, Signal::Logs, item..item + 1);
+        offer(&ingress, Signal::Logs, item..item + 1);
         sleep(100 * MILLI).await;
     }
     assert_eq!(receiver.requests().len(), 0);
     sleep(SECOND).await;
     let requests = receiver.requests();
     assert_eq!((requests.len(), requests[0].items.len()), (1, 5));
-    offer(&door, Signal::Logs, 5..6);
+    offer(&ingress, Signal::Logs, 5..6);
     let began = clock::now();
     assert_eq!(pipeline.drain(HOUR).await[0].counts.delivered, 6);
     assert!(clock::now() - began < 10 * MILLI, "the drain does not wait");
@@ -147,8 +148,8 @@ async fn one_refused_batch_costs_none_of_those_that_were_merged_with_it() {
                 Delivery::Delivered
             }
         });
-        let (pipeline, door) = start(receiver.sink(), LaneConfig::default());
-        offer(&door, Signal::Metrics, 0..16);
+        let (pipeline, ingress) = start(receiver.sink(), SinkTaskConfig::default());
+        offer(&ingress, Signal::Metrics, 0..16);
         let counts = pipeline.drain(HOUR).await.remove(0).counts;
         assert_eq!(
             (counts.delivered, counts.dropped_for(DropReason::Refused)),
@@ -174,8 +175,8 @@ async fn panic_of_a_merged_request_costs_its_own_batch_only() {
             Ok(Delivery::Delivered)
         }
     });
-    let (pipeline, door) = start(receiver.sink(), LaneConfig::default());
-    offer(&door, Signal::Logs, 0..8);
+    let (pipeline, ingress) = start(receiver.sink(), SinkTaskConfig::default());
+    offer(&ingress, Signal::Logs, 0..8);
     let counts = pipeline.drain(HOUR).await.remove(0).counts;
     assert_eq!(
         (counts.delivered, counts.dropped_for(DropReason::SinkPanicked)),
@@ -188,8 +189,8 @@ async fn refusal_of_every_request_does_not_divide_a_merged_one() {
     let receiver = Receiver::answering(Duration::ZERO, |_| Delivery::Denied {
         message: "wrong token".to_owned(),
     });
-    let (pipeline, door) = start(receiver.sink(), LaneConfig::default());
-    offer(&door, Signal::Logs, 0..8);
+    let (pipeline, ingress) = start(receiver.sink(), SinkTaskConfig::default());
+    offer(&ingress, Signal::Logs, 0..8);
     let counts = pipeline.drain(HOUR).await.remove(0).counts;
     assert_eq!(
         (counts.delivered, counts.dropped_for(DropReason::Refused)),
@@ -204,8 +205,8 @@ async fn rejected_items_of_a_merged_request_are_counted_once_and_never_sent_agai
         rejected: 3,
         message: "too old".to_owned(),
     });
-    let (pipeline, door) = start(receiver.sink(), LaneConfig::default());
-    offer(&door, Signal::Logs, 0..8);
+    let (pipeline, ingress) = start(receiver.sink(), SinkTaskConfig::default());
+    offer(&ingress, Signal::Logs, 0..8);
     let counts = pipeline.drain(HOUR).await.remove(0).counts;
     assert_eq!(
         (counts.delivered, counts.dropped_for(DropReason::Rejected)),
@@ -223,16 +224,16 @@ async fn each_merged_batch_settles_its_own_receipt() {
             Delivery::Delivered
         }
     });
-    let (_pipeline, door) = start(receiver.sink(), LaneConfig::default());
+    let (_pipeline, ingress) = start(receiver.sink(), SinkTaskConfig::default());
     let settled = Arc::new(AtomicUsize::new(0));
     for item in 0..4 {
         let counter = Arc::clone(&settled);
-        let receipt = Receipt::new(move |settlement| {
-            assert!(!settlement.is_cut_off);
+        let ack = Ack::new(move |outcome| {
+            assert!(!outcome.is_cut_off);
             counter.fetch_add(1, Ordering::Relaxed);
         });
-        let batch = batch_of(Signal::Metrics, &[item]).with_receipt(receipt.into());
-        door.offer(batch).expect("the pipeline is open");
+        let batch = batch_of(Signal::Metrics, &[item]).with_ack(ack.into());
+        ingress.try_send_or_drop(batch).expect("the pipeline is open");
     }
     // All four are refused, then the first two, then each of these, then the others are accepted.
     for (time, expected) in [(1, 0), (1, 0), (1, 1), (1, 2), (1, 4)] {
@@ -244,17 +245,17 @@ async fn each_merged_batch_settles_its_own_receipt() {
 #[tokio::test(start_paused = true)]
 async fn batch_over_the_limit_of_a_request_is_split_and_settled_when_its_last_part_is() {
     let receiver = Receiver::accepting(SECOND);
-    let (pipeline, door) = start(receiver.sink_up_to(1000), LaneConfig::default());
+    let (pipeline, ingress) = start(receiver.sink_up_to(1000), SinkTaskConfig::default());
     let settled = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&settled);
-    let receipt = Receipt::new(move |_| {
+    let ack = Ack::new(move |_| {
         counter.fetch_add(1, Ordering::Relaxed);
     });
     let items: Vec<u32> = (0..1000).collect();
-    let batch = batch_of(Signal::Logs, &items).with_receipt(receipt.into());
+    let batch = batch_of(Signal::Logs, &items).with_ack(ack.into());
     let parts = batch.bytes().len().div_ceil(1000);
     assert!(parts > 5);
-    door.offer(batch).expect("the pipeline is open");
+    ingress.try_send_or_drop(batch).expect("the pipeline is open");
     sleep(SECOND + MILLI).await;
     let under_way = counts(&pipeline);
     assert!(under_way.delivered > 0 && under_way.queued > 0, "{under_way:?}");
@@ -286,11 +287,12 @@ async fn request_that_a_receiver_finds_too_large_is_halved_down_to_the_item_that
             Delivery::Delivered
         }
     });
-    let (pipeline, door) = start(receiver.sink(), LaneConfig::default());
+    let (pipeline, ingress) = start(receiver.sink(), SinkTaskConfig::default());
     let items: Vec<u32> = (0..100).chain([900]).chain(100..200).collect();
-    door.offer(batch_of(Signal::Traces, &items))
+    ingress
+        .try_send_or_drop(batch_of(Signal::Traces, &items))
         .expect("the pipeline is open");
-    offer(&door, Signal::Traces, 200..210);
+    offer(&ingress, Signal::Traces, 200..210);
     let counts = pipeline.drain(HOUR).await.remove(0).counts;
     assert_eq!(
         (counts.delivered, counts.dropped_for(DropReason::Refused)),
@@ -311,8 +313,8 @@ async fn failing_sink_gets_one_request_at_a_time_however_many_failed_together() 
             Delivery::Delivered
         }
     });
-    let (pipeline, door) = start(receiver.sink(), merging(0));
-    offer(&door, Signal::Logs, 0..50);
+    let (pipeline, ingress) = start(receiver.sink(), merging(0));
+    offer(&ingress, Signal::Logs, 0..50);
     sleep(9 * SECOND).await;
     let requests = receiver.requests();
     let (together, probes) = requests.split_at(4);
@@ -335,8 +337,8 @@ async fn failing_sink_gets_one_request_at_a_time_however_many_failed_together() 
 #[tokio::test(start_paused = true)]
 async fn deadline_cuts_every_request_in_flight_and_counts_its_batches() {
     let receiver = Receiver::accepting(HOUR);
-    let (pipeline, door) = start(receiver.sink(), merging(0));
-    offer(&door, Signal::Logs, 0..10);
+    let (pipeline, ingress) = start(receiver.sink(), merging(0));
+    offer(&ingress, Signal::Logs, 0..10);
     sleep(SECOND).await;
     let counts = pipeline.drain(SECOND).await.remove(0).counts;
     assert_eq!(receiver.most_in_flight(Signal::Logs), 4);
@@ -349,12 +351,14 @@ async fn deadline_cuts_every_request_in_flight_and_counts_its_batches() {
 #[tokio::test(start_paused = true)]
 async fn batch_that_ends_inside_a_field_is_not_merged_with_another() {
     let receiver = Receiver::accepting(SECOND);
-    let (pipeline, door) = start(receiver.sink(), LaneConfig::default());
+    let (pipeline, ingress) = start(receiver.sink(), SinkTaskConfig::default());
     let cut = batch_of(Signal::Logs, &[2]);
     let cut = cut.with_contents(1, cut.bytes().slice(..cut.bytes().len() - 1));
-    offer(&door, Signal::Logs, 0..2);
-    door.offer(cut.clone()).expect("the pipeline is open");
-    offer(&door, Signal::Logs, 3..5);
+    offer(&ingress, Signal::Logs, 0..2);
+    ingress
+        .try_send_or_drop(cut.clone())
+        .expect("the pipeline is open");
+    offer(&ingress, Signal::Logs, 3..5);
     let counts = pipeline.drain(HOUR).await.remove(0).counts;
     assert_eq!(counts.delivered, 5);
     let items: Vec<_> = receiver
@@ -370,18 +374,20 @@ async fn batch_that_ends_inside_a_field_is_not_merged_with_another() {
 async fn room_in_the_queue_is_free_when_the_last_part_of_a_batch_is_settled() {
     let receiver = Receiver::accepting(SECOND);
     let batch = batch_of(Signal::Metrics, &(0..100).collect::<Vec<_>>());
-    let config = LaneConfig {
+    let config = SinkTaskConfig {
         queue: QueueConfig {
             max_batches: 1,
             max_bytes: batch.bytes().len(),
         },
-        ..LaneConfig::default()
+        ..SinkTaskConfig::default()
     };
-    let (pipeline, door) = start(receiver.sink_up_to(batch.bytes().len() / 2), config);
-    door.offer(batch.clone()).expect("the pipeline is open");
+    let (pipeline, ingress) = start(receiver.sink_up_to(batch.bytes().len() / 2), config);
+    ingress
+        .try_send_or_drop(batch.clone())
+        .expect("the pipeline is open");
     sleep(SECOND + SECOND / 2).await;
-    assert!(door.try_reserve(std::slice::from_ref(&batch)).is_err());
+    assert!(ingress.try_reserve(std::slice::from_ref(&batch)).is_err());
     sleep(5 * SECOND).await;
-    assert!(door.try_reserve(&[batch]).is_ok());
+    assert!(ingress.try_reserve(&[batch]).is_ok());
     assert_eq!(counts(&pipeline).queued_bytes, 0);
 }

@@ -10,7 +10,8 @@ use proptest::{
 };
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{
-    Delivery, Door, DropReason, GiveUp, LaneConfig, Ledger, MergeConfig, Pipeline, RetryConfig, SinkCounts,
+    Delivery, DropReason, GiveUp, Ingress, Ledger, MergeConfig, Pipeline, RetryConfig, SinkCounts,
+    SinkTaskConfig,
 };
 use tokio::time::sleep;
 
@@ -119,32 +120,32 @@ impl World {
         })
     }
 
-    fn config(&self) -> LaneConfig {
+    fn config(&self) -> SinkTaskConfig {
         let retry = RetryConfig {
             initial: Duration::from_millis(10),
             max: Duration::from_millis(50),
             give_up: self.give_up,
             ..RetryConfig::default()
         };
-        LaneConfig {
+        SinkTaskConfig {
             retry: retry.without_jitter(),
             merge: MergeConfig {
                 max_bytes: self.max_bytes,
                 max_wait: self.max_wait,
             },
             concurrency: self.concurrency,
-            ..LaneConfig::default()
+            ..SinkTaskConfig::default()
         }
     }
 
     async fn happen(&self) -> SinkCounts {
         let receiver = self.receiver();
-        let (pipeline, door) = Pipeline::builder()
+        let (pipeline, ingress) = Pipeline::builder()
             .config(self.config())
             .sink(receiver.sink_up_to(self.max_request_bytes))
             .start();
         let ledger = pipeline.ledger().clone();
-        let put = self.put(&door, &ledger).await;
+        let put = self.put(&ingress, &ledger).await;
         match self.end {
             End::Drain(within) => drop(pipeline.drain(within).await),
             End::DropWithoutDrain => {
@@ -163,11 +164,12 @@ impl World {
     }
 
     /// Puts all batches through, and returns the number of their items.
-    async fn put(&self, door: &Door, ledger: &Ledger) -> u64 {
+    async fn put(&self, ingress: &Ingress, ledger: &Ledger) -> u64 {
         let mut put = 0;
         for (signal, items, gap) in &self.batches {
             let numbers: Vec<u32> = (put..put + items).collect();
-            door.offer(batch_of(*signal, &numbers))
+            ingress
+                .try_send_or_drop(batch_of(*signal, &numbers))
                 .expect("the pipeline is open");
             put += items;
             if !gap.is_zero() {

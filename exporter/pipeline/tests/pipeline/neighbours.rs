@@ -46,14 +46,16 @@ type Seen = (Vec<(u32, Duration, Option<(Duration, Answer)>)>, SinkCounts);
 
 async fn happen(scenario: &Scenario) -> Seen {
     let (builder, witnesses) = scenario.build();
-    let (pipeline, door) = builder.start();
+    let (pipeline, ingress) = builder.start();
     // From here on the clock is at a full tick.
     sleep(SECOND).await;
     let start = clock::now();
     for (id, op) in (0..).zip(&scenario.ops) {
         match *op {
             Op::Offer(Size { items, bytes }) => {
-                door.offer(batch(id, items, bytes)).expect("the pipeline is open");
+                ingress
+                    .try_send_or_drop(batch(id, items, bytes))
+                    .expect("the pipeline is open");
             }
             Op::Pass(time) => sleep(time).await,
             Op::Send(..) | Op::Push(_) => unreachable!("live sources do not send"),

@@ -12,26 +12,26 @@ use std::{
 
 use pulsetrain_otlp::Signals;
 use pulsetrain_pipeline::{
-    Batch, Door, DropReason, LaneConfig, Pipeline, QueueConfig, Receipt, Requirement, ReserveError,
-    SinkRoute, SourceSet,
+    Ack, Batch, DropReason, Ingress, Pipeline, QueueConfig, Requirement, ReserveError, SinkRoute,
+    SinkTaskConfig, SourceSet,
 };
 
 use crate::fake_sink::{Answer, FakeSink, batch};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn bounded(max_batches: usize, max_bytes: usize) -> LaneConfig {
-    LaneConfig {
+fn bounded(max_batches: usize, max_bytes: usize) -> SinkTaskConfig {
+    SinkTaskConfig {
         queue: QueueConfig {
             max_batches,
             max_bytes,
         },
-        ..LaneConfig::default()
+        ..SinkTaskConfig::default()
     }
 }
 
 /// A dead sink and a healthy one, and which of them are required.
-fn dead_and_healthy(config: LaneConfig, dead: Requirement, healthy: Requirement) -> (Pipeline, Door) {
+fn dead_and_healthy(config: SinkTaskConfig, dead: Requirement, healthy: Requirement) -> (Pipeline, Ingress) {
     let (broken, _) = FakeSink::scripted("dead", [Answer::Retry(None).at_once()]);
     let (quick, _) = FakeSink::scripted("healthy", [Answer::Take.at_once()]);
     Pipeline::builder()
@@ -46,18 +46,19 @@ fn ten() -> Batch {
     batch(1, 1, 10)
 }
 
-/// Puts one batch of ten bytes through the door, if there is room for it.
-fn put(door: &Door, id: u32) -> Result<(), ReserveError> {
+/// Puts one batch of ten bytes into the pipeline, if there is room for it.
+fn put(ingress: &Ingress, id: u32) -> Result<(), ReserveError> {
     let batch = batch(id, 1, 10);
-    let mut reserved = door.try_reserve(slice::from_ref(&batch))?;
-    let sent = door.send_reserved(batch, &mut reserved);
+    let mut reserved = ingress.try_reserve(slice::from_ref(&batch))?;
+    let sent = ingress.send_reserved(batch, &mut reserved);
     sent.map_err(|_| ReserveError::Closed)
 }
 
 #[tokio::test(start_paused = true)]
 async fn full_required_sink_pushes_back_whatever_room_the_others_have() {
-    let (pipeline, door) = dead_and_healthy(bounded(2, 1000), Requirement::Required, Requirement::BestEffort);
-    let answers: Vec<_> = (0..5).map(|id| put(&door, id)).collect();
+    let (pipeline, ingress) =
+        dead_and_healthy(bounded(2, 1000), Requirement::Required, Requirement::BestEffort);
+    let answers: Vec<_> = (0..5).map(|id| put(&ingress, id)).collect();
     assert_eq!(answers[..2], [Ok(()), Ok(())]);
     assert_eq!(answers[2..], [Err(ReserveError::Full); 3]);
     tokio::time::sleep(SECOND).await;
@@ -68,15 +69,17 @@ async fn full_required_sink_pushes_back_whatever_room_the_others_have() {
 
 #[tokio::test(start_paused = true)]
 async fn full_required_sink_drops_best_effort_batches_beyond_its_room() {
-    let (pipeline, door) = dead_and_healthy(bounded(2, 1000), Requirement::Required, Requirement::Required);
+    let (pipeline, ingress) =
+        dead_and_healthy(bounded(2, 1000), Requirement::Required, Requirement::Required);
     for id in 0..2 {
-        assert_eq!(put(&door, id), Ok(()));
+        assert_eq!(put(&ingress, id), Ok(()));
     }
     tokio::time::sleep(SECOND).await;
-    let mut nothing_reserved = door.try_reserve(&[]).expect("no batch needs no room");
+    let mut nothing_reserved = ingress.try_reserve(&[]).expect("no batch needs no room");
     for id in 2..7 {
         let derived = batch(id, 1, 10).best_effort();
-        door.send_reserved(derived, &mut nothing_reserved)
+        ingress
+            .send_reserved(derived, &mut nothing_reserved)
             .expect("the pipeline is open");
         tokio::time::sleep(SECOND / 100).await;
     }
@@ -88,9 +91,10 @@ async fn full_required_sink_drops_best_effort_batches_beyond_its_room() {
 
 #[tokio::test(start_paused = true)]
 async fn sink_that_is_not_required_loses_its_own_and_holds_nobody_up() {
-    let (pipeline, door) = dead_and_healthy(bounded(2, 1000), Requirement::BestEffort, Requirement::Required);
+    let (pipeline, ingress) =
+        dead_and_healthy(bounded(2, 1000), Requirement::BestEffort, Requirement::Required);
     for id in 0..5 {
-        assert_eq!(put(&door, id), Ok(()));
+        assert_eq!(put(&ingress, id), Ok(()));
         tokio::time::sleep(SECOND / 100).await;
     }
     let [dead, healthy] = pipeline.ledger().snapshot().try_into().expect("two sinks");
@@ -100,33 +104,37 @@ async fn sink_that_is_not_required_loses_its_own_and_holds_nobody_up() {
 
 #[tokio::test(start_paused = true)]
 async fn two_reservations_never_share_the_last_room() {
-    let (_pipeline, door) = dead_and_healthy(bounded(100, 25), Requirement::Required, Requirement::Required);
-    let first = door.try_reserve(&[ten(), ten()]).expect("20 of 25 bytes");
-    assert_eq!(door.try_reserve(&[ten()]).err(), Some(ReserveError::Full));
+    let (_pipeline, ingress) =
+        dead_and_healthy(bounded(100, 25), Requirement::Required, Requirement::Required);
+    let first = ingress.try_reserve(&[ten(), ten()]).expect("20 of 25 bytes");
+    assert_eq!(ingress.try_reserve(&[ten()]).err(), Some(ReserveError::Full));
     drop(first);
     assert!(
-        door.try_reserve(&[ten()]).is_ok(),
+        ingress.try_reserve(&[ten()]).is_ok(),
         "what is not used is free again"
     );
 }
 
 #[tokio::test(start_paused = true)]
 async fn batch_larger_than_a_required_queue_is_refused_with_its_limit() {
-    let (pipeline, door) = dead_and_healthy(bounded(100, 25), Requirement::Required, Requirement::Required);
+    let (pipeline, ingress) =
+        dead_and_healthy(bounded(100, 25), Requirement::Required, Requirement::Required);
     assert_eq!(
-        door.try_reserve(&[batch(0, 1, 26)]).err(),
+        ingress.try_reserve(&[batch(0, 1, 26)]).err(),
         Some(ReserveError::TooLarge { limit: 25 })
     );
     pipeline.drain(Duration::ZERO).await;
-    assert_eq!(door.try_reserve(&[ten()]).err(), Some(ReserveError::Closed));
+    assert_eq!(ingress.try_reserve(&[ten()]).err(), Some(ReserveError::Closed));
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_larger_than_its_reservation_goes_in_all_the_same() {
-    let (pipeline, door) = dead_and_healthy(bounded(2, 25), Requirement::Required, Requirement::BestEffort);
-    let mut reserved = door.try_reserve(&[ten()]).expect("there is room");
+    let (pipeline, ingress) =
+        dead_and_healthy(bounded(2, 25), Requirement::Required, Requirement::BestEffort);
+    let mut reserved = ingress.try_reserve(&[ten()]).expect("there is room");
     for id in 0..4 {
-        door.send_reserved(batch(id, 1, 10), &mut reserved)
+        ingress
+            .send_reserved(batch(id, 1, 10), &mut reserved)
             .expect("the pipeline is open");
     }
     let dead = pipeline.ledger().snapshot().remove(0);
@@ -135,17 +143,18 @@ async fn what_is_larger_than_its_reservation_goes_in_all_the_same() {
 
 #[tokio::test(start_paused = true)]
 async fn receipt_waits_for_required_sinks_only() {
-    let (_pipeline, door) =
+    let (_pipeline, ingress) =
         dead_and_healthy(bounded(100, 1000), Requirement::BestEffort, Requirement::Required);
     let settled = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&settled);
-    let receipt = Arc::new(
-        Receipt::new(move |_| {
+    let ack = Arc::new(
+        Ack::new(move |_| {
             counter.fetch_add(1, Ordering::Relaxed);
         })
         .numbered(7),
     );
-    door.offer(batch(1, 1, 10).with_receipt(receipt))
+    ingress
+        .try_send_or_drop(batch(1, 1, 10).with_ack(ack))
         .expect("the pipeline is open");
     tokio::time::sleep(SECOND).await;
     assert_eq!(settled.load(Ordering::Relaxed), 1);
@@ -159,16 +168,16 @@ fn blocked_thread_waits_for_room_until_it_gives_up() {
         .build()
         .expect("a runtime");
     let (sink, witness) = FakeSink::scripted("healthy", [Answer::Take.at_once()]);
-    let (pipeline, door) =
+    let (pipeline, ingress) =
         runtime.block_on(async { Pipeline::builder().config(bounded(1, 1000)).sink(sink).start() });
-    let held = door.try_reserve(&[ten()]).expect("there is room");
+    let held = ingress.try_reserve(&[ten()]).expect("there is room");
     assert_eq!(
-        door.blocking_reserve(&[ten()], || true).err(),
+        ingress.blocking_reserve(&[ten()], || true).err(),
         Some(ReserveError::Full)
     );
     let waiting = thread::spawn(move || {
-        let mut reserved = door.blocking_reserve(&[ten()], || false)?;
-        let sent = door.send_reserved(batch(1, 1, 10), &mut reserved);
+        let mut reserved = ingress.blocking_reserve(&[ten()], || false)?;
+        let sent = ingress.send_reserved(batch(1, 1, 10), &mut reserved);
         sent.map_err(|_| ReserveError::Closed)
     });
     drop(held);
@@ -186,9 +195,9 @@ fn blocked_thread_waits_for_the_queue_of_the_sink_that_replaces_a_full_one() {
         .expect("a runtime");
     let (old, _) = FakeSink::scripted("replaced", [Answer::Hang.at_once()]);
     let (new, witness) = FakeSink::scripted("replaced", [Answer::Take.at_once()]);
-    let (mut pipeline, door) =
+    let (mut pipeline, ingress) =
         runtime.block_on(async { Pipeline::builder().config(bounded(1, 1000)).sink(old).start() });
-    let held = door.try_reserve(&[ten()]).expect("there is room");
+    let held = ingress.try_reserve(&[ten()]).expect("there is room");
     let asked = Arc::new(AtomicUsize::new(0));
     let asks = Arc::clone(&asked);
     let waiting = thread::spawn(move || {
@@ -196,8 +205,8 @@ fn blocked_thread_waits_for_the_queue_of_the_sink_that_replaces_a_full_one() {
             asks.fetch_add(1, Ordering::Relaxed);
             false
         };
-        let mut reserved = door.blocking_reserve(&[ten()], gives_up)?;
-        let sent = door.send_reserved(batch(1, 1, 10), &mut reserved);
+        let mut reserved = ingress.blocking_reserve(&[ten()], gives_up)?;
+        let sent = ingress.send_reserved(batch(1, 1, 10), &mut reserved);
         sent.map_err(|_| ReserveError::Closed)
     });
     while asked.load(Ordering::Relaxed) == 0 {
@@ -209,7 +218,7 @@ fn blocked_thread_waits_for_the_queue_of_the_sink_that_replaces_a_full_one() {
         requirement: Requirement::Required,
     };
     runtime.block_on(async {
-        let replaced = pipeline.expect_sink("replaced", route, LaneConfig::default(), Duration::ZERO);
+        let replaced = pipeline.expect_sink("replaced", route, SinkTaskConfig::default(), Duration::ZERO);
         replaced.expect("the old one is there").await;
         assert!(pipeline.open_sink(new).is_ok(), "it is expected");
     });

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use pulsetrain_pipeline::{
-    Door, DropReason, GiveUp, LaneConfig, Pipeline, QueueConfig, Receipt, Requirement, ReserveError,
-    RetryConfig, clock,
+    Ack, DropReason, GiveUp, Ingress, Pipeline, QueueConfig, Requirement, ReserveError, RetryConfig,
+    SinkTaskConfig, clock,
 };
 use tokio::time::sleep;
 
@@ -12,11 +12,11 @@ use crate::fake_sink::{Answer, FakeSink, Witness, batch};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn start(script: &[Answer]) -> (Pipeline, Door, Witness) {
+fn start(script: &[Answer]) -> (Pipeline, Ingress, Witness) {
     start_with(script, GiveUp::AfterOutage(60 * SECOND), QueueConfig::default())
 }
 
-fn start_with(script: &[Answer], give_up: GiveUp, queue: QueueConfig) -> (Pipeline, Door, Witness) {
+fn start_with(script: &[Answer], give_up: GiveUp, queue: QueueConfig) -> (Pipeline, Ingress, Witness) {
     let (sink, witness) = FakeSink::scripted(
         "test",
         script.iter().map(|answer| answer.at_once()).collect::<Vec<_>>(),
@@ -26,27 +26,29 @@ fn start_with(script: &[Answer], give_up: GiveUp, queue: QueueConfig) -> (Pipeli
         ..RetryConfig::default()
     }
     .without_jitter();
-    let config = LaneConfig {
+    let config = SinkTaskConfig {
         retry,
         queue,
-        ..LaneConfig::default()
+        ..SinkTaskConfig::default()
     };
-    let (pipeline, door) = Pipeline::builder().config(config).sink(sink).start();
-    (pipeline, door, witness)
+    let (pipeline, ingress) = Pipeline::builder().config(config).sink(sink).start();
+    (pipeline, ingress, witness)
 }
 
-fn offer(door: &Door, ids: std::ops::Range<u32>) {
+fn offer(ingress: &Ingress, ids: std::ops::Range<u32>) {
     for id in ids {
-        door.offer(batch(id, 10, 10)).expect("the pipeline is open");
+        ingress
+            .try_send_or_drop(batch(id, 10, 10))
+            .expect("the pipeline is open");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn failed_batch_is_tried_again_before_the_next_and_arrives_once() {
-    let (pipeline, door, witness) =
+    let (pipeline, ingress, witness) =
         start(&[Answer::Retry(None), Answer::Retry(Some(7 * SECOND)), Answer::Take]);
     let began = clock::now();
-    offer(&door, 0..2);
+    offer(&ingress, 0..2);
     let counts = pipeline.drain(3600 * SECOND).await.remove(0).counts;
     assert_eq!(
         (counts.delivered, counts.dropped_items(), counts.retries),
@@ -65,9 +67,9 @@ async fn failed_batch_is_tried_again_before_the_next_and_arrives_once() {
 
 #[tokio::test(start_paused = true)]
 async fn refused_and_partly_taken_batches_are_never_tried_again() {
-    let (pipeline, door, witness) =
+    let (pipeline, ingress, witness) =
         start(&[Answer::Refuse, Answer::Reject(3), Answer::Reject(0), Answer::Take]);
-    offer(&door, 0..4);
+    offer(&ingress, 0..4);
     let counts = pipeline.drain(SECOND).await.remove(0).counts;
     let ids: Vec<_> = witness
         .books()
@@ -99,8 +101,8 @@ async fn refused_and_partly_taken_batches_are_never_tried_again() {
 async fn sink_that_fails_for_too_long_loses_its_batches_at_once_until_it_answers_again() {
     let mut script = vec![Answer::Retry(None); 10];
     script.extend([Answer::Take, Answer::Retry(None), Answer::Take]);
-    let (pipeline, door, witness) = start(&script);
-    offer(&door, 0..3);
+    let (pipeline, ingress, witness) = start(&script);
+    offer(&ingress, 0..3);
     sleep(75 * SECOND).await;
     let counts = pipeline.ledger().snapshot().remove(0);
     assert_eq!(
@@ -119,7 +121,7 @@ async fn sink_that_fails_for_too_long_loses_its_batches_at_once_until_it_answers
         Some("busy")
     );
     sleep(60 * SECOND).await;
-    offer(&door, 3..5);
+    offer(&ingress, 3..5);
     let counts = pipeline.drain(60 * SECOND).await.remove(0).counts;
     assert_eq!(
         witness.received_ids(),
@@ -131,8 +133,8 @@ async fn sink_that_fails_for_too_long_loses_its_batches_at_once_until_it_answers
 
 #[tokio::test(start_paused = true)]
 async fn panic_costs_its_own_batch_only() {
-    let (pipeline, door, witness) = start(&[Answer::Take, Answer::Panic, Answer::Take]);
-    offer(&door, 0..3);
+    let (pipeline, ingress, witness) = start(&[Answer::Take, Answer::Panic, Answer::Take]);
+    offer(&ingress, 0..3);
     let report = pipeline.drain(SECOND).await.remove(0);
     assert_eq!(witness.received_ids(), [0, 2]);
     assert_eq!(report.counts.dropped_for(DropReason::SinkPanicked), 10);
@@ -153,10 +155,10 @@ async fn outage_of_any_length_drops_nothing_while_there_is_room() {
     for give_up in [GiveUp::Never, GiveUp::WhenFull(60 * SECOND)] {
         let mut script = vec![Answer::Retry(None); 40];
         script.push(Answer::Take);
-        let (pipeline, door, witness) = start_with(&script, give_up, QueueConfig::default());
-        offer(&door, 0..3);
+        let (pipeline, ingress, witness) = start_with(&script, give_up, QueueConfig::default());
+        offer(&ingress, 0..3);
         sleep(600 * SECOND).await;
-        offer(&door, 3..5);
+        offer(&ingress, 3..5);
         let counts = pipeline.ledger().snapshot().remove(0);
         assert_eq!((counts.dropped_items(), counts.queued), (0, 50), "{give_up:?}");
         sleep(3600 * SECOND).await;
@@ -167,19 +169,23 @@ async fn outage_of_any_length_drops_nothing_while_there_is_room() {
 
 #[tokio::test(start_paused = true)]
 async fn batch_that_is_too_old_makes_room_for_a_newer_one() {
-    let (pipeline, door, _) = start_with(&[Answer::Retry(None)], GiveUp::WhenFull(60 * SECOND), TWO_BATCHES);
-    offer(&door, 0..2);
+    let (pipeline, ingress, _) =
+        start_with(&[Answer::Retry(None)], GiveUp::WhenFull(60 * SECOND), TWO_BATCHES);
+    offer(&ingress, 0..2);
     sleep(30 * SECOND).await;
     assert_eq!(
-        door.try_reserve(&[batch(9, 10, 10)]).err(),
+        ingress.try_reserve(&[batch(9, 10, 10)]).err(),
         Some(ReserveError::Full),
         "not old yet"
     );
     sleep(60 * SECOND).await;
     let counts = pipeline.ledger().snapshot().remove(0);
     assert_eq!(counts.dropped_for(DropReason::RetriesExhausted), 10, "the oldest");
-    let mut reserved = door.try_reserve(&[batch(9, 10, 10)]).expect("there is room now");
-    door.send_reserved(batch(2, 10, 10), &mut reserved)
+    let mut reserved = ingress
+        .try_reserve(&[batch(9, 10, 10)])
+        .expect("there is room now");
+    ingress
+        .send_reserved(batch(2, 10, 10), &mut reserved)
         .expect("the pipeline is open");
     sleep(600 * SECOND).await;
     let counts = pipeline.ledger().snapshot().remove(0);
@@ -192,15 +198,17 @@ async fn batch_that_is_too_old_makes_room_for_a_newer_one() {
 
 #[tokio::test(start_paused = true)]
 async fn batch_that_its_source_replays_is_never_too_old() {
-    let (pipeline, door, _) = start_with(&[Answer::Retry(None)], GiveUp::WhenFull(60 * SECOND), TWO_BATCHES);
+    let (pipeline, ingress, _) =
+        start_with(&[Answer::Retry(None)], GiveUp::WhenFull(60 * SECOND), TWO_BATCHES);
     for id in 0..2 {
-        let receipt = Arc::new(Receipt::new(|_| {}));
-        door.offer(batch(id, 10, 10).with_receipt(receipt))
+        let ack = Arc::new(Ack::new(|_| {}));
+        ingress
+            .try_send_or_drop(batch(id, 10, 10).with_ack(ack))
             .expect("the pipeline is open");
     }
     sleep(600 * SECOND).await;
     assert_eq!(
-        door.try_reserve(&[batch(9, 10, 10)]).err(),
+        ingress.try_reserve(&[batch(9, 10, 10)]).err(),
         Some(ReserveError::Full)
     );
     sleep(600 * SECOND).await;
@@ -209,9 +217,9 @@ async fn batch_that_its_source_replays_is_never_too_old() {
 
 #[tokio::test(start_paused = true)]
 async fn sink_fails_until_it_accepts_something() {
-    let (pipeline, door, _) = start(&[Answer::Retry(None), Answer::Refuse, Answer::Take]);
+    let (pipeline, ingress, _) = start(&[Answer::Retry(None), Answer::Refuse, Answer::Take]);
     let began = clock::now();
-    offer(&door, 0..1);
+    offer(&ingress, 0..1);
     sleep(SECOND / 2).await;
     let failure = pipeline.ledger().snapshot()[0].failure.clone().expect("it fails");
     assert_eq!((failure.since, failure.message.as_str()), (began, "busy"));
@@ -224,7 +232,7 @@ async fn sink_fails_until_it_accepts_something() {
         (failure.since, failure.message.as_str()),
         (began, "no such tenant")
     );
-    offer(&door, 1..2);
+    offer(&ingress, 1..2);
     sleep(SECOND).await;
     assert_eq!(pipeline.ledger().snapshot()[0].failure, None);
 }
@@ -232,25 +240,26 @@ async fn sink_fails_until_it_accepts_something() {
 #[tokio::test(start_paused = true)]
 async fn replayable_batch_may_be_too_old_for_a_sink_for_which_its_source_does_not_wait() {
     let (sink, _) = FakeSink::scripted("optional", [Answer::Retry(None).at_once()]);
-    let config = LaneConfig {
+    let config = SinkTaskConfig {
         queue: TWO_BATCHES,
         retry: RetryConfig {
             give_up: GiveUp::WhenFull(60 * SECOND),
             ..RetryConfig::default()
         },
-        ..LaneConfig::default()
+        ..SinkTaskConfig::default()
     };
-    let (pipeline, door) = Pipeline::builder()
+    let (pipeline, ingress) = Pipeline::builder()
         .config(config)
         .sink_as(sink, Requirement::BestEffort)
         .start();
     for id in 0..2 {
-        let receipt = Arc::new(Receipt::new(|_| {}));
-        door.offer(batch(id, 10, 10).with_receipt(receipt))
+        let ack = Arc::new(Ack::new(|_| {}));
+        ingress
+            .try_send_or_drop(batch(id, 10, 10).with_ack(ack))
             .expect("the pipeline is open");
     }
     sleep(90 * SECOND).await;
-    offer(&door, 2..3);
+    offer(&ingress, 2..3);
     sleep(SECOND).await;
     let counts = pipeline.ledger().snapshot().remove(0);
     assert_eq!(counts.dropped_for(DropReason::RetriesExhausted), 10);

@@ -14,7 +14,7 @@ use std::{
 use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
 use pulsetrain_otlp::Signals;
 use pulsetrain_pipeline::{
-    Door, LaneConfig, Pipeline, Requirement, SinkReport, SinkRoute, SourceId, SourceSet,
+    Ingress, Pipeline, Requirement, SinkReport, SinkRoute, SinkTaskConfig, SourceId, SourceSet,
 };
 use tokio::time::sleep;
 
@@ -68,7 +68,7 @@ impl Routed {
             sources: sources.clone(),
             requirement: Requirement::Required,
         };
-        let leaving = pipeline.expect_sink("routed", route, LaneConfig::default(), MINUTE);
+        let leaving = pipeline.expect_sink("routed", route, SinkTaskConfig::default(), MINUTE);
         let slow = Answer::Take.after(Duration::from_millis(5));
         let (sink, witness) = FakeSink::again_and_again("routed", [slow]);
         assert!(pipeline.open_sink(sink).is_ok(), "it is expected");
@@ -78,28 +78,30 @@ impl Routed {
     }
 }
 
-fn door_of(door: &Door, source: usize) -> Door {
+fn ingress_of(ingress: &Ingress, source: usize) -> Ingress {
     SOURCES
         .get(source)
-        .map_or_else(|| door.clone(), |name| door.of_source(name))
+        .map_or_else(|| ingress.clone(), |name| ingress.of_source(name))
 }
 
-async fn put(op: &Op, id: u32, source: usize, door: &Door) {
-    let (door, batch) = (door_of(door, source), batch(id, 2, 8));
+async fn put(op: &Op, id: u32, source: usize, ingress: &Ingress) {
+    let (ingress, batch) = (ingress_of(ingress, source), batch(id, 2, 8));
     let put = match op {
         Op::Push(_) => {
-            let mut reserved = door.try_reserve(slice::from_ref(&batch)).expect("there is room");
-            door.send_reserved(batch, &mut reserved)
+            let mut reserved = ingress
+                .try_reserve(slice::from_ref(&batch))
+                .expect("there is room");
+            ingress.send_reserved(batch, &mut reserved)
         }
-        Op::Send(_) => door.send(batch).await,
-        _ => door.offer(batch),
+        Op::Send(_) => ingress.send(batch).await,
+        _ => ingress.try_send_or_drop(batch),
     };
     put.expect("the pipeline is open");
 }
 
 async fn happen(ops: &[Op]) {
     let (all, all_saw) = FakeSink::scripted("all", [Answer::Take.at_once()]);
-    let (mut pipeline, door) = Pipeline::builder().sink(all).start();
+    let (mut pipeline, ingress) = Pipeline::builder().sink(all).start();
     let mut routed = Routed {
         sources: SourceSet::All,
         witnesses: Vec::new(),
@@ -110,7 +112,7 @@ async fn happen(ops: &[Op]) {
     for (id, op) in (0..).zip(ops) {
         match op {
             Op::Offer(source) | Op::Push(source) | Op::Send(source) => {
-                put(op, id, *source, &door).await;
+                put(op, id, *source, &ingress).await;
                 let source = SOURCES
                     .get(*source)
                     .map_or(SourceId::NONE, |name| SourceId::of(name));
@@ -183,7 +185,7 @@ fn several_changes_of_sinks_are_one_change_for_every_batch() {
         .build()
         .expect("a runtime can be made");
     let _entered = runtime.enter();
-    let (mut pipeline, door) = Pipeline::builder().start();
+    let (mut pipeline, ingress) = Pipeline::builder().start();
     let (mut witnesses, mut leaving) = (Vec::new(), Vec::new());
     let mut route = |pipeline: &mut Pipeline, name: &str, source: &str| {
         let route = SinkRoute {
@@ -191,7 +193,7 @@ fn several_changes_of_sinks_are_one_change_for_every_batch() {
             sources: SourceSet::named([source]),
             requirement: Requirement::Required,
         };
-        leaving.extend(pipeline.expect_sink(name, route, LaneConfig::default(), MINUTE));
+        leaving.extend(pipeline.expect_sink(name, route, SinkTaskConfig::default(), MINUTE));
         let (sink, witness) = FakeSink::again_and_again(name, [Answer::Take.at_once()]);
         assert!(pipeline.open_sink(sink).is_ok(), "it is expected");
         witnesses.push(witness);
@@ -199,11 +201,13 @@ fn several_changes_of_sinks_are_one_change_for_every_batch() {
     route(&mut pipeline, "one", "a");
     route(&mut pipeline, "two", "b");
     let is_over = Arc::new(AtomicBool::new(false));
-    let (source, ended) = (door.of_source("a"), Arc::clone(&is_over));
+    let (source, ended) = (ingress.of_source("a"), Arc::clone(&is_over));
     let sender = thread::spawn(move || {
         let mut ids = Vec::new();
         for id in 0.. {
-            source.offer(batch(id, 2, 8)).expect("the pipeline is open");
+            source
+                .try_send_or_drop(batch(id, 2, 8))
+                .expect("the pipeline is open");
             ids.push(id);
             if ended.load(Ordering::SeqCst) {
                 return ids;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::{collection::vec, option, prelude::*};
 use pulsetrain_pipeline::{
-    GiveUp, LaneConfig, Pipeline, PipelineBuilder, PipelineConfig, QueueConfig, Requirement, RetryConfig,
+    GiveUp, Pipeline, PipelineBuilder, PipelineConfig, QueueConfig, Requirement, RetryConfig, SinkTaskConfig,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -57,10 +57,10 @@ impl Scenario {
             ..RetryConfig::default()
         };
         let config = PipelineConfig {
-            lane: LaneConfig {
+            task: SinkTaskConfig {
                 queue: self.queue,
                 retry: retry.without_jitter(),
-                ..LaneConfig::default()
+                ..SinkTaskConfig::default()
             },
             finish_grace: GRACE,
         };

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use pulsetrain_otlp::{Signal, Signals};
-use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, DropReason, LaneConfig, Pipeline, QueueConfig, Sink};
+use pulsetrain_pipeline::{
+    Batch, BoxFuture, Delivery, DropReason, Pipeline, QueueConfig, Sink, SinkTaskConfig,
+};
 use tokio::time::timeout;
 
 use crate::fake_sink::{Answer, FakeSink};
@@ -36,13 +38,16 @@ fn batch(id: u32, signal: Signal) -> Batch {
 async fn batch_of_a_signal_that_a_sink_does_not_accept_is_neither_delivered_nor_counted_there() {
     let (traces, traces_saw) = FakeSink::scripted("traces", [Answer::Take.at_once()]);
     let (all, all_saw) = FakeSink::scripted("all", [Answer::Take.at_once()]);
-    let (pipeline, door) = Pipeline::builder()
+    let (pipeline, ingress) = Pipeline::builder()
         .sink(Box::new(Only(Signal::Traces, traces)))
         .sink(all)
         .start();
     for (id, signal) in (0..).zip([Signal::Traces, Signal::Metrics, Signal::Logs]) {
-        door.offer(batch(id, signal)).expect("the pipeline is open");
-        door.send(batch(id + 10, signal))
+        ingress
+            .try_send_or_drop(batch(id, signal))
+            .expect("the pipeline is open");
+        ingress
+            .send(batch(id + 10, signal))
             .await
             .expect("the pipeline is open");
     }
@@ -59,24 +64,25 @@ async fn batch_of_a_signal_that_a_sink_does_not_accept_is_neither_delivered_nor_
 #[tokio::test(start_paused = true)]
 async fn full_queue_of_one_signal_holds_up_no_sender_of_another() {
     let (hangs, _) = FakeSink::scripted("hangs", [Answer::Hang.at_once()]);
-    let config = LaneConfig {
+    let config = SinkTaskConfig {
         queue: QueueConfig {
             max_batches: 1,
             max_bytes: 100,
         },
-        ..LaneConfig::default()
+        ..SinkTaskConfig::default()
     };
     let (takes, takes_saw) = FakeSink::scripted("takes", [Answer::Take.at_once()]);
-    let (pipeline, door) = Pipeline::builder()
+    let (pipeline, ingress) = Pipeline::builder()
         .config(config)
         .sink(Box::new(Only(Signal::Traces, hangs)))
         .sink(takes)
         .start();
-    door.send(batch(0, Signal::Traces))
+    ingress
+        .send(batch(0, Signal::Traces))
         .await
         .expect("the pipeline is open");
     for id in 1..4 {
-        let sent = timeout(MINUTE, door.send(batch(id, Signal::Metrics))).await;
+        let sent = timeout(MINUTE, ingress.send(batch(id, Signal::Metrics))).await;
         assert_eq!(sent, Ok(Ok(())), "nobody waits for a queue of traces");
     }
     pipeline.drain(MINUTE).await;
@@ -87,9 +93,11 @@ async fn full_queue_of_one_signal_holds_up_no_sender_of_another() {
 async fn batch_of_an_unsupported_signal_is_tried_once_and_counted_apart_from_losses() {
     let script = [Answer::DoNotSupport.at_once(), Answer::Take.at_once()];
     let (sink, saw) = FakeSink::again_and_again("metrics only", script);
-    let (pipeline, door) = Pipeline::builder().sink(sink).start();
+    let (pipeline, ingress) = Pipeline::builder().sink(sink).start();
     for (id, signal) in (0..).zip([Signal::Traces, Signal::Metrics, Signal::Traces, Signal::Metrics]) {
-        door.offer(batch(id, signal)).expect("the pipeline is open");
+        ingress
+            .try_send_or_drop(batch(id, signal))
+            .expect("the pipeline is open");
     }
     let counts = pipeline.drain(MINUTE).await.remove(0).counts;
     assert_eq!(saw.books().attempts.len(), 4, "each batch is tried once");

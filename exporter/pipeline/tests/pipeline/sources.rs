@@ -1,11 +1,11 @@
 //! Running sources side by side.
 
-use pulsetrain_pipeline::{BoxFuture, Door, Pipeline, Source, Stop, StopRaiser, run_sources};
+use pulsetrain_pipeline::{BoxFuture, CancellationToken, Ingress, Pipeline, Source, run_sources};
 use std::{panic::resume_unwind, time::Duration};
 
 use crate::fake_sink::{Answer, FakeSink, batch};
 
-type Run = fn(Door, Stop) -> BoxFuture<'static, Result<(), String>>;
+type Run = fn(Ingress, CancellationToken) -> BoxFuture<'static, Result<(), String>>;
 
 struct FakeSource(&'static str, Run);
 
@@ -14,14 +14,18 @@ impl Source for FakeSource {
         self.0
     }
 
-    fn run(self: Box<Self>, door: Door, stop: Stop) -> BoxFuture<'static, Result<(), String>> {
-        (self.1)(door, stop)
+    fn run(
+        self: Box<Self>,
+        ingress: Ingress,
+        stop: CancellationToken,
+    ) -> BoxFuture<'static, Result<(), String>> {
+        (self.1)(ingress, stop)
     }
 }
 
-fn read_two(door: Door, _stop: Stop) -> BoxFuture<'static, Result<(), String>> {
+fn read_two(ingress: Ingress, _stop: CancellationToken) -> BoxFuture<'static, Result<(), String>> {
     Box::pin(async move {
-        let read = move || (0..2).try_for_each(|id| door.blocking_send(batch(id, 1, 10)));
+        let read = move || (0..2).try_for_each(|id| ingress.blocking_send(batch(id, 1, 10)));
         let read = tokio::task::spawn_blocking(read)
             .await
             .expect("the reader does not panic");
@@ -29,26 +33,26 @@ fn read_two(door: Door, _stop: Stop) -> BoxFuture<'static, Result<(), String>> {
     })
 }
 
-fn until_stopped(_door: Door, stop: Stop) -> BoxFuture<'static, Result<(), String>> {
+fn until_stopped(_ingress: Ingress, stop: CancellationToken) -> BoxFuture<'static, Result<(), String>> {
     Box::pin(async move {
-        stop.wait().await;
+        stop.cancelled().await;
         Ok(())
     })
 }
 
-fn unreadable(_door: Door, _stop: Stop) -> BoxFuture<'static, Result<(), String>> {
+fn unreadable(_ingress: Ingress, _stop: CancellationToken) -> BoxFuture<'static, Result<(), String>> {
     Box::pin(async { Err("no permission: run it as the owner".to_owned()) })
 }
 
-fn panicking(_door: Door, _stop: Stop) -> BoxFuture<'static, Result<(), String>> {
+fn panicking(_ingress: Ingress, _stop: CancellationToken) -> BoxFuture<'static, Result<(), String>> {
     Box::pin(async { resume_unwind(Box::new("as scripted")) })
 }
 
 #[tokio::test]
 async fn each_source_runs_to_its_own_end_and_is_reported_in_order() {
     let (sink, witness) = FakeSink::scripted("quick", [Answer::Take.at_once()]);
-    let (pipeline, door) = Pipeline::builder().sink(sink).start();
-    let raiser = StopRaiser::new();
+    let (pipeline, ingress) = Pipeline::builder().sink(sink).start();
+    let raiser = CancellationToken::new();
     let sources: [(&'static str, Run); 4] = [
         ("live", until_stopped),
         ("panics", panicking),
@@ -56,13 +60,13 @@ async fn each_source_runs_to_its_own_end_and_is_reported_in_order() {
         ("file", read_two),
     ];
     let sources = sources.map(|(name, run)| Box::new(FakeSource(name, run)) as Box<dyn Source>);
-    let stop = raiser.stop();
-    let running = tokio::spawn(async move { run_sources(Vec::from(sources), &door, &stop).await });
+    let stop = raiser.clone();
+    let running = tokio::spawn(async move { run_sources(Vec::from(sources), &ingress, &stop).await });
     while witness.received_ids().len() < 2 {
         tokio::task::yield_now().await;
     }
     assert!(!running.is_finished(), "the live source is not stopped yet");
-    raiser.raise();
+    raiser.cancel();
     let reports = running.await.expect("no source takes the others down");
     let ends: Vec<_> = reports
         .iter()

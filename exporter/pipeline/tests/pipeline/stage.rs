@@ -11,7 +11,7 @@ use std::{
 
 use proptest::{collection::vec, prelude::*, test_runner::Config};
 use pulsetrain_pipeline::{
-    Batch, DropReason, LaneConfig, Ledger, Pipeline, QueueConfig,
+    Batch, DropReason, Ledger, Pipeline, QueueConfig, SinkTaskConfig,
     clock::{self, Instant},
 };
 use tokio::time::sleep;
@@ -81,18 +81,20 @@ impl pulsetrain_pipeline::Stage for Stage {
     }
 }
 
-fn quick(stage: Box<Stage>) -> (Pipeline, pulsetrain_pipeline::Door, Witness) {
+fn quick(stage: Box<Stage>) -> (Pipeline, pulsetrain_pipeline::Ingress, Witness) {
     let (sink, witness) = FakeSink::scripted("quick", [Answer::Take.at_once()]);
-    let (pipeline, door) = Pipeline::builder().sink(sink).stage(stage).start();
-    (pipeline, door, witness)
+    let (pipeline, ingress) = Pipeline::builder().sink(sink).stage(stage).start();
+    (pipeline, ingress, witness)
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_held_goes_on_when_it_is_due_without_another_batch() {
     let (stage, _) = Stage::holding(10 * SECOND);
-    let (pipeline, door, witness) = quick(stage);
+    let (pipeline, ingress, witness) = quick(stage);
     for id in 0..3 {
-        door.offer(batch(id, 1, 4)).expect("the pipeline is open");
+        ingress
+            .try_send_or_drop(batch(id, 1, 4))
+            .expect("the pipeline is open");
     }
     sleep(9 * SECOND).await;
     assert_eq!(witness.received_ids(), [0, 2]);
@@ -108,9 +110,9 @@ async fn what_is_held_goes_on_when_it_is_due_without_another_batch() {
 #[tokio::test(start_paused = true)]
 async fn the_drain_lets_go_what_is_held() {
     let (stage, held) = Stage::holding(3600 * SECOND);
-    let (pipeline, door, witness) = quick(stage);
+    let (pipeline, ingress, witness) = quick(stage);
     for id in 0..4 {
-        door.send(batch(id, 5, 4)).await.expect("the pipeline is open");
+        ingress.send(batch(id, 5, 4)).await.expect("the pipeline is open");
     }
     let counts = pipeline.drain(SECOND).await.remove(0).counts;
     assert_eq!(witness.received_ids(), [0, 2, 1, 3]);
@@ -120,9 +122,11 @@ async fn the_drain_lets_go_what_is_held() {
 #[tokio::test(start_paused = true)]
 async fn what_is_held_when_nobody_drains_is_counted_as_lost() {
     let (stage, _) = Stage::holding(SECOND);
-    let (pipeline, door, _) = quick(stage);
+    let (pipeline, ingress, _) = quick(stage);
     let ledger = pipeline.ledger().clone();
-    door.offer(batch(1, 7, 4)).expect("the pipeline is open");
+    ingress
+        .try_send_or_drop(batch(1, 7, 4))
+        .expect("the pipeline is open");
     drop(pipeline);
     assert_eq!(ledger.snapshot()[0].dropped_for(DropReason::Closed), 7);
 }
@@ -130,9 +134,11 @@ async fn what_is_held_when_nobody_drains_is_counted_as_lost() {
 #[tokio::test(start_paused = true)]
 async fn a_stage_that_panics_is_taken_out_and_nothing_is_lost_for_it() {
     let (stage, _) = Stage::holding(3600 * SECOND);
-    let (pipeline, door, witness) = quick(stage);
+    let (pipeline, ingress, witness) = quick(stage);
     for id in [1, BAD, 3, 4] {
-        door.offer(batch(id, 1, 4)).expect("the pipeline is open");
+        ingress
+            .try_send_or_drop(batch(id, 1, 4))
+            .expect("the pipeline is open");
     }
     pipeline.drain(SECOND).await;
     assert_eq!(witness.received_ids(), [BAD, 1, 3, 4]);
@@ -161,22 +167,24 @@ impl pulsetrain_pipeline::Stage for Adding {
 
 fn chained(
     stages: Vec<Box<dyn pulsetrain_pipeline::Stage>>,
-) -> (Pipeline, pulsetrain_pipeline::Door, Witness) {
+) -> (Pipeline, pulsetrain_pipeline::Ingress, Witness) {
     let (sink, witness) = FakeSink::scripted("quick", [Answer::Take.at_once()]);
     let all = stages.into_iter();
     let builder = all.fold(Pipeline::builder().sink(sink), |builder, stage| {
         builder.stage(stage)
     });
-    let (pipeline, door) = builder.start();
-    (pipeline, door, witness)
+    let (pipeline, ingress) = builder.start();
+    (pipeline, ingress, witness)
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stage_sees_what_the_one_before_it_adds_and_lets_go() {
     let (first, _) = Stage::holding(10 * SECOND);
     let (last, _) = Stage::holding(20 * SECOND);
-    let (pipeline, door, witness) = chained(vec![Box::new(Adding), first, Box::new(Adding), last]);
-    door.offer(batch(20, 1, 4)).expect("the pipeline is open");
+    let (pipeline, ingress, witness) = chained(vec![Box::new(Adding), first, Box::new(Adding), last]);
+    ingress
+        .try_send_or_drop(batch(20, 1, 4))
+        .expect("the pipeline is open");
     // 20 and 21; 21 is held; 20 and 21 again; 21 is held by the last.
     assert_eq!(witness_after(&witness, 1).await, [20]);
     assert_eq!(
@@ -193,8 +201,10 @@ async fn a_stage_sees_what_the_one_before_it_adds_and_lets_go() {
 async fn the_drain_lets_go_what_every_stage_holds() {
     let (first, _) = Stage::holding(3600 * SECOND);
     let (last, _) = Stage::holding(3600 * SECOND);
-    let (pipeline, door, witness) = chained(vec![first, Box::new(Adding), last]);
-    door.offer(batch(31, 1, 4)).expect("the pipeline is open");
+    let (pipeline, ingress, witness) = chained(vec![first, Box::new(Adding), last]);
+    ingress
+        .try_send_or_drop(batch(31, 1, 4))
+        .expect("the pipeline is open");
     pipeline.drain(SECOND).await;
     assert_eq!(witness.received_ids(), [32, 31]);
 }
@@ -202,9 +212,11 @@ async fn the_drain_lets_go_what_every_stage_holds() {
 #[tokio::test(start_paused = true)]
 async fn a_stage_that_panics_takes_no_other_with_it() {
     let (first, _) = Stage::holding(3600 * SECOND);
-    let (pipeline, door, witness) = chained(vec![first, Box::new(Adding)]);
+    let (pipeline, ingress, witness) = chained(vec![first, Box::new(Adding)]);
     for id in [1, BAD, 40] {
-        door.offer(batch(id, 1, 4)).expect("the pipeline is open");
+        ingress
+            .try_send_or_drop(batch(id, 1, 4))
+            .expect("the pipeline is open");
     }
     pipeline.drain(SECOND).await;
     assert_eq!(witness.received_ids(), [BAD, BAD + 1, 1, 2, 40, 41]);
@@ -252,14 +264,14 @@ proptest! {
 async fn happen(ops: &[Op], hold: Duration, takes: Duration, end: End) -> Vec<u64> {
     let (stage, held) = Stage::holding(hold);
     let (sink, _) = FakeSink::scripted("random", [Answer::Take.after(takes)]);
-    let (pipeline, door) = Pipeline::builder().sink(sink).stage(stage).start();
+    let (pipeline, ingress) = Pipeline::builder().sink(sink).stage(stage).start();
     let ledger = pipeline.ledger().clone();
     let mut put = 0;
     for (id, op) in (0_u32..).zip(ops) {
         // Numbers below the bad one are as good as any.
         match *op {
-            Op::Offer(items) => door.offer(batch(id % BAD, items, 4)),
-            Op::Send(items) => door.send(batch(id % BAD, items, 4)).await,
+            Op::Offer(items) => ingress.try_send_or_drop(batch(id % BAD, items, 4)),
+            Op::Send(items) => ingress.send(batch(id % BAD, items, 4)).await,
             Op::Pass(time) => {
                 sleep(time).await;
                 Ok(())
@@ -300,21 +312,23 @@ async fn a_full_sink_holds_up_no_held_batch_of_the_others() {
     let (stage, _) = Stage::holding(SECOND);
     let (sink, witness) = FakeSink::scripted("quick", [Answer::Take.at_once()]);
     let (hanging, _) = FakeSink::scripted("hanging", [Answer::Hang.at_once()]);
-    let config = LaneConfig {
+    let config = SinkTaskConfig {
         queue: QueueConfig {
             max_batches: 1,
             ..QueueConfig::default()
         },
-        ..LaneConfig::default()
+        ..SinkTaskConfig::default()
     };
-    let (_pipeline, door) = Pipeline::builder()
+    let (_pipeline, ingress) = Pipeline::builder()
         .config(config)
         .sink(sink)
         .sink(hanging)
         .stage(stage)
         .start();
     for id in [1, 3, 5, 7] {
-        door.offer(batch(id, 1, 4)).expect("the pipeline is open");
+        ingress
+            .try_send_or_drop(batch(id, 1, 4))
+            .expect("the pipeline is open");
         sleep(SECOND / 4).await;
     }
     sleep(2 * SECOND).await;

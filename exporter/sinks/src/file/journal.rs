@@ -65,12 +65,12 @@ struct Notes {
 struct Span {
     start: u64,
     end: u64,
-    /// The number of its receipt; none for what comes only once.
-    receipt: Option<u64>,
+    /// The number of its ack; none for what comes only once.
+    ack: Option<u64>,
 }
 
 impl FileJournal {
-    /// A journal at `path`; `settled` gives the number of the first receipt that the last written position does not cover:
+    /// A journal at `path`; `settled` gives the number of the first ack that the last written position does not cover:
     /// it comes again, and those after it.
     pub fn new(path: impl Into<PathBuf>, settled: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         Self {
@@ -152,8 +152,8 @@ impl OpenJournal {
     /// Notes that `batch` will be between `start` and `end`. Where that cannot be written, it is tried again with the next one.
     pub(super) fn note(&mut self, batch: &Batch, start: u64, end: u64) {
         let was_behind = !self.unwritten.is_empty();
-        let receipt = batch.receipt_number();
-        let line = Span { start, end, receipt }.line();
+        let ack = batch.ack_number();
+        let line = Span { start, end, ack }.line();
         self.unwritten += &line;
         self.last = line.len();
         self.write_again(was_behind);
@@ -312,7 +312,7 @@ impl Notes {
     fn raise_floor(&mut self, settled: u64) {
         let mut floor = self.floor;
         let stays = |span: &&Span| {
-            let stays = span.start == floor && !span.comes_again(settled);
+            let stays = span.start == floor && !span.is_replayable(settled);
             floor = if stays { span.end } else { floor };
             stays
         };
@@ -326,21 +326,21 @@ impl Span {
     fn parse(line: &str) -> Option<Self> {
         let mut numbers = line.split(' ').map(str::parse::<u64>);
         let (start, end) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
-        let receipt = numbers.next().transpose().ok()?;
-        (start < end).then_some(Self { start, end, receipt })
+        let ack = numbers.next().transpose().ok()?;
+        (start < end).then_some(Self { start, end, ack })
     }
 
     fn line(&self) -> String {
-        let Self { start, end, receipt } = self;
-        match receipt {
-            Some(receipt) => format!("{start} {end} {receipt}\n"),
+        let Self { start, end, ack } = self;
+        match ack {
+            Some(ack) => format!("{start} {end} {ack}\n"),
             None => format!("{start} {end}\n"),
         }
     }
 
     /// Whether its source brings it again.
-    fn comes_again(&self, settled: u64) -> bool {
-        self.receipt.is_some_and(|receipt| receipt >= settled)
+    fn is_replayable(&self, settled: u64) -> bool {
+        self.ack.is_some_and(|ack| ack >= settled)
     }
 
     fn len(self) -> u64 {

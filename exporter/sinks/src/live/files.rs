@@ -13,7 +13,7 @@ use std::{
 
 use pulsetrain_convert::{PerfettoConfig, PerfettoError};
 use pulsetrain_pipeline::{
-    Batch, BoxFuture, Delivery, Sink, Stop,
+    Batch, BoxFuture, CancellationToken, Delivery, Sink,
     clock::{self, Instant},
 };
 use tokio::{task::JoinError, time};
@@ -127,12 +127,12 @@ fn tempfile_in(folder: &Path) -> io::Result<()> {
 
 impl PerfettoFiles {
     /// Writes until it is stopped; what is held then is written by the sink's end.
-    pub async fn run(self, stop: Stop) {
+    pub async fn run(self, stop: CancellationToken) {
         let mut pause = self.shared.config.flush_every;
         loop {
             tokio::select! {
                 () = time::sleep(pause) => {}
-                () = stop.wait() => return,
+                () = stop.cancelled() => return,
             }
             let start = clock::now();
             self.shared.flush().await;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use pulsetrain_pipeline::{Stop, clock};
+use pulsetrain_pipeline::{CancellationToken, clock};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use super::{PageStore, snapshot};
@@ -78,11 +78,11 @@ impl PageStore {
     }
 
     /// Sends updates until `stop` is raised, and closes the streams then.
-    pub(crate) async fn stream(self, stop: Stop) {
+    pub(crate) async fn stream(self, stop: CancellationToken) {
         loop {
             tokio::select! {
                 () = tokio::time::sleep(TICK) => self.update(),
-                () = stop.wait() => break,
+                () = stop.cancelled() => break,
             }
         }
         self.feed().clients().clear();

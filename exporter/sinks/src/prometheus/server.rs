@@ -14,7 +14,7 @@ use http::{Request, Response};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use pulsetrain_net::{Admission, Alpn, Guard, Listener, Places, ServerStream, accept};
-use pulsetrain_pipeline::{Stop, ThrottledLog};
+use pulsetrain_pipeline::{CancellationToken, ThrottledLog};
 use tokio::time::timeout;
 
 use self::{answer::Site, body::ScrapeBody, progress::Progress};
@@ -86,7 +86,7 @@ impl PrometheusServer {
     }
 
     /// Answers requests until `stop` is raised; pages that are being read then get five seconds to end.
-    pub async fn run(self, stop: Stop) {
+    pub async fn run(self, stop: CancellationToken) {
         let (guard, idle_timeout) = (self.site.guard.clone(), self.idle_timeout);
         let site = Arc::new(self.site);
         let updates = site
@@ -96,7 +96,7 @@ impl PrometheusServer {
         let places = Places::new(MAX_CONNECTIONS);
         let (stopped, shared) = (stop.clone(), places.clone());
         let stopped = async {
-            stopped.wait().await;
+            stopped.cancelled().await;
             if let Some(updates) = updates {
                 // Its end closes the streams of updates.
                 let _ = updates.await;
@@ -135,7 +135,7 @@ async fn connection(
     stream: ServerStream,
     idle_timeout: Duration,
     places: Places,
-    stop: Stop,
+    stop: CancellationToken,
 ) {
     let progress = Progress::new();
     let noted = progress.clone();
@@ -156,7 +156,7 @@ async fn connection(
         // An error here is a client that went away.
         _ = connection.as_mut() => return,
         () = moves_nothing.as_mut() => return,
-        () = stop.wait() => connection.as_mut().graceful_shutdown(),
+        () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
     }
     tokio::select! {
         _ = connection => {}

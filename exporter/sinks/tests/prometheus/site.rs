@@ -15,7 +15,7 @@ use opentelemetry_proto::tonic::{
 };
 use prost::Message;
 use pulsetrain_otlp::Signal;
-use pulsetrain_pipeline::{Batch, Delivery, Sink, StopRaiser};
+use pulsetrain_pipeline::{Batch, CancellationToken, Delivery, Sink};
 use pulsetrain_sinks::{ExtraFamilies, PrometheusConfig, PrometheusServer, PrometheusSink};
 use tokio::task::JoinHandle;
 
@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 pub(crate) struct Site {
     pub(crate) sink: PrometheusSink,
     pub(crate) address: SocketAddr,
-    stop: StopRaiser,
+    stop: CancellationToken,
     server: JoinHandle<()>,
 }
 
@@ -42,11 +42,11 @@ impl Site {
         let server = PrometheusServer::bind(&config, sink.store(), extra)
             .await
             .expect("a free port");
-        let stop = StopRaiser::new();
+        let stop = CancellationToken::new();
         Self {
             sink,
             address: server.local_addr(),
-            server: tokio::spawn(server.run(stop.stop())),
+            server: tokio::spawn(server.run(stop.clone())),
             stop,
         }
     }
@@ -74,7 +74,7 @@ impl Site {
 
     /// Stops the server and waits until it has ended.
     pub(crate) async fn stop(self) {
-        self.stop.raise();
+        self.stop.cancel();
         self.server.await.expect("a server that does not panic");
     }
 }

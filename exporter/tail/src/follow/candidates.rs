@@ -1,4 +1,4 @@
-//! Which files are to be followed: what paths, directories and patterns name at the moment.
+//! Resolves the configured paths, directories and patterns to files.
 
 use std::{
     fs::{File, OpenOptions},
@@ -12,27 +12,27 @@ use glob::{MatchOptions, glob_with};
 use super::identity::{FileIdentity, Inode};
 use crate::{TailError, event_files::event_files};
 
-/// Hidden files are left alone, and `*` does not reach into folders.
+/// Hidden files do not match, and `*` does not match a path separator.
 const MATCHING: MatchOptions = MatchOptions {
     case_sensitive: true,
     require_literal_separator: true,
     require_literal_leading_dot: true,
 };
 
-/// The inputs of a follower.
+/// The inputs of a follower: paths and patterns.
 #[derive(Debug)]
 pub(super) struct Candidates(Vec<Input>);
 
 #[derive(Debug, PartialEq, Eq)]
 enum Input {
-    /// A file or a folder, which may not be there yet. Of a folder the files in it are meant, and the event files below it.
+    /// A file or a folder that may not exist yet. A folder names the files in it, and the event files below it.
     Path(PathBuf),
-    /// A pattern, with the folder in which its first wildcard is looked for.
+    /// A pattern, with the last folder before its first wildcard.
     Pattern { pattern: String, folder: PathBuf },
 }
 
 impl Candidates {
-    /// Understands the inputs; a pattern that is none is an error and taken for a path.
+    /// Parses the inputs. An invalid pattern is an error, and its text is used as a path.
     pub(super) fn new(inputs: &[PathBuf]) -> (Self, Vec<TailError>) {
         let mut errors = Vec::new();
         let inputs = inputs
@@ -42,7 +42,7 @@ impl Candidates {
         (Self(inputs), errors)
     }
 
-    /// The paths that were named by themselves: they are waited for.
+    /// Returns the paths that are not patterns.
     pub(super) fn named(&self) -> impl Iterator<Item = &Path> {
         self.0.iter().filter_map(|input| match input {
             Input::Path(path) => Some(path.as_path()),
@@ -50,12 +50,12 @@ impl Candidates {
         })
     }
 
-    /// The files that folders and patterns name now.
+    /// Returns the files that folders and patterns name now.
     pub(super) fn found(&self) -> Vec<PathBuf> {
         self.0.iter().flat_map(Input::files).collect()
     }
 
-    /// The folders in which something may come.
+    /// Returns the folders in which new files may appear.
     pub(super) fn folders(&self) -> impl Iterator<Item = &Path> {
         self.0.iter().filter_map(|input| match input {
             Input::Path(path) if path.is_dir() => Some(path.as_path()),
@@ -112,9 +112,9 @@ impl Input {
     }
 }
 
-/// Opens a file to follow it. Only a regular file can be followed: a pipe is read to its end, and a device has none.
+/// Opens a regular file. Pipes and devices cannot be followed.
 pub(super) fn open(path: &Path) -> io::Result<(File, Inode)> {
-    // A pipe without a writer would hold up the opening.
+    // Opening a pipe without a writer would block.
     let file = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK)
@@ -126,13 +126,13 @@ pub(super) fn open(path: &Path) -> io::Result<(File, Inode)> {
     if !metadata.is_file() {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "it is no regular file, so it cannot be followed",
+            "only regular files can be followed",
         ));
     }
     Ok((file, Inode::of(&metadata)))
 }
 
-/// A file in the folder of `path` that is the one of `identity`, under whatever name it has by now.
+/// Finds the file of `identity` in the folder of `path` under any name.
 pub(super) fn find_renamed(path: &Path, identity: &FileIdentity) -> Option<(File, Inode)> {
     let siblings = path.parent()?.read_dir().ok()?;
     siblings
@@ -164,23 +164,23 @@ mod tests {
     }
 
     #[test]
-    fn patterns_and_folders_find_what_comes_later_but_nothing_hidden() {
+    fn patterns_and_folders_find_new_files_but_not_hidden_ones() {
         let folder = tempfile::tempdir().unwrap();
         let (pattern, errors) = Candidates::new(&[folder.path().join("run*/training.json")]);
-        let (whole, _) = Candidates::new(&[folder.path().join("run1")]);
+        let (folder_itself, _) = Candidates::new(&[folder.path().join("run1")]);
         assert!(errors.is_empty());
-        assert_eq!((names(&pattern), names(&whole)), (vec![], vec![]));
+        assert_eq!((names(&pattern), names(&folder_itself)), (vec![], vec![]));
         fs::create_dir(folder.path().join("run1")).unwrap();
         for name in ["training.json", "other.log", ".hidden"] {
             fs::write(folder.path().join("run1").join(name), "").unwrap();
         }
         assert_eq!(names(&pattern), ["training.json"]);
-        assert_eq!(names(&whole), ["other.log", "training.json"]);
+        assert_eq!(names(&folder_itself), ["other.log", "training.json"]);
         assert_eq!(pattern.folders().collect::<Vec<_>>(), [folder.path()]);
     }
 
     #[test]
-    fn a_path_that_is_there_is_no_pattern() {
+    fn an_existing_path_is_not_a_pattern() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run[1].json");
         fs::write(&path, "").unwrap();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_is_none_is_told() {
+    fn an_invalid_pattern_is_reported() {
         let (_, errors) = Candidates::new(&["/nowhere/[".into()]);
         assert!(errors[0].to_string().contains("/nowhere/["), "{}", errors[0]);
     }

@@ -1,39 +1,38 @@
-//! What to follow, and how.
+//! The configuration of a follower.
 
 use std::{path::PathBuf, time::Duration};
 
 use crate::RunOptions;
 
-/// What a [`TailSource`](super::TailSource) follows.
+/// The configuration of a [`TailSource`](super::TailSource).
 #[derive(Clone, Debug)]
 pub struct TailConfig {
-    /// Files, directories (the files in them) and patterns with `*`, `?`, `[...]` and `**`. What is not there yet is
-    /// waited for.
+    /// Files, directories (the files in them) and patterns with `*`, `?`, `[...]` and `**`. They need not exist yet.
     pub inputs: Vec<PathBuf>,
-    /// What the user says of the runs. A run id that is given here is kept when a run begins again, as its next attempt.
+    /// The user's options for the runs. A run id that is set here is kept when a run restarts, as its next attempt.
     pub options: RunOptions,
-    /// How often files are looked at without being told of a change: on network file systems nobody tells.
+    /// The interval of polls without a report of a change; network file systems report none.
     pub poll_interval: Duration,
-    /// Whether the system is asked to tell of changes, where it can.
+    /// Whether the system is asked to report changes.
     pub watch: bool,
-    /// The least time between two looks at a file that is being written: what is written in between goes in one batch.
+    /// The least time between two polls of a file that is being written: one batch holds all that is written in between.
     pub flush_interval: Duration,
-    /// What to do with what is not complete when the source is told to stop.
+    /// The treatment of an incomplete record when the source stops.
     pub at_stop: AtStop,
 }
 
-/// What becomes of a record that is not complete when the source is told to stop.
+/// The treatment of an incomplete record when the source stops.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AtStop {
-    /// It stays unread: the files are still being written, and the next start reads it whole.
+    /// The record stays unread: its writer still runs, and the next start reads the complete record.
     #[default]
     Leave,
-    /// It is taken as it is: whoever wrote the files has ended.
+    /// The record is read as it is: its writer has ended.
     Finish,
 }
 
 impl TailConfig {
-    /// Follows `inputs`: every second, and at once where the system tells of changes, at most ten times a second.
+    /// Follows `inputs` with a poll interval of one second, and at most ten polls a second where the system reports changes.
     pub fn new(inputs: impl IntoIterator<Item = PathBuf>) -> Self {
         Self {
             inputs: inputs.into_iter().collect(),

@@ -1,20 +1,21 @@
-//! What a follower tells its user.
+//! The events that a follower reports to its user.
 
 use std::{fmt, path::PathBuf};
 
-use crate::{ImportReport, TailError};
 use pulsetrain_record::{Run, Timezone, UsedTimezone};
 
-/// Something that happened to a followed file.
+use crate::{ImportReport, TailError};
+
+/// An event of a followed file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TailEvent {
-    /// A file is not there yet, or does not say yet what run it is of.
+    /// A file does not exist yet, or its bytes do not identify a run yet.
     Waiting {
         /// The file.
         path: PathBuf,
     },
-    /// A run is being followed.
+    /// The follower started to read a run.
     Opened {
         /// The file.
         path: PathBuf,
@@ -24,12 +25,12 @@ pub enum TailEvent {
         run: Box<Run>,
         /// The zone of times without one.
         timezone: UsedTimezone,
-        /// From which byte on it is new; not zero where an earlier follower had come so far.
+        /// The first byte that is read; above zero if an earlier follower read the bytes before it.
         offset: u64,
     },
-    /// Something cannot be read; it is tried again.
+    /// A read failed; it is retried.
     Problem(TailError),
-    /// A run has ended in this file, or the follower has: what came of it since it was opened.
+    /// A run ended in this file, or the follower stopped; the report covers the time since the run was opened.
     Ended(Box<ImportReport>),
 }
 

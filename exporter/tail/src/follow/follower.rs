@@ -1,4 +1,4 @@
-//! The one thread of a follower: looks after its streams in turn, whenever something changed or the time has come.
+//! The thread of a follower: polls its files in turn, on a notification or when the poll interval is over.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -8,102 +8,102 @@ use std::{
 };
 
 use pulsetrain_pipeline::{
-    Door,
+    Ingress,
     clock::{self, Instant},
 };
 
 use super::{
     TailConfig, TailSource, TailStatus,
-    bell::Bell,
     candidates::Candidates,
-    outlet::Outlet,
-    stream::{Next, Stream},
+    context::TailContext,
+    followed_file::{FollowedFile, NextAction},
+    wakeup::Wakeup,
     watch::Watch,
 };
 use crate::TailError;
 
-/// How many files are kept open; the others are opened when they change.
-const KEPT_OPEN: usize = 256;
+/// The most files that are kept open. The others are opened when they change.
+const OPEN_FILES: usize = 256;
 
-/// Looks after everything that a source follows.
+/// Follows all files of a source.
 pub(super) struct Follower {
     candidates: Candidates,
     watch: Watch,
-    streams: Vec<Stream>,
+    files: Vec<FollowedFile>,
     by_path: HashMap<PathBuf, usize>,
-    outlet: Outlet,
-    bell: Arc<Bell>,
+    context: TailContext,
+    wakeup: Arc<Wakeup>,
     status: Arc<TailStatus>,
     next_poll: Instant,
-    has_told_waiting: bool,
+    has_reported_waiting: bool,
     config: TailConfig,
 }
 
 impl Follower {
-    pub(super) fn new(source: TailSource, door: Door, bell: Arc<Bell>) -> Self {
+    pub(super) fn new(source: TailSource, ingress: Ingress, wakeup: Arc<Wakeup>) -> Self {
         let (candidates, errors) = Candidates::new(&source.config.inputs);
         let watch = if source.config.watch {
-            Watch::new(Arc::clone(&bell))
+            Watch::new(Arc::clone(&wakeup))
         } else {
             Watch::none()
         };
-        let mut outlet = Outlet::new(
+        let mut context = TailContext::new(
             &source.config,
-            source.positions,
-            door,
-            Arc::clone(&bell),
+            source.checkpointer,
+            ingress,
+            Arc::clone(&wakeup),
             source.on_event,
-            source.on_reading,
+            source.on_poll,
         );
-        errors.into_iter().for_each(|error| outlet.tell_problem(error));
+        errors.into_iter().for_each(|error| context.report_problem(error));
         Self {
             candidates,
             watch,
-            streams: Vec::new(),
+            files: Vec::new(),
             by_path: HashMap::new(),
-            outlet,
-            bell,
+            context,
+            wakeup,
             status: source.status,
             next_poll: clock::now(),
-            has_told_waiting: false,
+            has_reported_waiting: false,
             config: source.config,
         }
     }
 
-    /// Follows until it is told to stop, or nobody takes what is read.
+    /// Follows until it is stopped or the pipeline is closed.
     pub(super) fn run(mut self) -> Result<(), String> {
         loop {
             let round = clock::now();
-            self.look_round();
-            if self.outlet.is_closed() || self.pause(round) {
+            self.poll_round();
+            if self.context.is_closed() || self.pause(round) {
                 break;
             }
         }
-        self.end();
+        self.finish();
         Ok(())
     }
 
-    fn look_round(&mut self) {
-        let until = if self.is_busy() {
+    fn poll_round(&mut self) {
+        let deadline = if self.is_busy() {
             clock::now()
         } else {
             self.next_poll
         };
-        let rung = self.bell.wait(until);
-        if rung.stop {
+        let reasons = self.wakeup.wait(deadline);
+        if reasons.stop {
             return;
         }
-        if rung.look_everywhere || clock::now() >= self.next_poll {
-            self.look_everywhere();
+        if reasons.rescan || clock::now() >= self.next_poll {
+            self.rescan();
         } else {
-            self.look_at(&rung.changed);
+            self.poll_changed(&reasons.changed);
         }
-        self.outlet.save();
-        self.tell_status();
+        self.context.save();
+        self.update_status();
     }
 
-    /// Looks at every path, and for new ones.
-    fn look_everywhere(&mut self) {
+    /// Resolves the inputs to files and polls all of them.
+    fn rescan(&mut self) {
         self.next_poll = clock::later(clock::now(), self.config.poll_interval);
         let named: Vec<PathBuf> = self
             .candidates
@@ -116,31 +116,31 @@ impl Follower {
         self.candidates
             .folders()
             .for_each(|folder| self.watch.add(folder));
-        for stream in &mut self.streams {
-            stream.look(&mut self.outlet);
+        for file in &mut self.files {
+            file.poll(&mut self.context);
         }
-        self.tell_waiting();
+        self.report_waiting();
         self.close_handles();
     }
 
-    /// Looks at what changed, and at what was left over from the last round.
-    fn look_at(&mut self, changed: &HashSet<PathBuf>) {
-        for stream in &mut self.streams {
-            if stream.next() != Next::Change || changed.contains(stream.path()) {
-                stream.look(&mut self.outlet);
+    /// Polls the changed files, and those with an action left over from the last round.
+    fn poll_changed(&mut self, changed: &HashSet<PathBuf>) {
+        for file in &mut self.files {
+            if file.next() != NextAction::Wait || changed.contains(file.path()) {
+                file.poll(&mut self.context);
             }
         }
     }
 
-    /// Tells at the beginning of what was named and is not there: its name may be wrong.
-    fn tell_waiting(&mut self) {
-        if std::mem::replace(&mut self.has_told_waiting, true) {
+    /// Reports once, after the first scan, the configured paths that do not exist: a name may be wrong.
+    fn report_waiting(&mut self) {
+        if std::mem::replace(&mut self.has_reported_waiting, true) {
             return;
         }
         for path in self.candidates.named().filter(|path| !path.is_dir()) {
-            let stream = self.by_path.get(path).and_then(|place| self.streams.get(*place));
-            if stream.is_some_and(|stream| stream.reading().is_none()) {
-                self.outlet.tell_waiting(path);
+            let file = self.by_path.get(path).and_then(|place| self.files.get(*place));
+            if file.is_some_and(|file| file.reader().is_none()) {
+                self.context.report_waiting(path);
             }
         }
     }
@@ -152,70 +152,69 @@ impl Follower {
         if let Some(folder) = path.parent() {
             self.watch.add(folder);
         }
-        self.by_path.insert(path.clone(), self.streams.len());
-        self.streams.push(Stream::new(path));
+        self.by_path.insert(path.clone(), self.files.len());
+        self.files.push(FollowedFile::new(path));
     }
 
-    /// Lets the flush interval pass, so that what is written meanwhile goes in one batch. Says whether to stop.
+    /// Waits for the flush interval, so that one batch holds all that is written meanwhile. Returns whether to stop.
     fn pause(&self, round: Instant) -> bool {
-        let reads_on = self.streams.iter().any(|stream| stream.next() == Next::Read);
-        if reads_on {
-            self.bell.is_stop()
+        if self.has_unread() {
+            self.wakeup.is_stopped()
         } else {
-            self.bell.pause(clock::later(round, self.config.flush_interval))
+            self.wakeup.pause(clock::later(round, self.config.flush_interval))
         }
+    }
+
+    fn has_unread(&self) -> bool {
+        self.files.iter().any(|file| file.next() == NextAction::Read)
     }
 
     fn is_busy(&self) -> bool {
-        self.streams.iter().any(|stream| stream.next() != Next::Change)
+        self.files.iter().any(|file| file.next() != NextAction::Wait)
     }
 
     fn close_handles(&mut self) {
-        let open = |stream: &Stream| stream.reading().is_some_and(|reading| reading.has_handle());
+        let is_open = |file: &FollowedFile| file.reader().is_some_and(|reader| reader.has_handle());
         let excess = self
-            .streams
+            .files
             .iter()
-            .filter(|stream| open(stream))
+            .filter(|file| is_open(file))
             .count()
-            .saturating_sub(KEPT_OPEN);
-        self.streams
+            .saturating_sub(OPEN_FILES);
+        self.files
             .iter_mut()
-            .filter(|stream| open(stream))
+            .filter(|file| is_open(file))
             .take(excess)
-            .for_each(Stream::close_handle);
+            .for_each(FollowedFile::close_handle);
     }
 
-    fn tell_status(&self) {
-        let files = self
-            .streams
-            .iter()
-            .filter(|stream| stream.reading().is_some())
-            .count();
-        let unread = self.streams.iter().map(Stream::unread_bytes).sum();
-        self.status.set(files as u64, unread);
+    fn update_status(&self) {
+        let files = self.files.iter().filter(|file| file.reader().is_some()).count();
+        self.status.set(files as u64, self.unread_bytes());
     }
 
-    /// Reads what is there and sends everything that was read.
-    fn end(mut self) {
-        self.outlet.begin_to_end();
-        self.look_everywhere();
-        while self.outlet.finishes_at_stop()
-            && !self.outlet.is_closed()
-            && self.streams.iter().any(|stream| stream.next() == Next::Read)
-        {
-            self.look_at(&HashSet::new());
+    fn unread_bytes(&self) -> u64 {
+        self.files.iter().map(FollowedFile::unread_bytes).sum()
+    }
+
+    /// Reads the files as they are now and sends everything that was read.
+    fn finish(mut self) {
+        self.context.begin_shutdown();
+        self.rescan();
+        while self.context.finishes_at_stop() && !self.context.is_closed() && self.has_unread() {
+            self.poll_changed(&HashSet::new());
         }
-        if self.outlet.finishes_at_stop() && self.outlet.is_closed() {
-            let bytes: u64 = self.streams.iter().map(Stream::unread_bytes).sum();
+        if self.context.finishes_at_stop() && self.context.is_closed() {
+            let bytes = self.unread_bytes();
             if bytes > 0 {
-                self.outlet.tell_problem(TailError::Unread { bytes });
+                self.context.report_problem(TailError::Unread { bytes });
             }
         }
-        for stream in self.streams.drain(..) {
-            stream.end(&mut self.outlet);
+        for file in self.files.drain(..) {
+            file.finish(&mut self.context);
         }
-        self.outlet.measuring().end_look(Duration::ZERO, None);
-        self.outlet.save_now();
+        self.context.meter().end_poll(Duration::ZERO, None);
+        self.context.save_now();
         self.status.set(0, 0);
     }
 }

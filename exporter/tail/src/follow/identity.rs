@@ -1,4 +1,4 @@
-//! Which file it is: not its name, which another one may take, nor its inode alone, which the system gives again.
+//! The identity of a file: its inode and hashes of its bytes, because names and inodes are reused.
 
 use std::{
     fs::{File, Metadata},
@@ -9,31 +9,31 @@ use std::{
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// How many of the first bytes tell a file from others.
+/// The number of leading bytes that identify a file.
 pub(super) const HEAD: usize = 1024;
 
-/// How many bytes before the end of what was read distinguish a file from another one that begins alike.
+/// The number of bytes before the read offset that distinguish files with the same leading bytes.
 const LAST: usize = 256;
 
-/// A file on a device.
+/// The number of a file on a device.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Hash, Serialize)]
 pub(super) struct Inode {
     device: u64,
     inode: u64,
 }
 
-/// A file on a device, with its first bytes: those that are done with, because only they never change.
+/// The identity of a file: its inode, and a hash of its leading bytes as far as they are parsed. Parsed bytes never change.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(super) struct FileIdentity {
     pub(super) inode: Inode,
     head_bytes: u64,
     head_hash: u64,
-    /// The last bytes that are done with; `None` where the first bytes are all of them.
+    /// The last parsed bytes; `None` if all parsed bytes are leading bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     last: Option<LastBytes>,
 }
 
-/// The bytes before the end of what was read: a run that is restarted writes the same first bytes, and other ones here.
+/// A hash of the bytes before an offset. A restarted run writes the same leading bytes, and other bytes here.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub(super) struct LastBytes {
     end: u64,
@@ -41,7 +41,7 @@ pub(super) struct LastBytes {
 }
 
 impl LastBytes {
-    /// Reads the bytes before `end`; `None` where the first bytes reach to it, or the file no longer does.
+    /// Hashes the bytes before `end`. Returns `None` if the leading bytes reach `end`, or the file is shorter.
     pub(super) fn before(file: &File, end: u64) -> io::Result<Option<Self>> {
         let mut last = [0; LAST];
         if end <= HEAD as u64 {
@@ -66,14 +66,14 @@ impl Inode {
         }
     }
 
-    /// Whether it has this number, on whichever device.
+    /// Whether it has this number, on any device.
     pub(super) fn has_number(&self, inode: u64) -> bool {
         self.inode == inode
     }
 }
 
 impl FileIdentity {
-    /// The identity of a file that begins with `done`.
+    /// The identity of a file whose parsed bytes are `done`.
     pub(super) fn new(inode: Inode, done: &[u8]) -> Self {
         let head = &done[..done.len().min(HEAD)];
         Self {
@@ -84,22 +84,22 @@ impl FileIdentity {
         }
     }
 
-    /// The same identity of a file that is read to the end of `last`.
+    /// The same identity with the last parsed bytes.
     pub(super) fn read_to(self, last: Option<LastBytes>) -> Self {
         Self { last, ..self }
     }
 
-    /// Whether there are bytes to tell it by, and not only its inode.
+    /// Whether it has leading bytes, and not only an inode.
     pub(super) fn has_bytes(&self) -> bool {
         self.head_bytes > 0
     }
 
-    /// Whether an open file is this one.
+    /// Whether an open file has this identity.
     pub(super) fn is_of(&self, file: &File) -> io::Result<bool> {
         Ok(Inode::of(&file.metadata()?) == self.inode && self.has_content(file)?)
     }
 
-    /// Whether a file still holds what was read: the same first bytes, and the same last ones.
+    /// Whether a file still holds the parsed bytes: the same leading and the same last ones.
     pub(super) fn has_content(&self, file: &File) -> io::Result<bool> {
         let last = self.last.map(|last| LastBytes::before(file, last.end));
         Ok(self.has_head(file)? && last.transpose()?.is_none_or(|last| last == self.last))
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_known_by_its_first_bytes_while_it_grows_and_no_longer_when_they_change() {
+    fn a_file_keeps_its_identity_while_it_grows_and_loses_it_when_its_leading_bytes_change() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(b"[\n  {\"log\": 1}").unwrap();
         let inode = Inode::of(&file.as_file().metadata().unwrap());
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_begins_alike_is_another_one_where_its_last_bytes_differ_or_are_not_there() {
+    fn a_file_with_the_same_head_is_another_one_if_its_last_bytes_differ_or_are_missing() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let [first, second] = ["1", "2"].map(|run| [&"head ".repeat(HEAD), run, &"x".repeat(20)].concat());
         fs::write(file.path(), &first).unwrap();

@@ -1,4 +1,4 @@
-//! The files that a log was rotated to, beside it: `train.log.1`, `train.log-20261121`, `train.log.2.gz`, in their order.
+//! Finds the rotated files of a log in its folder, in their order: `train.log.1`, `train.log-20261121`, `train.log.2.gz`.
 
 use std::{
     cmp::Reverse,
@@ -12,38 +12,38 @@ use super::{
     identity::{FileIdentity, Inode},
 };
 
-/// Endings of compressed files, which are not read.
+/// The suffixes of compressed files, which are not read.
 const COMPRESSED: [&str; 5] = [".gz", ".zst", ".xz", ".bz2", ".lz4"];
 
-/// A file that a log was rotated to.
+/// A rotated file of a log.
 #[derive(Debug)]
 pub(super) struct Rotated {
     pub(super) path: PathBuf,
     pub(super) inode: Inode,
     pub(super) is_compressed: bool,
     modified_unix_nanos: u64,
-    place: Place,
+    age: Age,
 }
 
-/// What its name says of its place: the older, the less.
+/// The age in the name of a rotated file. Older files are less.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Place {
-    /// By a date, of which only the digits count: `20261121` and `2026-11-21` are one day.
-    Stamp(String),
-    /// By a number that grows with its age.
-    Age(Reverse<u32>),
+enum Age {
+    /// The digits of a date: `20261121` and `2026-11-21` are equal.
+    Date(String),
+    /// A number that grows with the age.
+    Number(Reverse<u32>),
 }
 
-/// The files that came after this one, which was last written to then; the oldest first. Where that one is gone, those that
-/// were written to later.
+/// Returns the files that were rotated after a file with this identity and modification time, the oldest first. If that file is
+/// deleted, returns the files with a later modification time.
 pub(super) fn after(path: &Path, identity: &FileIdentity, modified_unix_nanos: u64) -> Vec<Rotated> {
     let mut all = all(path);
-    // The inode of a file that is gone is soon that of another.
-    let is_it = |rotated: &Rotated| {
+    // The inode of a deleted file is reused soon.
+    let is_same = |rotated: &Rotated| {
         rotated.inode == identity.inode
             && open(&rotated.path).is_ok_and(|(file, _)| identity.has_content(&file).unwrap_or(false))
     };
-    match all.iter().position(is_it) {
+    match all.iter().position(is_same) {
         Some(place) => all.split_off(place + 1),
         None => {
             all.retain(|rotated| rotated.modified_unix_nanos > modified_unix_nanos);
@@ -52,13 +52,15 @@ pub(super) fn after(path: &Path, identity: &FileIdentity, modified_unix_nanos: u
     }
 }
 
-/// A copy of a file that was emptied since, which holds what was read up to `read_to`.
-pub(super) fn copy_of(path: &Path, identity: &FileIdentity, read_to: u64) -> Option<(File, Inode)> {
+/// Finds the copy of a truncated file (`copytruncate`). The copy holds the bytes that were read, up to `read_offset`.
+pub(super) fn copy_of(path: &Path, identity: &FileIdentity, read_offset: u64) -> Option<(File, Inode)> {
     let is_copy = |(file, inode): &(File, Inode)| {
-        let is_long_enough = file.metadata().is_ok_and(|metadata| metadata.len() >= read_to);
+        let is_long_enough = file
+            .metadata()
+            .is_ok_and(|metadata| metadata.len() >= read_offset);
         *inode != identity.inode && is_long_enough && identity.has_content(file).unwrap_or(false)
     };
-    // Only where the file is still there, with something else in it, was it emptied.
+    // The file was truncated only if it still has its inode.
     let (_, current) = open(path).ok()?;
     if current != identity.inode || !identity.has_bytes() {
         return None;
@@ -70,7 +72,7 @@ pub(super) fn copy_of(path: &Path, identity: &FileIdentity, read_to: u64) -> Opt
         .find(is_copy)
 }
 
-/// A file beside the log, or the log itself, under whatever name it has by now.
+/// Opens the file with this inode in the folder of the log, under any name.
 pub(super) fn open_by_inode(path: &Path, inode: Inode) -> Option<(File, Inode)> {
     let siblings = path.parent()?.read_dir().ok()?;
     siblings
@@ -79,22 +81,22 @@ pub(super) fn open_by_inode(path: &Path, inode: Inode) -> Option<(File, Inode)> 
         .find(|(_, found)| *found == inode)
 }
 
-/// Returns the log that a file was rotated from, if that is still there, else the file itself.
+/// Returns the log that a file was rotated from if the log exists, else the file itself.
 pub(crate) fn log_of(path: &str) -> &str {
     let is_log = |at: &usize| {
         let (log, rest) = path.split_at(*at);
-        Place::parse(plain(rest).unwrap_or(rest)).is_some() && Path::new(log).is_file()
+        Age::parse(plain(rest).unwrap_or(rest)).is_some() && Path::new(log).is_file()
     };
     let mut ends = path.match_indices(['.', '-']).map(|(at, _)| at);
     ends.find(is_log).map_or(path, |at| &path[..at])
 }
 
-/// The end of a name without that of a compressed file.
-fn plain(rest: &str) -> Option<&str> {
-    COMPRESSED.iter().find_map(|ending| rest.strip_suffix(ending))
+/// Returns a suffix without that of a compressed file, or `None` if the file is not compressed.
+fn plain(suffix: &str) -> Option<&str> {
+    COMPRESSED.iter().find_map(|ending| suffix.strip_suffix(ending))
 }
 
-/// All that a log was rotated to, the oldest first.
+/// Returns all rotated files of a log, the oldest first.
 fn all(path: &Path) -> Vec<Rotated> {
     let Some((name, siblings)) = path
         .file_name()
@@ -111,40 +113,40 @@ fn all(path: &Path) -> Vec<Rotated> {
             Rotated::of(entry.path(), rest, &entry.metadata().ok()?)
         })
         .collect();
-    let has_stamps = all.iter().any(|rotated| matches!(rotated.place, Place::Stamp(_)));
-    all.sort_by(|one, other| match has_stamps {
-        true => (one.modified_unix_nanos, &one.place).cmp(&(other.modified_unix_nanos, &other.place)),
-        false => one.place.cmp(&other.place),
+    let has_dates = all.iter().any(|rotated| matches!(rotated.age, Age::Date(_)));
+    all.sort_by(|one, other| match has_dates {
+        true => (one.modified_unix_nanos, &one.age).cmp(&(other.modified_unix_nanos, &other.age)),
+        false => one.age.cmp(&other.age),
     });
     all
 }
 
 impl Rotated {
-    /// A file whose name has this behind that of the log; nothing where that is no place in a rotation.
-    fn of(path: PathBuf, rest: &str, metadata: &Metadata) -> Option<Self> {
-        let plain = plain(rest);
-        let place = Place::parse(plain.unwrap_or(rest))?;
+    /// Returns the file whose name continues that of the log with `suffix`, or `None` if the suffix has no age.
+    fn of(path: PathBuf, suffix: &str, metadata: &Metadata) -> Option<Self> {
+        let plain = plain(suffix);
+        let age = Age::parse(plain.unwrap_or(suffix))?;
         let modified = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
         metadata.is_file().then(|| Self {
             path,
             inode: Inode::of(metadata),
             is_compressed: plain.is_some(),
             modified_unix_nanos: modified.as_nanos() as u64,
-            place,
+            age,
         })
     }
 }
 
-impl Place {
-    fn parse(rest: &str) -> Option<Self> {
-        let text = rest.strip_prefix(['.', '-', '_'])?;
+impl Age {
+    fn parse(suffix: &str) -> Option<Self> {
+        let text = suffix.strip_prefix(['.', '-', '_'])?;
         let is_of_date = |char: char| char.is_ascii_digit() || "-_.:TZ".contains(char);
         if !text.starts_with(|first: char| first.is_ascii_digit()) || !text.chars().all(is_of_date) {
             return None;
         }
         match text.parse() {
-            Ok(age) if text.len() <= 4 => Some(Self::Age(Reverse(age))),
-            _ => Some(Self::Stamp(text.chars().filter(char::is_ascii_digit).collect())),
+            Ok(age) if text.len() <= 4 => Some(Self::Number(Reverse(age))),
+            _ => Some(Self::Date(text.chars().filter(char::is_ascii_digit).collect())),
         }
     }
 }
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_grow_with_age_and_what_is_no_rotation_is_left_alone() {
+    fn numbers_grow_with_age_and_other_files_are_ignored() {
         let (_folder, log) = folder(&[
             "train.log",
             "train.log.1",
@@ -199,9 +201,9 @@ mod tests {
         );
     }
 
-    /// Files that are written at once often have one time of modification: their names tell them apart.
+    /// Files that are written at once often have equal modification times. Then their names order them.
     #[test]
-    fn dates_come_in_the_order_in_which_they_were_written() {
+    fn files_with_dates_are_ordered_by_modification_time_and_date() {
         let (_folder, log) = folder(&[
             "train.log-20261119",
             "train.log-20261120",
@@ -218,14 +220,14 @@ mod tests {
     }
 
     #[test]
-    fn what_came_after_a_file_is_known_by_its_place_and_where_it_is_gone_by_its_time() {
+    fn files_after_a_file_follow_its_age_or_its_modification_time_if_it_is_deleted() {
         let (folder, log) = folder(&["train.log.3", "train.log.2", "train.log.1"]);
         let second = folder.path().join("train.log.2");
         assert_eq!(
             names(&after(&log, &identity(&second, "train.log.2"), 0)),
             ["train.log.1"]
         );
-        // Its inode is that of another file by now.
+        // Its inode was reused.
         let gone = identity(&second, "another");
         assert_eq!(after(&log, &gone, 0).len(), 3);
         assert_eq!(after(&log, &gone, u64::MAX).len(), 0);

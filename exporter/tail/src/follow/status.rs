@@ -1,8 +1,8 @@
-//! Figures of a follower, for health checks and telemetry.
+//! Gauges of a follower, for health checks and telemetry.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a [`TailSource`](super::TailSource) is at.
+/// The gauges of a [`TailSource`](super::TailSource).
 #[derive(Debug, Default)]
 pub struct TailStatus {
     files: AtomicU64,
@@ -10,12 +10,12 @@ pub struct TailStatus {
 }
 
 impl TailStatus {
-    /// How many runs are being followed.
+    /// Returns the number of followed runs.
     pub fn files(&self) -> u64 {
         self.files.load(Ordering::Relaxed)
     }
 
-    /// By how many bytes the follower is behind the writers.
+    /// Returns the number of bytes that were written and not read yet.
     pub fn unread_bytes(&self) -> u64 {
         self.unread_bytes.load(Ordering::Relaxed)
     }

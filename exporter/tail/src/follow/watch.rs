@@ -1,4 +1,4 @@
-//! Asks the system to tell of changes. Where it cannot (network file systems, too many watches), the clock does.
+//! Asks the system to report changes. Where it cannot (network file systems, too many watches), polling finds them.
 
 use std::{
     collections::HashSet,
@@ -8,25 +8,25 @@ use std::{
 
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher, event::ModifyKind};
 
-use super::bell::Bell;
+use super::wakeup::Wakeup;
 
-/// The folders that the system watches for us.
+/// The folders that the system watches.
 pub(super) struct Watch {
     watcher: Option<RecommendedWatcher>,
     folders: HashSet<PathBuf>,
 }
 
 impl Watch {
-    /// Rings the bell for what happens in watched folders.
-    pub(super) fn new(bell: Arc<Bell>) -> Self {
-        let watcher = notify::recommended_watcher(move |event| ring(&bell, event));
+    /// Notifies `wakeup` of events in watched folders.
+    pub(super) fn new(wakeup: Arc<Wakeup>) -> Self {
+        let watcher = notify::recommended_watcher(move |event| notify(&wakeup, event));
         Self {
             watcher: watcher.ok(),
             folders: HashSet::new(),
         }
     }
 
-    /// Nobody tells of anything.
+    /// Returns a watch that reports nothing.
     pub(super) fn none() -> Self {
         Self {
             watcher: None,
@@ -34,7 +34,7 @@ impl Watch {
         }
     }
 
-    /// Watches a folder, but not the folders in it: nobody knows how much is in those.
+    /// Watches a folder without its subfolders, whose number is unbounded.
     pub(super) fn add(&mut self, folder: &Path) {
         let Some(watcher) = &mut self.watcher else { return };
         if !self.folders.contains(folder) && watcher.watch(folder, RecursiveMode::NonRecursive).is_ok() {
@@ -43,17 +43,17 @@ impl Watch {
     }
 }
 
-fn ring(bell: &Bell, event: notify::Result<Event>) {
+fn notify(wakeup: &Wakeup, event: notify::Result<Event>) {
     let Ok(event) = event else {
-        return bell.ring_to_look_everywhere();
+        return wakeup.notify_rescan();
     };
     match event.kind {
-        // Our own reading is such an event too: to wake for it would never end.
+        // The follower's own reads are such events too and must not wake it.
         EventKind::Access(_) => {}
         EventKind::Create(_) | EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)) => {
-            bell.ring_to_look_everywhere();
+            wakeup.notify_rescan();
         }
-        _ if event.need_rescan() => bell.ring_to_look_everywhere(),
-        _ => bell.ring_for_change(event.paths),
+        _ if event.need_rescan() => wakeup.notify_rescan(),
+        _ => wakeup.notify_change(event.paths),
     }
 }

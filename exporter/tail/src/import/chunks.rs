@@ -1,4 +1,4 @@
-//! The bytes of an input, read by a thread of its own: a pipe that says nothing does not hold up the end of an import.
+//! Reads an input on a thread of its own, so that a silent pipe does not block the end of an import.
 
 use std::{
     io::{self, Read},
@@ -13,28 +13,28 @@ use std::{
 
 use pulsetrain_formats::{HEAD_BYTES, IDENTITY_PATIENCE, ReadTime, recognise, without_mark};
 use pulsetrain_otlp::frames::inflated;
-use pulsetrain_pipeline::{Stop, clock};
+use pulsetrain_pipeline::{CancellationToken, clock};
 
 use crate::{RunOptions, TailError};
 
-/// What is read of an input, a piece at a time.
-pub(super) struct Chunks {
+/// The chunks of an input.
+pub(super) struct ChunkReader {
     name: String,
-    stop: Stop,
+    stop: CancellationToken,
     received: mpsc::Receiver<io::Result<Vec<u8>>>,
     pub(super) offset: u64,
     pub(super) error: Option<TailError>,
-    /// The time near which everything was written, where that is not now.
+    /// The time near which the input was written, or `None` for now.
     known_time: Option<u64>,
 }
 
-/// The bytes of an input as they stand there, counted for a progress bar.
-pub(super) struct Counted {
+/// Counts the bytes that are read, before decompression, for a progress bar.
+pub(super) struct CountingReader {
     pub(super) opened: Box<dyn Read + Send>,
     pub(super) bytes_read: Arc<AtomicU64>,
 }
 
-impl Read for Counted {
+impl Read for CountingReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let len = self.opened.read(buffer)?;
         self.bytes_read.fetch_add(len as u64, Ordering::Relaxed);
@@ -42,23 +42,28 @@ impl Read for Counted {
     }
 }
 
-/// What there is to read.
+/// The result of a read.
 pub(super) enum Next {
     /// More bytes.
     Bytes(Vec<u8>),
-    /// Nothing for the moment.
+    /// No bytes at the moment.
     Idle,
-    /// The end of the input, an error, or the word to stop.
+    /// The end of the input, an error or cancellation.
     End,
 }
 
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// After how long without bytes an input is idle; what was recorded leaves then.
+/// The time without bytes after which an input is idle, and recorded data is flushed.
 const IDLE_AFTER: Duration = Duration::from_millis(50);
 
-impl Chunks {
-    pub(super) fn new(name: String, input: Counted, known_time: Option<u64>, stop: Stop) -> Self {
+impl ChunkReader {
+    pub(super) fn new(
+        name: String,
+        input: CountingReader,
+        known_time: Option<u64>,
+        stop: CancellationToken,
+    ) -> Self {
         let (sender, received) = mpsc::sync_channel(2);
         thread::spawn(move || {
             let mut input = inflated(input);
@@ -80,18 +85,17 @@ impl Chunks {
         }
     }
 
-    /// The first bytes: so many that format and run can be told, fewer where the input ends or pauses when it has said
-    /// them.
+    /// Reads the first [`HEAD_BYTES`]. The head is shorter if the input ends, or pauses after it has identified the run.
     pub(super) fn head(&mut self, options: &RunOptions) -> Vec<u8> {
         let mut head = Vec::new();
-        let mut spoke = clock::now();
+        let mut last_read = clock::now();
         while head.len() < HEAD_BYTES {
             match self.next() {
                 Next::Bytes(chunk) => {
                     head.extend(chunk);
-                    spoke = clock::now();
+                    last_read = clock::now();
                 }
-                Next::Idle if tells_run(options, &head, spoke.elapsed()) => break,
+                Next::Idle if identifies_run(options, &head, last_read.elapsed()) => break,
                 Next::Idle => {}
                 Next::End => break,
             }
@@ -109,7 +113,7 @@ impl Chunks {
     }
 
     pub(super) fn next(&mut self) -> Next {
-        if self.stop.is_raised() {
+        if self.stop.is_cancelled() {
             return Next::End;
         }
         match self.received.recv_timeout(IDLE_AFTER) {
@@ -131,8 +135,8 @@ impl Chunks {
     }
 }
 
-/// Whether the first bytes, after which nothing came for a while, say all that there is to know of a run.
-fn tells_run(options: &RunOptions, head: &[u8], silent_for: Duration) -> bool {
+/// Whether a head that is followed by silence identifies the run.
+fn identifies_run(options: &RunOptions, head: &[u8], silent_for: Duration) -> bool {
     let recognised = || recognise("", head).ok().map(|(format, _)| format);
     let format = options.format.or_else(recognised);
     let identity = format.map(|format| format.identity(without_mark(head), &options.mapping));
@@ -141,7 +145,7 @@ fn tells_run(options: &RunOptions, head: &[u8], silent_for: Duration) -> bool {
     })
 }
 
-/// What one read gives; nothing at the end.
+/// Reads one chunk. Returns `None` at the end.
 fn read_chunk(input: &mut impl Read) -> io::Result<Option<Vec<u8>>> {
     let mut chunk = vec![0; CHUNK_BYTES];
     loop {

@@ -1,42 +1,49 @@
-//! Reads a finished log without times once before its import: the durations that it reports space its records.
+//! Reads a finished log without times once before its import, to space its records by the durations that it reports.
 
 use std::{cell::RefCell, sync::Arc};
 
 use pulsetrain_formats::{LogFormat, LogReader, MOST_RECORDS, Pace, PacedBy, ReadLimits, ReadTime, Survey};
-use pulsetrain_pipeline::Stop;
-
-use super::chunks::{Chunks, Counted, Next};
-use crate::{LogInput, RunOptions};
+use pulsetrain_pipeline::CancellationToken;
 use pulsetrain_record::{Recorder, Run};
 
-/// Returns when the records of a log were written that begins with `head` and was written last at `end`, or `None` if it has times
-/// or does not show it.
+use super::chunks::{ChunkReader, CountingReader, Next};
+use crate::{LogInput, RunOptions};
+
+/// Returns the times of the records of a log with this head and modification time (`end`). Returns `None` if the log has times or
+/// reports no durations.
 pub(super) fn pace(
     input: &LogInput,
     format: &'static LogFormat,
     options: &RunOptions,
     head: &[u8],
     end: u64,
-    stop: &Stop,
+    stop: &CancellationToken,
 ) -> Option<Pace> {
-    let begun = RefCell::new(Survey::default());
-    let mut recorder = Recorder::new(Run::default(), |encoded| begun.borrow_mut().observe(&encoded));
+    let head_survey = RefCell::new(Survey::default());
+    let mut recorder = Recorder::new(Run::default(), |encoded| {
+        head_survey.borrow_mut().observe(&encoded)
+    });
     let mut reader = reader(format, options);
     reader.push(head, &mut recorder);
     recorder.finish();
-    if reader.invented_times() == 0 || begun.borrow().has_times() {
+    if reader.invented_times() == 0 || head_survey.borrow().has_times() {
         return None;
     }
     let pace = survey(input, format, options, stop)?;
     Some(pace.between(options.start_unix_nanos, end))
 }
 
-fn survey(input: &LogInput, format: &'static LogFormat, options: &RunOptions, stop: &Stop) -> Option<Pace> {
-    let counted = Counted {
+fn survey(
+    input: &LogInput,
+    format: &'static LogFormat,
+    options: &RunOptions,
+    stop: &CancellationToken,
+) -> Option<Pace> {
+    let counted = CountingReader {
         opened: input.open().ok()?,
         bytes_read: Arc::default(),
     };
-    let mut chunks = Chunks::new(input.name(), counted, Some(0), stop.clone());
+    let mut chunks = ChunkReader::new(input.name(), counted, Some(0), stop.clone());
     let survey = RefCell::new(Survey::default());
     let mut recorder = Recorder::new(Run::default(), |encoded| survey.borrow_mut().observe(&encoded));
     let mut reader = reader(format, options);

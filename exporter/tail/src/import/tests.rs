@@ -1,11 +1,11 @@
 use std::{fs, path::PathBuf, sync::Mutex, time::Duration};
 
-use pulsetrain_pipeline::{Pipeline, StopRaiser, run_sources};
+use pulsetrain_pipeline::{CancellationToken, Pipeline, run_sources};
 
 use super::*;
 use crate::fragile;
 
-/// The reports of an import of several files.
+/// Imports several files and returns the reports.
 fn imported(paths: Vec<PathBuf>, options: &RunOptions) -> Vec<ImportReport> {
     let reports = Arc::new(Mutex::new(Vec::new()));
     let sources = paths.into_iter().map(|path| {
@@ -19,16 +19,16 @@ fn imported(paths: Vec<PathBuf>, options: &RunOptions) -> Vec<ImportReport> {
         .build()
         .unwrap();
     runtime.block_on(async {
-        let (pipeline, door) = Pipeline::builder().start();
-        run_sources(sources, &door, &StopRaiser::new().stop()).await;
-        drop(door);
+        let (pipeline, ingress) = Pipeline::builder().start();
+        run_sources(sources, &ingress, &CancellationToken::new()).await;
+        drop(ingress);
         pipeline.drain(Duration::from_secs(60)).await;
     });
     std::mem::take(&mut *reports.lock().unwrap())
 }
 
 #[test]
-fn a_parser_that_panics_is_a_problem_of_its_file_and_of_no_other() {
+fn a_parser_that_panics_ends_only_its_own_import() {
     let folder = tempfile::tempdir().unwrap();
     let [broken, healthy] = ["broken.log", "healthy.log"].map(|name| folder.path().join(name));
     fs::write(&broken, "one\npanic\nthree\n").unwrap();

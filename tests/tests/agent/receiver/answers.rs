@@ -70,14 +70,20 @@ fn what_will_never_be_taken_is_answered_with_why_and_not_to_be_sent_again() {
     assert!(bomb.len() < 1000);
     let gzipped = format!("{PROTOBUF}Content-Encoding: gzip\r\n");
     for (path, headers, body, status, why) in [
-        ("/v1/traces", PROTOBUF, &b"\xff\xff"[..], 400, "no OTLP"),
-        ("/v1/metrics", JSON, b"{\"resourceMetrics\": 7}", 400, "no OTLP"),
+        ("/v1/traces", PROTOBUF, &b"\xff\xff"[..], 400, "not valid OTLP"),
+        (
+            "/v1/metrics",
+            JSON,
+            b"{\"resourceMetrics\": 7}",
+            400,
+            "not valid OTLP",
+        ),
         (
             "/v1/metrics",
             JSON,
             SPAN.as_bytes(),
             400,
-            "it holds traces, and came as metrics",
+            "it contains traces, but was sent as metrics",
         ),
         ("/v1/traces", PROTOBUF, &[0; 1001], 413, "longer than 1000 bytes"),
         (

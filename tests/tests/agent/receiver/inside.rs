@@ -11,7 +11,7 @@ use std::{
 };
 
 use pulsetrain_pipeline::{
-    Batch, BoxFuture, Delivery, LaneConfig, Pipeline, QueueConfig, Sink, SourceReport, StopRaiser,
+    Batch, BoxFuture, CancellationToken, Delivery, Pipeline, QueueConfig, Sink, SinkTaskConfig, SourceReport,
     run_sources,
 };
 use pulsetrain_receiver::{ReceiverConfig, ReceiverSource};
@@ -22,7 +22,7 @@ pub(crate) struct Inside {
     pub(crate) address: SocketAddr,
     pub(crate) response: Arc<Mutex<Vec<String>>>,
     kept: Kept,
-    stop: StopRaiser,
+    stop: CancellationToken,
     running: Option<JoinHandle<Vec<SourceReport>>>,
     // The last: what is above lives in it.
     runtime: Runtime,
@@ -74,11 +74,11 @@ impl Inside {
             max_batches,
             ..QueueConfig::default()
         };
-        let config_of_pipeline = LaneConfig {
+        let config_of_pipeline = SinkTaskConfig {
             queue,
-            ..LaneConfig::default()
+            ..SinkTaskConfig::default()
         };
-        let (pipeline, door) = Pipeline::builder()
+        let (pipeline, ingress) = Pipeline::builder()
             .config(config_of_pipeline)
             .sink(Box::new(kept.clone()))
             .start();
@@ -91,9 +91,10 @@ impl Inside {
                 .push(what.to_string());
         })
         .expect("a free port can be listened on");
-        let (address, stop) = (source.addresses()[0], StopRaiser::new());
-        let stopped = stop.stop();
-        let running = tokio::spawn(async move { run_sources(vec![Box::new(source)], &door, &stopped).await });
+        let (address, stop) = (source.addresses()[0], CancellationToken::new());
+        let stopped = stop.clone();
+        let running =
+            tokio::spawn(async move { run_sources(vec![Box::new(source)], &ingress, &stopped).await });
         drop(_inside);
         Self {
             address,
@@ -124,7 +125,7 @@ impl Inside {
 
     /// Stops the receiver, and returns its result.
     pub(crate) fn stop(mut self) -> Vec<SourceReport> {
-        self.stop.raise();
+        self.stop.cancel();
         let running = self.running.take().expect("it is stopped once");
         let ended = self
             .runtime

@@ -1,4 +1,4 @@
-//! A full disk for checkpoints: what is read is delivered all the same, and the fault is logged once.
+//! A full disk under the state folder: logs are delivered all the same, and one message reports it.
 
 use std::{fs, io::ErrorKind};
 
@@ -28,12 +28,12 @@ fn positions_that_find_no_room_are_told_once_and_nothing_is_lost_or_repeated() {
     let follower = follow_without_room(&world, &disk);
     second.iter().for_each(|record| writer.append(record));
     wait_until("the fault is logged", || {
-        follower.log().contains("cannot keep positions")
+        follower.log().contains("cannot store checkpoints")
     });
     wait_until("the second part has come", everything_has_come);
     let log_of_full = follower.kill();
     assert_eq!(
-        log_of_full.matches("cannot keep positions").count(),
+        log_of_full.matches("cannot store checkpoints").count(),
         1,
         "{log_of_full}"
     );

@@ -1,4 +1,4 @@
-//! Positions that cannot be read: what was delivered stays, and the log has what was done, where, and what to do.
+//! A checkpoint file that cannot be read: delivered data stays, and the message names the file and the fix.
 
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
@@ -51,7 +51,7 @@ fn where_all_positions_make_no_sense_what_was_delivered_stays() {
     let (status, log) = follower.stop_with_log();
     assert!(status.success(), "{status}");
     assert!(
-        log.contains("positions.json.unreadable") && log.contains("files keep what they hold"),
+        log.contains("positions.json.unreadable") && log.contains("output files keep their contents"),
         "{log}"
     );
     let now = fs::read(world.out()).expect("it is there");
@@ -77,7 +77,7 @@ fn positions_that_may_not_be_read_end_the_program_and_change_nothing() {
     refused(
         &world,
         Process::start("pulsetrain", &mut command),
-        &["Permission denied", "readable"],
+        &["Permission denied", "readable", "checkpoints"],
     );
 }
 
@@ -89,7 +89,12 @@ fn positions_of_a_later_version_end_the_program_and_change_nothing() {
     refused(
         &world,
         world.follow(),
-        &["version 2", "later pulsetrain", "move the file away"],
+        &[
+            "version 2",
+            "newer pulsetrain",
+            "move the file away",
+            "positions.json",
+        ],
     );
     assert_eq!(fs::read_to_string(world.positions()).expect("it is there"), text);
 }
@@ -131,7 +136,8 @@ fn refused(world: &World, follower: Process, printed: &[&str]) {
     let before = fs::read(world.out()).expect("it was written");
     let (status, log) = follower.wait_for_end();
     assert_eq!(status.code(), Some(1), "{log}");
-    let all = printed.iter().chain(&["positions"]);
-    all.for_each(|words| assert!(log.contains(words), "{words} is not in: {log}"));
+    printed
+        .iter()
+        .for_each(|words| assert!(log.contains(words), "{words} is not in: {log}"));
     assert_eq!(fs::read(world.out()).expect("it is there"), before);
 }

@@ -85,7 +85,8 @@ impl Check {
         for experiment in experiments {
             let rows = self.rows(*experiment);
             let mut verdicts: BTreeMap<&str, u32> = BTreeMap::new();
-            rows.iter().for_each(|(_, verdict)| *verdicts.entry(verdict).or_default() += 1);
+            rows.iter()
+                .for_each(|(_, verdict)| *verdicts.entry(verdict).or_default() += 1);
             let needs_root = rows.iter().any(|(what, _)| what.contains("it needs root"));
             if needs_root && !is_root {
                 continue;

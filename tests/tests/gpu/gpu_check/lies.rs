@@ -13,7 +13,10 @@ fn assert_failed(changes: &str, experiment: u64, words: &[&str]) {
         .filter_map(|(what, verdict)| (*verdict == "FAILED").then_some(*what))
         .collect();
     for word in words {
-        assert!(failed.iter().any(|what| what.contains(word)), "{word} in {rows:#?}");
+        assert!(
+            failed.iter().any(|what| what.contains(word)),
+            "{word} in {rows:#?}"
+        );
     }
     let explained = |what: &&str| words.iter().any(|word| what.contains(word));
     assert!(failed.iter().all(explained), "{failed:#?}");
@@ -33,7 +36,11 @@ fn a_value_that_the_driver_refuses_us_alone_fails() {
     assert_failed(
         refused,
         2,
-        &["gpu_performance_state", "fields that both have", "error of the driver"],
+        &[
+            "gpu_performance_state",
+            "fields that both have",
+            "error of the driver",
+        ],
     );
 }
 
@@ -52,14 +59,14 @@ fn an_energy_counter_that_moves_every_second_fails() {
 
 #[test]
 fn performance_counters_in_another_unit_fail() {
-    let bytes =
-        "gpus: {all: {readings: {gpm.pcie_rx_mib_per_second: {steps: [[0, 0], [2000, 3000000000], [4000, 0]]}}}}";
+    let bytes = "gpus: {all: {readings: {gpm.pcie_rx_mib_per_second: {steps: [[0, 0], [2000, 3000000000], [4000, 0]]}}}}";
     assert_failed(bytes, 8, &["h2d: receive"]);
 }
 
 #[test]
 fn bytes_that_are_plausible_and_wrong_fail() {
-    let half = "gpus: {all: {readings: {gpm.pcie_rx_mib_per_second: {steps: [[0, 0], [2000, 1430], [4000, 0]]}}}}";
+    let half =
+        "gpus: {all: {readings: {gpm.pcie_rx_mib_per_second: {steps: [[0, 0], [2000, 1430], [4000, 0]]}}}}";
     assert_failed(
         half,
         7,

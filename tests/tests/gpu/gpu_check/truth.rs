@@ -15,7 +15,12 @@ fn identity_and_readings_agree_with_nvidia_smi() {
         assert!(corpus(file).exists(), "{file}");
     }
     let kept = "03-values-between-two-reads-of-nvidia-smi";
-    for file in ["page-load.prom", "agent/points.jsonl", "agent/log.txt", "load-matmul/output.jsonl"] {
+    for file in [
+        "page-load.prom",
+        "agent/points.jsonl",
+        "agent/log.txt",
+        "load-matmul/output.jsonl",
+    ] {
         assert!(corpus(&format!("{kept}/{file}")).exists(), "{file}");
     }
 }
@@ -73,8 +78,13 @@ fn training_limits_and_starts_are_measured() {
 fn cost_is_measured_by_threads_and_passes() {
     let check = run("gpu_check", "", "21");
     let rows = check.rows(21);
-    assert!(rows.contains(&("99th percentile of a pass: at most, s", "passed")), "{rows:#?}");
-    let threads = rows.iter().find(|(what, _)| what.starts_with("threads that call the driver"));
+    assert!(
+        rows.contains(&("99th percentile of a pass: at most, s", "passed")),
+        "{rows:#?}"
+    );
+    let threads = rows
+        .iter()
+        .find(|(what, _)| what.starts_with("threads that call the driver"));
     assert!(threads.is_some(), "{rows:#?}");
 }
 
@@ -99,12 +109,22 @@ fn what_a_machine_lacks_is_skipped_with_the_reason() {
 #[test]
 fn the_documented_experiments_are_those_of_the_program() {
     let program = workspace_path("tests/gpu-check");
-    let listed = Command::new("python3").arg(program).arg("--list").output().expect("python3 can be started");
+    let listed = Command::new("python3")
+        .arg(program)
+        .arg("--list")
+        .output()
+        .expect("python3 can be started");
     let listed = String::from_utf8(listed.stdout).expect("UTF-8");
     let page = fs::read_to_string(workspace_path("exporter/gpu/GPU.md")).expect("the page can be read");
-    let experiments: Vec<_> = listed.lines().filter_map(|line| line.trim().split_once("  ")).collect();
+    let experiments: Vec<_> = listed
+        .lines()
+        .filter_map(|line| line.trim().split_once("  "))
+        .collect();
     assert_eq!(experiments.len(), 25, "{listed}");
     for (number, title) in experiments {
-        assert!(page.contains(&format!("| {number} | {title} |")), "{number} {title}");
+        assert!(
+            page.contains(&format!("| {number} | {title} |")),
+            "{number} {title}"
+        );
     }
 }

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
 use pulsetrain_semconv::{Instrument, Metric, metric};
 use pulsetrain_tests::{FakeNvml, Folder, Judge, promtool_check, wait_until};
 
-use crate::{
+use crate::gpu_faults::{
     page::{fetch, samples},
     world::start_agent,
 };
@@ -37,22 +37,31 @@ fn the_page_of_each_model_is_valid_and_has_what_the_model_has() {
     for (model, gpus) in MODELS {
         let fake = FakeNvml::with(model, "");
         fake.run_from(0.0);
-        let (folder, page, health) = (Folder::new(), pulsetrain_tests::free_port(), pulsetrain_tests::free_port());
+        let (folder, page, health) = (
+            Folder::new(),
+            pulsetrain_tests::free_port(),
+            pulsetrain_tests::free_port(),
+        );
         let agent = start_agent(folder.path("").as_path(), (page, health), &fake.library(), "both");
         let mut text = String::new();
         let mut tables = Vec::new();
-        wait_until(&format!("the page of {model} has its last GPU, and two passes agree"), || {
-            text = fetch(page);
-            let last = format!("gpu_index=\"{}\"", gpus - 1);
-            let complete = text
-                .lines()
-                .any(|line| line.starts_with("gpu_memory_used_bytes") && line.contains(&last));
-            let table = table(&samples(&text));
-            // Performance counters and distributions need several passes.
-            let stays = complete && tables.len() >= 12 && tables.iter().rev().take(6).all(|earlier| *earlier == table);
-            tables.push(table);
-            stays
-        });
+        wait_until(
+            &format!("the page of {model} has its last GPU, and two passes agree"),
+            || {
+                text = fetch(page);
+                let last = format!("gpu_index=\"{}\"", gpus - 1);
+                let complete = text
+                    .lines()
+                    .any(|line| line.starts_with("gpu_memory_used_bytes") && line.contains(&last));
+                let table = table(&samples(&text));
+                // Performance counters and distributions need several passes.
+                let stays = complete
+                    && tables.len() >= 12
+                    && tables.iter().rev().take(6).all(|earlier| *earlier == table);
+                tables.push(table);
+                stays
+            },
+        );
         let verdict = promtool_check(&prometheus, text.as_bytes());
         assert!(verdict.status.success(), "{model}: {verdict:?}");
         assert_registered(model, &samples(&text));
@@ -76,9 +85,14 @@ fn assert_registered(model: &str, samples: &Samples) {
                 .iter()
                 .any(|own| own.attribute.name.replace('.', "_") == *label);
             // The standard attributes of a component are on all of its series.
-            let is_component = name.starts_with("hw_") && (label.starts_with("hw_") || label.starts_with("gpu_"));
-            let is_of_all = ["le", "host_name", "instance", "job", "service_instance_id"].contains(&label.as_str());
-            assert!(is_own || is_of_all || is_component, "{model}: {name} has the label {label}");
+            let is_component =
+                name.starts_with("hw_") && (label.starts_with("hw_") || label.starts_with("gpu_"));
+            let is_of_all =
+                ["le", "host_name", "instance", "job", "service_instance_id"].contains(&label.as_str());
+            assert!(
+                is_own || is_of_all || is_component,
+                "{model}: {name} has the label {label}"
+            );
         }
     }
 }
@@ -89,7 +103,9 @@ fn names(metric: &Metric) -> impl Iterator<Item = String> {
         Instrument::Histogram => &["_bucket", "_sum", "_count"],
         _ => &[""],
     };
-    parts.iter().map(|part| format!("{}{part}", metric.prometheus_name))
+    parts
+        .iter()
+        .map(|part| format!("{}{part}", metric.prometheus_name))
 }
 
 /// What GPU 0 has: a line a metric.
@@ -97,7 +113,8 @@ fn table(samples: &Samples) -> String {
     let mut metrics: BTreeMap<&str, String> = BTreeMap::new();
     for own in metric::ALL.iter().filter(|own| own.name.starts_with("gpu.")) {
         let name = names(own).last().expect("it has a name");
-        let of_first = |labels: &BTreeMap<String, String>| labels.get("gpu_index").is_some_and(|index| index == "0");
+        let of_first =
+            |labels: &BTreeMap<String, String>| labels.get("gpu_index").is_some_and(|index| index == "0");
         let series = samples
             .keys()
             .filter(|(found, labels)| *found == name && of_first(labels))
@@ -105,7 +122,9 @@ fn table(samples: &Samples) -> String {
         let reason = samples.iter().find_map(|((found, labels), value)| {
             let is_it = found == "gpu_metric_unavailable"
                 && of_first(labels)
-                && labels.get("gpu_metric_name").is_some_and(|metric| metric == own.name);
+                && labels
+                    .get("gpu_metric_name")
+                    .is_some_and(|metric| metric == own.name);
             (is_it && *value == 1.0).then(|| labels["gpu_unavailable_reason"].clone())
         });
         let line = match (series, reason) {
@@ -134,7 +153,16 @@ fn assert_table(model: &str, table: &str) {
     }
     let expected = fs::read_to_string(&golden)
         .unwrap_or_else(|error| panic!("{}: {error}; UPDATE_GOLDEN=1 writes it", golden.display()));
-    let missing: Vec<_> = expected.lines().filter(|line| !table.lines().any(|own| own == *line)).collect();
-    let new: Vec<_> = table.lines().filter(|line| !expected.lines().any(|own| own == *line)).collect();
-    assert!(missing.is_empty() && new.is_empty(), "{model}: expected {missing:#?}, found {new:#?}");
+    let missing: Vec<_> = expected
+        .lines()
+        .filter(|line| !table.lines().any(|own| own == *line))
+        .collect();
+    let new: Vec<_> = table
+        .lines()
+        .filter(|line| !expected.lines().any(|own| own == *line))
+        .collect();
+    assert!(
+        missing.is_empty() && new.is_empty(),
+        "{model}: expected {missing:#?}, found {new:#?}"
+    );
 }

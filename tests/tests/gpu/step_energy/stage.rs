@@ -14,7 +14,7 @@ use pulsetrain_otlp::{
     Signal,
     write::{Envelope, SpanParts, SpansWriter, Value as Written},
 };
-use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Pipeline, Sink, StopRaiser, run_sources};
+use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Delivery, Pipeline, Sink, run_sources};
 use pulsetrain_semconv::{attribute, span};
 use pulsetrain_tests::{FakeNvml, wait_until};
 use serde_json::Value;
@@ -36,15 +36,15 @@ fn steps_add_up_to_what_the_gpu_used_and_keep_their_bounds() {
         .build()
         .expect("a runtime");
     let sent = Arc::<Mutex<Vec<Value>>>::default();
-    let (sink, stop) = (Collected(Arc::clone(&sent)), StopRaiser::new());
-    let (pipeline, door, reading) = runtime.block_on(async {
+    let (sink, stop) = (Collected(Arc::clone(&sent)), CancellationToken::new());
+    let (pipeline, ingress, reading) = runtime.block_on(async {
         let stage = EnergyStage::new(EnergyConfig::default());
         let builder = Pipeline::builder().stage(Box::new(stage)).sink(Box::new(sink));
-        let (pipeline, door) = builder.start();
-        let (to, stopped) = (door.clone(), stop.stop());
+        let (pipeline, ingress) = builder.start();
+        let (to, stopped) = (ingress.clone(), stop.clone());
         let source = source(&driver);
         let reading = tokio::spawn(async move { run_sources(vec![source], &to, &stopped).await });
-        (pipeline, door, reading)
+        (pipeline, ingress, reading)
     });
     driver.run_from(0.0);
     for (number, pair) in (0_i64..).zip(BORDERS.windows(2)) {
@@ -58,7 +58,8 @@ fn steps_add_up_to_what_the_gpu_used_and_keep_their_bounds() {
         wait_until("the GPU was read up to the end of the step", || {
             read(&read_at(&sent))
         });
-        door.offer(step(number, start, end))
+        ingress
+            .try_send_or_drop(step(number, start, end))
             .expect("the pipeline is open");
     }
     let derived = || {
@@ -71,7 +72,7 @@ fn steps_add_up_to_what_the_gpu_used_and_keep_their_bounds() {
         derived().len() == BORDERS.len() - 1
     });
     let derived = derived();
-    stop.raise();
+    stop.cancel();
     runtime.block_on(async {
         reading.await.expect("the source does not panic");
         pipeline.drain(Duration::from_secs(10)).await;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use pulsetrain_otlp::Signal;
-use pulsetrain_pipeline::{Batch, Delivery, Sink, StopRaiser};
+use pulsetrain_pipeline::{Batch, CancellationToken, Delivery, Sink};
 use pulsetrain_sinks::{PrometheusConfig, PrometheusServer, PrometheusSink};
 use tokio::runtime::Runtime;
 
@@ -15,7 +15,7 @@ pub(crate) struct Endpoint {
     runtime: Runtime,
     sink: PrometheusSink,
     address: SocketAddr,
-    stop: StopRaiser,
+    stop: CancellationToken,
 }
 
 impl Endpoint {
@@ -33,12 +33,12 @@ impl Endpoint {
             ..config
         };
         let runtime = Runtime::new().expect("a runtime can be made");
-        let (sink, stop) = (PrometheusSink::new(&config), StopRaiser::new());
+        let (sink, stop) = (PrometheusSink::new(&config), CancellationToken::new());
         let server = runtime
             .block_on(PrometheusServer::bind(&config, sink.store(), Vec::new()))
             .expect("a free port can be bound");
         let address = server.local_addr();
-        runtime.spawn(server.run(stop.stop()));
+        runtime.spawn(server.run(stop.clone()));
         Self {
             runtime,
             sink,
@@ -90,6 +90,6 @@ pub(crate) fn page(address: &str, accept: &str) -> Vec<u8> {
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        self.stop.raise();
+        self.stop.cancel();
     }
 }

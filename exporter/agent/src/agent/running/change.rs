@@ -25,7 +25,7 @@ impl Running {
         self.end_sources(ending).await;
         self.unopened_sources
             .retain(|name, _| new.sources.0.get(name) == old.sources.0.get(name));
-        let root = self.positions.beside(FOLDER);
+        let root = self.checkpointer.state_file(FOLDER);
         for (name, error) in self.disk_queues.open(&new, root.as_deref()).await {
             log::warn(
                 Subject::Sink(&name),

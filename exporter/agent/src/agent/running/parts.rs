@@ -4,7 +4,7 @@ use std::{fmt::Display, time::Duration};
 
 use pulsetrain_otlp::Signals;
 use pulsetrain_pipeline::{
-    BoxFuture, Door, LaneConfig, SinkReport, SinkRoute, Source, StopRaiser, clock, run_sources,
+    BoxFuture, CancellationToken, Ingress, SinkReport, SinkRoute, SinkTaskConfig, Source, clock, run_sources,
 };
 use pulsetrain_sinks::SinkError;
 
@@ -29,13 +29,13 @@ impl Running {
     pub(super) fn start_health(&mut self) -> Result<(), Failure> {
         let health = &self.config.health;
         if health.enabled {
-            let stop = StopRaiser::new();
+            let stop = CancellationToken::new();
             let served = health::serve(
                 health,
                 self.ready.clone(),
                 self.recorders.clone(),
                 (Some(self.status.clone()), Some(self.gpu_control())),
-                stop.stop(),
+                stop.clone(),
             )
             .map_err(|error| Failure::failed(format!("health.listen: {error}")))?;
             self.health = Some(Task::spawn(stop, served));
@@ -54,36 +54,37 @@ impl Running {
     pub(super) fn expect_sink(&mut self, name: &str, config: &SinkConfig) {
         topology::report_notices(name, config);
         for (queue, route) in queues(name, config) {
-            let lane = self.lane(&queue, config);
-            self.pipeline.expect_sink(&queue, route, lane, Duration::ZERO);
+            let task_config = self.task_config(&queue, config);
+            self.pipeline
+                .expect_sink(&queue, route, task_config, Duration::ZERO);
         }
         self.unopened.insert(name.to_owned(), None);
     }
 
     /// The settings of the queue of a sink, whose limit is reported from now on.
-    fn lane(&self, queue: &str, config: &SinkConfig) -> LaneConfig {
-        let lane = LaneConfig {
+    fn task_config(&self, queue: &str, config: &SinkConfig) -> SinkTaskConfig {
+        let task_config = SinkTaskConfig {
             disk: self.disk_queues.get(queue),
-            ..config.lane(&self.config.limits)
+            ..config.task_config(&self.config.limits)
         };
-        let in_memory = lane.queue.max_bytes;
-        let limit = (lane.disk.as_ref()).map_or(in_memory, |disk| disk.config().max_bytes as usize);
+        let in_memory = task_config.queue.max_bytes;
+        let limit = (task_config.disk.as_ref()).map_or(in_memory, |disk| disk.config().max_bytes as usize);
         if let Some(telemetry) = &self.telemetry {
             telemetry.note_queue_limit(queue, limit);
         }
-        lane
+        task_config
     }
 
     /// Opens a sink that is expected.
     pub(super) async fn open_sink(&mut self, name: &str, config: &SinkConfig) -> Result<(), SinkError> {
-        let stop = StopRaiser::new();
+        let stop = CancellationToken::new();
         let built = topology::build_sink(
             name,
             config,
             &self.config.perfetto,
-            &self.positions,
+            &self.checkpointer,
             self.pages.get(name).cloned().unwrap_or_default(),
-            stop.stop(),
+            stop.clone(),
         )
         .await?;
         let BuiltSink {
@@ -127,7 +128,7 @@ impl Running {
                 Some(telemetry) => telemetry.measure(queue, sink, series.take()),
                 None => Box::new(NamedSink::new(queue, sink)),
             };
-            // It is expected: whoever removes the lane forgets that the sink is to be opened.
+            // It is expected: whoever removes the task forgets that the sink is to be opened.
             let _ = self.pipeline.open_sink(sink);
         }
         self.unopened.remove(name);
@@ -142,8 +143,11 @@ impl Running {
         let (section, new) = (new, queues(name, new));
         let mut drained = Vec::new();
         for (queue, route) in &new {
-            let lane = self.lane(queue, section);
-            drained.extend(self.pipeline.expect_sink(queue, route.clone(), lane, within));
+            let task_config = self.task_config(queue, section);
+            drained.extend(
+                self.pipeline
+                    .expect_sink(queue, route.clone(), task_config, within),
+            );
         }
         for (queue, _) in queues(name, old) {
             if !new.iter().any(|(other, _)| *other == queue) {
@@ -185,7 +189,7 @@ impl Running {
         let source = topology::build_source(
             (name, config),
             on_this_machine(self.resource.clone()),
-            (&self.positions, &self.claims),
+            (&self.checkpointer, &self.claims),
             on_reading,
         )?;
         self.run_source(name, source);
@@ -204,10 +208,10 @@ impl Running {
     }
 
     fn run_source(&mut self, name: &str, source: Box<dyn Source>) {
-        let stop = StopRaiser::new();
-        let (door, stopped, source_name) = (self.door_of(name), stop.stop(), name.to_owned());
+        let stop = CancellationToken::new();
+        let (ingress, stopped, source_name) = (self.ingress_of(name), stop.clone(), name.to_owned());
         let task = Task::spawn(stop, async move {
-            for report in run_sources(vec![source], &door, &stopped).await {
+            for report in run_sources(vec![source], &ingress, &stopped).await {
                 if let Err(error) = report.ended {
                     log::error(Subject::Source(&source_name), error);
                 }
@@ -217,11 +221,11 @@ impl Running {
         log::debug(Subject::Source(name), "started");
     }
 
-    fn door_of(&self, source: &str) -> Door {
-        let door = self.door.of_source(source);
+    fn ingress_of(&self, source: &str) -> Ingress {
+        let ingress = self.ingress.of_source(source);
         match &self.telemetry {
-            Some(telemetry) => telemetry.watch(source, &door),
-            None => door,
+            Some(telemetry) => telemetry.watch(source, &ingress),
+            None => ingress,
         }
     }
 

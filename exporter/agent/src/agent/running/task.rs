@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pulsetrain_pipeline::{
-    StopRaiser,
+    CancellationToken,
     clock::{self, Instant},
 };
 use tokio::task::JoinHandle;
@@ -13,12 +13,12 @@ pub(super) const END: Duration = Duration::from_secs(5);
 
 /// The task and its stop signal.
 pub(super) struct Task {
-    stop: StopRaiser,
+    stop: CancellationToken,
     done: JoinHandle<()>,
 }
 
 impl Task {
-    pub(super) fn spawn(stop: StopRaiser, work: impl Future<Output = ()> + Send + 'static) -> Self {
+    pub(super) fn spawn(stop: CancellationToken, work: impl Future<Output = ()> + Send + 'static) -> Self {
         Self {
             stop,
             done: tokio::spawn(work),
@@ -33,7 +33,7 @@ impl Task {
 
     /// Asks it to end, and does not wait for it.
     pub(super) fn stop(&self) {
-        self.stop.raise();
+        self.stop.cancel();
     }
 
     /// Waits for the end of the task; after the deadline the task is abandoned.

@@ -1,4 +1,4 @@
-//! What the SDK has collected, as OTLP, through the door.
+//! What the SDK has collected, as OTLP, into the pipeline.
 //!
 //! Not `opentelemetry-otlp`: it would be a second OTLP client in one program, with a second queue that nobody counts.
 
@@ -23,7 +23,7 @@ use pulsetrain_otlp::{
         Value,
     },
 };
-use pulsetrain_pipeline::{Batch, Door, clock};
+use pulsetrain_pipeline::{Batch, Ingress, clock};
 use pulsetrain_semconv::{SCHEMA_URL, attribute, metric};
 
 use super::levels::Levels;
@@ -32,11 +32,11 @@ use crate::import::resource::Resource;
 /// The name of the agent, as a service and as the scope of its telemetry.
 const SERVICE: &str = "pulsetrain";
 
-/// Puts what the SDK collects through a door. A clone has the same door.
+/// Puts what the SDK collects through an ingress. A clone has the same ingress.
 #[derive(Clone)]
 pub(super) struct DoorExporter {
     envelope: Arc<Envelope>,
-    door: Arc<OnceLock<Door>>,
+    ingress: Arc<OnceLock<Ingress>>,
     writer: Arc<Mutex<MetricsWriter>>,
     levels: Arc<Mutex<Levels>>,
 }
@@ -46,7 +46,7 @@ impl DoorExporter {
     pub(super) fn of(resource: &Resource) -> Self {
         Self {
             envelope: Arc::new(envelope(resource)),
-            door: Arc::default(),
+            ingress: Arc::default(),
             writer: Arc::default(),
             levels: Arc::default(),
         }
@@ -57,16 +57,16 @@ impl DoorExporter {
         self.levels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets the door that exports go to.
-    pub(super) fn set_door(&self, door: Door) {
+    /// Sets the ingress that exports go to.
+    pub(super) fn set_door(&self, ingress: Ingress) {
         // Set once, at the start.
-        let _ = self.door.set(door);
+        let _ = self.ingress.set(ingress);
     }
 }
 
 impl PushMetricExporter for DoorExporter {
     async fn export(&self, collected: &ResourceMetrics) -> OTelSdkResult {
-        let Some(door) = self.door.get() else {
+        let Some(ingress) = self.ingress.get() else {
             return Ok(());
         };
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -78,7 +78,8 @@ impl PushMetricExporter for DoorExporter {
         let Some(encoded) = writer.finish(&self.envelope) else {
             return Ok(());
         };
-        door.offer(Batch::new(encoded.signal, encoded.items, encoded.bytes))
+        ingress
+            .try_send_or_drop(Batch::new(encoded.signal, encoded.items, encoded.bytes))
             .map_err(|error| OTelSdkError::InternalFailure(error.to_string()))
     }
 

@@ -1,4 +1,4 @@
-//! What a source brings, counted at its door.
+//! What a source brings, counted at its ingress.
 
 use std::{
     sync::{
@@ -10,7 +10,7 @@ use std::{
 
 use opentelemetry::{KeyValue, metrics::Counter};
 use pulsetrain_otlp::Signal;
-use pulsetrain_pipeline::{Batch, Door, clock};
+use pulsetrain_pipeline::{Batch, Ingress, clock};
 use pulsetrain_semconv::attribute;
 
 use super::newest::newest;
@@ -53,9 +53,14 @@ fn read(nanos: &AtomicU64) -> Option<Duration> {
     (nanos > 0).then(|| Duration::from_nanos(nanos))
 }
 
-/// A door that counts what goes through it.
-pub(super) fn door(door: &Door, source: &str, accepted: Counter<u64>, figures: Arc<SourceFigures>) -> Door {
-    door.watched(watch(source, accepted, figures))
+/// An ingress that counts what goes through it.
+pub(super) fn ingress(
+    ingress: &Ingress,
+    source: &str,
+    accepted: Counter<u64>,
+    figures: Arc<SourceFigures>,
+) -> Ingress {
+    ingress.watched(watch(source, accepted, figures))
 }
 
 /// Notes what it is shown, without counting it.

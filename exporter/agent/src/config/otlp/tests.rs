@@ -146,8 +146,8 @@ sinks:
     otlp: {}
 ";
     let config = parsed(text);
-    let lane = |name: &str| config.sinks.0[name].lane(&config.limits);
-    let (own, rest) = (lane("own"), lane("rest"));
+    let task_config = |name: &str| config.sinks.0[name].task_config(&config.limits);
+    let (own, rest) = (task_config("own"), task_config("rest"));
     assert_eq!((own.queue.max_batches, own.queue.max_bytes), (3, 2 << 20));
     assert_eq!((rest.queue.max_batches, rest.queue.max_bytes), (7, 1 << 20));
     let second = Duration::from_secs(1);

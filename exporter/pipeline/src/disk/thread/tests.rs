@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::{
-    Batch, LaneConfig, Requirement, SinkCounts, SinkRoute, SourceSet,
+    Batch, Requirement, SinkCounts, SinkRoute, SinkTaskConfig, SourceSet,
     disk::{DiskQueue, queue::Found},
     queue::queue,
 };
@@ -45,7 +45,7 @@ async fn panic_is_a_failure_of_the_disk_and_loses_nothing() {
         sources: SourceSet::All,
         requirement: Requirement::Required,
     };
-    let memory = LaneConfig::default().queue;
+    let memory = SinkTaskConfig::default().queue;
     let (sender, mut receiver) = queue(memory, Some(&disk), route, Arc::clone(&account));
     let failure = |counts: SinkCounts| counts.any_failure().cloned();
 
@@ -98,11 +98,11 @@ async fn queue_whose_thread_is_gone_accepts_nothing_and_counts_it() {
         sources: SourceSet::All,
         requirement: Requirement::Required,
     };
-    let memory = LaneConfig::default().queue;
+    let memory = SinkTaskConfig::default().queue;
     let (sender, mut receiver) = queue(memory, Some(&disk), route, Arc::clone(&account));
     assert!(disk.release(&account));
     assert!(disk.ended(clock::later(clock::now(), PATIENCE)).await);
-    sender.offer(Batch::new(Signal::Logs, 3, vec![0x0a, 0]));
+    sender.try_send_or_drop(Batch::new(Signal::Logs, 3, vec![0x0a, 0]));
     assert_eq!(account.counts().dropped_for(DropReason::Closed), 3);
     assert!(
         timeout(PATIENCE, receiver.next())

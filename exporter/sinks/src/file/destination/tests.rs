@@ -8,7 +8,7 @@ use std::{
 
 use proptest::prelude::*;
 use pulsetrain_otlp::Signal;
-use pulsetrain_pipeline::{Delivery, Receipt, Sink};
+use pulsetrain_pipeline::{Ack, Delivery, Sink};
 use tempfile::TempDir;
 
 use super::{
@@ -20,7 +20,7 @@ use super::{
 struct World {
     folder: TempDir,
     state: TempDir,
-    /// The first receipt that is not settled.
+    /// The first ack that is not settled.
     settled: Arc<AtomicU64>,
     config: FileConfig,
 }
@@ -124,11 +124,11 @@ fn records(path: &Path) -> Vec<u32> {
     bytes.chunks(8).map(record).collect()
 }
 
-/// The batch of a number. Of a log, it has a receipt with this number.
+/// The batch of a number. Of a log, it has an ack with this number.
 fn batch(number: u32, is_of_log: bool) -> Batch {
     let batch = Batch::new(Signal::Metrics, 1, number.to_be_bytes().to_vec());
     match is_of_log {
-        true => batch.with_receipt(Arc::new(Receipt::new(drop).numbered(number.into()))),
+        true => batch.with_ack(Arc::new(Ack::new(drop).numbered(number.into()))),
         false => batch,
     }
 }

@@ -121,7 +121,7 @@ impl FileJournal {
     fn repeated_bytes(&self) -> io::Result<u64> {
         let settled = (self.settled)();
         let notes = self.read()?.unwrap_or_default();
-        let repeated = notes.spans.iter().filter(|span| span.comes_again(settled));
+        let repeated = notes.spans.iter().filter(|span| span.is_replayable(settled));
         Ok(repeated.map(|span| span.len()).sum())
     }
 
@@ -177,7 +177,7 @@ impl FileJournal {
         }
         notes.spans.retain(|span| span.end <= length);
         notes.raise_floor(settled);
-        notes.spans.retain(|span| !span.comes_again(settled));
+        notes.spans.retain(|span| !span.is_replayable(settled));
         Ok(Some(Plan {
             notes,
             unknown: end..length,

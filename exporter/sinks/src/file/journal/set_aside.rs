@@ -15,18 +15,18 @@ use super::{super::identity::FileIdentity, Notes};
 pub(super) struct SetAside {
     path: PathBuf,
     file: Option<FileIdentity>,
-    /// The number of the receipt after the last one.
+    /// The number of the ack after the last one.
     end: u64,
 }
 
 impl SetAside {
     /// The journal at `path`, which holds `notes`.
     pub(super) fn new(path: PathBuf, notes: &Notes) -> Self {
-        let receipts = notes.spans.iter().filter_map(|span| span.receipt);
+        let acks = notes.spans.iter().filter_map(|span| span.ack);
         Self {
             path,
             file: notes.file,
-            end: receipts.max().map_or(0, |last| last.saturating_add(1)),
+            end: acks.max().map_or(0, |last| last.saturating_add(1)),
         }
     }
 

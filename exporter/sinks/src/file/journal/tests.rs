@@ -4,7 +4,7 @@ use std::sync::{
 };
 
 use pulsetrain_otlp::Signal;
-use pulsetrain_pipeline::{Delivery, Receipt, Sink};
+use pulsetrain_pipeline::{Ack, Delivery, Sink};
 use tempfile::TempDir;
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
     *,
 };
 
-/// A file, its journal, and the first receipt that is not settled.
+/// A file, its journal, and the first ack that is not settled.
 struct World {
     folder: TempDir,
     settled: Arc<AtomicU64>,
@@ -42,7 +42,7 @@ impl World {
             .expect("the file can be opened")
     }
 
-    /// Settles the receipts before that of this letter.
+    /// Settles the acks before that of this letter.
     fn settle_before(&self, letter: char) {
         self.settled.store(letter.into(), Ordering::Relaxed);
     }
@@ -92,12 +92,12 @@ fn batch(body: char) -> Batch {
     Batch::new(Signal::Metrics, 1, body.to_string().into_bytes())
 }
 
-/// Delivers a record a letter; those of capital letters come again after a kill, each with a receipt that its letter numbers.
+/// Delivers a record a letter; those of capital letters come again after a kill, each with an ack that its letter numbers.
 async fn deliver(sink: &mut FileSink, bodies: &str) {
     for body in bodies.chars() {
         let mut batch = batch(body);
         if body.is_uppercase() {
-            batch = batch.with_receipt(receipt(body));
+            batch = batch.with_ack(ack(body));
         }
         assert_eq!(sink.deliver(&batch).await, Delivery::Delivered);
     }
@@ -279,10 +279,7 @@ async fn a_sink_that_is_opened_again_in_the_same_program_cuts_nothing_off() {
 fn a_journal_forgets_what_stays_in_any_case() {
     let world = World::new();
     let mut journal = world.journal().open().unwrap();
-    let (settled, late) = (
-        batch('A').with_receipt(receipt('A')),
-        batch('B').with_receipt(receipt('B')),
-    );
+    let (settled, late) = (batch('A').with_ack(ack('A')), batch('B').with_ack(ack('B')));
     let mut end = 0;
     while journal.bytes <= TRIMMED_BYTES {
         journal.note(&settled, end, end + 5);
@@ -297,7 +294,7 @@ fn a_journal_forgets_what_stays_in_any_case() {
 fn a_journal_of_which_nothing_is_settled_is_not_written_anew_with_every_line() {
     let world = World::new();
     let mut journal = world.journal().open().unwrap();
-    let waits = batch('A').with_receipt(receipt('A'));
+    let waits = batch('A').with_ack(ack('A'));
     let mut renewed = 0;
     for place in 0..20_000 {
         let before = journal.trim_at;
@@ -347,7 +344,7 @@ fn what_cannot_be_noted_is_told_and_noted_when_it_can_be() {
     let mut journal = world.journal().telling(told.teller()).open().unwrap();
     // Nothing can be written to what is open for reading only.
     let writable = std::mem::replace(&mut journal.file, File::open(world.journal().path()).unwrap());
-    journal.note(&batch('A').with_receipt(receipt('A')), 0, 5);
+    journal.note(&batch('A').with_ack(ack('A')), 0, 5);
     journal.note(&batch('x'), 5, 10);
     assert_eq!((told.all(), world.noted().as_str()), (vec![true], ""));
     journal.file = writable;
@@ -362,7 +359,7 @@ fn a_torn_line_is_none() {
     let span = Span {
         start: 7,
         end: 12,
-        receipt: Some(3),
+        ack: Some(3),
     };
     let spans = vec![span];
     let expected = Notes {
@@ -373,6 +370,6 @@ fn a_torn_line_is_none() {
     assert_eq!(notes, expected);
 }
 
-fn receipt(letter: char) -> Arc<Receipt> {
-    Arc::new(Receipt::new(drop).numbered(letter.into()))
+fn ack(letter: char) -> Arc<Ack> {
+    Arc::new(Ack::new(drop).numbered(letter.into()))
 }

@@ -1,4 +1,4 @@
-use pulsetrain_pipeline::StopRaiser;
+use pulsetrain_pipeline::CancellationToken;
 use tempfile::TempDir;
 
 use super::*;
@@ -131,8 +131,8 @@ async fn the_disk_catches_up_as_time_goes_by() {
         files,
     } = World::new(1 << 20, 2);
     let shared = Arc::clone(&files.shared);
-    let stop = StopRaiser::new();
-    let running = tokio::spawn(files.run(stop.stop()));
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(files.run(stop.clone()));
     sink.deliver(&batch("first")).await;
     let mut seconds = 0;
     while shared.lock().is_behind
@@ -147,7 +147,7 @@ async fn the_disk_catches_up_as_time_goes_by() {
         seconds += 1;
         assert!(seconds < 60, "the disk does not catch up");
     }
-    stop.raise();
+    stop.cancel();
     running.await.expect("the task ends");
     drop(folder);
 }

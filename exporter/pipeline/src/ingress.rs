@@ -1,0 +1,354 @@
+//! The ingress of the pipeline: receives the batches of sources and fans each batch out to the queue of every sink.
+//!
+//! Live sources call [`Ingress::try_send_or_drop`]: a slow sink loses only its own batches, the oldest first. Imports send and wait for
+//! room at every sink. Sources that can push back, such as receivers and followed logs, reserve room at the required sinks first. Sinks
+//! can be added and removed while batches pass: each batch reaches the sinks of its moment.
+
+use std::{
+    fmt,
+    future::poll_fn,
+    pin::pin,
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    task::Poll,
+    time::Duration,
+};
+
+use tokio::{
+    runtime::Handle,
+    time::{timeout, timeout_at},
+};
+
+use crate::{
+    Batch, PipelineError, Reservation, ReserveError, SourceId, clock,
+    queue::{NoRoom, QueueSender},
+    stage::StageSlot,
+};
+
+/// How often a thread that waits for room checks whether it is to give up.
+const GIVE_UP_CHECK: Duration = Duration::from_millis(20);
+
+/// The handle by which sources send batches to a pipeline; a clone is the same handle.
+///
+/// Whatever is put into the pipeline is in the [`Ledger`](crate::Ledger) of every sink from then on, also when the pipeline
+/// is closed: the error is for the source, which can stop.
+#[derive(Clone, Debug)]
+pub struct Ingress {
+    queues: Arc<RwLock<Queues>>,
+    changes: SinkChanges,
+    /// The source of the batches that are sent through it.
+    source: SourceId,
+    watcher: Option<Watcher>,
+    stage: Option<Arc<StageSlot>>,
+    runtime: Handle,
+}
+
+/// A callback for every batch that goes through an ingress.
+#[derive(Clone)]
+struct Watcher(Arc<dyn Fn(&Batch) + Send + Sync>);
+
+/// Makes several changes of sinks one change for every batch: while they are made, batches wait.
+#[derive(Clone, Debug, Default)]
+pub struct SinkChanges(Arc<RwLock<()>>);
+
+impl SinkChanges {
+    /// Holds back every batch until the guard is dropped. To be held for as short as changes take, without waiting.
+    pub fn begin(&self) -> RwLockWriteGuard<'_, ()> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no change is being made, and holds back the next one until the guard is dropped.
+    fn wait(&self) -> RwLockReadGuard<'_, ()> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The queues of all sinks, replaced in one step.
+type Queues = Arc<[Arc<QueueSender>]>;
+
+impl Ingress {
+    pub(crate) fn new(runtime: Handle) -> Self {
+        Self {
+            queues: Arc::new(RwLock::new(Arc::new([]))),
+            changes: SinkChanges::default(),
+            source: SourceId::NONE,
+            watcher: None,
+            stage: None,
+            runtime,
+        }
+    }
+
+    /// The same ingress with a stage in front of the fan-out.
+    pub(crate) fn with_stage(&self, stage: Arc<StageSlot>) -> Self {
+        Self {
+            stage: Some(stage),
+            ..self.clone()
+        }
+    }
+
+    /// The same ingress for one source: `watch` is shown every batch that goes through it, and must not wait there.
+    #[must_use]
+    pub fn watched(&self, watch: impl Fn(&Batch) + Send + Sync + 'static) -> Self {
+        Self {
+            watcher: Some(Watcher(Arc::new(watch))),
+            ..self.clone()
+        }
+    }
+
+    /// The same ingress for the source of this name: sinks with a [`SinkRoute`](crate::SinkRoute) that lacks it do not receive its
+    /// batches.
+    #[must_use]
+    pub fn of_source(&self, source: &str) -> Self {
+        Self {
+            source: SourceId::of(source),
+            ..self.clone()
+        }
+    }
+
+    pub(crate) fn changes(&self) -> SinkChanges {
+        self.changes.clone()
+    }
+
+    /// Replaces the queues of all sinks at once.
+    pub(crate) fn set_queues(&self, queues: impl IntoIterator<Item = Arc<QueueSender>>) {
+        *self.queues.write().unwrap_or_else(PoisonError::into_inner) = queues.into_iter().collect();
+    }
+
+    /// Puts a batch through without ever waiting: for live sources. A full queue in memory drops the oldest batches that
+    /// were offered. Where that makes no room, and in front of a full disk queue, the sink loses this batch.
+    ///
+    /// # Errors
+    /// [`PipelineError::Closed`] when the pipeline takes no more.
+    pub fn try_send_or_drop(&self, batch: Batch) -> Result<(), PipelineError> {
+        for batch in self.through_stage(batch) {
+            self.fan_out(&batch, |queue, batch| queue.try_send_or_drop(batch));
+        }
+        self.open()
+    }
+
+    /// Reserves room for these batches at every required sink, without waiting.
+    ///
+    /// # Errors
+    /// [`ReserveError::Full`] when one has no room now, [`ReserveError::TooLarge`] when one never will,
+    /// [`ReserveError::Closed`] when the pipeline takes no more.
+    pub fn try_reserve(&self, batches: &[Batch]) -> Result<Reservation, ReserveError> {
+        Reservation::now(&self.queues(), self.source, batches)
+    }
+
+    /// As [`try_reserve`](Self::try_reserve), but blocks the thread until there is room, or until `gives_up`, which is asked
+    /// every 20 ms. Batches that are too large for a queue do not wait for it.
+    ///
+    /// # Errors
+    /// [`ReserveError::Full`] when the caller gave up, [`ReserveError::Closed`] when the pipeline takes no more.
+    ///
+    /// # Panics
+    /// When it has to wait on a thread that runs async tasks.
+    pub fn blocking_reserve(
+        &self,
+        batches: &[Batch],
+        mut gives_up: impl FnMut() -> bool,
+    ) -> Result<Reservation, ReserveError> {
+        loop {
+            let queues = self.queues();
+            match self.blocking_reserve_at(&queues, batches, &mut gives_up) {
+                // A sink was replaced or removed while the thread waited for its queue.
+                Err(ReserveError::Closed) if !Arc::ptr_eq(&queues, &self.queues()) => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn blocking_reserve_at(
+        &self,
+        queues: &Queues,
+        batches: &[Batch],
+        gives_up: &mut impl FnMut() -> bool,
+    ) -> Result<Reservation, ReserveError> {
+        match Reservation::now(queues, self.source, batches) {
+            Err(ReserveError::Full | ReserveError::TooLarge { .. }) => {}
+            outcome => return outcome,
+        }
+        self.runtime.block_on(async {
+            // One wait, so that its place in the order of those who wait is kept.
+            let mut reserved = pin!(Reservation::when_room(queues, self.source, batches));
+            loop {
+                if gives_up() {
+                    return Err(ReserveError::Full);
+                }
+                if let Ok(reserved) = timeout(GIVE_UP_CHECK, &mut reserved).await {
+                    return reserved;
+                }
+            }
+        })
+    }
+
+    /// Puts a batch through with the room that is reserved for it, and never waits. What a stage adds to it fits in any
+    /// case; a sink that is not required and has no room loses the batch. Before a source acknowledges the batch it waits for
+    /// [`Reservation::held`].
+    ///
+    /// # Errors
+    /// [`PipelineError::Closed`] when the pipeline takes no more.
+    pub fn send_reserved(&self, batch: Batch, reserved: &mut Reservation) -> Result<(), PipelineError> {
+        for batch in self.through_stage(batch) {
+            self.fan_out(&batch, |queue, batch| {
+                if queue.is_required() && !batch.is_best_effort() {
+                    let confirmation = queue.send_reserved(batch, reserved.of(queue));
+                    reserved.wait_for(confirmation);
+                } else {
+                    queue.try_send_or_drop(batch);
+                }
+            });
+        }
+        self.open()
+    }
+
+    /// Puts a batch through that a stage held, and never waits: one full sink must not hold up the others. A required sink
+    /// accepts it beyond its limit, by no more than stages hold. A full best-effort sink drops as in [`try_send_or_drop`](Self::try_send_or_drop).
+    pub(crate) fn send_released(&self, batch: &Batch) {
+        self.fan_out(batch, |queue, batch| {
+            if queue.is_required() && !batch.is_best_effort() {
+                queue.send_reserved(batch, None);
+            } else {
+                queue.try_send_or_drop(batch);
+            }
+        });
+    }
+
+    /// Waits until the sinks that are not required have room for these batches too, so that a backlog does not run over
+    /// them, but no longer than this in sum. A sink that made somebody wait in vain is not waited for again until it has
+    /// room.
+    ///
+    /// # Panics
+    /// When it has to wait on a thread that runs async tasks.
+    pub fn blocking_pace(&self, batches: &[Batch], within: Duration) {
+        let deadline = clock::later(clock::now(), within);
+        for queue in self.queues().iter().filter(|queue| !queue.is_required()) {
+            let of_queue = batches
+                .iter()
+                .filter(|batch| queue.accepts(batch.signal(), self.source));
+            let mut of_queue = of_queue.peekable();
+            if of_queue.peek().is_none() {
+                continue;
+            }
+            let bytes = of_queue.map(|batch| batch.bytes().len()).sum();
+            if queue.try_reserve(1, bytes).is_some() {
+                queue.set_lagging(false);
+            } else if !queue.is_lagging() {
+                let waited = async { timeout_at(deadline, queue.reserve(1, bytes)).await };
+                queue.set_lagging(self.runtime.block_on(waited).is_err());
+            }
+        }
+    }
+
+    /// Puts a batch through and waits until every sink has room for it: for imports. Sinks with room have it at once.
+    ///
+    /// When the future is dropped half-way, the sinks that had no room yet have lost the batch, and count it.
+    ///
+    /// # Errors
+    /// [`PipelineError::Closed`] when the pipeline takes no more.
+    pub async fn send(&self, batch: Batch) -> Result<(), PipelineError> {
+        self.wait_for_room(self.send_where_room(batch)).await
+    }
+
+    /// As [`send`](Self::send), for threads that read files; blocks the thread while it waits.
+    ///
+    /// # Errors
+    /// [`PipelineError::Closed`] when the pipeline takes no more.
+    ///
+    /// # Panics
+    /// When it has to wait on a thread that runs async tasks: use a thread of its own or `spawn_blocking`.
+    pub fn blocking_send(&self, batch: Batch) -> Result<(), PipelineError> {
+        let waiting = self.send_where_room(batch);
+        if waiting.is_empty() {
+            self.open()
+        } else {
+            self.runtime.block_on(self.wait_for_room(waiting))
+        }
+    }
+
+    /// Closes all queues. Senders that wait for room get an error; queued batches stay.
+    pub(crate) fn close(&self) {
+        for queue in self.queues().iter() {
+            queue.close();
+        }
+    }
+
+    /// Gives the batch to every sink that has room now, and returns what waits for the others.
+    fn send_where_room(&self, batch: Batch) -> Vec<(Arc<QueueSender>, NoRoom)> {
+        let mut waiting = Vec::new();
+        for batch in self.through_stage(batch) {
+            self.fan_out(&batch, |queue, batch| {
+                if let Err(no_room) = queue.try_send(batch) {
+                    waiting.push((Arc::clone(queue), no_room));
+                }
+            });
+        }
+        waiting
+    }
+
+    /// Passes a batch through the stage, if there is one, and returns the batches for the sinks.
+    fn through_stage(&self, batch: Batch) -> Vec<Batch> {
+        let batch = match self.source {
+            SourceId::NONE => batch,
+            source => batch.from_source(source),
+        };
+        if let Some(Watcher(watch)) = &self.watcher {
+            watch(&batch);
+        }
+        match &self.stage {
+            Some(stage) => stage.pass(batch),
+            None => vec![batch],
+        }
+    }
+
+    /// Puts the batch into the queue of every sink that accepts its signal and its source; all share its bytes. A change of the
+    /// sinks waits for it, so a queue that is left is closed only after the batch is in it.
+    fn fan_out(&self, batch: &Batch, mut put: impl FnMut(&Arc<QueueSender>, Batch)) {
+        let _no_change = self.changes.wait();
+        let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
+        for queue in queues
+            .iter()
+            .filter(|queue| queue.accepts(batch.signal(), batch.source()))
+        {
+            put(queue, batch.clone());
+        }
+    }
+
+    /// Waits at all queues at once, so that a sink without room delays only the sender and not the other sinks.
+    async fn wait_for_room(&self, waiting: Vec<(Arc<QueueSender>, NoRoom)>) -> Result<(), PipelineError> {
+        let mut waiting: Vec<_> = waiting
+            .into_iter()
+            .map(|(queue, no_room)| Box::pin(async move { queue.send_when_room(no_room).await }))
+            .collect();
+        poll_fn(|context| {
+            waiting.retain_mut(|room| room.as_mut().poll(context).is_pending());
+            if waiting.is_empty() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
+        self.open()
+    }
+
+    fn queues(&self) -> Queues {
+        Arc::clone(&self.queues.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// An error if there are sinks and all are closed.
+    fn open(&self) -> Result<(), PipelineError> {
+        let queues = self.queues();
+        let closed = !queues.is_empty() && queues.iter().all(|queue| queue.is_closed());
+        if closed {
+            Err(PipelineError::Closed)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Watcher")
+    }
+}

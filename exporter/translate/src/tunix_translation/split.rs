@@ -1,0 +1,135 @@
+//! Splits a message into the points of Tunix and the bytes of the rest.
+
+use pulsetrain_mapping::tunix_otel::{MODE, OtelPoint, PREFIX, SCOPE};
+use pulsetrain_otlp::{
+    WireError,
+    view::{AnyValue, KeyValue, Message, Metric, MetricData, NumberPoint, ResourceMetrics, ScopeMetrics},
+};
+
+use crate::field_rewrite::{FieldAction, rewrite_field};
+
+/// The numbers of the fields from a message down to a metric.
+const RESOURCE_METRICS: u32 = 1;
+const SCOPE_METRICS: u32 = 2;
+const METRICS: u32 = 2;
+
+/// Passes the points of Tunix of each resource to `take`, with the bytes of the resource. Returns the message without the points,
+/// and their number.
+///
+/// # Errors
+/// Bytes that are not OTLP.
+pub(super) fn split(
+    message: &[u8],
+    mut take: impl FnMut(&[u8], &[OtelPoint<'_>]),
+) -> Result<(Vec<u8>, u32), WireError> {
+    let mut taken = 0;
+    let left = rewrite_field(message, RESOURCE_METRICS, |field| {
+        let mut points = Vec::new();
+        let left = take_points(field, &mut points)?;
+        if points.is_empty() {
+            return Ok(FieldAction::Keep);
+        }
+        taken += points.len() as u32;
+        take(resource(field)?, &points);
+        let is_empty = ResourceMetrics::decode(&left)?.scope_metrics.is_empty();
+        Ok(if is_empty {
+            FieldAction::Remove
+        } else {
+            FieldAction::Replace(left)
+        })
+    })?;
+    Ok((left, taken))
+}
+
+/// Returns the bytes of the resource.
+fn resource(resource_metrics: &[u8]) -> Result<&[u8], WireError> {
+    let mut found: &[u8] = &[];
+    let mut reader = pulsetrain_otlp::wire::Reader::new(resource_metrics);
+    while !reader.is_at_end() {
+        match reader.tag()? {
+            0x0a => found = reader.delimited()?,
+            other => drop(reader.value(other)?),
+        }
+    }
+    Ok(found)
+}
+
+/// Appends the points of Tunix of a resource to `points` and returns the rest of the message.
+fn take_points<'m>(
+    resource_metrics: &'m [u8],
+    points: &mut Vec<OtelPoint<'m>>,
+) -> Result<Vec<u8>, WireError> {
+    rewrite_field(resource_metrics, SCOPE_METRICS, |scope| {
+        let is_tunix = ScopeMetrics::decode(scope)?
+            .scope
+            .is_some_and(|scope| scope.name == SCOPE);
+        if !is_tunix {
+            return Ok(FieldAction::Keep);
+        }
+        let before = points.len();
+        let left = rewrite_field(scope, METRICS, |metric| {
+            let found = points_of(metric)?;
+            let action = match found.is_empty() {
+                true => FieldAction::Keep,
+                false => FieldAction::Remove,
+            };
+            points.extend(found);
+            Ok(action)
+        })?;
+        if points.len() == before {
+            return Ok(FieldAction::Keep);
+        }
+        let is_empty = ScopeMetrics::decode(&left)?.metrics.is_empty();
+        Ok(if is_empty {
+            FieldAction::Remove
+        } else {
+            FieldAction::Replace(left)
+        })
+    })
+}
+
+/// Returns the points of a gauge of Tunix. Returns none if the metric is not a gauge, or another writer added points.
+fn points_of(metric: &[u8]) -> Result<Vec<OtelPoint<'_>>, WireError> {
+    let metric = Metric::decode(metric)?;
+    let (Some(MetricData::Gauge(gauge)), Ok(name)) = (metric.data(), metric.name.to_str()) else {
+        return Ok(Vec::new());
+    };
+    let mut points = Vec::with_capacity(gauge.data_points.len());
+    for point in gauge.data_points {
+        match point_of(name, &point?)? {
+            Some(point) => points.push(point),
+            None => return Ok(Vec::new()),
+        }
+    }
+    Ok(points)
+}
+
+/// Returns a point of Tunix, or `None` if it lacks the mode. Plain fine-tuning has no prefix.
+fn point_of<'m>(name: &'m str, point: &NumberPoint<'m>) -> Result<Option<OtelPoint<'m>>, WireError> {
+    let (mut prefix, mut mode) = (Some(""), None);
+    for attribute in point.attributes {
+        let attribute = attribute?;
+        if attribute.key == PREFIX {
+            prefix = text(&attribute);
+        } else if attribute.key == MODE {
+            mode = text(&attribute);
+        }
+    }
+    let (Some(prefix), Some(mode), Some(value)) = (prefix, mode, point.value()) else {
+        return Ok(None);
+    };
+    Ok(Some(OtelPoint {
+        prefix,
+        mode,
+        name,
+        time_unix_nanos: point.time_unix_nano,
+        value: value.as_f64(),
+    }))
+}
+
+fn text<'m>(attribute: &KeyValue<'m>) -> Option<&'m str> {
+    match attribute.value {
+        Some(AnyValue::String(text)) => text.to_str().ok(),
+        _ => None,
+    }
+}
