@@ -25,6 +25,10 @@ pub(crate) use self::{
 };
 use crate::{failure::Failure, topology};
 
+/// The note about traces that have a row each because they are few.
+const BY_TRACE: &str =
+    "each trace has a row of its own, since they are few; --by process draws the rows of processes";
+
 /// Runs the command.
 pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
     let file = topology::open_metrics_path(&arguments.output.to_string_lossy());
@@ -44,6 +48,9 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
     if arguments.derive {
         output = output.deriving();
     }
+    let found = backends::search(&arguments.backends, arguments.window.as_ref())?;
+    let traces = backends::most_traces(&arguments.backends, found.as_ref());
+    let by_trace = arguments.draws_by_trace(traces) && output.draw_by_trace();
     let progress = Progress::of(&arguments.inputs, arguments.json);
     let run = RunOptions {
         start_unix_nanos: arguments.start_time,
@@ -65,7 +72,15 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
         reports.push(read(path, reading, &progress, &mut deliver)?);
     }
     let window = arguments.window.as_ref();
-    reports.extend(backends::read_traces(&arguments.backends, window, &mut deliver)?);
+    reports.extend(backends::read_traces(
+        &arguments.backends,
+        window,
+        found,
+        &mut deliver,
+    )?);
+    if let Some(report) = reports.first_mut().filter(|_| by_trace) {
+        report.notes.push(BY_TRACE.to_owned());
+    }
     let mut deliver = |signal, bytes| output.deliver(signal, bytes);
     reports.extend(backends::read_samples(
         &arguments.backends,
@@ -81,7 +96,9 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
     progress.finish();
     let code = summary::print(&reports, &arguments.output, &written, arguments.json)?;
     if let (Some(server), Some(file)) = (server, written.files.first()) {
-        server.serve(file, arguments.json)?;
+        let mapped = written.mapped.as_ref();
+        let focus = mapped.and_then(|mapped| mapped.first_error.or(mapped.longest_step));
+        server.serve(file, focus, arguments.json)?;
     }
     Ok(code)
 }

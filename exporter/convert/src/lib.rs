@@ -8,6 +8,7 @@ mod chrome_json;
 mod error;
 mod from_perfetto;
 mod to_perfetto;
+mod vocabulary;
 
 pub use chrome_json::convert_chrome_json;
 pub use error::ConvertError;
