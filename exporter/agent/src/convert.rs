@@ -14,6 +14,7 @@ pub(crate) mod trace;
 
 use std::{path::PathBuf, process::ExitCode};
 
+use pulsetrain_convert::ClockAlignment;
 use pulsetrain_pipeline::spill::Room;
 use pulsetrain_sources::logs::RunOptions;
 
@@ -62,11 +63,19 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
     };
     let mut reports = Vec::new();
     let mut seen = Seen::default();
+    let mut clocks = match arguments.align_clocks {
+        true => Some(ClockAlignment::new(&room)?),
+        false => None,
+    };
+    let mut take = |signal, bytes: Vec<u8>| match &mut clocks {
+        Some(clocks) => Ok(clocks.add(signal, &bytes)?),
+        None => output.deliver(signal, bytes),
+    };
     let mut deliver = |signal, bytes: Vec<u8>| {
         if arguments.backends.asks_for_metrics() {
             seen.note(signal, &bytes);
         }
-        output.deliver(signal, bytes)
+        take(signal, bytes)
     };
     for path in &arguments.inputs {
         reports.push(read(path, reading, &progress, &mut deliver)?);
@@ -81,13 +90,18 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
     if let Some(report) = reports.first_mut().filter(|_| by_trace) {
         report.notes.push(BY_TRACE.to_owned());
     }
-    let mut deliver = |signal, bytes| output.deliver(signal, bytes);
     reports.extend(backends::read_samples(
         &arguments.backends,
         window,
         &seen,
-        &mut deliver,
+        &mut take,
     )?);
+    if let Some(clocks) = clocks {
+        let moved = clocks.align(&mut |signal, bytes| output.deliver(signal, bytes))?;
+        if let Some(report) = reports.first_mut() {
+            report.note_clocks(&moved);
+        }
+    }
     progress.writing();
     let written = match output.is_empty() {
         true => output.abandon(reports.iter().any(|report| report.lost > 0)),

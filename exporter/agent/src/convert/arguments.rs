@@ -93,6 +93,11 @@ pub(crate) struct ConvertArguments {
     #[arg(long)]
     pub(crate) color_by_trace: bool,
 
+    /// Move the clocks of processes so that no child begins before its parent in another process, and the server of a call is
+    /// within its client. The summary lists the moves
+    #[arg(long)]
+    pub(crate) align_clocks: bool,
+
     /// Draw the buckets of histograms too, one counter a bound: METRIC.le_BOUND, and METRIC.le_inf for the last
     #[arg(long)]
     pub(crate) buckets: bool,
