@@ -127,7 +127,6 @@ fn fault(input: &Path, output: &Path, options: &[&str]) -> Result<i32, String> {
 }
 
 #[test]
-#[expect(clippy::print_stderr, reason = "the figures are kept in benches/results")]
 fn no_mutated_input_panics_hangs_or_fails_without_a_reason() {
     let seconds =
         env::var("MUTATED_SECONDS").map_or(SECONDS, |text| text.parse().expect("a number of seconds"));
