@@ -14,6 +14,7 @@ pub(crate) mod trace;
 
 use std::{path::PathBuf, process::ExitCode};
 
+use pulsetrain_convert::ClockAlignment;
 use pulsetrain_pipeline::spill::Room;
 use pulsetrain_tail::RunOptions;
 
@@ -24,6 +25,10 @@ pub(crate) use self::{
     progress::Progress,
 };
 use crate::{failure::Failure, topology};
+
+/// The note about traces that have a row each because they are few.
+const BY_TRACE: &str =
+    "each trace has a row of its own, since they are few; --by process draws the rows of processes";
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
@@ -44,6 +49,9 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
     if arguments.derive {
         output = output.deriving();
     }
+    let found = backends::search(&arguments.backends, arguments.window.as_ref())?;
+    let traces = backends::most_traces(&arguments.backends, found.as_ref());
+    let by_trace = arguments.draws_by_trace(traces) && output.draw_by_trace();
     let progress = Progress::of(&arguments.inputs, arguments.json);
     let run = RunOptions {
         start_unix_nanos: arguments.start_time,
@@ -55,24 +63,45 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
     };
     let mut reports = Vec::new();
     let mut seen = Seen::default();
+    let mut clocks = match arguments.align_clocks {
+        true => Some(ClockAlignment::new(&room)?),
+        false => None,
+    };
+    let mut take = |signal, bytes: Vec<u8>| match &mut clocks {
+        Some(clocks) => Ok(clocks.add(signal, &bytes)?),
+        None => output.deliver(signal, bytes),
+    };
     let mut deliver = |signal, bytes: Vec<u8>| {
         if arguments.backends.asks_for_metrics() {
             seen.note(signal, &bytes);
         }
-        output.deliver(signal, bytes)
+        take(signal, bytes)
     };
     for path in &arguments.inputs {
         reports.push(read(path, reading, &progress, &mut deliver)?);
     }
     let window = arguments.window.as_ref();
-    reports.extend(backends::read_traces(&arguments.backends, window, &mut deliver)?);
-    let mut deliver = |signal, bytes| output.deliver(signal, bytes);
+    reports.extend(backends::read_traces(
+        &arguments.backends,
+        window,
+        found,
+        &mut deliver,
+    )?);
+    if let Some(report) = reports.first_mut().filter(|_| by_trace) {
+        report.notes.push(BY_TRACE.to_owned());
+    }
     reports.extend(backends::read_samples(
         &arguments.backends,
         window,
         &seen,
-        &mut deliver,
+        &mut take,
     )?);
+    if let Some(clocks) = clocks {
+        let moved = clocks.align(&mut |signal, bytes| output.deliver(signal, bytes))?;
+        if let Some(report) = reports.first_mut() {
+            report.note_clocks(&moved);
+        }
+    }
     progress.writing();
     let written = match output.is_empty() {
         true => output.abandon(reports.iter().any(|report| report.lost > 0)),
@@ -81,7 +110,9 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
     progress.finish();
     let code = summary::print(&reports, &arguments.output, &written, arguments.json)?;
     if let (Some(server), Some(file)) = (server, written.files.first()) {
-        server.serve(file, arguments.json)?;
+        let mapped = written.mapped.as_ref();
+        let focus = mapped.and_then(|mapped| mapped.first_error.or(mapped.longest_step));
+        server.serve(file, focus, arguments.json)?;
     }
     Ok(code)
 }

@@ -5,6 +5,7 @@
 //! `distributedInfo` are Kineto's (`libkineto/src/output_json.cpp`).
 
 mod event;
+mod pairs;
 mod rows;
 
 use std::{
@@ -19,7 +20,11 @@ use pulsetrain_pipeline::spill::{Room, Sorter};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use self::{event::Event, rows::Rows};
+use self::{
+    event::Event,
+    pairs::{Complete, Pairs},
+    rows::Rows,
+};
 use crate::{ConvertError, PerfettoConversion, PerfettoTrace, convert_perfetto};
 
 /// The most problems that are listed one by one.
@@ -47,12 +52,13 @@ pub fn convert_chrome_json<E: From<ConvertError>>(
     let mut trace = Trace::new(room);
     trace.read(input);
     let (problems, is_undated) = (trace.take_problems(), trace.is_undated(start_unix_nanos));
-    let perfetto = trace
+    let (perfetto, stray_ends) = trace
         .write(start_unix_nanos, room)
         .map_err(ConvertError::Temporary)?;
     let mut conversion = convert_perfetto(PerfettoTrace::new(perfetto), file_name, None, room, deliver)?;
     conversion.errors.splice(0..0, problems);
     conversion.is_undated = is_undated;
+    conversion.stray_ends += stray_ends;
     Ok(conversion)
 }
 
@@ -75,7 +81,7 @@ struct Trace {
 impl Trace {
     fn new(room: &Room) -> Self {
         Self {
-            events: Sorter::new(room.clone()),
+            events: Sorter::new(room.share(2)),
             rows: Rows::default(),
             base: None,
             rank: None,
@@ -113,23 +119,22 @@ impl Trace {
 
     /// Sorts an event, or keeps the metadata of a process or a thread.
     fn sort(&mut self, event: &Event<'_>, text: &str) -> Result<(), String> {
-        let order = match &*event.phase {
+        match &*event.phase {
             "M" => return self.rows.describe(event),
-            // An arrow comes before the slice that begins at its time, a longer slice before those in it. The others stay in
-            // their order: a slice can begin and end at one time.
-            "s" | "t" | "f" => 0,
-            "X" => u64::MAX - event.duration()?,
-            "B" | "E" | "b" | "e" | "S" | "F" | "n" | "i" | "I" | "R" | "C" => 1,
+            "X" => {
+                event.duration()?;
+            }
+            "s" | "t" | "f" | "B" | "E" | "b" | "e" | "S" | "F" | "n" | "i" | "I" | "R" | "C" => {}
             other => {
                 *self.unknown.entry(other.to_owned()).or_default() += 1;
                 return Ok(());
             }
-        };
+        }
         let nanos = event.nanos()?;
         self.latest_micros = self.latest_micros.max(nanos / 1000);
         let written = self
             .events
-            .push((nanos, order), |out| out.extend_from_slice(text.as_bytes()));
+            .push((nanos, 0), |out| out.extend_from_slice(text.as_bytes()));
         if let Err(error) = written {
             self.failure = Some(error);
         }
@@ -162,8 +167,8 @@ impl Trace {
         self.base.is_none() && !is_absolute && start_unix_nanos.is_none()
     }
 
-    /// Writes the events as a Perfetto trace; returns its file, from the beginning.
-    fn write(mut self, start_unix_nanos: Option<u64>, room: &Room) -> io::Result<impl Read + use<>> {
+    /// Writes the events as a Perfetto trace; returns its file, from the beginning, and the number of ends without a begin.
+    fn write(mut self, start_unix_nanos: Option<u64>, room: &Room) -> io::Result<(impl Read + use<>, u64)> {
         if let Some(error) = self.failure {
             return Err(error);
         }
@@ -173,22 +178,31 @@ impl Trace {
         let folder = room.folder.clone().unwrap_or_else(std::env::temp_dir);
         let mut trace = TraceWriter::new(tempfile::tempfile_in(folder)?);
         let mut events = self.events.sorted()?;
-        while let Some(key) = events.next_key() {
+        let mut pairs = Pairs::new(room);
+        while let Some((nanos, _)) = events.next_key() {
             let Some(text) = events.next_record()? else {
                 break;
             };
             // It was read before.
-            let Ok(event) = serde_json::from_slice::<Event<'_>>(text) else {
+            if let Ok(event) = serde_json::from_slice::<Event<'_>>(text) {
+                pairs.add(&event, nanos, text)?;
+            }
+        }
+        drop(events);
+        let stray_ends = pairs.stray_ends;
+        let mut events = pairs.sorted()?;
+        while let Some((nanos, _)) = events.next_key() {
+            let Some(complete) = events.next_record()?.and_then(Complete::read) else {
                 continue;
             };
-            let time = base.saturating_add(key.0);
-            self.rows.write(&event, time, self.rank, &mut trace)?;
+            let time = base.saturating_add(nanos);
+            self.rows.write(&complete, time, self.rank, &mut trace)?;
         }
         self.rows.finish(&mut trace)?;
         let mut file = trace.finish()?;
         file.flush()?;
         file.rewind()?;
-        Ok(file)
+        Ok((file, stray_ends))
     }
 }
 

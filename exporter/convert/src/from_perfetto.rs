@@ -32,7 +32,7 @@ use pulsetrain_perfetto::{Item, ReadCounts};
 use pulsetrain_pipeline::spill::Room;
 
 use self::{event_index::EventIndex, resource_batches::ResourceBatches, track_replay::TrackReplay};
-use crate::ConvertError;
+use crate::{ConvertError, vocabulary::BY_TRACE};
 
 pub use self::trace::PerfettoTrace;
 
@@ -64,9 +64,6 @@ pub struct PerfettoConversion {
     /// The bytes that went through temporary files.
     pub spilled_bytes: u64,
 }
-
-/// The key of the attribute of a trace that `convert --by trace` wrote.
-const BY_TRACE: &str = "pulsetrain.by";
 
 /// The most errors that are listed.
 const ERRORS: usize = 20;

@@ -5,11 +5,14 @@
 //! next to this crate lists what becomes what.
 
 mod chrome_json;
+mod clocks;
 mod error;
 mod from_perfetto;
 mod to_perfetto;
+mod vocabulary;
 
 pub use chrome_json::convert_chrome_json;
+pub use clocks::{ClockAlignment, MovedClock};
 pub use error::ConvertError;
 pub use from_perfetto::{PerfettoConversion, PerfettoTrace, convert_perfetto};
 pub use pulsetrain_perfetto::ReadCounts;

@@ -10,7 +10,7 @@
 //! | number | counter; deltas are summed (`points`) |
 //! | distribution | count, sum, quantiles and buckets, a counter each; of a delta the latter two for its interval (`quantiles`) |
 //! | state set | row of states |
-//! | log record | log line, and instant on the row `logs` with all that it carries |
+//! | log record | log line, and instant on the row `logs` with all that it carries and an arrow from its span |
 //!
 //! Input may come in any order and batches, and may be larger than memory: what does not fit goes to temporary files, spans by
 //! their traces (`partitions`), everything else by time. Then all is drawn in the order of time (`emit`). What
@@ -136,14 +136,19 @@ impl PerfettoMapper {
         match signal {
             Signal::Traces => {
                 self.spans.add(batch, &mut input)?;
-                if self.spans.held_bytes() > self.config.memory_bytes / 4 * 3 {
-                    self.spill()?;
-                }
-                Ok(())
             }
-            Signal::Metrics => self.points.add(&batch, &mut input),
-            Signal::Logs => self.records.add(&batch, &mut input),
+            Signal::Metrics => self.points.add(&batch, &mut input)?,
+            Signal::Logs => self.records.add(&batch, &mut input, &mut self.spans)?,
         }
+        if self.spans.held_bytes() > self.config.memory_bytes / 4 * 3 {
+            self.spill()?;
+        }
+        Ok(())
+    }
+
+    /// Returns the configuration.
+    pub fn config(&self) -> &PerfettoConfig {
+        &self.config
     }
 
     fn spill(&mut self) -> Result<(), PerfettoError> {

@@ -185,3 +185,52 @@ fn a_trace_without_a_wall_clock_is_a_problem_with_what_to_do() {
     let problems = finished.summary()["inputs"][0]["problems"].to_string();
     assert!(problems.contains("--start-time"), "{problems}");
 }
+
+#[test]
+fn a_slice_that_crosses_the_end_of_another_keeps_its_time_and_null_is_no_text() {
+    let folder = Folder::new();
+    let event = |phase: &str, name: &str, ts: u64, more: Value| {
+        let mut event = json!({"ph": phase, "name": name, "pid": 1, "tid": 1, "ts": ts});
+        let fields = event.as_object_mut().expect("an object");
+        fields.extend(more.as_object().expect("an object").clone());
+        event
+    };
+    let trace = json!({"baseTimeNanoseconds": 1_700_000_000_000_000_000_u64, "traceEvents": [
+        event("B", "begun", 10, json!({"args": {"first": 1}})),
+        event("X", "crosses", 15, json!({"dur": 10, "args": {"none": null, "list": [null, 2]}})),
+        event("X", "inside", 12, json!({"dur": 2})),
+        event("E", "", 20, json!({"args": {"last": 2}})),
+        event("E", "", 40, json!({})),
+        event("B", "open", 50, json!({})),
+    ]});
+    let input = folder.file("trace.json", trace.to_string());
+    let out = folder.path("out.jsonl");
+    let summary = convert(&[input], &out, &[]).expect_code(1).summary();
+    assert_eq!(
+        summary["inputs"][0]["problems"],
+        json!(["1 ends of slices that never began"])
+    );
+    let notes = summary["inputs"][0]["notes"].to_string();
+    assert!(notes.contains("1 slices never end"), "{notes}");
+    let text = fs::read_to_string(out).expect("the output can be read");
+    let messages = text
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let spans: BTreeMap<String, (u64, u64)> = messages.flat_map(|message| spans_of(&message)).collect();
+    let base = 1_700_000_000_000_000_000;
+    for (name, start, end) in [
+        ("begun", 10_000, 20_000),
+        ("crosses", 15_000, 25_000),
+        ("inside", 12_000, 14_000),
+    ] {
+        assert_eq!(spans[name], (base + start, base + end), "{name}");
+    }
+    for part in [
+        r#"{"key":"none","value":{}}"#,
+        r#""arrayValue":{"values":[{},{"intValue":"2"}]}"#,
+        r#"{"key":"first","value":{"intValue":"1"}}"#,
+        r#"{"key":"last","value":{"intValue":"2"}}"#,
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}

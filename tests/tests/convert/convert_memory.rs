@@ -206,7 +206,12 @@ fn processes_rows_and_series_take_little_memory_each() {
         let (input, output) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
         fs::write(&input, lines.join("\n")).unwrap();
         let (finished, peak) = measured(&input, &output, &["--memory", "8MiB", "--attributes", attributes]);
-        finished.expect_code(0);
+        let notes = finished.expect_code(0).summary()["notes"].to_string();
+        // More than 10,000 rows each.
+        assert!(
+            notes.contains("rows and counters make viewers slow"),
+            "{name}: {notes}"
+        );
         let most = MEMORY_KIB + PROGRAM_KIB + TRACKS_KIB;
         assert!(
             (1..most).contains(&peak),

@@ -55,8 +55,12 @@ fn the_page_reads_the_trace_and_then_the_command_ends() {
     assert!(body == expected, "{} bytes of {}", body.len(), expected.len());
     let (status, stderr) = convert.wait_for_end();
     assert!(status.success(), "{stderr}");
-    let address = format!("https://ui.perfetto.dev/#!/?url=http://127.0.0.1:{port}/run.pftrace");
+    let address =
+        format!("https://ui.perfetto.dev/#!/?url=http://127.0.0.1:{port}/run.pftrace&startupCommands=");
     assert!(stderr.contains(&address), "{stderr}");
+    // The step that failed, from 1700000000000000001 to 1700000000000000101, with a microsecond around it.
+    let visible = "&visStart=1699999999999999001&visEnd=1700000000000001101 ";
+    assert!(stderr.contains(visible), "{stderr}");
 }
 
 #[test]

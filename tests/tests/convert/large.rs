@@ -2,6 +2,7 @@
 
 mod drawn;
 mod input;
+mod interrupted;
 mod memory;
 mod parts;
 mod ways_in;

@@ -5,6 +5,7 @@ mod chrome_json;
 mod convert_answers;
 mod convert_inputs;
 mod convert_memory;
+mod convert_mutated;
 mod convert_open;
 mod large;
 mod perfetto_convert;

@@ -84,9 +84,19 @@ pub(crate) struct ConvertArguments {
     #[arg(long, value_name = "ATTRIBUTE,...", value_delimiter = ',')]
     pub(crate) process_by: Vec<String>,
 
-    /// Draw each trace on a row of its own, with the spans of all processes in it
-    #[arg(long, value_enum, default_value_t = By::Process)]
-    pub(crate) by: By,
+    /// What spans share rows by: their process, or their trace with the spans of all processes in it
+    /// [default: process; trace for at most 10 traces of Tempo or Jaeger alone]
+    #[arg(long, value_enum)]
+    pub(crate) by: Option<By>,
+
+    /// Give the spans of one trace one colour in the viewer, instead of the spans of one name
+    #[arg(long)]
+    pub(crate) color_by_trace: bool,
+
+    /// Move the clocks of processes so that no child begins before its parent in another process, and the server of a call is
+    /// within its client. The summary lists the moves
+    #[arg(long)]
+    pub(crate) align_clocks: bool,
 
     /// Draw the buckets of histograms too, one counter a bound: METRIC.le_BOUND, and METRIC.le_inf for the last
     #[arg(long)]
@@ -126,6 +136,9 @@ pub(crate) enum By {
     Trace,
 }
 
+/// The most traces of a store that have a row each by default.
+const FEW_TRACES: usize = 10;
+
 const HELP: &str = "\
 Exit status: 0 everything was read and written, 1 something could not be, 2 the command line is wrong.
 
@@ -153,7 +166,8 @@ impl ConvertArguments {
             ("--rows", !self.rows.is_empty()),
             ("--process-by", !self.process_by.is_empty()),
             ("--buckets", self.buckets),
-            ("--by", self.by == By::Trace),
+            ("--by", self.by == Some(By::Trace)),
+            ("--color-by-trace", self.color_by_trace),
             ("--open", self.open),
         ];
         match given.iter().find(|(_, is_given)| *is_given && !draws) {
@@ -162,6 +176,15 @@ impl ConvertArguments {
             ))),
             None => Ok(()),
         }
+    }
+
+    /// Returns whether so few traces are drawn each on a row of its own.
+    ///
+    /// Only traces of Tempo or Jaeger alone are: files have rows of processes, and counters belong to processes.
+    pub(super) fn draws_by_trace(&self, traces: usize) -> bool {
+        let is_of_stores = self.inputs.is_empty() && self.backends.prometheus.is_none();
+        let wants_processes = !self.rank.is_empty() || !self.rows.is_empty() || !self.process_by.is_empty();
+        self.by.is_none() && is_of_stores && !wants_processes && (1..=FEW_TRACES).contains(&traces)
     }
 
     /// What a Perfetto trace is to show.
@@ -179,7 +202,7 @@ impl ConvertArguments {
         };
         let base = section.settings();
         let attributes = self.attributes.clone().map_or(base.attributes, |asked| asked.0);
-        if self.by == By::Trace && attributes == AttributePolicy::Full {
+        if self.by == Some(By::Trace) && attributes == AttributePolicy::Full {
             return Err(Failure::usage(
                 "--by trace leaves out the processes of spans, so --attributes full cannot be converted back; leave one of them out",
             ));
@@ -191,7 +214,8 @@ impl ConvertArguments {
             ranks: self.rank.clone(),
             rows: given(&self.rows, base.rows),
             process_names: given(&self.process_by, base.process_names),
-            by_trace: self.by == By::Trace,
+            by_trace: self.by == Some(By::Trace),
+            color_by_trace: self.color_by_trace,
             buckets: self.buckets || base.buckets,
             merge_below: self.downsample,
             memory_bytes: self.memory.map_or(base.memory_bytes, |bytes| bytes as usize),

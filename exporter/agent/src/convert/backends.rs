@@ -19,19 +19,55 @@ pub(super) use self::seen::Seen;
 use super::input::InputReport;
 use crate::failure::Failure;
 
-/// Fetches the traces that were asked for and hands on their messages.
+/// The traces that were found in a Tempo.
+pub(super) struct FoundTraces {
+    tempo: TempoBackend,
+    ids: BTreeSet<String>,
+    report: InputReport,
+}
+
+/// Asks Tempo for the ids of the traces that were asked for.
+pub(super) fn search(
+    arguments: &BackendArguments,
+    window: Option<&Range<u64>>,
+) -> Result<Option<FoundTraces>, Failure> {
+    arguments.check()?;
+    let Some(url) = &arguments.tempo else {
+        return Ok(None);
+    };
+    let tempo = TempoBackend::new(url, &arguments.options()).map_err(Failure::usage)?;
+    let mut report = InputReport::of_store("tempo", url);
+    let window = searched(window, arguments.since);
+    let ids = runtime()?.block_on(tempo_ids(&tempo, arguments, window, &mut report))?;
+    Ok(Some(FoundTraces { tempo, ids, report }))
+}
+
+/// Returns the most traces that the stores can bring.
+pub(super) fn most_traces(arguments: &BackendArguments, found: Option<&FoundTraces>) -> usize {
+    let of_jaeger = arguments.jaeger.as_ref().map_or(0, |_| {
+        let of_service = arguments.service.as_ref().map_or(0, |_| arguments.limit);
+        of_service.saturating_add(arguments.trace_ids.len())
+    });
+    of_jaeger.saturating_add(found.map_or(0, |found| found.ids.len()))
+}
+
+/// Fetches the traces that were found in Tempo and those that were asked for in Jaeger, and hands on their messages.
 pub(super) fn read_traces(
     arguments: &BackendArguments,
     window: Option<&Range<u64>>,
+    found: Option<FoundTraces>,
     deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
 ) -> Result<Vec<InputReport>, Failure> {
-    arguments.check()?;
     let window = searched(window, arguments.since);
     let mut reports = Vec::new();
-    if let Some(url) = &arguments.tempo {
-        let tempo = TempoBackend::new(url, &arguments.options()).map_err(Failure::usage)?;
-        let mut report = InputReport::of_store("tempo", url);
-        runtime()?.block_on(from_tempo(&tempo, arguments, window, &mut report, deliver))?;
+    if let Some(FoundTraces {
+        tempo,
+        ids,
+        mut report,
+    }) = found
+    {
+        let store = Store::Tempo(tempo);
+        runtime()?.block_on(fetch(&store, ids, arguments.parallel, &mut report, deliver))?;
         reports.push(report);
     }
     if let Some(url) = &arguments.jaeger {
@@ -76,27 +112,19 @@ pub(super) fn read_samples(
     Ok(Some(report))
 }
 
-async fn from_tempo(
+async fn tempo_ids(
     tempo: &TempoBackend,
     arguments: &BackendArguments,
     window: TimeWindow,
     report: &mut InputReport,
-    deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+) -> Result<BTreeSet<String>, Failure> {
     let mut ids: BTreeSet<String> = arguments.trace_ids.iter().cloned().collect();
     if let Some(traceql) = &arguments.query {
         let search = tempo.search(traceql, window).await.map_err(Failure::failed)?;
         report.search(&search, traceql, window, arguments.limit);
         ids.extend(search.ids.into_iter().take(arguments.limit));
     }
-    fetch(
-        &Store::Tempo(tempo.clone()),
-        ids,
-        arguments.parallel,
-        report,
-        deliver,
-    )
-    .await
+    Ok(ids)
 }
 
 async fn from_jaeger(

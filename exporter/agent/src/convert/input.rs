@@ -4,11 +4,12 @@ use std::{
     fs::File,
     io::{self, BufReader, Cursor, Read},
     path::Path,
+    time::Duration,
 };
 
 use pulsetrain_backends::{begins_answer, read_answers, read_zipkin};
 use pulsetrain_convert::{
-    PerfettoConversion, PerfettoTrace, ReadCounts, convert_chrome_json, convert_perfetto,
+    MovedClock, PerfettoConversion, PerfettoTrace, ReadCounts, convert_chrome_json, convert_perfetto,
 };
 use pulsetrain_formats::{LogFormat, TunixConversion, TunixVersion, convert_tunix_trace, recognise};
 use pulsetrain_otlp::{
@@ -324,6 +325,20 @@ impl InputReport {
         } else {
             self.note(packets.unknown, &format!("packets are {OTHER_KINDS}"));
         }
+    }
+
+    /// Notes the clocks that were moved, the first few by name.
+    pub(super) fn note_clocks(&mut self, moved: &[MovedClock]) {
+        self.notes.extend(moved.iter().take(PROBLEMS).map(|clock| {
+            let direction = if clock.nanos < 0 { "earlier" } else { "later" };
+            let by = Duration::from_nanos(clock.nanos.unsigned_abs());
+            format!(
+                "the times of {} are {by:?} {direction} than its clock had them",
+                clock.name
+            )
+        }));
+        let more = moved.len().saturating_sub(PROBLEMS) as u64;
+        self.note(more, "more clocks were moved");
     }
 
     fn note(&mut self, count: u64, text: &str) {

@@ -11,6 +11,10 @@ use std::{
     time::Duration,
 };
 
+use percent_encoding::NON_ALPHANUMERIC;
+use pulsetrain_semconv::metric;
+use serde_json::json;
+
 use crate::failure::Failure;
 
 /// The page that may read the file.
@@ -18,6 +22,9 @@ const UI: &str = "https://ui.perfetto.dev";
 
 /// The most bytes of a request's head.
 const HEAD_BYTES: u64 = 16 << 10;
+
+/// The least time that is shown before and after a span.
+const LEAST_MARGIN_NANOS: u64 = 1_000;
 
 /// How long a client may be silent.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -58,11 +65,16 @@ impl TraceServer {
     ///
     /// # Errors
     /// The file cannot be read.
-    pub(super) fn serve(&self, file: &Path, as_json: bool) -> Result<(), Failure> {
+    pub(super) fn serve(&self, file: &Path, focus: Option<(u64, u64)>, as_json: bool) -> Result<(), Failure> {
         let path = path_of(file);
-        let address = format!("{UI}/#!/?url=http://127.0.0.1:{}{path}", self.port);
+        let address = format!(
+            "{UI}/#!/?url=http://127.0.0.1:{}{path}{}{}",
+            self.port,
+            pinned(),
+            visible(focus)
+        );
         let line = match as_json {
-            true => serde_json::json!({ "open": address }).to_string(),
+            true => json!({ "open": address }).to_string(),
             false => format!("open {address} (ends when the page has read the trace, or with Ctrl-C)"),
         };
         writeln!(io::stderr().lock(), "{line}").ok();
@@ -80,6 +92,37 @@ impl TraceServer {
         }
         Ok(())
     }
+}
+
+/// Returns the parameter that pins the rows that are read first: the state of the training, its loss, steps and errors.
+///
+/// `startupCommands` is a list of commands that the UI keeps stable for automation.
+fn pinned() -> String {
+    let names = [
+        metric::TRAIN_PHASE.name,
+        metric::TRAIN_LOSS.name,
+        "steps",
+        "errors",
+    ];
+    let names: Vec<String> = names.iter().map(|name| name.replace('.', "\\.")).collect();
+    let commands = json!([{
+        "id": "dev.perfetto.PinTracksByRegex",
+        "args": [format!("^({})$", names.join("|"))],
+    }]);
+    let commands = commands.to_string();
+    format!(
+        "&startupCommands={}",
+        percent_encoding::utf8_percent_encode(&commands, NON_ALPHANUMERIC)
+    )
+}
+
+/// Returns the parameters of the time that the UI shows first: a span, with half of its duration on both sides.
+fn visible(focus: Option<(u64, u64)>) -> String {
+    focus.map_or_else(String::new, |(begin, end)| {
+        let margin = ((end - begin) / 2).max(LEAST_MARGIN_NANOS);
+        let (start, end) = (begin.saturating_sub(margin), end.saturating_add(margin));
+        format!("&visStart={start}&visEnd={end}")
+    })
 }
 
 /// The path of the URL: the name of the file where a URL can hold it as it is.
@@ -136,6 +179,26 @@ fn answer(mut client: TcpStream, request: &Request, trace: &mut File) -> io::Res
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_address_pins_rows_and_shows_a_span_with_its_surroundings() {
+        assert_eq!(
+            visible(Some((1_000_000, 3_000_000))),
+            "&visStart=0&visEnd=4000000"
+        );
+        assert_eq!(visible(Some((5_000, 5_000))), "&visStart=4000&visEnd=6000");
+        assert_eq!(visible(None), "");
+        let commands = pinned();
+        let commands = commands
+            .strip_prefix("&startupCommands=")
+            .expect("it is a parameter");
+        let commands = percent_encoding::percent_decode_str(commands).decode_utf8_lossy();
+        let commands: serde_json::Value = serde_json::from_str(&commands).expect("it is JSON");
+        assert_eq!(
+            commands,
+            json!([{"id": "dev.perfetto.PinTracksByRegex", "args": [r"^(train\.phase|train\.loss|steps|errors)$"]}])
+        );
+    }
 
     #[test]
     fn only_names_that_need_no_escapes_are_in_the_address() {

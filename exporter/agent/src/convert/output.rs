@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pulsetrain_convert::{PerfettoConfig, PerfettoMapper, PerfettoSummary};
+use pulsetrain_convert::{AttributePolicy, PerfettoConfig, PerfettoMapper, PerfettoSummary};
 use pulsetrain_derive::SignalsStage;
 use pulsetrain_otlp::{
     Signal, frames,
@@ -172,6 +172,22 @@ impl Output {
                 Ok(())
             }
         }
+    }
+
+    /// Draws each trace on a row of its own and returns true, unless the output is no trace or is to be converted back. Nothing
+    /// may have been delivered before.
+    pub(super) fn draw_by_trace(&mut self) -> bool {
+        if let Kind::Perfetto { mapper, .. } = &mut self.kind
+            && mapper.config().attributes != AttributePolicy::Full
+        {
+            let config = PerfettoConfig {
+                by_trace: true,
+                ..mapper.config().clone()
+            };
+            **mapper = PerfettoMapper::new(config);
+            return true;
+        }
+        false
     }
 
     /// Whether no message came.

@@ -35,6 +35,11 @@ fn main() {
     if !arguments.is_empty() {
         return memory::measure_program(&arguments);
     }
+    let arguments = std::env::args_os().skip_while(|argument| argument != "--memory-table");
+    let arguments: Vec<_> = arguments.skip(1).collect();
+    if !arguments.is_empty() {
+        return memory::print_table(&arguments);
+    }
     let mut arguments = std::env::args().skip_while(|argument| argument != "--memory");
     if arguments.next().is_some() {
         return memory::measure(arguments.next().as_deref());

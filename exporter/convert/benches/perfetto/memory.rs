@@ -2,6 +2,7 @@
 //! of 512 spans as they are made, and of the program, which reads each kind of input from a pipe.
 
 mod cases;
+mod table;
 
 use std::{
     env,
@@ -20,6 +21,7 @@ use pulsetrain_convert::{PerfettoConfig, PerfettoMapper};
 use pulsetrain_otlp::{Signal, frames};
 
 use self::cases::{CASES, Case, Form, bytes_wanted};
+pub(crate) use self::table::print as print_table;
 use crate::{cpu_secs, secs_of};
 
 /// What one object of JSON begins with.
@@ -162,26 +164,26 @@ fn used(start: f64, bytes: u64) -> String {
 
 /// Writes the input, and returns how many spans and bytes it has before they are compressed.
 fn write_input(case: Case, to: impl Write) -> (u64, usize) {
+    let wanted = bytes_wanted();
     match case.form {
         Form::Gzip => {
             let mut to = flate2::write::GzEncoder::new(to, flate2::Compression::fast());
-            let written = write_plain(case, &mut to);
+            let written = write_plain(case, wanted, &mut to);
             to.finish().unwrap();
             written
         }
         Form::Zstd => {
             let mut to = zstd::Encoder::new(to, 1).unwrap();
-            let written = write_plain(case, &mut to);
+            let written = write_plain(case, wanted, &mut to);
             to.finish().unwrap();
             written
         }
-        Form::Binary | Form::Lines | Form::Document => write_plain(case, to),
+        Form::Binary | Form::Lines | Form::Document => write_plain(case, wanted, to),
     }
 }
 
-fn write_plain(case: Case, to: impl Write) -> (u64, usize) {
+fn write_plain(case: Case, wanted: usize, to: impl Write) -> (u64, usize) {
     let mut to = BufWriter::with_capacity(1 << 20, to);
-    let wanted = bytes_wanted();
     let (mut spans, mut bytes, mut frame) = (0, 0, Vec::new());
     for message in case.messages() {
         if bytes >= wanted {

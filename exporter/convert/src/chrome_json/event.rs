@@ -28,7 +28,25 @@ pub(super) struct Event<'a> {
     pub(super) args: Value,
 }
 
+/// A process and a thread of it, or an asynchronous operation.
+pub(super) type RowKey = (String, String);
+
 impl Event<'_> {
+    /// Returns the row that the event belongs to.
+    pub(super) fn row(&self) -> RowKey {
+        let row = if self.is_async() {
+            format!("{} {}", self.category, key(&self.id))
+        } else {
+            key(&self.tid)
+        };
+        (key(&self.pid), row)
+    }
+
+    /// Returns whether the event belongs to an asynchronous operation and not to a thread.
+    pub(super) fn is_async(&self) -> bool {
+        matches!(&*self.phase, "b" | "e" | "n" | "S" | "F")
+    }
+
     /// When it is or begins, in nanoseconds.
     pub(super) fn nanos(&self) -> Result<u64, String> {
         let ts = self.ts.ok_or("it has no `ts`")?;
@@ -46,6 +64,15 @@ impl Event<'_> {
     /// A text among its arguments.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.args.get(name)?.as_str()
+    }
+}
+
+/// Returns the text of a process, a thread or an id, which is a number or a text.
+pub(super) fn key(value: &Value) -> String {
+    match value {
+        Value::Null => "0".to_owned(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
     }
 }
 

@@ -12,13 +12,14 @@ use pulsetrain_perfetto::{
 };
 use serde_json::{Map, Value};
 
-use super::event::Event;
+use super::{
+    event::{Event, RowKey, key},
+    pairs::{Complete, UNFINISHED},
+};
+use crate::vocabulary::EMPTY;
 
 /// The first number for processes that have none of their own, such as `"pid": "Traces"`.
 const FIRST_OWN_PID: i32 = 1_000_000_000;
-
-/// The end of a slice whose end is an event of its own.
-const OPEN: u64 = u64::MAX;
 
 /// What is known of processes and threads, and the tracks that they have in the trace that is written.
 #[derive(Default)]
@@ -36,9 +37,6 @@ struct ProcessNames {
     order: i32,
     threads: BTreeMap<String, String>,
 }
-
-/// A process and a thread of it, or an asynchronous operation.
-type RowKey = (String, String);
 
 /// The slices of a thread, on lanes where they do not cross.
 struct Row {
@@ -90,25 +88,19 @@ impl Rows {
     /// Writes an event at a time in nanoseconds since 1970. Events come in the order of their times.
     pub(super) fn write<W: Write>(
         &mut self,
-        event: &Event<'_>,
+        complete: &Complete<'_>,
         time: u64,
         rank: Option<u64>,
         trace: &mut TraceWriter<W>,
     ) -> io::Result<()> {
+        let event = &complete.event;
         if event.phase == "C" {
             return self.count(event, time, rank, trace);
         }
-        let is_async = matches!(&*event.phase, "b" | "e" | "n" | "S" | "F");
-        let row = self.row(event, is_async, rank, trace)?;
+        let row = self.row(event, rank, trace)?;
         row.close(time, trace)?;
         match &*event.phase {
-            "X" => {
-                // Sorted by it, so it was read before.
-                let end = time.saturating_add(event.duration().unwrap_or_default());
-                row.begin(event, time, end, trace)
-            }
-            "B" | "b" | "S" => row.begin(event, time, OPEN, trace),
-            "E" | "e" | "F" => row.end(time, trace),
+            "X" | "B" | "b" | "S" => row.begin(complete, time, trace),
             "s" | "t" | "f" => {
                 row.arrows.push(Arrow {
                     time,
@@ -131,29 +123,23 @@ impl Rows {
     pub(super) fn finish<W: Write>(&mut self, trace: &mut TraceWriter<W>) -> io::Result<()> {
         self.threads
             .values_mut()
-            .try_for_each(|row| row.close(OPEN - 1, trace))
+            .try_for_each(|row| row.close(UNFINISHED - 1, trace))
     }
 
     fn row<W: Write>(
         &mut self,
         event: &Event<'_>,
-        is_async: bool,
         rank: Option<u64>,
         trace: &mut TraceWriter<W>,
     ) -> io::Result<&mut Row> {
-        let pid = key(&event.pid);
-        let process = self.process(&pid, rank, trace)?;
-        let thread = if is_async {
-            format!("{} {}", event.category, key(&event.id))
-        } else {
-            key(&event.tid)
-        };
-        match self.threads.entry((pid, thread)) {
+        let key = event.row();
+        let process = self.process(&key.0, rank, trace)?;
+        match self.threads.entry(key) {
             Entry::Occupied(row) => Ok(row.into_mut()),
             Entry::Vacant(row) => {
                 let (pid, thread) = row.key();
                 let named = self.names.get(pid).and_then(|names| names.threads.get(thread));
-                let (name, track) = match (is_async, thread.parse::<i64>()) {
+                let (name, track) = match (event.is_async(), thread.parse::<i64>()) {
                     (false, Ok(tid)) => {
                         let name = named.cloned().unwrap_or_else(|| format!("thread {tid}"));
                         let track = trace.thread(process, tid, &name)?.into();
@@ -265,11 +251,12 @@ impl Row {
     /// Begins a slice on the first lane where it is within all that is open.
     fn begin<W: Write>(
         &mut self,
-        event: &Event<'_>,
+        slice: &Complete<'_>,
         time: u64,
-        end: u64,
         trace: &mut TraceWriter<W>,
     ) -> io::Result<()> {
+        // A slice without an end is around everything that begins later.
+        let end = time.saturating_add(slice.duration);
         let fits = |lane: &Lane| lane.ends.last().is_none_or(|outer| end <= *outer);
         let lane = match self.lanes.iter().position(fits) {
             Some(lane) => lane,
@@ -284,31 +271,19 @@ impl Row {
         };
         let arrows = std::mem::take(&mut self.arrows);
         let lane = &mut self.lanes[lane];
-        trace.begin(lane.track, time, event.name.as_bytes(), |written| {
+        trace.begin(lane.track, time, slice.event.name.as_bytes(), |written| {
             for arrow in &arrows {
                 arrow.add_to(written);
             }
-            describe(event, written);
+            describe(&slice.event, written);
+            if let Some(end) = &slice.end {
+                add_arguments(end, written);
+            }
         })?;
         if end == time {
             return trace.end(lane.track, end);
         }
         lane.ends.push(end);
-        Ok(())
-    }
-
-    /// Ends the innermost slice whose end is an event of its own; one that never began is counted by the reader.
-    fn end<W: Write>(&mut self, time: u64, trace: &mut TraceWriter<W>) -> io::Result<()> {
-        let open = self.lanes.iter_mut().find(|lane| lane.ends.contains(&OPEN));
-        let Some(lane) = open else {
-            return trace.end(self.lanes[0].track, time);
-        };
-        while let Some(end) = lane.ends.pop() {
-            trace.end(lane.track, time)?;
-            if end == OPEN {
-                break;
-            }
-        }
         Ok(())
     }
 
@@ -339,6 +314,10 @@ fn describe(event: &Event<'_>, written: &mut Written<'_>) {
     if !event.category.is_empty() {
         written.category(event.category.as_bytes());
     }
+    add_arguments(event, written);
+}
+
+fn add_arguments(event: &Event<'_>, written: &mut Written<'_>) {
     if let Some(arguments) = event.args.as_object() {
         add_entries(&mut written.annotations(), arguments);
     }
@@ -348,6 +327,7 @@ fn annotate(annotations: &mut Annotations<'_>, name: &str, value: &Value) {
     match value {
         Value::Array(values) => annotations.list(name, |list| fill(list, values)),
         Value::Object(entries) => annotations.map(name, |map| add_entries(map, entries)),
+        Value::Null => annotations.map(name, add_null),
         scalar => annotations.add(name, annotation(scalar)),
     }
 }
@@ -357,6 +337,7 @@ fn fill(list: &mut AnnotationList<'_>, values: &[Value]) {
         match value {
             Value::Array(values) => list.list(|inner| fill(inner, values)),
             Value::Object(entries) => list.map(|map| add_entries(map, entries)),
+            Value::Null => list.map(add_null),
             scalar => list.push(annotation(scalar)),
         }
     }
@@ -368,7 +349,12 @@ fn add_entries(annotations: &mut Annotations<'_>, entries: &Map<String, Value>) 
     }
 }
 
-/// A value that is no list and no object; `null` is an empty text.
+/// Writes `null` as the mapper writes a value that is empty: Perfetto has no type for it.
+fn add_null(map: &mut Annotations<'_>) {
+    map.add(EMPTY, "null");
+}
+
+/// Returns a boolean, a number or a text.
 fn annotation(value: &Value) -> AnnotationValue<'_> {
     match value {
         Value::Bool(value) => (*value).into(),
@@ -378,15 +364,6 @@ fn annotation(value: &Value) -> AnnotationValue<'_> {
             (.., value) => value.unwrap_or(f64::NAN).into(),
         },
         other => other.as_str().unwrap_or_default().into(),
-    }
-}
-
-/// A process, a thread or an id, which is a number or a text.
-fn key(value: &Value) -> String {
-    match value {
-        Value::Null => "0".to_owned(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
     }
 }
 

@@ -9,7 +9,7 @@ use pulsetrain_otlp::{
     view::{LogRecord, Message},
     write::{Buffer, span_field},
 };
-use pulsetrain_perfetto::{EventKind, Time, TraceEvent};
+use pulsetrain_perfetto::{AnnotationData, EventKind, Time, TraceEvent};
 
 use super::{
     PerfettoConversion,
@@ -31,6 +31,11 @@ use crate::ConvertError;
 const MERGED: &str = "merged";
 /// The keys of instants that repeat something: a log record that has its line in the log, a span that failed.
 const REPEATED: [&str; 2] = ["severity_number", "error_of"];
+/// Returns whether an instant with these fields repeats a log record or a failure.
+fn is_repeated(fields: &[(String, AnnotationData)]) -> bool {
+    REPEATED.iter().any(|key| values::get(fields, key).is_some())
+}
+
 /// The field of the attributes of a log record.
 const LOG_ATTRIBUTES: u32 = 6;
 
@@ -178,8 +183,9 @@ impl<'a> TrackReplay<'a> {
         conversion: &mut PerfettoConversion,
     ) -> io::Result<()> {
         match track.open.last() {
-            // What a full trace draws as an arrow is in the spans that it holds.
+            // What a full trace draws as an arrow is in the spans that it holds; a log record has the ids of its span.
             Some(open) if open.is_written => Ok(()),
+            _ if otel_fields(&event.annotations).is_some_and(is_repeated) => Ok(()),
             None if track.is_said => Ok(()),
             Some(Open {
                 key: Some(key), ids, ..
@@ -322,9 +328,7 @@ impl<'a> TrackReplay<'a> {
             let event = spans::event(event, time);
             let taken = self.pieces.event(key, place, &event);
             taken.map_err(ConvertError::Temporary)?;
-        } else if !track.is_said
-            && fields.is_none_or(|fields| REPEATED.iter().all(|key| values::get(fields, key).is_none()))
-        {
+        } else if !track.is_said && !fields.is_some_and(is_repeated) {
             conversion.logs += 1;
             let record = records::of_instant(event, time, &track.thread);
             let category = event.categories.first().cloned().unwrap_or_default();

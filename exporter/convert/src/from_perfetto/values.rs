@@ -3,6 +3,8 @@
 use pulsetrain_otlp::write::Buffer;
 use pulsetrain_perfetto::AnnotationData;
 
+use crate::vocabulary::{BYTES, EMPTY};
+
 /// Fields of `AnyValue` and `KeyValue` (proto/common/v1/common.proto).
 mod field {
     pub(super) const KEY: u32 = 1;
@@ -68,11 +70,11 @@ pub(super) fn any(value: &AnnotationData) -> Buffer {
 /// A map, or what the sink has written as a map because Perfetto has no type for it.
 fn map(entries: &Entries, out: &mut Buffer) {
     match entries {
-        [(key, AnnotationData::Text(text))] if key == "otel.bytes" => {
+        [(key, AnnotationData::Text(text))] if key == BYTES => {
             use base64::{Engine, engine::general_purpose::STANDARD};
             out.delimited(field::BYTES, &STANDARD.decode(text).unwrap_or_default());
         }
-        [(key, AnnotationData::Text(text))] if key == "otel.empty" => match text.as_str() {
+        [(key, AnnotationData::Text(text))] if key == EMPTY => match text.as_str() {
             "list" => out.delimited(field::ARRAY, &[]),
             "map" => out.delimited(field::MAP, &[]),
             _ => {}

@@ -40,6 +40,15 @@ pub(super) fn mark(event: &mut Event<'_>, scope: &str, flows: &[[u8; 8]]) {
     }
 }
 
+/// Returns a number that the spans of one trace share. Its 28 bits take four bytes.
+fn color(trace_id: &[u8]) -> u64 {
+    // FNV-1a: the same number in every file and version.
+    let hash = trace_id.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    hash >> 36
+}
+
 /// What is drawn of a span besides its slice.
 #[derive(Default)]
 pub(super) struct Besides<'s> {
@@ -58,6 +67,11 @@ pub(super) fn span<'s>(
     event: &mut Event<'_>,
 ) -> Result<Besides<'s>, WireError> {
     mark(event, about.scopes.name(drawn.scope), drawn.flows);
+    if about.config.color_by_trace
+        && let Some(trace) = tree_span::trace_id(drawn.bytes)
+    {
+        event.correlation(color(trace));
+    }
     let policy = &about.config.attributes;
     if policy.is_full() {
         identity::add_span(drawn, &Span::decode(drawn.bytes)?, &mut event.annotations())?;

@@ -29,6 +29,8 @@ pub struct PerfettoConfig {
     /// Whether the spans of a trace share a row, whatever process they are of: a waterfall. Their category is then the name of
     /// their process, and they cannot be converted back.
     pub by_trace: bool,
+    /// Whether viewers give the spans of one trace one colour.
+    pub color_by_trace: bool,
     /// Whether the buckets of distributions are counters too.
     pub buckets: bool,
     /// Spans shorter than this, in nanoseconds, are merged with their neighbours unless they failed.
@@ -75,6 +77,7 @@ impl Default for PerfettoConfig {
                 .map(str::to_owned)
                 .to_vec(),
             by_trace: false,
+            color_by_trace: false,
             buckets: false,
             merge_below: None,
             memory_bytes: MEMORY_BYTES,

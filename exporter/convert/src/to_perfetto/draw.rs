@@ -169,6 +169,12 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
         below.is_some_and(|below| end - start < below && !failed)
     }
 
+    /// Whether spans of this name have a row of their own.
+    fn is_step(&self, name: &[u8]) -> bool {
+        let rows = &self.output.about.config.root_rows;
+        rows.iter().any(|(step, _)| step.as_bytes() == name)
+    }
+
     fn gap(&self) -> u64 {
         self.output.about.config.merge_below.unwrap_or_default()
     }
@@ -244,7 +250,11 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
                     self.cut(cursor)?;
                 }
                 let open = self.begin(cursor.lane, &span)?;
+                if span.depth == 0 && self.is_step(open.name) {
+                    self.summary.note_step(open.start, open.end);
+                }
                 if let Some(failure) = open.failure {
+                    self.summary.note_error(open.start, open.end);
                     let resource = self.groups[cursor.group as usize].resource;
                     self.output.error(resource, (open.end, open.name), &failure)?;
                 }

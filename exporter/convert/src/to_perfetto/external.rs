@@ -213,7 +213,9 @@ impl ExternalBuild<'_> {
                         let child = resource.zip(start).unwrap_or(parent);
                         self.summary.add_child_flow(parent, child);
                     }
-                    Some((&OF_LINK, _)) if is_new => self.summary.flows += 1,
+                    Some((&OF_LINK, _)) if is_new => {
+                        self.summary.flows += u64::from(!flows::is_of_log(flow));
+                    }
                     _ => {}
                 }
                 arrows.push(flow);
@@ -242,7 +244,7 @@ impl ExternalBuild<'_> {
                 continue;
             }
             match kind {
-                Some(OF_LINK) => self.summary.links_outside += 1,
+                Some(OF_LINK) => self.summary.links_outside += u64::from(!flows::is_of_log(endpoint.1)),
                 Some(OF_CHILD) => self.summary.missing_parents += 1,
                 _ => {}
             }

@@ -1,4 +1,5 @@
-//! Arrows: from a parent to a child that is not drawn within it, and from what is linked to what links to it.
+//! Arrows: from a parent to a child that is not drawn within it, from what is linked to what links to it, and from a span to its
+//! log records.
 //!
 //! The target of a link may be in a part of the input that is not in memory, so its arrow gets its number from the ids at both
 //! ends: each end writes it without knowing of the other.
@@ -12,6 +13,9 @@ use super::{PerfettoError, PerfettoSummary, identities::Identities, spans::Spans
 /// Set in the numbers of links; those of parents are counted from 1.
 const LINK: u64 = 1 << 63;
 
+/// Set in the numbers of the arrows from a span to its log records.
+const LOG: u64 = 1 << 62;
+
 /// A link as its target knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Link {
@@ -19,6 +23,28 @@ pub(super) struct Link {
     pub(super) trace: u64,
     pub(super) target: u64,
     pub(super) flow: u64,
+}
+
+impl Link {
+    /// Returns whether the arrow leads to a log record, and not to a span.
+    pub(super) fn is_of_log(self) -> bool {
+        is_of_log(self.flow)
+    }
+}
+
+/// Returns whether an arrow of a link leads to a log record, and not to a span.
+pub(super) fn is_of_log(flow: u64) -> bool {
+    flow & LINK == 0
+}
+
+/// Returns the number of the arrow from a span to all its log records, or `None` for a record that names no span.
+pub(super) fn log_flow(trace_id: &[u8], span_id: &[u8]) -> Option<u64> {
+    if span_id.is_empty() {
+        return None;
+    }
+    let mut hasher = DefaultHasher::new();
+    (trace_id, span_id).hash(&mut hasher);
+    Some(hasher.finish() & !LINK | LOG)
 }
 
 /// The arrows of the spans in memory: for each span the flows that it is a endpoint of.
@@ -46,7 +72,7 @@ impl Flows {
 
     /// Returns the links of all spans, for an input that fits into memory.
     pub(super) fn links(spans: &Spans) -> Result<Vec<Link>, PerfettoError> {
-        let mut all = Vec::new();
+        let mut all = spans.log_links.clone();
         if !spans.has_links {
             return Ok(all);
         }
@@ -71,9 +97,9 @@ impl Flows {
             match identities.get(link.target, &spans.ids) {
                 Some(target) => {
                     self.flow_endpoints.push((target, link.flow));
-                    summary.flows += 1;
+                    summary.flows += u64::from(!link.is_of_log());
                 }
-                None => summary.links_outside += 1,
+                None => summary.links_outside += u64::from(!link.is_of_log()),
             }
         }
         if !spans.has_links {

@@ -111,6 +111,11 @@ impl Partitions {
                 head(LINK, link.trace, [link.target, link.flow, 0], &mut sorted[part]);
             }
         }
+        for link in &spans.log_links {
+            let part = self.part(link.trace);
+            head(LINK, link.trace, [link.target, link.flow, 0], &mut sorted[part]);
+            self.append_when_full(part, &mut sorted[part])?;
+        }
         self.append_all(&sorted)
     }
 

@@ -12,8 +12,9 @@ use pulsetrain_pipeline::spill::{Room, Sorter};
 use super::{
     PerfettoError, PerfettoSummary,
     config::AttributePolicy,
-    identity, message,
+    flows, identity, message,
     span_trees::LATEST,
+    spans::Spans,
     trace_output::{PerfettoParts, TraceOutput},
     tree_span::array,
     values,
@@ -44,7 +45,12 @@ impl Records {
     }
 
     /// Takes in a batch of logs.
-    pub(super) fn add(&mut self, batch: &[u8], input: &mut Input<'_>) -> Result<(), PerfettoError> {
+    pub(super) fn add(
+        &mut self,
+        batch: &[u8],
+        input: &mut Input<'_>,
+        spans: &mut Spans,
+    ) -> Result<(), PerfettoError> {
         let config = input.config;
         input.each_item(batch, |bytes, around, summary| {
             let record = LogRecord::decode(bytes)?;
@@ -53,6 +59,7 @@ impl Records {
                 summary.filtered += 1;
                 return Ok(());
             }
+            spans.add_log(record.trace_id, record.span_id);
             self.all.push((time, 0), |out| {
                 out.extend_from_slice(&around.resource.to_le_bytes());
                 out.extend_from_slice(&around.scope.to_le_bytes());
@@ -90,6 +97,9 @@ pub(super) fn draw<P: PerfettoParts>(
     let full = output.about.config.attributes.is_full();
     let mut outcome = Ok(());
     output.trace.instant(lane, time, name.as_bytes(), |event| {
+        if let Some(flow) = flows::log_flow(record.trace_id, record.span_id) {
+            event.flow(flow);
+        }
         let mut out = event.annotations();
         out.map(identity::KEY, |map| {
             if full {

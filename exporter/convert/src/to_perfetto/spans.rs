@@ -8,6 +8,7 @@ use pulsetrain_otlp::{
 
 use super::{
     PerfettoConfig, PerfettoSummary,
+    flows::{self, Link},
     identities::{self, IdHasher, Identities, SpanIds},
     labels::Labels,
     place::Place,
@@ -38,6 +39,8 @@ pub(super) struct Spans {
     pub(super) needs_repair: bool,
     /// Whether any of them has links.
     pub(super) has_links: bool,
+    /// The arrows to log records, by the spans that they start at.
+    pub(super) log_links: Vec<Link>,
     /// The names of groups, each once.
     pub(super) labels: Labels,
     /// The earliest and the latest time that any span has.
@@ -216,9 +219,24 @@ impl Spans {
         config.steps.is_none() || asked.unwrap_or_else(|| self.asked_traces.contains(&trace))
     }
 
+    /// Adds the arrow from a span to a log record.
+    pub(super) fn add_log(&mut self, trace_id: &[u8], span_id: &[u8]) {
+        let Some(flow) = flows::log_flow(trace_id, span_id) else {
+            return;
+        };
+        let (trace, target) = self.hashes(trace_id, span_id);
+        let link = Link { trace, target, flow };
+        // Records of one span often follow each other.
+        if self.log_links.last() != Some(&link) {
+            self.log_links.push(link);
+        }
+    }
+
     /// How much memory the spans take, with what making trees of them needs.
     pub(super) fn held_bytes(&self) -> usize {
-        self.batch_bytes + self.records.len() * (size_of::<SpanRecord>() + size_of::<SpanIds>() + TREE_BYTES)
+        self.batch_bytes
+            + self.records.len() * (size_of::<SpanRecord>() + size_of::<SpanIds>() + TREE_BYTES)
+            + self.log_links.len() * size_of::<Link>()
     }
 
     /// Forgets the spans and remembers what all spans share.
@@ -232,6 +250,7 @@ impl Spans {
         self.asked_traces.clear();
         self.needs_repair = false;
         self.has_links = false;
+        self.log_links.clear();
     }
 
     /// Forgets the spans and how many they were: they come again from where they went.

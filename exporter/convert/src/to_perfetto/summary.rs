@@ -64,6 +64,10 @@ pub struct PerfettoSummary {
     pub files: u64,
     /// Bytes that went through temporary files.
     pub spilled_bytes: u64,
+    /// The begin and the end of the failed span that begins first.
+    pub first_error: Option<(u64, u64)>,
+    /// The begin and the end of the longest span that has a row by its name, such as the steps of a training.
+    pub longest_step: Option<(u64, u64)>,
     /// The earliest and the latest time drawn, in nanoseconds since 1970; `None` where nothing has a time.
     pub time_range: Option<(u64, u64)>,
 }
@@ -122,6 +126,23 @@ impl PerfettoSummary {
     pub(super) fn cover(&mut self, time: u64) {
         let (first, last) = self.time_range.get_or_insert((time, time));
         (*first, *last) = (time.min(*first), time.max(*last));
+    }
+
+    /// Keeps the times of a failed span if it begins before all others.
+    pub(super) fn note_error(&mut self, begin: u64, end: u64) {
+        if self.first_error.is_none_or(|(first, _)| begin < first) {
+            self.first_error = Some((begin, end));
+        }
+    }
+
+    /// Keeps the times of a step if it is the longest.
+    pub(super) fn note_step(&mut self, begin: u64, end: u64) {
+        if self
+            .longest_step
+            .is_none_or(|(first, last)| end - begin > last - first)
+        {
+            self.longest_step = Some((begin, end));
+        }
     }
 
     /// Counts an arrow from a parent to a child by the resources and the starts of both.

@@ -19,6 +19,7 @@ use pulsetrain_perfetto::{
 use super::{
     AttributePolicy, PerfettoConfig, PerfettoError, identity, resources::Resources, scopes::Scopes, values,
 };
+use crate::vocabulary::BY_TRACE;
 
 /// The rank of the heading of all counters among a process's tracks: below the rows of spans.
 const METRICS_RANK: i32 = 100_000;
@@ -28,9 +29,6 @@ const LOGS_RANK: i32 = 200_000;
 const STATE_RANK: i32 = -1;
 /// The rank of the row of errors: above the states.
 const ERRORS_RANK: i32 = -2;
-
-/// The attribute of a trace whose spans are on the rows of their traces.
-const BY_TRACE: (&str, &str) = ("pulsetrain.by", "trace");
 
 /// Where the files of a trace go.
 pub trait PerfettoParts {
@@ -137,8 +135,7 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
             return Ok(*track);
         }
         if self.about.config.by_trace && self.tracks.processes.is_empty() {
-            let (key, value) = BY_TRACE;
-            self.trace.trace_attribute(key, value)?;
+            self.trace.trace_attribute(BY_TRACE, "trace")?;
         }
         let entry = self.about.resources.get(resource);
         let labels: Vec<&str> = entry.labels.iter().map(String::as_str).collect();

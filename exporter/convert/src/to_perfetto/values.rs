@@ -1,7 +1,7 @@
 //! OTLP's values as Perfetto's annotations.
 //!
 //! Bytes and empty values have no Perfetto type: each is a map with one entry that names the type. The
-//! reading side is `sources/perfetto/values.rs`.
+//! reading side is `from_perfetto/values.rs`.
 
 use pulsetrain_otlp::{
     WireError,
@@ -10,11 +10,7 @@ use pulsetrain_otlp::{
 use pulsetrain_perfetto::{AnnotationList, Annotations};
 
 use super::config::AttributePolicy;
-
-/// The entry of a map that represents bytes, in base64.
-const BYTES: &str = "otel.bytes";
-/// The entry of a map that represents an empty value: `null`, `list` or `map`.
-const EMPTY: &str = "otel.empty";
+use crate::vocabulary::{BYTES, EMPTY};
 
 /// Adds the attributes that are asked for.
 pub(super) fn attributes(

@@ -1,0 +1,106 @@
+//! How far each clock is moved: pairs of resources bound the difference of their clocks, and the pairs with the most calls
+//! decide first.
+
+use std::{cmp::Reverse, collections::BTreeMap};
+
+use super::{CLIENT, SERVER, Times};
+
+/// The moves of a child's clock, in nanoseconds, for which all children are within their parents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bounds {
+    least: i64,
+    most: i64,
+    calls: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            least: i64::MIN,
+            most: i64::MAX,
+            calls: 0,
+        }
+    }
+}
+
+impl Bounds {
+    /// Narrows the bounds by a parent and its child.
+    ///
+    /// No child begins before its parent. The server ends before its client; other children may outlive their parents.
+    pub(super) fn add(&mut self, parent: &Times, child: &Times) {
+        self.calls += 1;
+        self.least = self.least.max(difference(parent.start, child.start));
+        let is_call = (parent.kind, child.kind) == (CLIENT, SERVER);
+        if is_call && child.end - child.start <= parent.end - parent.start {
+            self.most = self.most.min(difference(parent.end, child.end));
+        }
+    }
+
+    /// Returns the move of the child's clock: none if the bounds allow it, else the middle of the bounds.
+    ///
+    /// The middle is the move for which requests and answers take equally long. Bounds that contradict each other (clocks that
+    /// drift) leave no child before its parent.
+    fn offset(self) -> i64 {
+        if self.least <= 0 && self.most >= 0 {
+            0
+        } else if self.most == i64::MAX || self.least > self.most {
+            self.least.max(0)
+        } else {
+            self.least.midpoint(self.most)
+        }
+    }
+}
+
+fn difference(one: u64, other: u64) -> i64 {
+    (i128::from(one) - i128::from(other)).clamp(i64::MIN.into(), i64::MAX.into()) as i64
+}
+
+/// Returns the offset of each resource. The clock of the resource that the others call in the end is not moved.
+pub(super) fn offsets(resources: usize, bounds: &BTreeMap<(u32, u32), Bounds>) -> Vec<i64> {
+    let mut pairs: Vec<_> = bounds.iter().collect();
+    pairs.sort_by_key(|(pair, bounds)| (Reverse(bounds.calls), **pair));
+    let mut groups = Groups {
+        links: (0..resources as u32).map(|resource| (resource, 0)).collect(),
+    };
+    for ((parent, child), bounds) in pairs {
+        groups.join(*parent, *child, bounds.offset());
+    }
+    (0..resources as u32)
+        .map(|resource| groups.find(resource).1)
+        .collect()
+}
+
+/// Resources whose clocks are tied to each other: a union-find structure with offsets.
+struct Groups {
+    /// The next resource on the way to the root of the group, and the offset from it.
+    links: Vec<(u32, i64)>,
+}
+
+impl Groups {
+    /// Returns the root of the group of a resource, and the offset from it.
+    fn find(&mut self, resource: u32) -> (u32, i64) {
+        let mut path = Vec::new();
+        let mut root = resource;
+        while self.links[root as usize].0 != root {
+            path.push(root);
+            root = self.links[root as usize].0;
+        }
+        let mut offset = 0_i64;
+        // The resource next to the root is last.
+        for place in path.into_iter().rev() {
+            offset = offset.saturating_add(self.links[place as usize].1);
+            self.links[place as usize] = (root, offset);
+        }
+        (root, offset)
+    }
+
+    /// Ties the clock of a child to that of its parent, unless others do so already.
+    fn join(&mut self, parent: u32, child: u32, offset: i64) {
+        let (parent_root, of_parent) = self.find(parent);
+        let (child_root, of_child) = self.find(child);
+        if parent_root != child_root {
+            let of_root = of_parent.saturating_add(offset).saturating_sub(of_child);
+            self.links[child_root as usize] = (parent_root, of_root);
+        }
+    }
+}

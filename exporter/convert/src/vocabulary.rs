@@ -1,0 +1,10 @@
+//! Keys of annotations that both directions know: how a trace holds what Perfetto has no type for.
+
+/// The key of a map that holds bytes as base64.
+pub(crate) const BYTES: &str = "otel.bytes";
+
+/// The key of a map that represents an empty value: its text is `null`, `list` or `map`.
+pub(crate) const EMPTY: &str = "otel.empty";
+
+/// The attribute of a trace whose spans are on the rows of their traces.
+pub(crate) const BY_TRACE: &str = "pulsetrain.by";

@@ -1,0 +1,177 @@
+//! Mutated inputs through `convert`: it ends in time, without a panic, in little memory, and gives a reason for every failure.
+//!
+//! `MUTATED_SECONDS=600 PULSETRAIN=target/release/pulsetrain cargo test -p pulsetrain-tests --test convert -- convert_mutated --nocapture`
+//! is the long run; its figures are in `benches/results/convert.txt`.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use fastrand::Rng;
+use nix::sys::resource::{UsageWho, getrusage};
+use pulsetrain_tests::{Folder, command, corpus, repeat_for};
+
+/// How long inputs are mutated, unless `MUTATED_SECONDS` has another number.
+const SECONDS: u64 = 10;
+/// The longest time that one conversion may take, in seconds.
+const LONGEST: &str = "10";
+/// The most memory that one conversion may take.
+const MOST_KIB: i64 = 1 << 20;
+
+/// The options of a conversion to a trace; there are as many conversions to OTLP.
+const OPTIONS: [&[&str]; 8] = [
+    &[],
+    &["--attributes", "full"],
+    &["--memory", "1KiB"],
+    &["--by", "trace", "--color-by-trace"],
+    &["--downsample", "10us", "--buckets"],
+    &["--split", "2KiB"],
+    &["--align-clocks"],
+    &["--memory", "1KiB", "--attributes", "full", "--align-clocks"],
+];
+
+const ZIPKIN: &str = r#"[{"traceId":"5af7183fb1d4cf5f","id":"352bff9a74ca9ad2","name":"get","timestamp":1556604172355737,"duration":1431,
+"localEndpoint":{"serviceName":"web"},"annotations":[{"timestamp":1556604172355737,"value":"ws"}],"tags":{"http.method":"GET"}}]"#;
+
+/// Sound inputs of every form.
+fn seeds(folder: &Folder) -> Vec<(String, Vec<u8>)> {
+    let rich = corpus("perfetto/rich.json");
+    let mut files = vec![rich.clone(), corpus("kineto/run.otlp.jsonl")];
+    for (name, options) in [
+        ("rich.binpb", &[][..]),
+        ("lean.pftrace", &[]),
+        ("full.pftrace", &["--attributes", "full"]),
+        ("lean.pftrace.gz", &[]),
+    ] {
+        let path = folder.path(name);
+        let output = command(["convert", "-o"])
+            .arg(&path)
+            .arg(&rich)
+            .args(options)
+            .output();
+        output.expect("pulsetrain can be started");
+        files.push(path);
+    }
+    let unframed = folder.path("rich.pb");
+    let framed = fs::read(folder.path("rich.binpb")).expect("it was written");
+    fs::write(&unframed, &framed[4..]).expect("it can be written");
+    files.push(unframed);
+    let mut seeds: Vec<_> = files
+        .iter()
+        .map(|path| {
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
+            let mut bytes = fs::read(path).expect("a seed can be read");
+            bytes.truncate(64 << 10);
+            (name, bytes)
+        })
+        .collect();
+    let kineto = fs::read(corpus("kineto/run.pt.trace.json.gz")).expect("it is there");
+    seeds.push(("kineto.json.gz".to_owned(), kineto));
+    seeds.push(("zipkin.json".to_owned(), ZIPKIN.into()));
+    let compressed = zstd::encode_all(&framed[..], 1).expect("memory takes it");
+    seeds.push(("rich.binpb.zst".to_owned(), compressed));
+    seeds
+}
+
+/// Changes some bytes: single ones, and pieces that are cut out, doubled or moved.
+fn mutate(bytes: &mut Vec<u8>, random: &mut Rng) {
+    for _ in 0..random.usize(1..6) {
+        let place = random.usize(..=bytes.len());
+        let end = (place + random.usize(1..64)).min(bytes.len());
+        match random.u8(..7) {
+            0 if place < bytes.len() => bytes[place] ^= 1 << random.u8(..8),
+            1 if place < bytes.len() => bytes[place] = random.u8(..),
+            2 => bytes.truncate(place),
+            3 => drop(bytes.drain(place..end)),
+            4 => {
+                let piece = bytes[place..end].to_vec();
+                let to = random.usize(..=bytes.len());
+                drop(bytes.splice(to..to, piece));
+            }
+            5 => bytes.insert(
+                place,
+                *random
+                    .choice(b"0123456789-.eE\"{}[],:\\\xff\x80\x7f")
+                    .expect("there are some"),
+            ),
+            _ => drop(bytes.splice(place..end, [0xff; 9])),
+        }
+    }
+}
+
+/// Converts an input; the reason if it does what it must not.
+fn fault(input: &Path, output: &Path, options: &[&str]) -> Result<i32, String> {
+    let convert = command(["convert", "-o"]);
+    let mut limited = Command::new("timeout");
+    limited
+        .args(["--signal=KILL", LONGEST])
+        .arg(convert.get_program());
+    limited
+        .args(convert.get_args())
+        .arg(output)
+        .arg(input)
+        .args(options);
+    let finished = limited.output().expect("timeout can be started");
+    let stderr = String::from_utf8_lossy(&finished.stderr);
+    match finished.status.code() {
+        Some(code @ 0..=2) if !stderr.contains("panicked") && !stderr.is_empty() => Ok(code),
+        code => Err(format!("{code:?} with {options:?}: {stderr}")),
+    }
+}
+
+#[test]
+fn no_mutated_input_panics_hangs_or_fails_without_a_reason() {
+    let seconds =
+        env::var("MUTATED_SECONDS").map_or(SECONDS, |text| text.parse().expect("a number of seconds"));
+    let folder = Folder::new();
+    let seeds = seeds(&folder);
+    for (name, bytes) in &seeds {
+        let input = folder.file(&format!("sound-{name}"), bytes);
+        let code = fault(&input, &folder.path("sound.pftrace"), &[]);
+        assert!(matches!(code, Ok(0 | 1)), "{name}: {code:?}");
+    }
+    let seed = env::var("MUTATED_SEED").map_or(1, |text| text.parse().expect("a number"));
+    let mut random = Rng::with_seed(seed);
+    let mut codes = [0_u64; 3];
+    let mut faults: Vec<(PathBuf, String)> = Vec::new();
+    repeat_for(Duration::from_secs(seconds), || {
+        let (name, sound) = &seeds[random.usize(..seeds.len())];
+        let mut bytes = sound.clone();
+        mutate(&mut bytes, &mut random);
+        let input = folder.file(&format!("mutated-{name}"), &bytes);
+        let options = OPTIONS[random.usize(..OPTIONS.len())];
+        let found = if random.bool() {
+            fault(&input, &folder.path("out.pftrace"), options)
+        } else {
+            fault(&input, &folder.path("out.jsonl"), &[])
+        };
+        match found {
+            Ok(code) => codes[code as usize] += 1,
+            Err(reason) => {
+                let kept = env::temp_dir().join(format!("mutated-{}-{name}", faults.len()));
+                fs::write(&kept, &bytes).expect("it can be kept");
+                faults.push((kept, reason));
+            }
+        }
+    });
+    let peak = getrusage(UsageWho::RUSAGE_CHILDREN)
+        .expect("the system counts it")
+        .max_rss();
+    eprintln!(
+        "{} inputs in {seconds} s: {} converted, {} with a problem, {} refused; at most {peak} KiB",
+        codes.iter().sum::<u64>(),
+        codes[0],
+        codes[1],
+        codes[2],
+    );
+    assert!(faults.is_empty(), "{faults:#?}");
+    assert!(codes[0] > 0 && codes[1] > 0, "{codes:?}");
+    assert!(peak < MOST_KIB, "{peak} KiB");
+}

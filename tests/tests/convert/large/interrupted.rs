@@ -1,0 +1,75 @@
+//! Conversions that do not reach their end: the file that was there before stays as it was.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use pulsetrain_tests::{Folder, Process, SmallDisk, command, convert, wait_until};
+
+use super::input::one_tree;
+
+const OLD: &str = "the file of before";
+
+/// The only file in a folder that is being written.
+fn partial(folder: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).expect("the folder can be read");
+    let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut partial = paths.filter(|path| path.to_string_lossy().ends_with(".partial"));
+    partial.next()
+}
+
+#[test]
+fn a_conversion_that_is_killed_or_interrupted_leaves_the_file_of_before() {
+    let folder = Folder::new();
+    let input = folder.file("in.jsonl", one_tree(3_000, 400));
+    for name in ["out.pftrace", "out.pftrace.gz", "out.binpb"] {
+        for is_kill in [true, false] {
+            let out = folder.file(name, OLD);
+            let mut convert = command(["convert", "--attributes", "full", "-o"]);
+            let convert = Process::start("convert", convert.args([&out, &input]));
+            wait_until("the output is being written", || {
+                partial(folder.root()).is_some_and(|path| fs::metadata(path).is_ok_and(|file| file.len() > 0))
+            });
+            if is_kill {
+                convert.kill();
+            } else {
+                convert.interrupt();
+                let (status, _) = convert.wait_for_end();
+                assert!(!status.success(), "{name} was interrupted");
+            }
+            assert_eq!(fs::read_to_string(&out).expect("it is there"), OLD, "{name}");
+            let partial =
+                partial(folder.root()).expect("a killed program leaves what it wrote under another name");
+            fs::remove_file(partial).expect("it can be removed");
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_and_a_missing_input_leave_the_file_of_before() {
+    let folder = Folder::new();
+    let input = folder.file("in.jsonl", one_tree(3_000, 400));
+    let small = tempfile::tempdir().expect("a temporary folder can be made");
+    let disk = SmallDisk::mount(small.path(), "256k");
+    for name in ["out.pftrace", "out.pftrace.gz", "out.jsonl", "out.binpb"] {
+        let out = folder.file(name, OLD);
+        let missing = folder.path("no such file");
+        convert(&[&input, &missing], &out, &[]).expect_code(1);
+        assert_eq!(fs::read_to_string(&out).expect("it is there"), OLD, "{name}");
+        assert_eq!(partial(folder.root()), None, "{name}");
+        let Some(disk) = &disk else {
+            continue;
+        };
+        let out = disk.path().join(name);
+        fs::write(&out, OLD).expect("the disk has room for it");
+        let finished = convert(&[&input], &out, &["--attributes", "full"]).expect_code(1);
+        assert!(
+            finished.stderr.contains("No space left"),
+            "{name}: {}",
+            finished.stderr
+        );
+        assert_eq!(fs::read_to_string(&out).expect("it is there"), OLD, "{name}");
+        assert_eq!(partial(disk.path()), None, "{name}");
+    }
+}
