@@ -19,21 +19,21 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Turn OTLP files into a Perfetto trace, and a Perfetto trace into OTLP
+    /// Convert OTLP files to a Perfetto trace, and a Perfetto trace to OTLP
     Convert(Box<crate::convert::ConvertArguments>),
-    /// Turn the log of a training run into OpenTelemetry and send it
+    /// Import the log of a training run as OpenTelemetry
     Import(ImportArguments),
-    /// Follow the logs of this machine and send them, for as long as it trains
+    /// Follow the logs and GPUs of this machine and send their telemetry, as a daemon
     Agent(AgentArguments),
-    /// Run a trainer as it is, and send what it prints and logs as OpenTelemetry
+    /// Run an unmodified trainer and send its output and logs as OpenTelemetry
     Run(RunArguments),
     /// Simulate a training job with faults, and show its telemetry
     Demo(Box<crate::demo::DemoArguments>),
     /// Show finished runs in the browser, as an HTML file or on the terminal
     Show(crate::show::ShowArguments),
-    /// Look for what is wrong: GPUs, receivers, clocks, names, and variables that contradict each other
+    /// Diagnose GPUs, receivers, clocks, names and contradictory variables
     Doctor(crate::doctor::DoctorArguments),
-    /// The registry of names: list it, look a name up, check a file against it
+    /// List the registry of names, look up a name, check a file against it
     #[command(subcommand)]
     Semconv(SemconvCommand),
 }
@@ -42,28 +42,27 @@ pub(crate) enum Command {
 #[derive(Args, Debug)]
 #[command(after_help = IMPORT_HELP)]
 pub(crate) struct ImportArguments {
-    /// The logs, plain, gzip or zstd, or folders: of a folder the logs in it that are recognised, and the event files below it;
-    /// `-` is the standard input
+    /// Logs (plain, gzip or zstd) or folders: a folder stands for the recognised logs in it and the event files below it. `-` is the
+    /// standard input
     #[arg(required_unless_present = "suggest_mapping", value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// The format of the logs [default: recognised from their contents]
+    /// The format of the logs [default: detected from their contents]
     #[arg(long, value_name = "NAME|auto", default_value = "auto", hide_default_value = true, value_parser = format)]
     pub(crate) format: FormatChoice,
 
-    /// The meaning of the keys: a YAML file like {format: text, step: iter, values: [{key: loss, metric: train.loss}]}. Its
-    /// `format` is used where --format is absent
+    /// A YAML file that maps keys to metrics, like {format: text, step: iter, values: [{key: loss, metric: train.loss}]}. Its
+    /// `format` applies unless --format is given
     #[arg(long, value_name = "FILE")]
     pub(crate) mapping: Option<PathBuf>,
 
-    /// Print the mapping that reads LOG, to edit and to give to --mapping
+    /// Print a mapping for LOG, to edit and pass to --mapping
     #[arg(long, value_name = "LOG", exclusive = true)]
     pub(crate) suggest_mapping: Option<PathBuf>,
 
-    /// Where to: FILE.jsonl, FILE.binpb, `-` (JSON lines on the standard output), FILE.pftrace (Perfetto),
-    /// openmetrics:FILE (history for promtool), grpc://, grpcs://, http:// or https:// (OTLP), remote-write:URL (Prometheus);
-    /// signals in front select what is sent there: traces=http://jaeger:4318, or traces,logs=FILE.jsonl. May be given several
-    /// times [default: what the OTEL_EXPORTER_OTLP_* variables say]
+    /// The target: FILE.jsonl, FILE.binpb, `-` (JSON lines on the standard output), FILE.pftrace (Perfetto), openmetrics:FILE (history
+    /// for promtool), grpc://, grpcs://, http:// or https:// (OTLP), remote-write:URL (Prometheus). A prefix selects signals:
+    /// traces=http://jaeger:4318, or traces,logs=FILE.jsonl. May be repeated [default: from the OTEL_EXPORTER_OTLP_* variables]
     #[arg(long, value_name = "TARGET")]
     pub(crate) to: Vec<String>,
 
@@ -71,52 +70,51 @@ pub(crate) struct ImportArguments {
     #[arg(long, value_name = "ID", value_parser = not_empty)]
     pub(crate) run_id: Option<String>,
 
-    /// The name of the run [default: that in the log]
+    /// The name of the run [default: from the log]
     #[arg(long, value_name = "NAME", value_parser = not_empty)]
     pub(crate) run_name: Option<String>,
 
-    /// The rank of every PATH [default: that of torchrun's attempt_0/3/stdout.log, else RANK, SLURM_PROCID and the like]
+    /// The rank of every PATH [default: from torchrun's layout attempt_0/3/stdout.log, else from RANK, SLURM_PROCID or similar]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
     pub(crate) rank: Option<i64>,
 
-    /// The rank of each PATH is what the first group of this regular expression finds in it, as in 'rank_(\d+)'
+    /// A regular expression whose first group captures the rank in each PATH, such as 'rank_(\d+)'
     #[arg(long, value_name = "REGEX", conflicts_with = "rank", value_parser = RankSource::from_path)]
     pub(crate) rank_pattern: Option<RankSource>,
 
-    /// When the run began, where the log does not have it: 2026-11-21T00:18:40Z. The records of a log without times follow it
+    /// The start of the run, if the log does not contain it: 2026-11-21T00:18:40Z. Records without times are placed after it
     #[arg(long, value_name = "RFC3339", value_parser = start_time)]
     pub(crate) start_time: Option<u64>,
 
-    /// The zone of times that the logs print without one: a name such as America/New_York, local, UTC, or an offset such as
-    /// -05:00 [default: UTC; with --follow, inferred from the clock where a log is being written]
+    /// The zone of times without one: a name such as America/New_York, local, UTC, or an offset such as -05:00 [default: UTC; with
+    /// --follow, inferred from a log that is being written]
     #[arg(long, value_name = "NAME|local|UTC", allow_hyphen_values = true, value_parser = Timezone::parse)]
     pub(crate) timezone: Option<Timezone>,
 
-    /// How long a target that does not answer is tried before the rest is given up; with --follow it is never given up
+    /// The time after which an unreachable target is given up. With --follow, targets are retried without limit
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     pub(crate) give_up_after: Duration,
 
-    /// Go on reading as the logs are written, until interrupted. Each PATH may be a directory or a quoted pattern too, and
-    /// what is not there yet is waited for
+    /// Follow the logs as they are written, until interrupted. A PATH may also be a directory or a quoted pattern, and need not exist
+    /// yet
     #[arg(long)]
     pub(crate) follow: bool,
 
-    /// With --follow: the folder that remembers what was delivered, so that the next start neither repeats nor loses
-    /// anything, even after a kill
+    /// With --follow: the folder for checkpoints. The next start resumes from them and repeats and loses nothing, even after a kill
     #[arg(long, value_name = "FOLDER", requires = "follow")]
     pub(crate) state: Option<PathBuf>,
 
-    /// With --follow: how often logs are looked at where the system does not report changes (network file systems)
+    /// With --follow: the interval of polls where the system does not report changes (network file systems)
     #[arg(long, value_name = "SECONDS", default_value = "1", requires = "follow", value_parser = seconds)]
     pub(crate) poll_interval: Duration,
 
-    /// Derive signals of the steps too, as the agent does: throughput, MFU, smoothed values, anomalies, ETA, bottleneck. A
-    /// metric that the log gives is not derived
+    /// Derive signals from the steps, as the agent does: throughput, MFU, smoothed values, anomalies, ETA, bottleneck. Metrics in the
+    /// log are not derived
     #[arg(long)]
     pub(crate) derive: bool,
 
-    /// The GPU readings of the time of the run: an OTLP file with gpu.energy, as a file sink of the agent writes it. Each
-    /// step then has its energy. May be given several times
+    /// An OTLP file with gpu.energy over the time of the run, as a file sink of the agent writes it. Adds the energy of each step. May
+    /// be repeated
     #[arg(long, value_name = "FILE", conflicts_with = "follow")]
     pub(crate) gpu_readings: Vec<PathBuf>,
 
@@ -126,8 +124,8 @@ pub(crate) struct ImportArguments {
 }
 
 const IMPORT_HELP: &str = "\
-Exit status: 0 everything was understood and delivered, 1 something was skipped or lost, 2 the command line is wrong. A signal \
-that a receiver does not support is reported but not lost, unless --to or a variable asks for it or the receiver supports no signal.
+Exit status: 0 all records were parsed and delivered, 1 some were skipped or lost, 2 the command line is invalid. A signal that a \
+receiver does not support is reported and does not count as lost, unless --to or a variable asks for it or the receiver supports no signal.
 
 Examples:
   pulsetrain import training.json --to out.jsonl
@@ -140,15 +138,15 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = AGENT_HELP)]
 pub(crate) struct AgentArguments {
-    /// The configuration [default: pulsetrain.yaml, where there is one; else the GPUs of this machine are watched]
+    /// The configuration [default: pulsetrain.yaml if it exists; else only the GPUs of this machine are watched]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Only report what is wrong with the configuration
+    /// Check the configuration, report its errors and exit
     #[arg(long, conflicts_with = "print_config")]
     pub(crate) check: bool,
 
-    /// Print a configuration to start from, with every key and what it means
+    /// Print a configuration with every key, its default and its documentation
     #[arg(long)]
     pub(crate) print_config: bool,
 
@@ -157,11 +155,10 @@ pub(crate) struct AgentArguments {
 }
 
 const AGENT_HELP: &str = "\
-SIGHUP reads the configuration again, SIGUSR1 writes what a flight recorder holds, SIGTERM and SIGINT end the agent after what \
-is queued had its time.
+SIGHUP reloads the configuration, SIGUSR1 writes the contents of flight recorders to files, SIGTERM and SIGINT drain the queues and \
+end the agent.
 
-Exit status: 0 it was stopped and lost nothing, 1 something failed or was lost, 2 the configuration or the command line \
-is wrong.
+Exit status: 0 stopped without loss, 1 something failed or was lost, 2 the configuration or the command line is invalid.
 
 Examples:
   pulsetrain agent --print-config > pulsetrain.yaml
@@ -176,30 +173,29 @@ pub(crate) struct RunArguments {
     #[arg(required = true, last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 
-    /// Take sinks and limits from this file of the agent
+    /// Use the sinks and limits of this configuration of the agent
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// The format of what is printed [default: recognised from its contents]
+    /// The format of the output [default: detected from its contents]
     #[arg(long, value_name = "NAME|auto", default_value = "auto", hide_default_value = true, value_parser = format)]
     pub(crate) format: FormatChoice,
 
-    /// The meaning of the keys: a YAML file like {format: text, step: iter, values: [{key: loss, metric: train.loss}]}. Its
-    /// `format` is used where --format is absent
+    /// A YAML file that maps keys to metrics, like {format: text, step: iter, values: [{key: loss, metric: train.loss}]}. Its
+    /// `format` applies unless --format is given
     #[arg(long, value_name = "FILE")]
     pub(crate) mapping: Option<PathBuf>,
 
-    /// Where to, as for `import`; may be given several times [default: the sinks of --config, or what the
-    /// OTEL_EXPORTER_OTLP_* variables say]
+    /// The target, as for `import`. May be repeated [default: the sinks of --config, or from the OTEL_EXPORTER_OTLP_* variables]
     #[arg(long, value_name = "TARGET")]
     pub(crate) to: Vec<String>,
 
-    /// Serve the live page and /metrics at this address of this machine, such as 127.0.0.1:9464. Without --to and --config, OTLP
-    /// is sent only where an OTEL_EXPORTER_OTLP_* variable names an endpoint
+    /// Serve the live page and /metrics at this loopback address, such as 127.0.0.1:9464. Without --to and --config, OTLP is sent only
+    /// if an OTEL_EXPORTER_OTLP_* variable names an endpoint
     #[arg(long, value_name = "ADDRESS", value_parser = loopback)]
     pub(crate) listen: Option<SocketAddr>,
 
-    /// Follow this log besides; may be given several times
+    /// Also follow this log. May be repeated
     #[arg(long, value_name = "PATH")]
     pub(crate) follow: Vec<PathBuf>,
 
@@ -207,32 +203,32 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "ID", value_parser = not_empty)]
     pub(crate) run_id: Option<String>,
 
-    /// The name of the run [default: that in the log]
+    /// The name of the run [default: from the log]
     #[arg(long, value_name = "NAME", value_parser = not_empty)]
     pub(crate) run_name: Option<String>,
 
-    /// The rank of the command [default: RANK, SLURM_PROCID and the like]
+    /// The rank of the command [default: from RANK, SLURM_PROCID or similar]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
     pub(crate) rank: Option<i64>,
 
-    /// The zone of times that are printed without one: a name such as America/New_York, local, UTC, or an offset such as -05:00
-    /// [default: inferred from the clock, or that of this machine]
+    /// The zone of times without one: a name such as America/New_York, local, UTC, or an offset such as -05:00 [default: inferred from
+    /// the clock, else that of this machine]
     #[arg(long, value_name = "NAME|local|UTC", allow_hyphen_values = true, value_parser = Timezone::parse)]
     pub(crate) timezone: Option<Timezone>,
 
-    /// Do not watch the GPUs of this machine; where several ranks share it, only the first of them does
+    /// Do not watch the GPUs of this machine. If several ranks share the machine, only the first one watches them
     #[arg(long)]
     pub(crate) no_gpu: bool,
 
-    /// How long targets have for the rest when the trainer has ended
+    /// The time limit for sending queued data after the trainer has ended
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     pub(crate) drain: Duration,
 
-    /// Print a line a step on the terminal
+    /// Print one line per step on the terminal
     #[arg(long)]
     pub(crate) step_line: bool,
 
-    /// Print at the end what was read and sent; without it only what was lost
+    /// Print a summary of what was read and sent at the end, not only of losses
     #[arg(long)]
     pub(crate) summary: bool,
 
@@ -241,11 +237,11 @@ pub(crate) struct RunArguments {
 }
 
 const RUN_HELP: &str = "\
-Exit status: that of the command; 128 + n where signal n ended it, 127 where it is not there, 126 where it cannot be started, \
-2 where our own command line is wrong. The command gets PULSETRAIN_RUN_ID, so that all its ranks agree on their run.
+Exit status: that of the command; 128 + n if signal n ended it, 127 if it does not exist, 126 if it cannot be started, 2 if the command \
+line of pulsetrain is invalid. The command gets PULSETRAIN_RUN_ID, so that all its ranks share one run.
 
-Every signal is passed on to the command, SIGUSR1 too, by which launchers announce the end of its time. A flight recorder of --config \
-answers GET /trace?last=5m on the health address (127.0.0.1:13133), and writes its file when the command fails.
+All signals are forwarded to the command, also SIGUSR1, with which launchers announce the end of a time limit. A flight recorder of \
+--config answers GET /trace?last=5m on the health address (127.0.0.1:13133), and writes its file when the command fails.
 
 Examples:
   pulsetrain run --listen 127.0.0.1:9464 -- python train.py
@@ -262,15 +258,13 @@ pub(crate) enum SemconvCommand {
         #[arg(long)]
         kind: Option<Kind>,
     },
-    /// Show what a name means, its unit, its attributes and who fills it
+    /// Show the definition of a name, its unit, its attributes and its sources
     Show {
-        /// A metric, attribute, span or event, or the name that Prometheus has for a metric
+        /// A metric, attribute, span or event, or the Prometheus name of a metric
         name: String,
     },
     /// Check an OTLP file (.jsonl, .json, .binpb, plain or compressed) against the registry
-    #[command(
-        after_help = "Exit status: 0 nothing was found, 1 something was found or the file cannot be read."
-    )]
+    #[command(after_help = "Exit status: 0 no findings, 1 findings, or the file cannot be read.")]
     Check {
         /// The file
         file: PathBuf,
@@ -286,7 +280,7 @@ pub(crate) enum Kind {
     Event,
 }
 
-/// A format, or the choice to recognise it.
+/// A format, or the choice to detect it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FormatChoice(pub(crate) Option<&'static LogFormat>);
 

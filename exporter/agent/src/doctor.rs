@@ -34,15 +34,15 @@ use crate::{
 #[derive(Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct DoctorArguments {
-    /// Look at what this file of the agent names
+    /// Check what this configuration of the agent names
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Look at this target instead of those of the file or of the OTEL_EXPORTER_OTLP_* variables; may be given several times
+    /// Check this target instead of those of the configuration or of the OTEL_EXPORTER_OTLP_* variables. May be repeated
     #[arg(long, value_name = "TARGET")]
     pub(crate) to: Vec<String>,
 
-    /// How long the driver and each receiver may take to answer
+    /// The time limit for the driver and for each receiver to answer
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     pub(crate) timeout: Duration,
 

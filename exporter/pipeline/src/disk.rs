@@ -5,8 +5,8 @@
 //!
 //! ```text
 //!   ingress ── append ──> inbox ──> thread ──> SegmentLog ──> thread ── Leased ──> worker of the sink
-//!            <─ confirmation, ack ──┘        ^                                   │
-//!                                                └──── finish, give back <── Lease ──┘
+//!               <─ confirmation, ack ──┘            ^                                   │
+//!                                                   └──── finish, give back <── Lease ──┘
 //! ```
 //!
 //! [`SegmentLog`] is the format and its recovery: synchronous, without threads or a clock. A folder holds one queue:

@@ -1,8 +1,8 @@
 //! The pipeline: carries batches from sources to sinks, and counts every item on the way.
 //!
-//! A source puts a [`Batch`] through the [`Ingress`]; the ingress shows it to each [`Stage`] in turn and fans it out to the bounded
-//! queue of every sink; one worker for each sink reads batches from its queue, sends them, and retries by one policy. The
-//! [`Ledger`] counts, for each sink and at every moment: accepted = delivered + dropped (by reason) + queued + on disk.
+//! A source sends a [`Batch`] to the [`Ingress`]. The ingress passes it through each [`Stage`] in turn and fans it out to the bounded
+//! queue of every sink. One worker per sink reads batches from its queue, sends them, and retries by one policy. The [`Ledger`]
+//! counts, for each sink and at every moment: accepted = delivered + dropped (by reason) + queued + on disk.
 //!
 //! ```
 //! # use pulsetrain_otlp::Signal;
@@ -42,7 +42,7 @@
 //!                                          ^                 limit of requests        │
 //!                                          │   retry, or divided and sent again       │
 //!                                          └──────────────────────────────────────────┤
-//!                                              ledger, ack, room in the queue <────┘ each batch on its own
+//!                                                  ledger, ack, room in the queue <────┘ each batch on its own
 //! ```
 //!
 //! - **Order.** A sink without forks ([`Sink::fork`] returns `None`) gets one batch at a time, in the order of the queue. With

@@ -1,4 +1,4 @@
-//! The task of one sink: its account, its queue and its worker, from its start to its report.
+//! The task of one sink: owns its account, its queue and its worker, from its start to its report.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -132,7 +132,7 @@ impl SinkTask {
         self.config.disk.as_ref()
     }
 
-    /// Hands over to the queue of this task, instead of dropping it, what the sink has no time to deliver.
+    /// Passes batches that the sink has no time to deliver to the queue of `successor`, instead of dropping them.
     pub(crate) fn replace_by(&self, successor: &Self) {
         self.successor.set(successor.queue());
     }

@@ -1,7 +1,8 @@
-//! Stages between the sources and the sinks: each sees every batch, and may hold items or add some.
+//! Stages between the sources and the sinks. Each receives every batch, and may hold items back or add some.
 //!
-//! The ingress shows each batch to the first of them (`chain`) before the fan-out, and a task of the pipeline asks for what was
-//! held long enough. What one lets go the next one sees: a signal can be computed from computed signals. What a stage holds is accepted by the ledger when it leaves; it leaves at the drain at the latest, also when nobody drains.
+//! The ingress passes each batch through the chain of stages before the fan-out, and a task of the pipeline releases items that are due.
+//! The output of a stage is the input of the next, so signals can be computed from computed signals. The ledger accepts held items
+//! when they leave the stages, at the drain at the latest.
 
 mod chain;
 
@@ -33,20 +34,20 @@ pub trait Stage: Send + 'static {
     /// Returns when the next held item is due, or `None` if none is held.
     fn due(&self) -> Option<Instant>;
 
-    /// Lets go what is due at `now`.
+    /// Releases the items that are due at `now`.
     fn release(&mut self, now: Instant, out: &mut Vec<Batch>);
 
-    /// Lets go everything; nothing comes after it.
+    /// Releases all items. It is the last call.
     fn finish(&mut self, out: &mut Vec<Batch>);
 }
 
-/// The place of the stages; shared by the ingresses, which pass batches, and the task that releases what is due.
+/// The stages of a pipeline. The ingresses, which pass batches, and the task that releases due items share them.
 pub(crate) struct StageSlot {
     chain: Mutex<Chain>,
     held: Notify,
 }
 
-/// Stages at work: their place and the task that lets go what is due.
+/// Running stages, with the task that releases due items.
 pub(crate) struct StageTask {
     slot: Arc<StageSlot>,
     stop: CancellationToken,
@@ -79,12 +80,12 @@ impl StageSlot {
         self.chain().release(clock::now())
     }
 
-    /// Everything that is held; the stages are gone afterwards.
+    /// Releases all items and removes the stages.
     fn finish(&self) -> Vec<Batch> {
         self.chain().finish(clock::now())
     }
 
-    /// The stages; what panics inside one is caught while the lock is held.
+    /// Locks the stages. A panic inside a stage is caught while the lock is held.
     fn chain(&self) -> MutexGuard<'_, Chain> {
         self.chain.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -102,7 +103,7 @@ impl StageTask {
         }
     }
 
-    /// Lets go everything through `beyond`, which waits for room until the deadline.
+    /// Releases all items through `beyond`, which waits for room until the deadline.
     pub(crate) async fn end(mut self, beyond: &Ingress, deadline: Instant) {
         self.stop.cancel();
         // Still sending at the deadline: the sinks without room have lost it, and count it.
@@ -113,7 +114,7 @@ impl StageTask {
         }
     }
 
-    /// Lets go everything through `beyond`, which is closed: it is counted as lost.
+    /// Releases all items through `beyond`, which is closed, so that they count as lost.
     pub(crate) fn abandon(&self, beyond: &Ingress) {
         for batch in self.slot.finish() {
             let _ = beyond.try_send_or_drop(batch);

@@ -15,40 +15,40 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_name = "sft|rl", default_value = "sft", value_parser = str::parse::<Workload>)]
     pub(crate) workload: Workload,
 
-    /// The ranks of the job, each with one GPU; eight of them are on one host
+    /// The number of ranks, each with one GPU. Eight ranks share a host
     #[arg(long, value_name = "N", default_value = "4")]
     pub(crate) ranks: u32,
 
-    /// The steps of the job, after which it ends [default: 5000, and as many more as --history has]
+    /// The number of steps [default: 5000, plus those of --history]
     #[arg(long, value_name = "N")]
     pub(crate) steps: Option<u64>,
 
-    /// How fast the job is: a step takes half a second divided by this [default: 1, with --history 0.25]
+    /// The speed of the job: a step takes half a second divided by this [default: 1, with --history 0.25]
     #[arg(long, value_name = "X", value_parser = rate)]
     pub(crate) rate: Option<f64>,
 
-    /// What all noise is drawn from: the same seed gives the same job
+    /// The seed of all noise: the same seed gives the same job
     #[arg(long, value_name = "S", default_value = "0")]
     pub(crate) seed: u64,
 
-    /// Something that goes wrong: NAME, NAME@STEP, NAME:rank=R or NAME@STEP:rank=R; may be given several times. The names are below
+    /// A fault: NAME, NAME@STEP, NAME:rank=R or NAME@STEP:rank=R. May be repeated. The names are below
     #[arg(long, value_name = "FAULT", value_parser = str::parse::<Fault>)]
     pub(crate) fault: Vec<Fault>,
 
-    /// Begin so long ago, like 6h: the past is sent at once with its own times, then the job continues in real time
+    /// Start the job this long ago, such as 6h: the past is sent at once with its own times, then the job continues in real time
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) history: Option<Duration>,
 
-    /// Where to, as for `import`; may be given several times [default: a page for browsers and Prometheus on loopback, the step
-    /// line on the terminal, and an OTLP file and Perfetto traces in a new folder]
+    /// The target, as for `import`. May be repeated [default: a page for browsers and Prometheus on loopback, the step line on the
+    /// terminal, and an OTLP file and Perfetto traces in a new folder]
     #[arg(long, value_name = "TARGET")]
     pub(crate) to: Vec<String>,
 
-    /// Take derived signals, limits and, without --to, sinks from this file of the agent
+    /// Use the derived signals, the limits and, without --to, the sinks of this configuration of the agent
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// Where the page listens [default: 127.0.0.1:9464, or a free port if that is in use]
+    /// The address of the page [default: 127.0.0.1:9464, or a free port if that is in use]
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Option<SocketAddr>,
 
@@ -56,7 +56,7 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_name = "FOLDER")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Print nothing but a summary at the end, as one JSON object
+    /// Print only a summary at the end, as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 

@@ -21,7 +21,7 @@ pub(super) fn pace(
 ) -> Option<Pace> {
     let head_survey = RefCell::new(Survey::default());
     let mut recorder = Recorder::new(Run::default(), |encoded| {
-        head_survey.borrow_mut().observe(&encoded)
+        head_survey.borrow_mut().observe(&encoded);
     });
     let mut reader = reader(format, options);
     reader.push(head, &mut recorder);
