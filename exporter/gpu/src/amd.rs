@@ -23,7 +23,7 @@ use self::{
 };
 use crate::{
     Driver, Gpu, GpuConfig, GpuProcess, GpuTrouble, Reason, Unavailable,
-    driver::{DriverEvent, Ended, EventSender, GpuTick, Tick},
+    driver::{Ended, GpuTick, Tick},
     reading::{Cadence, Entity, Labels, Reading, Readings, Sample},
 };
 
@@ -44,12 +44,12 @@ struct MonitoredGpu {
 }
 
 impl AmdGpus {
-    /// The GPUs that the kernel lists below `sysfs`; `None` if there are none.
-    pub(crate) fn find(sysfs: &Path) -> Option<Self> {
+    /// The GPUs that the kernel lists below `sysfs`, numbered from `first_index` on; `None` if there are none.
+    pub(crate) fn find(sysfs: &Path, first_index: u32) -> Option<Self> {
         let nodes = compute::nodes(sysfs);
         let monitored = |(index, card): (usize, Card)| {
             let node = nodes.iter().find(|node| node.is_of(&card)).cloned();
-            let gpu = Arc::new(card.gpu(index as u32, node.as_ref()));
+            let gpu = Arc::new(card.gpu(first_index + index as u32, node.as_ref()));
             MonitoredGpu {
                 card,
                 node,
@@ -62,8 +62,13 @@ impl AmdGpus {
         (!gpus.is_empty()).then_some(Self(gpus))
     }
 
-    /// Reads them until they are others, or nobody listens.
-    pub(crate) fn read(mut self, config: &GpuConfig, sender: &EventSender) -> Ended {
+    /// Reads them until they are others, or `wait` returns why reading ends. `wait` waits until the time of the next pass.
+    pub(crate) fn read(
+        mut self,
+        config: &GpuConfig,
+        mut on_pass: impl FnMut(Tick),
+        wait: impl Fn(Instant) -> Option<Ended>,
+    ) -> Ended {
         let driver = Arc::new(Driver {
             version: card::driver_version(&config.sysfs),
             ..Driver::default()
@@ -72,12 +77,12 @@ impl AmdGpus {
         loop {
             let (time_unix_nanos, began) = (unix_nanos(), clock::now());
             let gpus = self.0.iter_mut().map(|gpu| gpu.read(config)).collect();
-            sender.send(DriverEvent::Tick(Box::new(Tick {
+            on_pass(Tick {
                 driver: Arc::clone(&driver),
                 gpus,
                 time_unix_nanos,
                 took: clock::now().saturating_duration_since(began),
-            })));
+            });
             let now = clock::now();
             if now.saturating_duration_since(counted) >= SELDOM {
                 counted = now;
@@ -87,12 +92,8 @@ impl AmdGpus {
                 }
             }
             due = clock::later(due, config.interval).max(now);
-            sender.pause_until(due);
-            if sender.is_ending() {
-                return Ended::Told;
-            }
-            if sender.release.requested().is_some() {
-                return Ended::Released;
+            if let Some(ended) = wait(due) {
+                return ended;
             }
         }
     }
@@ -142,6 +143,7 @@ impl MonitoredGpu {
             gpu: Arc::clone(&self.gpu),
             readings: Some(out.all),
             time_unix_nanos,
+            driver: None,
         }
     }
 

@@ -29,6 +29,9 @@ pub struct GpuConfig {
     pub semconv: GpuSemconv,
     /// Whether memory and utilization are read by process.
     pub processes: bool,
+    /// Whether counters of NVLinks of the fifth generation are read by link; else the driver adds up the links of a GPU. The
+    /// standard names have them by link in any case, because a link is a port.
+    pub each_nvlink: bool,
     /// Whether the GPUs' own performance counters are read (GPM: SM activity, occupancy, pipes).
     pub profiling: bool,
     /// How long until what has no answer is asked again, the first time; from then on ever later, up to an hour.
@@ -48,6 +51,7 @@ impl Default for GpuConfig {
             energy_interval: Duration::from_millis(100),
             semconv: GpuSemconv::Gpu,
             processes: true,
+            each_nvlink: false,
             profiling: true,
             retry: Duration::from_secs(60),
             release_for_reset: Some(Duration::from_secs(300)),
@@ -57,6 +61,11 @@ impl Default for GpuConfig {
 }
 
 impl GpuConfig {
+    /// Whether counters of NVLinks of the fifth generation are read by link.
+    pub(crate) fn reads_each_nvlink(&self) -> bool {
+        self.each_nvlink || self.semconv != GpuSemconv::Gpu
+    }
+
     /// The age from which the last readings are stale: three intervals, and long
     /// enough that a busy machine is not taken for a hanging one.
     pub fn stale_after(&self) -> Duration {

@@ -71,6 +71,8 @@ pub(crate) struct GpuTick {
     pub(crate) readings: Option<Vec<Reading>>,
     /// When that began, in nanoseconds since 1970: much later than the pass where the driver hung before.
     pub(crate) time_unix_nanos: u64,
+    /// The driver of this GPU, where it is another than that of the pass.
+    pub(crate) driver: Option<Arc<Driver>>,
 }
 
 /// An event of a GPU.
@@ -160,8 +162,15 @@ fn read(config: &GpuConfig, sender: &EventSender) {
         }
         let ended = match library::load(config.library.as_deref()) {
             Ok(nvml) => session::read(nvml, config, sender, &mut memory),
-            Err(absent) => match AmdGpus::find(&config.sysfs) {
-                Some(gpus) => gpus.read(config, sender),
+            Err(absent) => match AmdGpus::find(&config.sysfs, 0) {
+                Some(gpus) => gpus.read(
+                    config,
+                    |tick| sender.send(DriverEvent::Tick(Box::new(tick))),
+                    |due| {
+                        sender.pause_until(due);
+                        sender.why_to_end()
+                    },
+                ),
                 None => {
                     sender.send(absent);
                     Ended::Gone
@@ -186,6 +195,14 @@ impl EventSender {
         if self.event.blocking_send(event).is_err() {
             self.ending.store(true, Ordering::Relaxed);
         }
+    }
+
+    /// Why reading ends now; `None` if it does not.
+    pub(crate) fn why_to_end(&self) -> Option<Ended> {
+        if self.is_ending() {
+            return Some(Ended::Told);
+        }
+        self.release.requested().map(|_| Ended::Released)
     }
 
     pub(crate) fn is_ending(&self) -> bool {

@@ -7,6 +7,7 @@
 
 pub mod amd;
 mod attribution;
+mod companion;
 mod config;
 mod driver;
 mod inventory;

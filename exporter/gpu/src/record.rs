@@ -130,7 +130,7 @@ impl Recording {
             let known = self.gpus.entry(event.gpu.uuid.clone()).or_default();
             let mut recorder = known::Recorder {
                 semconv: self.semconv,
-                driver: &tick.driver,
+                driver: event.driver.as_deref().unwrap_or(&tick.driver),
                 attribution: &mut *self.attribution,
                 store: &mut self.store,
                 ids: &mut self.ids,

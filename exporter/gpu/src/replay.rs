@@ -71,6 +71,7 @@ impl GpuRecorder {
                 gpu,
                 readings: Some(readings.readings.all),
                 time_unix_nanos,
+                driver: None,
             }
         });
         let gpus = ticks.collect();

@@ -28,7 +28,7 @@ use self::{
     reader::{Processes, Reader},
     visible::Numbers,
 };
-use crate::{Gpu, GpuAttribution, GpuProcess, Inventory, MigInstance, OwnedAttribute, Subject};
+use crate::{Gpu, GpuAttribution, GpuProcess, Inventory, MigInstance, OwnedAttribute, Subject, Vendor};
 
 /// Where processes, and the kubelet, are asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -185,8 +185,12 @@ impl GpuAttribution for ProcessAttribution {
 
 /// Whether GPUs are of more than one model. The model of one that does not answer may be unknown.
 fn are_mixed(gpus: &[Gpu]) -> bool {
-    let mut models = gpus.iter().map(|gpu| gpu.name.as_str());
-    models
-        .find(|model| !model.is_empty())
-        .is_some_and(|first| models.any(|model| !model.is_empty() && model != first))
+    let has_several = |vendor| {
+        let of_vendor = gpus.iter().filter(|gpu| gpu.vendor == vendor);
+        let mut models = of_vendor.map(|gpu| gpu.name.as_str()).filter(|model| !model.is_empty());
+        models
+            .next()
+            .is_some_and(|first| models.any(|model| model != first))
+    };
+    has_several(Vendor::Nvidia) || has_several(Vendor::Amd)
 }

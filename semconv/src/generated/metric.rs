@@ -4641,7 +4641,7 @@ pub const GPU_NVLINK_FEC_BLOCKS: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_LINK_INDEX,
-            requirement: Requirement::Required,
+            requirement: Requirement::Recommended,
         },
         AttributeUse {
             attribute: &attribute::GPU_NVLINK_FEC_BIN,

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs};
 
 use pulsetrain_gpu::{GpuConfig, GpuNotice, GpuSemconv, Reason};
 use pulsetrain_pipeline::clock;
-use pulsetrain_tests::{AmdModel, FakeSysfs, wait_until};
+use pulsetrain_tests::{AmdModel, FakeNvml, FakeSysfs, wait_until};
 
 use crate::watch::{INTERVAL, Watch};
 
@@ -108,6 +108,38 @@ fn values_of_an_mi300x_are_those_of_its_files_in_base_units() {
         !names.contains("gpu.xid_errors") && !names.contains("gpu.average_power"),
         "{names:?}"
     );
+}
+
+#[test]
+fn gpus_of_both_vendors_are_observed() {
+    let fake = FakeNvml::with("h100x8", "gpus: {count: 2}");
+    let machine = FakeSysfs::with(AmdModel::Mi300x, 2);
+    let watch = Watch::start(GpuConfig {
+        sysfs: machine.root().to_owned(),
+        ..crate::watch::config(&fake)
+    });
+    let info = |index, version| [("gpu.index", index), ("gpu.driver.version", version)];
+    for (index, version, name) in [
+        ("1", "570.86.15", "NVIDIA H100 80GB HBM3"),
+        ("2", "6.10.5", "AMD Instinct MI300X OAM"),
+        ("3", "6.10.5", "AMD Instinct MI300X OAM"),
+    ] {
+        let point = watch.wait_for("gpu.info", &info(index, version), |_| true);
+        assert_eq!(point.attributes["gpu.name"], name);
+    }
+    watch.wait_for("gpu.power", &[("gpu.index", "0")], |point| point.value == 500.0);
+    watch.wait_for("gpu.power", &[("gpu.index", "3")], |point| point.value == 143.0);
+    assert_eq!(watch.inventory().gpus.len(), 4);
+    let observed = watch.notices().iter().map(ToString::to_string).find(|line| line.starts_with("observing"));
+    assert!(observed.is_some_and(|line| line.starts_with("observing 4 GPUs")), "{:?}", watch.notices());
+    // A GPU of AMD that goes is forgotten, and the others are read on.
+    machine.remove(1);
+    watch.wait_for("gpu.power", &[("gpu.index", "3")], |point| point.ends);
+    wait_until("it is gone", || watch.inventory().gpus.len() == 3);
+    let last = watch.points("gpu.memory.used", &[("gpu.index", "0")]).len();
+    wait_until("NVIDIA's are read on", || {
+        watch.points("gpu.memory.used", &[("gpu.index", "0")]).len() > last
+    });
 }
 
 #[test]

@@ -231,9 +231,38 @@ fn values_of_an_h100_are_those_of_the_driver_in_base_units() {
 }
 
 #[test]
-fn links_of_the_fifth_generation_tell_packets_bit_errors_and_what_was_put_right() {
+fn links_of_the_fifth_generation_have_packets_bit_errors_and_recoveries() {
     let fake = FakeNvml::with("b200x8", "gpus: {count: 1}");
-    expect_all(&Watch::start(config(&fake)), B200);
+    let each = GpuConfig {
+        each_nvlink: true,
+        ..config(&fake)
+    };
+    expect_all(&Watch::start(each), B200);
+}
+
+#[test]
+fn counters_of_the_fifth_generation_are_sums_of_all_links_by_default() {
+    let fake = FakeNvml::with("b200x8", "gpus: {count: 1}");
+    let watch = Watch::start(config(&fake));
+    // Eighteen links, of which the fifth has more of some counters.
+    let sums: &[Expected] = &[
+        ("gpu.nvlink.io", &[("gpu.io.direction", "transmit")], 18_000.0),
+        ("gpu.nvlink.packets", &[("gpu.io.direction", "receive")], 360.0),
+        ("gpu.nvlink.fec_blocks", &[("gpu.nvlink.fec_bin", "1")], 17.0 * 400.0 + 7_000.0),
+        ("gpu.nvlink.errors", &[("error.type", "recovery_attempt")], 3.0),
+    ];
+    expect_all(&watch, sums);
+    // States, speeds and bit error ratios have no sum.
+    watch.wait_for("gpu.nvlink.up", &[("gpu.link.index", "17")], |_| true);
+    watch.wait_for("gpu.nvlink.bit_error_ratio", &[("gpu.link.index", "17")], |_| true);
+    let sent = watch.end();
+    let by_link = |name: &str| {
+        let of_it = sent.iter().filter(|point| point.name == name);
+        of_it.filter(|point| point.attributes.contains_key("gpu.link.index")).count()
+    };
+    for (name, ..) in sums {
+        assert_eq!(by_link(name), 0, "{name}");
+    }
 }
 
 #[test]

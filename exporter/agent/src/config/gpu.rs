@@ -15,8 +15,8 @@ use super::{
 pub(crate) const GPUS: &str = "gpu";
 
 section! {
-    /// The GPUs of this machine: through the NVIDIA driver, or without one AMD GPUs through the files of their driver. Where
-    /// there is neither, one line reports it and everything else continues.
+    /// The GPUs of this machine: NVIDIA's through the library of their driver, AMD's through the files of theirs. Where there is
+    /// neither, one line reports it and everything else continues.
     pub(crate) struct GpuSection {
         /// Whether they are watched.
         enabled: bool = true,
@@ -27,6 +27,9 @@ section! {
         energy_interval: Placed<Time> = Placed::nowhere(Time(Duration::from_millis(100))),
         /// The names: gpu for ours (gpu.*), hw for the standard ones (hw.*) where there are such, both for both.
         semconv: GpuNames = GpuNames::Gpu,
+        /// Whether traffic and errors of NVLinks of the fifth generation (Blackwell) are read by link; else the driver adds up the
+        /// links of a GPU. With hw and both they are by link in any case.
+        each_nvlink: bool = false,
         /// The library of the NVIDIA driver. Where it is not given: libnvidia-ml.so.1 as the system finds it.
         library: Option<String> = None,
         /// Where the kernel lists AMD GPUs; in a container, where the host's /sys is mounted.
@@ -65,6 +68,7 @@ impl GpuSection {
                 GpuNames::Hw => GpuSemconv::Hw,
                 GpuNames::Both => GpuSemconv::Both,
             },
+            each_nvlink: self.each_nvlink,
             release_for_reset: self.release_for_reset.then_some(self.release_time.0),
             processes: self.processes,
             profiling: self.profiling,

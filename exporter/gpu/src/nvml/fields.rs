@@ -20,6 +20,8 @@ use crate::{
 
 /// The most fields in one call.
 const BATCH: usize = 128;
+/// The scope of the sum of all links. `nvml.h` documents it for some counters; DCGM reads all of those of the fifth generation by it.
+const ALL_LINKS: u32 = u32::MAX;
 /// More links than any GPU has: a larger count is not believed.
 pub(super) const MOST_LINKS: u32 = 128;
 
@@ -28,6 +30,7 @@ pub(super) struct Fields {
     cells: Vec<FieldCell>,
     asked: Vec<AskedField>,
     nvlinks: Links,
+    each_nvlink: bool,
     c2c_links: Links,
     latency: Option<Duration>,
 }
@@ -48,12 +51,13 @@ struct AskedField {
 }
 
 impl Fields {
-    /// Room for the fields of one device.
-    pub(super) fn new() -> Self {
+    /// Room for the fields of one device; `each_nvlink` reads the counters of NVLinks by link.
+    pub(super) fn new(each_nvlink: bool) -> Self {
         Self {
             cells: Vec::new(),
             asked: Vec::new(),
             nvlinks: Links::counted_by(NVML_FI_DEV_NVLINK_LINK_COUNT),
+            each_nvlink,
             c2c_links: Links::counted_by(NVML_FI_DEV_C2C_LINK_COUNT),
             latency: None,
         }
@@ -119,10 +123,11 @@ impl Fields {
                     add(part, None);
                     continue;
                 }
-                Scope::EachNvlink => *nvlinks.get_or_insert_with(|| self.nvlinks.ask(device)),
+                Scope::EachNvlink | Scope::NvlinkCounter => *nvlinks.get_or_insert_with(|| self.nvlinks.ask(device)),
                 Scope::EachC2c => *c2c_links.get_or_insert_with(|| self.c2c_links.ask(device)),
             };
             match links {
+                Ok(_) if matches!(field.scope, Scope::NvlinkCounter) && !self.each_nvlink => add(ALL_LINKS, None),
                 Ok(links) => (0..links).for_each(|link| add(link, Some(link))),
                 Err(reason) => answers.push((place, Err(error_for(reason)))),
             }

@@ -232,6 +232,7 @@ impl<'nvml> MonitoredGpu<'nvml> {
             gpu: Arc::clone(&self.gpu),
             readings: Some(readings.all),
             time_unix_nanos,
+            driver: None,
         }
     }
 }

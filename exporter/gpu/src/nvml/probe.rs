@@ -129,7 +129,7 @@ impl<'nvml> Probe<'nvml> {
         }
         Self {
             rows: kept,
-            fields: Fields::new(),
+            fields: Fields::new(config.reads_each_nvlink()),
             counters: Counters::default(),
             seen: Seen::default(),
             fans: device.num_fans().unwrap_or_default(),

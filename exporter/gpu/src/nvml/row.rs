@@ -81,6 +81,8 @@ pub(crate) enum Scope {
     Part(u32),
     /// Each NVLink.
     EachNvlink,
+    /// All NVLinks of the GPU in one, or each where that is configured.
+    NvlinkCounter,
     /// Each link between GPU and CPU.
     EachC2c,
 }

@@ -22,6 +22,7 @@ use super::{
 };
 use crate::{
     Driver, Gpu, GpuConfig, GpuTrouble,
+    companion::Companion,
     driver::{DriverEvent, Ended, EventSender, GpuTick, Tick},
     reading::Sample,
 };
@@ -70,6 +71,7 @@ pub(crate) fn read(nvml: Nvml, config: &GpuConfig, sender: &EventSender, memory:
         config,
         sender,
         lanes,
+        companion: Companion::start(config, count),
         replies,
     };
     let ended = session.read_passes(memory);
@@ -82,6 +84,8 @@ struct Session<'a> {
     config: &'a GpuConfig,
     sender: &'a EventSender,
     lanes: Vec<Lane>,
+    /// AMD's GPUs of this machine.
+    companion: Option<Companion>,
     replies: Receiver<Reply>,
 }
 
@@ -117,7 +121,7 @@ impl Session<'_> {
             patience = self.config.interval.min(PASS);
             let now = clock::now();
             let silent_after = self.config.stale_after();
-            let gpus: Vec<_> = self
+            let mut gpus: Vec<_> = self
                 .lanes
                 .iter_mut()
                 .map(|lane| lane.tick(now, silent_after))
@@ -126,6 +130,7 @@ impl Session<'_> {
                 gpus.iter()
                     .for_each(|gpu| self.release_for_reset(gpu, time, memory));
             }
+            gpus.extend(self.companion.iter().flat_map(Companion::take));
             self.sender.send(DriverEvent::Tick(Box::new(Tick {
                 driver: Arc::clone(&driver),
                 gpus,
@@ -146,11 +151,8 @@ impl Session<'_> {
             // A pass that took too long makes the next one late, not many.
             due = clock::later(due, self.config.interval).max(now);
             self.sender.pause_until(due);
-            if self.sender.is_ending() {
-                return Ended::Told;
-            }
-            if self.sender.release.requested().is_some() {
-                return Ended::Released;
+            if let Some(ended) = self.sender.why_to_end() {
+                return ended;
             }
         }
     }
@@ -300,6 +302,7 @@ impl Lane {
             gpu: Arc::clone(&self.gpu),
             readings: is_silent.then(Vec::new),
             time_unix_nanos: clock::unix_now().as_nanos() as u64,
+            driver: None,
         }
     }
 }

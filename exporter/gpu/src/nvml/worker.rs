@@ -73,6 +73,7 @@ impl Worker {
                 gpu: Arc::clone(&self.known),
                 readings: Some(Vec::new()),
                 time_unix_nanos: unix_nanos(),
+                driver: None,
             };
             self.reply(Ok(tick), began);
         }

@@ -16,7 +16,7 @@ use super::super::{
         Cadence::{Once, Seldom},
         FieldValue::{Decoded, Is, Now, Total},
         QueryContext, QueryError, Row,
-        Scope::{EachC2c, EachNvlink},
+        Scope::{EachC2c, EachNvlink, NvlinkCounter},
     },
 };
 use crate::{
@@ -91,7 +91,7 @@ macro_rules! fec {
             Seldom,
             NOT_FIVE,
         )
-        .scoped(EachNvlink)
+        .scoped(NvlinkCounter)
     };
 }
 
@@ -132,6 +132,7 @@ pub(super) static ROWS: &[Row] = &[
         1.0,
         NOT_FIVE
     )
+    .scoped(NvlinkCounter)
     .instead_of("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX"),
     traffic!(
         GPU_NVLINK_IO,
@@ -140,6 +141,7 @@ pub(super) static ROWS: &[Row] = &[
         1.0,
         NOT_FIVE
     )
+    .scoped(NvlinkCounter)
     .instead_of("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX"),
     traffic!(
         GPU_NVLINK_PACKETS,
@@ -147,14 +149,14 @@ pub(super) static ROWS: &[Row] = &[
         NVML_FI_DEV_NVLINK_COUNT_XMIT_PACKETS,
         1.0,
         NOT_FIVE
-    ),
+    ).scoped(NvlinkCounter),
     traffic!(
         GPU_NVLINK_PACKETS,
         "receive",
         NVML_FI_DEV_NVLINK_COUNT_RCV_PACKETS,
         1.0,
         NOT_FIVE
-    ),
+    ).scoped(NvlinkCounter),
     Row::field(
         &metric::GPU_NVLINK_UP,
         ("NVML_FI_DEV_NVLINK_GET_STATE", NVML_FI_DEV_NVLINK_GET_STATE),
@@ -193,58 +195,58 @@ pub(super) static ROWS: &[Row] = &[
         NVML_FI_DEV_NVLINK_COUNT_MALFORMED_PACKET_ERRORS,
         NOT_FIVE
     )
-    .scoped(EachNvlink),
+    .scoped(NvlinkCounter),
     errors!(
         "buffer_overrun",
         NVML_FI_DEV_NVLINK_COUNT_BUFFER_OVERRUN_ERRORS,
         NOT_FIVE
     )
-    .scoped(EachNvlink),
-    errors!("receive", NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS, NOT_FIVE).scoped(EachNvlink),
+    .scoped(NvlinkCounter),
+    errors!("receive", NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS, NOT_FIVE).scoped(NvlinkCounter),
     errors!(
         "receive_remote",
         NVML_FI_DEV_NVLINK_COUNT_RCV_REMOTE_ERRORS,
         NOT_FIVE
     )
-    .scoped(EachNvlink),
+    .scoped(NvlinkCounter),
     errors!(
         "receive_general",
         NVML_FI_DEV_NVLINK_COUNT_RCV_GENERAL_ERRORS,
         NOT_FIVE
     )
-    .scoped(EachNvlink),
+    .scoped(NvlinkCounter),
     errors!(
         "link_integrity",
         NVML_FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS,
         NOT_FIVE
     )
-    .scoped(EachNvlink),
+    .scoped(NvlinkCounter),
     errors!(
         "transmit_discard",
         NVML_FI_DEV_NVLINK_COUNT_XMIT_DISCARDS,
         NOT_FIVE
     )
-    .scoped(EachNvlink),
+    .scoped(NvlinkCounter),
     errors!(
         "recovery_failed",
         NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS,
         NOT_FIVE
     )
-    .scoped(EachNvlink),
-    errors!("effective", NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_ERRORS, NOT_FIVE).scoped(EachNvlink),
-    errors!("symbol", NVML_FI_DEV_NVLINK_COUNT_SYMBOL_ERRORS, NOT_FIVE).scoped(EachNvlink),
+    .scoped(NvlinkCounter),
+    errors!("effective", NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_ERRORS, NOT_FIVE).scoped(NvlinkCounter),
+    errors!("symbol", NVML_FI_DEV_NVLINK_COUNT_SYMBOL_ERRORS, NOT_FIVE).scoped(NvlinkCounter),
     errors!(
         "recovery_attempt",
         NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS,
         NOT_FIVE
     )
-    .scoped(EachNvlink),
+    .scoped(NvlinkCounter),
     errors!(
         "recovery_successful",
         NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS,
         NOT_FIVE
     )
-    .scoped(EachNvlink),
+    .scoped(NvlinkCounter),
     bit_errors!("effective", NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER),
     bit_errors!("symbol", NVML_FI_DEV_NVLINK_COUNT_SYMBOL_BER),
     fec!("0", NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_0),
