@@ -206,7 +206,7 @@ fn a_gpu_that_comes_or_goes_is_seen() {
 }
 
 #[test]
-fn a_machine_with_neither_vendor_says_so_once() {
+fn a_machine_with_neither_vendor_reports_it_once() {
     let machine = FakeSysfs::default();
     let watch = Watch::start(GpuConfig {
         library: None,

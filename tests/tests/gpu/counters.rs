@@ -7,7 +7,7 @@ use crate::watch::{Watch, config};
 const FIRST: &[(&str, &str)] = &[("gpu.index", "0")];
 
 #[test]
-fn a_counter_of_32_bits_goes_on_when_it_starts_over() {
+fn a_counter_of_32_bits_continues_when_it_starts_over() {
     let fake = FakeNvml::with(
         "h100x8",
         "gpus: {count: 1, all: {readings: {pcie.replays: {steps: [[0, 4294967000], [1, 704]]}}}}",
@@ -121,7 +121,7 @@ fn events_other_than_xid_errors_are_counted_by_type_and_each_an_event() {
 }
 
 #[test]
-fn a_gpu_that_has_xid_errors_only_says_so() {
+fn a_gpu_that_has_xid_errors_only_reports_it() {
     let fake = FakeNvml::with("h100x8", "gpus: {count: 1, all: {readings: {event_types: 8}}}");
     let watch = Watch::start(config(&fake));
     watch.wait_for("gpu.xid_errors", &[("gpu.index", "0")], |_| true);

@@ -231,13 +231,13 @@ fn values_of_an_h100_are_those_of_the_driver_in_base_units() {
 }
 
 #[test]
-fn links_of_the_fifth_generation_tell_packets_bit_errors_and_what_was_put_right() {
+fn links_of_the_fifth_generation_report_packets_bit_errors_and_what_was_put_right() {
     let fake = FakeNvml::with("b200x8", "gpus: {count: 1}");
     expect_all(&Watch::start(config(&fake)), B200);
 }
 
 #[test]
-fn fans_turn_so_many_times_a_second_and_in_the_standard_names_a_minute() {
+fn fans_are_in_rotations_a_second_and_in_the_standard_names_a_minute() {
     let fake = FakeNvml::with("h100x8", WITH_FANS);
     let watch = Watch::start(GpuConfig {
         semconv: pulsetrain_gpu::GpuSemconv::Both,

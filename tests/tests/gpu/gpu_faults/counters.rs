@@ -7,7 +7,7 @@ use crate::gpu_faults::world::World;
 const FIRST: (&str, &str) = ("gpu.index", "0");
 
 #[test]
-fn a_counter_that_begins_anew_says_so_and_its_rate_is_never_negative() {
+fn a_counter_that_restarts_reports_it_and_its_rate_is_never_negative() {
     let Some(world) = World::start("counter_reset", "gpus: {count: 1}") else {
         return;
     };
@@ -25,7 +25,7 @@ fn a_counter_that_begins_anew_says_so_and_its_rate_is_never_negative() {
 }
 
 #[test]
-fn a_counter_that_wraps_goes_on() {
+fn a_counter_that_wraps_continues() {
     let Some(world) = World::start("counter_wrap", "gpus: {count: 1}") else {
         return;
     };
