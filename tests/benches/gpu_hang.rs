@@ -47,7 +47,7 @@ struct Scrapes {
 
 fn main() {
     let (hangs, control) = (Watched::start("hang"), Watched::start("h100x8"));
-    say_machine();
+    print_machine();
     for watched in [&hangs, &control] {
         watched.fake.run_from(PHASES[0].1);
     }
@@ -57,15 +57,15 @@ fn main() {
         let [(name, _), (_, until)] = phases else { continue };
         let until = began + Duration::from_secs_f64(until - PHASES[0].1);
         let [hanging, beside] = scrape_both(&hangs, &control, until);
-        let p99 = hanging.say(name);
-        let control = beside.say("  a driver that answers");
+        let p99 = hanging.print_fact(name);
+        let control = beside.print_fact("  a driver that answers");
         if name == &HANGS {
             verdict = Some((p99, control));
         }
     }
     hangs.end();
     control.end();
-    say_machine();
+    print_machine();
     let (p99, control) = verdict.expect("the driver has hung");
     judge(p99, control);
 }
@@ -97,7 +97,7 @@ fn judge(p99: f64, control: f64) {
 }
 
 #[expect(clippy::print_stdout, reason = "a bench prints what it measured")]
-fn say_machine() {
+fn print_machine() {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').next().unwrap_or_default();
     let cores = thread::available_parallelism().map_or(0, usize::from);
@@ -107,7 +107,7 @@ fn say_machine() {
 impl Scrapes {
     /// Prints how long they took, and returns the ninety-ninth of a hundred in milliseconds.
     #[expect(clippy::print_stdout, reason = "a bench prints what it measured")]
-    fn say(mut self, name: &str) -> f64 {
+    fn print_fact(mut self, name: &str) -> f64 {
         self.millis.sort_unstable_by(f64::total_cmp);
         let at = |share: f64| self.millis[((self.millis.len() - 1) as f64 * share) as usize];
         let (least, most) = (self.kib.iter().min(), self.kib.iter().max());

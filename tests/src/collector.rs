@@ -61,7 +61,7 @@ impl Collector {
 
     /// What it has written by now; it keeps some for a second.
     pub fn received(&self) -> Items {
-        Items::read_whole_lines(&output(&self.folder))
+        Items::read_complete_lines(&output(&self.folder))
     }
 
     /// Stops the Collector, which makes it write out what it still holds, and reads what it received.

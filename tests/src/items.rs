@@ -39,7 +39,7 @@ impl Items {
     }
 
     /// Reads the complete lines of a file that is being written; returns no items if the file does not exist.
-    pub fn read_whole_lines(path: &Path) -> Self {
+    pub fn read_complete_lines(path: &Path) -> Self {
         let text = fs::read_to_string(path).unwrap_or_default();
         let complete = text.rfind('\n').map_or(0, |end| end + 1);
         Self::parse(&text[..complete])

@@ -46,7 +46,7 @@ fn spellings_of_one_value_are_the_same() {
 }
 
 #[test]
-fn whole_and_broken_doubles_are_compared_as_numbers() {
+fn integral_and_fractional_doubles_are_compared_as_numbers() {
     let short = gauge(&json!([{"timeUnixNano": "7", "asDouble": 3}]));
     items(&[short]).assert_same(&items(&[gauge(&json!([{"timeUnixNano": "7", "asDouble": 3.0}]))]));
 }

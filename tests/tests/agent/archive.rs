@@ -140,7 +140,7 @@ fn an_archive_on_a_full_disk_holds_every_item_once_when_there_is_room_again() {
     });
     let agent = world.start();
     let delivered = || {
-        Items::read_whole_lines(&archive)
+        Items::read_complete_lines(&archive)
             .divide_by_service("pulsetrain")
             .1
     };

@@ -174,7 +174,7 @@ fn reload_of_a_sink_that_hangs_loses_nothing_and_delays_nothing_that_arrives_mea
 }
 
 #[test]
-fn end_does_not_wait_behind_the_reload_of_dead_sinks() {
+fn end_does_not_wait_for_the_reload_of_dead_sinks() {
     let world = World::new();
     let endpoint = FakeEndpoint::start([], Answer::Hang);
     let sinks = |header: &str| -> String {

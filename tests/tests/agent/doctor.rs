@@ -77,7 +77,7 @@ impl Findings {
     }
 
     #[track_caller]
-    fn assert_says(&self, level: &str, place: &str, words: &str) {
+    fn assert_finding(&self, level: &str, place: &str, words: &str) {
         let lines = self.lines(level, place);
         assert!(
             lines.iter().any(|what| what.contains(words)),
@@ -88,7 +88,7 @@ impl Findings {
 }
 
 #[test]
-fn where_all_is_well_it_says_what_there_is_and_exits_with_zero() {
+fn where_all_is_well_it_lists_what_there_is_and_exits_with_zero() {
     let driver = FakeNvml::start("h100x8");
     let endpoint = FakeEndpoint::start([], Answer::Accept);
     let findings = doctor(|command| {
@@ -96,15 +96,15 @@ fn where_all_is_well_it_says_what_there_is_and_exits_with_zero() {
         command.args(["--to", &endpoint.url()]);
     });
     assert_eq!(findings.lines("wrong", ""), [""; 0]);
-    findings.assert_says("ok", "GPU driver", "8 GPUs; driver 570.86.15");
+    findings.assert_finding("ok", "GPU driver", "8 GPUs; driver 570.86.15");
     for gpu in 0..8 {
-        findings.assert_says("ok", &format!("GPU {gpu}"), "NVIDIA H100 80GB HBM3");
+        findings.assert_finding("ok", &format!("GPU {gpu}"), "NVIDIA H100 80GB HBM3");
     }
     for signal in ["traces", "metrics", "logs"] {
         let place = format!("endpoint {}/v1/{signal}", endpoint.url());
-        findings.assert_says("ok", &place, "takes an empty request");
+        findings.assert_finding("ok", &place, "takes an empty request");
     }
-    findings.assert_says("ok", "endpoint", "its clock is ours");
+    findings.assert_finding("ok", "endpoint", "its clock is ours");
     let paths: Vec<_> = endpoint
         .received()
         .into_iter()
@@ -120,22 +120,22 @@ fn gpus_that_are_lost_split_or_silent_are_found_with_their_reasons() {
     let found = doctor(|command| {
         command.env("LD_LIBRARY_PATH", lost.folder());
     });
-    found.assert_says("wrong", "GPU 3", "does not answer any more (GPU is lost)");
+    found.assert_finding("wrong", "GPU 3", "does not answer any more (GPU is lost)");
     assert_eq!(found.lines("wrong", "GPU 2"), [""; 0]);
 
     let split = FakeNvml::start("mig");
     let found = doctor(|command| {
         command.env("LD_LIBRARY_PATH", split.folder());
     });
-    found.assert_says("ok", "GPU 0", "MIG instances");
+    found.assert_finding("ok", "GPU 0", "MIG instances");
 
     let mute = FakeNvml::start("not_supported");
     mute.at(5.0);
     let found = doctor(|command| {
         command.env("LD_LIBRARY_PATH", mute.folder());
     });
-    found.assert_says("warning", "GPU 0", "gpu.process.utilization (no_permission)");
-    found.assert_says(
+    found.assert_finding("warning", "GPU 0", "gpu.process.utilization (no_permission)");
+    found.assert_finding(
         "ok",
         "GPU 0",
         "gpu.fan.speed_ratio, gpu.fan.speed, gpu.fan.target_ratio (not_supported: the GPU has no fan of its own: the server cools it)",
@@ -151,7 +151,7 @@ fn a_driver_that_hangs_is_wrong_within_the_time_that_was_given() {
             .env("LD_LIBRARY_PATH", driver.folder())
             .args(["--timeout", "0.5"]);
     });
-    found.assert_says("wrong", "GPU driver", "does not answer");
+    found.assert_finding("wrong", "GPU driver", "does not answer");
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn a_machine_without_a_gpu_is_no_fault() {
         command.args(["--to", &endpoint.url()]);
     });
     if found.lines("ok", "GPU driver").is_empty() {
-        found.assert_says("warning", "GPU driver", "GPUs are not observed, all else works");
+        found.assert_finding("warning", "GPU driver", "GPUs are not observed, all else works");
     }
     assert_eq!(found.lines("wrong", ""), [""; 0]);
 }
@@ -172,7 +172,7 @@ fn a_receiver_that_refuses_or_is_not_there_is_wrong_once_for_each_place() {
     let found = doctor(|command| {
         command.args(["--to", &refusing.url()]);
     });
-    found.assert_says("wrong", "endpoint", "401");
+    found.assert_finding("wrong", "endpoint", "401");
 
     let nowhere = format!("grpc://127.0.0.1:{}", free_port());
     let found = doctor(|command| {
@@ -185,7 +185,7 @@ fn a_receiver_that_refuses_or_is_not_there_is_wrong_once_for_each_place() {
     let found = doctor(|command| {
         command.args(["--to", &hanging.url(), "--timeout", "0.3"]);
     });
-    found.assert_says("wrong", "endpoint", "gave no answer within 0.3 s");
+    found.assert_finding("wrong", "endpoint", "gave no answer within 0.3 s");
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_receiver_whose_clock_is_off_is_found_by_its_date() {
     let found = doctor(|command| {
         command.args(["--to", &url]);
     });
-    found.assert_says("wrong", "endpoint", "behind ours");
+    found.assert_finding("wrong", "endpoint", "behind ours");
 }
 
 #[test]
@@ -223,13 +223,13 @@ fn variables_that_contradict_each_other_are_found_with_the_gpus_in_view() {
             .env("SLURM_PROCID", "2")
             .env("CUDA_VISIBLE_DEVICES", "0,8");
     });
-    found.assert_says(
+    found.assert_finding(
         "wrong",
         "environment OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
         "do not speak HTTP",
     );
-    found.assert_says("warning", "environment RANK, SLURM_PROCID", "RANK=1");
-    found.assert_says(
+    found.assert_finding("warning", "environment RANK, SLURM_PROCID", "RANK=1");
+    found.assert_finding(
         "wrong",
         "environment CUDA_VISIBLE_DEVICES",
         "the machine has 8 GPUs",
@@ -250,8 +250,8 @@ fn a_configuration_is_read_and_its_receivers_are_asked() {
     let found = doctor(|command| {
         command.arg("--config").arg(&file);
     });
-    found.assert_says("ok", "endpoint", "takes an empty request");
-    found.assert_says(
+    found.assert_finding("ok", "endpoint", "takes an empty request");
+    found.assert_finding(
         "warning",
         "names at",
         "train.step.duration is called train.step.duration there",
@@ -260,7 +260,7 @@ fn a_configuration_is_read_and_its_receivers_are_asked() {
     let found = doctor(|command| {
         command.arg("--config").arg(&file);
     });
-    found.assert_says("wrong", "configuration", "pulsetrain.yaml:1");
+    found.assert_finding("wrong", "configuration", "pulsetrain.yaml:1");
 }
 
 #[test]
@@ -302,11 +302,11 @@ fn a_real_collector_takes_every_signal_and_not_the_protocol_of_its_other_port() 
             .args(["--to", &format!("https://{}", collector.http())])
             .env("OTEL_EXPORTER_OTLP_CERTIFICATE", certificates.authority());
     });
-    found.assert_says("wrong", "endpoint", "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE");
+    found.assert_finding("wrong", "endpoint", "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE");
 }
 
 #[test]
-fn a_real_prometheus_says_itself_what_it_makes_of_names() {
+fn a_real_prometheus_translates_names_as_we_do() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };
@@ -314,10 +314,10 @@ fn a_real_prometheus_says_itself_what_it_makes_of_names() {
     let found = doctor(|command| {
         command.args(["--to", &format!("{}/api/v1/otlp", prometheus.url())]);
     });
-    found.assert_says(
+    found.assert_finding(
         "ok",
         "names at",
         "train.step.duration is called train_step_duration_seconds there",
     );
-    found.assert_says("ok", "endpoint", "its clock is ours");
+    found.assert_finding("ok", "endpoint", "its clock is ours");
 }

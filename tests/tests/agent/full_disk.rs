@@ -5,7 +5,7 @@ use std::{fs, os::unix::fs::symlink};
 use pulsetrain_tests::{Finished, Import, Items, SmallDisk, corpus};
 
 #[test]
-fn a_full_disk_is_told_and_counted() {
+fn a_full_disk_is_reported_and_counted() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let full = folder.path().join("full.jsonl");
     symlink("/dev/full", &full).expect("a link can be made");
@@ -19,7 +19,7 @@ fn a_full_disk_is_told_and_counted() {
 }
 
 #[test]
-fn standard_output_on_a_full_disk_is_told() {
+fn standard_output_on_a_full_disk_is_reported() {
     let mut command = Import::of(corpus("surogate/training_dense.json"))
         .arg("--give-up-after=1")
         .to("-")

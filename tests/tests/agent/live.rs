@@ -56,7 +56,7 @@ fn a_log_that_is_written_comes_out_on_the_page_and_in_the_file() {
 
 /// As for every program of OpenTelemetry, both variables are on the resource of the logs and of the agent.
 #[test]
-fn the_variables_of_opentelemetry_say_whose_everything_is() {
+fn the_variables_of_opentelemetry_name_the_resource_of_everything() {
     let world = World::new();
     world.configure(&world.file_sink("archive", "out.jsonl"));
     world.write_log("surogate/training_dense.json");
@@ -65,7 +65,7 @@ fn the_variables_of_opentelemetry_say_whose_everything_is() {
         .env("OTEL_SERVICE_NAME", "nightly")
         .env("OTEL_RESOURCE_ATTRIBUTES", "service.name=other,team=a%20b");
     let agent = Process::start("pulsetrain agent", &mut agent);
-    let out = || Items::read_whole_lines(&world.path("out.jsonl"));
+    let out = || Items::read_complete_lines(&world.path("out.jsonl"));
     let has = |name: &str| !out().values(name).is_empty();
     wait_until("logs and agent have spoken", || {
         has("train.loss") && has("pulsetrain.accepted_items")
@@ -97,7 +97,7 @@ fn the_variables_of_opentelemetry_say_whose_everything_is() {
 }
 
 #[test]
-fn a_restart_goes_on_where_the_agent_ended() {
+fn a_restart_continues_where_the_agent_ended() {
     let world = World::new();
     world.configure(&world.file_sink("archive", "out.jsonl"));
     let log = fs::read_to_string(corpus("surogate/training_dense.json")).unwrap();

@@ -217,7 +217,7 @@ fn the_flight_recorder_answers_this_machine_and_writes_on_a_signal() {
 }
 
 #[test]
-fn files_and_recordings_are_drawn_as_the_section_perfetto_says() {
+fn files_and_recordings_are_drawn_as_the_section_perfetto_configures() {
     let world = World::new(
         "{traces: {perfetto: {path: FOLDER/traces/run.pftrace, flush_every: 50ms}}, \
          recorder: {flight_recorder: {path: FOLDER/recorded/flight.pftrace}}}\n\
@@ -284,7 +284,7 @@ fn under_run_the_recorder_answers_the_signal_is_the_trainers_and_a_failure_is_wr
 }
 
 #[test]
-fn a_run_whose_health_address_is_taken_goes_on_and_writes_nothing_where_all_went_well() {
+fn a_run_whose_health_address_is_taken_continues_and_writes_nothing_where_all_went_well() {
     let world = World::new("{recorder: {flight_recorder: {path: FOLDER/recorded/flight.pftrace}}}");
     let _taken = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, world.health)).unwrap();
     let mut command = command(["run", "--config"]);
@@ -300,7 +300,7 @@ fn a_run_whose_health_address_is_taken_goes_on_and_writes_nothing_where_all_went
 }
 
 #[test]
-fn an_agent_without_a_recorder_says_so() {
+fn an_agent_without_a_recorder_reports_it() {
     let world = World::new(FILES);
     let agent = world.start();
     let (status, body) = world.get("/trace");
@@ -314,7 +314,7 @@ fn an_agent_without_a_recorder_says_so() {
 }
 
 #[test]
-fn a_path_that_is_none_of_a_trace_is_found_by_the_check() {
+fn a_path_that_is_not_of_a_trace_is_found_by_the_check() {
     let world = World::new("{traces: {perfetto: {path: FOLDER/run.json}}}");
     let mut command = command(["agent", "--check", "--config"]);
     let output = command.arg(world.path("agent.yaml")).output().unwrap();

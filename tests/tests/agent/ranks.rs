@@ -53,7 +53,7 @@ fn two_logs_of_one_rank_are_named_while_they_are_followed() {
 }
 
 #[test]
-fn a_rank_that_is_none_is_a_fault_with_its_place() {
+fn an_invalid_rank_is_a_fault_with_its_place() {
     for (key, words) in [
         ("      rank: fast\n", "a rank like 3"),
         ("      rank: -1\n", "a rank like 3"),

@@ -15,7 +15,7 @@ use crate::{
 };
 
 #[test]
-fn a_sink_that_cannot_be_opened_is_tried_again_and_readiness_says_which() {
+fn a_sink_that_cannot_be_opened_is_tried_again_and_readiness_reports_which() {
     let world = World::new();
     let agent = world.start();
     world.configure(&world.file_sink("archive", "later/out.jsonl"));
@@ -100,7 +100,7 @@ fn a_receiver_whose_port_is_in_use_is_refused_by_its_place_and_opened_by_a_later
 }
 
 #[test]
-fn a_source_that_cannot_be_opened_is_tried_again_and_readiness_says_which() {
+fn a_source_that_cannot_be_opened_is_tried_again_and_readiness_reports_which() {
     let world = World::new();
     let agent = world.start();
     let socket = world.path("later/otlp.sock");
@@ -169,7 +169,7 @@ fn a_page_that_moves_takes_its_series_along() {
 }
 
 #[test]
-fn health_moves_at_once_and_what_needs_a_restart_is_said() {
+fn health_moves_at_once_and_what_needs_a_restart_is_reported() {
     let world = World::new();
     let agent = world.start();
     let port = free_port();

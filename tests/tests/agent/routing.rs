@@ -54,7 +54,7 @@ impl Routes {
 
 /// The texts of the records in a file, sorted.
 fn texts(world: &World, file: &str) -> Vec<String> {
-    let items = Items::read_whole_lines(&world.path(file));
+    let items = Items::read_complete_lines(&world.path(file));
     let text = |item: &serde_json::Value| item["log"]["body"]["stringValue"].as_str().map(str::to_owned);
     let mut texts: Vec<String> = items.of_kind("log").into_iter().filter_map(text).collect();
     texts.retain(|text| text.starts_with("message"));

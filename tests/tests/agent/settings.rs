@@ -59,7 +59,7 @@ fn a_collector_with_mutual_tls_receives_everything_by_the_settings_of_the_sinks_
         let agent = world.start();
         wait_until("the log has arrived", || collector.received().len() > 300);
         wait_until("the Collector has what the file has", || {
-            collector.received().len() == Items::read_whole_lines(&world.path("out.jsonl")).len()
+            collector.received().len() == Items::read_complete_lines(&world.path("out.jsonl")).len()
         });
         assert!(agent.stop().success());
         collector
@@ -158,7 +158,7 @@ fn a_rotated_token_is_sent_without_a_reload_and_what_was_refused_meanwhile_arriv
     fs::write(&token, "new\n").unwrap();
     wait_until("the new token is sent", || sent("Bearer new"));
     endpoint.answer_with(Answer::Accept);
-    let ours = || Items::read_whole_lines(&world.path("out.jsonl"));
+    let ours = || Items::read_complete_lines(&world.path("out.jsonl"));
     wait_until("everything has arrived", || {
         ours().len() > 300 && endpoint.items_answered(&Answer::Accept).len() == ours().len()
     });

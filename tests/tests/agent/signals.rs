@@ -19,7 +19,7 @@ fn an_interrupt_ends_an_agent_as_a_wish_to_terminate_does() {
 }
 
 #[test]
-fn an_agent_whose_receiver_hangs_ends_after_the_time_that_it_gives_and_says_what_is_lost() {
+fn an_agent_whose_receiver_hangs_ends_after_the_time_that_it_gives_and_reports_what_is_lost() {
     let endpoint = FakeEndpoint::start([], Answer::Hang);
     let (_world, agent) = with_something_to_lose(&endpoint, "drain: 1s");
     let (status, printed) = agent.stop_with_log();
@@ -29,7 +29,7 @@ fn an_agent_whose_receiver_hangs_ends_after_the_time_that_it_gives_and_says_what
 
 /// The drain alone would take longer than any test waits.
 #[test]
-fn who_tells_an_agent_twice_to_end_does_not_wait_for_the_drain() {
+fn a_second_signal_ends_an_agent_without_the_drain() {
     let endpoint = FakeEndpoint::start([], Answer::Hang);
     let (world, agent) = with_something_to_lose(&endpoint, "drain: 10m");
     agent.interrupt();

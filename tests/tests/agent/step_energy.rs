@@ -16,7 +16,7 @@ const LOGS: [&str; 2] = ["first.json", "second.json"];
 /// Two runs, each with a GPU of its own on one host, whose steps wait for the next reading of their GPU, so that they are
 /// delivered after later readings.
 #[test]
-fn fifty_kills_tell_what_each_step_took_once() {
+fn fifty_kills_report_the_energy_of_each_step_once() {
     let mut random = Rng::with_seed(20_261_123);
     let world = World::new();
     let logs = LOGS.map(|log| world.path(log));
@@ -39,7 +39,7 @@ fn fifty_kills_tell_what_each_step_took_once() {
     assert!(steps.len() > 10 * KILLS, "{} steps", steps.len());
     let agent = world.spawn();
     wait_until("every step is reported", || {
-        steps_told(&world).len() >= steps.len()
+        steps_reported(&world).len() >= steps.len()
     });
     assert!(agent.stop().success());
 
@@ -125,7 +125,7 @@ fn reported(items: &Items) -> Vec<(String, String)> {
         .collect()
 }
 
-fn steps_told(world: &World) -> Vec<(String, String)> {
+fn steps_reported(world: &World) -> Vec<(String, String)> {
     reported(&lines_with(world, "\"gpu.steps\""))
 }
 

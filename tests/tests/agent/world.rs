@@ -174,7 +174,7 @@ derive:
 
     /// What a file holds by now of the agent itself, and of everything else.
     pub(crate) fn written(&self, name: &str) -> (Items, Items) {
-        Items::read_whole_lines(&self.path(name)).divide_by_service("pulsetrain")
+        Items::read_complete_lines(&self.path(name)).divide_by_service("pulsetrain")
     }
 }
 

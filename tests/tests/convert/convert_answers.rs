@@ -14,7 +14,7 @@ fn read(inputs: &[PathBuf]) -> (Finished, Items) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let output = folder.path().join("out.jsonl");
     let finished = convert(inputs, &output, &[]);
-    (finished, Items::read_whole_lines(&output))
+    (finished, Items::read_complete_lines(&output))
 }
 
 fn converted(names: &[&str]) -> Items {
@@ -127,7 +127,7 @@ fn an_answer_may_be_compressed_and_without_an_ending_to_its_name() {
 }
 
 #[test]
-fn an_answer_that_was_cut_or_is_an_error_says_so() {
+fn an_answer_that_was_cut_or_is_an_error_reports_it() {
     let uncut = fs::read(corpus("backends/jaeger_api_v3_trace.json")).unwrap();
     // After some complete spans, and before the first.
     for (end, words, is_empty) in [

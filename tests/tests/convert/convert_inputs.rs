@@ -186,7 +186,7 @@ fn several_files_of_several_forms_are_one_input() {
 }
 
 /// The items without the text that may follow them.
-fn without_what_is_behind(items: &Items) -> BTreeSet<String> {
+fn without_what_follows(items: &Items) -> BTreeSet<String> {
     let without = |item: String| {
         let mut item: Value = serde_json::from_str(&item).expect("an item is an object");
         for behind in ["scope", "scopeSchema", "resourceSchema"] {
@@ -198,7 +198,7 @@ fn without_what_is_behind(items: &Items) -> BTreeSet<String> {
 }
 
 #[test]
-fn what_was_cut_off_gives_what_was_whole_and_says_where_it_ends() {
+fn what_was_cut_off_gives_what_was_complete_and_reports_where_it_ends() {
     let folder = Folder::new();
     let expected = items_of(&folder, &[&corpus("otlp/everything.jsonl")]);
     for (name, bytes) in forms(&folder) {
@@ -222,7 +222,7 @@ fn what_was_cut_off_gives_what_was_whole_and_says_where_it_ends() {
             let read = Items::read(&output);
             assert!(!read.is_empty(), "{name}{ending}: {problems}");
             if name != "all.pftrace" {
-                let (read, known) = (without_what_is_behind(&read), without_what_is_behind(&expected));
+                let (read, known) = (without_what_follows(&read), without_what_follows(&expected));
                 let unknown: Vec<_> = read.difference(&known).collect();
                 assert_eq!(unknown, Vec::<&String>::new(), "{name}{ending}");
             }
@@ -231,7 +231,7 @@ fn what_was_cut_off_gives_what_was_whole_and_says_where_it_ends() {
 }
 
 #[test]
-fn one_document_that_was_cut_off_gives_every_span_before_the_cut_and_says_where_that_is() {
+fn one_document_that_was_cut_off_gives_every_span_before_the_cut_and_reports_where_that_is() {
     let folder = Folder::new();
     let text = fs::read_to_string(corpus("backends/sent.json")).unwrap();
     let document: Value = serde_json::from_str(&text).unwrap();
@@ -258,7 +258,7 @@ fn one_document_that_was_cut_off_gives_every_span_before_the_cut_and_says_where_
 }
 
 #[test]
-fn an_answer_that_was_cut_off_gives_its_whole_spans() {
+fn an_answer_that_was_cut_off_gives_its_complete_spans() {
     let folder = Folder::new();
     for name in [
         "tempo_api_traces.json",
@@ -285,7 +285,7 @@ fn an_answer_that_was_cut_off_gives_its_whole_spans() {
 }
 
 #[test]
-fn what_is_no_telemetry_is_said_with_its_place_and_hides_nothing_else() {
+fn what_is_no_telemetry_is_reported_with_its_place_and_hides_nothing_else() {
     let folder = Folder::new();
     let good = corpus("otlp/web_service.jsonl");
     let expected = items_of(&folder, &[&good]);

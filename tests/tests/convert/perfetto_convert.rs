@@ -117,7 +117,7 @@ fn steps_ranks_windows_and_attributes_can_be_asked_for() {
 }
 
 #[test]
-fn a_trace_that_was_cut_gives_what_was_whole_and_says_where() {
+fn a_trace_that_was_cut_gives_what_was_complete_and_reports_where() {
     let folder = Folder::new();
     let (trace, cut, back) = (
         folder.path("t.pftrace"),

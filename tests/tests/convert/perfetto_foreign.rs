@@ -90,7 +90,7 @@ fn an_agent_has_its_calls_within_it_and_tools_side_by_side() {
 }
 
 #[test]
-fn a_configuration_says_what_names_rows_and_processes() {
+fn a_configuration_names_rows_and_processes() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };

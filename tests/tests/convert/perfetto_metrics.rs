@@ -123,7 +123,7 @@ fn counters_of_one_metric_are_below_one_heading() {
 }
 
 #[test]
-fn a_bucket_that_is_empty_again_says_so() {
+fn a_bucket_that_is_empty_again_reports_it() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };
@@ -238,7 +238,7 @@ fn a_log_record_shows_its_body_whatever_type_it_has_and_no_long_text_twice() {
 }
 
 #[test]
-fn labels_that_are_lists_are_told_apart_and_a_delta_that_is_no_number_spoils_no_sum() {
+fn labels_that_are_lists_are_distinct_and_a_delta_that_is_no_number_spoils_no_sum() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;
     };

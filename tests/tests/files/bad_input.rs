@@ -14,7 +14,7 @@ use tempfile::TempDir;
 const STEP: &str = r#"{"log": "step", "time": "2026-11-21 00:18:40.989663449", "step": 7, "epoch": 0.5, "step_tokens": 16384, "duration_ms": 123, "norm": 1.5, "loss": 2.5, "lr": 2e-05}"#;
 
 #[test]
-fn garbage_is_told_from_a_log() {
+fn garbage_is_distinguished_from_a_log() {
     let folder = folder();
     // Every byte value, in an order in which no text is.
     let garbage: Vec<u8> = (0..100_000_u32)
@@ -106,7 +106,7 @@ fn a_missing_file_is_named() {
 }
 
 #[test]
-fn a_log_behind_gzip_or_zstd_is_read_and_one_that_was_cut_off_to_where_it_breaks() {
+fn a_log_in_gzip_or_zstd_is_read_and_one_that_was_cut_off_to_where_it_breaks() {
     let folder = folder();
     let log = fs::read(corpus("surogate/training_dense.json")).expect("the corpus can be read");
     let out = folder.path().join("out.jsonl");
@@ -129,7 +129,7 @@ fn a_log_behind_gzip_or_zstd_is_read_and_one_that_was_cut_off_to_where_it_breaks
 }
 
 #[test]
-fn a_log_that_is_compressed_otherwise_is_told_with_what_to_do() {
+fn a_log_that_is_compressed_otherwise_is_reported_with_what_to_do() {
     let folder = folder();
     let log = file(&folder, "training.json.xz", b"\xfd7zXZ\x00\x00\x04");
     for format in ["auto", "kempnerforge"] {
@@ -143,7 +143,7 @@ fn a_log_that_is_compressed_otherwise_is_told_with_what_to_do() {
 }
 
 #[test]
-fn a_log_of_another_format_than_the_named_one_is_told_which_it_looks_like() {
+fn a_log_of_another_format_than_the_named_one_is_reported_which_it_looks_like() {
     for (log, named, looks) in [
         ("surogate/training_dense.json", "tunix", "surogate"),
         ("tunix/colocated/stderr_absl.log", "maxtext", "tunix"),
@@ -160,7 +160,7 @@ fn a_log_of_another_format_than_the_named_one_is_told_which_it_looks_like() {
 }
 
 #[test]
-fn a_log_in_utf_16_is_told_with_what_to_do() {
+fn a_log_in_utf_16_is_reported_with_what_to_do() {
     let folder = folder();
     let text = fs::read_to_string(corpus("written/maxtext.log")).expect("the corpus can be read");
     let units = std::iter::once(0xfeff).chain(text.encode_utf16());
@@ -213,7 +213,7 @@ fn the_good_one_of_two_inputs_is_imported() {
 }
 
 #[test]
-fn a_target_that_is_none_is_a_usage_error() {
+fn an_invalid_target_is_a_usage_error() {
     Import::of(corpus("surogate/training_dense.json"))
         .to("out.csv")
         .run()
@@ -236,7 +236,8 @@ fn a_file_that_may_not_be_read_is_named() {
 #[test]
 fn a_broken_record_costs_only_itself() {
     let folder = folder();
-    let log = format!("[\n  {STEP},\n  {{\"log\": \"info\", \"message\": \"say \"hi\"\n,\n  {STEP}\n]\n");
+    let log =
+        format!("[\n  {STEP},\n  {{\"log\": \"info\", \"message\": \"print_fact \"hi\"\n,\n  {STEP}\n]\n");
     let out = folder.path().join("out.jsonl");
     let finished = Import::of(file(&folder, "training.json", log.as_bytes()))
         .to(&out)

@@ -20,10 +20,10 @@ const LOGS: [&str; 10] = [
 ];
 
 #[test]
-fn zeros_and_garbage_between_lines_are_told_and_cost_nothing() {
+fn zeros_and_garbage_between_lines_are_reported_and_cost_nothing() {
     for log in LOGS {
         let (bytes, expected) = (read(log), losses_of(log));
-        let middle = behind_line(&bytes, bytes.len() / 2);
+        let middle = after_line(&bytes, bytes.len() / 2);
         let (zeros, garbage) = (vec![0; 4096], [garbage(), b"\n".to_vec()].concat());
         for (bad, at) in [
             (&zeros, middle),
@@ -46,7 +46,7 @@ fn zeros_and_garbage_between_lines_are_told_and_cost_nothing() {
 fn zeros_within_a_line_cost_that_line_alone() {
     for log in LOGS {
         let (bytes, expected) = (read(log), losses_of(log));
-        let line = behind_line(&bytes, bytes.len() / 2);
+        let line = after_line(&bytes, bytes.len() / 2);
         let at = line + 12;
         let damaged = [&bytes[..at], &[0; 64], &bytes[at + 8..]].concat();
         let (finished, losses) = import(&damaged);
@@ -105,7 +105,7 @@ fn messages_of_others_between_the_lines_and_a_second_run_are_no_loss() {
 }
 
 #[test]
-fn a_comma_where_a_point_should_stand_makes_no_number() {
+fn a_comma_in_place_of_a_point_makes_no_number() {
     for log in ["surogate/console_dense.log", "kempnerforge/dense.stdout"] {
         let text = String::from_utf8(read(log)).expect("it is text");
         let mut letters: Vec<char> = text.chars().collect();
@@ -185,7 +185,7 @@ fn file(folder: &TempDir, bytes: &[u8]) -> PathBuf {
 }
 
 /// Where the next line begins.
-fn behind_line(bytes: &[u8], at: usize) -> usize {
+fn after_line(bytes: &[u8], at: usize) -> usize {
     let end = bytes[at..].iter().position(|byte| *byte == b'\n');
     at + end.expect("lines follow") + 1
 }

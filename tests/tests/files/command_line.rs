@@ -56,7 +56,7 @@ fn values_of_unknown_names_are_kept_and_not_called_skipped() {
 }
 
 #[test]
-fn a_problem_is_told_to_people_with_its_place() {
+fn a_problem_is_reported_to_people_with_its_place() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let log = folder.path().join("training.json");
     let text = fs::read_to_string(corpus(LOG)).expect("the corpus can be read");

@@ -26,7 +26,7 @@ fn every_step_has_a_line_between_the_lines_of_the_trainer() {
 
 /// Surogate's own console and its training.json are of the same run. Our line has what the console has of a step.
 #[test]
-fn the_line_of_a_surogate_log_says_what_the_console_of_surogate_says() {
+fn the_line_of_a_surogate_log_has_what_the_console_of_surogate_has() {
     let (lines, console) = surogate_lines("");
     assert_eq!(lines.len(), console.len());
     for (ours, theirs) in lines.iter().zip(&console) {
@@ -56,7 +56,7 @@ fn the_line_of_a_surogate_log_says_what_the_console_of_surogate_says() {
 }
 
 #[test]
-fn a_run_that_says_how_long_it_is_to_be_has_progress_and_the_time_that_is_left() {
+fn a_run_with_a_planned_length_has_progress_and_the_time_that_is_left() {
     let by_steps = surogate_lines(&option("max_steps", "60")).0;
     // 2,000,000 tokens, 16,384 in a step: 122 steps an epoch.
     let by_epochs = surogate_lines(&(option("num_epochs", "3") + &option("max_steps", "-1"))).0;

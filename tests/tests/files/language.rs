@@ -16,7 +16,7 @@ const WORDS: [&str; 22] = [
     "tell",
     "tells",
     "said",
-    "say",
+    "print_fact",
     "says",
     "stands",
     "stand",

@@ -86,7 +86,7 @@ fn has_all(points: &[String], expected: &[&str]) {
 }
 
 #[test]
-fn the_json_lines_of_the_page_become_what_it_says() {
+fn the_json_lines_of_the_page_become_what_it_has() {
     let points = imported("JSON lines", "json");
     has_all(
         &points,
@@ -108,7 +108,7 @@ fn the_json_lines_of_the_page_become_what_it_says() {
 }
 
 #[test]
-fn the_lines_of_pairs_of_the_page_become_what_it_says() {
+fn the_lines_of_pairs_of_the_page_become_what_it_has() {
     let points = imported("Lines of key=value", "keyvalue");
     has_all(
         &points,
@@ -126,7 +126,7 @@ fn the_lines_of_pairs_of_the_page_become_what_it_says() {
 }
 
 #[test]
-fn the_lines_of_any_other_form_of_the_page_become_what_it_says() {
+fn the_lines_of_any_other_form_of_the_page_become_what_it_has() {
     let points = imported("Lines of any other form", "keyvalue");
     has_all(
         &points,

@@ -45,7 +45,7 @@ fn an_interrupt_delivers_what_was_read() {
 }
 
 #[test]
-fn an_interrupt_within_a_record_says_what_is_missing() {
+fn an_interrupt_within_a_record_reports_what_is_missing() {
     let (finished, items) = interrupted(&format!("[\n  {STEP},\n  {}", &STEP[..STEP.len() / 2]));
     let finished = finished.expect_code(1);
     assert_eq!(finished.summary()["skipped"]["incomplete_record"], 1);
@@ -53,7 +53,7 @@ fn an_interrupt_within_a_record_says_what_is_missing() {
 }
 
 #[test]
-fn a_pipe_that_pauses_before_its_run_has_said_its_name_is_waited_for() {
+fn a_pipe_that_pauses_before_the_name_of_its_run_is_waited_for() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let log = corpus("maxtext/demo.stderr");
     let [complete, paused] =
@@ -97,7 +97,7 @@ fn a_line_of_a_gibibyte_is_skipped_in_bounded_memory() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_told_and_no_panic() {
+fn a_reader_that_goes_away_is_reported_and_no_panic() {
     let mut command = Import::of(corpus("surogate/training_dense.json"))
         .to("-")
         .into_command();

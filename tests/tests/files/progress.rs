@@ -35,7 +35,7 @@ fn nothing_but_the_summary_is_shown_where_no_terminal_is() {
 }
 
 #[test]
-fn a_long_conversion_at_a_terminal_has_a_progress_bar_and_a_summary_for_people_behind_it() {
+fn a_long_conversion_at_a_terminal_has_a_progress_bar_and_a_summary_for_people_after_it() {
     let folder = tempfile::tempdir().unwrap();
     let (input, trace) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
     let lines = fs::read_to_string(corpus("otlp/web_service.jsonl")).unwrap();

@@ -19,7 +19,7 @@ fn everything_that_an_import_writes_is_in_the_registry() {
 }
 
 #[test]
-fn every_sample_of_the_corpus_becomes_what_the_registry_says() {
+fn every_sample_of_the_corpus_becomes_what_the_registry_has() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let out = folder.path().join("out.jsonl");
     let (mut folders, mut checked) = (vec![corpus("")], 0);
@@ -48,7 +48,7 @@ fn every_sample_of_the_corpus_becomes_what_the_registry_says() {
 }
 
 #[test]
-fn every_golden_file_is_what_the_registry_says() {
+fn every_golden_file_is_what_the_registry_has() {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
     let (mut folders, mut checked) = (vec![golden], 0);
     while let Some(path) = folders.pop() {
@@ -98,7 +98,7 @@ fn every_deviation_is_listed() {
 }
 
 #[test]
-fn a_file_that_is_no_otlp_is_told() {
+fn a_file_that_is_no_otlp_is_reported() {
     for (path, word) in [
         (corpus("surogate/training_dense.json"), "training_dense.json"),
         ("absent".into(), "absent"),

@@ -114,7 +114,7 @@ fn a_crate_without_a_row_is_found() {
 }
 
 #[test]
-fn a_test_may_import_what_its_crate_stands_on_and_nothing_above() {
+fn a_test_may_import_what_its_crate_depends_on_and_nothing_above() {
     let below = workspace(&[("pulsetrain-pipeline", "pulsetrain-semconv", Some("dev"))]);
     assert_eq!(forbidden_imports(&below), [""; 0]);
     let above = workspace(&[("pulsetrain-pipeline", "pulsetrain-sinks", Some("dev"))]);

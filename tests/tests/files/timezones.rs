@@ -67,7 +67,7 @@ fn a_finished_log_has_the_instants_of_the_zone_that_is_named() {
 }
 
 #[test]
-fn a_finished_log_without_a_named_zone_is_read_as_utc_and_the_summary_says_so() {
+fn a_finished_log_without_a_named_zone_is_read_as_utc_and_the_summary_reports_it() {
     let folder = folder();
     let (log, out) = (folder.path().join("train.log"), folder.path().join("out.jsonl"));
     let (text, expected) = lines(time("2026-11-21T12:00:00Z"), 1..=3);
@@ -110,7 +110,7 @@ fn a_log_that_is_being_written_has_the_instants_of_its_writers_clock_also_after_
         Process::start("pulsetrain", &mut import.into_command())
     };
     let delivered = || match out.exists() {
-        true => instants(&Items::read_whole_lines(&out).divide_ends().1),
+        true => instants(&Items::read_complete_lines(&out).divide_ends().1),
         false => Vec::new(),
     };
     let wait_for = |expected: &[u64]| {

@@ -7,7 +7,7 @@ use crate::watch::{Watch, config};
 const FIRST: &[(&str, &str)] = &[("gpu.index", "0")];
 
 #[test]
-fn a_counter_of_32_bits_goes_on_when_it_starts_over() {
+fn a_counter_of_32_bits_continues_when_it_starts_over() {
     let fake = FakeNvml::with(
         "h100x8",
         "gpus: {count: 1, all: {readings: {pcie.replays: {steps: [[0, 4294967000], [1, 704]]}}}}",

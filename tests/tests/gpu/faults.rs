@@ -8,7 +8,7 @@ use pulsetrain_tests::{FakeNvml, wait_until};
 use crate::watch::{INTERVAL, Watch, config};
 
 #[test]
-fn a_driver_that_hangs_ends_its_series_and_they_go_on_when_it_answers() {
+fn a_driver_that_hangs_ends_its_series_and_they_continue_when_it_answers() {
     let fake = FakeNvml::with(
         "h100x8",
         "faults: [{what: hangs, from: 10, until: 20}]\ngpus: {count: 2}",
@@ -83,7 +83,7 @@ fn a_source_ends_at_once_while_its_driver_hangs() {
 }
 
 #[test]
-fn a_lost_gpu_is_a_fault_and_its_neighbour_goes_on() {
+fn a_lost_gpu_is_a_fault_and_its_neighbour_continues() {
     let fake = FakeNvml::with(
         "h100x8",
         "faults: [{what: lost, from: 10, until: 20, gpus: [1]}]\ngpus: {count: 2}",
@@ -188,7 +188,7 @@ fn a_pass_that_takes_longer_than_two_intervals_ends_no_series() {
 }
 
 #[test]
-fn eight_gpus_of_which_three_are_in_trouble_leave_five_that_are_read_every_pass() {
+fn three_of_eight_gpus_in_trouble_leave_five_that_are_read_every_pass() {
     let fake = FakeNvml::with(
         "h100x8",
         "faults: [{what: answers, error: UNKNOWN, from: 10, gpus: [2]}, {what: answers, error: NO_PERMISSION, gpus: [4]}, \

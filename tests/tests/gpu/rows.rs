@@ -98,7 +98,7 @@ fn performance_counters_are_what_was_between_two_passes() {
 }
 
 #[test]
-fn what_is_unavailable_is_told_once_and_by_reason() {
+fn what_is_unavailable_is_reported_once_and_by_reason() {
     let fake = FakeNvml::start("h100x8");
     fake.run_from(0.0);
     let watch = Watch::start(config(&fake));
@@ -190,7 +190,7 @@ fn no_call_sleeps_and_fields_are_asked_together() {
 }
 
 #[test]
-fn a_machine_without_a_driver_says_so_once_and_has_no_series() {
+fn a_machine_without_a_driver_reports_it_once_and_has_no_series() {
     let watch = Watch::start(GpuConfig {
         library: Some("/nowhere/libnvidia-ml.so.1".into()),
         ..GpuConfig::default()

@@ -34,7 +34,7 @@ fn faults_of_programs_are_no_errors_of_the_gpu_in_the_standard_names() {
 }
 
 #[test]
-fn standard_names_stand_in_the_place_of_ours_or_beside_them() {
+fn standard_names_replace_ours_or_are_added() {
     let fake = FakeNvml::start("h100x8");
     fake.run_from(0.0);
     let names = |semconv| {

@@ -266,7 +266,7 @@ fn counters_of_the_fifth_generation_are_sums_of_all_links_by_default() {
 }
 
 #[test]
-fn fans_turn_so_many_times_a_second_and_in_the_standard_names_a_minute() {
+fn fans_are_in_rotations_a_second_and_in_the_standard_names_a_minute() {
     let fake = FakeNvml::with("h100x8", WITH_FANS);
     let watch = Watch::start(GpuConfig {
         semconv: pulsetrain_gpu::GpuSemconv::Both,

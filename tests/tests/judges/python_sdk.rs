@@ -15,7 +15,7 @@ fn the_classes_read_what_we_write_of_a_mixture_of_experts() {
 }
 
 #[test]
-fn a_loss_that_is_not_a_number_is_none_to_the_classes_either() {
+fn a_loss_that_is_not_a_number_is_not_one_to_the_classes_either() {
     let Some(python) = Judge::PythonSdk.require_or_skip() else {
         return;
     };

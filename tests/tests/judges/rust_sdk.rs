@@ -139,7 +139,7 @@ fn run_program(exported: &Exported) {
 }
 
 #[test]
-fn what_the_sdk_for_rust_says_comes_back_as_it_was() {
+fn what_the_sdk_for_rust_records_comes_back_as_it_was() {
     let exported = Exported {
         file: Arc::default(),
         resource: Resource::builder_empty()

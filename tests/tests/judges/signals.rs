@@ -11,7 +11,7 @@ use serde_json::json;
 const LOG: &str = "surogate/training_dense.json";
 
 /// What an import of the log gives.
-fn whole_log() -> Items {
+fn complete_log() -> Items {
     let folder = Folder::new();
     let file = folder.path("out.jsonl");
     import().to(&file).run().expect_code(0);
@@ -41,7 +41,7 @@ fn lines_of<'a>(finished: &'a Finished, target: &str) -> Vec<&'a str> {
 
 #[test]
 fn a_dead_endpoint_of_one_signal_costs_no_item_of_another() {
-    let log = whole_log();
+    let log = complete_log();
     let traces = FakeEndpoint::start([], Answer::Accept);
     let dead = format!("http://127.0.0.1:{}", free_port());
     let finished = import()
@@ -114,7 +114,7 @@ fn a_signal_that_the_receiver_does_not_support_is_reported_once_and_is_no_loss()
         ("/v1/logs", Answer::Refuse(404)),
     ]);
     let finished = import().to(endpoint.url()).run().expect_code(0);
-    let log = whole_log();
+    let log = complete_log();
     let points = log.of_kind("point").len();
     assert_eq!(finished.summary()["delivered"], points);
     let unsupported = json!({"unsupported_signal": log.len() - points});
@@ -135,7 +135,7 @@ fn a_receiver_that_supports_no_signal_has_the_wrong_path() {
     let endpoint = FakeEndpoint::start([], Answer::Refuse(404));
     let finished = import().to(endpoint.url()).run().expect_code(1);
     finished.expect_words(&["lost", "404", "check the path"]);
-    assert_eq!(finished.total("dropped"), whole_log().len() as u64);
+    assert_eq!(finished.total("dropped"), complete_log().len() as u64);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_target_receives_the_signals_that_are_named_in_front_of_it() {
         .to(format!("metrics,logs={}", endpoint.url()))
         .run()
         .expect_code(0);
-    let log = whole_log();
+    let log = complete_log();
     let spans = log.of_kind("span").len();
     let written = Items::read(&file);
     assert_eq!((written.len(), written.of_kind("span").len()), (spans, spans));
@@ -162,7 +162,7 @@ fn a_signal_that_was_asked_for_and_is_not_supported_is_lost() {
     let endpoint = FakeEndpoint::by_path([("/v1/traces", Answer::Refuse(404))]);
     let target = format!("traces,metrics={}", endpoint.url());
     let finished = import().to(target).run().expect_code(1);
-    let spans = whole_log().of_kind("span").len();
+    let spans = complete_log().of_kind("span").len();
     assert_eq!(finished.summary()["dropped"], json!({"refused": spans}));
 }
 
@@ -203,7 +203,7 @@ fn jaeger_and_prometheus_each_receive_their_signal_and_nothing_is_lost() {
         .run()
         .expect_code(0);
     assert_eq!(finished.summary()["dropped"], json!({}));
-    assert_eq!(jaeger_spans(&jaeger), whole_log().of_kind("span").len());
+    assert_eq!(jaeger_spans(&jaeger), complete_log().of_kind("span").len());
 
     // Prometheus takes a sample once.
     let other = start_prometheus();
@@ -233,7 +233,7 @@ fn assert_others_are_unsupported(target: &str, supported: &str, log: &Path) {
 }
 
 fn jaeger_spans(jaeger: &Jaeger) -> usize {
-    let ids: std::collections::BTreeSet<String> = (whole_log().of_kind("span").into_iter())
+    let ids: std::collections::BTreeSet<String> = (complete_log().of_kind("span").into_iter())
         .filter_map(|item| item["span"]["traceId"].as_str().map(str::to_owned))
         .collect();
     let spans = |id: &String| {

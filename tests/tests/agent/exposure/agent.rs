@@ -92,7 +92,7 @@ health: {{listen: 127.0.0.1:{health}, {}}}
 
     /// The spans that it received so far.
     pub(crate) fn spans(&self) -> usize {
-        let items = Items::read_whole_lines(&self.path("out.jsonl"));
+        let items = Items::read_complete_lines(&self.path("out.jsonl"));
         items.divide_by_service("pulsetrain").1.of_kind("span").len()
     }
 

@@ -24,7 +24,7 @@ struct Python<'a> {
 impl Python<'_> {
     /// Sends a span. Returns whether it was accepted, and what the SDK wrote to its log.
     fn send(&self) -> (bool, String) {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/exposure/send.py");
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/agent/exposure/send.py");
         let mut command = Command::new(self.program);
         command
             .arg(script)

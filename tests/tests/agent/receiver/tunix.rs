@@ -23,7 +23,7 @@ fn metrics_that_tunix_sends_over_http_come_out_under_our_names() {
 }
 
 #[test]
-fn where_the_configuration_says_so_they_keep_the_names_that_tunix_gave_them() {
+fn if_the_configuration_asks_they_keep_the_names_that_tunix_gave_them() {
     let Some(sent) = Sent::through("grpc", ", rename_tunix: false") else {
         return;
     };
@@ -140,7 +140,7 @@ impl Sent {
         );
         let received = folder.path().join("received.jsonl");
         wait_until("the log record, which is the last, is written", || {
-            !Items::read_whole_lines(&received).of_kind("log").is_empty()
+            !Items::read_complete_lines(&received).of_kind("log").is_empty()
         });
         let (status, log) = agent.stop_with_log();
         assert!(status.success(), "{log}");

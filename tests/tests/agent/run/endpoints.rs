@@ -41,7 +41,7 @@ fn a_dead_endpoint_changes_nothing_for_the_trainer() {
 }
 
 #[test]
-fn a_port_that_another_program_has_is_said_with_its_name_and_the_trainer_runs() {
+fn a_port_that_another_program_has_is_reported_with_its_name_and_the_trainer_runs() {
     let folder = folder();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let config = folder.path().join("run.yaml");

@@ -29,7 +29,7 @@ fn each_step_of_an_own_format_is_at_the_sink_before_the_next_is_printed() {
     for loss in [2.31, 2.25, 2.18] {
         losses.push(loss);
         wait_until("the sink has the step", || {
-            let delivered = Items::read_whole_lines(&sent(&folder)).values("train.loss");
+            let delivered = Items::read_complete_lines(&sent(&folder)).values("train.loss");
             delivered.iter().map(|(_, loss)| *loss).eq(losses.iter().copied())
         });
         fs::write(format!("{}{loss}", gate.display()), "").unwrap();

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::run::world::{folder, run, sent};
 
 #[test]
-fn what_a_trainer_prints_comes_to_the_points_of_an_import() {
+fn what_a_trainer_prints_gives_the_points_of_an_import() {
     let folder = folder();
     let log = corpus("maxtext/demo.stderr");
     let imported = folder.path().join("imported.jsonl");
@@ -62,7 +62,7 @@ fn twenty_thousand_lines_a_second_come_to_every_point_of_an_import() {
 
 /// MaxText prints the name of its run in its configuration, seconds after other lines.
 #[test]
-fn a_run_has_its_name_however_late_the_trainer_says_it() {
+fn a_run_has_its_name_however_late_the_trainer_gives_it() {
     let folder = folder();
     let log = corpus("maxtext/demo.stderr");
     let imported = folder.path().join("imported.jsonl");

@@ -21,7 +21,7 @@ fn what_is_printed_and_the_exit_code_are_those_of_the_trainer() {
 }
 
 #[test]
-fn what_cannot_be_read_is_said_behind_what_the_trainer_said() {
+fn what_cannot_be_read_is_reported_after_the_output_of_the_trainer() {
     let (bare, run) = bare_and_run(r"printf 'a\000\n'; printf 'warning' >&2");
     assert_eq!(run.stdout, bare.stdout);
     let ours = run.stderr.strip_prefix(&bare.stderr[..]);
@@ -37,7 +37,7 @@ fn bare_and_run(script: &str) -> (Output, Output) {
 }
 
 #[test]
-fn a_torrent_of_output_is_passed_on_whole() {
+fn a_torrent_of_output_is_passed_on_completely() {
     let folder = folder();
     let script = "i=0; while [ $i -lt 40 ]; do head -c 1000000 /dev/zero; i=$((i+1)); done";
     let run = run(&folder, "sh", &["-c", script]).output();
@@ -53,7 +53,7 @@ fn the_signal_that_ends_a_trainer_is_in_the_exit_code() {
 }
 
 #[test]
-fn a_trainer_that_cannot_be_started_is_told_as_a_shell_does() {
+fn a_trainer_that_cannot_be_started_is_reported_as_a_shell_does() {
     let folder = folder();
     assert_eq!(
         run(&folder, "no-such-trainer", &[]).output().status.code(),
@@ -102,7 +102,7 @@ fn the_standard_input_is_that_of_the_trainer() {
 }
 
 #[test]
-fn without_a_question_nothing_is_said_of_a_run_that_went_well() {
+fn without_a_question_nothing_is_reported_of_a_run_that_went_well() {
     let folder = folder();
     let log = corpus("maxtext/demo.stderr");
     let quiet = run(&folder, "cat", &[log.to_str().unwrap()]).output();

@@ -15,7 +15,7 @@ fn a_trainer_on_a_terminal_has_a_terminal_of_the_same_size() {
 }
 
 #[test]
-fn a_window_that_gets_another_size_is_told_to_the_trainer() {
+fn a_window_that_gets_another_size_is_reported_to_the_trainer() {
     let script = "trap 'stty size; exit 6' WINCH; stty size; echo ready; while :; do sleep 0.05; done";
     let (code, printed) = script_on_terminal(script, |terminal, printed| {
         if printed.ends_with("ready\r\n") {

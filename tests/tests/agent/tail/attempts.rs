@@ -226,7 +226,7 @@ fn a_log_that_is_rotated_stays_one_attempt() {
 }
 
 #[test]
-fn an_import_of_a_log_that_holds_two_runs_tells_their_attempts_apart() {
+fn an_import_of_a_log_with_two_runs_distinguishes_their_attempts() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let (log, out) = (folder.path().join("train.log"), folder.path().join("out.jsonl"));
     append(&log, &script(1, 10));

@@ -39,7 +39,7 @@ fn fifty_kills_at_random_moments_lose_nothing_and_repeat_nothing() {
 }
 
 #[test]
-fn a_receiver_gets_again_after_a_kill_only_what_it_can_tell_by_its_ids_and_times() {
+fn a_receiver_gets_again_after_a_kill_only_what_its_ids_and_times_identify() {
     let mut random = Rng::with_seed(7);
     let endpoint = FakeEndpoint::start([], Answer::Accept);
     let world = World::new("training.json");

@@ -78,7 +78,7 @@ fn a_log_is_followed_through_rotation_by_rename_and_by_copying_and_emptying() {
 }
 
 #[test]
-fn a_log_that_turns_into_a_directory_is_told_and_followed_when_it_is_a_log_again() {
+fn a_log_that_turns_into_a_directory_is_reported_and_followed_when_it_is_a_log_again() {
     let original = corpus("surogate/training_dense.json");
     let expected = imported([original.as_path()], &[]);
     let world = World::new("training.json").with("--poll-interval=0.1");

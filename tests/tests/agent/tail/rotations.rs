@@ -61,7 +61,7 @@ fn append(path: &Path, text: &str) {
     fs::write(path, before + text).expect("a log can be written");
 }
 
-fn expect_whole(world: &World, parts: &[String]) {
+fn expect_complete(world: &World, parts: &[String]) {
     let complete = world.path("complete");
     fs::write(&complete, parts.concat()).expect("a file can be written");
     world.expect_delivered(world.follow(), &imported([complete.as_path()], &[]));
@@ -80,9 +80,9 @@ fn what_was_rotated_several_times_while_nobody_followed_is_read_in_its_order() {
             rotate(&world);
             fs::write(world.path("train.log"), part).expect("a log can be written");
         }
-        expect_whole(&world, &parts);
+        expect_complete(&world, &parts);
         // And another start repeats nothing.
-        expect_whole(&world, &parts);
+        expect_complete(&world, &parts);
     }
 }
 
@@ -127,11 +127,11 @@ fn what_was_copied_and_emptied_while_nobody_followed_is_read_from_the_copy() {
     append(&log, &parts[1]);
     fs::copy(&log, world.path("train.log.1")).expect("a log can be copied");
     fs::write(&log, parts[2..].concat()).expect("a log can be written");
-    expect_whole(&world, &parts);
+    expect_complete(&world, &parts);
 }
 
 #[test]
-fn a_rotated_file_that_is_compressed_is_told_and_the_others_are_read() {
+fn a_rotated_file_that_is_compressed_is_reported_and_the_others_are_read() {
     let parts = parts();
     let world = World::new("train.log").with("--poll-interval=0.1");
     begin(&world, &parts[0]);

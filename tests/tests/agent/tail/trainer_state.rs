@@ -80,7 +80,7 @@ impl Saved {
     }
 
     /// Follows the saved states until the checkpoint covers them, and is killed.
-    fn tell_and_die(&self) {
+    fn emit_and_kill(&self) {
         let saved = || {
             fs::metadata(self.world.positions())
                 .and_then(|file| file.modified())
@@ -125,7 +125,7 @@ fn history(items: &Items) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn a_state_that_is_saved_again_and_again_is_told_once_through_kills_at_any_moment() {
+fn a_state_that_is_saved_again_and_again_is_reported_once_through_kills_at_any_moment() {
     let mut random = Rng::with_seed(20_261_121);
     let saved = Saved::new();
     for entries in 1..=ALL {
@@ -139,24 +139,24 @@ fn a_state_that_is_saved_again_and_again_is_told_once_through_kills_at_any_momen
 }
 
 #[test]
-fn a_state_that_was_saved_while_nobody_followed_says_only_what_is_new() {
+fn a_state_that_was_saved_without_a_follower_gives_only_what_is_new() {
     for renames in [false, true] {
         let saved = Saved::new();
         saved.save(&state(3, same), renames);
-        saved.tell_and_die();
+        saved.emit_and_kill();
         saved.save(&state(5, same), renames);
-        saved.tell_and_die();
+        saved.emit_and_kill();
         saved.save(&state(ALL, same), renames);
         saved.expect(saved.world.follow(), &[&state(ALL, same)]);
     }
 }
 
 #[test]
-fn a_state_that_nobody_saved_again_is_not_told_again() {
+fn a_state_that_nobody_saved_again_is_not_reported_again() {
     let saved = Saved::new();
     let complete = state(ALL, same);
     saved.save(&complete, false);
-    saved.tell_and_die();
+    saved.emit_and_kill();
     let reported = saved.world.delivered().len();
     let follower = saved.world.follow();
     wait_until_begun(&follower);
@@ -170,7 +170,7 @@ fn a_state_that_nobody_saved_again_is_not_told_again() {
 }
 
 #[test]
-fn the_state_of_another_run_is_told_from_its_beginning() {
+fn the_state_of_another_run_is_reported_from_its_beginning() {
     for is_followed in [false, true] {
         let saved = Saved::new();
         let (first, second) = (state(5, same), state(ALL, of_another_run));
@@ -183,7 +183,7 @@ fn the_state_of_another_run_is_told_from_its_beginning() {
             saved.save(&second, false);
             follower
         } else {
-            saved.tell_and_die();
+            saved.emit_and_kill();
             saved.save(&second, false);
             saved.world.follow()
         };
@@ -192,10 +192,10 @@ fn the_state_of_another_run_is_told_from_its_beginning() {
 }
 
 #[test]
-fn a_run_that_goes_on_from_an_earlier_checkpoint_is_told_from_there() {
+fn a_run_that_continues_from_an_earlier_checkpoint_is_reported_from_there() {
     let saved = Saved::new();
     saved.save(&state(4, same), false);
-    saved.tell_and_die();
+    saved.emit_and_kill();
     saved.save(&state(4, from_an_earlier_checkpoint), false);
     let follower = saved.world.follow();
     let losses = || -> Vec<f64> {
@@ -211,7 +211,7 @@ fn a_run_that_goes_on_from_an_earlier_checkpoint_is_told_from_there() {
 }
 
 #[test]
-fn a_state_that_is_being_saved_is_told_once_wherever_a_follower_finds_it_torn() {
+fn a_state_that_is_being_saved_is_reported_once_wherever_a_follower_finds_it_torn() {
     let mut random = Rng::with_seed(7);
     let (first, complete) = (state(4, same), state(ALL, same));
     let history = complete.find("log_history").expect("there is a history");
@@ -230,7 +230,7 @@ fn a_state_that_is_being_saved_is_told_once_wherever_a_follower_finds_it_torn() 
     ] {
         let saved = Saved::new();
         saved.save(&first, false);
-        saved.tell_and_die();
+        saved.emit_and_kill();
         saved.save(&complete[..cut], false);
         let follower = saved.world.follow();
         wait_until_begun(&follower);
@@ -245,7 +245,7 @@ fn a_state_that_is_being_saved_is_told_once_wherever_a_follower_finds_it_torn() 
 
 /// The Trainer saves a state into each checkpoint, with all that those before it have.
 #[test]
-fn the_states_of_all_checkpoints_of_a_run_are_told_as_one_through_kills_at_any_moment() {
+fn the_states_of_all_checkpoints_of_a_run_are_reported_as_one_through_kills_at_any_moment() {
     let mut random = Rng::with_seed(11);
     let world = World::new("run/*/trainer_state.json").with("--poll-interval=0.1");
     let complete = state(ALL, same);
@@ -261,7 +261,7 @@ fn the_states_of_all_checkpoints_of_a_run_are_told_as_one_through_kills_at_any_m
     // Two states exist before the follower starts; the later one has the lower name.
     checkpoint(1);
     checkpoint(2);
-    saved.tell_and_die();
+    saved.emit_and_kill();
     for entries in 3..=ALL {
         let before = Progress::of(saved.world.out(), saved.world.positions());
         let follower = saved.world.follow();
@@ -273,13 +273,13 @@ fn the_states_of_all_checkpoints_of_a_run_are_told_as_one_through_kills_at_any_m
 }
 
 #[test]
-fn where_positions_do_not_say_what_was_told_that_is_said_and_nothing_is_lost() {
+fn checkpoint_without_its_history_is_reported_and_nothing_is_lost() {
     let tear = |reported: &mut Value| reported["entries"] = json!("torn");
     let forget = |reported: &mut Value| *reported = Value::Null;
     for spoil in [tear, forget] {
         let saved = Saved::new();
         saved.save(&state(3, same), false);
-        saved.tell_and_die();
+        saved.emit_and_kill();
         let kept = fs::read(saved.world.positions()).expect("positions are kept");
         let mut kept: Value = serde_json::from_slice(&kept).expect("positions are JSON");
         let file = kept["files"]

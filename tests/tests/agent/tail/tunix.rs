@@ -35,7 +35,7 @@ fn write_in_pieces(log: &Path, mut bytes: &[u8], random: &mut Rng) {
 }
 
 #[test]
-fn a_trace_that_grows_is_told_once_however_often_the_follower_is_killed() {
+fn a_trace_that_grows_is_reported_once_however_often_the_follower_is_killed() {
     // Forty steps: the runs of the sample one after the other.
     let bytes = sample(FIRST).repeat(5);
     let world = World::new(FIRST);
@@ -83,7 +83,7 @@ fn next_packet(trace: &[u8], at: usize) -> usize {
 }
 
 #[test]
-fn a_trace_that_is_written_anew_with_every_step_is_told_once() {
+fn a_trace_that_is_rewritten_with_every_step_is_reported_once() {
     let bytes = sample(SECOND);
     let steps = steps(&bytes);
     assert_eq!(steps.len(), 7);
@@ -159,7 +159,7 @@ fn written_at(trace: &[u8], time: u64) -> Vec<u8> {
 }
 
 #[test]
-fn a_trace_that_is_written_anew_is_told_once_however_often_the_follower_is_killed() {
+fn a_trace_that_is_rewritten_is_reported_once_however_often_the_follower_is_killed() {
     let bytes = sample(SECOND);
     let times: Vec<u64> = packets(&bytes)
         .iter()

@@ -84,7 +84,7 @@ impl World {
 
     /// What has been delivered so far, without [`ends`](Self::ends). A line that is just being written is left out.
     pub(crate) fn delivered(&self) -> Items {
-        Items::read_whole_lines(&self.out())
+        Items::read_complete_lines(&self.out())
             .without_hosts()
             .divide_ends()
             .1
@@ -92,7 +92,7 @@ impl World {
 
     /// The ends of series that have been delivered so far: an import of finished logs has none.
     pub(crate) fn ends(&self) -> Items {
-        Items::read_whole_lines(&self.out())
+        Items::read_complete_lines(&self.out())
             .without_hosts()
             .divide_ends()
             .0

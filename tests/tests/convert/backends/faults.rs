@@ -84,7 +84,7 @@ fn what_is_no_answer_of_such_a_store_is_called_that() {
 }
 
 #[test]
-fn a_part_of_a_trace_is_taken_and_said_to_be_one() {
+fn a_part_of_a_trace_is_taken_and_reported_as_one() {
     // `status` is PARTIAL, `message` is why.
     let store = FakeEndpoint::start([], Answer::Say(response("\u{18}\u{1}\"\u{9}too large")));
     let (conversion, finished) = by_id(&store, &[]);
@@ -145,7 +145,7 @@ fn an_old_tempo_is_asked_by_its_old_path() {
 }
 
 #[test]
-fn a_search_that_a_store_refuses_says_what_to_do() {
+fn a_search_that_a_store_refuses_reports_what_to_do() {
     for (status, word) in [
         (401, "--tenant"),
         (404, "base address"),
@@ -161,7 +161,7 @@ fn a_search_that_a_store_refuses_says_what_to_do() {
 }
 
 #[test]
-fn an_address_where_nobody_is_says_so() {
+fn an_address_where_nobody_is_reports_it() {
     let url = format!("http://127.0.0.1:{}", free_port());
     Conversion::of(&["--tempo", &url, "--query", "{}"])
         .run("out.jsonl")

@@ -45,7 +45,7 @@ fn every_trace_of_a_service_is_there_to_the_nanosecond() {
 }
 
 #[test]
-fn traces_come_by_their_ids_and_one_that_is_not_there_is_said() {
+fn traces_come_by_their_ids_and_one_that_is_not_there_is_reported() {
     let Some(program) = Judge::Jaeger.require_or_skip() else {
         return;
     };

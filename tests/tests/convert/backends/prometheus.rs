@@ -97,7 +97,7 @@ fn samples_of_the_time_of_the_spans_become_counters_of_the_process_that_they_are
 }
 
 #[test]
-fn what_matches_nothing_is_said_and_an_expression_is_evaluated() {
+fn what_matches_nothing_is_reported_and_an_expression_is_evaluated() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };

@@ -85,7 +85,7 @@ fn asked_by_tls(store: &str, url: &str, what: &[&str]) -> Items {
 }
 
 #[test]
-fn a_real_tempo_behind_tls_gives_every_step_to_whom_it_knows() {
+fn a_real_tempo_with_tls_gives_every_step_to_whom_it_knows() {
     let Some(program) = Judge::Tempo.require_or_skip() else {
         return;
     };
@@ -99,7 +99,7 @@ fn a_real_tempo_behind_tls_gives_every_step_to_whom_it_knows() {
 }
 
 #[test]
-fn a_real_jaeger_behind_tls_gives_every_step_to_whom_it_knows() {
+fn a_real_jaeger_with_tls_gives_every_step_to_whom_it_knows() {
     let Some(program) = Judge::Jaeger.require_or_skip() else {
         return;
     };
@@ -145,7 +145,7 @@ fn every_store_is_asked_by_tls_with_the_users_authority_certificate_and_token() 
 }
 
 #[test]
-fn what_tls_refuses_is_said_with_what_to_do() {
+fn what_tls_refuses_is_reported_with_what_to_do() {
     let certificates = Certificates::generate();
     let server = FakeEndpoint::start([], Answer::Refuse(500));
     let (open, asking) = (
@@ -183,7 +183,7 @@ fn what_tls_refuses_is_said_with_what_to_do() {
 }
 
 #[test]
-fn a_real_prometheus_behind_tls_gives_its_samples_to_whom_it_knows() {
+fn a_real_prometheus_with_tls_gives_its_samples_to_whom_it_knows() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };

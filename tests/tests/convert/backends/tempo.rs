@@ -70,7 +70,7 @@ fn every_step_that_a_query_finds_is_there_to_the_nanosecond() {
 }
 
 #[test]
-fn traces_come_by_their_ids_and_one_that_is_not_there_is_said() {
+fn traces_come_by_their_ids_and_one_that_is_not_there_is_reported() {
     let steps = Steps::new("trainer", 3);
     let Some(tempo) = tempo_with(&steps, 3) else {
         return;
@@ -88,7 +88,7 @@ fn traces_come_by_their_ids_and_one_that_is_not_there_is_said() {
 }
 
 #[test]
-fn what_a_limit_or_a_window_leaves_out_is_said() {
+fn what_a_limit_or_a_window_leaves_out_is_reported() {
     let steps = Steps::new("trainer", 6);
     let Some(tempo) = tempo_with(&steps, 6) else {
         return;

@@ -53,7 +53,7 @@ fn short_spans_are_drawn_together_and_what_failed_is_kept() {
 }
 
 #[test]
-fn nesting_beyond_what_viewers_draw_goes_on_beside_it() {
+fn nesting_beyond_what_viewers_draw_continues_on_another_track() {
     let folder = Folder::new();
     let chain = (0..1_200_u64).map(|depth| {
         let mut span = span(7, depth, depth, 10_000 - depth);

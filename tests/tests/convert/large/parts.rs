@@ -14,7 +14,7 @@ fn written(summary: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_tree_that_is_larger_than_a_part_goes_on_in_the_next_with_true_times() {
+fn a_tree_that_is_larger_than_a_part_continues_in_the_next_with_true_times() {
     let folder = Folder::new();
     let input = folder.file("one.jsonl", one_tree(100, 300));
     for (memory, name) in [("128MiB", "held.pftrace"), ("64KiB", "spilled.pftrace")] {

@@ -51,7 +51,7 @@ fn every_way_in_gives_the_same_trace() {
 }
 
 #[test]
-fn what_is_torn_or_mixed_is_read_as_far_as_it_goes_and_told_with_its_place() {
+fn what_is_torn_or_mixed_is_read_as_far_as_it_goes_and_reported_with_its_place() {
     let folder = Folder::new();
     let text = steps();
     let lines: Vec<&str> = text.lines().collect();

@@ -109,7 +109,7 @@ fn a_process_that_does_nothing_is_listed_and_not_measured() {
 }
 
 #[test]
-fn accounting_tells_what_a_process_has_had_where_it_is_on() {
+fn accounting_reports_what_a_process_has_had_where_it_is_on() {
     let on = "gpus: {all: {readings: {mode.accounting: 1}}}";
     let (fake, off) = (
         FakeNvml::with("unseen_processes", on),

@@ -6,7 +6,7 @@ use pulsetrain_tests::FakeNvml;
 use crate::fake_nvml::driver::connect;
 
 #[test]
-fn a_burst_of_one_code_is_told_as_often_as_it_happened() {
+fn a_burst_of_one_code_is_reported_as_often_as_it_happened() {
     let fake = FakeNvml::start("xid_burst");
     let nvml = connect(&fake);
     let set = listen(&nvml, 0);
@@ -49,7 +49,7 @@ fn a_set_hears_of_what_comes_after_it_listens() {
 }
 
 #[test]
-fn a_set_with_a_lost_gpu_says_so() {
+fn a_set_with_a_lost_gpu_reports_it() {
     let fake = FakeNvml::start("gpu_lost");
     let nvml = connect(&fake);
     let set = listen(&nvml, 3);

@@ -128,7 +128,7 @@ fn gpus_come_and_go_and_the_indices_move_up() {
 }
 
 #[test]
-fn calls_and_fields_answer_the_errors_that_they_are_told() {
+fn calls_and_fields_answer_the_errors_of_the_scenario() {
     let fake = FakeNvml::start("not_supported");
     let nvml = connect(&fake);
     let device = nvml.device_by_index(0).unwrap();

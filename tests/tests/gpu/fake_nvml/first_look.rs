@@ -113,7 +113,7 @@ fn a_negative_field_is_signed_which_the_wrapper_cannot_read() {
 }
 
 #[test]
-fn the_scope_says_which_link_and_what_power() {
+fn the_scope_names_the_link_and_the_power() {
     let fake = FakeNvml::with(
         "h100x8",
         "gpus: {all: {readings: {power.module.average_mw: 620000}}}",
@@ -181,7 +181,7 @@ fn processes_are_those_of_their_gpu() {
 }
 
 #[test]
-fn two_drivers_beside_each_other_have_clocks_of_their_own() {
+fn two_drivers_at_once_have_clocks_of_their_own() {
     let (one, other) = (FakeNvml::start("h100x8"), FakeNvml::start("h100x8"));
     let (nvml_one, nvml_other) = (connect(&one), connect(&other));
     one.at(60.0);

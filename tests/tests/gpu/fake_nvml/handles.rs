@@ -69,7 +69,7 @@ fn a_driver_that_a_client_holds_is_not_unloaded() {
 
 #[test]
 #[expect(clippy::disallowed_methods, reason = "how long a call takes is measured")]
-fn fields_take_their_own_time_and_tell_it() {
+fn fields_take_their_own_time_and_report_it() {
     let fake = FakeNvml::with("h100x8", "latency: {fields_us: {185: 20000}}");
     let nvml = connect(&fake);
     let device = nvml.device_by_index(0).unwrap();

@@ -12,7 +12,7 @@ use pulsetrain_tests::FakeNvml;
 use crate::fake_nvml::driver::connect;
 
 #[test]
-fn memory_errors_are_told_by_kind_time_and_place() {
+fn memory_errors_are_reported_by_kind_time_and_place() {
     let changes = "gpus: {all: {readings: {ecc.corrected.volatile: {counter: {rate: 2}}}}}";
     let fake = FakeNvml::with("h100x8", changes);
     let nvml = connect(&fake);
@@ -95,7 +95,7 @@ fn fields_from_251_on_have_the_drivers_own_numbers() {
 }
 
 #[test]
-fn limits_and_thresholds_are_told() {
+fn limits_and_thresholds_are_reported() {
     let fake = FakeNvml::start("h100x8");
     let nvml = connect(&fake);
     let device = nvml.device_by_index(0).unwrap();

@@ -42,7 +42,7 @@ fn a_pcie_byte_counter_wraps_many_times_a_second_on_a_busy_link() {
 }
 
 #[test]
-fn energy_moves_ten_times_a_second_and_stands_still_between() {
+fn energy_moves_ten_times_a_second_and_rests_between() {
     let fake = FakeNvml::start("h100x8");
     let nvml = connect(&fake);
     let device = nvml.device_by_index(0).unwrap();

@@ -39,7 +39,7 @@ fn traffic_is_in_mebibytes_a_second() {
 }
 
 #[test]
-fn two_samples_that_are_too_close_have_nothing_to_tell() {
+fn two_samples_that_are_too_close_give_no_rate() {
     let fake = FakeNvml::start("h100x8");
     let nvml = connect(&fake);
     let device = nvml.device_by_index(0).unwrap();

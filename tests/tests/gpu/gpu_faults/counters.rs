@@ -25,7 +25,7 @@ fn a_counter_that_is_reset_has_a_new_start_and_no_negative_rate() {
 }
 
 #[test]
-fn a_counter_that_wraps_goes_on() {
+fn a_counter_that_wraps_continues() {
     let Some(world) = World::start("counter_wrap", "gpus: {count: 1}") else {
         return;
     };

@@ -5,7 +5,7 @@ use crate::gpu_faults::world::World;
 const FIRST: (&str, &str) = ("gpu.index", "0");
 
 #[test]
-fn a_driver_that_is_loaded_anew_is_read_again_and_its_counters_go_on() {
+fn a_driver_that_is_reloaded_is_read_again_and_its_counters_continue() {
     let Some(world) = World::start("driver_reload", "gpus: {count: 2}") else {
         return;
     };
@@ -13,7 +13,7 @@ fn a_driver_that_is_loaded_anew_is_read_again_and_its_counters_go_on() {
     let before = world.wait_both("gpu.energy", &joules, |value| value == 123_456.0);
     world.fake.at(10.0);
     world.wait_ended("gpu.energy", &joules);
-    world.wait_said("GPUs are not observed");
+    world.wait_for_log("GPUs are not observed");
     // A full period of the sine after the counter began from zero: 500 W for 20 s.
     world.fake.at(40.0);
     let after = world.wait_both("gpu.energy", &joules, |value| (value - 10_000.0).abs() < 0.01);
@@ -56,7 +56,7 @@ fn calls_that_a_driver_lacks_are_reasons_and_the_rest_is_there() {
         value == 500.0
     });
     world.wait_both("gpu.average_power", &[FIRST], |value| value == 500.0);
-    let printed = world.wait_said("gpu.sm.active");
+    let printed = world.wait_for_log("gpu.sm.active");
     assert_eq!(printed.len(), 1, "one line: {printed:?}");
 }
 

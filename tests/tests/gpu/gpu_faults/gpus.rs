@@ -26,8 +26,8 @@ fn a_lost_gpu_is_a_fault_with_a_code_its_series_end_and_it_comes_back() {
     world.fake.at(60.0);
     world.wait_both("gpu.fault.active", &lost, |value| value == 0.0);
     world.wait_both("gpu.temperature", &heat("3"), |value| value == 80.0);
-    world.wait_said("does not answer any more");
-    world.wait_said("answers again");
+    world.wait_for_log("does not answer any more");
+    world.wait_for_log("answers again");
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn a_driver_that_hangs_ends_its_series_and_they_come_back() {
             &times[SCRAPES - 5..]
         );
     }
-    world.wait_said("has not answered for");
+    world.wait_for_log("has not answered for");
     world.fake.at(69.9);
     assert!(
         world
@@ -40,7 +40,7 @@ fn a_driver_that_hangs_ends_its_series_and_they_come_back() {
     world.fake.at(75.0);
     // Three quarters of the sine's period: 60 % less 40 %.
     world.wait_both("gpu.utilization", &BUSY, |value| value == 0.2);
-    world.wait_said("the GPU driver answers again");
+    world.wait_for_log("the GPU driver answers again");
 }
 
 /// How long the pages took, the quickest first.

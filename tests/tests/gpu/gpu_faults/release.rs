@@ -47,13 +47,13 @@ fn the_driver_is_unloaded_after_a_release_and_read_again_after_it_is_loaded() {
         "{released}"
     );
     world.wait_ended("gpu.utilization", &busy);
-    world.wait_said("the driver is released for 3600 s");
+    world.wait_for_log("the driver is released for 3600 s");
 
     // The agent holds the driver no more: it is unloaded, and an agent that takes it again finds none.
     world.fake.at(35.0);
     let resumed = ask(&world, "POST /gpu/resume", "");
     assert!(resumed.starts_with("HTTP/1.1 200"), "{resumed}");
-    world.wait_said("the NVIDIA kernel driver is not loaded");
+    world.wait_for_log("the NVIDIA kernel driver is not loaded");
     world.fake.at(50.0);
     world.wait_both("gpu.utilization", &busy, |value| value == 0.3);
 }

@@ -105,7 +105,7 @@ impl World {
     }
 
     /// Waits until the log of the agent has these words, and returns the lines that have them.
-    pub(crate) fn wait_said(&self, words: &str) -> Vec<String> {
+    pub(crate) fn wait_for_log(&self, words: &str) -> Vec<String> {
         let mut lines = Vec::new();
         wait_until(&format!("the agent logs {words:?}"), || {
             let log = self.agent.log();

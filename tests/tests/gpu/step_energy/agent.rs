@@ -239,7 +239,7 @@ impl World {
         }
         counters
             .values()
-            .map(|readings| stands_at(readings, to) - stands_at(readings, from))
+            .map(|readings| is_at(readings, to) - is_at(readings, from))
             .sum()
     }
 
@@ -263,7 +263,7 @@ impl World {
     }
 }
 
-fn stands_at(readings: &[(f64, f64)], second: f64) -> f64 {
+fn is_at(readings: &[(f64, f64)], second: f64) -> f64 {
     let after = readings
         .iter()
         .position(|(time, _)| *time >= second)

@@ -8,7 +8,7 @@ use crate::step_energy::{
 };
 
 #[test]
-fn an_import_says_what_steps_took_by_readings_of_the_gpu_that_were_recorded() {
+fn an_import_reports_the_energy_of_steps_by_recorded_readings_of_the_gpu() {
     const WATTS: f64 = 300.0;
     const BEGIN: u64 = 1_790_000_000_000_000_000;
     let folder = tempfile::TempDir::new().expect("a folder");

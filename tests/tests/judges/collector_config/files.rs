@@ -41,7 +41,7 @@ fn collector_files() -> Vec<PathBuf> {
 }
 
 #[test]
-fn every_file_says_when_to_use_it_and_is_in_the_table() {
+fn every_file_has_its_use_and_is_in_the_table() {
     let readme = fs::read_to_string(config("README.md")).expect("there is a README");
     for name in all_names() {
         let text = fs::read_to_string(config(&name)).expect("the file is there");

@@ -47,7 +47,7 @@ fn get(port: u16, path: &str) -> Value {
 }
 
 #[test]
-fn one_command_starts_the_stack_which_answers_and_leaves_nothing_behind() {
+fn one_command_starts_the_stack_which_answers_and_leaves_nothing() {
     for judge in [Judge::Prometheus, Judge::Tempo, Judge::Jaeger, Judge::Collector] {
         if judge.require_or_skip().is_none() {
             return;

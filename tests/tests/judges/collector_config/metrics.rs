@@ -115,7 +115,7 @@ fn prometheus_scrapes_every_series_from_a_collector() {
         prometheus.value("count(train_step_duration_seconds_count > 0)") == Some(4.0)
     });
     // Until now; more may have come since.
-    let sent = Items::read_whole_lines(&file);
+    let sent = Items::read_complete_lines(&file);
     for family in series(&sent).into_iter().filter(|(_, (_, points))| *points > 60) {
         let (family, (expected, _)) = family;
         let name = family.sample_name();

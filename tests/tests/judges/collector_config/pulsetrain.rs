@@ -111,13 +111,13 @@ fn traces_and_metrics_go_their_ways_without_a_collector() {
     wait_until("everything has arrived", || {
         traces.received().len() >= spans.len()
             && metrics.received().len() >= points.len()
-            && Items::read_whole_lines(&events).len() >= logs.len()
+            && Items::read_complete_lines(&events).len() >= logs.len()
     });
     agent.stop();
     let (traces, metrics) = (traces.stop(), metrics.stop());
     traces.assert_holds(&spans);
     metrics.assert_holds(&points);
-    Items::read_whole_lines(&events).assert_holds(&logs);
+    Items::read_complete_lines(&events).assert_holds(&logs);
     assert_eq!(traces.of_kind("span").len(), traces.len());
     assert_eq!(metrics.of_kind("point").len(), metrics.len());
 }

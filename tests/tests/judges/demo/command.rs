@@ -92,7 +92,7 @@ fn an_interrupt_ends_the_demo_with_complete_files() {
     let file = folder.path("demo.jsonl");
     let demo = demo(["--to", file.to_str().unwrap()]);
     let mut demo = Process::start("demo", &mut pulsetrain_tests::with_default_signals(&demo));
-    demo.wait_until_ready(|| !Items::read_whole_lines(&file).of_kind("span").is_empty());
+    demo.wait_until_ready(|| !Items::read_complete_lines(&file).of_kind("span").is_empty());
     demo.interrupt();
     let (status, log) = demo.wait_for_end();
     assert!(status.success(), "{log}");
@@ -153,7 +153,7 @@ fn the_past_is_written_with_its_own_times() {
 }
 
 #[test]
-fn a_job_with_a_past_goes_on_without_a_gap() {
+fn a_job_with_a_past_continues_without_a_gap() {
     let folder = Folder::new();
     let file = folder.path("demo.jsonl");
     let to = [

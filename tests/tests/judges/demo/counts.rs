@@ -34,7 +34,7 @@ fn a_restart_is_counted_and_is_as_the_registry_has_it() {
 }
 
 #[test]
-fn the_summary_says_what_went_wrong() {
+fn the_summary_names_what_went_wrong() {
     let folder = Folder::new();
     let file = folder.path("demo.jsonl");
     let arguments = ["--steps", "40", "--fault", "straggler@20:rank=2", "--to"];

@@ -27,7 +27,7 @@ pub(crate) trait Fault {
     fn end(&mut self);
 
     /// Is called again and again after the end, until the alerts have resolved.
-    fn keep_mended(&mut self) {}
+    fn keep_changed(&mut self) {}
 
     /// Whether Prometheus scrapes the page of the agent.
     fn is_scraped(&self) -> bool {
@@ -255,7 +255,7 @@ impl Fault for LateLog {
     fn end(&mut self) {}
 
     /// The lag is that of the newest step, and a busy machine may read one late.
-    fn keep_mended(&mut self) {
+    fn keep_changed(&mut self) {
         self.log.as_mut().expect("the fault has begun").step(0);
     }
 }
@@ -436,7 +436,7 @@ impl Fault for ClockAhead {
 
     fn end(&mut self) {}
 
-    fn keep_mended(&mut self) {
+    fn keep_changed(&mut self) {
         self.log.as_mut().expect("the fault has begun").step(0);
     }
 }

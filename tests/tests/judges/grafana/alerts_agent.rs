@@ -102,7 +102,7 @@ fn every_alert_on_telemetry_fires_for_its_fault_and_resolves() {
     for (fault, alert) in pairs(&expected) {
         wait_until(&format!("{fault}: {alert} resolves"), || {
             for running in &mut faults {
-                running.fault.keep_mended();
+                running.fault.keep_changed();
             }
             has(&fired("resolved"), fault, alert)
         });

@@ -97,7 +97,7 @@ fn a_run_ends_at_once_when_a_restarted_trainer_empties_its_log() {
     };
     wait_until("Prometheus has the run", || runs().len() == 1);
     let first = runs();
-    following.begin_anew();
+    following.restart();
     following.append_step(3.5);
     wait_until("Prometheus has the next run and no other", || {
         let now = runs();
@@ -123,7 +123,7 @@ fn runs_that_end_leave_nothing_on_the_page_of_the_agent() {
             let page = agent.page();
             !of_runs(&page) && page.lines().all(is_ours)
         });
-        following.begin_anew();
+        following.restart();
     }
     assert!(following.stop().success());
 }

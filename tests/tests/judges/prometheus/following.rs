@@ -134,7 +134,7 @@ impl Following {
     }
 
     /// Starts the trainer again, which empties the log.
-    pub(crate) fn begin_anew(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.log = begin(&self.agent.log(), self.runs);
         self.runs += 1;
     }

@@ -16,7 +16,7 @@ use crate::prometheus::{
 const NAME: &[u8] = b"the \\\"first\\\" \\ run\nof \xff all";
 
 #[test]
-fn a_name_in_a_log_comes_to_prometheus_as_it_is() {
+fn a_name_in_a_log_reaches_prometheus_as_it_is() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };
@@ -84,7 +84,7 @@ fn attributes_of_a_variable_come_to_prometheus_with_those_that_collide_in_one_la
 }
 
 #[test]
-fn a_variable_that_makes_no_sense_is_said_and_the_trainer_runs() {
+fn a_variable_that_makes_no_sense_is_reported_and_the_trainer_runs() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     for odd in ["team", "team=%FF"] {
         let mut run = command(["run", "--format=maxtext", "--no-gpu", "--to"]);

@@ -178,7 +178,7 @@ fn exemplars_and_native_histograms_arrive() {
 }
 
 #[test]
-fn promtool_has_nothing_to_say_about_the_page() {
+fn promtool_has_no_complaint_about_the_page() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };
