@@ -187,7 +187,9 @@ impl GpuAttribution for ProcessAttribution {
 fn are_mixed(gpus: &[Gpu]) -> bool {
     let has_several = |vendor| {
         let of_vendor = gpus.iter().filter(|gpu| gpu.vendor == vendor);
-        let mut models = of_vendor.map(|gpu| gpu.name.as_str()).filter(|model| !model.is_empty());
+        let mut models = of_vendor
+            .map(|gpu| gpu.name.as_str())
+            .filter(|model| !model.is_empty());
         models
             .next()
             .is_some_and(|first| models.any(|model| model != first))

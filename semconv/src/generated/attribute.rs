@@ -58,6 +58,15 @@ pub const ERROR_TYPE: Attribute = Attribute {
     stability: Stability::Stable,
 };
 
+/// Completions of each prompt that a value is about.
+pub const EVAL_ATTEMPTS: Attribute = Attribute {
+    name: "eval.attempts",
+    brief: "Completions of each prompt that a value is about.",
+    kind: AttributeKind::Int,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// Loss of the evaluation.
 pub const EVAL_LOSS: Attribute = Attribute {
     name: "eval.loss",
@@ -1406,6 +1415,15 @@ pub const RL_GROUP_ID: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Estimator of a divergence from samples.
+pub const RL_KL_ESTIMATOR: Attribute = Attribute {
+    name: "rl.kl_estimator",
+    brief: "Estimator of a divergence from samples.",
+    kind: AttributeKind::Enum(&["k1", "k2", "k3"]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// Roles that share the devices of a timeline.
 pub const RL_MESH: Attribute = Attribute {
     name: "rl.mesh",
@@ -1428,6 +1446,15 @@ pub const RL_PAIR_INDEX: Attribute = Attribute {
 pub const RL_QUEUED: Attribute = Attribute {
     name: "rl.queued",
     brief: "Name of the span that waited for its device.",
+    kind: AttributeKind::String,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Criterion by which rejection sampling leaves out tokens or completions, as the trainer spells it.
+pub const RL_REJECTION_CRITERION: Attribute = Attribute {
+    name: "rl.rejection_criterion",
+    brief: "Criterion by which rejection sampling leaves out tokens or completions, as the trainer spells it.",
     kind: AttributeKind::String,
     descriptive: false,
     stability: Stability::Development,
@@ -1574,6 +1601,15 @@ pub const TRAIN_ATTEMPT: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Statistic over the steps since the start of the attempt.
+pub const TRAIN_ATTEMPT_STATISTIC: Attribute = Attribute {
+    name: "train.attempt_statistic",
+    brief: "Statistic over the steps since the start of the attempt.",
+    kind: AttributeKind::Enum(&["mean", "min", "max", "sum"]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// What a job did when it made no progress.
 pub const TRAIN_BADPUT_CAUSE: Attribute = Attribute {
     name: "train.badput.cause",
@@ -1629,6 +1665,10 @@ pub const TRAIN_COMPONENT: Attribute = Attribute {
         "value",
         "kl",
         "entropy",
+        "odds_ratio",
+        "hard",
+        "soft",
+        "feature",
         "aux",
     ]),
     descriptive: false,
@@ -1800,7 +1840,7 @@ pub const TRAIN_RANK_STATE: Attribute = Attribute {
 pub const TRAIN_RANK_STATISTIC: Attribute = Attribute {
     name: "train.rank_statistic",
     brief: "Statistic over the ranks of a step.",
-    kind: AttributeKind::Enum(&["min", "median", "max"]),
+    kind: AttributeKind::Enum(&["min", "median", "mean", "max"]),
     descriptive: false,
     stability: Stability::Development,
 };
@@ -1909,6 +1949,7 @@ pub static ALL: &[&Attribute] = &[
     &DATA_SPLIT,
     &DEVICE_ID,
     &ERROR_TYPE,
+    &EVAL_ATTEMPTS,
     &EVAL_LOSS,
     &EVAL_PERPLEXITY,
     &EVAL_TOKENS,
@@ -2043,9 +2084,11 @@ pub static ALL: &[&Attribute] = &[
     &PULSETRAIN_VERSION,
     &RL_COMPONENT,
     &RL_GROUP_ID,
+    &RL_KL_ESTIMATOR,
     &RL_MESH,
     &RL_PAIR_INDEX,
     &RL_QUEUED,
+    &RL_REJECTION_CRITERION,
     &RL_ROLE,
     &RL_STATISTIC,
     &RL_TRAJECTORY_ID,
@@ -2061,6 +2104,7 @@ pub static ALL: &[&Attribute] = &[
     &SLURM_JOB_ID,
     &TRAIN_ANOMALY_TYPE,
     &TRAIN_ATTEMPT,
+    &TRAIN_ATTEMPT_STATISTIC,
     &TRAIN_BADPUT_CAUSE,
     &TRAIN_BADPUT_EVENT,
     &TRAIN_COMPONENT,

@@ -135,6 +135,15 @@ pub fn eval_accuracy(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::EVAL_ATTEMPT_STEP_TIME`].
+pub fn eval_attempt_step_time(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::EVAL_ATTEMPT_STEP_TIME.name)
+        .with_unit(metric::EVAL_ATTEMPT_STEP_TIME.unit)
+        .with_description(metric::EVAL_ATTEMPT_STEP_TIME.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::EVAL_BPB`].
 pub fn eval_bpb(meter: &Meter) -> Gauge<f64> {
     meter
@@ -151,6 +160,15 @@ pub fn eval_duration(meter: &Meter) -> Histogram<f64> {
         .with_unit(metric::EVAL_DURATION.unit)
         .with_description(metric::EVAL_DURATION.brief)
         .with_boundaries(metric::EVAL_DURATION.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::EVAL_ELAPSED_TIME`].
+pub fn eval_elapsed_time(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::EVAL_ELAPSED_TIME.name)
+        .with_unit(metric::EVAL_ELAPSED_TIME.unit)
+        .with_description(metric::EVAL_ELAPSED_TIME.brief)
         .build()
 }
 
@@ -181,12 +199,39 @@ pub fn eval_loss_component(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::EVAL_MAJORITY_ACCURACY`].
+pub fn eval_majority_accuracy(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::EVAL_MAJORITY_ACCURACY.name)
+        .with_unit(metric::EVAL_MAJORITY_ACCURACY.unit)
+        .with_description(metric::EVAL_MAJORITY_ACCURACY.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::EVAL_PASS_RATE`].
+pub fn eval_pass_rate(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::EVAL_PASS_RATE.name)
+        .with_unit(metric::EVAL_PASS_RATE.unit)
+        .with_description(metric::EVAL_PASS_RATE.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::EVAL_PERPLEXITY`].
 pub fn eval_perplexity(meter: &Meter) -> Gauge<f64> {
     meter
         .f64_gauge(metric::EVAL_PERPLEXITY.name)
         .with_unit(metric::EVAL_PERPLEXITY.unit)
         .with_description(metric::EVAL_PERPLEXITY.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::EVAL_STEPS`].
+pub fn eval_steps(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::EVAL_STEPS.name)
+        .with_unit(metric::EVAL_STEPS.unit)
+        .with_description(metric::EVAL_STEPS.brief)
         .build()
 }
 
@@ -1322,6 +1367,24 @@ pub fn memory_estimate_size(meter: &Meter) -> Gauge<i64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::MEMORY_FRAMEWORK_ACTIVE`].
+pub fn memory_framework_active(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::MEMORY_FRAMEWORK_ACTIVE.name)
+        .with_unit(metric::MEMORY_FRAMEWORK_ACTIVE.unit)
+        .with_description(metric::MEMORY_FRAMEWORK_ACTIVE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::MEMORY_FRAMEWORK_ACTIVE_UTILIZATION`].
+pub fn memory_framework_active_utilization(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::MEMORY_FRAMEWORK_ACTIVE_UTILIZATION.name)
+        .with_unit(metric::MEMORY_FRAMEWORK_ACTIVE_UTILIZATION.unit)
+        .with_description(metric::MEMORY_FRAMEWORK_ACTIVE_UTILIZATION.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::MEMORY_FRAMEWORK_ALLOC_RETRIES`].
 pub fn memory_framework_alloc_retries(meter: &Meter) -> Counter<u64> {
     meter
@@ -1337,6 +1400,15 @@ pub fn memory_framework_allocated(meter: &Meter) -> UpDownCounter<i64> {
         .i64_up_down_counter(metric::MEMORY_FRAMEWORK_ALLOCATED.name)
         .with_unit(metric::MEMORY_FRAMEWORK_ALLOCATED.unit)
         .with_description(metric::MEMORY_FRAMEWORK_ALLOCATED.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::MEMORY_FRAMEWORK_INACTIVE`].
+pub fn memory_framework_inactive(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::MEMORY_FRAMEWORK_INACTIVE.name)
+        .with_unit(metric::MEMORY_FRAMEWORK_INACTIVE.unit)
+        .with_description(metric::MEMORY_FRAMEWORK_INACTIVE.brief)
         .build()
 }
 
@@ -1364,6 +1436,24 @@ pub fn memory_framework_peak(meter: &Meter) -> Gauge<i64> {
         .i64_gauge(metric::MEMORY_FRAMEWORK_PEAK.name)
         .with_unit(metric::MEMORY_FRAMEWORK_PEAK.unit)
         .with_description(metric::MEMORY_FRAMEWORK_PEAK.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::MEMORY_FRAMEWORK_PEAK_ACTIVE`].
+pub fn memory_framework_peak_active(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::MEMORY_FRAMEWORK_PEAK_ACTIVE.name)
+        .with_unit(metric::MEMORY_FRAMEWORK_PEAK_ACTIVE.unit)
+        .with_description(metric::MEMORY_FRAMEWORK_PEAK_ACTIVE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::MEMORY_FRAMEWORK_PEAK_RESERVED`].
+pub fn memory_framework_peak_reserved(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::MEMORY_FRAMEWORK_PEAK_RESERVED.name)
+        .with_unit(metric::MEMORY_FRAMEWORK_PEAK_RESERVED.unit)
+        .with_description(metric::MEMORY_FRAMEWORK_PEAK_RESERVED.brief)
         .build()
 }
 
@@ -1550,6 +1640,15 @@ pub fn perf_actor_train_time(meter: &Meter) -> Histogram<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::PERF_ATTEMPT_CHECKPOINT_TIME`].
+pub fn perf_attempt_checkpoint_time(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::PERF_ATTEMPT_CHECKPOINT_TIME.name)
+        .with_unit(metric::PERF_ATTEMPT_CHECKPOINT_TIME.unit)
+        .with_description(metric::PERF_ATTEMPT_CHECKPOINT_TIME.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::PERF_BACKPRESSURE_WAIT`].
 pub fn perf_backpressure_wait(meter: &Meter) -> Histogram<f64> {
     meter
@@ -1716,6 +1815,24 @@ pub fn perf_optimizer_time(meter: &Meter) -> Histogram<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::PERF_PHASE_FLOPS_PER_DEVICE`].
+pub fn perf_phase_flops_per_device(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::PERF_PHASE_FLOPS_PER_DEVICE.name)
+        .with_unit(metric::PERF_PHASE_FLOPS_PER_DEVICE.unit)
+        .with_description(metric::PERF_PHASE_FLOPS_PER_DEVICE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_PHASE_MFU`].
+pub fn perf_phase_mfu(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::PERF_PHASE_MFU.name)
+        .with_unit(metric::PERF_PHASE_MFU.unit)
+        .with_description(metric::PERF_PHASE_MFU.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::PERF_PHASE_TIME`].
 pub fn perf_phase_time(meter: &Meter) -> Histogram<f64> {
     meter
@@ -1723,6 +1840,15 @@ pub fn perf_phase_time(meter: &Meter) -> Histogram<f64> {
         .with_unit(metric::PERF_PHASE_TIME.unit)
         .with_description(metric::PERF_PHASE_TIME.brief)
         .with_boundaries(metric::PERF_PHASE_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_PHASE_TIME_PER_TOKEN`].
+pub fn perf_phase_time_per_token(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::PERF_PHASE_TIME_PER_TOKEN.name)
+        .with_unit(metric::PERF_PHASE_TIME_PER_TOKEN.unit)
+        .with_description(metric::PERF_PHASE_TIME_PER_TOKEN.brief)
         .build()
 }
 
@@ -2049,6 +2175,24 @@ pub fn pulsetrain_source_last_success_time(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::RL_ABORTED_FRACTION`].
+pub fn rl_aborted_fraction(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_ABORTED_FRACTION.name)
+        .with_unit(metric::RL_ABORTED_FRACTION.unit)
+        .with_description(metric::RL_ABORTED_FRACTION.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_ABSOLUTE_LOGP_DIFFERENCE`].
+pub fn rl_absolute_logp_difference(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_ABSOLUTE_LOGP_DIFFERENCE.name)
+        .with_unit(metric::RL_ABSOLUTE_LOGP_DIFFERENCE.unit)
+        .with_description(metric::RL_ABSOLUTE_LOGP_DIFFERENCE.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::RL_ACTOR_DEQUEUE_TIME`].
 pub fn rl_actor_dequeue_time(meter: &Meter) -> Histogram<f64> {
     meter
@@ -2065,6 +2209,24 @@ pub fn rl_advantage(meter: &Meter) -> Gauge<f64> {
         .f64_gauge(metric::RL_ADVANTAGE.name)
         .with_unit(metric::RL_ADVANTAGE.unit)
         .with_description(metric::RL_ADVANTAGE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_BEST_REWARD`].
+pub fn rl_best_reward(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_BEST_REWARD.name)
+        .with_unit(metric::RL_BEST_REWARD.unit)
+        .with_description(metric::RL_BEST_REWARD.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_CHI_SQUARE_DIVERGENCE`].
+pub fn rl_chi_square_divergence(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_CHI_SQUARE_DIVERGENCE.name)
+        .with_unit(metric::RL_CHI_SQUARE_DIVERGENCE.unit)
+        .with_description(metric::RL_CHI_SQUARE_DIVERGENCE.brief)
         .build()
 }
 
@@ -2132,6 +2294,42 @@ pub fn rl_environment_time(meter: &Meter) -> Histogram<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::RL_FILTER_PASS_FRACTION`].
+pub fn rl_filter_pass_fraction(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_FILTER_PASS_FRACTION.name)
+        .with_unit(metric::RL_FILTER_PASS_FRACTION.unit)
+        .with_description(metric::RL_FILTER_PASS_FRACTION.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_IMPORTANCE_CLIP_FRACTION`].
+pub fn rl_importance_clip_fraction(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_IMPORTANCE_CLIP_FRACTION.name)
+        .with_unit(metric::RL_IMPORTANCE_CLIP_FRACTION.unit)
+        .with_description(metric::RL_IMPORTANCE_CLIP_FRACTION.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_IMPORTANCE_HIGH_FRACTION`].
+pub fn rl_importance_high_fraction(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_IMPORTANCE_HIGH_FRACTION.name)
+        .with_unit(metric::RL_IMPORTANCE_HIGH_FRACTION.unit)
+        .with_description(metric::RL_IMPORTANCE_HIGH_FRACTION.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_IMPORTANCE_LOW_FRACTION`].
+pub fn rl_importance_low_fraction(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_IMPORTANCE_LOW_FRACTION.name)
+        .with_unit(metric::RL_IMPORTANCE_LOW_FRACTION.unit)
+        .with_description(metric::RL_IMPORTANCE_LOW_FRACTION.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::RL_IMPORTANCE_RATIO`].
 pub fn rl_importance_ratio(meter: &Meter) -> Gauge<f64> {
     meter
@@ -2177,6 +2375,15 @@ pub fn rl_kl_penalty(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::RL_LOG_ODDS`].
+pub fn rl_log_odds(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_LOG_ODDS.name)
+        .with_unit(metric::RL_LOG_ODDS.unit)
+        .with_description(metric::RL_LOG_ODDS.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::RL_LOGIT`].
 pub fn rl_logit(meter: &Meter) -> Gauge<f64> {
     meter
@@ -2210,6 +2417,24 @@ pub fn rl_masked_fraction(meter: &Meter) -> Gauge<f64> {
         .f64_gauge(metric::RL_MASKED_FRACTION.name)
         .with_unit(metric::RL_MASKED_FRACTION.unit)
         .with_description(metric::RL_MASKED_FRACTION.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_MASKED_SEQUENCE_FRACTION`].
+pub fn rl_masked_sequence_fraction(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_MASKED_SEQUENCE_FRACTION.name)
+        .with_unit(metric::RL_MASKED_SEQUENCE_FRACTION.unit)
+        .with_description(metric::RL_MASKED_SEQUENCE_FRACTION.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_PERPLEXITY_RATIO`].
+pub fn rl_perplexity_ratio(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_PERPLEXITY_RATIO.name)
+        .with_unit(metric::RL_PERPLEXITY_RATIO.unit)
+        .with_description(metric::RL_PERPLEXITY_RATIO.brief)
         .build()
 }
 
@@ -2258,6 +2483,33 @@ pub fn rl_policy_loss(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::RL_PREEMPTIONS`].
+pub fn rl_preemptions(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_PREEMPTIONS.name)
+        .with_unit(metric::RL_PREEMPTIONS.unit)
+        .with_description(metric::RL_PREEMPTIONS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_PROBABILITY_CORRELATION`].
+pub fn rl_probability_correlation(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_PROBABILITY_CORRELATION.name)
+        .with_unit(metric::RL_PROBABILITY_CORRELATION.unit)
+        .with_description(metric::RL_PROBABILITY_CORRELATION.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_PROBABILITY_DIFFERENCE`].
+pub fn rl_probability_difference(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_PROBABILITY_DIFFERENCE.name)
+        .with_unit(metric::RL_PROBABILITY_DIFFERENCE.unit)
+        .with_description(metric::RL_PROBABILITY_DIFFERENCE.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::RL_PROMPT_CLIP_RATIO`].
 pub fn rl_prompt_clip_ratio(meter: &Meter) -> Gauge<f64> {
     meter
@@ -2273,6 +2525,42 @@ pub fn rl_prompt_length(meter: &Meter) -> Gauge<f64> {
         .f64_gauge(metric::RL_PROMPT_LENGTH.name)
         .with_unit(metric::RL_PROMPT_LENGTH.unit)
         .with_description(metric::RL_PROMPT_LENGTH.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_REFERENCE_LOGP_DIFFERENCE`].
+pub fn rl_reference_logp_difference(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_REFERENCE_LOGP_DIFFERENCE.name)
+        .with_unit(metric::RL_REFERENCE_LOGP_DIFFERENCE.unit)
+        .with_description(metric::RL_REFERENCE_LOGP_DIFFERENCE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_REJECTED_FRACTION`].
+pub fn rl_rejected_fraction(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_REJECTED_FRACTION.name)
+        .with_unit(metric::RL_REJECTED_FRACTION.unit)
+        .with_description(metric::RL_REJECTED_FRACTION.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_REJECTED_SEQUENCE_FRACTION`].
+pub fn rl_rejected_sequence_fraction(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_REJECTED_SEQUENCE_FRACTION.name)
+        .with_unit(metric::RL_REJECTED_SEQUENCE_FRACTION.unit)
+        .with_description(metric::RL_REJECTED_SEQUENCE_FRACTION.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_REJECTION_SCORE`].
+pub fn rl_rejection_score(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_REJECTION_SCORE.name)
+        .with_unit(metric::RL_REJECTION_SCORE.unit)
+        .with_description(metric::RL_REJECTION_SCORE.brief)
         .build()
 }
 
@@ -2331,6 +2619,24 @@ pub fn rl_rollouts(meter: &Meter) -> Counter<u64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::RL_SAMPLER_IMPORTANCE_WEIGHT`].
+pub fn rl_sampler_importance_weight(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_SAMPLER_IMPORTANCE_WEIGHT.name)
+        .with_unit(metric::RL_SAMPLER_IMPORTANCE_WEIGHT.unit)
+        .with_description(metric::RL_SAMPLER_IMPORTANCE_WEIGHT.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_SAMPLER_KL`].
+pub fn rl_sampler_kl(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_SAMPLER_KL.name)
+        .with_unit(metric::RL_SAMPLER_KL.unit)
+        .with_description(metric::RL_SAMPLER_KL.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::RL_SCORE`].
 pub fn rl_score(meter: &Meter) -> Gauge<f64> {
     meter
@@ -2340,12 +2646,57 @@ pub fn rl_score(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::RL_SEQUENCE_CHI_SQUARE_DIVERGENCE`].
+pub fn rl_sequence_chi_square_divergence(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_SEQUENCE_CHI_SQUARE_DIVERGENCE.name)
+        .with_unit(metric::RL_SEQUENCE_CHI_SQUARE_DIVERGENCE.unit)
+        .with_description(metric::RL_SEQUENCE_CHI_SQUARE_DIVERGENCE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_SEQUENCE_IMPORTANCE_HIGH_FRACTION`].
+pub fn rl_sequence_importance_high_fraction(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_SEQUENCE_IMPORTANCE_HIGH_FRACTION.name)
+        .with_unit(metric::RL_SEQUENCE_IMPORTANCE_HIGH_FRACTION.unit)
+        .with_description(metric::RL_SEQUENCE_IMPORTANCE_HIGH_FRACTION.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_SEQUENCE_IMPORTANCE_LOW_FRACTION`].
+pub fn rl_sequence_importance_low_fraction(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_SEQUENCE_IMPORTANCE_LOW_FRACTION.name)
+        .with_unit(metric::RL_SEQUENCE_IMPORTANCE_LOW_FRACTION.unit)
+        .with_description(metric::RL_SEQUENCE_IMPORTANCE_LOW_FRACTION.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::RL_SEQUENCE_IMPORTANCE_RATIO`].
 pub fn rl_sequence_importance_ratio(meter: &Meter) -> Gauge<f64> {
     meter
         .f64_gauge(metric::RL_SEQUENCE_IMPORTANCE_RATIO.name)
         .with_unit(metric::RL_SEQUENCE_IMPORTANCE_RATIO.unit)
         .with_description(metric::RL_SEQUENCE_IMPORTANCE_RATIO.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_SEQUENCE_LENGTH`].
+pub fn rl_sequence_length(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_SEQUENCE_LENGTH.name)
+        .with_unit(metric::RL_SEQUENCE_LENGTH.unit)
+        .with_description(metric::RL_SEQUENCE_LENGTH.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_SEQUENCE_REJECTION_SCORE`].
+pub fn rl_sequence_rejection_score(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_SEQUENCE_REJECTION_SCORE.name)
+        .with_unit(metric::RL_SEQUENCE_REJECTION_SCORE.unit)
+        .with_description(metric::RL_SEQUENCE_REJECTION_SCORE.brief)
         .build()
 }
 
@@ -2376,6 +2727,24 @@ pub fn rl_terminated_length(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::RL_THROUGHPUT_ROLLOUTS`].
+pub fn rl_throughput_rollouts(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_THROUGHPUT_ROLLOUTS.name)
+        .with_unit(metric::RL_THROUGHPUT_ROLLOUTS.unit)
+        .with_description(metric::RL_THROUGHPUT_ROLLOUTS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_THROUGHPUT_TOKENS_PER_DEVICE`].
+pub fn rl_throughput_tokens_per_device(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_THROUGHPUT_TOKENS_PER_DEVICE.name)
+        .with_unit(metric::RL_THROUGHPUT_TOKENS_PER_DEVICE.unit)
+        .with_description(metric::RL_THROUGHPUT_TOKENS_PER_DEVICE.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::RL_TOOL_CALLS`].
 pub fn rl_tool_calls(meter: &Meter) -> Gauge<f64> {
     meter
@@ -2385,12 +2754,66 @@ pub fn rl_tool_calls(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::RL_TOOL_FAILURE_FRACTION`].
+pub fn rl_tool_failure_fraction(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_TOOL_FAILURE_FRACTION.name)
+        .with_unit(metric::RL_TOOL_FAILURE_FRACTION.unit)
+        .with_description(metric::RL_TOOL_FAILURE_FRACTION.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::RL_TURNS`].
 pub fn rl_turns(meter: &Meter) -> Gauge<f64> {
     meter
         .f64_gauge(metric::RL_TURNS.name)
         .with_unit(metric::RL_TURNS.unit)
         .with_description(metric::RL_TURNS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_UNABORTED_CLIP_RATIO`].
+pub fn rl_unaborted_clip_ratio(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_UNABORTED_CLIP_RATIO.name)
+        .with_unit(metric::RL_UNABORTED_CLIP_RATIO.unit)
+        .with_description(metric::RL_UNABORTED_CLIP_RATIO.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_UNABORTED_LENGTH`].
+pub fn rl_unaborted_length(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_UNABORTED_LENGTH.name)
+        .with_unit(metric::RL_UNABORTED_LENGTH.unit)
+        .with_description(metric::RL_UNABORTED_LENGTH.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_UNFILTERED_CLIP_RATIO`].
+pub fn rl_unfiltered_clip_ratio(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_UNFILTERED_CLIP_RATIO.name)
+        .with_unit(metric::RL_UNFILTERED_CLIP_RATIO.unit)
+        .with_description(metric::RL_UNFILTERED_CLIP_RATIO.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_UNFILTERED_LENGTH`].
+pub fn rl_unfiltered_length(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_UNFILTERED_LENGTH.name)
+        .with_unit(metric::RL_UNFILTERED_LENGTH.unit)
+        .with_description(metric::RL_UNFILTERED_LENGTH.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_UNFILTERED_REWARD`].
+pub fn rl_unfiltered_reward(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_UNFILTERED_REWARD.name)
+        .with_unit(metric::RL_UNFILTERED_REWARD.unit)
+        .with_description(metric::RL_UNFILTERED_REWARD.brief)
         .build()
 }
 
@@ -2430,12 +2853,39 @@ pub fn rl_value_loss(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::RL_VALUE_PREDICTION`].
+pub fn rl_value_prediction(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_VALUE_PREDICTION.name)
+        .with_unit(metric::RL_VALUE_PREDICTION.unit)
+        .with_description(metric::RL_VALUE_PREDICTION.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::RL_ZERO_VARIANCE_FRACTION`].
 pub fn rl_zero_variance_fraction(meter: &Meter) -> Gauge<f64> {
     meter
         .f64_gauge(metric::RL_ZERO_VARIANCE_FRACTION.name)
         .with_unit(metric::RL_ZERO_VARIANCE_FRACTION.unit)
         .with_description(metric::RL_ZERO_VARIANCE_FRACTION.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RUN_ACTIVE_SLICES`].
+pub fn run_active_slices(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::RUN_ACTIVE_SLICES.name)
+        .with_unit(metric::RUN_ACTIVE_SLICES.unit)
+        .with_description(metric::RUN_ACTIVE_SLICES.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RUN_AVAILABLE_SLICES`].
+pub fn run_available_slices(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::RUN_AVAILABLE_SLICES.name)
+        .with_unit(metric::RUN_AVAILABLE_SLICES.unit)
+        .with_description(metric::RUN_AVAILABLE_SLICES.brief)
         .build()
 }
 
@@ -2454,6 +2904,15 @@ pub fn run_parameters(meter: &Meter) -> Gauge<i64> {
         .i64_gauge(metric::RUN_PARAMETERS.name)
         .with_unit(metric::RUN_PARAMETERS.unit)
         .with_description(metric::RUN_PARAMETERS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RUN_SLICES`].
+pub fn run_slices(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::RUN_SLICES.name)
+        .with_unit(metric::RUN_SLICES.unit)
+        .with_description(metric::RUN_SLICES.brief)
         .build()
 }
 
@@ -2484,6 +2943,60 @@ pub fn train_anomalies(meter: &Meter) -> Counter<u64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::TRAIN_ATTEMPT_BACKWARD_TIME`].
+pub fn train_attempt_backward_time(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_ATTEMPT_BACKWARD_TIME.name)
+        .with_unit(metric::TRAIN_ATTEMPT_BACKWARD_TIME.unit)
+        .with_description(metric::TRAIN_ATTEMPT_BACKWARD_TIME.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_ATTEMPT_DATA_TIME`].
+pub fn train_attempt_data_time(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_ATTEMPT_DATA_TIME.name)
+        .with_unit(metric::TRAIN_ATTEMPT_DATA_TIME.unit)
+        .with_description(metric::TRAIN_ATTEMPT_DATA_TIME.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_ATTEMPT_FLOPS_PER_DEVICE`].
+pub fn train_attempt_flops_per_device(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_ATTEMPT_FLOPS_PER_DEVICE.name)
+        .with_unit(metric::TRAIN_ATTEMPT_FLOPS_PER_DEVICE.unit)
+        .with_description(metric::TRAIN_ATTEMPT_FLOPS_PER_DEVICE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_ATTEMPT_FORWARD_TIME`].
+pub fn train_attempt_forward_time(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_ATTEMPT_FORWARD_TIME.name)
+        .with_unit(metric::TRAIN_ATTEMPT_FORWARD_TIME.unit)
+        .with_description(metric::TRAIN_ATTEMPT_FORWARD_TIME.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_ATTEMPT_STEP_TIME`].
+pub fn train_attempt_step_time(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_ATTEMPT_STEP_TIME.name)
+        .with_unit(metric::TRAIN_ATTEMPT_STEP_TIME.unit)
+        .with_description(metric::TRAIN_ATTEMPT_STEP_TIME.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_ATTEMPT_THROUGHPUT`].
+pub fn train_attempt_throughput(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_ATTEMPT_THROUGHPUT.name)
+        .with_unit(metric::TRAIN_ATTEMPT_THROUGHPUT.unit)
+        .with_description(metric::TRAIN_ATTEMPT_THROUGHPUT.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::TRAIN_BADPUT`].
 pub fn train_badput(meter: &Meter) -> Gauge<f64> {
     meter
@@ -2493,12 +3006,39 @@ pub fn train_badput(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::TRAIN_BALANCED_RANK_TOKENS`].
+pub fn train_balanced_rank_tokens(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_BALANCED_RANK_TOKENS.name)
+        .with_unit(metric::TRAIN_BALANCED_RANK_TOKENS.unit)
+        .with_description(metric::TRAIN_BALANCED_RANK_TOKENS.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::TRAIN_BATCH_SIZE`].
 pub fn train_batch_size(meter: &Meter) -> Gauge<i64> {
     meter
         .i64_gauge(metric::TRAIN_BATCH_SIZE.name)
         .with_unit(metric::TRAIN_BATCH_SIZE.unit)
         .with_description(metric::TRAIN_BATCH_SIZE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_CHECKPOINT_SIZE`].
+pub fn train_checkpoint_size(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::TRAIN_CHECKPOINT_SIZE.name)
+        .with_unit(metric::TRAIN_CHECKPOINT_SIZE.unit)
+        .with_description(metric::TRAIN_CHECKPOINT_SIZE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_CHECKPOINTS`].
+pub fn train_checkpoints(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::TRAIN_CHECKPOINTS.name)
+        .with_unit(metric::TRAIN_CHECKPOINTS.unit)
+        .with_description(metric::TRAIN_CHECKPOINTS.brief)
         .build()
 }
 
@@ -2536,6 +3076,15 @@ pub fn train_elapsed_time(meter: &Meter) -> Gauge<f64> {
         .f64_gauge(metric::TRAIN_ELAPSED_TIME.name)
         .with_unit(metric::TRAIN_ELAPSED_TIME.unit)
         .with_description(metric::TRAIN_ELAPSED_TIME.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_ENERGY_PER_DEVICE`].
+pub fn train_energy_per_device(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_ENERGY_PER_DEVICE.name)
+        .with_unit(metric::TRAIN_ENERGY_PER_DEVICE.unit)
+        .with_description(metric::TRAIN_ENERGY_PER_DEVICE.brief)
         .build()
 }
 
@@ -2629,6 +3178,15 @@ pub fn train_grad_norm(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::TRAIN_GRAD_NORM_DEVIATION`].
+pub fn train_grad_norm_deviation(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_GRAD_NORM_DEVIATION.name)
+        .with_unit(metric::TRAIN_GRAD_NORM_DEVIATION.unit)
+        .with_description(metric::TRAIN_GRAD_NORM_DEVIATION.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::TRAIN_LAST_STEP_TIME`].
 pub fn train_last_step_time(meter: &Meter) -> Gauge<f64> {
     meter
@@ -2665,6 +3223,15 @@ pub fn train_loss_component(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::TRAIN_LOSS_DEVIATION`].
+pub fn train_loss_deviation(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_LOSS_DEVIATION.name)
+        .with_unit(metric::TRAIN_LOSS_DEVIATION.unit)
+        .with_description(metric::TRAIN_LOSS_DEVIATION.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::TRAIN_LOSS_SCALE`].
 pub fn train_loss_scale(meter: &Meter) -> Gauge<f64> {
     meter
@@ -2674,12 +3241,30 @@ pub fn train_loss_scale(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::TRAIN_MAX_ATTENTION_LOGIT`].
+pub fn train_max_attention_logit(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_MAX_ATTENTION_LOGIT.name)
+        .with_unit(metric::TRAIN_MAX_ATTENTION_LOGIT.unit)
+        .with_description(metric::TRAIN_MAX_ATTENTION_LOGIT.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::TRAIN_MAX_LOSS`].
 pub fn train_max_loss(meter: &Meter) -> Gauge<f64> {
     meter
         .f64_gauge(metric::TRAIN_MAX_LOSS.name)
         .with_unit(metric::TRAIN_MAX_LOSS.unit)
         .with_description(metric::TRAIN_MAX_LOSS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_MEAN_ACCURACY`].
+pub fn train_mean_accuracy(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_MEAN_ACCURACY.name)
+        .with_unit(metric::TRAIN_MEAN_ACCURACY.unit)
+        .with_description(metric::TRAIN_MEAN_ACCURACY.brief)
         .build()
 }
 
@@ -2755,6 +3340,42 @@ pub fn train_planned_steps(meter: &Meter) -> Gauge<i64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::TRAIN_POWER_PER_DEVICE`].
+pub fn train_power_per_device(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_POWER_PER_DEVICE.name)
+        .with_unit(metric::TRAIN_POWER_PER_DEVICE.unit)
+        .with_description(metric::TRAIN_POWER_PER_DEVICE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_PRODUCTIVE_SAMPLES`].
+pub fn train_productive_samples(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::TRAIN_PRODUCTIVE_SAMPLES.name)
+        .with_unit(metric::TRAIN_PRODUCTIVE_SAMPLES.unit)
+        .with_description(metric::TRAIN_PRODUCTIVE_SAMPLES.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_PRODUCTIVE_STEPS`].
+pub fn train_productive_steps(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::TRAIN_PRODUCTIVE_STEPS.name)
+        .with_unit(metric::TRAIN_PRODUCTIVE_STEPS.unit)
+        .with_description(metric::TRAIN_PRODUCTIVE_STEPS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_PRODUCTIVE_TIME`].
+pub fn train_productive_time(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_PRODUCTIVE_TIME.name)
+        .with_unit(metric::TRAIN_PRODUCTIVE_TIME.unit)
+        .with_description(metric::TRAIN_PRODUCTIVE_TIME.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::TRAIN_PROGRESS`].
 pub fn train_progress(meter: &Meter) -> Gauge<f64> {
     meter
@@ -2770,6 +3391,15 @@ pub fn train_rank_step_time(meter: &Meter) -> Gauge<f64> {
         .f64_gauge(metric::TRAIN_RANK_STEP_TIME.name)
         .with_unit(metric::TRAIN_RANK_STEP_TIME.unit)
         .with_description(metric::TRAIN_RANK_STEP_TIME.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_RANK_TOKENS`].
+pub fn train_rank_tokens(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_RANK_TOKENS.name)
+        .with_unit(metric::TRAIN_RANK_TOKENS.unit)
+        .with_description(metric::TRAIN_RANK_TOKENS.brief)
         .build()
 }
 
@@ -2806,6 +3436,15 @@ pub fn train_samples(meter: &Meter) -> Counter<u64> {
         .u64_counter(metric::TRAIN_SAMPLES.name)
         .with_unit(metric::TRAIN_SAMPLES.unit)
         .with_description(metric::TRAIN_SAMPLES.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_SKIPPED_SAMPLES`].
+pub fn train_skipped_samples(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::TRAIN_SKIPPED_SAMPLES.name)
+        .with_unit(metric::TRAIN_SKIPPED_SAMPLES.unit)
+        .with_description(metric::TRAIN_SKIPPED_SAMPLES.brief)
         .build()
 }
 
@@ -2882,6 +3521,15 @@ pub fn train_step_duration(meter: &Meter) -> Histogram<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::TRAIN_STEP_TOKENS_PER_DEVICE`].
+pub fn train_step_tokens_per_device(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_STEP_TOKENS_PER_DEVICE.name)
+        .with_unit(metric::TRAIN_STEP_TOKENS_PER_DEVICE.unit)
+        .with_description(metric::TRAIN_STEP_TOKENS_PER_DEVICE.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::TRAIN_STEPS`].
 pub fn train_steps(meter: &Meter) -> Counter<u64> {
     meter
@@ -2897,6 +3545,24 @@ pub fn train_straggler_score(meter: &Meter) -> Gauge<f64> {
         .f64_gauge(metric::TRAIN_STRAGGLER_SCORE.name)
         .with_unit(metric::TRAIN_STRAGGLER_SCORE.unit)
         .with_description(metric::TRAIN_STRAGGLER_SCORE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_TEACHER_KL`].
+pub fn train_teacher_kl(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_TEACHER_KL.name)
+        .with_unit(metric::TRAIN_TEACHER_KL.unit)
+        .with_description(metric::TRAIN_TEACHER_KL.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_TEACHER_PERPLEXITY`].
+pub fn train_teacher_perplexity(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_TEACHER_PERPLEXITY.name)
+        .with_unit(metric::TRAIN_TEACHER_PERPLEXITY.unit)
+        .with_description(metric::TRAIN_TEACHER_PERPLEXITY.brief)
         .build()
 }
 

@@ -526,8 +526,46 @@ pub const EVAL_ACCURACY: Metric = Metric {
             names: &["eval: acc", "eval/avg_acc", "eval/acc_{train.draft_position}"],
         },
         Upstream {
+            system: "tunix",
+            names: &["/eval/rewards/accuracy"],
+        },
+        Upstream {
             system: "verl",
             names: &["val-(?:core|aux)/{data.name}/acc/mean@d+"],
+        },
+    ],
+};
+
+/// Wall time of a step of an evaluation, over those since the start of the attempt.
+///
+/// Unit `s`; in Prometheus `eval_attempt_step_time_seconds`.
+pub const EVAL_ATTEMPT_STEP_TIME: Metric = Metric {
+    ordinal: 14,
+    name: "eval.attempt_step_time",
+    brief: "Wall time of a step of an evaluation, over those since the start of the attempt.",
+    unit: "s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::TRAIN_ATTEMPT_STATISTIC,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "eval_attempt_step_time_seconds",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "nv-one-logger",
+            names: &[
+                "validation_metrics_update: event.attributes.avg_iteration_time_sec",
+                "validation_metrics_update: event.attributes.min_iteration_time_sec",
+                "validation_metrics_update: event.attributes.max_iteration_time_sec",
+                "validation_metrics_update: event.attributes.total_iteration_time_sec",
+            ],
+        },
+        Upstream {
+            system: "nv_one_logger",
+            names: &["avg_iteration_time_sec"],
         },
     ],
 };
@@ -536,7 +574,7 @@ pub const EVAL_ACCURACY: Metric = Metric {
 ///
 /// Unit `{bpb}`; in Prometheus `eval_bpb`.
 pub const EVAL_BPB: Metric = Metric {
-    ordinal: 14,
+    ordinal: 15,
     name: "eval.bpb",
     brief: "Loss on held-out data in bits for each byte of text, which does not depend on the tokenizer.",
     unit: "{bpb}",
@@ -559,7 +597,7 @@ pub const EVAL_BPB: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `eval_duration_seconds`.
 pub const EVAL_DURATION: Metric = Metric {
-    ordinal: 15,
+    ordinal: 16,
     name: "eval.duration",
     brief: "Wall time of an evaluation.",
     unit: "s",
@@ -573,6 +611,10 @@ pub const EVAL_DURATION: Metric = Metric {
     prometheus_name: "eval_duration_seconds",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["timing_s.validation"],
+        },
         Upstream {
             system: "hf_trainer",
             names: &["eval_runtime", "test/runtime", "eval/{data.name}_runtime"],
@@ -596,11 +638,37 @@ pub const EVAL_DURATION: Metric = Metric {
     ],
 };
 
+/// Wall time spent in evaluations since the start of the training.
+///
+/// Unit `s`; in Prometheus `eval_elapsed_time_seconds`.
+pub const EVAL_ELAPSED_TIME: Metric = Metric {
+    ordinal: 17,
+    name: "eval.elapsed_time",
+    brief: "Wall time spent in evaluations since the start of the training.",
+    unit: "s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "eval_elapsed_time_seconds",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "composer",
+            names: &["time/val"],
+        },
+        Upstream {
+            system: "nv-one-logger",
+            names: &["save_checkpoint_success: event.attributes.productive_validation_iterations_sec"],
+        },
+    ],
+};
+
 /// Loss on held-out data less the mean training loss since the evaluation before.
 ///
 /// Unit `{loss}`; in Prometheus `eval_gap`.
 pub const EVAL_GAP: Metric = Metric {
-    ordinal: 16,
+    ordinal: 18,
     name: "eval.gap",
     brief: "Loss on held-out data less the mean training loss since the evaluation before.",
     unit: "{loss}",
@@ -626,7 +694,7 @@ pub const EVAL_GAP: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `eval_loss`.
 pub const EVAL_LOSS: Metric = Metric {
-    ordinal: 17,
+    ordinal: 19,
     name: "eval.loss",
     brief: "Loss on held-out data.",
     unit: "{loss}",
@@ -678,6 +746,10 @@ pub const EVAL_LOSS: Metric = Metric {
             ],
         },
         Upstream {
+            system: "nemo",
+            names: &["val_loss"],
+        },
+        Upstream {
             system: "surogate",
             names: &["console.eval: loss", "eval: loss", "jsonl: eval/loss"],
         },
@@ -708,7 +780,7 @@ pub const EVAL_LOSS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `eval_loss_component`.
 pub const EVAL_LOSS_COMPONENT: Metric = Metric {
-    ordinal: 18,
+    ordinal: 20,
     name: "eval.loss_component",
     brief: "One part of the loss on held-out data.",
     unit: "{loss}",
@@ -748,6 +820,8 @@ pub const EVAL_LOSS_COMPONENT: Metric = Metric {
                 "eval/avg_moe_lb_loss",
                 "eval/avg_mtp_loss",
                 "eval/avg_indexer_loss",
+                "eval/avg_sft_loss",
+                "eval/avg_or_loss",
             ],
         },
         Upstream {
@@ -761,11 +835,73 @@ pub const EVAL_LOSS_COMPONENT: Metric = Metric {
     ],
 };
 
+/// Share of the prompts that the most frequent answer of several attempts solved.
+///
+/// Unit `1`; in Prometheus `eval_majority_accuracy_ratio`.
+pub const EVAL_MAJORITY_ACCURACY: Metric = Metric {
+    ordinal: 21,
+    name: "eval.majority_accuracy",
+    brief: "Share of the prompts that the most frequent answer of several attempts solved.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::EVAL_ATTEMPTS,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "eval_majority_accuracy_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "verl",
+        names: &["val-(?:core|aux)/{data.name}/acc/maj@{eval.attempts}/mean"],
+    }],
+};
+
+/// Share of the prompts that at least one of several attempts solved.
+///
+/// Unit `1`; in Prometheus `eval_pass_rate_ratio`.
+pub const EVAL_PASS_RATE: Metric = Metric {
+    ordinal: 22,
+    name: "eval.pass_rate",
+    brief: "Share of the prompts that at least one of several attempts solved.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::EVAL_ATTEMPTS,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "eval_pass_rate_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "openrlhf",
+        names: &["eval_{data.name}_pass{eval.attempts}"],
+    }],
+};
+
 /// Perplexity on held-out data.
 ///
 /// Unit `{perplexity}`; in Prometheus `eval_perplexity`.
 pub const EVAL_PERPLEXITY: Metric = Metric {
-    ordinal: 19,
+    ordinal: 23,
     name: "eval.perplexity",
     brief: "Perplexity on held-out data.",
     unit: "{perplexity}",
@@ -818,11 +954,31 @@ pub const EVAL_PERPLEXITY: Metric = Metric {
     ],
 };
 
+/// Steps of an evaluation.
+///
+/// Unit `{step}`; in Prometheus `eval_steps`.
+pub const EVAL_STEPS: Metric = Metric {
+    ordinal: 24,
+    name: "eval.steps",
+    brief: "Steps of an evaluation.",
+    unit: "{step}",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "eval_steps",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "maxtext",
+        names: &["eval: eval_step_count"],
+    }],
+};
+
 /// Samples evaluated in a second, over all devices.
 ///
 /// Unit `{sample}/s`; in Prometheus `eval_throughput_samples_per_second`.
 pub const EVAL_THROUGHPUT_SAMPLES: Metric = Metric {
-    ordinal: 20,
+    ordinal: 25,
     name: "eval.throughput.samples",
     brief: "Samples evaluated in a second, over all devices.",
     unit: "{sample}/s",
@@ -849,7 +1005,7 @@ pub const EVAL_THROUGHPUT_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}/s`; in Prometheus `eval_throughput_steps_per_second`.
 pub const EVAL_THROUGHPUT_STEPS: Metric = Metric {
-    ordinal: 21,
+    ordinal: 26,
     name: "eval.throughput.steps",
     brief: "Evaluation steps done in a second.",
     unit: "{step}/s",
@@ -876,7 +1032,7 @@ pub const EVAL_THROUGHPUT_STEPS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `eval_throughput_tokens_per_second`.
 pub const EVAL_THROUGHPUT_TOKENS: Metric = Metric {
-    ordinal: 22,
+    ordinal: 27,
     name: "eval.throughput.tokens",
     brief: "Tokens evaluated in a second, over all devices.",
     unit: "{token}/s",
@@ -902,7 +1058,7 @@ pub const EVAL_THROUGHPUT_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `eval_throughput_tokens_per_device_per_second`.
 pub const EVAL_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
-    ordinal: 23,
+    ordinal: 28,
     name: "eval.throughput.tokens_per_device",
     brief: "Tokens evaluated in a second by each device.",
     unit: "{token}/s",
@@ -922,7 +1078,7 @@ pub const EVAL_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `eval_tokens_total`.
 pub const EVAL_TOKENS: Metric = Metric {
-    ordinal: 24,
+    ordinal: 29,
     name: "eval.tokens",
     brief: "Tokens evaluated since the start of the attempt.",
     unit: "{token}",
@@ -942,7 +1098,7 @@ pub const EVAL_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `eval_total_weights`.
 pub const EVAL_TOTAL_WEIGHTS: Metric = Metric {
-    ordinal: 25,
+    ordinal: 30,
     name: "eval.total_weights",
     brief: "Sum of the loss weights of the evaluation: its tokens without padding.",
     unit: "{token}",
@@ -966,7 +1122,7 @@ pub const EVAL_TOTAL_WEIGHTS: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_average_power_watts`.
 pub const GPU_AVERAGE_POWER: Metric = Metric {
-    ordinal: 26,
+    ordinal: 31,
     name: "gpu.average_power",
     brief: "Power that the GPU draws with its board, as the mean of the last second.",
     unit: "W",
@@ -1035,7 +1191,7 @@ pub const GPU_AVERAGE_POWER: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_bar1_limit_bytes`.
 pub const GPU_BAR1_LIMIT: Metric = Metric {
-    ordinal: 27,
+    ordinal: 32,
     name: "gpu.bar1.limit",
     brief: "Memory that can be mapped into the address space of the host.",
     unit: "By",
@@ -1104,7 +1260,7 @@ pub const GPU_BAR1_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_bar1_used_bytes`.
 pub const GPU_BAR1_USED: Metric = Metric {
-    ordinal: 28,
+    ordinal: 33,
     name: "gpu.bar1.used",
     brief: "Memory mapped into the address space of the host.",
     unit: "By",
@@ -1173,7 +1329,7 @@ pub const GPU_BAR1_USED: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_c2c_errors_total`.
 pub const GPU_C2C_ERRORS: Metric = Metric {
-    ordinal: 29,
+    ordinal: 34,
     name: "gpu.c2c.errors",
     brief: "Errors of a link between GPU and CPU.",
     unit: "{error}",
@@ -1254,7 +1410,7 @@ pub const GPU_C2C_ERRORS: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_c2c_speed_bytes_per_second`.
 pub const GPU_C2C_SPEED: Metric = Metric {
-    ordinal: 30,
+    ordinal: 35,
     name: "gpu.c2c.speed",
     brief: "Bytes in a second that a link between GPU and CPU can carry.",
     unit: "By/s",
@@ -1327,7 +1483,7 @@ pub const GPU_C2C_SPEED: Metric = Metric {
 ///
 /// Unit `{link}`; in Prometheus `gpu_c2c_up`.
 pub const GPU_C2C_UP: Metric = Metric {
-    ordinal: 31,
+    ordinal: 36,
     name: "gpu.c2c.up",
     brief: "Whether a link between GPU and CPU is up: 1 if so, else 0.",
     unit: "{link}",
@@ -1400,7 +1556,7 @@ pub const GPU_C2C_UP: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `gpu_clock_below_limit_time_seconds_total`.
 pub const GPU_CLOCK_BELOW_LIMIT_TIME: Metric = Metric {
-    ordinal: 32,
+    ordinal: 37,
     name: "gpu.clock.below_limit_time",
     brief: "Time in which the clocks were held below a limit, for any reason: see `gpu.throttle.time` for the reasons.",
     unit: "s",
@@ -1476,7 +1632,7 @@ pub const GPU_CLOCK_BELOW_LIMIT_TIME: Metric = Metric {
 ///
 /// Unit `Hz`; in Prometheus `gpu_clock_frequency_hertz`.
 pub const GPU_CLOCK_FREQUENCY: Metric = Metric {
-    ordinal: 33,
+    ordinal: 38,
     name: "gpu.clock.frequency",
     brief: "Frequency of a clock of the GPU.",
     unit: "Hz",
@@ -1559,7 +1715,7 @@ pub const GPU_CLOCK_FREQUENCY: Metric = Metric {
 ///
 /// Unit `Hz`; in Prometheus `gpu_clock_limit_hertz`.
 pub const GPU_CLOCK_LIMIT: Metric = Metric {
-    ordinal: 34,
+    ordinal: 39,
     name: "gpu.clock.limit",
     brief: "Highest frequency that a clock of the GPU may have.",
     unit: "Hz",
@@ -1642,7 +1798,7 @@ pub const GPU_CLOCK_LIMIT: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_compute_mode`.
 pub const GPU_COMPUTE_MODE: Metric = Metric {
-    ordinal: 35,
+    ordinal: 40,
     name: "gpu.compute_mode",
     brief: "Who may use the GPU: 1 for the present mode, 0 for the others.",
     unit: "{state}",
@@ -1715,7 +1871,7 @@ pub const GPU_COMPUTE_MODE: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `gpu_driver_latency_seconds`.
 pub const GPU_DRIVER_LATENCY: Metric = Metric {
-    ordinal: 36,
+    ordinal: 41,
     name: "gpu.driver.latency",
     brief: "Time that the driver took to answer the fields of the last pass, by its own measure.",
     unit: "s",
@@ -1784,7 +1940,7 @@ pub const GPU_DRIVER_LATENCY: Metric = Metric {
 ///
 /// Unit `{event}`; in Prometheus `gpu_driver_events_total`.
 pub const GPU_DRIVER_EVENTS: Metric = Metric {
-    ordinal: 37,
+    ordinal: 42,
     name: "gpu.driver_events",
     brief: "Events that the driver reported of the GPU, other than XID errors.",
     unit: "{event}",
@@ -1857,7 +2013,7 @@ pub const GPU_DRIVER_EVENTS: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_ecc_errors_total`.
 pub const GPU_ECC_ERRORS: Metric = Metric {
-    ordinal: 38,
+    ordinal: 43,
     name: "gpu.ecc.errors",
     brief: "Errors of memory since the driver was loaded.",
     unit: "{error}",
@@ -1936,7 +2092,7 @@ pub const GPU_ECC_ERRORS: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_ecc_lifetime_errors_total`.
 pub const GPU_ECC_LIFETIME_ERRORS: Metric = Metric {
-    ordinal: 39,
+    ordinal: 44,
     name: "gpu.ecc.lifetime_errors",
     brief: "Errors of memory since the GPU was made.",
     unit: "{error}",
@@ -2015,7 +2171,7 @@ pub const GPU_ECC_LIFETIME_ERRORS: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_ecc_lifetime_location_errors_total`.
 pub const GPU_ECC_LIFETIME_LOCATION_ERRORS: Metric = Metric {
-    ordinal: 40,
+    ordinal: 45,
     name: "gpu.ecc.lifetime_location_errors",
     brief: "Errors of memory since the GPU was made, by location: parts of `gpu.ecc.lifetime_errors`, as far as the GPU counts them apart.",
     unit: "{error}",
@@ -2097,7 +2253,7 @@ pub const GPU_ECC_LIFETIME_LOCATION_ERRORS: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_ecc_lifetime_sram_errors_total`.
 pub const GPU_ECC_LIFETIME_SRAM_ERRORS: Metric = Metric {
-    ordinal: 41,
+    ordinal: 46,
     name: "gpu.ecc.lifetime_sram_errors",
     brief: "Uncorrected errors of the on-chip memory since the GPU was made, by unit.",
     unit: "{error}",
@@ -2170,7 +2326,7 @@ pub const GPU_ECC_LIFETIME_SRAM_ERRORS: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_ecc_location_errors_total`.
 pub const GPU_ECC_LOCATION_ERRORS: Metric = Metric {
-    ordinal: 42,
+    ordinal: 47,
     name: "gpu.ecc.location_errors",
     brief: "Errors of memory since the driver was loaded, by location: parts of `gpu.ecc.errors`, as far as the GPU counts them apart.",
     unit: "{error}",
@@ -2251,7 +2407,7 @@ pub const GPU_ECC_LOCATION_ERRORS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_edpp_ratio`.
 pub const GPU_EDPP_RATIO: Metric = Metric {
-    ordinal: 43,
+    ordinal: 48,
     name: "gpu.edpp_ratio",
     brief: "Electrical design point (EDPp) that the driver allows, relative to the rated one.",
     unit: "1",
@@ -2320,7 +2476,7 @@ pub const GPU_EDPP_RATIO: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `gpu_energy_joules_total`.
 pub const GPU_ENERGY: Metric = Metric {
-    ordinal: 44,
+    ordinal: 49,
     name: "gpu.energy",
     brief: "Energy that the GPU has used with its board since the driver was loaded.",
     unit: "J",
@@ -2398,7 +2554,7 @@ pub const GPU_ENERGY: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_engine_utilization_ratio`.
 pub const GPU_ENGINE_UTILIZATION: Metric = Metric {
-    ordinal: 45,
+    ordinal: 50,
     name: "gpu.engine.utilization",
     brief: "Share of the time in which one media engine was busy.",
     unit: "1",
@@ -2491,7 +2647,7 @@ pub const GPU_ENGINE_UTILIZATION: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_fabric_state`.
 pub const GPU_FABRIC_STATE: Metric = Metric {
-    ordinal: 46,
+    ordinal: 51,
     name: "gpu.fabric_state",
     brief: "Registration with the NVLink fabric: 1 for the present state, 0 for the others.",
     unit: "{state}",
@@ -2564,7 +2720,7 @@ pub const GPU_FABRIC_STATE: Metric = Metric {
 ///
 /// Unit `{revolution}/s`; in Prometheus `gpu_fan_speed_per_second`.
 pub const GPU_FAN_SPEED: Metric = Metric {
-    ordinal: 47,
+    ordinal: 52,
     name: "gpu.fan.speed",
     brief: "Speed of a fan.",
     unit: "{revolution}/s",
@@ -2637,7 +2793,7 @@ pub const GPU_FAN_SPEED: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_fan_speed_ratio`.
 pub const GPU_FAN_SPEED_RATIO: Metric = Metric {
-    ordinal: 48,
+    ordinal: 53,
     name: "gpu.fan.speed_ratio",
     brief: "Speed of a fan as a share of its highest.",
     unit: "1",
@@ -2716,7 +2872,7 @@ pub const GPU_FAN_SPEED_RATIO: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_fan_target_ratio`.
 pub const GPU_FAN_TARGET_RATIO: Metric = Metric {
-    ordinal: 49,
+    ordinal: 54,
     name: "gpu.fan.target_ratio",
     brief: "Target speed of a fan, as a share of its highest.",
     unit: "1",
@@ -2789,7 +2945,7 @@ pub const GPU_FAN_TARGET_RATIO: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_fault_active`.
 pub const GPU_FAULT_ACTIVE: Metric = Metric {
-    ordinal: 50,
+    ordinal: 55,
     name: "gpu.fault.active",
     brief: "What is wrong with the GPU and lasts: 1 for a fault that is there, 0 for one that is not.",
     unit: "{state}",
@@ -2872,7 +3028,7 @@ pub const GPU_FAULT_ACTIVE: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_feature_active`.
 pub const GPU_FEATURE_ACTIVE: Metric = Metric {
-    ordinal: 51,
+    ordinal: 56,
     name: "gpu.feature.active",
     brief: "What is on: 1 for a feature that is on, 0 for one that is off.",
     unit: "{state}",
@@ -2954,7 +3110,7 @@ pub const GPU_FEATURE_ACTIVE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_graphics_active_ratio`.
 pub const GPU_GRAPHICS_ACTIVE: Metric = Metric {
-    ordinal: 52,
+    ordinal: 57,
     name: "gpu.graphics.active",
     brief: "Share of the time in which the graphics or compute engine was active.",
     unit: "1",
@@ -3041,7 +3197,7 @@ pub const GPU_GRAPHICS_ACTIVE: Metric = Metric {
 ///
 /// Unit `{row}`; in Prometheus `gpu_inactive_remapped_rows`.
 pub const GPU_INACTIVE_REMAPPED_ROWS: Metric = Metric {
-    ordinal: 53,
+    ordinal: 58,
     name: "gpu.inactive_remapped_rows",
     brief: "Rows of memory that spare ones replace from the next reset of the GPU on.",
     unit: "{row}",
@@ -3117,7 +3273,7 @@ pub const GPU_INACTIVE_REMAPPED_ROWS: Metric = Metric {
 ///
 /// Unit `{info}`; in Prometheus `gpu_info`.
 pub const GPU_INFO: Metric = Metric {
-    ordinal: 54,
+    ordinal: 59,
     name: "gpu.info",
     brief: "What the GPU or the MIG device is: always 1, the facts are in its attributes.",
     unit: "{info}",
@@ -3281,7 +3437,7 @@ pub const GPU_INFO: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_memory_activity_ratio`.
 pub const GPU_MEMORY_ACTIVITY: Metric = Metric {
-    ordinal: 55,
+    ordinal: 60,
     name: "gpu.memory.activity",
     brief: "Share of the time in which the memory controller was busy.",
     unit: "1",
@@ -3360,7 +3516,7 @@ pub const GPU_MEMORY_ACTIVITY: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_memory_bandwidth_utilization_ratio`.
 pub const GPU_MEMORY_BANDWIDTH_UTILIZATION: Metric = Metric {
-    ordinal: 56,
+    ordinal: 61,
     name: "gpu.memory.bandwidth_utilization",
     brief: "Share of the bandwidth of the memory in use.",
     unit: "1",
@@ -3447,7 +3603,7 @@ pub const GPU_MEMORY_BANDWIDTH_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_memory_free_bytes`.
 pub const GPU_MEMORY_FREE: Metric = Metric {
-    ordinal: 57,
+    ordinal: 62,
     name: "gpu.memory.free",
     brief: "Free memory of the GPU.",
     unit: "By",
@@ -3526,7 +3682,7 @@ pub const GPU_MEMORY_FREE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_memory_limit_bytes`.
 pub const GPU_MEMORY_LIMIT: Metric = Metric {
-    ordinal: 58,
+    ordinal: 63,
     name: "gpu.memory.limit",
     brief: "Memory of the GPU.",
     unit: "By",
@@ -3605,7 +3761,7 @@ pub const GPU_MEMORY_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_memory_reserved_bytes`.
 pub const GPU_MEMORY_RESERVED: Metric = Metric {
-    ordinal: 59,
+    ordinal: 64,
     name: "gpu.memory.reserved",
     brief: "Memory of the GPU that the driver keeps for itself.",
     unit: "By",
@@ -3680,7 +3836,7 @@ pub const GPU_MEMORY_RESERVED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_memory_used_bytes`.
 pub const GPU_MEMORY_USED: Metric = Metric {
-    ordinal: 60,
+    ordinal: 65,
     name: "gpu.memory.used",
     brief: "Memory of the GPU in use.",
     unit: "By",
@@ -3759,7 +3915,7 @@ pub const GPU_MEMORY_USED: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_memory_power_watts`.
 pub const GPU_MEMORY_POWER: Metric = Metric {
-    ordinal: 61,
+    ordinal: 66,
     name: "gpu.memory_power",
     brief: "Power that the memory of the GPU draws.",
     unit: "W",
@@ -3832,7 +3988,7 @@ pub const GPU_MEMORY_POWER: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_metric_unavailable`.
 pub const GPU_METRIC_UNAVAILABLE: Metric = Metric {
-    ordinal: 62,
+    ordinal: 67,
     name: "gpu.metric.unavailable",
     brief: "That the GPU gives no value for a metric, and why: 1 for as long as it is so.",
     unit: "{state}",
@@ -3909,7 +4065,7 @@ pub const GPU_METRIC_UNAVAILABLE: Metric = Metric {
 ///
 /// Unit `{instance}`; in Prometheus `gpu_mig_instances`.
 pub const GPU_MIG_INSTANCES: Metric = Metric {
-    ordinal: 63,
+    ordinal: 68,
     name: "gpu.mig.instances",
     brief: "GPU instances that the GPU is split into.",
     unit: "{instance}",
@@ -3978,7 +4134,7 @@ pub const GPU_MIG_INSTANCES: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_mig_memory_free_bytes`.
 pub const GPU_MIG_MEMORY_FREE: Metric = Metric {
-    ordinal: 64,
+    ordinal: 69,
     name: "gpu.mig.memory.free",
     brief: "Free memory of a MIG device.",
     unit: "By",
@@ -4059,7 +4215,7 @@ pub const GPU_MIG_MEMORY_FREE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_mig_memory_limit_bytes`.
 pub const GPU_MIG_MEMORY_LIMIT: Metric = Metric {
-    ordinal: 65,
+    ordinal: 70,
     name: "gpu.mig.memory.limit",
     brief: "Memory of a MIG device.",
     unit: "By",
@@ -4140,7 +4296,7 @@ pub const GPU_MIG_MEMORY_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_mig_memory_reserved_bytes`.
 pub const GPU_MIG_MEMORY_RESERVED: Metric = Metric {
-    ordinal: 66,
+    ordinal: 71,
     name: "gpu.mig.memory.reserved",
     brief: "Memory of a MIG device that the driver keeps for itself.",
     unit: "By",
@@ -4221,7 +4377,7 @@ pub const GPU_MIG_MEMORY_RESERVED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_mig_memory_used_bytes`.
 pub const GPU_MIG_MEMORY_USED: Metric = Metric {
-    ordinal: 67,
+    ordinal: 72,
     name: "gpu.mig.memory.used",
     brief: "Memory of a MIG device in use.",
     unit: "By",
@@ -4302,7 +4458,7 @@ pub const GPU_MIG_MEMORY_USED: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `gpu_module_energy_joules_total`.
 pub const GPU_MODULE_ENERGY: Metric = Metric {
-    ordinal: 68,
+    ordinal: 73,
     name: "gpu.module_energy",
     brief: "Energy that the module of GPU and CPU has used since the driver was loaded.",
     unit: "J",
@@ -4374,7 +4530,7 @@ pub const GPU_MODULE_ENERGY: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_module_power_watts`.
 pub const GPU_MODULE_POWER: Metric = Metric {
-    ordinal: 69,
+    ordinal: 74,
     name: "gpu.module_power",
     brief: "Power that the module of GPU and CPU draws.",
     unit: "W",
@@ -4450,7 +4606,7 @@ pub const GPU_MODULE_POWER: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_nvlink_bit_error_ratio`.
 pub const GPU_NVLINK_BIT_ERROR_RATIO: Metric = Metric {
-    ordinal: 70,
+    ordinal: 75,
     name: "gpu.nvlink.bit_error_ratio",
     brief: "Share of the bits of an NVLink that came wrong.",
     unit: "1",
@@ -4530,7 +4686,7 @@ pub const GPU_NVLINK_BIT_ERROR_RATIO: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_nvlink_errors_total`.
 pub const GPU_NVLINK_ERRORS: Metric = Metric {
-    ordinal: 71,
+    ordinal: 76,
     name: "gpu.nvlink.errors",
     brief: "Errors of an NVLink.",
     unit: "{error}",
@@ -4619,7 +4775,7 @@ pub const GPU_NVLINK_ERRORS: Metric = Metric {
 ///
 /// Unit `{block}`; in Prometheus `gpu_nvlink_fec_blocks_total`.
 pub const GPU_NVLINK_FEC_BLOCKS: Metric = Metric {
-    ordinal: 72,
+    ordinal: 77,
     name: "gpu.nvlink.fec_blocks",
     brief: "Blocks received over an NVLink, by the number of symbols that forward error correction (FEC) corrected: a histogram of link quality.",
     unit: "{block}",
@@ -4699,7 +4855,7 @@ pub const GPU_NVLINK_FEC_BLOCKS: Metric = Metric {
 ///
 /// Unit `{info}`; in Prometheus `gpu_nvlink_info`.
 pub const GPU_NVLINK_INFO: Metric = Metric {
-    ordinal: 73,
+    ordinal: 78,
     name: "gpu.nvlink.info",
     brief: "What is at the other end of the NVLink: always 1.",
     unit: "{info}",
@@ -4776,7 +4932,7 @@ pub const GPU_NVLINK_INFO: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_nvlink_io_bytes_total`.
 pub const GPU_NVLINK_IO: Metric = Metric {
-    ordinal: 74,
+    ordinal: 79,
     name: "gpu.nvlink.io",
     brief: "Bytes over an NVLink.",
     unit: "By",
@@ -4864,7 +5020,7 @@ pub const GPU_NVLINK_IO: Metric = Metric {
 ///
 /// Unit `{packet}`; in Prometheus `gpu_nvlink_packets_total`.
 pub const GPU_NVLINK_PACKETS: Metric = Metric {
-    ordinal: 75,
+    ordinal: 80,
     name: "gpu.nvlink.packets",
     brief: "Packets over an NVLink.",
     unit: "{packet}",
@@ -4944,7 +5100,7 @@ pub const GPU_NVLINK_PACKETS: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_nvlink_speed_bytes_per_second`.
 pub const GPU_NVLINK_SPEED: Metric = Metric {
-    ordinal: 76,
+    ordinal: 81,
     name: "gpu.nvlink.speed",
     brief: "Bytes in a second that an NVLink can carry.",
     unit: "By/s",
@@ -5017,7 +5173,7 @@ pub const GPU_NVLINK_SPEED: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_nvlink_throughput_bytes_per_second`.
 pub const GPU_NVLINK_THROUGHPUT: Metric = Metric {
-    ordinal: 77,
+    ordinal: 82,
     name: "gpu.nvlink.throughput",
     brief: "Bytes over all NVLinks of the GPU in a second.",
     unit: "By/s",
@@ -5093,7 +5249,7 @@ pub const GPU_NVLINK_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{link}`; in Prometheus `gpu_nvlink_up`.
 pub const GPU_NVLINK_UP: Metric = Metric {
-    ordinal: 78,
+    ordinal: 83,
     name: "gpu.nvlink.up",
     brief: "Whether an NVLink is up: 1 if so, else 0.",
     unit: "{link}",
@@ -5166,7 +5322,7 @@ pub const GPU_NVLINK_UP: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_pcie_errors_total`.
 pub const GPU_PCIE_ERRORS: Metric = Metric {
-    ordinal: 79,
+    ordinal: 84,
     name: "gpu.pcie.errors",
     brief: "Errors of PCI Express that its error reporting counts.",
     unit: "{error}",
@@ -5245,7 +5401,7 @@ pub const GPU_PCIE_ERRORS: Metric = Metric {
 ///
 /// Unit `{generation}`; in Prometheus `gpu_pcie_generation`.
 pub const GPU_PCIE_GENERATION: Metric = Metric {
-    ordinal: 80,
+    ordinal: 85,
     name: "gpu.pcie.generation",
     brief: "Generation of the PCI Express link.",
     unit: "{generation}",
@@ -5322,7 +5478,7 @@ pub const GPU_PCIE_GENERATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_pcie_io_bytes_total`.
 pub const GPU_PCIE_IO: Metric = Metric {
-    ordinal: 81,
+    ordinal: 86,
     name: "gpu.pcie.io",
     brief: "Bytes over PCI Express.",
     unit: "By",
@@ -5404,7 +5560,7 @@ pub const GPU_PCIE_IO: Metric = Metric {
 ///
 /// Unit `{recovery}`; in Prometheus `gpu_pcie_recoveries_total`.
 pub const GPU_PCIE_RECOVERIES: Metric = Metric {
-    ordinal: 82,
+    ordinal: 87,
     name: "gpu.pcie.recoveries",
     brief: "Times that the PCI Express link went into its recovery state.",
     unit: "{recovery}",
@@ -5473,7 +5629,7 @@ pub const GPU_PCIE_RECOVERIES: Metric = Metric {
 ///
 /// Unit `{replay}`; in Prometheus `gpu_pcie_replays_total`.
 pub const GPU_PCIE_REPLAYS: Metric = Metric {
-    ordinal: 83,
+    ordinal: 88,
     name: "gpu.pcie.replays",
     brief: "Packets that PCI Express had to send again.",
     unit: "{replay}",
@@ -5548,7 +5704,7 @@ pub const GPU_PCIE_REPLAYS: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_pcie_speed_bytes_per_second`.
 pub const GPU_PCIE_SPEED: Metric = Metric {
-    ordinal: 84,
+    ordinal: 89,
     name: "gpu.pcie.speed",
     brief: "Bytes in a second that a lane of the PCI Express link can carry.",
     unit: "By/s",
@@ -5621,7 +5777,7 @@ pub const GPU_PCIE_SPEED: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_pcie_throughput_bytes_per_second`.
 pub const GPU_PCIE_THROUGHPUT: Metric = Metric {
-    ordinal: 85,
+    ordinal: 90,
     name: "gpu.pcie.throughput",
     brief: "Bytes over PCI Express in a second.",
     unit: "By/s",
@@ -5709,7 +5865,7 @@ pub const GPU_PCIE_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{lane}`; in Prometheus `gpu_pcie_width`.
 pub const GPU_PCIE_WIDTH: Metric = Metric {
-    ordinal: 86,
+    ordinal: 91,
     name: "gpu.pcie.width",
     brief: "Lanes of the PCI Express link.",
     unit: "{lane}",
@@ -5782,7 +5938,7 @@ pub const GPU_PCIE_WIDTH: Metric = Metric {
 ///
 /// Unit `{flop}/s`; in Prometheus `gpu_peak_flops_per_second`.
 pub const GPU_PEAK_FLOPS: Metric = Metric {
-    ordinal: 87,
+    ordinal: 92,
     name: "gpu.peak_flops",
     brief: "Floating-point operations in a second that the GPU can do at its peak, without sparsity.",
     unit: "{flop}/s",
@@ -5834,7 +5990,7 @@ pub const GPU_PEAK_FLOPS: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_performance_state`.
 pub const GPU_PERFORMANCE_STATE: Metric = Metric {
-    ordinal: 88,
+    ordinal: 93,
     name: "gpu.performance_state",
     brief: "Performance state: 1 for the present state, 0 for the others.",
     unit: "{state}",
@@ -5907,7 +6063,7 @@ pub const GPU_PERFORMANCE_STATE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_pipe_utilization_ratio`.
 pub const GPU_PIPE_UTILIZATION: Metric = Metric {
-    ordinal: 89,
+    ordinal: 94,
     name: "gpu.pipe.utilization",
     brief: "Share of the time in which a pipe was active.",
     unit: "1",
@@ -6012,7 +6168,7 @@ pub const GPU_PIPE_UTILIZATION: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_power_watts`.
 pub const GPU_POWER: Metric = Metric {
-    ordinal: 90,
+    ordinal: 95,
     name: "gpu.power",
     brief: "Power that the GPU draws with its board.",
     unit: "W",
@@ -6103,7 +6259,7 @@ pub const GPU_POWER: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_power_distribution_watts`.
 pub const GPU_POWER_DISTRIBUTION: Metric = Metric {
-    ordinal: 91,
+    ordinal: 96,
     name: "gpu.power_distribution",
     brief: "Power that the GPU drew, as the driver sampled it.",
     unit: "W",
@@ -6172,7 +6328,7 @@ pub const GPU_POWER_DISTRIBUTION: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_power_limit_watts`.
 pub const GPU_POWER_LIMIT: Metric = Metric {
-    ordinal: 92,
+    ordinal: 97,
     name: "gpu.power_limit",
     brief: "Power that the GPU may draw.",
     unit: "W",
@@ -6256,7 +6412,7 @@ pub const GPU_POWER_LIMIT: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_power_profile_active`.
 pub const GPU_POWER_PROFILE_ACTIVE: Metric = Metric {
-    ordinal: 93,
+    ordinal: 98,
     name: "gpu.power_profile.active",
     brief: "Workload power profiles that the GPU supports: 1 for one that is in force, 0 for the others.",
     unit: "{state}",
@@ -6329,7 +6485,7 @@ pub const GPU_POWER_PROFILE_ACTIVE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_process_memory_bytes`.
 pub const GPU_PROCESS_MEMORY: Metric = Metric {
-    ordinal: 94,
+    ordinal: 99,
     name: "gpu.process.memory",
     brief: "Memory of the GPU that a process uses.",
     unit: "By",
@@ -6414,7 +6570,7 @@ pub const GPU_PROCESS_MEMORY: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_process_peak_memory_bytes`.
 pub const GPU_PROCESS_PEAK_MEMORY: Metric = Metric {
-    ordinal: 95,
+    ordinal: 100,
     name: "gpu.process.peak_memory",
     brief: "Most memory of the GPU that a process has used.",
     unit: "By",
@@ -6487,7 +6643,7 @@ pub const GPU_PROCESS_PEAK_MEMORY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `gpu_process_time_seconds_total`.
 pub const GPU_PROCESS_TIME: Metric = Metric {
-    ordinal: 96,
+    ordinal: 101,
     name: "gpu.process.time",
     brief: "Time in which a process has had the GPU.",
     unit: "s",
@@ -6560,7 +6716,7 @@ pub const GPU_PROCESS_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_process_utilization_ratio`.
 pub const GPU_PROCESS_UTILIZATION: Metric = Metric {
-    ordinal: 97,
+    ordinal: 102,
     name: "gpu.process.utilization",
     brief: "Share of the time in which a process kept an engine busy.",
     unit: "1",
@@ -6640,7 +6796,7 @@ pub const GPU_PROCESS_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_protected_memory_limit_bytes`.
 pub const GPU_PROTECTED_MEMORY_LIMIT: Metric = Metric {
-    ordinal: 98,
+    ordinal: 103,
     name: "gpu.protected_memory.limit",
     brief: "Memory that is protected from the host.",
     unit: "By",
@@ -6709,7 +6865,7 @@ pub const GPU_PROTECTED_MEMORY_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_protected_memory_used_bytes`.
 pub const GPU_PROTECTED_MEMORY_USED: Metric = Metric {
-    ordinal: 99,
+    ordinal: 104,
     name: "gpu.protected_memory.used",
     brief: "Memory in use that is protected from the host.",
     unit: "By",
@@ -6778,7 +6934,7 @@ pub const GPU_PROTECTED_MEMORY_USED: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_recovery_action`.
 pub const GPU_RECOVERY_ACTION: Metric = Metric {
-    ordinal: 100,
+    ordinal: 105,
     name: "gpu.recovery_action",
     brief: "What the driver asks to be done: 1 for that, 0 for the others.",
     unit: "{state}",
@@ -6851,7 +7007,7 @@ pub const GPU_RECOVERY_ACTION: Metric = Metric {
 ///
 /// Unit `{row}`; in Prometheus `gpu_remapped_rows_total`.
 pub const GPU_REMAPPED_ROWS: Metric = Metric {
-    ordinal: 101,
+    ordinal: 106,
     name: "gpu.remapped_rows",
     brief: "Rows of memory that were replaced by spare ones.",
     unit: "{row}",
@@ -6933,7 +7089,7 @@ pub const GPU_REMAPPED_ROWS: Metric = Metric {
 ///
 /// Unit `{page}`; in Prometheus `gpu_retired_pages_total`.
 pub const GPU_RETIRED_PAGES: Metric = Metric {
-    ordinal: 102,
+    ordinal: 107,
     name: "gpu.retired_pages",
     brief: "Pages of memory that are no longer used.",
     unit: "{page}",
@@ -7012,7 +7168,7 @@ pub const GPU_RETIRED_PAGES: Metric = Metric {
 ///
 /// Unit `{bank}`; in Prometheus `gpu_row_remap_banks`.
 pub const GPU_ROW_REMAP_BANKS: Metric = Metric {
-    ordinal: 103,
+    ordinal: 108,
     name: "gpu.row_remap.banks",
     brief: "Banks of memory by the spare rows that they have left.",
     unit: "{bank}",
@@ -7085,7 +7241,7 @@ pub const GPU_ROW_REMAP_BANKS: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `gpu_run_energy_joules_total`.
 pub const GPU_RUN_ENERGY: Metric = Metric {
-    ordinal: 104,
+    ordinal: 109,
     name: "gpu.run.energy",
     brief: "Energy that the GPUs of the run used, in its steps and outside of them.",
     unit: "J",
@@ -7108,7 +7264,7 @@ pub const GPU_RUN_ENERGY: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_sm_active_ratio`.
 pub const GPU_SM_ACTIVE: Metric = Metric {
-    ordinal: 105,
+    ordinal: 110,
     name: "gpu.sm.active",
     brief: "Share of the time in which a multiprocessor had work, over all multiprocessors.",
     unit: "1",
@@ -7195,7 +7351,7 @@ pub const GPU_SM_ACTIVE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_sm_occupancy_ratio`.
 pub const GPU_SM_OCCUPANCY: Metric = Metric {
-    ordinal: 106,
+    ordinal: 111,
     name: "gpu.sm.occupancy",
     brief: "Share of the warps that could be resident on the multiprocessors.",
     unit: "1",
@@ -7282,7 +7438,7 @@ pub const GPU_SM_OCCUPANCY: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_step_busy_ratio`.
 pub const GPU_STEP_BUSY_RATIO: Metric = Metric {
-    ordinal: 107,
+    ordinal: 112,
     name: "gpu.step.busy_ratio",
     brief: "Share of the last step in which its GPUs were busy.",
     unit: "1",
@@ -7302,7 +7458,7 @@ pub const GPU_STEP_BUSY_RATIO: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `gpu_step_energy_joules`.
 pub const GPU_STEP_ENERGY: Metric = Metric {
-    ordinal: 108,
+    ordinal: 113,
     name: "gpu.step.energy",
     brief: "Energy that the GPUs of the rank used in a step.",
     unit: "J",
@@ -7322,7 +7478,7 @@ pub const GPU_STEP_ENERGY: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_step_mean_power_watts`.
 pub const GPU_STEP_MEAN_POWER: Metric = Metric {
-    ordinal: 109,
+    ordinal: 114,
     name: "gpu.step.mean_power",
     brief: "Mean power of the GPUs of a step together.",
     unit: "W",
@@ -7342,7 +7498,7 @@ pub const GPU_STEP_MEAN_POWER: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_step_peak_power_watts`.
 pub const GPU_STEP_PEAK_POWER: Metric = Metric {
-    ordinal: 110,
+    ordinal: 115,
     name: "gpu.step.peak_power",
     brief: "Highest power of the GPUs of a step together.",
     unit: "W",
@@ -7362,7 +7518,7 @@ pub const GPU_STEP_PEAK_POWER: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `gpu_step_throttle_time_seconds`.
 pub const GPU_STEP_THROTTLE_TIME: Metric = Metric {
-    ordinal: 111,
+    ordinal: 116,
     name: "gpu.step.throttle_time",
     brief: "Time of a step in which the clocks of a GPU were held down for the reason that held longest.",
     unit: "s",
@@ -7382,7 +7538,7 @@ pub const GPU_STEP_THROTTLE_TIME: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `gpu_steps_total`.
 pub const GPU_STEPS: Metric = Metric {
-    ordinal: 112,
+    ordinal: 117,
     name: "gpu.steps",
     brief: "Steps examined for their energy, by its status.",
     unit: "{step}",
@@ -7405,7 +7561,7 @@ pub const GPU_STEPS: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_celsius`.
 pub const GPU_TEMPERATURE: Metric = Metric {
-    ordinal: 113,
+    ordinal: 118,
     name: "gpu.temperature",
     brief: "Temperature of the GPU.",
     unit: "Cel",
@@ -7488,7 +7644,7 @@ pub const GPU_TEMPERATURE: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_limit_celsius`.
 pub const GPU_TEMPERATURE_LIMIT: Metric = Metric {
-    ordinal: 114,
+    ordinal: 119,
     name: "gpu.temperature_limit",
     brief: "Temperature at which the GPU does something about it.",
     unit: "Cel",
@@ -7567,7 +7723,7 @@ pub const GPU_TEMPERATURE_LIMIT: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_margin_celsius`.
 pub const GPU_TEMPERATURE_MARGIN: Metric = Metric {
-    ordinal: 115,
+    ordinal: 120,
     name: "gpu.temperature_margin",
     brief: "How much hotter the GPU may get before it slows down.",
     unit: "Cel",
@@ -7636,7 +7792,7 @@ pub const GPU_TEMPERATURE_MARGIN: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_margin_limit_celsius`.
 pub const GPU_TEMPERATURE_MARGIN_LIMIT: Metric = Metric {
-    ordinal: 116,
+    ordinal: 121,
     name: "gpu.temperature_margin_limit",
     brief: "What `gpu.temperature_margin` has come down to when the GPU does something about it: below zero where it may first get hotter than its target.",
     unit: "Cel",
@@ -7714,7 +7870,7 @@ pub const GPU_TEMPERATURE_MARGIN_LIMIT: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_throttle_active`.
 pub const GPU_THROTTLE_ACTIVE: Metric = Metric {
-    ordinal: 117,
+    ordinal: 122,
     name: "gpu.throttle.active",
     brief: "Why the clocks are lower than they could be: 1 for each reason that holds, 0 for the others.",
     unit: "{state}",
@@ -7797,7 +7953,7 @@ pub const GPU_THROTTLE_ACTIVE: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `gpu_throttle_time_seconds_total`.
 pub const GPU_THROTTLE_TIME: Metric = Metric {
-    ordinal: 118,
+    ordinal: 123,
     name: "gpu.throttle.time",
     brief: "Time in which the clocks were held down, by reason.",
     unit: "s",
@@ -7880,7 +8036,7 @@ pub const GPU_THROTTLE_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_utilization_ratio`.
 pub const GPU_UTILIZATION: Metric = Metric {
-    ordinal: 119,
+    ordinal: 124,
     name: "gpu.utilization",
     brief: "Share of the time in which the GPU was busy.",
     unit: "1",
@@ -7973,7 +8129,7 @@ pub const GPU_UTILIZATION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_utilization_distribution`.
 pub const GPU_UTILIZATION_DISTRIBUTION: Metric = Metric {
-    ordinal: 120,
+    ordinal: 125,
     name: "gpu.utilization_distribution",
     brief: "Share of the time in which the GPU was busy, as the driver sampled it.",
     unit: "1",
@@ -8042,7 +8198,7 @@ pub const GPU_UTILIZATION_DISTRIBUTION: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_xid_errors_total`.
 pub const GPU_XID_ERRORS: Metric = Metric {
-    ordinal: 121,
+    ordinal: 126,
     name: "gpu.xid_errors",
     brief: "XID errors of the driver, by code; a code that has not come is 0 from the start.",
     unit: "{error}",
@@ -8125,7 +8281,7 @@ pub const GPU_XID_ERRORS: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `hw_energy_joules_total`.
 pub const HW_ENERGY: Metric = Metric {
-    ordinal: 122,
+    ordinal: 127,
     name: "hw.energy",
     brief: "Energy that a component has used.",
     unit: "J",
@@ -8162,7 +8318,7 @@ pub const HW_ENERGY: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `hw_errors_total`.
 pub const HW_ERRORS: Metric = Metric {
-    ordinal: 123,
+    ordinal: 128,
     name: "hw.errors",
     brief: "Errors of a component.",
     unit: "{error}",
@@ -8208,7 +8364,7 @@ pub const HW_ERRORS: Metric = Metric {
 ///
 /// Unit `rpm`; in Prometheus `hw_fan_speed_rpm`.
 pub const HW_FAN_SPEED: Metric = Metric {
-    ordinal: 124,
+    ordinal: 129,
     name: "hw.fan.speed",
     brief: "Speed of a fan.",
     unit: "rpm",
@@ -8245,7 +8401,7 @@ pub const HW_FAN_SPEED: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_fan_speed_ratio`.
 pub const HW_FAN_SPEED_RATIO: Metric = Metric {
-    ordinal: 125,
+    ordinal: 130,
     name: "hw.fan.speed_ratio",
     brief: "Speed of a fan as a share of its highest.",
     unit: "1",
@@ -8282,7 +8438,7 @@ pub const HW_FAN_SPEED_RATIO: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_gpu_io_bytes_total`.
 pub const HW_GPU_IO: Metric = Metric {
-    ordinal: 126,
+    ordinal: 131,
     name: "hw.gpu.io",
     brief: "Bytes that the GPU received and sent.",
     unit: "By",
@@ -8342,7 +8498,7 @@ pub const HW_GPU_IO: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_gpu_memory_limit_bytes`.
 pub const HW_GPU_MEMORY_LIMIT: Metric = Metric {
-    ordinal: 127,
+    ordinal: 132,
     name: "hw.gpu.memory.limit",
     brief: "Memory of the GPU.",
     unit: "By",
@@ -8395,7 +8551,7 @@ pub const HW_GPU_MEMORY_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_gpu_memory_usage_bytes`.
 pub const HW_GPU_MEMORY_USAGE: Metric = Metric {
-    ordinal: 128,
+    ordinal: 133,
     name: "hw.gpu.memory.usage",
     brief: "Memory of the GPU in use.",
     unit: "By",
@@ -8448,7 +8604,7 @@ pub const HW_GPU_MEMORY_USAGE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_gpu_memory_utilization_ratio`.
 pub const HW_GPU_MEMORY_UTILIZATION: Metric = Metric {
-    ordinal: 129,
+    ordinal: 134,
     name: "hw.gpu.memory.utilization",
     brief: "Share of the memory of the GPU in use.",
     unit: "1",
@@ -8504,7 +8660,7 @@ pub const HW_GPU_MEMORY_UTILIZATION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_gpu_utilization_ratio`.
 pub const HW_GPU_UTILIZATION: Metric = Metric {
-    ordinal: 130,
+    ordinal: 135,
     name: "hw.gpu.utilization",
     brief: "Share of the time that the GPU spent in a task.",
     unit: "1",
@@ -8565,7 +8721,7 @@ pub const HW_GPU_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `hw_network_bandwidth_limit_bytes_per_second`.
 pub const HW_NETWORK_BANDWIDTH_LIMIT: Metric = Metric {
-    ordinal: 131,
+    ordinal: 136,
     name: "hw.network.bandwidth.limit",
     brief: "Bytes in a second that a port can carry.",
     unit: "By/s",
@@ -8598,7 +8754,7 @@ pub const HW_NETWORK_BANDWIDTH_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_network_io_bytes_total`.
 pub const HW_NETWORK_IO: Metric = Metric {
-    ordinal: 132,
+    ordinal: 137,
     name: "hw.network.io",
     brief: "Bytes that a port received and sent; an NVLink is a port of its GPU.",
     unit: "By",
@@ -8638,7 +8794,7 @@ pub const HW_NETWORK_IO: Metric = Metric {
 ///
 /// Unit `{packet}`; in Prometheus `hw_network_packets_total`.
 pub const HW_NETWORK_PACKETS: Metric = Metric {
-    ordinal: 133,
+    ordinal: 138,
     name: "hw.network.packets",
     brief: "Packets that a port received and sent.",
     unit: "{packet}",
@@ -8678,7 +8834,7 @@ pub const HW_NETWORK_PACKETS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_network_up`.
 pub const HW_NETWORK_UP: Metric = Metric {
-    ordinal: 134,
+    ordinal: 139,
     name: "hw.network.up",
     brief: "Whether a port is up: 1 if so, else 0.",
     unit: "1",
@@ -8711,7 +8867,7 @@ pub const HW_NETWORK_UP: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `hw_power_watts`.
 pub const HW_POWER: Metric = Metric {
-    ordinal: 135,
+    ordinal: 140,
     name: "hw.power",
     brief: "Power that a component draws.",
     unit: "W",
@@ -8748,7 +8904,7 @@ pub const HW_POWER: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_status`.
 pub const HW_STATUS: Metric = Metric {
-    ordinal: 136,
+    ordinal: 141,
     name: "hw.status",
     brief: "State of a component: 1 for the present state, 0 for the others.",
     unit: "1",
@@ -8794,7 +8950,7 @@ pub const HW_STATUS: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `hw_temperature_celsius`.
 pub const HW_TEMPERATURE: Metric = Metric {
-    ordinal: 137,
+    ordinal: 142,
     name: "hw.temperature",
     brief: "Temperature of a component.",
     unit: "Cel",
@@ -8831,7 +8987,7 @@ pub const HW_TEMPERATURE: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `hw_temperature_limit_celsius`.
 pub const HW_TEMPERATURE_LIMIT: Metric = Metric {
-    ordinal: 138,
+    ordinal: 143,
     name: "hw.temperature.limit",
     brief: "Temperature limit of a component.",
     unit: "Cel",
@@ -8872,7 +9028,7 @@ pub const HW_TEMPERATURE_LIMIT: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `inference_completion_tokens`.
 pub const INFERENCE_COMPLETION_TOKENS: Metric = Metric {
-    ordinal: 139,
+    ordinal: 144,
     name: "inference.completion_tokens",
     brief: "Tokens of a completion.",
     unit: "{token}",
@@ -8895,7 +9051,7 @@ pub const INFERENCE_COMPLETION_TOKENS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `inference_latency_seconds`.
 pub const INFERENCE_LATENCY: Metric = Metric {
-    ordinal: 140,
+    ordinal: 145,
     name: "inference.latency",
     brief: "Time from a request to its last token.",
     unit: "s",
@@ -8922,7 +9078,7 @@ pub const INFERENCE_LATENCY: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `inference_prompt_tokens`.
 pub const INFERENCE_PROMPT_TOKENS: Metric = Metric {
-    ordinal: 141,
+    ordinal: 146,
     name: "inference.prompt_tokens",
     brief: "Tokens of a prompt.",
     unit: "{token}",
@@ -8945,7 +9101,7 @@ pub const INFERENCE_PROMPT_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `inference_speculative_accept_length`.
 pub const INFERENCE_SPECULATIVE_ACCEPT_LENGTH: Metric = Metric {
-    ordinal: 142,
+    ordinal: 147,
     name: "inference.speculative.accept_length",
     brief: "Draft tokens that the target model accepts in a row.",
     unit: "{token}",
@@ -8968,7 +9124,7 @@ pub const INFERENCE_SPECULATIVE_ACCEPT_LENGTH: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `inference_speculative_accept_ratio`.
 pub const INFERENCE_SPECULATIVE_ACCEPT_RATIO: Metric = Metric {
-    ordinal: 143,
+    ordinal: 148,
     name: "inference.speculative.accept_ratio",
     brief: "Share of the draft tokens that the target model accepts.",
     unit: "1",
@@ -8991,7 +9147,7 @@ pub const INFERENCE_SPECULATIVE_ACCEPT_RATIO: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_estimate_size_bytes`.
 pub const MEMORY_ESTIMATE_SIZE: Metric = Metric {
-    ordinal: 144,
+    ordinal: 149,
     name: "memory.estimate.size",
     brief: "Memory that the compiler expects a step to need.",
     unit: "By",
@@ -9022,11 +9178,57 @@ pub const MEMORY_ESTIMATE_SIZE: Metric = Metric {
     }],
 };
 
+/// Bytes that the framework's allocator has handed out or waits to get back.
+///
+/// Unit `By`; in Prometheus `memory_framework_active_bytes`.
+pub const MEMORY_FRAMEWORK_ACTIVE: Metric = Metric {
+    ordinal: 150,
+    name: "memory.framework.active",
+    brief: "Bytes that the framework's allocator has handed out or waits to get back.",
+    unit: "By",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DEVICE_ID,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "memory_framework_active_bytes",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "composer",
+        names: &["memory/current_active_mem"],
+    }],
+};
+
+/// Largest share of the device's memory that was handed out or waited for at once.
+///
+/// Unit `1`; in Prometheus `memory_framework_active_utilization_ratio`.
+pub const MEMORY_FRAMEWORK_ACTIVE_UTILIZATION: Metric = Metric {
+    ordinal: 151,
+    name: "memory.framework.active_utilization",
+    brief: "Largest share of the device's memory that was handed out or waited for at once.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DEVICE_ID,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "memory_framework_active_utilization_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "torchtitan",
+        names: &["memory/max_active(%)", "validation_metrics/memory/max_active(%)"],
+    }],
+};
+
 /// Allocations that succeeded only after the allocator had freed its caches.
 ///
 /// Unit `{retry}`; in Prometheus `memory_framework_alloc_retries_total`.
 pub const MEMORY_FRAMEWORK_ALLOC_RETRIES: Metric = Metric {
-    ordinal: 145,
+    ordinal: 152,
     name: "memory.framework.alloc_retries",
     brief: "Allocations that succeeded only after the allocator had freed its caches.",
     unit: "{retry}",
@@ -9059,7 +9261,7 @@ pub const MEMORY_FRAMEWORK_ALLOC_RETRIES: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_allocated_bytes`.
 pub const MEMORY_FRAMEWORK_ALLOCATED: Metric = Metric {
-    ordinal: 146,
+    ordinal: 153,
     name: "memory.framework.allocated",
     brief: "Bytes that the framework's allocator has handed out.",
     unit: "By",
@@ -9112,11 +9314,34 @@ pub const MEMORY_FRAMEWORK_ALLOCATED: Metric = Metric {
     ],
 };
 
+/// Bytes of split blocks that the framework's allocator cannot give back.
+///
+/// Unit `By`; in Prometheus `memory_framework_inactive_bytes`.
+pub const MEMORY_FRAMEWORK_INACTIVE: Metric = Metric {
+    ordinal: 154,
+    name: "memory.framework.inactive",
+    brief: "Bytes of split blocks that the framework's allocator cannot give back.",
+    unit: "By",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DEVICE_ID,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "memory_framework_inactive_bytes",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "composer",
+        names: &["memory/current_inactive_mem"],
+    }],
+};
+
 /// Bytes that the framework's allocator may hold.
 ///
 /// Unit `By`; in Prometheus `memory_framework_limit_bytes`.
 pub const MEMORY_FRAMEWORK_LIMIT: Metric = Metric {
-    ordinal: 147,
+    ordinal: 155,
     name: "memory.framework.limit",
     brief: "Bytes that the framework's allocator may hold.",
     unit: "By",
@@ -9149,7 +9374,7 @@ pub const MEMORY_FRAMEWORK_LIMIT: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `memory_framework_ooms_total`.
 pub const MEMORY_FRAMEWORK_OOMS: Metric = Metric {
-    ordinal: 148,
+    ordinal: 156,
     name: "memory.framework.ooms",
     brief: "Allocations that failed for want of memory.",
     unit: "{error}",
@@ -9178,7 +9403,7 @@ pub const MEMORY_FRAMEWORK_OOMS: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_peak_bytes`.
 pub const MEMORY_FRAMEWORK_PEAK: Metric = Metric {
-    ordinal: 149,
+    ordinal: 157,
     name: "memory.framework.peak",
     brief: "Largest number of bytes that the framework's allocator has handed out at once.",
     unit: "By",
@@ -9201,6 +9426,10 @@ pub const MEMORY_FRAMEWORK_PEAK: Metric = Metric {
             names: &["peak"],
         },
         Upstream {
+            system: "easyr1",
+            names: &["perf.max_memory_allocated_gb"],
+        },
+        Upstream {
             system: "hf_trainer",
             names: &["memory/max_active (GiB)"],
         },
@@ -9215,6 +9444,10 @@ pub const MEMORY_FRAMEWORK_PEAK: Metric = Metric {
         Upstream {
             system: "llamafactory",
             names: &["vram_allocated"],
+        },
+        Upstream {
+            system: "nemo",
+            names: &["max_memory_allocated"],
         },
         Upstream {
             system: "prime_rl",
@@ -9238,11 +9471,73 @@ pub const MEMORY_FRAMEWORK_PEAK: Metric = Metric {
     ],
 };
 
+/// Largest number of bytes that the framework's allocator had handed out or waited for at once.
+///
+/// Unit `By`; in Prometheus `memory_framework_peak_active_bytes`.
+pub const MEMORY_FRAMEWORK_PEAK_ACTIVE: Metric = Metric {
+    ordinal: 158,
+    name: "memory.framework.peak_active",
+    brief: "Largest number of bytes that the framework's allocator had handed out or waited for at once.",
+    unit: "By",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DEVICE_ID,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "memory_framework_peak_active_bytes",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "composer",
+            names: &["memory/peak_active_mem"],
+        },
+        Upstream {
+            system: "torchtitan",
+            names: &["memory/max_active(GiB)"],
+        },
+        Upstream {
+            system: "torchtune",
+            names: &["peak_memory_active"],
+        },
+    ],
+};
+
+/// Largest number of bytes that the framework's allocator held at once.
+///
+/// Unit `By`; in Prometheus `memory_framework_peak_reserved_bytes`.
+pub const MEMORY_FRAMEWORK_PEAK_RESERVED: Metric = Metric {
+    ordinal: 159,
+    name: "memory.framework.peak_reserved",
+    brief: "Largest number of bytes that the framework's allocator held at once.",
+    unit: "By",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DEVICE_ID,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "memory_framework_peak_reserved_bytes",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "composer",
+            names: &["memory/peak_reserved_mem"],
+        },
+        Upstream {
+            system: "nemo",
+            names: &["max_memory_reserved"],
+        },
+    ],
+};
+
 /// Bytes that the framework's allocator holds.
 ///
 /// Unit `By`; in Prometheus `memory_framework_reserved_bytes`.
 pub const MEMORY_FRAMEWORK_RESERVED: Metric = Metric {
-    ordinal: 150,
+    ordinal: 160,
     name: "memory.framework.reserved",
     brief: "Bytes that the framework's allocator holds.",
     unit: "By",
@@ -9259,6 +9554,10 @@ pub const MEMORY_FRAMEWORK_RESERVED: Metric = Metric {
         Upstream {
             system: "composer",
             names: &["memory/current_reserved_mem"],
+        },
+        Upstream {
+            system: "easyr1",
+            names: &["perf.max_memory_reserved_gb"],
         },
         Upstream {
             system: "hf_trainer",
@@ -9300,7 +9599,7 @@ pub const MEMORY_FRAMEWORK_RESERVED: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `memory_framework_utilization_ratio`.
 pub const MEMORY_FRAMEWORK_UTILIZATION: Metric = Metric {
-    ordinal: 151,
+    ordinal: 161,
     name: "memory.framework.utilization",
     brief: "Share of the device's memory that the framework's allocator has needed.",
     unit: "1",
@@ -9338,7 +9637,7 @@ pub const MEMORY_FRAMEWORK_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_host_available_bytes`.
 pub const MEMORY_HOST_AVAILABLE: Metric = Metric {
-    ordinal: 152,
+    ordinal: 162,
     name: "memory.host.available",
     brief: "Memory of the host that a program could still take without the host having to swap.",
     unit: "By",
@@ -9358,7 +9657,7 @@ pub const MEMORY_HOST_AVAILABLE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_host_limit_bytes`.
 pub const MEMORY_HOST_LIMIT: Metric = Metric {
-    ordinal: 153,
+    ordinal: 163,
     name: "memory.host.limit",
     brief: "Memory of the host.",
     unit: "By",
@@ -9384,7 +9683,7 @@ pub const MEMORY_HOST_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_host_used_bytes`.
 pub const MEMORY_HOST_USED: Metric = Metric {
-    ordinal: 154,
+    ordinal: 164,
     name: "memory.host.used",
     brief: "Memory of the host in use.",
     unit: "By",
@@ -9395,6 +9694,10 @@ pub const MEMORY_HOST_USED: Metric = Metric {
     prometheus_name: "memory_host_used_bytes",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["perf.cpu_memory_used_gb"],
+        },
         Upstream {
             system: "maxtext",
             names: &["RAMstats"],
@@ -9414,7 +9717,7 @@ pub const MEMORY_HOST_USED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_segment_size_bytes`.
 pub const MEMORY_SEGMENT_SIZE: Metric = Metric {
-    ordinal: 155,
+    ordinal: 165,
     name: "memory.segment.size",
     brief: "Size of an allocator segment.",
     unit: "By",
@@ -9451,7 +9754,7 @@ pub const MEMORY_SEGMENT_SIZE: Metric = Metric {
 ///
 /// Unit `{expert}`; in Prometheus `moe_active_experts`.
 pub const MOE_ACTIVE_EXPERTS: Metric = Metric {
-    ordinal: 156,
+    ordinal: 166,
     name: "moe.active_experts",
     brief: "Experts that receive tokens, averaged over layers.",
     unit: "{expert}",
@@ -9475,7 +9778,7 @@ pub const MOE_ACTIVE_EXPERTS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `moe_aux_loss`.
 pub const MOE_AUX_LOSS: Metric = Metric {
-    ordinal: 157,
+    ordinal: 167,
     name: "moe.aux_loss",
     brief: "Load-balancing loss of the router, summed over layers.",
     unit: "{loss}",
@@ -9514,7 +9817,7 @@ pub const MOE_AUX_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_expert_balance_ratio`.
 pub const MOE_EXPERT_BALANCE: Metric = Metric {
-    ordinal: 158,
+    ordinal: 168,
     name: "moe.expert_balance",
     brief: "Tokens of the least busy expert over those of the busiest.",
     unit: "1",
@@ -9534,7 +9837,7 @@ pub const MOE_EXPERT_BALANCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_expert_utilization_ratio`.
 pub const MOE_EXPERT_UTILIZATION: Metric = Metric {
-    ordinal: 159,
+    ordinal: 169,
     name: "moe.expert_utilization",
     brief: "Share of the experts that receive tokens, averaged over layers.",
     unit: "1",
@@ -9559,7 +9862,7 @@ pub const MOE_EXPERT_UTILIZATION: Metric = Metric {
 ///
 /// Unit `{variation}`; in Prometheus `moe_load_cv`.
 pub const MOE_LOAD_CV: Metric = Metric {
-    ordinal: 160,
+    ordinal: 170,
     name: "moe.load_cv",
     brief: "Standard deviation of the tokens of an expert over their mean.",
     unit: "{variation}",
@@ -9579,7 +9882,7 @@ pub const MOE_LOAD_CV: Metric = Metric {
 ///
 /// Unit `{imbalance}`; in Prometheus `moe_load_imbalance`.
 pub const MOE_LOAD_IMBALANCE: Metric = Metric {
-    ordinal: 161,
+    ordinal: 171,
     name: "moe.load_imbalance",
     brief: "Tokens of the busiest expert over the mean, averaged over layers; 1 is perfect.",
     unit: "{imbalance}",
@@ -9604,7 +9907,7 @@ pub const MOE_LOAD_IMBALANCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_max_expert_fraction_ratio`.
 pub const MOE_MAX_EXPERT_FRACTION: Metric = Metric {
-    ordinal: 162,
+    ordinal: 172,
     name: "moe.max_expert_fraction",
     brief: "Share of the tokens that goes to the busiest expert.",
     unit: "1",
@@ -9629,7 +9932,7 @@ pub const MOE_MAX_EXPERT_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_min_active_expert_fraction_ratio`.
 pub const MOE_MIN_ACTIVE_EXPERT_FRACTION: Metric = Metric {
-    ordinal: 163,
+    ordinal: 173,
     name: "moe.min_active_expert_fraction",
     brief: "Share of the tokens that goes to the least busy expert with any.",
     unit: "1",
@@ -9653,7 +9956,7 @@ pub const MOE_MIN_ACTIVE_EXPERT_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_router_confidence_ratio`.
 pub const MOE_ROUTER_CONFIDENCE: Metric = Metric {
-    ordinal: 164,
+    ordinal: 174,
     name: "moe.router_confidence",
     brief: "Mean share of the probability that the router gives to its first choice.",
     unit: "1",
@@ -9677,7 +9980,7 @@ pub const MOE_ROUTER_CONFIDENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_router_entropy_ratio`.
 pub const MOE_ROUTER_ENTROPY: Metric = Metric {
-    ordinal: 165,
+    ordinal: 175,
     name: "moe.router_entropy",
     brief: "Entropy of the router, as a share of the largest possible.",
     unit: "1",
@@ -9702,7 +10005,7 @@ pub const MOE_ROUTER_ENTROPY: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `moe_z_loss`.
 pub const MOE_Z_LOSS: Metric = Metric {
-    ordinal: 166,
+    ordinal: 176,
     name: "moe.z_loss",
     brief: "Regularization of the router logits, summed over layers.",
     unit: "{loss}",
@@ -9728,7 +10031,7 @@ pub const MOE_Z_LOSS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_actor_gap_time_seconds`.
 pub const PERF_ACTOR_GAP_TIME: Metric = Metric {
-    ordinal: 167,
+    ordinal: 177,
     name: "perf.actor_gap_time",
     brief: "Time that the actor had nothing to do between two micro-batches.",
     unit: "s",
@@ -9751,7 +10054,7 @@ pub const PERF_ACTOR_GAP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_actor_train_step_time_seconds`.
 pub const PERF_ACTOR_TRAIN_STEP_TIME: Metric = Metric {
-    ordinal: 168,
+    ordinal: 178,
     name: "perf.actor_train_step_time",
     brief: "Time of a step spent in the optimizer steps of the actor.",
     unit: "s",
@@ -9774,7 +10077,7 @@ pub const PERF_ACTOR_TRAIN_STEP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_actor_train_time_seconds`.
 pub const PERF_ACTOR_TRAIN_TIME: Metric = Metric {
-    ordinal: 169,
+    ordinal: 179,
     name: "perf.actor_train_time",
     brief: "Time of a step spent in training the actor, evaluation included.",
     unit: "s",
@@ -9788,6 +10091,10 @@ pub const PERF_ACTOR_TRAIN_TIME: Metric = Metric {
     prometheus_name: "perf_actor_train_time_seconds",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["timing_s.update_actor"],
+        },
         Upstream {
             system: "openrlhf",
             names: &["timing/ppo_train"],
@@ -9803,11 +10110,44 @@ pub const PERF_ACTOR_TRAIN_TIME: Metric = Metric {
     ],
 };
 
+/// Time that training waited for a checkpoint, over the checkpoints since the start of the attempt.
+///
+/// Unit `s`; in Prometheus `perf_attempt_checkpoint_time_seconds`.
+pub const PERF_ATTEMPT_CHECKPOINT_TIME: Metric = Metric {
+    ordinal: 180,
+    name: "perf.attempt_checkpoint_time",
+    brief: "Time that training waited for a checkpoint, over the checkpoints since the start of the attempt.",
+    unit: "s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::TRAIN_ATTEMPT_STATISTIC,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "perf_attempt_checkpoint_time_seconds",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "nv-one-logger",
+            names: &[
+                "sync_checkpoint_metrics_update: event.attributes.save_checkpoint_sync_time_total_sec",
+                "sync_checkpoint_metrics_update: event.attributes.save_checkpoint_sync_time_min_sec",
+                "sync_checkpoint_metrics_update: event.attributes.save_checkpoint_sync_time_max_sec",
+            ],
+        },
+        Upstream {
+            system: "nv_one_logger",
+            names: &["save_checkpoint_sync_time_total_sec"],
+        },
+    ],
+};
+
 /// Time that generation waited because the sample pool was full.
 ///
 /// Unit `s`; in Prometheus `perf_backpressure_wait_seconds`.
 pub const PERF_BACKPRESSURE_WAIT: Metric = Metric {
-    ordinal: 170,
+    ordinal: 181,
     name: "perf.backpressure_wait",
     brief: "Time that generation waited because the sample pool was full.",
     unit: "s",
@@ -9827,7 +10167,7 @@ pub const PERF_BACKPRESSURE_WAIT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_backward_time_seconds`.
 pub const PERF_BACKWARD_TIME: Metric = Metric {
-    ordinal: 171,
+    ordinal: 182,
     name: "perf.backward_time",
     brief: "Time of a step spent in the backward pass.",
     unit: "s",
@@ -9860,7 +10200,7 @@ pub const PERF_BACKWARD_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_between_micro_batch_gap_time_seconds`.
 pub const PERF_BETWEEN_MICRO_BATCH_GAP_TIME: Metric = Metric {
-    ordinal: 172,
+    ordinal: 183,
     name: "perf.between_micro_batch_gap_time",
     brief: "Time between the training on one micro-batch and the reference model on the next.",
     unit: "s",
@@ -9883,7 +10223,7 @@ pub const PERF_BETWEEN_MICRO_BATCH_GAP_TIME: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `perf_bottleneck`.
 pub const PERF_BOTTLENECK: Metric = Metric {
-    ordinal: 173,
+    ordinal: 184,
     name: "perf.bottleneck",
     brief: "What holds the pipeline back: 1 for the present verdict, 0 for the others.",
     unit: "{state}",
@@ -9915,7 +10255,7 @@ pub const PERF_BOTTLENECK: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_checkpoint_time_seconds`.
 pub const PERF_CHECKPOINT_TIME: Metric = Metric {
-    ordinal: 174,
+    ordinal: 185,
     name: "perf.checkpoint_time",
     brief: "Time that training stood still for a checkpoint.",
     unit: "s",
@@ -9926,6 +10266,10 @@ pub const PERF_CHECKPOINT_TIME: Metric = Metric {
     prometheus_name: "perf_checkpoint_time_seconds",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["timing_s.save_checkpoint"],
+        },
         Upstream {
             system: "one_logger",
             names: &["save_checkpoint_sync_time"],
@@ -9949,7 +10293,7 @@ pub const PERF_CHECKPOINT_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_compute_time_seconds`.
 pub const PERF_COMPUTE_TIME: Metric = Metric {
-    ordinal: 175,
+    ordinal: 186,
     name: "perf.compute_time",
     brief: "Time of a step that the device spent in forward, backward and optimizer.",
     unit: "s",
@@ -9972,7 +10316,7 @@ pub const PERF_COMPUTE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_data_time_seconds`.
 pub const PERF_DATA_TIME: Metric = Metric {
-    ordinal: 176,
+    ordinal: 187,
     name: "perf.data_time",
     brief: "Time of a step spent in the data iterator.",
     unit: "s",
@@ -10009,7 +10353,7 @@ pub const PERF_DATA_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `perf_data_wait_ratio`.
 pub const PERF_DATA_WAIT_RATIO: Metric = Metric {
-    ordinal: 177,
+    ordinal: 188,
     name: "perf.data_wait_ratio",
     brief: "Share of the step in which it waited for its data.",
     unit: "1",
@@ -10019,17 +10363,23 @@ pub const PERF_DATA_WAIT_RATIO: Metric = Metric {
     attributes: &[],
     prometheus_name: "perf_data_wait_ratio",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "pulsetrain",
-        names: &["derive"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "pulsetrain",
+            names: &["derive"],
+        },
+        Upstream {
+            system: "torchtitan",
+            names: &["time_metrics/data_loading(%)"],
+        },
+    ],
 };
 
 /// Time that training waited until there were samples enough for a step.
 ///
 /// Unit `s`; in Prometheus `perf_dispatch_wait_seconds`.
 pub const PERF_DISPATCH_WAIT: Metric = Metric {
-    ordinal: 178,
+    ordinal: 189,
     name: "perf.dispatch_wait",
     brief: "Time that training waited until there were samples enough for a step.",
     unit: "s",
@@ -10055,7 +10405,7 @@ pub const PERF_DISPATCH_WAIT: Metric = Metric {
 ///
 /// Unit `J/{token}`; in Prometheus `perf_energy_per_token_joules`.
 pub const PERF_ENERGY_PER_TOKEN: Metric = Metric {
-    ordinal: 179,
+    ordinal: 190,
     name: "perf.energy_per_token",
     brief: "Energy that all GPUs of the run used per token of the last step.",
     unit: "J/{token}",
@@ -10075,7 +10425,7 @@ pub const PERF_ENERGY_PER_TOKEN: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_first_micro_batch_rollout_time_seconds`.
 pub const PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME: Metric = Metric {
-    ordinal: 180,
+    ordinal: 191,
     name: "perf.first_micro_batch_rollout_time",
     brief: "Time from the start of a step until its first rollout was done.",
     unit: "s",
@@ -10095,7 +10445,7 @@ pub const PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_forward_time_seconds`.
 pub const PERF_FORWARD_TIME: Metric = Metric {
-    ordinal: 181,
+    ordinal: 192,
     name: "perf.forward_time",
     brief: "Time of a step spent in the forward pass.",
     unit: "s",
@@ -10128,7 +10478,7 @@ pub const PERF_FORWARD_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_global_step_time_seconds`.
 pub const PERF_GLOBAL_STEP_TIME: Metric = Metric {
-    ordinal: 182,
+    ordinal: 193,
     name: "perf.global_step_time",
     brief: "Wall time of a step of reinforcement learning, from the first rollout to the new weights.",
     unit: "s",
@@ -10139,6 +10489,10 @@ pub const PERF_GLOBAL_STEP_TIME: Metric = Metric {
     prometheus_name: "perf_global_step_time_seconds",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["perf.time_per_step"],
+        },
         Upstream {
             system: "tunix",
             names: &["perf/{}/global_step_time"],
@@ -10154,7 +10508,7 @@ pub const PERF_GLOBAL_STEP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_infer_batch_time_seconds`.
 pub const PERF_INFER_BATCH_TIME: Metric = Metric {
-    ordinal: 183,
+    ordinal: 194,
     name: "perf.infer_batch_time",
     brief: "Time of one batch of an inference engine.",
     unit: "s",
@@ -10177,7 +10531,7 @@ pub const PERF_INFER_BATCH_TIME: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_infer_capacity_per_second`.
 pub const PERF_INFER_CAPACITY: Metric = Metric {
-    ordinal: 184,
+    ordinal: 195,
     name: "perf.infer_capacity",
     brief: "Samples in a second that inference could give if training took them all.",
     unit: "{sample}/s",
@@ -10197,7 +10551,7 @@ pub const PERF_INFER_CAPACITY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_old_actor_inference_time_seconds`.
 pub const PERF_OLD_ACTOR_INFERENCE_TIME: Metric = Metric {
-    ordinal: 185,
+    ordinal: 196,
     name: "perf.old_actor_inference_time",
     brief: "Time of a step spent in the actor before its update.",
     unit: "s",
@@ -10211,6 +10565,10 @@ pub const PERF_OLD_ACTOR_INFERENCE_TIME: Metric = Metric {
     prometheus_name: "perf_old_actor_inference_time_seconds",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["timing_s.old"],
+        },
         Upstream {
             system: "tunix",
             names: &["old_actor_inference"],
@@ -10226,7 +10584,7 @@ pub const PERF_OLD_ACTOR_INFERENCE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_optimizer_time_seconds`.
 pub const PERF_OPTIMIZER_TIME: Metric = Metric {
-    ordinal: 186,
+    ordinal: 197,
     name: "perf.optimizer_time",
     brief: "Time of a step spent in the optimizer.",
     unit: "s",
@@ -10251,11 +10609,68 @@ pub const PERF_OPTIMIZER_TIME: Metric = Metric {
     ],
 };
 
+/// Floating-point operations in a second on one device, in one phase of the step.
+///
+/// Unit `{flop}/s`; in Prometheus `perf_phase_flops_per_device_per_second`.
+pub const PERF_PHASE_FLOPS_PER_DEVICE: Metric = Metric {
+    ordinal: 198,
+    name: "perf.phase_flops_per_device",
+    brief: "Floating-point operations in a second on one device, in one phase of the step.",
+    unit: "{flop}/s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::PERF_PHASE,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "perf_phase_flops_per_device_per_second",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "maxtext",
+        names: &[
+            "distillation: student",
+            "distillation: teacher",
+            "perf/per_device_tflops_per_sec_student",
+            "perf/per_device_tflops_per_sec_teacher",
+        ],
+    }],
+};
+
+/// Model FLOPs utilization in one phase of the step.
+///
+/// Unit `1`; in Prometheus `perf_phase_mfu_ratio`.
+pub const PERF_PHASE_MFU: Metric = Metric {
+    ordinal: 199,
+    name: "perf.phase_mfu",
+    brief: "Model FLOPs utilization in one phase of the step.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::PERF_PHASE,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "perf_phase_mfu_ratio",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["perf.mfu_{perf.phase}"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["perf/mfu/{perf.phase}"],
+        },
+    ],
+};
+
 /// Time of a step spent in a phase that has no metric of its own.
 ///
 /// Unit `s`; in Prometheus `perf_phase_time_seconds`.
 pub const PERF_PHASE_TIME: Metric = Metric {
-    ordinal: 187,
+    ordinal: 200,
     name: "perf.phase_time",
     brief: "Time of a step spent in a phase that has no metric of its own.",
     unit: "s",
@@ -10280,6 +10695,10 @@ pub const PERF_PHASE_TIME: Metric = Metric {
             names: &["{perf.phase}"],
         },
         Upstream {
+            system: "easyr1",
+            names: &["timing_s.{perf.phase}"],
+        },
+        Upstream {
             system: "openrlhf",
             names: &["timing/{perf.phase}"],
         },
@@ -10290,11 +10709,40 @@ pub const PERF_PHASE_TIME: Metric = Metric {
     ],
 };
 
+/// Time of a phase of the step over the tokens that it handled.
+///
+/// Unit `s/{token}`; in Prometheus `perf_phase_time_per_token_seconds`.
+pub const PERF_PHASE_TIME_PER_TOKEN: Metric = Metric {
+    ordinal: 201,
+    name: "perf.phase_time_per_token",
+    brief: "Time of a phase of the step over the tokens that it handled.",
+    unit: "s/{token}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::PERF_PHASE,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "perf_phase_time_per_token_seconds",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["timing_per_token_ms.{perf.phase}"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["timing_per_token_ms/{perf.phase}"],
+        },
+    ],
+};
+
 /// Time that the reference model had nothing to do between two micro-batches.
 ///
 /// Unit `s`; in Prometheus `perf_refer_gap_time_seconds`.
 pub const PERF_REFER_GAP_TIME: Metric = Metric {
-    ordinal: 188,
+    ordinal: 202,
     name: "perf.refer_gap_time",
     brief: "Time that the reference model had nothing to do between two micro-batches.",
     unit: "s",
@@ -10317,7 +10765,7 @@ pub const PERF_REFER_GAP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_refer_inference_time_seconds`.
 pub const PERF_REFER_INFERENCE_TIME: Metric = Metric {
-    ordinal: 189,
+    ordinal: 203,
     name: "perf.refer_inference_time",
     brief: "Time of a step spent in the reference model.",
     unit: "s",
@@ -10331,6 +10779,10 @@ pub const PERF_REFER_INFERENCE_TIME: Metric = Metric {
     prometheus_name: "perf_refer_inference_time_seconds",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["timing_s.ref"],
+        },
         Upstream {
             system: "tunix",
             names: &["perf/{}/{perf.statistic}/refer_inference_time"],
@@ -10346,7 +10798,7 @@ pub const PERF_REFER_INFERENCE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_rollout_idle_time_seconds`.
 pub const PERF_ROLLOUT_IDLE_TIME: Metric = Metric {
-    ordinal: 190,
+    ordinal: 204,
     name: "perf.rollout_idle_time",
     brief: "Time that the rollout engines had nothing to do before the new weights came.",
     unit: "s",
@@ -10366,7 +10818,7 @@ pub const PERF_ROLLOUT_IDLE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_rollout_time_seconds`.
 pub const PERF_ROLLOUT_TIME: Metric = Metric {
-    ordinal: 191,
+    ordinal: 205,
     name: "perf.rollout_time",
     brief: "Time of a step spent in rollouts.",
     unit: "s",
@@ -10380,6 +10832,10 @@ pub const PERF_ROLLOUT_TIME: Metric = Metric {
     prometheus_name: "perf_rollout_time_seconds",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["timing_s.gen"],
+        },
         Upstream {
             system: "nemo_lens",
             names: &["rl.rollout.duration_ms", "rl.generation.duration_ms"],
@@ -10403,7 +10859,7 @@ pub const PERF_ROLLOUT_TIME: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `perf_sample_pool_limit`.
 pub const PERF_SAMPLE_POOL_LIMIT: Metric = Metric {
-    ordinal: 192,
+    ordinal: 206,
     name: "perf.sample_pool_limit",
     brief: "Samples that may wait for training before generation is paused.",
     unit: "{sample}",
@@ -10423,7 +10879,7 @@ pub const PERF_SAMPLE_POOL_LIMIT: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `perf_sample_pool_size`.
 pub const PERF_SAMPLE_POOL_SIZE: Metric = Metric {
-    ordinal: 193,
+    ordinal: 207,
     name: "perf.sample_pool_size",
     brief: "Samples that wait for training.",
     unit: "{sample}",
@@ -10443,7 +10899,7 @@ pub const PERF_SAMPLE_POOL_SIZE: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_step_time_seconds`.
 pub const PERF_STEP_TIME: Metric = Metric {
-    ordinal: 194,
+    ordinal: 208,
     name: "perf.step_time",
     brief: "Wall time of a training step that takes its data from a queue: waiting for data, compute and optimizer.",
     unit: "s",
@@ -10463,7 +10919,7 @@ pub const PERF_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_throughput_per_second`.
 pub const PERF_THROUGHPUT: Metric = Metric {
-    ordinal: 195,
+    ordinal: 209,
     name: "perf.throughput",
     brief: "Samples in a second that really went through the pipeline.",
     unit: "{sample}/s",
@@ -10483,7 +10939,7 @@ pub const PERF_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_train_capacity_per_second`.
 pub const PERF_TRAIN_CAPACITY: Metric = Metric {
-    ordinal: 196,
+    ordinal: 210,
     name: "perf.train_capacity",
     brief: "Samples in a second that training could take if there were always some.",
     unit: "{sample}/s",
@@ -10503,7 +10959,7 @@ pub const PERF_TRAIN_CAPACITY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_weight_sync_time_seconds`.
 pub const PERF_WEIGHT_SYNC_TIME: Metric = Metric {
-    ordinal: 197,
+    ordinal: 211,
     name: "perf.weight_sync_time",
     brief: "Time spent in bringing the new weights to the rollout engines.",
     unit: "s",
@@ -10537,7 +10993,7 @@ pub const PERF_WEIGHT_SYNC_TIME: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_accepted_items_total`.
 pub const PULSETRAIN_ACCEPTED_ITEMS: Metric = Metric {
-    ordinal: 198,
+    ordinal: 212,
     name: "pulsetrain.accepted_items",
     brief: "Points, spans and events that came in.",
     unit: "{item}",
@@ -10566,7 +11022,7 @@ pub const PULSETRAIN_ACCEPTED_ITEMS: Metric = Metric {
 ///
 /// Unit `{build}`; in Prometheus `pulsetrain_build_info`.
 pub const PULSETRAIN_BUILD_INFO: Metric = Metric {
-    ordinal: 199,
+    ordinal: 213,
     name: "pulsetrain.build_info",
     brief: "The agent that runs: always 1, its version is an attribute.",
     unit: "{build}",
@@ -10589,7 +11045,7 @@ pub const PULSETRAIN_BUILD_INFO: Metric = Metric {
 ///
 /// Unit `{config}`; in Prometheus `pulsetrain_config_last_reload_success`.
 pub const PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS: Metric = Metric {
-    ordinal: 200,
+    ordinal: 214,
     name: "pulsetrain.config.last_reload_success",
     brief: "Whether the configuration that was read last is at work: 1, or 0 when it was refused.",
     unit: "{config}",
@@ -10609,7 +11065,7 @@ pub const PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_delivered_items_total`.
 pub const PULSETRAIN_DELIVERED_ITEMS: Metric = Metric {
-    ordinal: 201,
+    ordinal: 215,
     name: "pulsetrain.delivered_items",
     brief: "Points, spans and events that a sink has delivered.",
     unit: "{item}",
@@ -10638,7 +11094,7 @@ pub const PULSETRAIN_DELIVERED_ITEMS: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_dropped_items_total`.
 pub const PULSETRAIN_DROPPED_ITEMS: Metric = Metric {
-    ordinal: 202,
+    ordinal: 216,
     name: "pulsetrain.dropped_items",
     brief: "Points, spans and events that were dropped.",
     unit: "{item}",
@@ -10675,7 +11131,7 @@ pub const PULSETRAIN_DROPPED_ITEMS: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_ended_series_total`.
 pub const PULSETRAIN_ENDED_SERIES: Metric = Metric {
-    ordinal: 203,
+    ordinal: 217,
     name: "pulsetrain.ended_series",
     brief: "Series that the agent ended although their sender did not end them.",
     unit: "{series}",
@@ -10704,7 +11160,7 @@ pub const PULSETRAIN_ENDED_SERIES: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_export_duration_seconds`.
 pub const PULSETRAIN_EXPORT_DURATION: Metric = Metric {
-    ordinal: 204,
+    ordinal: 218,
     name: "pulsetrain.export.duration",
     brief: "Time of one delivery, with its retries.",
     unit: "s",
@@ -10737,7 +11193,7 @@ pub const PULSETRAIN_EXPORT_DURATION: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_queue_disk_items`.
 pub const PULSETRAIN_QUEUE_DISK_ITEMS: Metric = Metric {
-    ordinal: 205,
+    ordinal: 219,
     name: "pulsetrain.queue.disk.items",
     brief: "Points, spans and events in the disk queue of a sink.",
     unit: "{item}",
@@ -10760,7 +11216,7 @@ pub const PULSETRAIN_QUEUE_DISK_ITEMS: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_disk_size_bytes`.
 pub const PULSETRAIN_QUEUE_DISK_SIZE: Metric = Metric {
-    ordinal: 206,
+    ordinal: 220,
     name: "pulsetrain.queue.disk.size",
     brief: "Bytes of the files of the disk queue of a sink.",
     unit: "By",
@@ -10783,7 +11239,7 @@ pub const PULSETRAIN_QUEUE_DISK_SIZE: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_queue_items`.
 pub const PULSETRAIN_QUEUE_ITEMS: Metric = Metric {
-    ordinal: 207,
+    ordinal: 221,
     name: "pulsetrain.queue.items",
     brief: "Points, spans and events that wait for a sink, in memory and on disk.",
     unit: "{item}",
@@ -10812,7 +11268,7 @@ pub const PULSETRAIN_QUEUE_ITEMS: Metric = Metric {
 ///
 /// Unit `{batch}`; in Prometheus `pulsetrain_queue_length`.
 pub const PULSETRAIN_QUEUE_LENGTH: Metric = Metric {
-    ordinal: 208,
+    ordinal: 222,
     name: "pulsetrain.queue.length",
     brief: "Batches that wait for a sink, in memory and on disk.",
     unit: "{batch}",
@@ -10835,7 +11291,7 @@ pub const PULSETRAIN_QUEUE_LENGTH: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_limit_bytes`.
 pub const PULSETRAIN_QUEUE_LIMIT: Metric = Metric {
-    ordinal: 209,
+    ordinal: 223,
     name: "pulsetrain.queue.limit",
     brief: "Bytes that may wait for a sink.",
     unit: "By",
@@ -10858,7 +11314,7 @@ pub const PULSETRAIN_QUEUE_LIMIT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_queue_oldest_age_seconds`.
 pub const PULSETRAIN_QUEUE_OLDEST_AGE: Metric = Metric {
-    ordinal: 210,
+    ordinal: 224,
     name: "pulsetrain.queue.oldest_age",
     brief: "Age of the oldest batch in the disk queue of a sink.",
     unit: "s",
@@ -10881,7 +11337,7 @@ pub const PULSETRAIN_QUEUE_OLDEST_AGE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_size_bytes`.
 pub const PULSETRAIN_QUEUE_SIZE: Metric = Metric {
-    ordinal: 211,
+    ordinal: 225,
     name: "pulsetrain.queue.size",
     brief: "Bytes that wait for a sink, in memory and on disk.",
     unit: "By",
@@ -10904,7 +11360,7 @@ pub const PULSETRAIN_QUEUE_SIZE: Metric = Metric {
 ///
 /// Unit `{point}`; in Prometheus `pulsetrain_retimed_points_total`.
 pub const PULSETRAIN_RETIMED_POINTS: Metric = Metric {
-    ordinal: 212,
+    ordinal: 226,
     name: "pulsetrain.retimed_points",
     brief: "Points more than a minute in the future, which got the time of their arrival.",
     unit: "{point}",
@@ -10927,7 +11383,7 @@ pub const PULSETRAIN_RETIMED_POINTS: Metric = Metric {
 ///
 /// Unit `{retry}`; in Prometheus `pulsetrain_retries_total`.
 pub const PULSETRAIN_RETRIES: Metric = Metric {
-    ordinal: 213,
+    ordinal: 227,
     name: "pulsetrain.retries",
     brief: "Deliveries that were tried again.",
     unit: "{retry}",
@@ -10956,7 +11412,7 @@ pub const PULSETRAIN_RETRIES: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_series_active`.
 pub const PULSETRAIN_SERIES_ACTIVE: Metric = Metric {
-    ordinal: 214,
+    ordinal: 228,
     name: "pulsetrain.series.active",
     brief: "Series that the agent keeps.",
     unit: "{series}",
@@ -10979,7 +11435,7 @@ pub const PULSETRAIN_SERIES_ACTIVE: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_series_limit`.
 pub const PULSETRAIN_SERIES_LIMIT: Metric = Metric {
-    ordinal: 215,
+    ordinal: 229,
     name: "pulsetrain.series.limit",
     brief: "Series that the agent may keep.",
     unit: "{series}",
@@ -11002,7 +11458,7 @@ pub const PULSETRAIN_SERIES_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_series_size_bytes`.
 pub const PULSETRAIN_SERIES_SIZE: Metric = Metric {
-    ordinal: 216,
+    ordinal: 230,
     name: "pulsetrain.series.size",
     brief: "Bytes that the series of a sink need, with their names, help texts and resources.",
     unit: "By",
@@ -11025,7 +11481,7 @@ pub const PULSETRAIN_SERIES_SIZE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_series_size_limit_bytes`.
 pub const PULSETRAIN_SERIES_SIZE_LIMIT: Metric = Metric {
-    ordinal: 217,
+    ordinal: 231,
     name: "pulsetrain.series.size_limit",
     brief: "Bytes that the series of a sink may need.",
     unit: "By",
@@ -11048,7 +11504,7 @@ pub const PULSETRAIN_SERIES_SIZE_LIMIT: Metric = Metric {
 ///
 /// Unit `{sink}`; in Prometheus `pulsetrain_sink_up`.
 pub const PULSETRAIN_SINK_UP: Metric = Metric {
-    ordinal: 218,
+    ordinal: 232,
     name: "pulsetrain.sink.up",
     brief: "Whether a sink accepts what it is sent: 1, or 0 from a failed delivery, or a failure of its disk queue, to the next success.",
     unit: "{sink}",
@@ -11071,7 +11527,7 @@ pub const PULSETRAIN_SINK_UP: Metric = Metric {
 ///
 /// Unit `{record}`; in Prometheus `pulsetrain_skipped_records_total`.
 pub const PULSETRAIN_SKIPPED_RECORDS: Metric = Metric {
-    ordinal: 219,
+    ordinal: 233,
     name: "pulsetrain.skipped_records",
     brief: "Records of a source that were not understood.",
     unit: "{record}",
@@ -11100,7 +11556,7 @@ pub const PULSETRAIN_SKIPPED_RECORDS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_duration_seconds`.
 pub const PULSETRAIN_SOURCE_DURATION: Metric = Metric {
-    ordinal: 220,
+    ordinal: 234,
     name: "pulsetrain.source.duration",
     brief: "Time of one reading of a source.",
     unit: "s",
@@ -11129,7 +11585,7 @@ pub const PULSETRAIN_SOURCE_DURATION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_lag_seconds`.
 pub const PULSETRAIN_SOURCE_LAG: Metric = Metric {
-    ordinal: 221,
+    ordinal: 235,
     name: "pulsetrain.source.lag",
     brief: "How old the newest item of a source was when it arrived. Ends five minutes after the last one.",
     unit: "s",
@@ -11152,7 +11608,7 @@ pub const PULSETRAIN_SOURCE_LAG: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_last_success_time_seconds`.
 pub const PULSETRAIN_SOURCE_LAST_SUCCESS_TIME: Metric = Metric {
-    ordinal: 222,
+    ordinal: 236,
     name: "pulsetrain.source.last_success_time",
     brief: "Unix time of the last reading of a source that succeeded.",
     unit: "s",
@@ -11171,11 +11627,63 @@ pub const PULSETRAIN_SOURCE_LAST_SUCCESS_TIME: Metric = Metric {
     }],
 };
 
+/// Share of the completions that were aborted.
+///
+/// Unit `1`; in Prometheus `rl_aborted_fraction_ratio`.
+pub const RL_ABORTED_FRACTION: Metric = Metric {
+    ordinal: 237,
+    name: "rl.aborted_fraction",
+    brief: "Share of the completions that were aborted.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_aborted_fraction_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "verl",
+        names: &["response/aborted_ratio"],
+    }],
+};
+
+/// Absolute difference of the log probabilities in the sampler and in the trainer.
+///
+/// Unit `{nat}`; in Prometheus `rl_absolute_logp_difference`.
+pub const RL_ABSOLUTE_LOGP_DIFFERENCE: Metric = Metric {
+    ordinal: 238,
+    name: "rl.absolute_logp_difference",
+    brief: "Absolute difference of the log probabilities in the sampler and in the trainer.",
+    unit: "{nat}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_absolute_logp_difference",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "verl",
+        names: &["rollout_corr/log_ppl_abs_diff"],
+    }],
+};
+
 /// Time that the actor waited for the next batch of rollouts.
 ///
 /// Unit `s`; in Prometheus `rl_actor_dequeue_time_seconds`.
 pub const RL_ACTOR_DEQUEUE_TIME: Metric = Metric {
-    ordinal: 223,
+    ordinal: 239,
     name: "rl.actor_dequeue_time",
     brief: "Time that the actor waited for the next batch of rollouts.",
     unit: "s",
@@ -11195,7 +11703,7 @@ pub const RL_ACTOR_DEQUEUE_TIME: Metric = Metric {
 ///
 /// Unit `{advantage}`; in Prometheus `rl_advantage`.
 pub const RL_ADVANTAGE: Metric = Metric {
-    ordinal: 224,
+    ordinal: 240,
     name: "rl.advantage",
     brief: "Advantage of a token or trajectory.",
     unit: "{advantage}",
@@ -11216,6 +11724,10 @@ pub const RL_ADVANTAGE: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "easyr1",
+            names: &["critic.advantages.{rl.statistic}"],
+        },
+        Upstream {
             system: "maxtext",
             names: &["learning/avg_advantage"],
         },
@@ -11234,14 +11746,47 @@ pub const RL_ADVANTAGE: Metric = Metric {
     ],
 };
 
-/// Share of the completions that were cut at the longest length.
+/// Best reward among several completions of a prompt.
 ///
-/// Unit `1`; in Prometheus `rl_completion_clip_ratio`.
-pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
-    ordinal: 225,
-    name: "rl.completion_clip_ratio",
-    brief: "Share of the completions that were cut at the longest length.",
-    unit: "1",
+/// Unit `{reward}`; in Prometheus `rl_best_reward`.
+pub const RL_BEST_REWARD: Metric = Metric {
+    ordinal: 241,
+    name: "rl.best_reward",
+    brief: "Best reward among several completions of a prompt.",
+    unit: "{reward}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::EVAL_ATTEMPTS,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_COMPONENT,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "rl_best_reward",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "verl",
+        names: &["val-(?:core|aux)/{rl.component}/(?:reward|score)/best@{eval.attempts}/mean"],
+    }],
+};
+
+/// Chi-square divergence of the trainer from the sampler, over tokens.
+///
+/// Unit `{divergence}`; in Prometheus `rl_chi_square_divergence`.
+pub const RL_CHI_SQUARE_DIVERGENCE: Metric = Metric {
+    ordinal: 242,
+    name: "rl.chi_square_divergence",
+    brief: "Chi-square divergence of the trainer from the sampler, over tokens.",
+    unit: "{divergence}",
     instrument: Instrument::Gauge,
     number: Number::Double,
     bounds: &[],
@@ -11249,16 +11794,54 @@ pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
         attribute: &attribute::DATA_SPLIT,
         requirement: Requirement::Recommended,
     }],
+    prometheus_name: "rl_chi_square_divergence",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "verl",
+        names: &["rollout_corr/chi2_token"],
+    }],
+};
+
+/// Share of the completions that were cut at the longest length.
+///
+/// Unit `1`; in Prometheus `rl_completion_clip_ratio`.
+pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
+    ordinal: 243,
+    name: "rl.completion_clip_ratio",
+    brief: "Share of the completions that were cut at the longest length.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+    ],
     prometheus_name: "rl_completion_clip_ratio",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["response_length.clip_ratio", "val_response_length.clip_ratio"],
+        },
         Upstream {
             system: "hf_trainer",
             names: &["completions/clipped_ratio", "eval_completions/clipped_ratio"],
         },
         Upstream {
             system: "openrlhf",
-            names: &["response_clip_ratio", "truncated", "eval_truncated_rate"],
+            names: &[
+                "response_clip_ratio",
+                "truncated",
+                "eval_truncated_rate",
+                "eval_{data.name}_truncated_rate",
+            ],
         },
         Upstream {
             system: "tunix",
@@ -11275,7 +11858,7 @@ pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_completion_length`.
 pub const RL_COMPLETION_LENGTH: Metric = Metric {
-    ordinal: 226,
+    ordinal: 244,
     name: "rl.completion_length",
     brief: "Length of a completion.",
     unit: "{token}",
@@ -11283,6 +11866,10 @@ pub const RL_COMPLETION_LENGTH: Metric = Metric {
     number: Number::Double,
     bounds: &[],
     attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_NAME,
+            requirement: Requirement::Recommended,
+        },
         AttributeUse {
             attribute: &attribute::DATA_SPLIT,
             requirement: Requirement::Recommended,
@@ -11295,6 +11882,13 @@ pub const RL_COMPLETION_LENGTH: Metric = Metric {
     prometheus_name: "rl_completion_length",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &[
+                "response_length.{rl.statistic}",
+                "val_response_length.{rl.statistic}",
+            ],
+        },
         Upstream {
             system: "hf_trainer",
             names: &[
@@ -11321,7 +11915,11 @@ pub const RL_COMPLETION_LENGTH: Metric = Metric {
         },
         Upstream {
             system: "openrlhf",
-            names: &["response_length", "eval_response_length_mean"],
+            names: &[
+                "response_length",
+                "eval_response_length_mean",
+                "eval_{data.name}_response_length_mean",
+            ],
         },
         Upstream {
             system: "torchtune",
@@ -11345,7 +11943,7 @@ pub const RL_COMPLETION_LENGTH: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `rl_critic_grad_norm`.
 pub const RL_CRITIC_GRAD_NORM: Metric = Metric {
-    ordinal: 227,
+    ordinal: 245,
     name: "rl.critic_grad_norm",
     brief: "Norm of the gradients of the critic before clipping.",
     unit: "{norm}",
@@ -11357,8 +11955,16 @@ pub const RL_CRITIC_GRAD_NORM: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "easyr1",
+            names: &["critic.grad_norm"],
+        },
+        Upstream {
             system: "openrlhf",
             names: &["critic_grad_norm"],
+        },
+        Upstream {
+            system: "tunix",
+            names: &["critic/train/grad_norm"],
         },
         Upstream {
             system: "verl",
@@ -11371,7 +11977,7 @@ pub const RL_CRITIC_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `{learning_rate}`; in Prometheus `rl_critic_learning_rate`.
 pub const RL_CRITIC_LEARNING_RATE: Metric = Metric {
-    ordinal: 228,
+    ordinal: 246,
     name: "rl.critic_learning_rate",
     brief: "Learning rate of the critic.",
     unit: "{learning_rate}",
@@ -11383,8 +11989,16 @@ pub const RL_CRITIC_LEARNING_RATE: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "easyr1",
+            names: &["critic.lr"],
+        },
+        Upstream {
             system: "openrlhf",
             names: &["critic_lr"],
+        },
+        Upstream {
+            system: "tunix",
+            names: &["critic/train/learning_rate"],
         },
         Upstream {
             system: "verl",
@@ -11397,7 +12011,7 @@ pub const RL_CRITIC_LEARNING_RATE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_effective_sample_ratio`.
 pub const RL_EFFECTIVE_SAMPLE_RATIO: Metric = Metric {
-    ordinal: 229,
+    ordinal: 247,
     name: "rl.effective_sample_ratio",
     brief: "Effective sample size of the importance weights over the number of samples.",
     unit: "1",
@@ -11426,7 +12040,7 @@ pub const RL_EFFECTIVE_SAMPLE_RATIO: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_entropy`.
 pub const RL_ENTROPY: Metric = Metric {
-    ordinal: 230,
+    ordinal: 248,
     name: "rl.entropy",
     brief: "Entropy of the policy.",
     unit: "{nat}",
@@ -11446,6 +12060,10 @@ pub const RL_ENTROPY: Metric = Metric {
     prometheus_name: "rl_entropy",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["actor.entropy_loss"],
+        },
         Upstream {
             system: "hf_trainer",
             names: &["entropy", "eval_entropy", "policy/entropy_avg"],
@@ -11473,7 +12091,7 @@ pub const RL_ENTROPY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_environment_time_seconds`.
 pub const RL_ENVIRONMENT_TIME: Metric = Metric {
-    ordinal: 231,
+    ordinal: 249,
     name: "rl.environment_time",
     brief: "Time that a trajectory spent in its environment.",
     unit: "s",
@@ -11492,11 +12110,106 @@ pub const RL_ENVIRONMENT_TIME: Metric = Metric {
     }],
 };
 
+/// Share of the prompts that a filter on their rewards keeps.
+///
+/// Unit `1`; in Prometheus `rl_filter_pass_fraction_ratio`.
+pub const RL_FILTER_PASS_FRACTION: Metric = Metric {
+    ordinal: 250,
+    name: "rl.filter_pass_fraction",
+    brief: "Share of the prompts that a filter on their rewards keeps.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_filter_pass_fraction_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "openrlhf",
+        names: &["dynamic_filtering_pass_rate"],
+    }],
+};
+
+/// Share of the tokens whose importance ratio was cut at its limits.
+///
+/// Unit `1`; in Prometheus `rl_importance_clip_fraction_ratio`.
+pub const RL_IMPORTANCE_CLIP_FRACTION: Metric = Metric {
+    ordinal: 251,
+    name: "rl.importance_clip_fraction",
+    brief: "Share of the tokens whose importance ratio was cut at its limits.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_importance_clip_fraction_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &[
+            "actor/{data.split}/sampler_is/frac_clipped_at_threshold",
+            "sampler_is/{data.split}/frac_clipped_at_threshold",
+        ],
+    }],
+};
+
+/// Share of the tokens whose importance ratio is above its upper limit.
+///
+/// Unit `1`; in Prometheus `rl_importance_high_fraction_ratio`.
+pub const RL_IMPORTANCE_HIGH_FRACTION: Metric = Metric {
+    ordinal: 252,
+    name: "rl.importance_high_fraction",
+    brief: "Share of the tokens whose importance ratio is above its upper limit.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_importance_high_fraction_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "verl",
+        names: &["rollout_corr/rollout_is_ratio_fraction_high"],
+    }],
+};
+
+/// Share of the tokens whose importance ratio is below its lower limit.
+///
+/// Unit `1`; in Prometheus `rl_importance_low_fraction_ratio`.
+pub const RL_IMPORTANCE_LOW_FRACTION: Metric = Metric {
+    ordinal: 253,
+    name: "rl.importance_low_fraction",
+    brief: "Share of the tokens whose importance ratio is below its lower limit.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_importance_low_fraction_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "verl",
+        names: &["rollout_corr/rollout_is_ratio_fraction_low"],
+    }],
+};
+
 /// Probability of a token under the actor over that under the policy that generated it.
 ///
 /// Unit `{probability_ratio}`; in Prometheus `rl_importance_ratio`.
 pub const RL_IMPORTANCE_RATIO: Metric = Metric {
-    ordinal: 232,
+    ordinal: 254,
     name: "rl.importance_ratio",
     brief: "Probability of a token under the actor over that under the policy that generated it.",
     unit: "{probability_ratio}",
@@ -11545,7 +12258,7 @@ pub const RL_IMPORTANCE_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_kept_tokens`.
 pub const RL_KEPT_TOKENS: Metric = Metric {
-    ordinal: 233,
+    ordinal: 255,
     name: "rl.kept_tokens",
     brief: "Tokens of the step that are not masked out of the loss.",
     unit: "{token}",
@@ -11565,7 +12278,7 @@ pub const RL_KEPT_TOKENS: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_kl`.
 pub const RL_KL: Metric = Metric {
-    ordinal: 234,
+    ordinal: 256,
     name: "rl.kl",
     brief: "Divergence of the actor from the reference.",
     unit: "{nat}",
@@ -11585,6 +12298,10 @@ pub const RL_KL: Metric = Metric {
     prometheus_name: "rl_kl",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["actor.kl_penalty"],
+        },
         Upstream {
             system: "hf_trainer",
             names: &["kl", "eval_kl", "objective/kl"],
@@ -11624,7 +12341,7 @@ pub const RL_KL: Metric = Metric {
 ///
 /// Unit `{coefficient}`; in Prometheus `rl_kl_coefficient`.
 pub const RL_KL_COEFFICIENT: Metric = Metric {
-    ordinal: 235,
+    ordinal: 257,
     name: "rl.kl_coefficient",
     brief: "Weight of the divergence from the reference in the loss or the reward.",
     unit: "{coefficient}",
@@ -11635,6 +12352,10 @@ pub const RL_KL_COEFFICIENT: Metric = Metric {
     prometheus_name: "rl_kl_coefficient",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["actor.kl_coef"],
+        },
         Upstream {
             system: "hf_trainer",
             names: &["beta"],
@@ -11650,7 +12371,7 @@ pub const RL_KL_COEFFICIENT: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_kl_penalty`.
 pub const RL_KL_PENALTY: Metric = Metric {
-    ordinal: 236,
+    ordinal: 258,
     name: "rl.kl_penalty",
     brief: "What is taken from the reward for the distance from the reference.",
     unit: "{reward}",
@@ -11671,6 +12392,10 @@ pub const RL_KL_PENALTY: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "hf_trainer",
+            names: &["objective/non_score_reward"],
+        },
+        Upstream {
             system: "torchtune",
             names: &["kl_reward"],
         },
@@ -11681,11 +12406,34 @@ pub const RL_KL_PENALTY: Metric = Metric {
     ],
 };
 
+/// Log odds of the chosen completion over the rejected one.
+///
+/// Unit `{nat}`; in Prometheus `rl_log_odds`.
+pub const RL_LOG_ODDS: Metric = Metric {
+    ordinal: 259,
+    name: "rl.log_odds",
+    brief: "Log odds of the chosen completion over the rejected one.",
+    unit: "{nat}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_log_odds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "hf_trainer",
+        names: &["log_odds_chosen"],
+    }],
+};
+
 /// Mean logit of completions under the policy.
 ///
 /// Unit `{logit}`; in Prometheus `rl_logit`.
 pub const RL_LOGIT: Metric = Metric {
-    ordinal: 237,
+    ordinal: 260,
     name: "rl.logit",
     brief: "Mean logit of completions under the policy.",
     unit: "{logit}",
@@ -11729,7 +12477,7 @@ pub const RL_LOGIT: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_logp`.
 pub const RL_LOGP: Metric = Metric {
-    ordinal: 238,
+    ordinal: 261,
     name: "rl.logp",
     brief: "Log probability of completions under a policy.",
     unit: "{nat}",
@@ -11767,6 +12515,10 @@ pub const RL_LOGP: Metric = Metric {
             names: &["log_probs/{rl.component}"],
         },
         Upstream {
+            system: "tunix",
+            names: &["/{data.split}/log_probs/{rl.component}"],
+        },
+        Upstream {
             system: "verl",
             names: &["rollout_corr/training_log_ppl", "rollout_corr/rollout_log_ppl"],
         },
@@ -11777,7 +12529,7 @@ pub const RL_LOGP: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_logp_difference`.
 pub const RL_LOGP_DIFFERENCE: Metric = Metric {
-    ordinal: 239,
+    ordinal: 262,
     name: "rl.logp_difference",
     brief: "Difference of the log probabilities of a token in the sampler and in the trainer.",
     unit: "{nat}",
@@ -11823,7 +12575,7 @@ pub const RL_LOGP_DIFFERENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_masked_fraction_ratio`.
 pub const RL_MASKED_FRACTION: Metric = Metric {
-    ordinal: 240,
+    ordinal: 263,
     name: "rl.masked_fraction",
     brief: "Share of the tokens left out because the policies had drifted apart.",
     unit: "1",
@@ -11848,11 +12600,57 @@ pub const RL_MASKED_FRACTION: Metric = Metric {
     ],
 };
 
+/// Share of the completions left out because the policies had drifted apart.
+///
+/// Unit `1`; in Prometheus `rl_masked_sequence_fraction_ratio`.
+pub const RL_MASKED_SEQUENCE_FRACTION: Metric = Metric {
+    ordinal: 264,
+    name: "rl.masked_sequence_fraction",
+    brief: "Share of the completions left out because the policies had drifted apart.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_masked_sequence_fraction_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "verl",
+        names: &["rollout_corr/rollout_rs_seq_masked_fraction"],
+    }],
+};
+
+/// Perplexity of a completion in the trainer over that in the sampler.
+///
+/// Unit `{perplexity_ratio}`; in Prometheus `rl_perplexity_ratio`.
+pub const RL_PERPLEXITY_RATIO: Metric = Metric {
+    ordinal: 265,
+    name: "rl.perplexity_ratio",
+    brief: "Perplexity of a completion in the trainer over that in the sampler.",
+    unit: "{perplexity_ratio}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_perplexity_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "verl",
+        names: &["rollout_corr/ppl_ratio"],
+    }],
+};
+
 /// Share of the tokens at which the update of the policy was clipped.
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_fraction_ratio`.
 pub const RL_POLICY_CLIP_FRACTION: Metric = Metric {
-    ordinal: 241,
+    ordinal: 266,
     name: "rl.policy_clip_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped.",
     unit: "1",
@@ -11893,7 +12691,7 @@ pub const RL_POLICY_CLIP_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_lower_fraction_ratio`.
 pub const RL_POLICY_CLIP_LOWER_FRACTION: Metric = Metric {
-    ordinal: 242,
+    ordinal: 267,
     name: "rl.policy_clip_lower_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped from below.",
     unit: "1",
@@ -11907,6 +12705,10 @@ pub const RL_POLICY_CLIP_LOWER_FRACTION: Metric = Metric {
     prometheus_name: "rl_policy_clip_lower_fraction_ratio",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["actor.pg_clipfrac_lower"],
+        },
         Upstream {
             system: "hf_trainer",
             names: &["clip_ratio/low_mean"],
@@ -11926,7 +12728,7 @@ pub const RL_POLICY_CLIP_LOWER_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_upper_fraction_ratio`.
 pub const RL_POLICY_CLIP_UPPER_FRACTION: Metric = Metric {
-    ordinal: 243,
+    ordinal: 268,
     name: "rl.policy_clip_upper_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped from above.",
     unit: "1",
@@ -11939,17 +12741,23 @@ pub const RL_POLICY_CLIP_UPPER_FRACTION: Metric = Metric {
     }],
     prometheus_name: "rl_policy_clip_upper_fraction_ratio",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "hf_trainer",
-        names: &["clip_ratio/high_mean"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["actor.pg_clipfrac_higher"],
+        },
+        Upstream {
+            system: "hf_trainer",
+            names: &["clip_ratio/high_mean", "cispo_clip_ratio"],
+        },
+    ],
 };
 
 /// Divergence of the actor from the policy that generated the batch.
 ///
 /// Unit `{nat}`; in Prometheus `rl_policy_kl`.
 pub const RL_POLICY_KL: Metric = Metric {
-    ordinal: 244,
+    ordinal: 269,
     name: "rl.policy_kl",
     brief: "Divergence of the actor from the policy that generated the batch.",
     unit: "{nat}",
@@ -11969,6 +12777,10 @@ pub const RL_POLICY_KL: Metric = Metric {
     prometheus_name: "rl_policy_kl",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["actor.ppo_kl"],
+        },
         Upstream {
             system: "hf_trainer",
             names: &["policy/approxkl_avg"],
@@ -12004,7 +12816,7 @@ pub const RL_POLICY_KL: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `rl_policy_loss`.
 pub const RL_POLICY_LOSS: Metric = Metric {
-    ordinal: 245,
+    ordinal: 270,
     name: "rl.policy_loss",
     brief: "Loss of the policy.",
     unit: "{loss}",
@@ -12018,6 +12830,10 @@ pub const RL_POLICY_LOSS: Metric = Metric {
     prometheus_name: "rl_policy_loss",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["actor.pg_loss"],
+        },
         Upstream {
             system: "hf_trainer",
             names: &["policy_loss", "loss/policy_avg"],
@@ -12049,11 +12865,98 @@ pub const RL_POLICY_LOSS: Metric = Metric {
     ],
 };
 
+/// Preemptions of the requests of a trajectory by the inference engine.
+///
+/// Unit `{preemption}`; in Prometheus `rl_preemptions`.
+pub const RL_PREEMPTIONS: Metric = Metric {
+    ordinal: 271,
+    name: "rl.preemptions",
+    brief: "Preemptions of the requests of a trajectory by the inference engine.",
+    unit: "{preemption}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::RL_STATISTIC,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "rl_preemptions",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "verl",
+        names: &["timing_s/agent_loop/num_preempted/{rl.statistic}"],
+    }],
+};
+
+/// Pearson correlation of the probabilities of the tokens in the sampler and in the trainer.
+///
+/// Unit `{correlation}`; in Prometheus `rl_probability_correlation`.
+pub const RL_PROBABILITY_CORRELATION: Metric = Metric {
+    ordinal: 272,
+    name: "rl.probability_correlation",
+    brief: "Pearson correlation of the probabilities of the tokens in the sampler and in the trainer.",
+    unit: "{correlation}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_probability_correlation",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "tunix",
+            names: &["sampler_trainer/{data.split}/probs_pearson_corr"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["training/rollout_actor_probs_pearson_corr"],
+        },
+    ],
+};
+
+/// Absolute difference of the probabilities of a token in the sampler and in the trainer.
+///
+/// Unit `{probability}`; in Prometheus `rl_probability_difference`.
+pub const RL_PROBABILITY_DIFFERENCE: Metric = Metric {
+    ordinal: 273,
+    name: "rl.probability_difference",
+    brief: "Absolute difference of the probabilities of a token in the sampler and in the trainer.",
+    unit: "{probability}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_probability_difference",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "tunix",
+            names: &["sampler_trainer/{data.split}/prob_diff_{rl.statistic}"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["training/rollout_probs_diff_{rl.statistic}"],
+        },
+    ],
+};
+
 /// Share of prompts as long as the limit.
 ///
 /// Unit `1`; in Prometheus `rl_prompt_clip_ratio`.
 pub const RL_PROMPT_CLIP_RATIO: Metric = Metric {
-    ordinal: 246,
+    ordinal: 274,
     name: "rl.prompt_clip_ratio",
     brief: "Share of prompts as long as the limit.",
     unit: "1",
@@ -12066,17 +12969,23 @@ pub const RL_PROMPT_CLIP_RATIO: Metric = Metric {
     }],
     prometheus_name: "rl_prompt_clip_ratio",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "verl",
-        names: &["prompt_length/clip_ratio"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["prompt_length.clip_ratio", "val_prompt_length.clip_ratio"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["prompt_length/clip_ratio"],
+        },
+    ],
 };
 
 /// Length of a prompt.
 ///
 /// Unit `{token}`; in Prometheus `rl_prompt_length`.
 pub const RL_PROMPT_LENGTH: Metric = Metric {
-    ordinal: 247,
+    ordinal: 275,
     name: "rl.prompt_length",
     brief: "Length of a prompt.",
     unit: "{token}",
@@ -12097,6 +13006,10 @@ pub const RL_PROMPT_LENGTH: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "easyr1",
+            names: &["prompt_length.{rl.statistic}", "val_prompt_length.{rl.statistic}"],
+        },
+        Upstream {
             system: "tunix",
             names: &["generation/{data.split}/prompts/{rl.statistic}_length"],
         },
@@ -12107,11 +13020,131 @@ pub const RL_PROMPT_LENGTH: Metric = Metric {
     ],
 };
 
+/// Log probability of a token under the actor less that under the reference.
+///
+/// Unit `{nat}`; in Prometheus `rl_reference_logp_difference`.
+pub const RL_REFERENCE_LOGP_DIFFERENCE: Metric = Metric {
+    ordinal: 276,
+    name: "rl.reference_logp_difference",
+    brief: "Log probability of a token under the actor less that under the reference.",
+    unit: "{nat}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_reference_logp_difference",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "openrlhf",
+        names: &["logprobs_diff"],
+    }],
+};
+
+/// Share of the tokens that a rejection criterion leaves out.
+///
+/// Unit `1`; in Prometheus `rl_rejected_fraction_ratio`.
+pub const RL_REJECTED_FRACTION: Metric = Metric {
+    ordinal: 277,
+    name: "rl.rejected_fraction",
+    brief: "Share of the tokens that a rejection criterion leaves out.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_REJECTION_CRITERION,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_rejected_fraction_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "verl",
+        names: &["rollout_corr/rollout_rs_{rl.rejection_criterion}_masked_fraction"],
+    }],
+};
+
+/// Share of the completions that a rejection criterion leaves out.
+///
+/// Unit `1`; in Prometheus `rl_rejected_sequence_fraction_ratio`.
+pub const RL_REJECTED_SEQUENCE_FRACTION: Metric = Metric {
+    ordinal: 278,
+    name: "rl.rejected_sequence_fraction",
+    brief: "Share of the completions that a rejection criterion leaves out.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_REJECTION_CRITERION,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_rejected_sequence_fraction_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "verl",
+        names: &["rollout_corr/rollout_rs_{rl.rejection_criterion}_seq_masked_fraction"],
+    }],
+};
+
+/// Value of a token that a rejection criterion compares with its limits.
+///
+/// Unit `{nat}`; in Prometheus `rl_rejection_score`.
+pub const RL_REJECTION_SCORE: Metric = Metric {
+    ordinal: 279,
+    name: "rl.rejection_score",
+    brief: "Value of a token that a rejection criterion compares with its limits.",
+    unit: "{nat}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_REJECTION_CRITERION,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_rejection_score",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "verl",
+        names: &["rollout_corr/rollout_rs_{rl.rejection_criterion}_{rl.statistic}"],
+    }],
+};
+
 /// Return of a trajectory.
 ///
 /// Unit `{return}`; in Prometheus `rl_return`.
 pub const RL_RETURN: Metric = Metric {
-    ordinal: 248,
+    ordinal: 280,
     name: "rl.return",
     brief: "Return of a trajectory.",
     unit: "{return}",
@@ -12132,6 +13165,10 @@ pub const RL_RETURN: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "easyr1",
+            names: &["critic.returns.{rl.statistic}"],
+        },
+        Upstream {
             system: "openrlhf",
             names: &["return"],
         },
@@ -12150,7 +13187,7 @@ pub const RL_RETURN: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_reward`.
 pub const RL_REWARD: Metric = Metric {
-    ordinal: 249,
+    ordinal: 281,
     name: "rl.reward",
     brief: "Reward of a trajectory, with all its parts.",
     unit: "{reward}",
@@ -12170,6 +13207,10 @@ pub const RL_REWARD: Metric = Metric {
     prometheus_name: "rl_reward",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["critic.rewards.{rl.statistic}"],
+        },
         Upstream {
             system: "hf_trainer",
             names: &[
@@ -12228,7 +13269,7 @@ pub const RL_REWARD: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_reward_component`.
 pub const RL_REWARD_COMPONENT: Metric = Metric {
-    ordinal: 250,
+    ordinal: 282,
     name: "rl.reward_component",
     brief: "One part of the reward of a trajectory.",
     unit: "{reward}",
@@ -12253,6 +13294,10 @@ pub const RL_REWARD_COMPONENT: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "easyr1",
+            names: &["reward.{rl.component}", "val.{rl.component}_reward"],
+        },
+        Upstream {
             system: "hf_trainer",
             names: &[
                 "margin",
@@ -12265,6 +13310,10 @@ pub const RL_REWARD_COMPONENT: Metric = Metric {
             ],
         },
         Upstream {
+            system: "maxtext",
+            names: &["learning/reward_margin", "eval/avg_dpo_reward_margin"],
+        },
+        Upstream {
             system: "openrlhf",
             names: &["chosen_reward", "reject_reward"],
         },
@@ -12274,7 +13323,12 @@ pub const RL_REWARD_COMPONENT: Metric = Metric {
         },
         Upstream {
             system: "tunix",
-            names: &["rewards/{data.split}/{rl.component}"],
+            names: &[
+                "rewards/{data.split}/{rl.component}",
+                "/{data.split}/rewards/chosen",
+                "/{data.split}/rewards/rejected",
+                "/{data.split}/rewards/margin",
+            ],
         },
         Upstream {
             system: "verl",
@@ -12290,7 +13344,7 @@ pub const RL_REWARD_COMPONENT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_reward_time_seconds`.
 pub const RL_REWARD_TIME: Metric = Metric {
-    ordinal: 251,
+    ordinal: 283,
     name: "rl.reward_time",
     brief: "Time that the reward of a trajectory took.",
     unit: "s",
@@ -12304,6 +13358,10 @@ pub const RL_REWARD_TIME: Metric = Metric {
     prometheus_name: "rl_reward_time_seconds",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["timing_s.reward"],
+        },
         Upstream {
             system: "tunix",
             names: &["trajectory/reward_time"],
@@ -12319,7 +13377,7 @@ pub const RL_REWARD_TIME: Metric = Metric {
 ///
 /// Unit `{perplexity}`; in Prometheus `rl_rollout_perplexity`.
 pub const RL_ROLLOUT_PERPLEXITY: Metric = Metric {
-    ordinal: 252,
+    ordinal: 284,
     name: "rl.rollout_perplexity",
     brief: "Perplexity of completions under the policy that generated them.",
     unit: "{perplexity}",
@@ -12348,7 +13406,7 @@ pub const RL_ROLLOUT_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{rollout}`; in Prometheus `rl_rollouts_total`.
 pub const RL_ROLLOUTS: Metric = Metric {
-    ordinal: 253,
+    ordinal: 285,
     name: "rl.rollouts",
     brief: "Completions generated since the start of the attempt.",
     unit: "{rollout}",
@@ -12359,6 +13417,10 @@ pub const RL_ROLLOUTS: Metric = Metric {
     prometheus_name: "rl_rollouts_total",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "hf_trainer",
+            names: &["episode"],
+        },
         Upstream {
             system: "nemo_lens",
             names: &["rl.num_rollouts"],
@@ -12374,11 +13436,82 @@ pub const RL_ROLLOUTS: Metric = Metric {
     ],
 };
 
+/// Weight by which the loss of a token corrects for the distance of the sampler from the trainer.
+///
+/// Unit `{probability_ratio}`; in Prometheus `rl_sampler_importance_weight`.
+pub const RL_SAMPLER_IMPORTANCE_WEIGHT: Metric = Metric {
+    ordinal: 286,
+    name: "rl.sampler_importance_weight",
+    brief: "Weight by which the loss of a token corrects for the distance of the sampler from the trainer.",
+    unit: "{probability_ratio}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_sampler_importance_weight",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &[
+            "actor/{data.split}/sampler_is/weight_{rl.statistic}",
+            "sampler_is/{data.split}/weight_{rl.statistic}",
+        ],
+    }],
+};
+
+/// Divergence of the trainer from the sampler, which has the same weights.
+///
+/// Unit `{nat}`; in Prometheus `rl_sampler_kl`.
+pub const RL_SAMPLER_KL: Metric = Metric {
+    ordinal: 287,
+    name: "rl.sampler_kl",
+    brief: "Divergence of the trainer from the sampler, which has the same weights.",
+    unit: "{nat}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_KL_ESTIMATOR,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "rl_sampler_kl",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "openrlhf",
+            names: &["vllm_kl"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["rollout_corr/kl", "rollout_corr/k3_kl"],
+        },
+    ],
+};
+
 /// Score that the reward model gives, before anything is taken from it.
 ///
 /// Unit `{score}`; in Prometheus `rl_score`.
 pub const RL_SCORE: Metric = Metric {
-    ordinal: 254,
+    ordinal: 288,
     name: "rl.score",
     brief: "Score that the reward model gives, before anything is taken from it.",
     unit: "{score}",
@@ -12398,6 +13531,10 @@ pub const RL_SCORE: Metric = Metric {
     prometheus_name: "rl_score",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["critic.score.{rl.statistic}", "val.reward_score"],
+        },
         Upstream {
             system: "hf_trainer",
             names: &["objective/scores"],
@@ -12421,11 +13558,80 @@ pub const RL_SCORE: Metric = Metric {
     ],
 };
 
+/// Chi-square divergence of the trainer from the sampler, over completions.
+///
+/// Unit `{divergence}`; in Prometheus `rl_sequence_chi_square_divergence`.
+pub const RL_SEQUENCE_CHI_SQUARE_DIVERGENCE: Metric = Metric {
+    ordinal: 289,
+    name: "rl.sequence_chi_square_divergence",
+    brief: "Chi-square divergence of the trainer from the sampler, over completions.",
+    unit: "{divergence}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_sequence_chi_square_divergence",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "verl",
+        names: &["rollout_corr/chi2_seq"],
+    }],
+};
+
+/// Share of the completions whose importance ratio is above its upper limit.
+///
+/// Unit `1`; in Prometheus `rl_sequence_importance_high_fraction_ratio`.
+pub const RL_SEQUENCE_IMPORTANCE_HIGH_FRACTION: Metric = Metric {
+    ordinal: 290,
+    name: "rl.sequence_importance_high_fraction",
+    brief: "Share of the completions whose importance ratio is above its upper limit.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_sequence_importance_high_fraction_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "verl",
+        names: &["rollout_corr/rollout_is_seq_fraction_high"],
+    }],
+};
+
+/// Share of the completions whose importance ratio is below its lower limit.
+///
+/// Unit `1`; in Prometheus `rl_sequence_importance_low_fraction_ratio`.
+pub const RL_SEQUENCE_IMPORTANCE_LOW_FRACTION: Metric = Metric {
+    ordinal: 291,
+    name: "rl.sequence_importance_low_fraction",
+    brief: "Share of the completions whose importance ratio is below its lower limit.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_sequence_importance_low_fraction_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "verl",
+        names: &["rollout_corr/rollout_is_seq_fraction_low"],
+    }],
+};
+
 /// Probability of a completion under the actor over that under the policy that generated it.
 ///
 /// Unit `{probability_ratio}`; in Prometheus `rl_sequence_importance_ratio`.
 pub const RL_SEQUENCE_IMPORTANCE_RATIO: Metric = Metric {
-    ordinal: 255,
+    ordinal: 292,
     name: "rl.sequence_importance_ratio",
     brief: "Probability of a completion under the actor over that under the policy that generated it.",
     unit: "{probability_ratio}",
@@ -12450,11 +13656,73 @@ pub const RL_SEQUENCE_IMPORTANCE_RATIO: Metric = Metric {
     }],
 };
 
+/// Length of a prompt with its completion.
+///
+/// Unit `{token}`; in Prometheus `rl_sequence_length`.
+pub const RL_SEQUENCE_LENGTH: Metric = Metric {
+    ordinal: 293,
+    name: "rl.sequence_length",
+    brief: "Length of a prompt with its completion.",
+    unit: "{token}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_sequence_length",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "openrlhf",
+        names: &["total_length"],
+    }],
+};
+
+/// Value of a completion that a rejection criterion compares with its limits.
+///
+/// Unit `{nat}`; in Prometheus `rl_sequence_rejection_score`.
+pub const RL_SEQUENCE_REJECTION_SCORE: Metric = Metric {
+    ordinal: 294,
+    name: "rl.sequence_rejection_score",
+    brief: "Value of a completion that a rejection criterion compares with its limits.",
+    unit: "{nat}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_REJECTION_CRITERION,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_sequence_rejection_score",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "verl",
+        names: &["rollout_corr/rollout_rs_{rl.rejection_criterion}_seq_{rl.statistic}"],
+    }],
+};
+
 /// Steps by which the policy that generated a batch lagged the actor.
 ///
 /// Unit `{step}`; in Prometheus `rl_staleness`.
 pub const RL_STALENESS: Metric = Metric {
-    ordinal: 256,
+    ordinal: 295,
     name: "rl.staleness",
     brief: "Steps by which the policy that generated a batch lagged the actor.",
     unit: "{step}",
@@ -12483,7 +13751,7 @@ pub const RL_STALENESS: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_teacher_kl`.
 pub const RL_TEACHER_KL: Metric = Metric {
-    ordinal: 257,
+    ordinal: 296,
     name: "rl.teacher_kl",
     brief: "Divergence of the actor from its teacher.",
     unit: "{nat}",
@@ -12518,7 +13786,7 @@ pub const RL_TEACHER_KL: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_terminated_length`.
 pub const RL_TERMINATED_LENGTH: Metric = Metric {
-    ordinal: 258,
+    ordinal: 297,
     name: "rl.terminated_length",
     brief: "Length of completions that ended by themselves.",
     unit: "{token}",
@@ -12547,11 +13815,51 @@ pub const RL_TERMINATED_LENGTH: Metric = Metric {
     }],
 };
 
+/// Completions generated in a second, over all devices.
+///
+/// Unit `{rollout}/s`; in Prometheus `rl_throughput_rollouts_per_second`.
+pub const RL_THROUGHPUT_ROLLOUTS: Metric = Metric {
+    ordinal: 298,
+    name: "rl.throughput.rollouts",
+    brief: "Completions generated in a second, over all devices.",
+    unit: "{rollout}/s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "rl_throughput_rollouts_per_second",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "hf_trainer",
+        names: &["eps"],
+    }],
+};
+
+/// Tokens generated in a second by each device of the rollout engines.
+///
+/// Unit `{token}/s`; in Prometheus `rl_throughput_tokens_per_device_per_second`.
+pub const RL_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
+    ordinal: 299,
+    name: "rl.throughput.tokens_per_device",
+    brief: "Tokens generated in a second by each device of the rollout engines.",
+    unit: "{token}/s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "rl_throughput_tokens_per_device_per_second",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "torchtune",
+        names: &["tokens_per_second_per_gpu_trajectory"],
+    }],
+};
+
 /// Calls of tools in a trajectory.
 ///
 /// Unit `{call}`; in Prometheus `rl_tool_calls`.
 pub const RL_TOOL_CALLS: Metric = Metric {
-    ordinal: 259,
+    ordinal: 300,
     name: "rl.tool_calls",
     brief: "Calls of tools in a trajectory.",
     unit: "{call}",
@@ -12582,11 +13890,34 @@ pub const RL_TOOL_CALLS: Metric = Metric {
     ],
 };
 
+/// Share of the calls of tools that failed.
+///
+/// Unit `1`; in Prometheus `rl_tool_failure_fraction_ratio`.
+pub const RL_TOOL_FAILURE_FRACTION: Metric = Metric {
+    ordinal: 301,
+    name: "rl.tool_failure_fraction",
+    brief: "Share of the calls of tools that failed.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_tool_failure_fraction_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "hf_trainer",
+        names: &["tools/failure_frequency"],
+    }],
+};
+
 /// Turns of a conversation with the environment.
 ///
 /// Unit `{turn}`; in Prometheus `rl_turns`.
 pub const RL_TURNS: Metric = Metric {
-    ordinal: 260,
+    ordinal: 302,
     name: "rl.turns",
     brief: "Turns of a conversation with the environment.",
     unit: "{turn}",
@@ -12621,11 +13952,144 @@ pub const RL_TURNS: Metric = Metric {
     ],
 };
 
+/// Share of the completions cut at the longest length, among those that were not aborted.
+///
+/// Unit `1`; in Prometheus `rl_unaborted_clip_ratio`.
+pub const RL_UNABORTED_CLIP_RATIO: Metric = Metric {
+    ordinal: 303,
+    name: "rl.unaborted_clip_ratio",
+    brief: "Share of the completions cut at the longest length, among those that were not aborted.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_unaborted_clip_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "verl",
+        names: &["response_length_non_aborted/clip_ratio"],
+    }],
+};
+
+/// Length of the completions that were not aborted.
+///
+/// Unit `{token}`; in Prometheus `rl_unaborted_length`.
+pub const RL_UNABORTED_LENGTH: Metric = Metric {
+    ordinal: 304,
+    name: "rl.unaborted_length",
+    brief: "Length of the completions that were not aborted.",
+    unit: "{token}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_unaborted_length",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "verl",
+        names: &["response_length_non_aborted/{rl.statistic}"],
+    }],
+};
+
+/// Share of the completions cut at the longest length before trajectories are filtered.
+///
+/// Unit `1`; in Prometheus `rl_unfiltered_clip_ratio`.
+pub const RL_UNFILTERED_CLIP_RATIO: Metric = Metric {
+    ordinal: 305,
+    name: "rl.unfiltered_clip_ratio",
+    brief: "Share of the completions cut at the longest length before trajectories are filtered.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_unfiltered_clip_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "openrlhf",
+        names: &["rollout/truncated_rate"],
+    }],
+};
+
+/// Length of a completion before trajectories are filtered.
+///
+/// Unit `{token}`; in Prometheus `rl_unfiltered_length`.
+pub const RL_UNFILTERED_LENGTH: Metric = Metric {
+    ordinal: 306,
+    name: "rl.unfiltered_length",
+    brief: "Length of a completion before trajectories are filtered.",
+    unit: "{token}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_unfiltered_length",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "openrlhf",
+        names: &["rollout/response_length_mean"],
+    }],
+};
+
+/// Reward of a trajectory before trajectories are filtered.
+///
+/// Unit `{reward}`; in Prometheus `rl_unfiltered_reward`.
+pub const RL_UNFILTERED_REWARD: Metric = Metric {
+    ordinal: 307,
+    name: "rl.unfiltered_reward",
+    brief: "Reward of a trajectory before trajectories are filtered.",
+    unit: "{reward}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_unfiltered_reward",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "openrlhf",
+        names: &["rollout/reward_mean", "rollout/reward_std"],
+    }],
+};
+
 /// Estimate of the value function.
 ///
 /// Unit `{value}`; in Prometheus `rl_value`.
 pub const RL_VALUE: Metric = Metric {
-    ordinal: 261,
+    ordinal: 308,
     name: "rl.value",
     brief: "Estimate of the value function.",
     unit: "{value}",
@@ -12646,6 +14110,10 @@ pub const RL_VALUE: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "easyr1",
+            names: &["critic.values.{rl.statistic}"],
+        },
+        Upstream {
             system: "openrlhf",
             names: &["values"],
         },
@@ -12664,7 +14132,7 @@ pub const RL_VALUE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_value_clip_fraction_ratio`.
 pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
-    ordinal: 262,
+    ordinal: 309,
     name: "rl.value_clip_fraction",
     brief: "Share of the tokens at which the update of the value function was clipped.",
     unit: "1",
@@ -12678,6 +14146,10 @@ pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
     prometheus_name: "rl_value_clip_fraction_ratio",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["critic.vf_clipfrac"],
+        },
         Upstream {
             system: "hf_trainer",
             names: &["val/clipfrac_avg"],
@@ -12697,7 +14169,7 @@ pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
 ///
 /// Unit `{variance_ratio}`; in Prometheus `rl_value_explained_variance`.
 pub const RL_VALUE_EXPLAINED_VARIANCE: Metric = Metric {
-    ordinal: 263,
+    ordinal: 310,
     name: "rl.value_explained_variance",
     brief: "Share of the variance of the returns that the value function explains; negative if it is worse than a constant.",
     unit: "{variance_ratio}",
@@ -12707,17 +14179,23 @@ pub const RL_VALUE_EXPLAINED_VARIANCE: Metric = Metric {
     attributes: &[],
     prometheus_name: "rl_value_explained_variance",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "verl",
-        names: &["critic/vf_explained_var"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["critic.vf_explained_var"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["critic/vf_explained_var"],
+        },
+    ],
 };
 
 /// Loss of the value function.
 ///
 /// Unit `{loss}`; in Prometheus `rl_value_loss`.
 pub const RL_VALUE_LOSS: Metric = Metric {
-    ordinal: 264,
+    ordinal: 311,
     name: "rl.value_loss",
     brief: "Loss of the value function.",
     unit: "{loss}",
@@ -12731,6 +14209,10 @@ pub const RL_VALUE_LOSS: Metric = Metric {
     prometheus_name: "rl_value_loss",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["critic.vf_loss"],
+        },
         Upstream {
             system: "hf_trainer",
             names: &["loss/value_avg"],
@@ -12758,11 +14240,46 @@ pub const RL_VALUE_LOSS: Metric = Metric {
     ],
 };
 
+/// Estimate of the value function while it is trained.
+///
+/// Unit `{value}`; in Prometheus `rl_value_prediction`.
+pub const RL_VALUE_PREDICTION: Metric = Metric {
+    ordinal: 312,
+    name: "rl.value_prediction",
+    brief: "Estimate of the value function while it is trained.",
+    unit: "{value}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_value_prediction",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["critic.vpred_mean"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["critic/vpred_mean"],
+        },
+    ],
+};
+
 /// Share of prompts whose completions all have the same reward.
 ///
 /// Unit `1`; in Prometheus `rl_zero_variance_fraction_ratio`.
 pub const RL_ZERO_VARIANCE_FRACTION: Metric = Metric {
-    ordinal: 265,
+    ordinal: 313,
     name: "rl.zero_variance_fraction",
     brief: "Share of prompts whose completions all have the same reward.",
     unit: "1",
@@ -12781,11 +14298,51 @@ pub const RL_ZERO_VARIANCE_FRACTION: Metric = Metric {
     }],
 };
 
+/// Slices of an elastic job that train.
+///
+/// Unit `{slice}`; in Prometheus `run_active_slices`.
+pub const RUN_ACTIVE_SLICES: Metric = Metric {
+    ordinal: 314,
+    name: "run.active_slices",
+    brief: "Slices of an elastic job that train.",
+    unit: "{slice}",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "run_active_slices",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "maxtext",
+        names: &["slices: active_slices", "step: live slice count"],
+    }],
+};
+
+/// Slices of an elastic job that could train.
+///
+/// Unit `{slice}`; in Prometheus `run_available_slices`.
+pub const RUN_AVAILABLE_SLICES: Metric = Metric {
+    ordinal: 315,
+    name: "run.available_slices",
+    brief: "Slices of an elastic job that could train.",
+    unit: "{slice}",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "run_available_slices",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "maxtext",
+        names: &["slices: available_slices"],
+    }],
+};
+
 /// Accelerators that the run uses.
 ///
 /// Unit `{device}`; in Prometheus `run_devices`.
 pub const RUN_DEVICES: Metric = Metric {
-    ordinal: 266,
+    ordinal: 316,
     name: "run.devices",
     brief: "Accelerators that the run uses.",
     unit: "{device}",
@@ -12811,7 +14368,7 @@ pub const RUN_DEVICES: Metric = Metric {
 ///
 /// Unit `{parameter}`; in Prometheus `run_parameters`.
 pub const RUN_PARAMETERS: Metric = Metric {
-    ordinal: 267,
+    ordinal: 317,
     name: "run.parameters",
     brief: "Parameters of the model.",
     unit: "{parameter}",
@@ -12841,11 +14398,31 @@ pub const RUN_PARAMETERS: Metric = Metric {
     ],
 };
 
+/// Slices of an elastic job.
+///
+/// Unit `{slice}`; in Prometheus `run_slices`.
+pub const RUN_SLICES: Metric = Metric {
+    ordinal: 318,
+    name: "run.slices",
+    brief: "Slices of an elastic job.",
+    unit: "{slice}",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "run_slices",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "maxtext",
+        names: &["slices: total_slices"],
+    }],
+};
+
 /// Draft tokens that the target model would accept in a row.
 ///
 /// Unit `{token}`; in Prometheus `train_accept_length`.
 pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
-    ordinal: 268,
+    ordinal: 319,
     name: "train.accept_length",
     brief: "Draft tokens that the target model would accept in a row.",
     unit: "{token}",
@@ -12865,7 +14442,7 @@ pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_accuracy_ratio`.
 pub const TRAIN_ACCURACY: Metric = Metric {
-    ordinal: 269,
+    ordinal: 320,
     name: "train.accuracy",
     brief: "Share of the tokens of the step that were predicted right.",
     unit: "1",
@@ -12926,6 +14503,10 @@ pub const TRAIN_ACCURACY: Metric = Metric {
             system: "torchtune",
             names: &["rewards/accuracies"],
         },
+        Upstream {
+            system: "tunix",
+            names: &["/train/rewards/accuracy"],
+        },
     ],
 };
 
@@ -12933,7 +14514,7 @@ pub const TRAIN_ACCURACY: Metric = Metric {
 ///
 /// Unit `{anomaly}`; in Prometheus `train_anomalies_total`.
 pub const TRAIN_ANOMALIES: Metric = Metric {
-    ordinal: 270,
+    ordinal: 321,
     name: "train.anomalies",
     brief: "Anomalous steps, by type of anomaly.",
     unit: "{anomaly}",
@@ -12966,11 +14547,194 @@ pub const TRAIN_ANOMALIES: Metric = Metric {
     ],
 };
 
+/// Time of the backward pass, over the steps since the start of the attempt.
+///
+/// Unit `s`; in Prometheus `train_attempt_backward_time_seconds`.
+pub const TRAIN_ATTEMPT_BACKWARD_TIME: Metric = Metric {
+    ordinal: 322,
+    name: "train.attempt_backward_time",
+    brief: "Time of the backward pass, over the steps since the start of the attempt.",
+    unit: "s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::TRAIN_ATTEMPT_STATISTIC,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "train_attempt_backward_time_seconds",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "nv-one-logger",
+            names: &["training_metrics_update: event.attributes.avg_backward_time_sec"],
+        },
+        Upstream {
+            system: "nv_one_logger",
+            names: &["avg_backward_time_sec"],
+        },
+    ],
+};
+
+/// Time in the data iterator, over the steps since the start of the attempt.
+///
+/// Unit `s`; in Prometheus `train_attempt_data_time_seconds`.
+pub const TRAIN_ATTEMPT_DATA_TIME: Metric = Metric {
+    ordinal: 323,
+    name: "train.attempt_data_time",
+    brief: "Time in the data iterator, over the steps since the start of the attempt.",
+    unit: "s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::TRAIN_ATTEMPT_STATISTIC,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "train_attempt_data_time_seconds",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "nv-one-logger",
+            names: &["training_metrics_update: event.attributes.avg_dataloader_time_sec"],
+        },
+        Upstream {
+            system: "nv_one_logger",
+            names: &["avg_dataloader_time_sec"],
+        },
+    ],
+};
+
+/// Floating-point operations in a second on one device, over the steps since the start of the attempt.
+///
+/// Unit `{flop}/s`; in Prometheus `train_attempt_flops_per_device_per_second`.
+pub const TRAIN_ATTEMPT_FLOPS_PER_DEVICE: Metric = Metric {
+    ordinal: 324,
+    name: "train.attempt_flops_per_device",
+    brief: "Floating-point operations in a second on one device, over the steps since the start of the attempt.",
+    unit: "{flop}/s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::TRAIN_ATTEMPT_STATISTIC,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "train_attempt_flops_per_device_per_second",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "nv-one-logger",
+            names: &[
+                "training_metrics_update: event.attributes.train_throughput_per_gpu",
+                "training_metrics_update: event.attributes.train_throughput_per_gpu_max",
+                "training_metrics_update: event.attributes.train_throughput_per_gpu_min",
+            ],
+        },
+        Upstream {
+            system: "nv_one_logger",
+            names: &["train_throughput_per_gpu"],
+        },
+    ],
+};
+
+/// Time of the forward pass, over the steps since the start of the attempt.
+///
+/// Unit `s`; in Prometheus `train_attempt_forward_time_seconds`.
+pub const TRAIN_ATTEMPT_FORWARD_TIME: Metric = Metric {
+    ordinal: 325,
+    name: "train.attempt_forward_time",
+    brief: "Time of the forward pass, over the steps since the start of the attempt.",
+    unit: "s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::TRAIN_ATTEMPT_STATISTIC,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "train_attempt_forward_time_seconds",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "nv-one-logger",
+            names: &["training_metrics_update: event.attributes.avg_forward_time_sec"],
+        },
+        Upstream {
+            system: "nv_one_logger",
+            names: &["avg_forward_time_sec"],
+        },
+    ],
+};
+
+/// Wall time of a step, over the steps since the start of the attempt.
+///
+/// Unit `s`; in Prometheus `train_attempt_step_time_seconds`.
+pub const TRAIN_ATTEMPT_STEP_TIME: Metric = Metric {
+    ordinal: 326,
+    name: "train.attempt_step_time",
+    brief: "Wall time of a step, over the steps since the start of the attempt.",
+    unit: "s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::TRAIN_ATTEMPT_STATISTIC,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "train_attempt_step_time_seconds",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "nv-one-logger",
+            names: &[
+                "training_metrics_update: event.attributes.avg_iteration_time_sec",
+                "training_metrics_update: event.attributes.min_iteration_time_sec",
+                "training_metrics_update: event.attributes.max_iteration_time_sec",
+                "training_metrics_update: event.attributes.total_iteration_time_sec",
+            ],
+        },
+        Upstream {
+            system: "nv_one_logger",
+            names: &["avg_iteration_time_sec"],
+        },
+    ],
+};
+
+/// Tokens trained on in a second over all devices, over the steps since the start of the attempt.
+///
+/// Unit `{token}/s`; in Prometheus `train_attempt_throughput_per_second`.
+pub const TRAIN_ATTEMPT_THROUGHPUT: Metric = Metric {
+    ordinal: 327,
+    name: "train.attempt_throughput",
+    brief: "Tokens trained on in a second over all devices, over the steps since the start of the attempt.",
+    unit: "{token}/s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::TRAIN_ATTEMPT_STATISTIC,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "train_attempt_throughput_per_second",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "nv-one-logger",
+            names: &["training_metrics_update: event.attributes.avg_tokens_per_second"],
+        },
+        Upstream {
+            system: "nv_one_logger",
+            names: &["avg_tokens_per_second"],
+        },
+    ],
+};
+
 /// Share of the time since the job began that went into something else than steps that count.
 ///
 /// Unit `1`; in Prometheus `train_badput_ratio`.
 pub const TRAIN_BADPUT: Metric = Metric {
-    ordinal: 271,
+    ordinal: 328,
     name: "train.badput",
     brief: "Share of the time since the job began that went into something else than steps that count.",
     unit: "1",
@@ -13009,11 +14773,34 @@ pub const TRAIN_BADPUT: Metric = Metric {
     }],
 };
 
+/// Tokens of the batch of a rank after samples were exchanged to balance the ranks.
+///
+/// Unit `{token}`; in Prometheus `train_balanced_rank_tokens`.
+pub const TRAIN_BALANCED_RANK_TOKENS: Metric = Metric {
+    ordinal: 329,
+    name: "train.balanced_rank_tokens",
+    brief: "Tokens of the batch of a rank after samples were exchanged to balance the ranks.",
+    unit: "{token}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::TRAIN_RANK_STATISTIC,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "train_balanced_rank_tokens",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "verl",
+        names: &["global_seqlen/balanced_{train.rank_statistic}"],
+    }],
+};
+
 /// Samples of a step, over all devices.
 ///
 /// Unit `{sample}`; in Prometheus `train_batch_size`.
 pub const TRAIN_BATCH_SIZE: Metric = Metric {
-    ordinal: 272,
+    ordinal: 330,
     name: "train.batch_size",
     brief: "Samples of a step, over all devices.",
     unit: "{sample}",
@@ -13027,6 +14814,17 @@ pub const TRAIN_BATCH_SIZE: Metric = Metric {
         Upstream {
             system: "megatron",
             names: &["global batch size"],
+        },
+        Upstream {
+            system: "nemo",
+            names: &["global_batch_size"],
+        },
+        Upstream {
+            system: "nv-one-logger",
+            names: &[
+                "training_metrics_update: event.attributes.avg_batch_size",
+                "update_training_telemetry_config: event.attributes.global_batch_size",
+            ],
         },
         Upstream {
             system: "one_logger",
@@ -13043,11 +14841,63 @@ pub const TRAIN_BATCH_SIZE: Metric = Metric {
     ],
 };
 
+/// Size of the newest checkpoint.
+///
+/// Unit `By`; in Prometheus `train_checkpoint_size_bytes`.
+pub const TRAIN_CHECKPOINT_SIZE: Metric = Metric {
+    ordinal: 331,
+    name: "train.checkpoint_size",
+    brief: "Size of the newest checkpoint.",
+    unit: "By",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_checkpoint_size_bytes",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "nv-one-logger",
+            names: &["save_checkpoint_success: event.attributes.checkpoint_size"],
+        },
+        Upstream {
+            system: "nv_one_logger",
+            names: &["checkpoint_size"],
+        },
+    ],
+};
+
+/// Checkpoints saved since the start of the attempt.
+///
+/// Unit `{checkpoint}`; in Prometheus `train_checkpoints_total`.
+pub const TRAIN_CHECKPOINTS: Metric = Metric {
+    ordinal: 332,
+    name: "train.checkpoints",
+    brief: "Checkpoints saved since the start of the attempt.",
+    unit: "{checkpoint}",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_checkpoints_total",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "nv-one-logger",
+            names: &["save_checkpoint_success: event.attributes.save_checkpoint_success_count"],
+        },
+        Upstream {
+            system: "nv_one_logger",
+            names: &["save_checkpoint_success_count"],
+        },
+    ],
+};
+
 /// Floating-point operations since the start of the attempt, over all devices.
 ///
 /// Unit `{flop}`; in Prometheus `train_completed_flops_total`.
 pub const TRAIN_COMPLETED_FLOPS: Metric = Metric {
-    ordinal: 273,
+    ordinal: 333,
     name: "train.completed_flops",
     brief: "Floating-point operations since the start of the attempt, over all devices.",
     unit: "{flop}",
@@ -13057,17 +14907,23 @@ pub const TRAIN_COMPLETED_FLOPS: Metric = Metric {
     attributes: &[],
     prometheus_name: "train_completed_flops_total",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "hf_trainer",
-        names: &["total_flos"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "hf_trainer",
+            names: &["total_flos"],
+        },
+        Upstream {
+            system: "nv-one-logger",
+            names: &["training_metrics_update: event.attributes.total_flops"],
+        },
+    ],
 };
 
 /// A number that the registry has no name for.
 ///
 /// Unit `{value}`; in Prometheus `train_custom`.
 pub const TRAIN_CUSTOM: Metric = Metric {
-    ordinal: 274,
+    ordinal: 334,
     name: "train.custom",
     brief: "A number that the registry has no name for.",
     unit: "{value}",
@@ -13090,7 +14946,7 @@ pub const TRAIN_CUSTOM: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `train_custom_distribution`.
 pub const TRAIN_CUSTOM_DISTRIBUTION: Metric = Metric {
-    ordinal: 275,
+    ordinal: 335,
     name: "train.custom_distribution",
     brief: "A distribution that the registry has no name for, such as that of a layer's weights.",
     unit: "{value}",
@@ -13113,7 +14969,7 @@ pub const TRAIN_CUSTOM_DISTRIBUTION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_elapsed_time_seconds`.
 pub const TRAIN_ELAPSED_TIME: Metric = Metric {
-    ordinal: 276,
+    ordinal: 336,
     name: "train.elapsed_time",
     brief: "Wall time since the start of the training.",
     unit: "s",
@@ -13151,11 +15007,31 @@ pub const TRAIN_ELAPSED_TIME: Metric = Metric {
     ],
 };
 
+/// Energy of a step, as the mean of the devices.
+///
+/// Unit `J`; in Prometheus `train_energy_per_device_joules`.
+pub const TRAIN_ENERGY_PER_DEVICE: Metric = Metric {
+    ordinal: 337,
+    name: "train.energy_per_device",
+    brief: "Energy of a step, as the mean of the devices.",
+    unit: "J",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_energy_per_device_joules",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "megatron",
+        names: &["energy per GPU (J/iter/GPU)"],
+    }],
+};
+
 /// Passes over the data so far, as a fraction.
 ///
 /// Unit `{epoch}`; in Prometheus `train_epoch`.
 pub const TRAIN_EPOCH: Metric = Metric {
-    ordinal: 277,
+    ordinal: 338,
     name: "train.epoch",
     brief: "Passes over the data so far, as a fraction.",
     unit: "{epoch}",
@@ -13222,7 +15098,7 @@ pub const TRAIN_EPOCH: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_eta_seconds`.
 pub const TRAIN_ETA: Metric = Metric {
-    ordinal: 278,
+    ordinal: 339,
     name: "train.eta",
     brief: "Time until the planned training is done, at the present pace.",
     unit: "s",
@@ -13276,7 +15152,7 @@ pub const TRAIN_ETA: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_expected_throughput_per_second`.
 pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
-    ordinal: 279,
+    ordinal: 340,
     name: "train.expected_throughput",
     brief: "Tokens in a second that the hardware could do at its peak, over all devices.",
     unit: "{token}/s",
@@ -13296,7 +15172,7 @@ pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_flops_per_step`.
 pub const TRAIN_FLOPS_PER_STEP: Metric = Metric {
-    ordinal: 280,
+    ordinal: 341,
     name: "train.flops_per_step",
     brief: "Floating-point operations of a step, over all devices.",
     unit: "{flop}",
@@ -13326,7 +15202,7 @@ pub const TRAIN_FLOPS_PER_STEP: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_flops_per_step_per_device`.
 pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
-    ordinal: 281,
+    ordinal: 342,
     name: "train.flops_per_step_per_device",
     brief: "Floating-point operations of a step, on one device.",
     unit: "{flop}",
@@ -13346,7 +15222,7 @@ pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{flop}/{token}`; in Prometheus `train_flops_per_token`.
 pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
-    ordinal: 282,
+    ordinal: 343,
     name: "train.flops_per_token",
     brief: "Floating-point operations that one token takes.",
     unit: "{flop}/{token}",
@@ -13376,7 +15252,7 @@ pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_flops_share_ratio`.
 pub const TRAIN_FLOPS_SHARE: Metric = Metric {
-    ordinal: 283,
+    ordinal: 344,
     name: "train.flops_share",
     brief: "Share of a step's floating-point operations that one part of the model takes.",
     unit: "1",
@@ -13399,7 +15275,7 @@ pub const TRAIN_FLOPS_SHARE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_global_step`.
 pub const TRAIN_GLOBAL_STEP: Metric = Metric {
-    ordinal: 284,
+    ordinal: 345,
     name: "train.global_step",
     brief: "Number of the newest optimizer step.",
     unit: "{step}",
@@ -13457,7 +15333,7 @@ pub const TRAIN_GLOBAL_STEP: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_goodput_ratio`.
 pub const TRAIN_GOODPUT: Metric = Metric {
-    ordinal: 285,
+    ordinal: 346,
     name: "train.goodput",
     brief: "Share of the time since the job began that went into steps that count.",
     unit: "1",
@@ -13483,7 +15359,7 @@ pub const TRAIN_GOODPUT: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_grad_norm`.
 pub const TRAIN_GRAD_NORM: Metric = Metric {
-    ordinal: 286,
+    ordinal: 347,
     name: "train.grad_norm",
     brief: "L2 norm of the gradients of the step, after clipping.",
     unit: "{norm}",
@@ -13501,6 +15377,10 @@ pub const TRAIN_GRAD_NORM: Metric = Metric {
         Upstream {
             system: "composer",
             names: &["l2_norm/grad/global"],
+        },
+        Upstream {
+            system: "easyr1",
+            names: &["actor.grad_norm"],
         },
         Upstream {
             system: "hf_trainer",
@@ -13521,6 +15401,10 @@ pub const TRAIN_GRAD_NORM: Metric = Metric {
         Upstream {
             system: "megatron",
             names: &["grad norm"],
+        },
+        Upstream {
+            system: "nemo",
+            names: &["grad_norm"],
         },
         Upstream {
             system: "nemo_lens",
@@ -13567,11 +15451,31 @@ pub const TRAIN_GRAD_NORM: Metric = Metric {
     ],
 };
 
+/// Distance of the gradient norm from its running mean, in standard deviations.
+///
+/// Unit `{deviation}`; in Prometheus `train_grad_norm_deviation`.
+pub const TRAIN_GRAD_NORM_DEVIATION: Metric = Metric {
+    ordinal: 348,
+    name: "train.grad_norm_deviation",
+    brief: "Distance of the gradient norm from its running mean, in standard deviations.",
+    unit: "{deviation}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_grad_norm_deviation",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "llmc",
+        names: &["norm_z"],
+    }],
+};
+
 /// Unix time at which the newest step ended.
 ///
 /// Unit `s`; in Prometheus `train_last_step_time_seconds`.
 pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
-    ordinal: 287,
+    ordinal: 349,
     name: "train.last_step_time",
     brief: "Unix time at which the newest step ended.",
     unit: "s",
@@ -13582,6 +15486,12 @@ pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
     prometheus_name: "train_last_step_time_seconds",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "nv-one-logger",
+            names: &[
+                "training_metrics_update: event.attributes.last_logged_train_iterations_finish_timestamp_sec",
+            ],
+        },
         Upstream {
             system: "prime_rl",
             names: &["trainer_last_step_timestamp_seconds"],
@@ -13597,7 +15507,7 @@ pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{learning_rate}`; in Prometheus `train_learning_rate`.
 pub const TRAIN_LEARNING_RATE: Metric = Metric {
-    ordinal: 288,
+    ordinal: 350,
     name: "train.learning_rate",
     brief: "Learning rate of the step.",
     unit: "{learning_rate}",
@@ -13615,6 +15525,10 @@ pub const TRAIN_LEARNING_RATE: Metric = Metric {
         Upstream {
             system: "composer",
             names: &["lr-w+/group0"],
+        },
+        Upstream {
+            system: "easyr1",
+            names: &["actor.lr"],
         },
         Upstream {
             system: "hf_trainer",
@@ -13643,6 +15557,10 @@ pub const TRAIN_LEARNING_RATE: Metric = Metric {
         Upstream {
             system: "megatron",
             names: &["learning rate"],
+        },
+        Upstream {
+            system: "nemo",
+            names: &["lr"],
         },
         Upstream {
             system: "nemo_lens",
@@ -13687,7 +15605,7 @@ pub const TRAIN_LEARNING_RATE: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_loss`.
 pub const TRAIN_LOSS: Metric = Metric {
-    ordinal: 289,
+    ordinal: 351,
     name: "train.loss",
     brief: "Loss of the step, as the trainer averages it.",
     unit: "{loss}",
@@ -13739,8 +15657,16 @@ pub const TRAIN_LOSS: Metric = Metric {
             names: &["loss"],
         },
         Upstream {
+            system: "nemo",
+            names: &["reduced_train_loss"],
+        },
+        Upstream {
             system: "nemo_lens",
             names: &["megatron.training.loss", "dl.loss"],
+        },
+        Upstream {
+            system: "nv-one-logger",
+            names: &["training_metrics_update: event.attributes.latest_loss"],
         },
         Upstream {
             system: "one_logger",
@@ -13790,7 +15716,7 @@ pub const TRAIN_LOSS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_loss_component`.
 pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
-    ordinal: 290,
+    ordinal: 352,
     name: "train.loss_component",
     brief: "One part of the loss of the step.",
     unit: "{loss}",
@@ -13819,12 +15745,19 @@ pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
             names: &["lm_loss", "aux_loss"],
         },
         Upstream {
+            system: "easyr1",
+            names: &["actor.kl_loss"],
+        },
+        Upstream {
             system: "hf_trainer",
-            names: &["nll_loss", "load_balancing_loss"],
+            names: &["nll_loss", "log_odds_ratio", "load_balancing_loss"],
         },
         Upstream {
             system: "maxtext",
             names: &[
+                "distillation: hard_loss",
+                "distillation: soft_loss",
+                "distillation: out_proj_feature_loss",
                 "distillation: moe_lb_loss",
                 "step: lm_loss",
                 "step: moe_lb_loss",
@@ -13838,6 +15771,10 @@ pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
                 "learning/indexer_loss",
                 "learning/mtp_loss",
                 "learning/dpo_loss",
+                "distill/hard_loss",
+                "distill/soft_loss",
+                "distill/out_proj_feature_loss",
+                "distill/moe_lb_loss",
             ],
         },
         Upstream {
@@ -13877,11 +15814,31 @@ pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
     ],
 };
 
+/// Distance of the loss from its running mean, in standard deviations.
+///
+/// Unit `{deviation}`; in Prometheus `train_loss_deviation`.
+pub const TRAIN_LOSS_DEVIATION: Metric = Metric {
+    ordinal: 353,
+    name: "train.loss_deviation",
+    brief: "Distance of the loss from its running mean, in standard deviations.",
+    unit: "{deviation}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_loss_deviation",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "llmc",
+        names: &["loss_z"],
+    }],
+};
+
 /// Factor by which the loss is multiplied for half precision.
 ///
 /// Unit `{scale}`; in Prometheus `train_loss_scale`.
 pub const TRAIN_LOSS_SCALE: Metric = Metric {
-    ordinal: 291,
+    ordinal: 354,
     name: "train.loss_scale",
     brief: "Factor by which the loss is multiplied for half precision.",
     unit: "{scale}",
@@ -13903,11 +15860,37 @@ pub const TRAIN_LOSS_SCALE: Metric = Metric {
     ],
 };
 
+/// Largest attention logit of the step, over all layers and heads.
+///
+/// Unit `{logit}`; in Prometheus `train_max_attention_logit`.
+pub const TRAIN_MAX_ATTENTION_LOGIT: Metric = Metric {
+    ordinal: 355,
+    name: "train.max_attention_logit",
+    brief: "Largest attention logit of the step, over all layers and heads.",
+    unit: "{logit}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_max_attention_logit",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "maxtext",
+            names: &["learning/max_logits"],
+        },
+        Upstream {
+            system: "megatron",
+            names: &["max attention logit"],
+        },
+    ],
+};
+
 /// Largest loss of a rank in the step.
 ///
 /// Unit `{loss}`; in Prometheus `train_max_loss`.
 pub const TRAIN_MAX_LOSS: Metric = Metric {
-    ordinal: 292,
+    ordinal: 356,
     name: "train.max_loss",
     brief: "Largest loss of a rank in the step.",
     unit: "{loss}",
@@ -13923,11 +15906,31 @@ pub const TRAIN_MAX_LOSS: Metric = Metric {
     }],
 };
 
+/// Mean accuracy of the steps since the start of the attempt.
+///
+/// Unit `1`; in Prometheus `train_mean_accuracy_ratio`.
+pub const TRAIN_MEAN_ACCURACY: Metric = Metric {
+    ordinal: 357,
+    name: "train.mean_accuracy",
+    brief: "Mean accuracy of the steps since the start of the attempt.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_mean_accuracy_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "openrlhf",
+        names: &["acc_mean"],
+    }],
+};
+
 /// Mean loss of the steps since the start of the attempt.
 ///
 /// Unit `{loss}`; in Prometheus `train_mean_loss`.
 pub const TRAIN_MEAN_LOSS: Metric = Metric {
-    ordinal: 293,
+    ordinal: 358,
     name: "train.mean_loss",
     brief: "Mean loss of the steps since the start of the attempt.",
     unit: "{loss}",
@@ -13957,7 +15960,7 @@ pub const TRAIN_MEAN_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_mfu_ratio`.
 pub const TRAIN_MFU: Metric = Metric {
-    ordinal: 294,
+    ordinal: 359,
     name: "train.mfu",
     brief: "Model FLOPs utilization.",
     unit: "1",
@@ -13971,6 +15974,10 @@ pub const TRAIN_MFU: Metric = Metric {
         Upstream {
             system: "composer",
             names: &["throughput/device/mfu"],
+        },
+        Upstream {
+            system: "easyr1",
+            names: &["perf.mfu_actor"],
         },
         Upstream {
             system: "kempnerforge",
@@ -14015,7 +16022,7 @@ pub const TRAIN_MFU: Metric = Metric {
 ///
 /// Unit `{micro_batch}`; in Prometheus `train_micro_batches`.
 pub const TRAIN_MICRO_BATCHES: Metric = Metric {
-    ordinal: 295,
+    ordinal: 360,
     name: "train.micro_batches",
     brief: "Micro-batches of the step.",
     unit: "{micro_batch}",
@@ -14035,7 +16042,7 @@ pub const TRAIN_MICRO_BATCHES: Metric = Metric {
 ///
 /// Unit `{verdict}`; in Prometheus `train_opened_verdicts_total`.
 pub const TRAIN_OPENED_VERDICTS: Metric = Metric {
-    ordinal: 296,
+    ordinal: 361,
     name: "train.opened_verdicts",
     brief: "Verdicts that were opened.",
     unit: "{verdict}",
@@ -14058,7 +16065,7 @@ pub const TRAIN_OPENED_VERDICTS: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_param_norm`.
 pub const TRAIN_PARAM_NORM: Metric = Metric {
-    ordinal: 297,
+    ordinal: 362,
     name: "train.param_norm",
     brief: "L2 norm of the parameters after the step.",
     unit: "{norm}",
@@ -14084,7 +16091,7 @@ pub const TRAIN_PARAM_NORM: Metric = Metric {
 ///
 /// Unit `{perplexity}`; in Prometheus `train_perplexity`.
 pub const TRAIN_PERPLEXITY: Metric = Metric {
-    ordinal: 298,
+    ordinal: 363,
     name: "train.perplexity",
     brief: "Perplexity of the step: e to the power of the loss.",
     unit: "{perplexity}",
@@ -14113,6 +16120,7 @@ pub const TRAIN_PERPLEXITY: Metric = Metric {
                 "distillation: student_perplexity",
                 "step: perplexity",
                 "learning/perplexity",
+                "distill/student_perplexity",
             ],
         },
         Upstream {
@@ -14134,7 +16142,7 @@ pub const TRAIN_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `train_phase`.
 pub const TRAIN_PHASE: Metric = Metric {
-    ordinal: 299,
+    ordinal: 364,
     name: "train.phase",
     brief: "State of the training: 1 for the present phase, 0 for the others.",
     unit: "{state}",
@@ -14157,7 +16165,7 @@ pub const TRAIN_PHASE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_planned_steps`.
 pub const TRAIN_PLANNED_STEPS: Metric = Metric {
-    ordinal: 300,
+    ordinal: 365,
     name: "train.planned_steps",
     brief: "Optimizer steps that the run is to do.",
     unit: "{step}",
@@ -14173,8 +16181,110 @@ pub const TRAIN_PLANNED_STEPS: Metric = Metric {
             names: &["total_steps"],
         },
         Upstream {
+            system: "nv-one-logger",
+            names: &["update_training_telemetry_config: event.attributes.train_iterations_target"],
+        },
+        Upstream {
             system: "pulsetrain",
             names: &["demo"],
+        },
+    ],
+};
+
+/// Power during a step, as the mean of the devices.
+///
+/// Unit `W`; in Prometheus `train_power_per_device_watts`.
+pub const TRAIN_POWER_PER_DEVICE: Metric = Metric {
+    ordinal: 366,
+    name: "train.power_per_device",
+    brief: "Power during a step, as the mean of the devices.",
+    unit: "W",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_power_per_device_watts",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "megatron",
+        names: &["power per GPU (W/GPU)"],
+    }],
+};
+
+/// Samples of the attempt that the newest checkpoint holds.
+///
+/// Unit `{sample}`; in Prometheus `train_productive_samples`.
+pub const TRAIN_PRODUCTIVE_SAMPLES: Metric = Metric {
+    ordinal: 367,
+    name: "train.productive_samples",
+    brief: "Samples of the attempt that the newest checkpoint holds.",
+    unit: "{sample}",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_productive_samples",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "nv-one-logger",
+            names: &["save_checkpoint_success: event.attributes.productive_train_samples"],
+        },
+        Upstream {
+            system: "nv_one_logger",
+            names: &["productive_train_samples"],
+        },
+    ],
+};
+
+/// Steps of the attempt that the newest checkpoint holds.
+///
+/// Unit `{step}`; in Prometheus `train_productive_steps`.
+pub const TRAIN_PRODUCTIVE_STEPS: Metric = Metric {
+    ordinal: 368,
+    name: "train.productive_steps",
+    brief: "Steps of the attempt that the newest checkpoint holds.",
+    unit: "{step}",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_productive_steps",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "nv-one-logger",
+            names: &["save_checkpoint_success: event.attributes.productive_train_iterations"],
+        },
+        Upstream {
+            system: "nv_one_logger",
+            names: &["productive_train_iterations"],
+        },
+    ],
+};
+
+/// Wall time of the steps of the attempt that the newest checkpoint holds.
+///
+/// Unit `s`; in Prometheus `train_productive_time_seconds`.
+pub const TRAIN_PRODUCTIVE_TIME: Metric = Metric {
+    ordinal: 369,
+    name: "train.productive_time",
+    brief: "Wall time of the steps of the attempt that the newest checkpoint holds.",
+    unit: "s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_productive_time_seconds",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "nv-one-logger",
+            names: &["save_checkpoint_success: event.attributes.productive_train_iterations_sec"],
+        },
+        Upstream {
+            system: "nv_one_logger",
+            names: &["productive_train_iterations_sec"],
         },
     ],
 };
@@ -14183,7 +16293,7 @@ pub const TRAIN_PLANNED_STEPS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_progress_ratio`.
 pub const TRAIN_PROGRESS: Metric = Metric {
-    ordinal: 301,
+    ordinal: 370,
     name: "train.progress",
     brief: "Share of the planned training that is done.",
     unit: "1",
@@ -14229,7 +16339,7 @@ pub const TRAIN_PROGRESS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_rank_step_time_seconds`.
 pub const TRAIN_RANK_STEP_TIME: Metric = Metric {
-    ordinal: 302,
+    ordinal: 371,
     name: "train.rank_step_time",
     brief: "Clean step time over the ranks of a step: without waits for other ranks.",
     unit: "s",
@@ -14248,11 +16358,34 @@ pub const TRAIN_RANK_STEP_TIME: Metric = Metric {
     }],
 };
 
+/// Tokens of the batch of a rank, as the data is dealt out.
+///
+/// Unit `{token}`; in Prometheus `train_rank_tokens`.
+pub const TRAIN_RANK_TOKENS: Metric = Metric {
+    ordinal: 372,
+    name: "train.rank_tokens",
+    brief: "Tokens of the batch of a rank, as the data is dealt out.",
+    unit: "{token}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::TRAIN_RANK_STATISTIC,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "train_rank_tokens",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "verl",
+        names: &["global_seqlen/{train.rank_statistic}"],
+    }],
+};
+
 /// Ranks of the job, by whether they report.
 ///
 /// Unit `{rank}`; in Prometheus `train_ranks`.
 pub const TRAIN_RANKS: Metric = Metric {
-    ordinal: 303,
+    ordinal: 373,
     name: "train.ranks",
     brief: "Ranks of the job, by whether they report.",
     unit: "{rank}",
@@ -14275,7 +16408,7 @@ pub const TRAIN_RANKS: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_raw_grad_norm`.
 pub const TRAIN_RAW_GRAD_NORM: Metric = Metric {
-    ordinal: 304,
+    ordinal: 374,
     name: "train.raw_grad_norm",
     brief: "L2 norm of the gradients of the step, before clipping.",
     unit: "{norm}",
@@ -14295,7 +16428,7 @@ pub const TRAIN_RAW_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_real_tokens_total`.
 pub const TRAIN_REAL_TOKENS: Metric = Metric {
-    ordinal: 305,
+    ordinal: 375,
     name: "train.real_tokens",
     brief: "Tokens trained on without padding, over all devices.",
     unit: "{token}",
@@ -14332,7 +16465,7 @@ pub const TRAIN_REAL_TOKENS: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_samples_total`.
 pub const TRAIN_SAMPLES: Metric = Metric {
-    ordinal: 306,
+    ordinal: 376,
     name: "train.samples",
     brief: "Samples trained on since the start of the attempt, over all devices.",
     unit: "{sample}",
@@ -14356,17 +16489,45 @@ pub const TRAIN_SAMPLES: Metric = Metric {
             names: &["consumed samples"],
         },
         Upstream {
+            system: "nemo",
+            names: &["consumed_samples"],
+        },
+        Upstream {
+            system: "nv-one-logger",
+            names: &["training_metrics_update: event.attributes.num_train_samples"],
+        },
+        Upstream {
             system: "one_logger",
             names: &["num_train_samples"],
         },
     ],
 };
 
+/// Samples of the data that training passed over since the start of the attempt.
+///
+/// Unit `{sample}`; in Prometheus `train_skipped_samples_total`.
+pub const TRAIN_SKIPPED_SAMPLES: Metric = Metric {
+    ordinal: 377,
+    name: "train.skipped_samples",
+    brief: "Samples of the data that training passed over since the start of the attempt.",
+    unit: "{sample}",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_skipped_samples_total",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "megatron",
+        names: &["skipped samples"],
+    }],
+};
+
 /// Steps whose update was not applied.
 ///
 /// Unit `{step}`; in Prometheus `train_skipped_steps_total`.
 pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
-    ordinal: 307,
+    ordinal: 378,
     name: "train.skipped_steps",
     brief: "Steps whose update was not applied.",
     unit: "{step}",
@@ -14396,7 +16557,7 @@ pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_smoothed_loss`.
 pub const TRAIN_SMOOTHED_LOSS: Metric = Metric {
-    ordinal: 308,
+    ordinal: 379,
     name: "train.smoothed.loss",
     brief: "Loss, smoothed over steps.",
     unit: "{loss}",
@@ -14422,7 +16583,7 @@ pub const TRAIN_SMOOTHED_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_smoothed_mfu_ratio`.
 pub const TRAIN_SMOOTHED_MFU: Metric = Metric {
-    ordinal: 309,
+    ordinal: 380,
     name: "train.smoothed.mfu",
     brief: "Model FLOPs utilization, smoothed over steps.",
     unit: "1",
@@ -14448,7 +16609,7 @@ pub const TRAIN_SMOOTHED_MFU: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_smoothed_step_time_seconds`.
 pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
-    ordinal: 310,
+    ordinal: 381,
     name: "train.smoothed.step_time",
     brief: "Wall time of a step, smoothed over steps.",
     unit: "s",
@@ -14478,7 +16639,7 @@ pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_smoothed_throughput_per_second`.
 pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
-    ordinal: 311,
+    ordinal: 382,
     name: "train.smoothed.throughput",
     brief: "Tokens trained on in a second over all devices, smoothed over steps.",
     unit: "{token}/s",
@@ -14504,7 +16665,7 @@ pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_sol_ratio`.
 pub const TRAIN_SOL: Metric = Metric {
-    ordinal: 312,
+    ordinal: 383,
     name: "train.sol",
     brief: "Speed of light: ideal time of the step at the peak of the hardware, as a share of its measured time.",
     unit: "1",
@@ -14530,7 +16691,7 @@ pub const TRAIN_SOL: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_step_deviation_seconds`.
 pub const TRAIN_STEP_DEVIATION: Metric = Metric {
-    ordinal: 313,
+    ordinal: 384,
     name: "train.step.deviation",
     brief: "By how much a step took longer than the ideal one; negative where it took less.",
     unit: "s",
@@ -14550,7 +16711,7 @@ pub const TRAIN_STEP_DEVIATION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_step_duration_seconds`.
 pub const TRAIN_STEP_DURATION: Metric = Metric {
-    ordinal: 314,
+    ordinal: 385,
     name: "train.step.duration",
     brief: "Wall time of a step.",
     unit: "s",
@@ -14561,6 +16722,10 @@ pub const TRAIN_STEP_DURATION: Metric = Metric {
     prometheus_name: "train_step_duration_seconds",
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "easyr1",
+            names: &["timing_s.step"],
+        },
         Upstream {
             system: "hf_trainer",
             names: &["step_time"],
@@ -14592,6 +16757,10 @@ pub const TRAIN_STEP_DURATION: Metric = Metric {
         Upstream {
             system: "nanochat",
             names: &["dt"],
+        },
+        Upstream {
+            system: "nemo",
+            names: &["train_step_timing in s"],
         },
         Upstream {
             system: "nemo_lens",
@@ -14633,11 +16802,31 @@ pub const TRAIN_STEP_DURATION: Metric = Metric {
     ],
 };
 
+/// Tokens of a step on one device.
+///
+/// Unit `{token}`; in Prometheus `train_step_tokens_per_device`.
+pub const TRAIN_STEP_TOKENS_PER_DEVICE: Metric = Metric {
+    ordinal: 386,
+    name: "train.step_tokens_per_device",
+    brief: "Tokens of a step on one device.",
+    unit: "{token}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_step_tokens_per_device",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "maxtext",
+        names: &["perf/per_device_tokens"],
+    }],
+};
+
 /// Optimizer steps done since the start of the attempt.
 ///
 /// Unit `{step}`; in Prometheus `train_steps_total`.
 pub const TRAIN_STEPS: Metric = Metric {
-    ordinal: 315,
+    ordinal: 387,
     name: "train.steps",
     brief: "Optimizer steps done since the start of the attempt.",
     unit: "{step}",
@@ -14663,7 +16852,7 @@ pub const TRAIN_STEPS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_straggler_score_ratio`.
 pub const TRAIN_STRAGGLER_SCORE: Metric = Metric {
-    ordinal: 316,
+    ordinal: 388,
     name: "train.straggler.score",
     brief: "Median clean step time of the ranks, divided by that of this rank.",
     unit: "1",
@@ -14679,11 +16868,51 @@ pub const TRAIN_STRAGGLER_SCORE: Metric = Metric {
     }],
 };
 
+/// Divergence of the student from the teacher on the batch of the step, in distillation.
+///
+/// Unit `{nat}`; in Prometheus `train_teacher_kl`.
+pub const TRAIN_TEACHER_KL: Metric = Metric {
+    ordinal: 389,
+    name: "train.teacher_kl",
+    brief: "Divergence of the student from the teacher on the batch of the step, in distillation.",
+    unit: "{nat}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_teacher_kl",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "maxtext",
+        names: &["distillation: kl_div_T1", "distill/kl_div_T1"],
+    }],
+};
+
+/// Perplexity of the teacher on the batch of the step, in distillation.
+///
+/// Unit `{perplexity}`; in Prometheus `train_teacher_perplexity`.
+pub const TRAIN_TEACHER_PERPLEXITY: Metric = Metric {
+    ordinal: 390,
+    name: "train.teacher_perplexity",
+    brief: "Perplexity of the teacher on the batch of the step, in distillation.",
+    unit: "{perplexity}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_teacher_perplexity",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "maxtext",
+        names: &["distillation: teacher_perplexity", "distill/teacher_perplexity"],
+    }],
+};
+
 /// Floating-point operations in a second, on one device.
 ///
 /// Unit `{flop}/s`; in Prometheus `train_throughput_flops_per_device_per_second`.
 pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
-    ordinal: 317,
+    ordinal: 391,
     name: "train.throughput.flops_per_device",
     brief: "Floating-point operations in a second, on one device.",
     unit: "{flop}/s",
@@ -14737,7 +16966,7 @@ pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `train_throughput_samples_per_second`.
 pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
-    ordinal: 318,
+    ordinal: 392,
     name: "train.throughput.samples",
     brief: "Samples trained on in a second, over all devices.",
     unit: "{sample}/s",
@@ -14771,7 +17000,7 @@ pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}/s`; in Prometheus `train_throughput_steps_per_second`.
 pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
-    ordinal: 319,
+    ordinal: 393,
     name: "train.throughput.steps",
     brief: "Steps done in a second.",
     unit: "{step}/s",
@@ -14809,7 +17038,7 @@ pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_throughput_tokens_per_second`.
 pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
-    ordinal: 320,
+    ordinal: 394,
     name: "train.throughput.tokens",
     brief: "Tokens trained on in a second, over all devices.",
     unit: "{token}/s",
@@ -14845,6 +17074,10 @@ pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
             names: &["tok/sec"],
         },
         Upstream {
+            system: "nemo",
+            names: &["tps"],
+        },
+        Upstream {
             system: "nemo_lens",
             names: &["megatron.training.tokens_per_sec"],
         },
@@ -14871,7 +17104,7 @@ pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_throughput_tokens_per_device_per_second`.
 pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
-    ordinal: 321,
+    ordinal: 395,
     name: "train.throughput.tokens_per_device",
     brief: "Tokens trained on in a second, on one device.",
     unit: "{token}/s",
@@ -14885,6 +17118,10 @@ pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
         Upstream {
             system: "composer",
             names: &["throughput/device/tokens_per_sec"],
+        },
+        Upstream {
+            system: "easyr1",
+            names: &["perf.throughput"],
         },
         Upstream {
             system: "hf_trainer",
@@ -14921,7 +17158,7 @@ pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_tokens_total`.
 pub const TRAIN_TOKENS: Metric = Metric {
-    ordinal: 322,
+    ordinal: 396,
     name: "train.tokens",
     brief: "Tokens trained on since the start of the attempt, over all devices.",
     unit: "{token}",
@@ -14935,6 +17172,10 @@ pub const TRAIN_TOKENS: Metric = Metric {
         Upstream {
             system: "composer",
             names: &["time/token"],
+        },
+        Upstream {
+            system: "easyr1",
+            names: &["perf.total_num_tokens"],
         },
         Upstream {
             system: "hf_trainer",
@@ -14951,6 +17192,10 @@ pub const TRAIN_TOKENS: Metric = Metric {
         Upstream {
             system: "llamafactory",
             names: &["total_tokens"],
+        },
+        Upstream {
+            system: "nv-one-logger",
+            names: &["training_metrics_update: event.attributes.train_tokens"],
         },
         Upstream {
             system: "one_logger",
@@ -14979,7 +17224,7 @@ pub const TRAIN_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_total_weights`.
 pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
-    ordinal: 323,
+    ordinal: 397,
     name: "train.total_weights",
     brief: "Sum of the loss weights of the step: its tokens without padding.",
     unit: "{token}",
@@ -15005,7 +17250,7 @@ pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
 ///
 /// Unit `{verdict}`; in Prometheus `train_verdicts`.
 pub const TRAIN_VERDICTS: Metric = Metric {
-    ordinal: 324,
+    ordinal: 398,
     name: "train.verdicts",
     brief: "Verdicts that are open.",
     unit: "{verdict}",
@@ -15042,7 +17287,7 @@ pub const TRAIN_VERDICTS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_wall_time_seconds_total`.
 pub const TRAIN_WALL_TIME: Metric = Metric {
-    ordinal: 325,
+    ordinal: 399,
     name: "train.wall_time",
     brief: "Wall time since the job began, by its use.",
     unit: "s",
@@ -15071,7 +17316,7 @@ pub const TRAIN_WALL_TIME: Metric = Metric {
 ///
 /// Unit `{element}`; in Prometheus `train_zero_grads`.
 pub const TRAIN_ZERO_GRADS: Metric = Metric {
-    ordinal: 326,
+    ordinal: 400,
     name: "train.zero_grads",
     brief: "Elements of the gradients that are zero.",
     unit: "{element}",
@@ -15081,10 +17326,16 @@ pub const TRAIN_ZERO_GRADS: Metric = Metric {
     attributes: &[],
     prometheus_name: "train_zero_grads",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "megatron",
-        names: &["num zeros"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "megatron",
+            names: &["num zeros"],
+        },
+        Upstream {
+            system: "nemo",
+            names: &["num_zeros_in_grad"],
+        },
+    ],
 };
 
 /// Every metric, sorted by name.
@@ -15103,12 +17354,17 @@ pub static ALL: &[&Metric] = &[
     &EVAL_ACCEPT_LENGTH,
     &EVAL_ACCEPT_RATIO,
     &EVAL_ACCURACY,
+    &EVAL_ATTEMPT_STEP_TIME,
     &EVAL_BPB,
     &EVAL_DURATION,
+    &EVAL_ELAPSED_TIME,
     &EVAL_GAP,
     &EVAL_LOSS,
     &EVAL_LOSS_COMPONENT,
+    &EVAL_MAJORITY_ACCURACY,
+    &EVAL_PASS_RATE,
     &EVAL_PERPLEXITY,
+    &EVAL_STEPS,
     &EVAL_THROUGHPUT_SAMPLES,
     &EVAL_THROUGHPUT_STEPS,
     &EVAL_THROUGHPUT_TOKENS,
@@ -15234,11 +17490,16 @@ pub static ALL: &[&Metric] = &[
     &INFERENCE_SPECULATIVE_ACCEPT_LENGTH,
     &INFERENCE_SPECULATIVE_ACCEPT_RATIO,
     &MEMORY_ESTIMATE_SIZE,
+    &MEMORY_FRAMEWORK_ACTIVE,
+    &MEMORY_FRAMEWORK_ACTIVE_UTILIZATION,
     &MEMORY_FRAMEWORK_ALLOC_RETRIES,
     &MEMORY_FRAMEWORK_ALLOCATED,
+    &MEMORY_FRAMEWORK_INACTIVE,
     &MEMORY_FRAMEWORK_LIMIT,
     &MEMORY_FRAMEWORK_OOMS,
     &MEMORY_FRAMEWORK_PEAK,
+    &MEMORY_FRAMEWORK_PEAK_ACTIVE,
+    &MEMORY_FRAMEWORK_PEAK_RESERVED,
     &MEMORY_FRAMEWORK_RESERVED,
     &MEMORY_FRAMEWORK_UTILIZATION,
     &MEMORY_HOST_AVAILABLE,
@@ -15259,6 +17520,7 @@ pub static ALL: &[&Metric] = &[
     &PERF_ACTOR_GAP_TIME,
     &PERF_ACTOR_TRAIN_STEP_TIME,
     &PERF_ACTOR_TRAIN_TIME,
+    &PERF_ATTEMPT_CHECKPOINT_TIME,
     &PERF_BACKPRESSURE_WAIT,
     &PERF_BACKWARD_TIME,
     &PERF_BETWEEN_MICRO_BATCH_GAP_TIME,
@@ -15276,7 +17538,10 @@ pub static ALL: &[&Metric] = &[
     &PERF_INFER_CAPACITY,
     &PERF_OLD_ACTOR_INFERENCE_TIME,
     &PERF_OPTIMIZER_TIME,
+    &PERF_PHASE_FLOPS_PER_DEVICE,
+    &PERF_PHASE_MFU,
     &PERF_PHASE_TIME,
+    &PERF_PHASE_TIME_PER_TOKEN,
     &PERF_REFER_GAP_TIME,
     &PERF_REFER_INFERENCE_TIME,
     &PERF_ROLLOUT_IDLE_TIME,
@@ -15312,8 +17577,12 @@ pub static ALL: &[&Metric] = &[
     &PULSETRAIN_SOURCE_DURATION,
     &PULSETRAIN_SOURCE_LAG,
     &PULSETRAIN_SOURCE_LAST_SUCCESS_TIME,
+    &RL_ABORTED_FRACTION,
+    &RL_ABSOLUTE_LOGP_DIFFERENCE,
     &RL_ACTOR_DEQUEUE_TIME,
     &RL_ADVANTAGE,
+    &RL_BEST_REWARD,
+    &RL_CHI_SQUARE_DIVERGENCE,
     &RL_COMPLETION_CLIP_RATIO,
     &RL_COMPLETION_LENGTH,
     &RL_CRITIC_GRAD_NORM,
@@ -15321,51 +17590,94 @@ pub static ALL: &[&Metric] = &[
     &RL_EFFECTIVE_SAMPLE_RATIO,
     &RL_ENTROPY,
     &RL_ENVIRONMENT_TIME,
+    &RL_FILTER_PASS_FRACTION,
+    &RL_IMPORTANCE_CLIP_FRACTION,
+    &RL_IMPORTANCE_HIGH_FRACTION,
+    &RL_IMPORTANCE_LOW_FRACTION,
     &RL_IMPORTANCE_RATIO,
     &RL_KEPT_TOKENS,
     &RL_KL,
     &RL_KL_COEFFICIENT,
     &RL_KL_PENALTY,
+    &RL_LOG_ODDS,
     &RL_LOGIT,
     &RL_LOGP,
     &RL_LOGP_DIFFERENCE,
     &RL_MASKED_FRACTION,
+    &RL_MASKED_SEQUENCE_FRACTION,
+    &RL_PERPLEXITY_RATIO,
     &RL_POLICY_CLIP_FRACTION,
     &RL_POLICY_CLIP_LOWER_FRACTION,
     &RL_POLICY_CLIP_UPPER_FRACTION,
     &RL_POLICY_KL,
     &RL_POLICY_LOSS,
+    &RL_PREEMPTIONS,
+    &RL_PROBABILITY_CORRELATION,
+    &RL_PROBABILITY_DIFFERENCE,
     &RL_PROMPT_CLIP_RATIO,
     &RL_PROMPT_LENGTH,
+    &RL_REFERENCE_LOGP_DIFFERENCE,
+    &RL_REJECTED_FRACTION,
+    &RL_REJECTED_SEQUENCE_FRACTION,
+    &RL_REJECTION_SCORE,
     &RL_RETURN,
     &RL_REWARD,
     &RL_REWARD_COMPONENT,
     &RL_REWARD_TIME,
     &RL_ROLLOUT_PERPLEXITY,
     &RL_ROLLOUTS,
+    &RL_SAMPLER_IMPORTANCE_WEIGHT,
+    &RL_SAMPLER_KL,
     &RL_SCORE,
+    &RL_SEQUENCE_CHI_SQUARE_DIVERGENCE,
+    &RL_SEQUENCE_IMPORTANCE_HIGH_FRACTION,
+    &RL_SEQUENCE_IMPORTANCE_LOW_FRACTION,
     &RL_SEQUENCE_IMPORTANCE_RATIO,
+    &RL_SEQUENCE_LENGTH,
+    &RL_SEQUENCE_REJECTION_SCORE,
     &RL_STALENESS,
     &RL_TEACHER_KL,
     &RL_TERMINATED_LENGTH,
+    &RL_THROUGHPUT_ROLLOUTS,
+    &RL_THROUGHPUT_TOKENS_PER_DEVICE,
     &RL_TOOL_CALLS,
+    &RL_TOOL_FAILURE_FRACTION,
     &RL_TURNS,
+    &RL_UNABORTED_CLIP_RATIO,
+    &RL_UNABORTED_LENGTH,
+    &RL_UNFILTERED_CLIP_RATIO,
+    &RL_UNFILTERED_LENGTH,
+    &RL_UNFILTERED_REWARD,
     &RL_VALUE,
     &RL_VALUE_CLIP_FRACTION,
     &RL_VALUE_EXPLAINED_VARIANCE,
     &RL_VALUE_LOSS,
+    &RL_VALUE_PREDICTION,
     &RL_ZERO_VARIANCE_FRACTION,
+    &RUN_ACTIVE_SLICES,
+    &RUN_AVAILABLE_SLICES,
     &RUN_DEVICES,
     &RUN_PARAMETERS,
+    &RUN_SLICES,
     &TRAIN_ACCEPT_LENGTH,
     &TRAIN_ACCURACY,
     &TRAIN_ANOMALIES,
+    &TRAIN_ATTEMPT_BACKWARD_TIME,
+    &TRAIN_ATTEMPT_DATA_TIME,
+    &TRAIN_ATTEMPT_FLOPS_PER_DEVICE,
+    &TRAIN_ATTEMPT_FORWARD_TIME,
+    &TRAIN_ATTEMPT_STEP_TIME,
+    &TRAIN_ATTEMPT_THROUGHPUT,
     &TRAIN_BADPUT,
+    &TRAIN_BALANCED_RANK_TOKENS,
     &TRAIN_BATCH_SIZE,
+    &TRAIN_CHECKPOINT_SIZE,
+    &TRAIN_CHECKPOINTS,
     &TRAIN_COMPLETED_FLOPS,
     &TRAIN_CUSTOM,
     &TRAIN_CUSTOM_DISTRIBUTION,
     &TRAIN_ELAPSED_TIME,
+    &TRAIN_ENERGY_PER_DEVICE,
     &TRAIN_EPOCH,
     &TRAIN_ETA,
     &TRAIN_EXPECTED_THROUGHPUT,
@@ -15376,12 +17688,16 @@ pub static ALL: &[&Metric] = &[
     &TRAIN_GLOBAL_STEP,
     &TRAIN_GOODPUT,
     &TRAIN_GRAD_NORM,
+    &TRAIN_GRAD_NORM_DEVIATION,
     &TRAIN_LAST_STEP_TIME,
     &TRAIN_LEARNING_RATE,
     &TRAIN_LOSS,
     &TRAIN_LOSS_COMPONENT,
+    &TRAIN_LOSS_DEVIATION,
     &TRAIN_LOSS_SCALE,
+    &TRAIN_MAX_ATTENTION_LOGIT,
     &TRAIN_MAX_LOSS,
+    &TRAIN_MEAN_ACCURACY,
     &TRAIN_MEAN_LOSS,
     &TRAIN_MFU,
     &TRAIN_MICRO_BATCHES,
@@ -15390,12 +17706,18 @@ pub static ALL: &[&Metric] = &[
     &TRAIN_PERPLEXITY,
     &TRAIN_PHASE,
     &TRAIN_PLANNED_STEPS,
+    &TRAIN_POWER_PER_DEVICE,
+    &TRAIN_PRODUCTIVE_SAMPLES,
+    &TRAIN_PRODUCTIVE_STEPS,
+    &TRAIN_PRODUCTIVE_TIME,
     &TRAIN_PROGRESS,
     &TRAIN_RANK_STEP_TIME,
+    &TRAIN_RANK_TOKENS,
     &TRAIN_RANKS,
     &TRAIN_RAW_GRAD_NORM,
     &TRAIN_REAL_TOKENS,
     &TRAIN_SAMPLES,
+    &TRAIN_SKIPPED_SAMPLES,
     &TRAIN_SKIPPED_STEPS,
     &TRAIN_SMOOTHED_LOSS,
     &TRAIN_SMOOTHED_MFU,
@@ -15404,8 +17726,11 @@ pub static ALL: &[&Metric] = &[
     &TRAIN_SOL,
     &TRAIN_STEP_DEVIATION,
     &TRAIN_STEP_DURATION,
+    &TRAIN_STEP_TOKENS_PER_DEVICE,
     &TRAIN_STEPS,
     &TRAIN_STRAGGLER_SCORE,
+    &TRAIN_TEACHER_KL,
+    &TRAIN_TEACHER_PERPLEXITY,
     &TRAIN_THROUGHPUT_FLOPS_PER_DEVICE,
     &TRAIN_THROUGHPUT_SAMPLES,
     &TRAIN_THROUGHPUT_STEPS,

@@ -130,8 +130,16 @@ fn gpus_of_both_vendors_are_observed() {
     watch.wait_for("gpu.power", &[("gpu.index", "0")], |point| point.value == 500.0);
     watch.wait_for("gpu.power", &[("gpu.index", "3")], |point| point.value == 143.0);
     assert_eq!(watch.inventory().gpus.len(), 4);
-    let observed = watch.notices().iter().map(ToString::to_string).find(|line| line.starts_with("observing"));
-    assert!(observed.is_some_and(|line| line.starts_with("observing 4 GPUs")), "{:?}", watch.notices());
+    let observed = watch
+        .notices()
+        .iter()
+        .map(ToString::to_string)
+        .find(|line| line.starts_with("observing"));
+    assert!(
+        observed.is_some_and(|line| line.starts_with("observing 4 GPUs")),
+        "{:?}",
+        watch.notices()
+    );
     // A GPU of AMD that goes is forgotten, and the others are read on.
     machine.remove(1);
     watch.wait_for("gpu.power", &[("gpu.index", "3")], |point| point.ends);

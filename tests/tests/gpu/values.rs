@@ -248,17 +248,25 @@ fn counters_of_the_fifth_generation_are_sums_of_all_links_by_default() {
     let sums: &[Expected] = &[
         ("gpu.nvlink.io", &[("gpu.io.direction", "transmit")], 18_000.0),
         ("gpu.nvlink.packets", &[("gpu.io.direction", "receive")], 360.0),
-        ("gpu.nvlink.fec_blocks", &[("gpu.nvlink.fec_bin", "1")], 17.0 * 400.0 + 7_000.0),
+        (
+            "gpu.nvlink.fec_blocks",
+            &[("gpu.nvlink.fec_bin", "1")],
+            17.0 * 400.0 + 7_000.0,
+        ),
         ("gpu.nvlink.errors", &[("error.type", "recovery_attempt")], 3.0),
     ];
     expect_all(&watch, sums);
     // States, speeds and bit error ratios have no sum.
     watch.wait_for("gpu.nvlink.up", &[("gpu.link.index", "17")], |_| true);
-    watch.wait_for("gpu.nvlink.bit_error_ratio", &[("gpu.link.index", "17")], |_| true);
+    watch.wait_for("gpu.nvlink.bit_error_ratio", &[("gpu.link.index", "17")], |_| {
+        true
+    });
     let sent = watch.end();
     let by_link = |name: &str| {
         let of_it = sent.iter().filter(|point| point.name == name);
-        of_it.filter(|point| point.attributes.contains_key("gpu.link.index")).count()
+        of_it
+            .filter(|point| point.attributes.contains_key("gpu.link.index"))
+            .count()
     };
     for (name, ..) in sums {
         assert_eq!(by_link(name), 0, "{name}");

@@ -123,11 +123,15 @@ impl Fields {
                     add(part, None);
                     continue;
                 }
-                Scope::EachNvlink | Scope::NvlinkCounter => *nvlinks.get_or_insert_with(|| self.nvlinks.ask(device)),
+                Scope::EachNvlink | Scope::NvlinkCounter => {
+                    *nvlinks.get_or_insert_with(|| self.nvlinks.ask(device))
+                }
                 Scope::EachC2c => *c2c_links.get_or_insert_with(|| self.c2c_links.ask(device)),
             };
             match links {
-                Ok(_) if matches!(field.scope, Scope::NvlinkCounter) && !self.each_nvlink => add(ALL_LINKS, None),
+                Ok(_) if matches!(field.scope, Scope::NvlinkCounter) && !self.each_nvlink => {
+                    add(ALL_LINKS, None)
+                }
                 Ok(links) => (0..links).for_each(|link| add(link, Some(link))),
                 Err(reason) => answers.push((place, Err(error_for(reason)))),
             }

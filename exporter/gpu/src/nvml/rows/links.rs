@@ -149,14 +149,16 @@ pub(super) static ROWS: &[Row] = &[
         NVML_FI_DEV_NVLINK_COUNT_XMIT_PACKETS,
         1.0,
         NOT_FIVE
-    ).scoped(NvlinkCounter),
+    )
+    .scoped(NvlinkCounter),
     traffic!(
         GPU_NVLINK_PACKETS,
         "receive",
         NVML_FI_DEV_NVLINK_COUNT_RCV_PACKETS,
         1.0,
         NOT_FIVE
-    ).scoped(NvlinkCounter),
+    )
+    .scoped(NvlinkCounter),
     Row::field(
         &metric::GPU_NVLINK_UP,
         ("NVML_FI_DEV_NVLINK_GET_STATE", NVML_FI_DEV_NVLINK_GET_STATE),
