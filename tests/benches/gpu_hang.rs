@@ -57,8 +57,8 @@ fn main() {
         let [(name, _), (_, until)] = phases else { continue };
         let until = began + Duration::from_secs_f64(until - PHASES[0].1);
         let [hanging, beside] = scrape_both(&hangs, &control, until);
-        let p99 = hanging.print_fact(name);
-        let control = beside.print_fact("  a driver that answers");
+        let p99 = hanging.print(name);
+        let control = beside.print("  a driver that answers");
         if name == &HANGS {
             verdict = Some((p99, control));
         }
@@ -107,7 +107,7 @@ fn print_machine() {
 impl Scrapes {
     /// Prints how long they took, and returns the ninety-ninth of a hundred in milliseconds.
     #[expect(clippy::print_stdout, reason = "a bench prints what it measured")]
-    fn print_fact(mut self, name: &str) -> f64 {
+    fn print(mut self, name: &str) -> f64 {
         self.millis.sort_unstable_by(f64::total_cmp);
         let at = |share: f64| self.millis[((self.millis.len() - 1) as f64 * share) as usize];
         let (least, most) = (self.kib.iter().min(), self.kib.iter().max());

@@ -16,7 +16,7 @@ const WORDS: [&str; 22] = [
     "tell",
     "tells",
     "said",
-    "print_fact",
+    "say",
     "says",
     "stands",
     "stand",
