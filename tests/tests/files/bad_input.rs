@@ -236,8 +236,7 @@ fn a_file_that_may_not_be_read_is_named() {
 #[test]
 fn a_broken_record_costs_only_itself() {
     let folder = folder();
-    let log =
-        format!("[\n  {STEP},\n  {{\"log\": \"info\", \"message\": \"say \"hi\"\n,\n  {STEP}\n]\n");
+    let log = format!("[\n  {STEP},\n  {{\"log\": \"info\", \"message\": \"say \"hi\"\n,\n  {STEP}\n]\n");
     let out = folder.path().join("out.jsonl");
     let finished = Import::of(file(&folder, "training.json", log.as_bytes()))
         .to(&out)
