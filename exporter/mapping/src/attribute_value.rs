@@ -8,7 +8,7 @@ use pulsetrain_semconv::{Attribute, AttributeKind};
 pub enum OwnedAttributeValue {
     /// Text, or one of the members of an enumeration.
     Text(String),
-    /// A whole number.
+    /// An integer.
     Int(i64),
 }
 

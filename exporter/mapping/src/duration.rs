@@ -1,6 +1,6 @@
 //! Durations as Python programs print them: `0:07:45` and `1 day, 2:03:04` of `datetime.timedelta`, and `1d 2h 3m 4s`.
 
-/// Returns the seconds of a duration, or `None` if the text is none.
+/// Returns the seconds of a duration, or `None` if the text is not a duration.
 pub fn seconds(text: &str) -> Option<f64> {
     let (days, clock) = match text.split_once(" day") {
         Some((days, rest)) => (

@@ -42,12 +42,12 @@ impl<'a> FieldValue<'a> {
         }
     }
 
-    /// Returns the whole number below 9e15, or `None`.
-    pub fn whole(&self) -> Option<i64> {
+    /// Returns the integer below 9e15, or `None`.
+    pub fn integer(&self) -> Option<i64> {
         let number = self.number()?;
-        let whole = number as i64;
+        let integer = number as i64;
         // Not by its fraction: rounding may need a function call.
-        (whole as f64 == number && number.abs() < 9e15).then_some(whole)
+        (integer as f64 == number && number.abs() < 9e15).then_some(integer)
     }
 }
 

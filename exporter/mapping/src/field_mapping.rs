@@ -23,7 +23,7 @@ pub struct FieldMapping {
     pub units: (Option<String>, Option<String>),
     /// Whether the log has the cumulative total of a counter.
     pub is_total: bool,
-    /// The number that stands for "not measured" in the log.
+    /// The number that means "not measured" in the log.
     pub sentinel: Option<f64>,
     /// Attributes of all points.
     pub attributes: Vec<(&'static semconv::Attribute, OwnedAttributeValue)>,

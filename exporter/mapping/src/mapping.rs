@@ -170,7 +170,7 @@ impl Mapping {
         sources.any(|(_, source)| source == key)
     }
 
-    /// Returns the row of `key` in a record of `kind`, or `None` if there is none and the key is not the name of a metric.
+    /// Returns the row of `key` in a record of `kind`, or `None` if no row matches and the key is not the name of a metric.
     pub fn resolve(&self, kind: Option<&str>, key: &str) -> Option<ResolvedMapping> {
         let of_kind = kind.and_then(|kind| self.records.get(kind));
         let row_of = |key: &str| {

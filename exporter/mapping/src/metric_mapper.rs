@@ -45,7 +45,7 @@ struct ScopeKeys {
     keys: InOrder<KeyState>,
 }
 
-/// The most tables and scopes that are kept apart; records of further scopes are resolved anew each time.
+/// The most tables and scopes that are kept apart; records of further scopes are resolved each time.
 const MOST_SCOPES: usize = 256;
 
 impl MetricMapper {

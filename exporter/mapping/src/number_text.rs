@@ -14,7 +14,7 @@ pub fn finite(text: &str) -> Option<f64> {
     if looks_decimal { text.parse().ok() } else { None }
 }
 
-/// The plain number that a text begins with, and what stands behind it; nothing where it takes more to read it.
+/// Splits a plain number from the start of a text; `None` if the text does not start with one.
 #[inline]
 fn plain(text: &str) -> Option<(f64, &str)> {
     let decimal = Decimal::prefix(text.as_bytes())?;
@@ -51,7 +51,7 @@ pub fn non_finite(text: &str) -> Option<f64> {
 pub fn any(text: &str) -> Option<f64> {
     match plain(text) {
         Some((number, "")) => Some(number),
-        // Behind a plain number only these go on with it.
+        // Only these characters continue a number after its plain part.
         Some((_, rest)) if !rest.starts_with([',', 'E']) => None,
         Some((_, rest)) if rest.starts_with(',') => grouped(text),
         _ => odd(text),
@@ -65,28 +65,28 @@ fn odd(text: &str) -> Option<f64> {
         .or_else(|| grouped(text))
 }
 
-/// A number with commas between the thousands. One with a comma where a point should stand, as some languages write it, is
-/// none: it would be a thousand times too large.
+/// A number with commas between the thousands. A decimal comma, as some languages write it, is refused: the number would be a
+/// thousand times too large.
 pub fn grouped(text: &str) -> Option<f64> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    // What begins with another letter is most text, and no number.
+    // Most texts start with another character and are no numbers.
     if !digits.starts_with(|first: char| matches!(first, '1'..='9')) {
         return None;
     }
-    let (whole, rest) = digits.split_at(digits.find(['.', 'e', 'E']).unwrap_or(digits.len()));
+    let (integer, rest) = digits.split_at(digits.find(['.', 'e', 'E']).unwrap_or(digits.len()));
     if rest.contains(',') {
         return None;
     }
-    let mut groups = whole.split(',');
+    let mut groups = integer.split(',');
     let is_first = groups.next().is_some_and(|group| (1..=3).contains(&group.len()));
     (is_first && groups.all(|group| group.len() == 3)).then(|| finite(&text.replace(',', "")))?
 }
 
-/// A number and what stands behind it: `0.081s`, `0.2%`, `1.5M`.
+/// Splits a number from its suffix: `0.081s`, `0.2%`, `1.5M`.
 #[inline]
 pub fn with_suffix(text: &str) -> Option<(f64, &str)> {
     let first = *text.as_bytes().first()?;
-    // Most words are none, and only those that are not finite begin with a letter.
+    // Only numbers that are not finite start with a letter.
     if first.is_ascii_alphabetic() && !matches!(first, b'n' | b'N' | b'i' | b'I') {
         return None;
     }
@@ -96,7 +96,7 @@ pub fn with_suffix(text: &str) -> Option<(f64, &str)> {
     }
 }
 
-/// The plain number with its unit that a text begins with, and what stands behind both.
+/// Splits a plain number and its unit from the start of a text.
 #[inline]
 fn plain_with_suffix(text: &str) -> Option<(f64, &str, &str)> {
     let (number, rest) = plain(text)?;
@@ -105,7 +105,7 @@ fn plain_with_suffix(text: &str) -> Option<(f64, &str, &str)> {
     Some((number, &rest[..end], &rest[end..]))
 }
 
-/// Of a number that is not plain, or not finite, or a unit that is no word.
+/// Splits a number that is not plain or not finite, or whose unit is no word, from its suffix.
 fn odd_with_suffix(text: &str) -> Option<(f64, &str)> {
     if let Some(number) = any(text) {
         return Some((number, ""));

@@ -133,7 +133,7 @@ impl RowEntry {
         match (&self.unit, self.factor.as_ref().map(|factor| **factor)) {
             (Some(_), Some(_)) => Err(wrong(
                 MappingPart::Unit,
-                "unit and factor say the same: keep one of them",
+                "`unit` and `factor` are both given: keep one of them",
             )),
             (Some(spelling), None) => by_unit(spelling, metric).map(Some),
             (None, Some(factor)) if !factor.is_finite() => {
@@ -239,6 +239,6 @@ fn not_a_value(attribute: &Attribute, value: impl Display) -> String {
                 attribute.name
             )
         }
-        _ => format!("{}: expected a whole number, found \"{value}\"", attribute.name),
+        _ => format!("{}: expected an integer, found \"{value}\"", attribute.name),
     }
 }

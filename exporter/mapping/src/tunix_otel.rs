@@ -21,7 +21,7 @@ pub const PREFIX: &str = "tunix.metrics.prefix";
 /// The attribute with the mode.
 pub const MODE: &str = "tunix.training.mode";
 
-/// The gauge that says the step.
+/// The gauge whose value is the step.
 pub const STEP: &str = "tunix.training.step";
 
 /// The names that are not made of the tag.
@@ -35,7 +35,7 @@ const NAMES: [(&str, &str); 4] = [
 /// The rule for what was exported again.
 pub(crate) const EXPORTED_AGAIN: &str = "exported_again";
 
-/// So many tags of one run are told apart, and so many pairs of prefix and mode: a client can make up any number.
+/// The most tags of one run that are kept apart, and the most pairs of prefix and mode: a client can invent any number.
 const MOST_TAGS: usize = 4096;
 const MOST_STEPS: usize = 256;
 
@@ -75,7 +75,7 @@ impl Default for TunixOtel {
 }
 
 impl TunixOtel {
-    /// Records the points of one export: their steps may stand behind them.
+    /// Records the points of one export: a point of the step may follow the points of the step.
     pub fn record(&mut self, points: &[OtelPoint<'_>], place: Place, recorder: &mut Recorder<'_>) {
         self.learn_steps(points);
         points

@@ -118,7 +118,7 @@ fn a_comma_in_place_of_a_point_makes_no_number() {
         assert_eq!(losses, [""; 0], "{log}");
         finished
             .expect_code(1)
-            .expect_words(&["malformed_record", "loss, is no number", "1234.5"]);
+            .expect_words(&["malformed_record", "loss: expected a number", "1234.5"]);
     }
 }
 

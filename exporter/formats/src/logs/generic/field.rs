@@ -142,7 +142,7 @@ fn attributes<'a>(row: &FieldMapping, fields: &'a [Field<'_>]) -> Option<Vec<Att
 
 fn attribute_value<'a>(attribute: &semconv::Attribute, value: &'a FieldValue<'a>) -> Option<Value<'a>> {
     match (attribute.kind, value) {
-        (AttributeKind::Int, value) => value.whole().map(Value::Int),
+        (AttributeKind::Int, value) => value.integer().map(Value::Int),
         (AttributeKind::Double, value) => value.number().map(Value::Double),
         (_, FieldValue::Text(text)) => OwnedAttributeValue::of(attribute, text).map(|_| Value::Text(text)),
         (_, FieldValue::Number(_)) => None,

@@ -70,7 +70,7 @@ impl KeyCache {
         self.steps.clear();
         self.steps.resize(mapping.steps().len().max(STEPS.len()), None);
         for (number, rank) in &self.step_keys {
-            if self.steps[*rank].is_none() && fields[*number].1.whole().is_some() {
+            if self.steps[*rank].is_none() && fields[*number].1.integer().is_some() {
                 self.steps[*rank] = Some(*number);
             }
         }
