@@ -11,6 +11,7 @@ mod generic;
 mod imported;
 mod kempnerforge;
 mod maxtext;
+mod mutated;
 mod no_value;
 mod ranks;
 mod readers;
