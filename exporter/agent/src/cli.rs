@@ -260,7 +260,7 @@ pub(crate) enum SemconvCommand {
     },
     /// Show the definition of a name, its unit, its attributes and its sources
     Show {
-        /// A metric, attribute, span or event, or the Prometheus name of a metric
+        /// A metric, attribute, span or event, the Prometheus name of a metric, or a key of a trainer's log
         name: String,
     },
     /// Check an OTLP file (.jsonl, .json, .binpb, plain or compressed) against the registry

@@ -184,6 +184,13 @@ impl Mapping {
             .or_else(|| self.without_prefixes(&spelling).find_map(row_of))
     }
 
+    /// Returns the rows of `key` in records of any kind and in tags.
+    pub fn resolve_anywhere(&self, key: &str) -> impl Iterator<Item = ResolvedMapping> {
+        let tables = self.records.values().chain([self.scalars.table()]);
+        let rows: Vec<_> = tables.filter_map(|table| table.resolve(key)).collect();
+        self.resolve(None, key).into_iter().chain(rows)
+    }
+
     /// Returns a key without the words that the mapping ignores at its beginning: without one, without two, ...
     pub fn without_prefixes<'k>(&self, spelling: &'k str) -> impl Iterator<Item = &'k str> {
         let without_one = |key: &'k str| {

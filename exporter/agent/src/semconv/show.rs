@@ -1,7 +1,8 @@
-//! What a name of the registry means.
+//! The definition of a name of the registry, and the names of a key of a trainer's log.
 
-use std::fmt::Write;
+use std::{collections::BTreeMap, fmt::Write};
 
+use pulsetrain_mapping::trainers;
 use pulsetrain_semconv::{
     Attribute, AttributeKind, AttributeUse, Event, Metric, Requirement, Span, Stability, Upstream, attribute,
     event, metric, span,
@@ -10,7 +11,8 @@ use pulsetrain_semconv::{
 use super::list::instrument;
 use crate::failure::Failure;
 
-/// Returns the entries of the registry for a name; a name may be of several kinds.
+/// Returns the entries of the registry for a name; a name may be of several kinds. For a key of a trainer's log, returns the
+/// metrics that its values become.
 pub(super) fn show(name: &str) -> Result<String, Failure> {
     let mut text = String::new();
     let by_prometheus = || {
@@ -33,10 +35,36 @@ pub(super) fn show(name: &str) -> Result<String, Failure> {
         .into_iter()
         .for_each(|found| show_event(found, &mut text));
     if text.is_empty() {
+        text = show_key(name);
+    }
+    if text.is_empty() {
         Err(Failure::failed(unknown(name)))
     } else {
         Ok(text)
     }
+}
+
+/// Lists the metrics of a key by trainer; empty if no trainer has it.
+fn show_key(key: &str) -> String {
+    let mut trainers_by_metric: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for trainer in trainers() {
+        let mapping = trainer.mapping();
+        let metrics = mapping.resolve_anywhere(key);
+        for metric in metrics.filter_map(|row| row.mapping.target.metric()) {
+            let titles = trainers_by_metric.entry(metric.name).or_default();
+            if !titles.contains(&mapping.title()) {
+                titles.push(mapping.title());
+            }
+        }
+    }
+    let mut text = String::new();
+    for (metric, titles) in trainers_by_metric {
+        let _ = writeln!(text, "{key} is {metric} in logs of {}", titles.join(", "));
+    }
+    if !text.is_empty() {
+        text.push_str("For the definition: pulsetrain semconv show NAME\n");
+    }
+    text
 }
 
 fn unknown(name: &str) -> String {
@@ -156,6 +184,14 @@ mod tests {
         let by_name = show("train.step.duration").unwrap();
         assert_eq!(show("train_step_duration_seconds").unwrap(), by_name);
         assert!(by_name.contains("histogram") && by_name.contains("surogate"));
+    }
+
+    #[test]
+    fn a_key_of_a_trainer_is_answered_with_its_metrics() {
+        let text = show("timing_s/gen").unwrap();
+        assert!(text.contains("timing_s/gen is perf.rollout_time in logs of verl"), "{text}");
+        let text = show("loss").unwrap();
+        assert!(text.contains("loss is train.loss in logs of"), "{text}");
     }
 
     #[test]
