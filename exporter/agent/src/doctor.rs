@@ -1,13 +1,16 @@
 //! `pulsetrain doctor`: checks the environment of telemetry, and reports faults with their remedies.
 //!
-//! `gpus` asks the driver, `endpoint` the receivers and their clocks, `names` the translation of names by receivers;
-//! `environment` and `launcher` look for variables that contradict each other. Each `finding` is independent.
+//! `gpus` asks the driver, `endpoint` the receivers and their clocks, `names` the translation of names by receivers; `logs` reads the
+//! heads of logs, `folders` tries to write; `environment` and `launcher` look for variables that contradict each other. Each
+//! `finding` is independent.
 
 mod endpoint;
 mod environment;
 mod finding;
+mod folders;
 mod gpus;
 mod launcher;
+mod logs;
 mod names;
 mod variables;
 
@@ -34,6 +37,10 @@ use crate::{
 #[derive(Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct DoctorArguments {
+    /// Logs to inspect, folders or quoted patterns: format, run and rank of each [default: those of the configuration]
+    #[arg(value_name = "LOG")]
+    pub(crate) logs: Vec<PathBuf>,
+
     /// Check what this configuration of the agent names
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -59,6 +66,7 @@ Exit status: 0 nothing is wrong, 1 something is wrong, 2 the command line is wro
 Examples:
   pulsetrain doctor
   pulsetrain doctor --config /etc/pulsetrain.yaml
+  pulsetrain doctor 'logs/rank_*.log'
   srun pulsetrain doctor --to grpc://collector:4317 --json";
 
 /// Runs the command.
@@ -101,6 +109,8 @@ async fn look(arguments: &DoctorArguments) -> Result<Findings, Failure> {
         names::of_receiver(&target, timeout, &mut findings).await;
     }
     names::of_pages(config.as_ref(), &mut findings);
+    logs::check(&arguments.logs, config.as_ref(), &mut findings);
+    folders::check(config.as_ref(), &mut findings);
     Ok(findings)
 }
 
@@ -111,11 +121,8 @@ fn configuration(arguments: &DoctorArguments, findings: &mut Findings) -> Option
     let config = match config::load(path, &std::env::vars().collect()) {
         Ok(config) => config,
         Err(fault) => {
-            findings.wrong(
-                place,
-                fault.to_string(),
-                "mend it there; pulsetrain agent --print-config shows every key",
-            );
+            let advice = "correct it there; pulsetrain agent --print-config shows every key";
+            findings.wrong(place, fault.to_string(), advice);
             return None;
         }
     };
@@ -128,7 +135,7 @@ fn configuration(arguments: &DoctorArguments, findings: &mut Findings) -> Option
         findings.wrong(
             place,
             fault.to_string(),
-            "mend it there; a port is also taken where the agent runs already",
+            "correct it there; a port is also in use while the agent itself runs",
         );
     }
     Some(config)

@@ -33,7 +33,8 @@ use self::otlp::{client_failure, otlp};
 pub(crate) use self::otlp::{otlp_config, otlp_target, report_notices};
 use crate::{
     config::{
-        Config, DeriveConfig, DrawingSection, GpuSection, ReceiverSection, SinkConfig, SourceConfig, Spot,
+        Config, DeriveConfig, DrawingSection, GpuSection, LogsSection, ReceiverSection, SinkConfig,
+        SourceConfig, Spot,
     },
     convert::trace,
     failure::Failure,
@@ -327,20 +328,9 @@ pub(crate) fn build_source(
     let mut tail = TailConfig::new(logs.paths.iter().map(|path| PathBuf::from(&path.value)));
     tail.poll_interval = logs.poll_interval.0;
     tail.options = RunOptions {
-        format: logs.log_format(),
-        // The check reported what makes no sense, before anything was started.
-        mapping: logs.built_mapping().unwrap_or_default(),
-        run_id: logs.run_id.clone(),
-        run_name: logs.run_name.clone(),
-        // As for the mapping.
-        timezone: logs.timezone().unwrap_or_default(),
         service,
         resource,
-        rank: (logs.rank.as_ref())
-            .and_then(|rank| rank.build().ok())
-            .unwrap_or_default(),
-        claims: claims.clone(),
-        ..RunOptions::default()
+        ..run_options(logs, claims)
     };
     let on_event = move |event: TailEvent| {
         log::write(level(&event), Subject::Source(&name), event);
@@ -348,6 +338,22 @@ pub(crate) fn build_source(
     Ok(Box::new(
         TailSource::new(tail, checkpointer.clone(), on_event).measured(on_reading),
     ))
+}
+
+/// Returns the options for the logs of a source. Faults in them are those of the configuration's check.
+pub(crate) fn run_options(logs: &LogsSection, claims: &Claims) -> RunOptions {
+    RunOptions {
+        format: logs.log_format(),
+        mapping: logs.built_mapping().unwrap_or_default(),
+        run_id: logs.run_id.clone(),
+        run_name: logs.run_name.clone(),
+        timezone: logs.timezone().unwrap_or_default(),
+        rank: (logs.rank.as_ref())
+            .and_then(|rank| rank.build().ok())
+            .unwrap_or_default(),
+        claims: claims.clone(),
+        ..RunOptions::default()
+    }
 }
 
 /// Makes a receiver, with the translation of Tunix's names where the configuration has it.
@@ -399,21 +405,26 @@ pub(crate) fn gpus(
     })
 }
 
-/// Opens the checkpoints in the state folder of the configuration, else in the user's.
+/// Opens the checkpoints in the state folder, or in memory if there is none.
 ///
 /// # Errors
 /// A folder that cannot be used, or that another agent uses.
 pub(crate) fn checkpointer(config: &Config) -> Result<Checkpointer, TailError> {
+    match state_folder(config) {
+        Some(folder) => Checkpointer::open(&folder),
+        None => Ok(Checkpointer::in_memory()),
+    }
+}
+
+/// Returns the state folder of the configuration, else the user's, or `None` if the user has no home.
+pub(crate) fn state_folder(config: &Config) -> Option<PathBuf> {
     let folder = config
         .state_folder
         .as_ref()
         .map(|folder| PathBuf::from(&folder.value));
     let in_home = || variable("HOME").map(|home| Path::new(&home).join(".local/state"));
     let of_user = || variable("XDG_STATE_HOME").map(PathBuf::from).or_else(in_home);
-    match folder.or_else(|| of_user().map(|folder| folder.join("pulsetrain"))) {
-        Some(folder) => Checkpointer::open(&folder),
-        None => Ok(Checkpointer::in_memory()),
-    }
+    folder.or_else(|| of_user().map(|folder| folder.join("pulsetrain")))
 }
 
 /// The logs that a trainer writes besides what it prints, to be read to their end when it has ended.

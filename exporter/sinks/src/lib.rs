@@ -37,7 +37,7 @@ pub use live::{
 };
 pub use otlp::{
     Compression, Credentials, HostAnswer, Identity, NamedFile, OtlpConfig, OtlpSettings, OtlpSink, Password,
-    Protocol, Proxy, ProxyRoute, SignalConfig, TlsFiles, ask_host,
+    Protocol, Proxy, ProxyRoute, SignalConfig, TlsFiles, ask_host, split_advice,
 };
 pub use page::{
     PageConfig, PageCounts, PageRefusal, PageRefusals, PageSink, PageStore, PageTelemetry, SinkState,

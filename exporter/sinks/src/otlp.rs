@@ -21,6 +21,7 @@ mod transport;
 use pulsetrain_otlp::{Signal, Signals};
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
 
+pub use self::advice::split_advice;
 pub use self::config::{
     Compression, Credentials, Identity, NamedFile, OtlpConfig, OtlpSettings, Password, Protocol, Proxy,
     ProxyRoute, SignalConfig, TlsFiles,

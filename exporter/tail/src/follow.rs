@@ -36,6 +36,7 @@ pub use self::{
     status::TailStatus,
 };
 use self::{follower::Follower, wakeup::Wakeup};
+pub use candidates::followed_files;
 
 /// Follows logs until it is stopped.
 ///

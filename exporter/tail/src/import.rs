@@ -134,6 +134,66 @@ fn import(
     }
 }
 
+/// Reads the head of an input, and reports its format, its run, what its head records, and the notices about its ranks. Sends
+/// nothing.
+pub fn inspect(input: &LogInput, options: &RunOptions) -> ImportReport {
+    let mut report = ImportReport {
+        input: input.name(),
+        ..ImportReport::default()
+    };
+    let panicked = catch_panic(|| inspect_head(input, options, &mut report)).err();
+    if let Some(message) = panicked {
+        report.error = Some(TailError::panicked(&report.input, &message));
+    }
+    report
+}
+
+fn inspect_head(input: &LogInput, options: &RunOptions, report: &mut ImportReport) {
+    let opened = match input.open() {
+        Ok(opened) => CountingReader {
+            opened,
+            bytes_read: Arc::default(),
+        },
+        Err(error) => {
+            report.error = Some(error);
+            return;
+        }
+    };
+    let name = report.input.clone();
+    let mut chunks = ChunkReader::new(name.clone(), opened, Some(0), CancellationToken::new());
+    let head = chunks.head(options);
+    if head.is_empty() {
+        report.error = chunks.error.take().or(Some(TailError::Empty { name }));
+        return;
+    }
+    let (format, signature) = match choose(&report.input, options.format, &head) {
+        Ok(chosen) => chosen,
+        Err(error) => {
+            report.error = Some(error);
+            return;
+        }
+    };
+    report.format = Some((format.name, signature));
+    let identity = format.identity(
+        without_mark(&head[..head.len().min(HEAD_BYTES)]),
+        &options.mapping,
+    );
+    report.run = options.run(format, identity, &report.input);
+    let mut recorder = Recorder::new(report.run.clone(), drop);
+    let mut reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
+    reader.set_time(chunks.read_time());
+    reader.push(&head, &mut recorder);
+    if format.is_fallback() {
+        report.notices = key_notices(&reader.key_uses(), &report.input);
+        report.lists_keys = true;
+    }
+    report
+        .notices
+        .extend(rank_notices(format, &recorder, options, &report.input));
+    report.ranks = recorder.recorded_ranks().to_vec();
+    report.counts = recorder.counts();
+}
+
 /// Returns the format that the user named, else the detected one, with its signature.
 pub(crate) fn choose(
     input: &str,
@@ -206,6 +266,7 @@ fn read(
     report
         .notices
         .extend(rank_notices(format, &recorder, options, &report.input));
+    report.ranks = recorder.recorded_ranks().to_vec();
     (report.counts, report.skipped) = recorder.finish();
     let panicked = parsed.err();
     let panicked = panicked.map(|message| TailError::panicked(&report.input, &message));

@@ -13,6 +13,8 @@ pub struct ImportReport {
     pub format: Option<(&'static str, &'static str)>,
     /// The run.
     pub run: Run,
+    /// The ranks of the records, in the order of their first ones.
+    pub ranks: Vec<i64>,
     /// The counts of recorded items.
     pub counts: Counts,
     /// The skipped records.

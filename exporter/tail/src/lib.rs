@@ -25,9 +25,9 @@ pub use event_files::options_of_file;
 pub use folder::logs_in;
 pub use follow::{
     AtStop, CheckpointNotice, Checkpointer, OpenMode, PollReport, TailConfig, TailEvent, TailSource,
-    TailStatus,
+    TailStatus, followed_files,
 };
-pub use import::LogSource;
+pub use import::{LogSource, inspect};
 pub use import_report::ImportReport;
 pub use input::LogInput;
 pub use member::{Member, RankSource};

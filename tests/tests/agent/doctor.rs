@@ -14,9 +14,9 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// What was found.
-struct Findings {
+pub(crate) struct Findings {
     code: Option<i32>,
-    all: Vec<Value>,
+    pub(crate) all: Vec<Value>,
 }
 
 /// Variables that the shell of a developer may have, and that are looked at.
@@ -32,10 +32,19 @@ const OF_LAUNCHERS: [&str; 7] = [
 
 fn doctor(configure: impl FnOnce(&mut Command)) -> Findings {
     let mut command = command(["doctor", "--json"]);
-    OF_LAUNCHERS.iter().for_each(|name| {
-        command.env_remove(name);
-    });
     configure(&mut command);
+    findings_of(command)
+}
+
+/// Runs a command of `doctor --json`, without the variables of launchers that it does not set itself.
+pub(crate) fn findings_of(mut command: Command) -> Findings {
+    let own: Vec<_> = command.get_envs().map(|(name, _)| name.to_owned()).collect();
+    for name in OF_LAUNCHERS
+        .iter()
+        .filter(|name| own.iter().all(|own| own != *name))
+    {
+        command.env_remove(name);
+    }
     let output = command.output().expect("pulsetrain can be started");
     let text = String::from_utf8(output.stdout).expect("JSON is UTF-8");
     let report: Value = serde_json::from_str(&text)
@@ -77,10 +86,14 @@ impl Findings {
     }
 
     #[track_caller]
+    /// Asserts that a finding has these words, in what it reports or in its fix.
     fn assert_finding(&self, level: &str, place: &str, words: &str) {
-        let lines = self.lines(level, place);
+        let has_words = |finding: &&Value| {
+            let text = |key: &str| finding[key].as_str().unwrap_or_default();
+            text("place").starts_with(place) && (text("what").contains(words) || text("do").contains(words))
+        };
         assert!(
-            lines.iter().any(|what| what.contains(words)),
+            self.at(level).iter().any(has_words),
             "{level} at {place}: {words}? {:#?}",
             self.all
         );

@@ -1,6 +1,6 @@
 //! What the agent exposes to a network: foreign clients authenticate, and those that cannot are refused with a reason.
 
-mod agent;
+pub(crate) mod agent;
 mod attacks;
 mod clients;
 mod pages;

@@ -5,6 +5,7 @@ mod delivery;
 mod disk_queue;
 mod disk_queue_kills;
 mod doctor;
+mod doctor_faults;
 mod endpoint_faults;
 mod exposure;
 mod full_disk;

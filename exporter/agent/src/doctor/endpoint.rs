@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, Delivery, Sink, clock};
-use pulsetrain_sinks::{HostAnswer, OtlpConfig, OtlpSink, ask_host};
+use pulsetrain_sinks::{HostAnswer, OtlpConfig, OtlpSink, ask_host, split_advice};
 
 use super::{
     DoctorArguments,
@@ -18,6 +18,12 @@ use crate::{
 
 /// The tolerated clock skew: spans of ranks are compared on one time axis, and a Date header has a resolution of a second.
 const SKEW: Duration = Duration::from_secs(2);
+
+/// The advice for a receiver that accepts a connection and does not answer.
+const NO_ANSWER: &str =
+    "look at the receiver's log: it takes connections and does not answer; --timeout allows it more time";
+/// The advice for a failure whose cause is unknown.
+const OTHER_FAILURE: &str = "look at the receiver's log for the reason";
 
 /// The variables by which a receiver can be named.
 const NAMED_BY: [&str; 4] = [
@@ -55,12 +61,35 @@ pub(super) fn targets(
         .any(|name| variable(name).is_some_and(|value| !value.is_empty()));
     match OtlpConfig::from_env(variable) {
         Ok(config) => Ok(vec![Target { config, is_named }]),
-        Err(error) => {
-            let place = Place::Environment("OTEL_EXPORTER_OTLP_*".to_owned());
-            findings.wrong(place, error.to_string(), "correct it, or unset it");
+        Err(first) => {
+            for message in faults_of_variables(first.to_string()) {
+                let (what, advice) = message
+                    .rsplit_once(": ")
+                    .unwrap_or((&message, "correct it, or unset it"));
+                findings.wrong(environment_place(), what, advice);
+            }
             Ok(Vec::new())
         }
     }
+}
+
+/// Returns the fault of each variable alone, after the first of all together.
+fn faults_of_variables(first: String) -> Vec<String> {
+    let mut faults = vec![first];
+    let names = std::env::vars().map(|(name, _)| name);
+    for own in names.filter(|name| name.starts_with("OTEL_EXPORTER_OTLP_")) {
+        let alone = OtlpConfig::from_env(|name| variable(name).filter(|_| name == own));
+        if let Err(error) = alone {
+            faults.push(error.to_string());
+        }
+    }
+    let mut distinct = Vec::new();
+    for fault in faults {
+        if !distinct.contains(&fault) {
+            distinct.push(fault);
+        }
+    }
+    distinct
 }
 
 /// The sinks of a configuration; one that makes no sense is found with the configuration.
@@ -84,26 +113,38 @@ pub(super) async fn check(target: &Target, timeout: Duration, findings: &mut Fin
     let mut sink = match OtlpSink::new(&target.config) {
         Ok(sink) => sink,
         Err(error) => {
-            let place = place(target, Signal::Metrics);
-            return findings.wrong(
-                place,
-                error.to_string(),
-                "give files that are there and can be read",
-            );
+            let message = error.to_string();
+            let (what, advice) = message
+                .split_once("; ")
+                .unwrap_or((&message, "name files that exist and can be read"));
+            return findings.wrong(place(target, Signal::Metrics), what, advice);
         }
     };
-    // A finding about one signal is not repeated for the next.
+    for notice in target.config.notices() {
+        let (what, advice) = notice
+            .split_once(": ")
+            .unwrap_or((notice, "correct the variable, or unset it"));
+        findings.warn(environment_place(), what, advice);
+    }
+    // One cause has one finding, also if it concerns several signals.
     let mut reported = Vec::new();
     for signal in target.config.signals().iter() {
         let empty = Batch::new(signal, 0, Vec::new());
         let outcome = match tokio::time::timeout(timeout, sink.deliver(&empty)).await {
             Ok(delivery) => outcome(delivery),
-            Err(_) => Err(format!("gave no answer within {} s", timeout.as_secs_f64())),
+            Err(_) => Err(Failed {
+                what: format!("gave no answer within {} s", timeout.as_secs_f64()),
+                advice: Some(NO_ANSWER),
+            }),
         };
         let place = place(target, signal);
-        if !reported.contains(&(place.clone(), outcome.clone())) {
-            report(target, place.clone(), &outcome, findings);
-            reported.push((place, outcome));
+        let key = match &outcome {
+            Ok(what) => (Some(place.clone()), what.clone()),
+            Err(failed) => (None, failed.advice.unwrap_or(&failed.what).to_owned()),
+        };
+        if !reported.contains(&key) {
+            report(target, place, outcome, findings);
+            reported.push(key);
         }
     }
     if let Some(answer) = ask_host(target.config.signal(Signal::Metrics), "/", timeout).await {
@@ -116,15 +157,19 @@ pub(super) async fn check(target: &Target, timeout: Duration, findings: &mut Fin
     }
 }
 
-fn report(target: &Target, place: Place, outcome: &Result<String, String>, findings: &mut Findings) {
+/// A failed request: what happened, without the URL, and the advice of the sink.
+struct Failed {
+    what: String,
+    advice: Option<&'static str>,
+}
+
+fn report(target: &Target, place: Place, outcome: Result<String, Failed>, findings: &mut Findings) {
     match outcome {
         Ok(what) => findings.fine(place, what),
-        Err(what) if target.is_named => findings.wrong(
-            place,
-            what,
-            "start a receiver there, or name one: OTEL_EXPORTER_OTLP_ENDPOINT, --to, or endpoint in the configuration",
-        ),
-        Err(what) => findings.warn(
+        Err(Failed { what, advice }) if target.is_named => {
+            findings.wrong(place, what, advice.unwrap_or(OTHER_FAILURE));
+        }
+        Err(Failed { what, .. }) => findings.warn(
             place,
             format!("no receiver is named, and at the default {what}"),
             "set OTEL_EXPORTER_OTLP_ENDPOINT, or give --to or --config",
@@ -132,7 +177,7 @@ fn report(target: &Target, place: Place, outcome: &Result<String, String>, findi
     }
 }
 
-fn outcome(delivery: Delivery) -> Result<String, String> {
+fn outcome(delivery: Delivery) -> Result<String, Failed> {
     match delivery {
         Delivery::Delivered => Ok("takes an empty request".to_owned()),
         Delivery::Partial { message, .. } => Ok(format!("takes an empty request, and answers: {message}")),
@@ -140,7 +185,15 @@ fn outcome(delivery: Delivery) -> Result<String, String> {
         | Delivery::Denied { message }
         | Delivery::TooLarge { message }
         | Delivery::Unsupported { message }
-        | Delivery::Retry { message, .. } => Err(message),
+        | Delivery::Retry { message, .. } => {
+            let (what, advice) = split_advice(&message);
+            // The finding has the URL as its place.
+            let what = what.split_once(": ").map_or(what, |(_, what)| what);
+            Err(Failed {
+                what: what.to_owned(),
+                advice,
+            })
+        }
     }
 }
 
@@ -165,8 +218,12 @@ fn check_clock(place: Place, answer: &HostAnswer, now: Duration, findings: &mut 
              spans of ranks apart",
         );
     } else {
-        findings.fine(place, "its clock is ours, as far as a Date in seconds shows");
+        findings.fine(place, "its clock is ours: they agree within a second");
     }
+}
+
+fn environment_place() -> Place {
+    Place::Environment("OTEL_EXPORTER_OTLP_*".to_owned())
 }
 
 /// A receiver as people name it, with the path where it has one.

@@ -4,6 +4,7 @@ use super::{
     finding::{Findings, Place},
     variables::Variables,
 };
+use crate::import::resource;
 
 /// A signal as variables name it; none is for all.
 const SIGNALS: [&str; 4] = ["", "TRACES_", "METRICS_", "LOGS_"];
@@ -20,6 +21,7 @@ pub(super) fn check(variables: Variables<'_>, findings: &mut Findings) {
         environment.check_path(signal, findings);
         environment.check_tls(signal, findings);
     }
+    environment.check_resource(findings);
     environment.check_service(findings);
     environment.check_switch(findings);
 }
@@ -108,6 +110,18 @@ impl Environment<'_> {
                 place(&[&name, &certificate]),
                 format!("{certificate} is set, but {name} is http://: nothing is encrypted"),
                 format!("write https:// in {name}"),
+            );
+        }
+    }
+
+    /// Attributes that cannot be read: every command fails with them.
+    fn check_resource(&self, findings: &mut Findings) {
+        if let Err(error) = resource::from_env(|name| self.variables.get(name)) {
+            let message = error.to_string();
+            findings.wrong(
+                place(&["OTEL_RESOURCE_ATTRIBUTES"]),
+                message.lines().next().unwrap_or_default(),
+                "write OTEL_RESOURCE_ATTRIBUTES=key=value,key=value, or unset it",
             );
         }
     }

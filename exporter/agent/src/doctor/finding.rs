@@ -1,6 +1,9 @@
 //! What was found: where, what, and what to do.
 
-use std::fmt::{self, Write};
+use std::{
+    fmt::{self, Write},
+    path::PathBuf,
+};
 
 use serde::Serialize;
 
@@ -31,6 +34,10 @@ pub(super) enum Place {
     Environment(String),
     /// What names become, at this place.
     Names(String),
+    /// A log, or a path or pattern of logs.
+    Log(PathBuf),
+    /// A folder that is written.
+    Folder(PathBuf),
 }
 
 /// One thing that was found.
@@ -142,6 +149,8 @@ impl fmt::Display for Place {
             Self::Endpoint(url) => write!(f, "endpoint {url}"),
             Self::Environment(variables) => write!(f, "environment {variables}"),
             Self::Names(place) => write!(f, "names at {place}"),
+            Self::Log(path) => write!(f, "log {}", path.display()),
+            Self::Folder(path) => write!(f, "folder {}", path.display()),
         }
     }
 }

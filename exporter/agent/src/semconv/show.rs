@@ -189,7 +189,10 @@ mod tests {
     #[test]
     fn a_key_of_a_trainer_is_answered_with_its_metrics() {
         let text = show("timing_s/gen").unwrap();
-        assert!(text.contains("timing_s/gen is perf.rollout_time in logs of verl"), "{text}");
+        assert!(
+            text.contains("timing_s/gen is perf.rollout_time in logs of verl"),
+            "{text}"
+        );
         let text = show("loss").unwrap();
         assert!(text.contains("loss is train.loss in logs of"), "{text}");
     }

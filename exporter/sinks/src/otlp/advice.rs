@@ -16,6 +16,12 @@ pub(super) const SLOW: &str =
 pub(crate) const CREDENTIALS: &str = "set the credentials in headers of the sink (or in bearer_token_file or basic_auth), or in OTEL_EXPORTER_OTLP_HEADERS (key=value) for its endpoint";
 const NO_SUCH_PATH: &str = "check the path: OTLP/HTTP listens at /v1/traces, /v1/metrics and /v1/logs; if the receiver does not take \
                             this signal, name those that it takes with `signals`";
+const REDIRECT: &str = "redirects are not followed: set the endpoint to the address it points to";
+const NOT_OTLP: &str = "the receiver could not read the request: check that it takes OTLP at this path";
+const METHOD: &str = "check the path: OTLP/HTTP listens at /v1/traces, /v1/metrics and /v1/logs";
+const OTHER_ENCODING: &str = "set OTEL_EXPORTER_OTLP_PROTOCOL to the other of http/protobuf and http/json";
+const TLS_ONLY: &str = "use https:// or grpcs://: the port speaks TLS only";
+const BUSY: &str = "the receiver limits its clients or has no room: raise its limits, or send less";
 const NO_SUCH_SERVICE: &str = "check that an OTLP/gRPC receiver for this signal listens there; if it does not take this signal, name \
                                those that it takes with `signals`";
 const TOO_OLD: &str = "the receiver accepts no samples that old: set storage.tsdb.out_of_order_time_window in Prometheus, or \
@@ -28,11 +34,12 @@ const NO_SUCH_HOST: &str = "check the host name in the endpoint";
 const PROXY: &str = "check HTTPS_PROXY and HTTP_PROXY, or add the host to NO_PROXY";
 const PROXY_CREDENTIALS: &str =
     "write the proxy's user and password into its URL: HTTPS_PROXY=http://user:password@host:port";
-const NOT_HTTP: &str = "if this is a gRPC port (usually 4317) use grpc://, if it wants TLS use https://";
-const NOT_GRPC: &str =
-    "if this is an OTLP/HTTP port (usually 4318) use http://, if it wants TLS use grpcs://";
+const NOT_HTTP: &str = "if this is a gRPC port (usually 4317) use grpc:// (OTEL_EXPORTER_OTLP_PROTOCOL=grpc), if it wants TLS use https://";
+const NOT_GRPC: &str = "if this is an OTLP/HTTP port (usually 4318) use http:// (OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf), if it wants TLS use grpcs://";
 const NO_TLS: &str = "the port does not speak TLS: use http:// or grpc://, or another port";
 const AUTHORITY: &str = "set tls.ca of the sink, or OTEL_EXPORTER_OTLP_CERTIFICATE, to the PEM file of the authority that signed the certificate";
+const CA_AS_SERVER: &str = "the receiver presents the certificate of an authority: give it one with basicConstraints=CA:FALSE, also if it is self-signed \
+                            (openssl req -x509 -addext basicConstraints=critical,CA:FALSE)";
 const HOST_NAME: &str =
     "use the host name that the receiver's certificate is for, or name it in tls.server_name of the sink";
 const EXPIRED: &str = "renew the receiver's certificate, or set this machine's clock";
@@ -48,17 +55,59 @@ const CLOSED_HTTP: &str = "the receiver closed the connection; if it asks for a 
                            sink, or OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY; if this is a gRPC port \
                            (usually 4317) use grpc://, if it wants TLS use https://";
 
+/// All advice, for [`split_advice`].
+const ALL: [&str; 27] = [
+    SLOW,
+    CREDENTIALS,
+    NO_SUCH_PATH,
+    REDIRECT,
+    NOT_OTLP,
+    METHOD,
+    OTHER_ENCODING,
+    TLS_ONLY,
+    BUSY,
+    NO_SUCH_SERVICE,
+    TOO_OLD,
+    SMALLER,
+    NOT_LISTENING,
+    NO_SUCH_HOST,
+    PROXY,
+    PROXY_CREDENTIALS,
+    NOT_HTTP,
+    NOT_GRPC,
+    NO_TLS,
+    AUTHORITY,
+    CA_AS_SERVER,
+    HOST_NAME,
+    EXPIRED,
+    IDENTITY,
+    ENDED_AT_ONCE,
+    CLOSED_GRPC,
+    CLOSED_HTTP,
+];
+
+/// Splits the message of a failed delivery to an OTLP receiver into what failed and the advice, if it has any.
+pub fn split_advice(message: &str) -> (&str, Option<&'static str>) {
+    let split = |advice: &'static str| {
+        let failure = message.strip_suffix(advice)?.strip_suffix("; ")?;
+        Some((failure, Some(advice)))
+    };
+    ALL.into_iter().find_map(split).unwrap_or((message, None))
+}
+
 /// For an HTTP status other than success, with what the receiver answered.
 pub(super) fn http_status(status: StatusCode, answer: &str) -> Advice {
     match status.as_u16() {
-        300..=399 => Some("redirects are not followed: set the endpoint to the address it points to"),
+        300..=399 => Some(REDIRECT),
+        400 if answer.contains("TLS only") => Some(TLS_ONLY),
         400 if is_too_old(answer) => Some(TOO_OLD),
-        400 => Some("the receiver could not read the request: check that it takes OTLP at this path"),
+        400 => Some(NOT_OTLP),
         401 | 403 => Some(CREDENTIALS),
         404 => Some(NO_SUCH_PATH),
-        405 => Some("check the path: OTLP/HTTP listens at /v1/traces, /v1/metrics and /v1/logs"),
+        405 => Some(METHOD),
         413 => Some(SMALLER),
-        415 => Some("set OTEL_EXPORTER_OTLP_PROTOCOL to the other of http/protobuf and http/json"),
+        415 => Some(OTHER_ENCODING),
+        429 | 503 => Some(BUSY),
         _ => None,
     }
 }
@@ -132,6 +181,9 @@ fn tls(error: &rustls::Error) -> Advice {
         rustls::Error::InvalidCertificate(
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
         ) => Some(HOST_NAME),
+        rustls::Error::InvalidCertificate(error) if error.to_string().contains("CaUsedAsEndEntity") => {
+            Some(CA_AS_SERVER)
+        }
         rustls::Error::InvalidCertificate(_) => Some(AUTHORITY),
         rustls::Error::AlertReceived(
             AlertDescription::CertificateRequired

@@ -106,7 +106,10 @@ impl HttpExporter {
             StatusCode::TOO_MANY_REQUESTS
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
-            | StatusCode::GATEWAY_TIMEOUT => self.peer.retry(retry_after(head), what, None),
+            | StatusCode::GATEWAY_TIMEOUT => {
+                let advice = advice::http_status(head.status, &message);
+                self.peer.retry(retry_after(head), what, advice)
+            }
             StatusCode::NOT_FOUND => self
                 .peer
                 .unsupported(what, advice::http_status(head.status, &message)),

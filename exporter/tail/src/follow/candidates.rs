@@ -112,6 +112,16 @@ impl Input {
     }
 }
 
+/// Returns the files that a path, a folder or a pattern of a follower names now.
+pub fn followed_files(path: &Path) -> Vec<PathBuf> {
+    let (candidates, _) = Candidates::new(&[path.to_owned()]);
+    let named = candidates.named().filter(|path| path.is_file());
+    let mut files: Vec<PathBuf> = named.map(Path::to_owned).collect();
+    files.extend(candidates.found());
+    files.sort();
+    files
+}
+
 /// Opens a regular file. Pipes and devices cannot be followed.
 pub(super) fn open(path: &Path) -> io::Result<(File, Inode)> {
     // Opening a pipe without a writer would block.

@@ -346,6 +346,7 @@ impl RunReader {
         self.recorder.flush();
         let (input, run) = (self.name(), self.recorder.run().clone());
         let timezone = self.recorder.timezone_used();
+        let ranks = self.recorder.recorded_ranks().to_vec();
         let (counts, skipped) = self.recorder.finish();
         let lists_keys = self.format.is_fallback();
         if lists_keys {
@@ -356,6 +357,7 @@ impl RunReader {
             input,
             format: Some((self.format.name, self.signature)),
             run,
+            ranks,
             counts,
             skipped,
             notices: self.notices,

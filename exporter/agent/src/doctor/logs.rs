@@ -1,0 +1,91 @@
+//! The logs: whether each can be read, its format, its run and its rank.
+
+use std::path::{Path, PathBuf};
+
+use pulsetrain_tail::{Claims, ImportReport, LogInput, RunOptions, followed_files, inspect};
+
+use super::finding::{Findings, Place};
+use crate::{
+    config::{Config, SourceConfig},
+    topology,
+};
+
+/// The most logs of one path that are inspected.
+const MOST_LOGS: usize = 64;
+
+/// Inspects the logs of the command line and of the configuration.
+pub(super) fn check(paths: &[PathBuf], config: Option<&Config>, findings: &mut Findings) {
+    let claims = Claims::default();
+    let options = RunOptions {
+        claims: claims.clone(),
+        ..RunOptions::default()
+    };
+    for path in paths {
+        check_path(path, &options, findings);
+    }
+    let sources = config.into_iter().flat_map(|config| config.sources.iter());
+    for (_, source) in sources {
+        let SourceConfig::Logs(logs) = source else {
+            continue;
+        };
+        let options = topology::run_options(logs, &claims);
+        for path in &logs.paths {
+            check_path(Path::new(&path.value), &options, findings);
+        }
+    }
+}
+
+/// Inspects the logs that a path, a folder or a pattern names.
+fn check_path(path: &Path, options: &RunOptions, findings: &mut Findings) {
+    let files = followed_files(path);
+    if files.is_empty() {
+        let advice = "start the trainer, or correct the path; the agent waits for the log until it exists";
+        findings.warn(Place::Log(path.to_owned()), "no file has this path", advice);
+    }
+    let is_folder = path.is_dir();
+    let skipped = files.len().saturating_sub(MOST_LOGS);
+    for file in files.into_iter().take(MOST_LOGS) {
+        let report = inspect(&LogInput::Path(file.clone()), options);
+        // Files of other kinds in a folder are no faults.
+        if !is_folder || report.format.is_some() {
+            describe(file, &report, findings);
+        }
+    }
+    if skipped > 0 {
+        let what = format!("{skipped} further files are not inspected");
+        findings.fine(Place::Log(path.to_owned()), what);
+    }
+}
+
+fn describe(file: PathBuf, report: &ImportReport, findings: &mut Findings) {
+    let place = Place::Log(file);
+    if let Some(error) = &report.error {
+        let message = error.to_string();
+        let (what, advice) = message
+            .split_once("; ")
+            .unwrap_or((&message, "check the file and its permissions"));
+        return findings.wrong(place, what, advice);
+    }
+    let (format, signature) = report.format.unwrap_or_default();
+    let ranks: Vec<String> = report.ranks.iter().map(i64::to_string).collect();
+    let ranks = match &ranks[..] {
+        [] => "no rank yet".to_owned(),
+        [rank] => format!("rank {rank}"),
+        ranks => format!("ranks {}", ranks.join(", ")),
+    };
+    let run = &report.run.id;
+    findings.fine(
+        place.clone(),
+        format!("format {format} ({signature}), run {run}, {ranks}"),
+    );
+    for notice in &report.notices {
+        match notice.rsplit_once("; ") {
+            Some((what, advice)) => findings.warn(place.clone(), what, advice),
+            None => findings.fine(place.clone(), notice.clone()),
+        }
+    }
+    if report.counts.points == 0 {
+        let advice = "map its keys: pulsetrain import --suggest-mapping LOG writes a mapping to edit";
+        findings.warn(place, "its first lines have no value of a metric", advice);
+    }
+}

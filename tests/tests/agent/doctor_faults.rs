@@ -1,0 +1,395 @@
+//! Faults that users have, each alone: `doctor` finds it and prints the right fix.
+
+use std::{
+    ffi::OsStr,
+    fs::{self, Permissions},
+    net::TcpListener,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use pulsetrain_tests::{
+    Answer, Certificates, Collector, FakeEndpoint, Judge, as_unprivileged, command, corpus, free_port,
+};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair};
+use tempfile::TempDir;
+
+use crate::{
+    doctor::findings_of,
+    exposure::agent::{Agent, Keys},
+};
+
+/// A log of the usual keys.
+const STEPS: &str = "step=1 loss=2.5\nstep=2 loss=2.4\nstep=3 loss=2.3\nstep=4 loss=2.2\n";
+
+/// No variables.
+const NONE: &[(&str, &str)] = &[];
+
+/// A command of `doctor` with variables and further arguments.
+fn doctor<V: AsRef<OsStr>>(variables: &[(&str, V)], arguments: &[&str]) -> Command {
+    let mut command = command(["doctor", "--json"]);
+    command
+        .envs(variables.iter().map(|(name, value)| (name, value.as_ref())))
+        .args(arguments);
+    command
+}
+
+/// Asserts that one finding has these words, and these in its fix.
+fn assert_fix(command: Command, words: &str, fix: &str) {
+    let shown = format!("{command:?}");
+    let found = findings_of(command).all;
+    let is_it = |finding: &&serde_json::Value| {
+        let text = |key: &str| finding[key].as_str().unwrap_or_default().to_owned();
+        [text("place"), text("what")].join(" ").contains(words) && text("do").contains(fix)
+    };
+    assert!(
+        found.iter().any(|finding| is_it(&finding)),
+        "{shown}: {words} -> {fix}? {found:#?}"
+    );
+}
+
+#[test]
+fn a_variable_with_a_fault_has_a_fix() {
+    let endpoint = FakeEndpoint::start([], Answer::Accept);
+    let dead = format!("http://127.0.0.1:{}", free_port());
+    let url = endpoint.url();
+    let otlp = |name: &'static str, value: &'static str| {
+        [("OTEL_EXPORTER_OTLP_ENDPOINT", url.as_str()), (name, value)]
+    };
+    let with_path = format!("{url}/v1/metrics");
+    for (variables, words, fix) in [
+        (
+            &otlp("OTEL_EXPORTER_OTLP_PROTOCOL", "http")[..],
+            "PROTOCOL",
+            "set it to grpc, http/protobuf or http/json",
+        ),
+        (
+            &otlp("OTEL_SDK_DISABLED", "true"),
+            "OTEL_SDK_DISABLED",
+            "unset OTEL_SDK_DISABLED",
+        ),
+        (
+            &otlp("OTEL_EXPORTER_OTLP_TIMEOUT", "10s"),
+            "TIMEOUT",
+            "whole milliseconds",
+        ),
+        (
+            &otlp("OTEL_EXPORTER_OTLP_COMPRESSION", "brotli"),
+            "COMPRESSION",
+            "gzip, zstd or none",
+        ),
+        (
+            &otlp("OTEL_EXPORTER_OTLP_HEADERS", "abc"),
+            "HEADERS",
+            "write key=value",
+        ),
+        (
+            &otlp("OTEL_RESOURCE_ATTRIBUTES", "team:nlp"),
+            "team:nlp",
+            "key=value",
+        ),
+        (
+            &[("OTEL_EXPORTER_OTLP_ENDPOINT", &dead)],
+            "Connection refused",
+            "start a receiver there",
+        ),
+        (
+            &[("OTEL_EXPORTER_OTLP_ENDPOINT", &with_path)],
+            "ends with /v1/metrics",
+            "take /v1/metrics off",
+        ),
+        (
+            &[("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4318")],
+            "localhost:4318",
+            "write a URL such as",
+        ),
+        (
+            &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://no.such.host.invalid:4318")],
+            "dns error",
+            "check the host name",
+        ),
+        (
+            &[("RANK", "8"), ("WORLD_SIZE", "8")],
+            "RANK=8",
+            "count ranks from 0",
+        ),
+        (
+            &[("RANK", "1"), ("SLURM_PROCID", "2")],
+            "SLURM_PROCID=2",
+            "one launcher",
+        ),
+        (
+            &[
+                ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://127.0.0.1:1"),
+                ("OTEL_EXPORTER_OTLP_INSECURE", "true"),
+            ],
+            "the scheme wins",
+            "unset OTEL_EXPORTER_OTLP_INSECURE",
+        ),
+        (
+            &[
+                ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://127.0.0.1:1"),
+                ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/none.pem"),
+            ],
+            "/none.pem",
+            "give a PEM file",
+        ),
+        (
+            &[
+                ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318"),
+                ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+            ],
+            "do not speak gRPC",
+            "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf",
+        ),
+        (
+            &[
+                ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317"),
+                ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+            ],
+            "do not speak HTTP",
+            "OTEL_EXPORTER_OTLP_PROTOCOL=grpc",
+        ),
+    ] {
+        assert_fix(doctor(variables, &[]), words, fix);
+    }
+}
+
+#[test]
+fn several_variables_with_faults_are_all_found() {
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "nonsense"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "abc"),
+    ];
+    assert_fix(doctor(&variables, &[]), "nonsense", "write a URL");
+    assert_fix(doctor(&variables, &[]), "HEADERS", "write key=value");
+}
+
+#[test]
+fn a_receiver_that_refuses_has_the_fix_of_its_reason() {
+    for (status, fix) in [
+        (401, "set the credentials"),
+        (429, "raise its limits"),
+        (404, "check the path"),
+    ] {
+        let endpoint = FakeEndpoint::start([], Answer::Refuse(status));
+        assert_fix(
+            doctor(NONE, &["--to", &endpoint.url()]),
+            &format!("HTTP status {status}"),
+            fix,
+        );
+    }
+}
+
+/// Starts an agent whose receiver has this certificate.
+fn tls_agent((certificate, key): (&Path, &Path)) -> Agent {
+    let tls = format!(
+        "tls: {{certificate: {}, key: {}}}",
+        certificate.display(),
+        key.display()
+    );
+    Agent::start(
+        tempfile::tempdir().expect("a folder can be made"),
+        &Keys {
+            receiver: &tls,
+            ..Keys::default()
+        },
+    )
+}
+
+#[test]
+fn a_fault_of_tls_has_the_fix_of_its_reason() {
+    let (certificates, others) = (Certificates::generate(), Certificates::generate());
+    let (certificate, key) = certificates.server();
+    let agent = tls_agent((&certificate, &key));
+    let to = |scheme: &str, host: &str| format!("{scheme}://{host}:{}", agent.receiver);
+    let authority = certificates.authority().display().to_string();
+    let other = others.authority().display().to_string();
+    let ca = |file: &str| [("OTEL_EXPORTER_OTLP_CERTIFICATE", file.to_owned())];
+    let https = to("https", "127.0.0.1");
+    assert_fix(
+        doctor(NONE, &["--to", &https]),
+        "UnknownIssuer",
+        "the authority that signed",
+    );
+    assert_fix(
+        doctor(&ca(&other), &["--to", &https]),
+        "certificate",
+        "the authority that signed",
+    );
+    assert_fix(
+        doctor(NONE, &["--to", &to("http", "127.0.0.1")]),
+        "TLS",
+        "use https://",
+    );
+    let found = findings_of(doctor(&ca(&authority), &["--to", &https]));
+    assert!(
+        found.all.iter().all(|finding| finding["level"] != "wrong"),
+        "{:#?}",
+        found.all
+    );
+
+    let plain = FakeEndpoint::start([], Answer::Accept);
+    let url = plain.url().replace("http://", "https://");
+    assert_fix(doctor(NONE, &["--to", &url]), "endpoint", "does not speak TLS");
+}
+
+/// A self-signed certificate of a subject in a folder: `self.pem` and `self.key`.
+fn self_signed(folder: &Path, subject: &str, is_ca: IsCa) -> (PathBuf, PathBuf) {
+    let mut params = CertificateParams::new([subject.to_owned()]).expect("it is a subject");
+    params.is_ca = is_ca;
+    let key = KeyPair::generate().expect("a key can be made");
+    let certificate = params.self_signed(&key).expect("a key can sign itself");
+    let files = (folder.join("self.pem"), folder.join("self.key"));
+    fs::write(&files.0, certificate.pem()).expect("a file can be written");
+    fs::write(&files.1, key.serialize_pem()).expect("a file can be written");
+    files
+}
+
+#[test]
+fn a_certificate_that_is_not_for_the_receiver_has_its_own_fix() {
+    // An authority, as `openssl req -x509` makes it, and a certificate of another host.
+    for (subject, is_ca, words, fix) in [
+        (
+            "127.0.0.1",
+            IsCa::Ca(BasicConstraints::Unconstrained),
+            "CaUsedAsEndEntity",
+            "CA:FALSE",
+        ),
+        (
+            "other.example",
+            IsCa::ExplicitNoCa,
+            "not valid for name",
+            "use the host name",
+        ),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let (certificate, key) = self_signed(folder.path(), subject, is_ca);
+        let agent = tls_agent((&certificate, &key));
+        let variables = [("OTEL_EXPORTER_OTLP_CERTIFICATE", &certificate)];
+        let url = format!("https://127.0.0.1:{}", agent.receiver);
+        assert_fix(doctor(&variables, &["--to", &url]), words, fix);
+    }
+}
+
+#[test]
+fn the_protocol_of_the_other_port_of_a_collector_has_the_right_fix() {
+    let Some(program) = Judge::Collector.require_or_skip() else {
+        return;
+    };
+    let collector = Collector::start(&program);
+    let (grpc, http) = (collector.grpc(), collector.http());
+    assert_fix(
+        doctor(NONE, &["--to", &format!("http://{grpc}")]),
+        "endpoint",
+        "use grpc://",
+    );
+    assert_fix(
+        doctor(NONE, &["--to", &format!("grpc://{http}")]),
+        "endpoint",
+        "use http://",
+    );
+}
+
+/// A folder that every user may enter.
+fn folder_for_all() -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("permissions can be set");
+    folder
+}
+
+fn config(folder: &Path, yaml: &str) -> String {
+    let file = folder.join("pulsetrain.yaml");
+    fs::write(
+        &file,
+        format!("state_folder: state\ngpu: {{enabled: false}}\n{yaml}"),
+    )
+    .expect("a file can be written");
+    file.display().to_string()
+}
+
+#[test]
+fn a_configuration_with_a_fault_has_a_fix() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = config(folder.path(), "sinks: {}\n");
+    assert_fix(
+        doctor(NONE, &["--config", &file]),
+        "remove the key",
+        "correct it there",
+    );
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = taken.local_addr().expect("an address").port();
+    let yaml = format!(
+        "health: {{enabled: false}}\nsinks: {{page: {{prometheus: {{listen: 127.0.0.1:{port}}}}}}}\n"
+    );
+    let file = config(folder.path(), &yaml);
+    assert_fix(
+        doctor(NONE, &["--config", &file]),
+        &format!("process {}", std::process::id()),
+        "correct it there",
+    );
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_has_a_fix() {
+    let folder = folder_for_all();
+    let yaml = "health: {enabled: false}\nsinks: {f: {file: {path: /proc/out.jsonl}}}\n";
+    let file = config(folder.path(), yaml);
+    let command = as_unprivileged(&doctor(NONE, &["--config", &file]), folder.path());
+    assert_fix(
+        command,
+        "folder /proc no file can be written",
+        "let this user write there",
+    );
+}
+
+#[test]
+fn a_log_is_described_and_its_fault_has_a_fix() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let write = |name: &str, text: &str| fs::write(path(name), text).expect("a file can be written");
+    write("rank_0.log", STEPS);
+    write("rank_1.log", STEPS);
+    write("words.txt", "What a day.\n");
+    let surogate = corpus("surogate/training_dense.json").display().to_string();
+    let found = findings_of(doctor(NONE, &[&surogate]));
+    let described = |words: &str| {
+        let mut lines = found.all.iter().filter_map(|finding| finding["what"].as_str());
+        lines.any(|line| line.contains(words))
+    };
+    assert!(
+        described("format surogate (records that begin") && described("rank 0"),
+        "{:#?}",
+        found.all
+    );
+    let logs = path("rank_*.log");
+    assert_fix(doctor(NONE, &[&logs]), "rank 0, attempt 0 like", "--rank-pattern");
+    assert_fix(
+        doctor(NONE, &[&path("words.txt")]),
+        "unknown log format",
+        "check that it is the log",
+    );
+    assert_fix(
+        doctor(NONE, &[&path("absent_*.log")]),
+        "no file has this path",
+        "correct the path",
+    );
+    let yaml = format!(
+        "health: {{enabled: false}}\nsources: {{a: {{logs: {{paths: ['{logs}'], rank: {{from: path, pattern: 'rank_(\\d+)'}}}}}}}}\n"
+    );
+    let file = config(folder.path(), &yaml);
+    let found = findings_of(doctor(NONE, &["--config", &file]));
+    let text = format!("{:#?}", found.all);
+    assert!(text.contains("rank 1") && !text.contains("like"), "{text}");
+}
+
+#[test]
+fn a_log_that_may_not_be_read_has_a_fix() {
+    let folder = folder_for_all();
+    let log: PathBuf = folder.path().join("secret.log");
+    fs::write(&log, STEPS).expect("a file can be written");
+    fs::set_permissions(&log, Permissions::from_mode(0o000)).expect("permissions can be set");
+    let command = as_unprivileged(&doctor(NONE, &[&log.display().to_string()]), folder.path());
+    assert_fix(command, "Permission denied", "permission");
+}
