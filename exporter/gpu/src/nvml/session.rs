@@ -141,7 +141,7 @@ impl Session<'_> {
             if memory.is_impatient(&self.lanes, now) {
                 return Ended::LoadAgain;
             }
-            // A driver of which a call hangs may hang at the count, too, and cannot be loaded again.
+            // While a call hangs, the count may hang, too, and the driver cannot be loaded again.
             let hangs = self.lanes.iter().any(|lane| lane.asked.is_some());
             if !hangs && now.saturating_duration_since(counted) >= SELDOM {
                 counted = now;
