@@ -75,8 +75,13 @@ impl EventSet {
     }
 
     /// The next event that it has not received; it is received from now on.
-    pub(crate) fn next<'a>(&mut self, events: &'a [Event], second: f64) -> Option<&'a Event> {
-        for (place, event) in events.iter().enumerate() {
+    pub(crate) fn next<'a>(
+        &mut self,
+        events: &'a [Event],
+        is_delivered: impl Fn(&Event) -> bool,
+        second: f64,
+    ) -> Option<&'a Event> {
+        for (place, event) in events.iter().enumerate().filter(|(_, event)| is_delivered(event)) {
             let Some(since) = self.listens_since(event) else {
                 continue;
             };

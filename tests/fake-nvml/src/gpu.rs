@@ -57,6 +57,9 @@ pub(crate) struct Process {
     pid_file: Option<String>,
     #[serde(default)]
     pub(crate) kind: ProcessKind,
+    /// Whether it is in a PID namespace that the caller does not see: no list has it, and its utilization has the host's number.
+    #[serde(default)]
+    pub(crate) elsewhere: bool,
     /// `None` where the driver does not report it.
     pub(crate) memory_bytes: Option<Function>,
     pub(crate) sm_percent: Option<Function>,

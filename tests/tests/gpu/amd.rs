@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs};
 
-use pulsetrain_gpu::{GpuConfig, GpuNotice, GpuSemconv, Reason};
+use pulsetrain_gpu::{GpuConfig, GpuNotice, GpuSemconv, GpuTrouble, Reason};
 use pulsetrain_pipeline::clock;
 use pulsetrain_tests::{AmdModel, FakeNvml, FakeSysfs, wait_until};
 
@@ -147,6 +147,44 @@ fn gpus_of_both_vendors_are_observed() {
     let last = watch.points("gpu.memory.used", &[("gpu.index", "0")]).len();
     wait_until("NVIDIA's are read on", || {
         watch.points("gpu.memory.used", &[("gpu.index", "0")]).len() > last
+    });
+}
+
+#[test]
+fn gpus_of_amd_keep_their_points_while_the_driver_of_nvidia_hangs() {
+    let fake = FakeNvml::with(
+        "h100x8",
+        "gpus: {count: 2}\nfaults: [{what: hangs, from: 10, until: 20}]",
+    );
+    let machine = FakeSysfs::with(AmdModel::Mi300x, 1);
+    let watch = Watch::start(GpuConfig {
+        sysfs: machine.root().to_owned(),
+        ..crate::watch::config(&fake)
+    });
+    let (nvidia, amd) = ([("gpu.index", "1")], [("gpu.index", "2")]);
+    watch.wait_for("gpu.memory.used", &nvidia, |_| true);
+    watch.wait_for("gpu.memory.used", &amd, |_| true);
+    fake.at(10.0);
+    let ended = watch.wait_for("gpu.memory.used", &nvidia, |point| point.ends);
+    watch.wait_for("gpu.memory.used", &amd, |point| {
+        !point.ends && point.time > ended.time
+    });
+    let of_amd = watch.points("gpu.memory.used", &amd);
+    assert!(!of_amd.iter().any(|point| point.ends), "{of_amd:?}");
+    let hangs = |notice: &GpuNotice| {
+        matches!(
+            notice,
+            GpuNotice::Trouble {
+                gpu: 0 | 1,
+                trouble: GpuTrouble::Hangs,
+                ..
+            }
+        )
+    };
+    assert_eq!(watch.notices().iter().filter(|notice| hangs(notice)).count(), 2);
+    fake.at(20.0);
+    watch.wait_for("gpu.memory.used", &nvidia, |point| {
+        !point.ends && point.time > ended.time
     });
 }
 

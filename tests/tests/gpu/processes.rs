@@ -63,6 +63,51 @@ fn processes_of_instances_are_seen_by_those_who_may_not_list_the_gpu() {
 }
 
 #[test]
+fn processes_of_another_pid_namespace_have_no_series_and_give_theirs_to_nobody() {
+    let fake = FakeNvml::with(
+        "h100x8",
+        r#"gpus: {count: 1, each: {"0": {processes: [{pid: 51, memory_bytes: 1024, sm_percent: 40},
+            {pid: 90001, elsewhere: true, memory_bytes: 4096, sm_percent: 60}]}}}"#,
+    );
+    fake.at(5.0);
+    let watch = Watch::start(config(&fake));
+    let ours = watch.wait_for("gpu.process.utilization", &busy("51"), |_| true);
+    assert!((ours.value - 0.4).abs() < 1e-9, "{}", ours.value);
+    let sent = watch.end();
+    let of_stranger = |pid: &str| pid == "90001";
+    let mut pids = sent
+        .iter()
+        .filter_map(|point| point.attributes.get("process.pid"));
+    assert!(!pids.any(|pid| of_stranger(pid)), "{sent:?}");
+}
+
+#[test]
+fn xid_errors_of_instances_are_counted_for_those_who_may_see_them() {
+    let events = r#"events: [{at: 10, gpu: 0, data: 31, gpu_instance: 1}, {at: 10, gpu: 0, data: 79}]"#;
+    let restricted = format!(
+        r#"{events}
+gpus: {{each: {{"0": {{readings: {{mig.restricted: 1}}}}}}}}"#
+    );
+    for (patch, is_seen) in [(events, true), (restricted.as_str(), false)] {
+        let fake = FakeNvml::with("mig", patch);
+        let watch = Watch::start(config(&fake));
+        watch.wait_for("gpu.xid_errors", &[("gpu.xid.code", "79")], |point| {
+            point.value == 0.0
+        });
+        fake.at(10.0);
+        watch.wait_for("gpu.xid_errors", &[("gpu.xid.code", "79")], |point| {
+            point.value == 1.0
+        });
+        let of_instance = [("gpu.xid.code", "31"), ("gpu.mig.instance_id", "1")];
+        if is_seen {
+            watch.wait_for("gpu.xid_errors", &of_instance, |point| point.value == 1.0);
+        }
+        let seen = watch.points("gpu.xid_errors", &of_instance);
+        assert_eq!(seen.iter().any(|point| point.value == 1.0), is_seen, "{patch}");
+    }
+}
+
+#[test]
 fn processes_are_listed_by_the_second_version_where_the_third_is_flawed_or_missing() {
     let flawed = FakeNvml::with(
         "h100x8",

@@ -241,10 +241,20 @@ fn links_of_the_fifth_generation_have_packets_bit_errors_and_recoveries() {
 }
 
 #[test]
+fn a_driver_that_does_not_add_up_links_is_read_by_link() {
+    let fake = FakeNvml::with("b200x8", "gpus: {count: 1, all: {readings: {nvlink.no_sums: 1}}}");
+    let watch = Watch::start(config(&fake));
+    let fifth = [("gpu.link.index", "5"), ("error.type", "recovery_attempt")];
+    watch.wait_for("gpu.nvlink.errors", &fifth, |point| point.value == 3.0);
+    let last = [("gpu.link.index", "17"), ("gpu.nvlink.fec_bin", "1")];
+    watch.wait_for("gpu.nvlink.fec_blocks", &last, |point| point.value == 400.0);
+}
+
+#[test]
 fn counters_of_the_fifth_generation_are_sums_of_all_links_by_default() {
     let fake = FakeNvml::with("b200x8", "gpus: {count: 1}");
     let watch = Watch::start(config(&fake));
-    // Eighteen links, of which the fifth has more of some counters.
+    // Eighteen links. The fifth has more of some counters.
     let sums: &[Expected] = &[
         ("gpu.nvlink.io", &[("gpu.io.direction", "transmit")], 18_000.0),
         ("gpu.nvlink.packets", &[("gpu.io.direction", "receive")], 360.0),

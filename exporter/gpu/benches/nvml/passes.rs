@@ -81,7 +81,7 @@ impl Passes {
         self
     }
 
-    /// The bound in seconds below which a part of the passes is; `None` without passes.
+    /// Returns the upper bound in seconds of a part of the passes, or `None` without passes.
     pub(crate) fn percentile(&self, part: f64) -> Option<f64> {
         let all: u64 = self.counts.iter().sum();
         let mut below = 0;

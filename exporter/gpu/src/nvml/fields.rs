@@ -1,6 +1,6 @@
 //! Fields: all that are due in one call, each answer found by its place, because a driver may answer with ids of its own.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use nvml_wrapper::{
     Device, FieldIdScheme, Nvml,
@@ -31,6 +31,8 @@ pub(super) struct Fields {
     asked: Vec<AskedField>,
     nvlinks: Links,
     each_nvlink: bool,
+    /// The counters that the driver has by link alone.
+    without_sum: BTreeSet<u32>,
     c2c_links: Links,
     latency: Option<Duration>,
 }
@@ -41,6 +43,9 @@ struct Links {
     count: u32,
     known: Option<u32>,
 }
+
+/// A row that is a field, with its place among the rows.
+pub(super) type FieldRow = (usize, &'static Row, &'static Field);
 
 /// A cell, and what it is for.
 struct AskedField {
@@ -58,6 +63,7 @@ impl Fields {
             asked: Vec::new(),
             nvlinks: Links::counted_by(NVML_FI_DEV_NVLINK_LINK_COUNT),
             each_nvlink,
+            without_sum: BTreeSet::new(),
             c2c_links: Links::counted_by(NVML_FI_DEV_C2C_LINK_COUNT),
             latency: None,
         }
@@ -74,12 +80,50 @@ impl Fields {
         &mut self,
         nvml: &Nvml,
         device: &Device<'_>,
-        rows: impl Iterator<Item = (usize, &'static Row, &'static Field)>,
+        rows: &[FieldRow],
+        out: &mut Readings,
+    ) -> Vec<(usize, Result<(), NvmlError>)> {
+        self.latency = None;
+        let mut answers = self.ask_once(nvml, device, rows, out);
+        let refused = self.refused_sums(rows, &answers);
+        if !refused.is_empty() {
+            let is_refused = |place: usize| refused.iter().any(|(refused, ..)| *refused == place);
+            answers.retain(|(place, _)| !is_refused(*place));
+            answers.extend(self.ask_once(nvml, device, &refused, out));
+        }
+        answers
+    }
+
+    /// Returns the rows for which the driver refuses the sum of the links, and remembers them: they are asked by link. A GPU without
+    /// the counter answers that it is not supported.
+    fn refused_sums(
+        &mut self,
+        rows: &[FieldRow],
+        answers: &[(usize, Result<(), NvmlError>)],
+    ) -> Vec<FieldRow> {
+        if self.each_nvlink || self.nvlinks.known.is_none() {
+            return Vec::new();
+        }
+        let is_refused = |(place, _, field): &&FieldRow| {
+            let is_denied = |(answered, answer): &(usize, Result<(), NvmlError>)| {
+                let denied = matches!(answer, Err(NvmlError::InvalidArg));
+                answered == place && denied
+            };
+            field.scope == Scope::NvlinkCounter && answers.iter().any(is_denied)
+        };
+        let is_new = |(_, _, field): &FieldRow| self.without_sum.insert(field.id);
+        rows.iter().filter(is_refused).copied().filter(is_new).collect()
+    }
+
+    fn ask_once(
+        &mut self,
+        nvml: &Nvml,
+        device: &Device<'_>,
+        rows: &[FieldRow],
         out: &mut Readings,
     ) -> Vec<(usize, Result<(), NvmlError>)> {
         let mut answers = Vec::new();
         self.prepare(nvml.field_id_scheme(), device, rows, &mut answers);
-        self.latency = None;
         for (cells, asked) in self.cells.chunks_mut(BATCH).zip(self.asked.chunks(BATCH)) {
             if let Err(error) = ffi::field_values(device, cells) {
                 answers.extend(refuse_all(asked, error));
@@ -101,13 +145,13 @@ impl Fields {
         &mut self,
         scheme: FieldIdScheme,
         device: &Device<'_>,
-        rows: impl Iterator<Item = (usize, &'static Row, &'static Field)>,
+        rows: &[FieldRow],
         answers: &mut Vec<(usize, Result<(), NvmlError>)>,
     ) {
         self.cells.clear();
         self.asked.clear();
         let (mut nvlinks, mut c2c_links) = (None, None);
-        for (place, row, field) in rows {
+        for (place, row, field) in rows.iter().copied() {
             let id = driver_id(scheme, field.id);
             let mut add = |scope, link| {
                 self.cells.push(ffi::field(id, scope));
@@ -128,10 +172,9 @@ impl Fields {
                 }
                 Scope::EachC2c => *c2c_links.get_or_insert_with(|| self.c2c_links.ask(device)),
             };
+            let has_sum = !self.each_nvlink && !self.without_sum.contains(&field.id);
             match links {
-                Ok(_) if matches!(field.scope, Scope::NvlinkCounter) && !self.each_nvlink => {
-                    add(ALL_LINKS, None)
-                }
+                Ok(_) if field.scope == Scope::NvlinkCounter && has_sum => add(ALL_LINKS, None),
                 Ok(links) => (0..links).for_each(|link| add(link, Some(link))),
                 Err(reason) => answers.push((place, Err(error_for(reason)))),
             }

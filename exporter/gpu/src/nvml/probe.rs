@@ -189,7 +189,8 @@ impl<'nvml> Probe<'nvml> {
             Read::Field(field) => Some((*place, self.rows[*place].row, field)),
             _ => None,
         });
-        let answers = self.fields.ask(pass.nvml, pass.device, rows, out);
+        let rows: Vec<_> = rows.collect();
+        let answers = self.fields.ask(pass.nvml, pass.device, &rows, out);
         for (place, answer) in answers {
             self.settle(place, pass.now, answer.map_err(QueryError::from), tally);
         }

@@ -141,7 +141,9 @@ impl Session<'_> {
             if memory.is_impatient(&self.lanes, now) {
                 return Ended::LoadAgain;
             }
-            if now.saturating_duration_since(counted) >= SELDOM {
+            // While a call hangs, the count may hang, too, and the driver cannot be loaded again.
+            let hangs = self.lanes.iter().any(|lane| lane.asked.is_some());
+            if !hangs && now.saturating_duration_since(counted) >= SELDOM {
                 counted = now;
                 let count = self.nvml.device_count();
                 if count.is_ok_and(|count| count as usize != self.lanes.len()) || self::listed() != listed {
@@ -174,26 +176,28 @@ impl Session<'_> {
         }
     }
 
-    /// Waits for the workers: for one in any case, and for `patience` for all that were in time before. Returns how long the
-    /// slowest took.
+    /// Waits for the workers: for `patience` for all that were in time before, and for one in any case, unless AMD's GPUs have
+    /// points of their own. Returns how long the slowest took.
     fn collect(&mut self, patience: Duration) -> Result<Duration, Ended> {
         if self.lanes.is_empty() {
             return Ok(Duration::ZERO);
         }
+        let began = clock::now();
+        let has_companion = self.companion.is_some();
         let mut took: Option<Duration> = None;
-        let mut deadline = clock::later(clock::now(), patience);
+        let mut deadline = clock::later(began, patience);
         loop {
             let now = clock::now();
-            if took.is_some() && now >= deadline {
+            if now >= deadline && (took.is_some() || has_companion) {
                 let unanswered = self.lanes.iter_mut().filter(|lane| lane.asked.is_some());
                 unanswered.for_each(|lane| lane.late = true);
             }
             let is_awaited = self.lanes.iter().any(|lane| lane.asked.is_some() && !lane.late);
             let wait = match took {
-                None => GLANCE,
+                None if is_awaited || !has_companion => GLANCE,
                 Some(_) if is_awaited => deadline.saturating_duration_since(now),
                 // What late workers have answered meanwhile is part of this pass.
-                Some(_) => Duration::ZERO,
+                _ => Duration::ZERO,
             };
             match self.replies.recv_timeout(wait) {
                 Ok(reply) => {
@@ -207,8 +211,8 @@ impl Session<'_> {
                 Err(RecvTimeoutError::Disconnected) => return Err(Ended::Gone),
                 Err(RecvTimeoutError::Timeout) if self.sender.is_ending() => return Err(Ended::Told),
                 Err(RecvTimeoutError::Timeout) => {
-                    if let (false, Some(took)) = (is_awaited, took) {
-                        return Ok(took);
+                    if !is_awaited && (took.is_some() || has_companion) {
+                        return Ok(took.unwrap_or_else(|| now.saturating_duration_since(began)));
                     }
                 }
             }

@@ -94,7 +94,8 @@ fn look(world: &World, number: usize) -> Option<Result<nvmlEventData_t, nvmlRetu
         return Some(Err(UNINITIALIZED));
     }
     let next = world.events.with(number, |set| {
-        let event = set.next(&world.scenario.events, second);
+        let is_delivered = |event: &Event| event.gpu_instance.is_none() || !is_restricted(world, event.gpu);
+        let event = set.next(&world.scenario.events, is_delivered, second);
         let lost = set.gpus().any(|gpu| world.is(Trouble::Lost, second, gpu));
         (event, lost)
     });
@@ -104,6 +105,12 @@ fn look(world: &World, number: usize) -> Option<Result<nvmlEventData_t, nvmlRetu
         Some((None, true)) => Some(Err(GPU_IS_LOST)),
         Some((None, false)) => None,
     }
+}
+
+/// Whether the caller is an ordinary user on a GPU that is split: such a user gets no events of single instances.
+fn is_restricted(world: &World, gpu: usize) -> bool {
+    let gpu = world.scenario.gpus.get(gpu);
+    gpu.is_some_and(|gpu| gpu.readings.function("mig.restricted").is_some())
 }
 
 fn event_data(world: &World, event: &Event) -> nvmlEventData_t {

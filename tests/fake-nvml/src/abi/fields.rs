@@ -229,6 +229,7 @@ pub(super) fn read(
     let field = find(id).ok_or(INVALID_ARGUMENT)?;
     let number = match field.scope {
         Whole => target.read(field.reading)?,
+        Link if scope == u32::MAX && target.read("nvlink.no_sums").is_ok() => return Err(INVALID_ARGUMENT),
         Link if scope == u32::MAX => all_links(target, field.reading)?,
         Link => link(target, scope, field.reading)?,
         Fixed(number) => link(target, number, field.reading)?,

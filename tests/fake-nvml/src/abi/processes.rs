@@ -112,7 +112,7 @@ impl Process {
 
 /// The processes of a kind that the target shows: all of the GPU, or those of the MIG instance.
 fn of_kind(target: &Target, kind: ProcessKind) -> impl Iterator<Item = &Process> {
-    running(target).filter(move |process| process.kind == kind)
+    running(target).filter(move |process| process.kind == kind && !process.elsewhere)
 }
 
 fn running(target: &Target) -> impl Iterator<Item = &Process> {
