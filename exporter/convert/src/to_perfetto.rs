@@ -167,9 +167,9 @@ impl PerfettoMapper {
     ///
     /// Errors of the output and of temporary files.
     pub fn write<W: Write>(self, out: W) -> Result<(W, PerfettoSummary), PerfettoError> {
-        let mut whole = Whole(Some(out));
-        let summary = self.write_parts(&mut whole, None)?;
-        match whole.0 {
+        let mut single = SingleFile(Some(out));
+        let summary = self.write_parts(&mut single, None)?;
+        match single.0 {
             Some(out) => Ok((out, summary)),
             None => Err(io::Error::other("the output was taken and not given back").into()),
         }
@@ -190,9 +190,9 @@ impl PerfettoMapper {
 }
 
 /// The one file of a trace that is not split.
-struct Whole<W>(Option<W>);
+struct SingleFile<W>(Option<W>);
 
-impl<W: Write> PerfettoParts for Whole<W> {
+impl<W: Write> PerfettoParts for SingleFile<W> {
     type Part = W;
 
     fn open(&mut self, _: u32) -> io::Result<W> {
