@@ -1,6 +1,6 @@
 //! Spans that are too many for memory, in a temporary file, sorted into parts by their traces: what belongs together is in one
 //! part, and each part fits into memory. A part that does not is divided again. A single trace that does not fit stays in the file
-//! (`vast`).
+//! (`external`).
 
 use std::io;
 
