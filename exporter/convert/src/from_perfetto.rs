@@ -36,7 +36,7 @@ use crate::{ConvertError, vocabulary::BY_TRACE};
 
 pub use self::trace::PerfettoTrace;
 
-/// What a trace came to.
+/// The counts of a conversion from Perfetto.
 #[derive(Debug, Default)]
 pub struct PerfettoConversion {
     /// OTLP messages that were handed on.

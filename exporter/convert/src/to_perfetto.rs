@@ -3,7 +3,7 @@
 //! | OTLP | Perfetto |
 //! |---|---|
 //! | resource | process, in the order of ranks; its attributes are an instant `resource` |
-//! | span | slice on a row of its group: `device.id`, thread, `steps`, or else the scope of the root (`forest`); rows never cross (`lanes`) |
+//! | span | slice on a row of its group: `device.id`, thread, `steps`, or else the scope of the root (`span_trees`); rows never cross (`lanes`) |
 //! | parent that does not contain its child on one row, link | arrow (`flows`) |
 //! | span event | instant on the span's row |
 //! | attribute | annotation of the same type (`values`) |
@@ -12,9 +12,20 @@
 //! | state set | row of states |
 //! | log record | log line, and instant on the row `logs` with all that it carries and an arrow from its span |
 //!
-//! Input may come in any order and batches, and may be larger than memory: what does not fit goes to temporary files, spans by
-//! their traces (`partitions`), everything else by time. Then all is drawn in the order of time (`emit`). What
-//! does not make sense is drawn where it does least harm, and counted.
+//! The passes, in their order:
+//!
+//! 1. `walk` reads each message once and numbers its resources and scopes.
+//! 2. `scan` reads the ids, times and row of each span, and keeps the position of its bytes.
+//! 3. Beyond the memory budget, `partitions` moves spans to a temporary file, grouped by their traces.
+//! 4. Points (`points`) and log records (`records`) are sorted by time, with an external sort where they do not fit.
+//! 5. `span_trees` finds parents by a hash of their ids, cuts cycles and repairs times.
+//! 6. `flows` numbers the arrows of links and of parents that do not contain their child.
+//! 7. `lanes` splits each tree into parts that nest, and packs the parts on rows by their start.
+//! 8. A trace that exceeds the budget alone has its trees built in `external`, by a sweep over open spans.
+//! 9. `emit` merges trees, points and log records by time.
+//! 10. `draw` reads the bytes of each span a second time, and `annotations` encodes only what the trace shows.
+//!
+//! Input may have any order. Data that make no sense are repaired and counted (`summary`).
 
 mod annotations;
 mod config;
@@ -167,9 +178,9 @@ impl PerfettoMapper {
     ///
     /// Errors of the output and of temporary files.
     pub fn write<W: Write>(self, out: W) -> Result<(W, PerfettoSummary), PerfettoError> {
-        let mut whole = Whole(Some(out));
-        let summary = self.write_parts(&mut whole, None)?;
-        match whole.0 {
+        let mut single = SingleFile(Some(out));
+        let summary = self.write_parts(&mut single, None)?;
+        match single.0 {
             Some(out) => Ok((out, summary)),
             None => Err(io::Error::other("the output was taken and not given back").into()),
         }
@@ -190,9 +201,9 @@ impl PerfettoMapper {
 }
 
 /// The one file of a trace that is not split.
-struct Whole<W>(Option<W>);
+struct SingleFile<W>(Option<W>);
 
-impl<W: Write> PerfettoParts for Whole<W> {
+impl<W: Write> PerfettoParts for SingleFile<W> {
     type Part = W;
 
     fn open(&mut self, _: u32) -> io::Result<W> {

@@ -197,3 +197,32 @@ fn an_arrow_leads_from_a_span_to_its_log_records_whatever_the_memory() {
         assert_eq!(summary["inputs"][0]["notes"], json!([]), "{memory}");
     }
 }
+
+/// A gauge with this number of series.
+fn gauge_of(series: u32) -> String {
+    let points: Vec<Value> = (0..series)
+        .map(|number| {
+            let label = json!([{"key": "series", "value": {"intValue": number.to_string()}}]);
+            json!({"timeUnixNano": "1700000000000000000", "asInt": "1", "attributes": label})
+        })
+        .collect();
+    let metrics = json!([{"name": "load", "gauge": {"dataPoints": points}}]);
+    json!({"resourceMetrics": [{"scopeMetrics": [{"metrics": metrics}]}]}).to_string()
+}
+
+#[test]
+fn more_rows_than_viewers_open_well_are_a_note() {
+    const MOST: u32 = 10_000;
+    let folder = Folder::new();
+    for (series, is_noted) in [(MOST, false), (MOST + 1, true)] {
+        let input = folder.file("load.jsonl", gauge_of(series));
+        let finished = convert(&[&input], &folder.path("load.pftrace"), &[]).expect_code(0);
+        let notes = finished.summary()["notes"].to_string();
+        assert_eq!(
+            notes.contains("10001 rows and counters"),
+            is_noted,
+            "{series}: {notes}"
+        );
+        assert_eq!(finished.summary()["mapped"]["counters"], json!(series));
+    }
+}

@@ -18,7 +18,7 @@ pub(super) struct EventIndex {
     pub(super) tracks: Tracks,
     pub(super) metadata: MetricMetadata,
     events: Times,
-    /// Events of clocks that nothing ties to the wall clock, by what these showed.
+    /// Events whose clocks have no relation to the wall clock, by the time of their own clock.
     unplaced: Times,
     logs: Sorter,
     pub(super) room: Room,

@@ -23,18 +23,19 @@ const RESOURCE: &str = "resource";
 /// The field of the attributes of a resource.
 const RESOURCE_ATTRIBUTES: u32 = 1;
 
-type Said = Vec<(String, AnnotationData)>;
+/// Fields of OTLP by their names.
+type Fields = Vec<(String, AnnotationData)>;
 
 /// The original resources, scopes and metrics of a trace.
 #[derive(Debug, Default)]
 pub(super) struct MetricMetadata {
     /// By the track of the process.
-    resources: HashMap<u64, Said>,
+    resources: HashMap<u64, Fields>,
     /// The attributes of resources without other fields, by the track of the process.
-    shown: HashMap<u64, Said>,
+    shown: HashMap<u64, Fields>,
     pids: HashSet<i32>,
     /// By track and number.
-    metrics: BTreeMap<(u64, u64), Said>,
+    metrics: BTreeMap<(u64, u64), Fields>,
 }
 
 impl MetricMetadata {
@@ -88,7 +89,7 @@ impl MetricMetadata {
     }
 
     /// The metrics by their processes and numbers.
-    pub(super) fn metrics(&mut self, tracks: &Tracks) -> BTreeMap<(u64, u64), Said> {
+    pub(super) fn metrics(&mut self, tracks: &Tracks) -> BTreeMap<(u64, u64), Fields> {
         let metrics = std::mem::take(&mut self.metrics).into_iter();
         metrics
             .map(|((track, number), fields)| ((tracks.process(track), number), fields))

@@ -18,7 +18,7 @@ pub(super) const MESSAGE_BYTES: usize = 1 << 20;
 pub(super) enum BatchKey {
     /// The track of its process, and the number of its scope, or the scope's name.
     Process(u64, Result<u64, String>),
-    /// The number of its process, of which nothing else is known.
+    /// The number of a process without further fields.
     Pid(i32),
 }
 

@@ -29,7 +29,7 @@ mod attribute_tag {
 /// An event of a span: its time, its place among the others, and all of it.
 pub(super) type Placed<'s> = (u64, u32, SpanEvent<'s>);
 
-/// Says of a slice which scope it is of, and which arrows start or end there.
+/// Writes the scope of a slice and the arrows that start or end there.
 #[inline]
 pub(super) fn mark(event: &mut Event<'_>, scope: &str, flows: &[[u8; 8]]) {
     if !scope.is_empty() {
@@ -58,7 +58,8 @@ pub(super) struct Besides<'s> {
     pub(super) failure: Option<Status<'s>>,
 }
 
-/// Writes of a span what is asked for, of which `fields` are those that may be drawn, and returns what else is drawn of it.
+/// Writes the attributes and fields of a span that are selected, and returns its events and its failure. `fields` are those
+/// that may be drawn.
 #[inline]
 pub(super) fn span<'s>(
     drawn: &TreeSpan<'s>,

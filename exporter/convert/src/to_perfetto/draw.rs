@@ -134,7 +134,7 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
         (0..self.groups.len() as u32).try_for_each(|group| self.end_run(group))
     }
 
-    /// Goes on in the next file of the trace.
+    /// Continues in the next file of the trace.
     pub(super) fn turn_page(&mut self) -> Result<(), PerfettoError> {
         self.finish_trees()?;
         self.metering.finish_page(&mut self.output)?;

@@ -58,7 +58,7 @@ pub(super) fn emit<P: PerfettoParts>(
         None => held(spans, &scopes, &config, &mut summary)?,
         Some(mut partitions) => {
             partitions.write(&spans)?;
-            spans.start_anew();
+            spans.reset();
             summary.spilled_bytes += partitions.bytes();
             sorted(partitions, spans, &scopes, &config, &mut summary)?
         }

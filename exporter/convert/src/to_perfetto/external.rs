@@ -1,4 +1,4 @@
-//! Trees of spans of which not even what trees are made of fits into memory: one trace, mostly.
+//! External-memory tree building for a trace whose span index exceeds the memory budget.
 //!
 //! Spans come in the order of their starts, and only those that begin together or are open at a time are held
 //! (`sweep`): a nested span begins while the outer one is open. The results go through temporary files by

@@ -1,6 +1,6 @@
 //! The fields of a span that viewers do not show, as one map `otel`: enough to convert the span back.
 //!
-//! The reading side is `sources/perfetto/spans.rs`. Fields with their default are left out, as on the wire. Resources, scopes,
+//! The reading side is `from_perfetto/spans.rs`. Fields with their default are left out, as on the wire. Resources, scopes,
 //! points and log records are written by `message`, under the names of OTLP/JSON.
 
 use pulsetrain_otlp::{

@@ -111,7 +111,7 @@ impl Run {
         }
     }
 
-    /// Says what was merged.
+    /// Writes the number of merged spans and their duration.
     pub(super) fn describe(&self, out: &mut Annotations<'_>) {
         out.map("merged", |map| {
             map.add("count", self.count);

@@ -1,5 +1,5 @@
 //! Any message of OTLP as annotations, field by field under its name in OTLP/JSON: a full trace has so its points, log
-//! records, resources and scopes. The reading side is `sources/perfetto/message.rs`.
+//! records, resources and scopes. The reading side is `from_perfetto/message.rs`.
 
 use pulsetrain_otlp::{
     WireError,

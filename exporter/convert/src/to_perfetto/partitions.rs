@@ -1,6 +1,6 @@
 //! Spans that are too many for memory, in a temporary file, sorted into parts by their traces: what belongs together is in one
 //! part, and each part fits into memory. A part that does not is divided again. A single trace that does not fit stays in the file
-//! (`vast`).
+//! (`external`).
 
 use std::io;
 
@@ -23,7 +23,7 @@ const CHUNK: usize = 256 << 10;
 /// What a record in the file is.
 const SPAN: u8 = 0;
 const LINK: u8 = 1;
-/// The bytes before a record: its kind, its trace, and three numbers of which a link needs two for each of its own.
+/// The bytes before a record: its kind, its trace and three numbers. A link needs two of the numbers for each of its own.
 const HEAD: usize = 1 + 8 + 3 * 8;
 
 /// Spans by parts.
@@ -36,7 +36,7 @@ pub(super) struct Partitions {
     divisions: u32,
 }
 
-/// Of which traces a part is.
+/// The traces in a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Traces {
     None,

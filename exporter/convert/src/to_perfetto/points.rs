@@ -22,7 +22,7 @@ use super::{
 };
 use pulsetrain_otlp::json::value_text;
 
-/// So many bounds of a distribution are remembered: an exponential one has 160 at a time, and others when its scale changes.
+/// The most bounds of a distribution that are kept. An exponential one has 160 at a time, and others after a change of scale.
 const MOST_BOUNDS: usize = 640;
 
 /// The points of an input.

@@ -254,7 +254,7 @@ impl Spans {
     }
 
     /// Forgets the spans and how many they were: they come again from where they went.
-    pub(super) fn start_anew(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.clear();
         self.first_number = 0;
     }

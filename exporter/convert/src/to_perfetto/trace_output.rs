@@ -109,7 +109,7 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
         self.split
     }
 
-    /// Goes on in the next file.
+    /// Continues in the next file.
     pub(super) fn turn_page(&mut self) -> io::Result<()> {
         self.number += 1;
         let next = writer(self.parts, self.number)?;

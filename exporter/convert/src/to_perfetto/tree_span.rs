@@ -60,7 +60,7 @@ impl Tree {
 }
 
 impl<'a> TreeSpan<'a> {
-    /// Returns the name as it is on the wire, and the fields of which any may be drawn.
+    /// Returns the name as it is on the wire, and the fields that may be drawn.
     #[inline]
     pub(super) fn parts(&self) -> (&'a [u8], DrawnFields<'a>) {
         let rest = self.bytes.get(usize::from(self.name_at)..);

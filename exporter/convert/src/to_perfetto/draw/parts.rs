@@ -68,8 +68,8 @@ impl<P: PerfettoParts> Drawing<'_, P> {
         }
     }
 
-    /// Goes on in the next file in the middle of a tree. What is open ends in this file where it ends in truth, with all its
-    /// events; in the next it is drawn again, as long as it is, around what is still to come, and marked.
+    /// Continues in the next file in the middle of a tree. Open slices end in this file at their true end, with all their
+    /// events. The next file draws them again with their full duration, around the slices that follow, and marks them.
     pub(super) fn cut(&mut self, cursor: &mut LaneCursor<'_>) -> Result<(), PerfettoError> {
         // A small tree is not torn apart, and a file is worth its while when it has more than what was drawn again.
         let drawn = self.output.trace.bytes() - cursor.page.from;

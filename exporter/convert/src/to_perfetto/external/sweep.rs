@@ -12,7 +12,7 @@ use crate::to_perfetto::{PerfettoSummary, lanes::DEEPEST};
 /// What a closed span takes that is still remembered, and an open one, each with its place in a table that is half empty.
 const CLOSED_BYTES: usize = 48;
 const OPEN_BYTES: usize = 2 * size_of::<Open>() + 32;
-/// So many may be open however little memory there is.
+/// The number of open spans that is allowed even in the smallest memory.
 const LEAST_OPEN: usize = 1 << 10;
 
 /// What the sweep finds out.
