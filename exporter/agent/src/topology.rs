@@ -33,7 +33,7 @@ use self::otlp::{client_failure, otlp};
 pub(crate) use self::otlp::{otlp_config, otlp_target, report_notices};
 use crate::{
     config::{
-        Config, DeriveConfig, DrawingSection, GpuSection, ReceiverSection, SinkConfig, SourceConfig, Spot,
+        Config, DeriveConfig, DrawingSection, GpuSection, Location, ReceiverSection, SinkConfig, SourceConfig,
     },
     convert::trace,
     failure::Failure,
@@ -126,33 +126,33 @@ fn parsed(targets: &[String]) -> Result<Vec<Target>, Failure> {
 ///
 /// # Errors
 /// The place and what is wrong there.
-pub(crate) fn check_sink(sink: &SinkConfig) -> Result<(), (Spot, String)> {
-    let (spot, outcome) = match sink {
-        SinkConfig::Prometheus(page) => (page.listen.spot, page.settings().check()),
-        SinkConfig::Otlp(otlp) => (otlp.spot, otlp::check(otlp)?),
+pub(crate) fn check_sink(sink: &SinkConfig) -> Result<(), (Location, String)> {
+    let (location, outcome) = match sink {
+        SinkConfig::Prometheus(page) => (page.listen.location, page.settings().check()),
+        SinkConfig::Otlp(otlp) => (otlp.location, otlp::check(otlp)?),
         SinkConfig::File(file) => {
             file.settings()?;
             (
-                file.path.spot,
+                file.path.location,
                 pulsetrain_sinks::FileFormat::of(Path::new(&file.path.value)).map(drop),
             )
         }
-        SinkConfig::Console(console) => (console.spot, Ok(())),
+        SinkConfig::Console(console) => (console.location, Ok(())),
         SinkConfig::Perfetto(files) => (
-            files.path.spot,
+            files.path.location,
             files.settings(&DrawingSection::default()).check(),
         ),
         SinkConfig::FlightRecorder(recorder) => (
-            recorder.path.spot,
+            recorder.path.location,
             FlightRecorder::new(recorder.settings(&DrawingSection::default())).map(drop),
         ),
     };
     match sink.signals() {
         Some(list) if list.0.is_empty() => Err((
-            list.spot,
+            list.location,
             "signals is an empty list: name traces, metrics or logs".to_owned(),
         )),
-        _ => outcome.map_err(|error| (spot, error.to_string())),
+        _ => outcome.map_err(|error| (location, error.to_string())),
     }
 }
 
@@ -188,7 +188,7 @@ impl BuiltSink {
 
 /// What a Prometheus sink keeps for the one that takes its place in a reload.
 #[derive(Clone, Default)]
-pub(crate) struct KeptPages {
+pub(crate) struct RetainedStores {
     pub(crate) series: Option<PrometheusStore>,
     pub(crate) page: Option<PageStore>,
 }
@@ -203,7 +203,7 @@ pub(crate) async fn build_sink(
     config: &SinkConfig,
     drawing: &DrawingSection,
     checkpointer: &Checkpointer,
-    kept: KeptPages,
+    kept: RetainedStores,
     stop: CancellationToken,
 ) -> Result<BuiltSink, SinkError> {
     let built = open_sink(name, config, drawing, checkpointer, kept, stop).await?;
@@ -220,7 +220,7 @@ async fn open_sink(
     config: &SinkConfig,
     drawing: &DrawingSection,
     checkpointer: &Checkpointer,
-    kept: KeptPages,
+    kept: RetainedStores,
     stop: CancellationToken,
 ) -> Result<BuiltSink, SinkError> {
     let sink: Box<dyn Sink> = match config {

@@ -126,7 +126,11 @@ impl FileSink {
     }
 
     /// Opens `path` to go on at its end, where a sink of the same program wrote to it before.
-    pub fn go_on(path: &Path, journal: Option<&FileJournal>, config: &FileConfig) -> Result<Self, SinkError> {
+    pub fn resume(
+        path: &Path,
+        journal: Option<&FileJournal>,
+        config: &FileConfig,
+    ) -> Result<Self, SinkError> {
         let format = FileFormat::of(path)?;
         let mut opened = Opened::open(path, config.permissions)?;
         let end = match opened.is_regular {

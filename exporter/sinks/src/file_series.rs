@@ -26,7 +26,7 @@ pub(crate) struct FileSeries {
     /// Whether the first file of a second has a number, too: then names sort by time in any order of characters.
     numbers_all: bool,
     /// The files that this program began, without the ending of a compressed one, the oldest first.
-    begun: Arc<Mutex<VecDeque<PathBuf>>>,
+    created: Arc<Mutex<VecDeque<PathBuf>>>,
 }
 
 impl FileSeries {
@@ -41,7 +41,7 @@ impl FileSeries {
             ending: ending.to_owned(),
             compressed,
             numbers_all: false,
-            begun: Arc::default(),
+            created: Arc::default(),
         })
     }
 
@@ -59,16 +59,16 @@ impl FileSeries {
     }
 
     /// Notes that this program begins a file, after all others.
-    pub(crate) fn note_begun(&self, path: &Path) {
-        let mut begun = self.begun();
-        begun.push_back(path.to_owned());
-        if begun.len() > REMEMBERED {
-            begun.pop_front();
+    pub(crate) fn note_created(&self, path: &Path) {
+        let mut created = self.created();
+        created.push_back(path.to_owned());
+        if created.len() > REMEMBERED {
+            created.pop_front();
         }
     }
 
-    fn begun(&self) -> MutexGuard<'_, VecDeque<PathBuf>> {
-        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    fn created(&self) -> MutexGuard<'_, VecDeque<PathBuf>> {
+        self.created.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the path of a file that begins now. If the second has a file already, the name gets a number, which is never
@@ -111,13 +111,13 @@ impl FileSeries {
     pub(crate) fn oldest_first(&self) -> io::Result<Vec<PathBuf>> {
         let mut files = self.existing()?;
         // Locked after the listing: every file of this program that is listed is noted.
-        let begun = self.begun();
+        let created = self.created();
         files.sort_by_cached_key(|path| {
             let written = fs::metadata(path).and_then(|metadata| metadata.modified());
-            let begun = begun
+            let created = created
                 .iter()
-                .position(|begun| self.base_name(begun) == self.base_name(path));
-            (begun, written.unwrap_or(SystemTime::UNIX_EPOCH))
+                .position(|created| self.base_name(created) == self.base_name(path));
+            (created, written.unwrap_or(SystemTime::UNIX_EPOCH))
         });
         Ok(files)
     }
@@ -184,13 +184,13 @@ mod tests {
             file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
                 .unwrap();
         }
-        let begun = [1_795_246_801, 1_795_246_700].map(|now| {
+        let created = [1_795_246_801, 1_795_246_700].map(|now| {
             let next = series.next(Duration::from_secs(now));
             fs::write(&next, "").unwrap();
-            series.note_begun(&next);
+            series.note_created(&next);
             next
         });
-        let expected: Vec<PathBuf> = found.iter().map(|name| path(name)).chain(begun).collect();
+        let expected: Vec<PathBuf> = found.iter().map(|name| path(name)).chain(created).collect();
         assert_eq!(series.oldest_first().unwrap(), expected);
     }
 

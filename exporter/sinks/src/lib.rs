@@ -21,7 +21,7 @@ pub use self::prometheus::RegistryBridge;
 pub use self::prometheus::{
     ExtraFamilies, ExtraFamily, ExtraKind, ExtraMetric, ExtraValue, HistoryError, HistorySummary,
     OpenMetricsHistory, OpenMetricsSink, PrometheusConfig, PrometheusCounts, PrometheusServer,
-    PrometheusSink, PrometheusStore, Refusal, RemoteWriteSink, Translation,
+    PrometheusSink, PrometheusStore, Rejection, RemoteWriteSink, Translation,
 };
 pub use attributes::{AttributesSink, sha256_hex};
 pub use blocking::blocking;
@@ -33,14 +33,14 @@ pub use file::{
 };
 pub use live::{
     FlightRecorder, FlightRecorderConfig, FlightRecorderSink, PerfettoFiles, PerfettoFilesConfig,
-    PerfettoFilesSink, Recording,
+    PerfettoFilesSink, TraceSnapshot,
 };
 pub use otlp::{
     Compression, Credentials, HostAnswer, Identity, NamedFile, OtlpConfig, OtlpSettings, OtlpSink, Password,
     Protocol, Proxy, ProxyRoute, SignalConfig, TlsFiles, ask_host,
 };
 pub use page::{
-    PageConfig, PageCounts, PageRefusal, PageRefusals, PageSink, PageStore, PageTelemetry, SinkState,
+    PageConfig, PageCounts, PageRejection, PageRejections, PageSink, PageStore, PageTelemetry, SinkState,
     TextStyle,
 };
 pub use unfinished_file::UnfinishedFile;

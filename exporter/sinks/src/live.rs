@@ -4,15 +4,15 @@
 //! is drawn around its children. `files` rewrites its newest file as it grows, by a rename: whoever opens it finds a complete trace.
 //! `recorder` draws when it is asked.
 
+mod batch_ring;
 mod files;
-mod held;
 #[cfg(test)]
 mod one_span;
 mod recorder;
 mod replace;
 
 pub use files::{PerfettoFiles, PerfettoFilesConfig, PerfettoFilesSink};
-pub use recorder::{FlightRecorder, FlightRecorderConfig, FlightRecorderSink, Recording};
+pub use recorder::{FlightRecorder, FlightRecorderConfig, FlightRecorderSink, TraceSnapshot};
 
 use std::path::Path;
 

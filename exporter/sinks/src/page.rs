@@ -15,7 +15,7 @@ mod ingest;
 mod json;
 mod layout;
 mod metrics;
-mod refused;
+mod rejected;
 mod run;
 mod series;
 mod sink;
@@ -27,7 +27,7 @@ mod telemetry;
 mod text;
 
 pub use config::PageConfig;
-pub use refused::{PageRefusal, PageRefusals};
+pub use rejected::{PageRejection, PageRejections};
 pub use sink::PageSink;
 pub use store::{PageCounts, PageStore};
 pub use telemetry::{PageTelemetry, SinkState};

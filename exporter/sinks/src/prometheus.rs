@@ -33,7 +33,7 @@ pub use remote_write::RemoteWriteSink;
 pub use server::PrometheusServer;
 pub use sink::PrometheusSink;
 pub use store::family::Kind as ExtraKind;
-pub use store::{PrometheusCounts, PrometheusStore, Refusal};
+pub use store::{PrometheusCounts, PrometheusStore, Rejection};
 
 #[cfg(test)]
 mod tests;

@@ -397,8 +397,8 @@ fn a_list_of_signals_names_at_least_one_and_only_those_there_are() {
     let signals = config.sinks.0["c"].signals().unwrap();
     assert_eq!(signals.0.to_string(), "traces, logs");
     let config = parse("agent.yaml", &text("[]"), &variables()).unwrap();
-    let (spot, message) = crate::topology::check_sink(&config.sinks.0["c"]).unwrap_err();
-    assert_eq!((spot.line, spot.column), (5, 16));
+    let (location, message) = crate::topology::check_sink(&config.sinks.0["c"]).unwrap_err();
+    assert_eq!((location.line, location.column), (5, 16));
     assert!(message.contains("name traces, metrics or logs"), "{message}");
     let message = refused(&text("[trace]"));
     assert!(
@@ -435,8 +435,8 @@ fn a_file_is_rotated_as_its_section_has_it() {
         ("      rotation: {max_bytes: 0}\n", "a max_bytes of zero"),
         ("      rotation: {max_age: 0s}\n", "a max_age of zero"),
     ] {
-        let (spot, message) = file(keys).settings().expect_err("it makes no sense");
+        let (location, message) = file(keys).settings().expect_err("it makes no sense");
         assert!(message.contains(words), "{words} is not in: {message}");
-        assert_eq!(spot.line, 5);
+        assert_eq!(location.line, 5);
     }
 }

@@ -19,7 +19,7 @@ use signal_hook::{
 
 use super::{
     job,
-    terminal::{OurSettings, copy_size},
+    terminal::{SavedSettings, copy_size},
 };
 
 const PASSED: [i32; 9] = [
@@ -40,7 +40,7 @@ impl Receiver {
         signals: SignalsInfo<WithOrigin>,
         trainer: Pid,
         terminal: Option<OwnedFd>,
-        settings: Option<OurSettings>,
+        settings: Option<SavedSettings>,
     ) -> Self {
         let receiver = Self {
             trainer: Arc::new(Mutex::new(Some(trainer))),
@@ -65,7 +65,7 @@ impl Receiver {
         &self,
         mut signals: SignalsInfo<WithOrigin>,
         terminal: Option<&OwnedFd>,
-        settings: Option<&OurSettings>,
+        settings: Option<&SavedSettings>,
     ) {
         for origin in &mut signals {
             let ended = self.ended.load(Ordering::Relaxed);
@@ -92,14 +92,14 @@ impl Receiver {
         }
     }
 
-    fn suspend(&self, settings: Option<&OurSettings>) {
+    fn suspend(&self, settings: Option<&SavedSettings>) {
         let trainer = self.trainer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(trainer) = *trainer {
             job::suspend(trainer, settings);
         }
     }
 
-    fn resume(&self, settings: Option<&OurSettings>) {
+    fn resume(&self, settings: Option<&SavedSettings>) {
         let trainer = self.trainer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(trainer) = *trainer {
             job::resume(trainer, settings);

@@ -53,7 +53,12 @@ impl Strings {
 
     /// The number of an annotation's text, if any sequence had it before: text that never comes again is then not kept.
     #[inline]
-    pub(super) fn annotation_text(&mut self, text: &[u8], seen: &mut Seen, news: &mut Buffer) -> Option<u64> {
+    pub(super) fn annotation_text(
+        &mut self,
+        text: &[u8],
+        seen: &mut RecentValues,
+        news: &mut Buffer,
+    ) -> Option<u64> {
         if text.len() > LONGEST {
             return None;
         }
@@ -226,9 +231,9 @@ impl Entry {
 /// The hashes of values that came lately, each in the one place that its hash gives it. The hash is the same in every run, as
 /// the trace is to be: values that collide are only written more often.
 #[derive(Debug, Default)]
-pub(super) struct Seen(Vec<u64>);
+pub(super) struct RecentValues(Vec<u64>);
 
-impl Seen {
+impl RecentValues {
     /// Remembers a value and returns whether it was remembered already.
     fn mark(&mut self, text: &[u8]) -> bool {
         let mut hasher = FxHasher::default();
@@ -290,7 +295,7 @@ mod tests {
     #[test]
     fn a_value_is_numbered_when_it_comes_again() {
         let (mut strings, mut news) = (Strings::default(), Buffer::default());
-        let mut seen = Seen::default();
+        let mut seen = RecentValues::default();
         let numbers = [b"bf16"; 3].map(|text| strings.annotation_text(text, &mut seen, &mut news));
         assert_eq!(numbers, [None, Some(1), Some(1)]);
         let long = [b'x'; LONGEST + 1];

@@ -21,7 +21,7 @@ pub(super) struct Pen {
 
 /// What became of a drawing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Written {
+pub(super) enum DrawOutcome {
     /// It is written, or will be.
     Soon,
     /// There was no room for it.
@@ -47,11 +47,11 @@ impl Pen {
     }
 
     /// Has a drawing written.
-    pub(super) fn write(&self, drawing: Vec<u8>) -> Written {
+    pub(super) fn write(&self, drawing: Vec<u8>) -> DrawOutcome {
         match self.drawings.try_send(drawing) {
-            Ok(()) => Written::Soon,
-            Err(TrySendError::Full(_)) => Written::Never,
-            Err(TrySendError::Disconnected(_)) => Written::Gone,
+            Ok(()) => DrawOutcome::Soon,
+            Err(TrySendError::Full(_)) => DrawOutcome::Never,
+            Err(TrySendError::Disconnected(_)) => DrawOutcome::Gone,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use super::pen::{Pen, Written};
+use super::pen::{DrawOutcome, Pen};
 
 /// How lines are placed on the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,9 +94,9 @@ impl Screen {
             return;
         };
         match pen.write(drawing) {
-            Written::Soon => self.drawn = lines,
-            Written::Never => self.missed += 1,
-            Written::Gone => self.pen = None,
+            DrawOutcome::Soon => self.drawn = lines,
+            DrawOutcome::Never => self.missed += 1,
+            DrawOutcome::Gone => self.pen = None,
         }
     }
 }

@@ -24,7 +24,7 @@ use super::{
     identity::{self, FileIdentity},
     journal::OpenJournal,
     open::Opened,
-    output::{Output, Written},
+    output::{Output, WrittenCounts},
     rotated::{RotatedFiles, Tidier},
 };
 use crate::file_series::FileSeries;
@@ -36,7 +36,7 @@ pub(super) struct Destination {
     journal: Option<OpenJournal>,
     /// `None` for what cannot be rotated or reopened: a pipe, a device, stdout.
     place: Option<Place>,
-    unsynced: Unsynced,
+    unsynced: UnsyncedFiles,
 }
 
 /// A regular file and how it is kept.
@@ -46,14 +46,14 @@ struct Place {
     format: FileFormat,
     config: FileConfig,
     identity: FileIdentity,
-    begun: Instant,
+    created: Instant,
     series: Option<FileSeries>,
     tidier: Tidier,
 }
 
 /// Files that are no longer written and may not be on the disk yet.
 #[derive(Clone, Default)]
-pub(super) struct Unsynced {
+pub(super) struct UnsyncedFiles {
     /// Outputs, and the folder that has their names.
     outputs: Vec<Arc<File>>,
     journals: Vec<Arc<File>>,
@@ -66,7 +66,7 @@ impl Destination {
             output,
             journal: None,
             place: None,
-            unsynced: Unsynced::default(),
+            unsynced: UnsyncedFiles::default(),
         }
     }
 
@@ -92,7 +92,7 @@ impl Destination {
             output: Output::file_from(opened.file, end),
             journal,
             place,
-            unsynced: Unsynced::default(),
+            unsynced: UnsyncedFiles::default(),
         };
         destination.note_folder();
         destination.tidy();
@@ -100,7 +100,7 @@ impl Destination {
     }
 
     /// The records that were written here, and the bytes that there are.
-    pub(super) fn written(&self) -> Written {
+    pub(super) fn written(&self) -> WrittenCounts {
         self.output.written()
     }
 
@@ -111,7 +111,7 @@ impl Destination {
 
     /// Prepares for a record of `length` bytes: reopens a removed file, and rotates one that is full or old.
     pub(super) fn prepare(&mut self, length: usize) -> io::Result<()> {
-        if self.journal.as_mut().is_some_and(OpenJournal::forget_settled) {
+        if self.journal.as_mut().is_some_and(OpenJournal::remove_acked) {
             self.tidy();
         }
         if self.place.is_none() {
@@ -140,7 +140,7 @@ impl Destination {
         journal.note(batch, start, start + (head.len() + body.len()) as u64);
         self.output
             .append(head, body)
-            .inspect_err(|_| journal.take_back())
+            .inspect_err(|_| journal.undo_last())
     }
 
     /// Opens the path again if its file was moved or removed. Returns whether it was.
@@ -168,7 +168,7 @@ impl Destination {
         };
         let rotated = series.next(clock::unix_now());
         let path = place.path.clone();
-        series.note_begun(&rotated);
+        series.note_created(&rotated);
         match fs::rename(&path, &rotated) {
             // Another program moved it: the next file can begin at once.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -196,7 +196,7 @@ impl Destination {
         let before = std::mem::replace(&mut self.output, Output::file_from(next, end));
         self.unsynced.outputs.push(Arc::new(before.into_file()));
         if let Some(place) = &mut self.place {
-            (place.identity, place.begun) = (identity, clock::now());
+            (place.identity, place.created) = (identity, clock::now());
         }
         self.note_folder();
         Ok(())
@@ -215,8 +215,8 @@ impl Destination {
     fn tidy(&mut self) {
         let Some(place) = &self.place else { return };
         if let (Some(series), Some(rotation)) = (&place.series, &place.config.rotation) {
-            let unsettled = self.journal.as_ref().map(OpenJournal::unsettled_files);
-            let files = RotatedFiles::list(series, rotation, &unsettled.unwrap_or_default());
+            let unacked = self.journal.as_ref().map(OpenJournal::files_with_unacked);
+            let files = RotatedFiles::list(series, rotation, &unacked.unwrap_or_default());
             place.tidier.start(files);
         }
     }
@@ -234,7 +234,7 @@ impl Destination {
     }
 
     /// Returns handles of everything that may not be on the disk yet.
-    pub(super) fn unsynced(&self) -> io::Result<Unsynced> {
+    pub(super) fn unsynced(&self) -> io::Result<UnsyncedFiles> {
         let mut unsynced = self.unsynced.clone();
         unsynced.outputs.extend(self.output.handle()?.map(Arc::new));
         if let Some(journal) = &self.journal {
@@ -244,7 +244,7 @@ impl Destination {
     }
 
     /// Notes that these are on the disk.
-    pub(super) fn note_synced(&mut self, synced: &Unsynced) {
+    pub(super) fn note_synced(&mut self, synced: &UnsyncedFiles) {
         let is_left =
             |files: &[Arc<File>], file: &Arc<File>| !files.iter().any(|other| Arc::ptr_eq(other, file));
         self.unsynced
@@ -272,7 +272,7 @@ impl Place {
             format,
             config: config.clone(),
             identity: FileIdentity::from(&metadata),
-            begun: age.and_then(|age| now.checked_sub(age)).unwrap_or(now),
+            created: age.and_then(|age| now.checked_sub(age)).unwrap_or(now),
             series: series.filter(|_| config.rotation.is_some()),
             tidier: Tidier::default(),
             path,
@@ -290,12 +290,12 @@ impl Place {
         };
         let is_old = rotation
             .max_age
-            .is_some_and(|max_age| clock::now().saturating_duration_since(self.begun) >= max_age);
+            .is_some_and(|max_age| clock::now().saturating_duration_since(self.created) >= max_age);
         written > 0 && (is_old || written.saturating_add(length) > rotation.max_bytes)
     }
 }
 
-impl Unsynced {
+impl UnsyncedFiles {
     /// Waits until everything is on the disk: the outputs first, then the journals.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.files().try_for_each(|file| file.sync_all())

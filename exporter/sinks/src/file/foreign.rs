@@ -14,7 +14,7 @@ const BLOCK: u64 = 64 << 10;
 
 /// Bytes that were moved to another file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Aside {
+pub(super) struct MovedBytes {
     /// The other file.
     pub(super) path: PathBuf,
     /// The bytes.
@@ -26,7 +26,7 @@ pub(super) fn keep_complete(
     file: &mut File,
     path: &Path,
     format: FileFormat,
-) -> io::Result<(u64, Option<Aside>)> {
+) -> io::Result<(u64, Option<MovedBytes>)> {
     let length = file.metadata()?.len();
     let end = complete_end(file, format, length)?;
     let aside = copy_aside(file, path, end..length)?;
@@ -36,7 +36,7 @@ pub(super) fn keep_complete(
 }
 
 /// Copies `bytes` of `file` to a new file next to `path`: `out.aside-1.jsonl` for `out.jsonl`. Returns `None` for no bytes.
-pub(super) fn copy_aside(file: &mut File, path: &Path, bytes: Range<u64>) -> io::Result<Option<Aside>> {
+pub(super) fn copy_aside(file: &mut File, path: &Path, bytes: Range<u64>) -> io::Result<Option<MovedBytes>> {
     if bytes.is_empty() {
         return Ok(None);
     }
@@ -45,7 +45,7 @@ pub(super) fn copy_aside(file: &mut File, path: &Path, bytes: Range<u64>) -> io:
     file.seek(SeekFrom::Start(bytes.start))?;
     let bytes = io::copy(&mut file.take(bytes.end - bytes.start), &mut aside)?;
     aside.sync_all()?;
-    Ok(Some(Aside { path, bytes }))
+    Ok(Some(MovedBytes { path, bytes }))
 }
 
 fn create_aside(path: &Path) -> io::Result<(File, PathBuf)> {

@@ -8,8 +8,8 @@
 //! The line `file DEVICE INODE` names the file. When the output is rotated or reopened, the journal of the file before is set
 //! aside (`set_aside`) until every record in it is settled, so that a restart finds that file under its new name.
 
+mod previous;
 mod recovery;
-mod set_aside;
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -20,7 +20,7 @@ use std::{
 
 use pulsetrain_pipeline::Batch;
 
-use self::set_aside::SetAside;
+use self::previous::PreviousJournal;
 use super::identity::FileIdentity;
 
 /// A journal that has grown over this is written again, without what stays in any case.
@@ -30,8 +30,8 @@ const TRIMMED_BYTES: u64 = 64 << 10;
 #[derive(Clone)]
 pub struct FileJournal {
     path: PathBuf,
-    settled: Arc<dyn Fn() -> u64 + Send + Sync>,
-    behind: Arc<dyn Fn(Option<io::Error>) + Send + Sync>,
+    first_unacked: Arc<dyn Fn() -> u64 + Send + Sync>,
+    on_error: Arc<dyn Fn(Option<io::Error>) + Send + Sync>,
 }
 
 /// A journal that is being written.
@@ -46,7 +46,7 @@ pub(super) struct OpenJournal {
     /// How long the last line is.
     last: usize,
     /// The journals of earlier files that still have records that are not settled.
-    set_aside: Vec<SetAside>,
+    previous: Vec<PreviousJournal>,
 }
 
 /// The content of a journal.
@@ -72,20 +72,20 @@ struct Span {
 impl FileJournal {
     /// A journal at `path`; `settled` gives the number of the first ack that the last written position does not cover:
     /// it comes again, and those after it.
-    pub fn new(path: impl Into<PathBuf>, settled: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+    pub fn new(path: impl Into<PathBuf>, first_unacked: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         Self {
             path: path.into(),
-            settled: Arc::new(settled),
-            behind: Arc::new(drop),
+            first_unacked: Arc::new(first_unacked),
+            on_error: Arc::new(drop),
         }
     }
 
     /// The same journal; `behind` is told why notes cannot be written, and when they are again. Meanwhile no position may be
     /// written that covers their records.
     #[must_use]
-    pub fn telling(self, behind: impl Fn(Option<io::Error>) + Send + Sync + 'static) -> Self {
+    pub fn on_error(self, on_error: impl Fn(Option<io::Error>) + Send + Sync + 'static) -> Self {
         Self {
-            behind: Arc::new(behind),
+            on_error: Arc::new(on_error),
             ..self
         }
     }
@@ -101,7 +101,7 @@ impl FileJournal {
             trim_at: TRIMMED_BYTES,
             unwritten: String::new(),
             last: 0,
-            set_aside: SetAside::all(&self.path)?,
+            previous: PreviousJournal::all(&self.path)?,
         })
     }
 
@@ -151,29 +151,29 @@ impl FileJournal {
 impl OpenJournal {
     /// Notes that `batch` will be between `start` and `end`. Where that cannot be written, it is tried again with the next one.
     pub(super) fn note(&mut self, batch: &Batch, start: u64, end: u64) {
-        let was_behind = !self.unwritten.is_empty();
+        let had_error = !self.unwritten.is_empty();
         let ack = batch.ack_number();
         let line = Span { start, end, ack }.line();
         self.unwritten += &line;
         self.last = line.len();
-        self.write_again(was_behind);
+        self.write_again(had_error);
     }
 
     /// Forgets all notes, because someone else changed the file: all that it holds now, up to `floor`, stays.
     pub(super) fn restart_at(&mut self, floor: u64) {
-        let was_behind = !self.unwritten.is_empty();
+        let had_error = !self.unwritten.is_empty();
         self.unwritten = format!("{floor}\n");
         self.last = 0;
-        self.write_again(was_behind);
+        self.write_again(had_error);
     }
 
     /// Forgets the last note: its record could not be written.
-    pub(super) fn take_back(&mut self) {
+    pub(super) fn undo_last(&mut self) {
         match self.unwritten.len().checked_sub(self.last) {
             Some(rest) => {
                 self.unwritten.truncate(rest);
                 if rest == 0 && self.last > 0 {
-                    (self.journal.behind)(None);
+                    (self.journal.on_error)(None);
                 }
             }
             None => {
@@ -205,34 +205,34 @@ impl OpenJournal {
             )));
         }
         let notes = self.journal.read()?.unwrap_or_default();
-        let aside = SetAside::free_path(&self.journal.path);
+        let aside = PreviousJournal::free_path(&self.journal.path);
         fs::rename(&self.journal.path, &aside)?;
         let begun = self.journal.begin(file, floor).and_then(|()| self.journal.open());
         let begun = begun.inspect_err(|_| {
             // Without the notes a restart would keep records that are delivered again.
             let _ = fs::rename(&aside, &self.journal.path);
         })?;
-        self.set_aside.push(SetAside::new(aside, &notes));
+        self.previous.push(PreviousJournal::new(aside, &notes));
         let before = std::mem::replace(&mut self.file, begun.file);
         (self.bytes, self.last, self.trim_at) = (begun.bytes, 0, TRIMMED_BYTES);
-        self.forget_settled();
+        self.remove_acked();
         Ok(before)
     }
 
     /// Removes the journals of earlier files whose records are all settled. Returns whether there was one.
-    pub(super) fn forget_settled(&mut self) -> bool {
-        if self.set_aside.is_empty() {
+    pub(super) fn remove_acked(&mut self) -> bool {
+        if self.previous.is_empty() {
             return false;
         }
-        let settled = (self.journal.settled)();
-        let before = self.set_aside.len();
-        self.set_aside.retain(|aside| !aside.is_settled(settled));
-        self.set_aside.len() < before
+        let first_unacked = (self.journal.first_unacked)();
+        let before = self.previous.len();
+        self.previous.retain(|aside| !aside.is_acked(first_unacked));
+        self.previous.len() < before
     }
 
     /// Returns the earlier files that have records that are not settled: a restart may have to cut these off.
-    pub(super) fn unsettled_files(&self) -> Vec<FileIdentity> {
-        self.set_aside.iter().filter_map(SetAside::file).collect()
+    pub(super) fn files_with_unacked(&self) -> Vec<FileIdentity> {
+        self.previous.iter().filter_map(PreviousJournal::file).collect()
     }
 
     /// Returns handles of the journal and of its folder.
@@ -241,10 +241,10 @@ impl OpenJournal {
         Ok([self.file.try_clone()?, File::open(folder)?])
     }
 
-    fn write_again(&mut self, was_behind: bool) {
+    fn write_again(&mut self, had_error: bool) {
         let error = self.write().err();
-        if error.is_some() != was_behind {
-            (self.journal.behind)(error);
+        if error.is_some() != had_error {
+            (self.journal.on_error)(error);
         }
     }
 
@@ -267,7 +267,7 @@ impl OpenJournal {
     /// Forgets the records that stay in any case.
     fn trim(&mut self) -> io::Result<()> {
         let mut notes = self.journal.read()?.unwrap_or_default();
-        notes.raise_floor((self.journal.settled)());
+        notes.raise_floor((self.journal.first_unacked)());
         self.journal.write(&notes)?;
         let reopened = self.journal.open()?;
         (self.file, self.bytes) = (reopened.file, reopened.bytes);
@@ -309,10 +309,10 @@ impl Notes {
     }
 
     /// Moves the floor over the records that stay, up to the first that comes again.
-    fn raise_floor(&mut self, settled: u64) {
+    fn raise_floor(&mut self, first_unacked: u64) {
         let mut floor = self.floor;
         let stays = |span: &&Span| {
-            let stays = span.start == floor && !span.is_replayable(settled);
+            let stays = span.start == floor && !span.is_replayable(first_unacked);
             floor = if stays { span.end } else { floor };
             stays
         };
@@ -339,8 +339,8 @@ impl Span {
     }
 
     /// Whether its source brings it again.
-    fn is_replayable(&self, settled: u64) -> bool {
-        self.ack.is_some_and(|ack| ack >= settled)
+    fn is_replayable(&self, first_unacked: u64) -> bool {
+        self.ack.is_some_and(|ack| ack >= first_unacked)
     }
 
     fn len(self) -> u64 {

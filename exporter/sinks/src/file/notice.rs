@@ -2,7 +2,7 @@
 
 use std::{fmt, io, path::PathBuf};
 
-use super::foreign::Aside;
+use super::foreign::MovedBytes;
 
 /// What was found in an output file that the user should know.
 #[derive(Debug)]
@@ -10,7 +10,7 @@ pub struct FileNotice {
     pub(super) path: PathBuf,
     /// The bytes of others, which are kept.
     pub(super) foreign: u64,
-    pub(super) aside: Option<Aside>,
+    pub(super) aside: Option<MovedBytes>,
     /// The bytes of records that are in a rotated file, which is gone, and are delivered again.
     pub(super) repeated: u64,
     /// Why the file has no lock.
@@ -38,7 +38,7 @@ impl fmt::Display for FileNotice {
             )?;
             separator = "; ";
         }
-        if let Some(Aside { path, bytes }) = &self.aside {
+        if let Some(MovedBytes { path, bytes }) = &self.aside {
             write!(
                 f,
                 "{separator}moved {bytes} bytes after its last known complete record to {}",

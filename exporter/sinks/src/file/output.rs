@@ -18,15 +18,15 @@ pub(super) struct Output<F = File> {
 }
 
 /// How much is complete there.
-pub(super) struct Written {
+pub(super) struct WrittenCounts {
     pub(super) records: u64,
     pub(super) bytes: u64,
 }
 
 /// What an output needs of a file beyond `Write`.
-pub(super) trait Cut: Write {
+pub(super) trait Truncate: Write {
     /// Removes the last `written` bytes, which were written here.
-    fn cut_back(&mut self, written: u64) -> io::Result<()>;
+    fn truncate_by(&mut self, written: u64) -> io::Result<()>;
 
     /// Returns the length now, or `None` for what has none: a pipe, a device.
     fn length(&self) -> io::Result<Option<u64>>;
@@ -35,8 +35,8 @@ pub(super) trait Cut: Write {
     fn is_removed(&self) -> io::Result<bool>;
 }
 
-impl Cut for File {
-    fn cut_back(&mut self, written: u64) -> io::Result<()> {
+impl Truncate for File {
+    fn truncate_by(&mut self, written: u64) -> io::Result<()> {
         // The place of the last byte, wherever someone else made the file end before.
         let end = self.stream_position()?;
         let length = end
@@ -81,7 +81,7 @@ impl Output {
     }
 }
 
-impl<F: Cut> Output<F> {
+impl<F: Truncate> Output<F> {
     /// An empty file that is ours alone.
     pub(super) fn file(file: F) -> Self {
         Self::file_from(file, 0)
@@ -99,8 +99,8 @@ impl<F: Cut> Output<F> {
     }
 
     /// The records that were written here, and the bytes that there are.
-    pub(super) fn written(&self) -> Written {
-        Written {
+    pub(super) fn written(&self) -> WrittenCounts {
+        WrittenCounts {
             records: self.records,
             bytes: self.length,
         }
@@ -136,14 +136,14 @@ impl<F: Cut> Output<F> {
                 self.length += written;
                 self.records += 1;
             }
-            Err(error) if written > 0 && !self.take_back(written) => self.torn = Some(error.kind()),
+            Err(error) if written > 0 && !self.undo_last(written) => self.torn = Some(error.kind()),
             Err(_) => {}
         }
         result
     }
 
-    fn take_back(&mut self, written: u64) -> bool {
-        self.own && self.file.cut_back(written).is_ok()
+    fn undo_last(&mut self, written: u64) -> bool {
+        self.own && self.file.truncate_by(written).is_ok()
     }
 }
 
@@ -190,8 +190,8 @@ mod tests {
         }
     }
 
-    impl Cut for Disk {
-        fn cut_back(&mut self, written: u64) -> io::Result<()> {
+    impl Truncate for Disk {
+        fn truncate_by(&mut self, written: u64) -> io::Result<()> {
             match self.seekable {
                 true => self
                     .bytes
@@ -255,7 +255,7 @@ mod tests {
     fn a_real_file_is_cut_where_the_next_record_goes_on() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"whole, torn").unwrap();
-        file.cut_back(6).unwrap();
+        file.truncate_by(6).unwrap();
         file.write_all(b"!").unwrap();
         file.seek(SeekFrom::Start(0)).unwrap();
         assert_eq!(io::read_to_string(file).unwrap(), "whole!");

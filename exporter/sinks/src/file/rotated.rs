@@ -96,7 +96,7 @@ impl RotatedFiles {
     pub(super) fn list(
         series: &FileSeries,
         rotation: &FileRotation,
-        unsettled: &[FileIdentity],
+        unacked: &[FileIdentity],
     ) -> Result<Self, String> {
         let mut removed = series
             .oldest_first()
@@ -106,9 +106,8 @@ impl RotatedFiles {
             keep => removed.split_off(removed.len().saturating_sub(keep)),
         };
         let is_left = |path: &PathBuf| {
-            let is_settled =
-                || matches!(FileIdentity::at(path), Ok(Some(file)) if !unsettled.contains(&file));
-            rotation.compression != FileCompression::None && !is_compressed(path) && is_settled()
+            let is_acked = || matches!(FileIdentity::at(path), Ok(Some(file)) if !unacked.contains(&file));
+            rotation.compression != FileCompression::None && !is_compressed(path) && is_acked()
         };
         Ok(Self {
             removed,

@@ -18,7 +18,7 @@ use pulsetrain_pipeline::{
 };
 use tokio::{task::JoinError, time};
 
-use super::{held::Held, replace::replace, trace_series};
+use super::{batch_ring::BatchRing, replace::replace, trace_series};
 use crate::{SinkError, file_series::FileSeries};
 
 /// Writing may take this share of the time, so that large files are rewritten less often.
@@ -75,7 +75,7 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
-    held: Held,
+    ring: BatchRing,
     series: FileSeries,
     /// The file that is written, with when it began; none before its first batch.
     file: Option<(PathBuf, Instant)>,
@@ -101,7 +101,7 @@ impl PerfettoFilesSink {
         })?;
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
-                held: Held::default(),
+                ring: BatchRing::default(),
                 series,
                 file: None,
                 is_behind: false,
@@ -177,7 +177,7 @@ impl Shared {
             };
         }
         let mut state = self.lock();
-        state.held.push(batch, clock::now());
+        state.ring.push(batch, clock::now());
         state.is_behind = true;
         match state.fault.take() {
             // The batch is kept; the disk may take it later.
@@ -194,7 +194,7 @@ impl Shared {
         let series = self.lock().series.clone();
         let path = tokio::task::spawn_blocking(move || series.next(clock::unix_now())).await?;
         let mut state = self.lock();
-        state.series.note_begun(&path);
+        state.series.note_created(&path);
         state.file = Some((path, clock::now()));
         Ok(())
     }
@@ -206,8 +206,8 @@ impl Shared {
             return false;
         };
         let is_old = clock::now() - *began >= self.config.age;
-        let has_no_room = state.held.bytes() + Held::size_of(batch) > self.config.bytes;
-        !state.held.is_empty() && (is_old || has_no_room)
+        let has_no_room = state.ring.bytes() + BatchRing::size_of(batch) > self.config.bytes;
+        !state.ring.is_empty() && (is_old || has_no_room)
     }
 
     /// Writes the file to its end and lets go of what it shows; false where the disk does not take it.
@@ -217,7 +217,7 @@ impl Shared {
         if state.is_behind {
             return false;
         }
-        state.held = Held::default();
+        state.ring = BatchRing::default();
         state.file = None;
         true
     }
@@ -231,7 +231,7 @@ impl Shared {
                 return;
             };
             state.is_behind = false;
-            (path, state.held.since(None), state.series.clone())
+            (path, state.ring.since(None), state.series.clone())
         };
         let (config, keep) = (self.config.perfetto.clone(), self.config.keep);
         let written = tokio::task::spawn_blocking(move || {

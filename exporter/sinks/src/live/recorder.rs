@@ -14,7 +14,7 @@ use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink, clock};
 use tokio::sync::Semaphore;
 
 use super::{
-    held::{Held, before},
+    batch_ring::{BatchRing, before},
     replace::replace,
     trace_series,
 };
@@ -38,14 +38,14 @@ pub struct FlightRecorderConfig {
 pub struct FlightRecorder {
     config: Arc<FlightRecorderConfig>,
     series: FileSeries,
-    held: Arc<Mutex<Held>>,
+    ring: Arc<Mutex<BatchRing>>,
     /// One recording is drawn at a time, so that they do not add up in memory.
     drawing: Arc<Semaphore>,
 }
 
 /// A trace of the last while.
 #[derive(Debug)]
-pub struct Recording {
+pub struct TraceSnapshot {
     /// The Perfetto trace.
     pub trace: Vec<u8>,
     /// What it shows.
@@ -66,7 +66,7 @@ impl FlightRecorder {
         Ok(Self {
             series: trace_series(&config.path)?,
             config: Arc::new(config),
-            held: Arc::default(),
+            ring: Arc::default(),
             drawing: Arc::new(Semaphore::new(1)),
         })
     }
@@ -81,7 +81,7 @@ impl FlightRecorder {
     /// # Errors
     ///
     /// A temporary file that cannot be written.
-    pub async fn record(&self, last: Option<Duration>) -> Result<Recording, PerfettoError> {
+    pub async fn record(&self, last: Option<Duration>) -> Result<TraceSnapshot, PerfettoError> {
         // The semaphore is never closed; without a permit there would only be two at a time.
         let _one_at_a_time = self.drawing.acquire().await;
         let now = clock::now();
@@ -90,7 +90,7 @@ impl FlightRecorder {
         let config = self.config.perfetto.clone();
         let drawn = tokio::task::spawn_blocking(move || snapshot.draw(config, Vec::new())).await;
         let (trace, summary) = drawn.map_err(io::Error::other)??;
-        Ok(Recording { trace, summary })
+        Ok(TraceSnapshot { trace, summary })
     }
 
     /// Draws all that is kept into a file of its own, and returns which.
@@ -112,13 +112,13 @@ impl FlightRecorder {
 
     fn push(&self, batch: &Batch) {
         let now = clock::now();
-        let mut held = self.lock();
-        held.push(batch, now);
-        held.forget(self.config.bytes, before(now, self.config.last));
+        let mut ring = self.lock();
+        ring.push(batch, now);
+        ring.forget(self.config.bytes, before(now, self.config.last));
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, BatchRing> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -170,7 +170,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_recorder_keeps_within_its_bytes() {
-        let one = Held::size_of(&batch("batch 00"));
+        let one = BatchRing::size_of(&batch("batch 00"));
         let recorder = recorder(3 * one);
         let mut sink = recorder.sink();
         for number in 0..50 {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::{
     metrics::MetricId,
     run::{Member, Observed, RunHistory, RunPoint},
-    series::{Bucket, Room, Series},
+    series::{Bucket, Capacity, Series},
 };
 
 /// A rank that reports nothing for so long while others do has lost its curves.
@@ -45,7 +45,7 @@ struct Part<'a> {
 
 /// The ranks of a curve that has passed from one to another, by metric and label.
 #[derive(Debug, Default)]
-pub(super) struct Passed(BTreeMap<MetricId, Vec<(Box<str>, Owners)>>);
+pub(super) struct CurveOwners(BTreeMap<MetricId, Vec<(Box<str>, Owners)>>);
 
 /// The ranks of one curve.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ struct Owners {
     former: Vec<(Option<i64>, i64)>,
 }
 
-impl Passed {
+impl CurveOwners {
     fn of(&self, metric: MetricId, label: &str) -> Option<&Owners> {
         let of_metric = self.0.get(&metric)?;
         let found = of_metric.iter().find(|(known, _)| **known == *label);
@@ -181,7 +181,7 @@ impl RunHistory {
 
     /// Passes the curve to the rank of this point, if the rank that has it has ended or is silent and no lower rank reports; or if
     /// this rank had it before.
-    pub(super) fn pass_curve(&mut self, point: &RunPoint<'_>, step: Option<i64>, room: Room) {
+    pub(super) fn pass_curve(&mut self, point: &RunPoint<'_>, step: Option<i64>, capacity: Capacity) {
         let is_lowest = self.members.keys().next() == Some(&point.rank);
         if point.value == Observed::End || (is_lowest && self.passed.0.is_empty()) {
             return;
@@ -220,7 +220,7 @@ impl RunHistory {
         let of_metric = self.member(point.rank).metrics.get_mut(&point.metric);
         for series in of_metric.into_iter().flatten() {
             if *series.label == *point.label {
-                series.resize(room);
+                series.resize(capacity);
             }
         }
         self.shape += 1;

@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{
-    PageRefusal,
+    PageRejection,
     events::RunEvent,
     metrics::{Definition, MetricId},
-    refused::MOST_GPU_SERIES,
+    rejected::MOST_GPU_SERIES,
     run::Observed,
-    series::{Bucket, NO_STEP, Room, Series},
+    series::{Bucket, Capacity, NO_STEP, Series},
 };
 
 /// The points of a GPU's history.
@@ -61,26 +61,26 @@ impl Gpu {
         label: &str,
         time_nanos: u64,
         value: Observed,
-    ) -> Result<(), PageRefusal> {
+    ) -> Result<(), PageRejection> {
         let of_metric = self.metrics.entry(metric).or_default();
         let place = match of_metric.iter().position(|series| *series.label == *label) {
             Some(place) => place,
             None if value == Observed::End => return Ok(()),
-            None if self.series >= MOST_GPU_SERIES => return Err(PageRefusal::SeriesOfGpu),
+            None if self.series >= MOST_GPU_SERIES => return Err(PageRejection::SeriesOfGpu),
             None => {
-                let room = if definition.is_gpu_column {
-                    Room::of(POINTS >> self.thinned)
+                let capacity = if definition.is_gpu_column {
+                    Capacity::of(POINTS >> self.thinned)
                 } else {
-                    Room::LATEST
+                    Capacity::LATEST
                 };
-                of_metric.push(Series::new(0, label, room));
+                of_metric.push(Series::new(0, label, capacity));
                 self.series += 1;
                 of_metric.len() - 1
             }
         };
         let series = &mut of_metric[place];
         if series.is_late(time_nanos, value) {
-            return Err(PageRefusal::Late);
+            return Err(PageRejection::Late);
         }
         if let Some(value) = series.observe(value, time_nanos, definition.kind) {
             series.push(Bucket::of(time_nanos, NO_STEP, value, 0));
@@ -102,8 +102,8 @@ impl Gpu {
         self.thinned += 1;
         let every = self.metrics.values_mut().flatten();
         every
-            .filter(|series| series.room() != Room::LATEST)
-            .for_each(|series| series.resize(Room::of(POINTS >> self.thinned)));
+            .filter(|series| series.capacity() != Capacity::LATEST)
+            .for_each(|series| series.resize(Capacity::of(POINTS >> self.thinned)));
     }
 
     pub(super) fn bytes(&self) -> usize {

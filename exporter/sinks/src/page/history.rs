@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{PageConfig, PageCounts, PageRefusal, gpus::Gpu, metrics::Catalogue, run::RunHistory};
+use super::{PageConfig, PageCounts, PageRejection, gpus::Gpu, metrics::Catalogue, run::RunHistory};
 
 /// A run that sent nothing for so long makes room for a new one.
 const SILENT_MILLIS: i64 = 60_000;
@@ -36,12 +36,12 @@ impl History {
     ///
     /// # Errors
     /// Every run reports, and there are as many as allowed.
-    pub(super) fn run(&mut self, id: &str, now_millis: i64) -> Result<&mut RunHistory, PageRefusal> {
+    pub(super) fn run(&mut self, id: &str, now_millis: i64) -> Result<&mut RunHistory, PageRejection> {
         if !self.runs.contains_key(id)
             && self.runs.len() >= self.config.runs
             && !self.forget_silent(now_millis)
         {
-            return Err(PageRefusal::Runs);
+            return Err(PageRejection::Runs);
         }
         Ok(self.runs.entry(id.into()).or_insert_with(|| RunHistory::new(id)))
     }
@@ -61,12 +61,12 @@ impl History {
     ///
     /// # Errors
     /// There are as many GPUs as allowed.
-    pub(super) fn add_gpu(&mut self, key: &(Box<str>, Box<str>)) -> Result<(), PageRefusal> {
+    pub(super) fn add_gpu(&mut self, key: &(Box<str>, Box<str>)) -> Result<(), PageRejection> {
         if self.gpus.contains_key(key) {
             return Ok(());
         }
         if self.gpus.len() >= self.config.gpus {
-            return Err(PageRefusal::Gpus);
+            return Err(PageRejection::Gpus);
         }
         self.gpus.insert(key.clone(), Gpu::new(&key.0, &key.1));
         Ok(())

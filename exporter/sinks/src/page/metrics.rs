@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use pulsetrain_otlp::view;
 use pulsetrain_semconv::{Instrument, Metric, metric};
 
-use super::{layout, refused::MOST_METRICS};
+use super::{layout, rejected::MOST_METRICS};
 
 /// A metric by its place in the [`Catalogue`].
 pub(super) type MetricId = u32;

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{
-    PageConfig, PageRefusal,
-    curve::Passed,
+    PageConfig, PageRejection,
+    curve::CurveOwners,
     events::EventLog,
     metrics::{Definition, Kind, MetricId},
-    series::{Base, Bucket, NO_STEP, Room, Series},
+    series::{Base, Bucket, Capacity, NO_STEP, Series},
     steps::StepWindow,
 };
 
@@ -21,7 +21,7 @@ const REMEMBERED_STEPS: usize = 4_096;
 #[derive(Debug, Default)]
 pub(super) struct RunHistory {
     pub(super) id: Box<str>,
-    pub(super) about: About,
+    pub(super) about: RunDescription,
     /// By rank. `None` is the run itself: what is computed across ranks, and everything where no rank is named.
     pub(super) members: BTreeMap<Option<i64>, Member>,
     pub(super) steps: StepWindow,
@@ -39,7 +39,7 @@ pub(super) struct RunHistory {
     pub(super) revision: u64,
     pub(super) streamed_revision: u64,
     /// The curves that have passed from one rank to another.
-    pub(super) passed: Passed,
+    pub(super) passed: CurveOwners,
     series: usize,
     next_id: u32,
     /// Halvings of the room of its series, because the history had too many bytes.
@@ -48,7 +48,7 @@ pub(super) struct RunHistory {
 
 /// The description of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct About {
+pub(super) struct RunDescription {
     pub(super) name: Box<str>,
     pub(super) service: Box<str>,
     pub(super) framework: Box<str>,
@@ -140,7 +140,7 @@ impl RunHistory {
         point: &RunPoint<'_>,
         definition: &Definition,
         config: &PageConfig,
-    ) -> Result<Option<f64>, PageRefusal> {
+    ) -> Result<Option<f64>, PageRejection> {
         let attempt = point.attempt.unwrap_or(self.about.attempt);
         let attempt = attempt.clamp(0, i64::from(u16::MAX)) as u16;
         let step = point.step.or_else(|| self.clock.step_at(point.time_nanos));
@@ -148,14 +148,14 @@ impl RunHistory {
             return if point.value == Observed::End {
                 Ok(None)
             } else {
-                Err(PageRefusal::SeriesOfRun)
+                Err(PageRejection::SeriesOfRun)
             };
         };
         if series.is_late(point.time_nanos, point.value) {
-            return Err(PageRefusal::Late);
+            return Err(PageRejection::Late);
         }
-        let room = self.curve_room(definition, config);
-        self.pass_curve(point, step, room);
+        let capacity = self.curve_capacity(definition, config);
+        self.pass_curve(point, step, capacity);
         let Some(series) = self.series(point, definition, config) else {
             return Ok(None);
         };
@@ -238,10 +238,10 @@ impl RunHistory {
     pub(super) fn thin(&mut self, config: &PageConfig) {
         self.thinned += 1;
         for series in self.every_series() {
-            let room = series.room();
-            series.resize(Room {
-                buckets: room.buckets / 2,
-                newest: (room.newest / 2).max(1),
+            let capacity = series.capacity();
+            series.resize(Capacity {
+                buckets: capacity.buckets / 2,
+                newest: (capacity.newest / 2).max(1),
             });
         }
         self.steps.shrink(self.most_steps(config));
@@ -271,21 +271,26 @@ impl RunHistory {
         if self.series >= config.series_per_run || point.value == Observed::End {
             return None;
         }
-        let room = self.room_for(point, definition, config);
+        let capacity = self.capacity_for(point, definition, config);
         let (id, label) = (self.next_id, point.label);
         self.next_id += 1;
         self.series += 1;
         let of_metric = self.member(point.rank).metrics.entry(point.metric).or_default();
-        of_metric.push(Series::new(id, label, room));
+        of_metric.push(Series::new(id, label, capacity));
         of_metric.last_mut()
     }
 
     /// The room of a new series. Where it takes the place of a higher rank's series as the curve of the run, that one shrinks.
-    fn room_for(&mut self, point: &RunPoint<'_>, definition: &Definition, config: &PageConfig) -> Room {
+    fn capacity_for(
+        &mut self,
+        point: &RunPoint<'_>,
+        definition: &Definition,
+        config: &PageConfig,
+    ) -> Capacity {
         let of_rank = if definition.is_rank_column {
-            Room::of(RANK_POINTS)
+            Capacity::of(RANK_POINTS)
         } else {
-            Room::LATEST
+            Capacity::LATEST
         };
         let has_it = |member: &&mut Member| {
             let series = member.metrics.get(&point.metric);
@@ -306,17 +311,17 @@ impl RunHistory {
             }
         }
         self.shape += 1;
-        self.curve_room(definition, config)
+        self.curve_capacity(definition, config)
     }
 
     /// The room of the series that is a curve of the run.
-    fn curve_room(&self, definition: &Definition, config: &PageConfig) -> Room {
+    fn curve_capacity(&self, definition: &Definition, config: &PageConfig) -> Capacity {
         let points = if definition.kind == Kind::State {
             RANK_POINTS
         } else {
             config.points
         };
-        Room::of((points >> self.thinned).max(RANK_POINTS))
+        Capacity::of((points >> self.thinned).max(RANK_POINTS))
     }
 }
 

@@ -26,7 +26,7 @@ pub(super) const NO_STEP: u32 = u32::MAX;
 
 /// How many points a series may keep: buckets of older points, and newest points as they came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Room {
+pub(super) struct Capacity {
     pub(super) buckets: usize,
     pub(super) newest: usize,
 }
@@ -48,7 +48,7 @@ pub(super) struct Series {
     /// Whether its resource ended it.
     pub(super) is_ended: bool,
     pub(super) base: Option<Base>,
-    room: Room,
+    capacity: Capacity,
     buckets: Vec<Bucket>,
     newest: VecDeque<Bucket>,
     /// Points of a complete bucket.
@@ -95,8 +95,8 @@ impl Bucket {
     }
 }
 
-impl Room {
-    /// Room for this number of points, half of them as they came.
+impl Capacity {
+    /// Capacity for this number of points, half of them as they came.
     pub(super) fn of(points: usize) -> Self {
         Self {
             buckets: points / 2,
@@ -104,7 +104,7 @@ impl Room {
         }
     }
 
-    /// Room for the last value alone.
+    /// Capacity for the last value alone.
     pub(super) const LATEST: Self = Self {
         buckets: 0,
         newest: 1,
@@ -112,7 +112,7 @@ impl Room {
 }
 
 impl Series {
-    pub(super) fn new(id: u32, label: &str, room: Room) -> Self {
+    pub(super) fn new(id: u32, label: &str, capacity: Capacity) -> Self {
         Self {
             id,
             label: label.into(),
@@ -122,7 +122,7 @@ impl Series {
             streamed: 0,
             is_ended: false,
             base: None,
-            room,
+            capacity,
             buckets: Vec::new(),
             newest: VecDeque::new(),
             points_per_bucket: 1,
@@ -141,7 +141,7 @@ impl Series {
             }
         }
         self.is_ended = false;
-        while self.newest.len() > self.room.newest {
+        while self.newest.len() > self.capacity.newest {
             if let Some(oldest) = self.newest.pop_front() {
                 self.push_bucket(&oldest);
             }
@@ -169,8 +169,8 @@ impl Series {
     }
 
     /// The room that it has.
-    pub(super) fn room(&self) -> Room {
-        self.room
+    pub(super) fn capacity(&self) -> Capacity {
+        self.capacity
     }
 
     /// Returns the time of its last point in milliseconds since 1970.
@@ -185,9 +185,9 @@ impl Series {
     }
 
     /// Changes its room; where that is less, the points that it has are merged until they fit.
-    pub(super) fn resize(&mut self, room: Room) {
-        self.room = room;
-        while self.newest.len() > room.newest {
+    pub(super) fn resize(&mut self, capacity: Capacity) {
+        self.capacity = capacity;
+        while self.newest.len() > capacity.newest {
             if let Some(oldest) = self.newest.pop_front() {
                 self.push_bucket(&oldest);
             }
@@ -198,7 +198,7 @@ impl Series {
     }
 
     fn push_bucket(&mut self, point: &Bucket) {
-        if self.room.buckets == 0 {
+        if self.capacity.buckets == 0 {
             return;
         }
         match self.buckets.last_mut() {
@@ -218,12 +218,12 @@ impl Series {
     }
 
     fn halve_to_fit(&mut self) {
-        if self.room.buckets == 0 {
+        if self.capacity.buckets == 0 {
             self.buckets.clear();
         }
-        while self.buckets.len() > self.room.buckets {
+        while self.buckets.len() > self.capacity.buckets {
             self.halve(false);
-            if self.buckets.len() > self.room.buckets {
+            if self.buckets.len() > self.capacity.buckets {
                 // More attempts than buckets: their ends are merged, too.
                 self.halve(true);
             }
@@ -232,7 +232,7 @@ impl Series {
 
     /// Merges each two neighbours, of one attempt unless `across_attempts`.
     fn halve(&mut self, across_attempts: bool) {
-        let mut merged: Vec<Bucket> = Vec::with_capacity(self.room.buckets.min(self.buckets.len()));
+        let mut merged: Vec<Bucket> = Vec::with_capacity(self.capacity.buckets.min(self.buckets.len()));
         let mut is_last_a_pair = true;
         for bucket in &self.buckets {
             match merged.last_mut() {
@@ -268,8 +268,8 @@ impl Series {
 mod tests {
     use super::*;
 
-    fn filled(points: usize, room: usize, value: impl Fn(usize) -> f64) -> Series {
-        let mut series = Series::new(0, "", Room::of(room));
+    fn filled(points: usize, capacity: usize, value: impl Fn(usize) -> f64) -> Series {
+        let mut series = Series::new(0, "", Capacity::of(capacity));
         for number in 0..points {
             let time = number as u64 * 100_000_000;
             assert!(series.push(Bucket::of(time, number as u32, value(number), 0)));
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn points_of_two_attempts_are_never_merged() {
-        let mut series = Series::new(0, "", Room::of(16));
+        let mut series = Series::new(0, "", Capacity::of(16));
         for number in 0..200_u64 {
             let attempt = u16::from(number >= 77);
             series.push(Bucket::of(
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn more_attempts_than_buckets_are_merged_in_the_end() {
-        let mut series = Series::new(0, "", Room::of(16));
+        let mut series = Series::new(0, "", Capacity::of(16));
         for number in 0..500_u64 {
             series.push(Bucket::of(number * 1_000_000, 0, 1.0, number as u16));
         }
@@ -355,7 +355,7 @@ mod tests {
         series.streamed = 3;
         let unsent: Vec<f32> = series.unsent().unwrap().map(|point| point.last).collect();
         assert_eq!(unsent, [3.0, 4.0]);
-        series.resize(Room {
+        series.resize(Capacity {
             buckets: 4,
             newest: 1,
         });

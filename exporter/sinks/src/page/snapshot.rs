@@ -512,9 +512,9 @@ fn telemetry(json: &mut JsonWriter, history: &History, sinks: &[SinkState]) {
         json.key("runs_replaced").integer(counts.runs_replaced as i64);
         // Pairs of a reason and its items.
         json.key("refused").list(|json| {
-            for (refusal, items) in counts.refused.by_reason() {
+            for (rejection, items) in counts.rejected.by_reason() {
                 json.list(|json| {
-                    json.text(&refusal.describe(&history.config));
+                    json.text(&rejection.describe(&history.config));
                     json.integer(items as i64);
                 });
             }

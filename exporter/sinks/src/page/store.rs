@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pulsetrain_pipeline::clock;
 
-use super::{PageConfig, PageRefusals, PageTelemetry, SinkState, feed::Feed, history::History};
+use super::{PageConfig, PageRejections, PageTelemetry, SinkState, feed::Feed, history::History};
 
 /// The history of the page; a clone is the same one.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ pub struct PageCounts {
     /// Runs that made room for others.
     pub runs_replaced: u64,
     /// The items that are not shown, by reason.
-    pub refused: PageRefusals,
+    pub rejected: PageRejections,
     /// How often a run lost half of its resolution, because there were too many bytes.
     pub runs_thinned: u64,
     /// Batches that could not be read.
@@ -79,8 +79,8 @@ impl PageStore {
     }
 
     /// Returns the points, spans and log records that the page does not show, by reason.
-    pub fn refused_points(&self) -> PageRefusals {
-        self.counts().refused
+    pub fn rejected_items(&self) -> PageRejections {
+        self.counts().rejected
     }
 
     /// Whether there is neither a run nor a GPU.

@@ -12,7 +12,7 @@ use super::{escape::Escaping, render::Format};
 
 /// The format of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Served {
+pub(super) struct ResponseFormat {
     pub(super) format: Format,
     version: &'static str,
     pub(super) escaping: Escaping,
@@ -26,7 +26,7 @@ pub(super) enum Coding {
     Zstd,
 }
 
-impl Served {
+impl ResponseFormat {
     /// What the client of these headers gets.
     pub(super) fn to(headers: &HeaderMap) -> Self {
         entries(headers, &ACCEPT)

@@ -24,7 +24,7 @@ use self::{
     series::ScopeLabels,
 };
 use super::{
-    PrometheusStore, Refusal,
+    PrometheusStore, Rejection,
     labels::Labeller,
     points::{self, PointError},
     store::{
@@ -46,16 +46,16 @@ const REMEMBERED_BOUNDS: usize = 64;
 /// Sets of more bounds are not shared.
 const MOST_SHARED_BOUNDS: usize = 256;
 
-/// The points refused, in the order of [`Refusal::ALL`].
-pub(super) type Refused = [u64; Refusal::ALL.len()];
+/// The points refused, in the order of [`Rejection::ALL`].
+pub(super) type RejectedPoints = [u64; Rejection::ALL.len()];
 
 /// Receives the points of a batch, family by family.
 pub(super) trait PointReceiver {
     /// The latest time of a point that is believed, `now` being the time of the machine.
     fn latest(now_unix_nanos: u64) -> u64;
 
-    /// Records points of one family and returns one refusal for each point that is refused.
-    fn record<'p>(&mut self, place: &Place<'_>, points: impl Iterator<Item = Point<'p>>) -> Vec<Refusal>;
+    /// Records points of one family and returns one rejection for each point that is refused.
+    fn record<'p>(&mut self, place: &Place<'_>, points: impl Iterator<Item = Point<'p>>) -> Vec<Rejection>;
 }
 
 /// The receiver that keeps the last value of every series: the store.
@@ -67,11 +67,11 @@ impl PointReceiver for LastValues {
         now_unix_nanos.saturating_add(FUTURE_NANOS)
     }
 
-    fn record<'p>(&mut self, place: &Place<'_>, points: impl Iterator<Item = Point<'p>>) -> Vec<Refusal> {
+    fn record<'p>(&mut self, place: &Place<'_>, points: impl Iterator<Item = Point<'p>>) -> Vec<Rejection> {
         let mut table = place.family.lock();
         let kind = place.family.head.kind;
         points
-            .filter_map(|point| table.record(point, kind, self.0.room()).err())
+            .filter_map(|point| table.record(point, kind, self.0.limit()).err())
             .collect()
     }
 }
@@ -87,7 +87,7 @@ pub(super) struct Ingest<R = LastValues> {
     pending: Pending,
     /// The labels of the point at hand.
     labels: String,
-    refused: Refused,
+    rejected: RejectedPoints,
     /// The points of the batch whose time is too far in the future.
     ahead: u64,
     now_unix_nanos: u64,
@@ -145,7 +145,7 @@ impl<R: PointReceiver> Ingest<R> {
             bounds: Vec::new(),
             pending: Pending::default(),
             labels: String::new(),
-            refused: Refused::default(),
+            rejected: RejectedPoints::default(),
             ahead: 0,
             now_unix_nanos: 0,
             now_seconds: 0,
@@ -153,16 +153,16 @@ impl<R: PointReceiver> Ingest<R> {
     }
 
     /// Adds a batch of metrics and returns what of it was refused.
-    pub(super) fn batch(&mut self, bytes: &[u8]) -> Result<Refused, WireError> {
-        self.refused = Refused::default();
+    pub(super) fn batch(&mut self, bytes: &[u8]) -> Result<RejectedPoints, WireError> {
+        self.rejected = RejectedPoints::default();
         self.now_unix_nanos = u64::try_from(clock::unix_now().as_nanos()).unwrap_or(u64::MAX);
         self.now_seconds = self.store.now_seconds();
         let walked = self.resources(bytes);
-        for (refusal, points) in Refusal::ALL.iter().zip(self.refused) {
-            self.store.refuse(*refusal, points);
+        for (rejection, points) in Rejection::ALL.iter().zip(self.rejected) {
+            self.store.reject(*rejection, points);
         }
         self.store.note_ahead(std::mem::take(&mut self.ahead));
-        walked.map(|()| self.refused)
+        walked.map(|()| self.rejected)
     }
 
     pub(super) fn receiver(&mut self) -> &mut R {
@@ -182,8 +182,8 @@ impl<R: PointReceiver> Ingest<R> {
             let resource = resource?;
             let target = match self.target(&resource) {
                 Ok(target) => target,
-                Err(PointError::Refused(refusal)) => {
-                    self.refused[refusal as usize] += points_of(&resource)?;
+                Err(PointError::Rejected(rejection)) => {
+                    self.rejected[rejection as usize] += points_of(&resource)?;
                     continue;
                 }
                 Err(PointError::Wire(error)) => return Err(error),
@@ -204,7 +204,7 @@ impl<R: PointReceiver> Ingest<R> {
             promoted,
             &mut self.labeller,
             now,
-            self.store.room().budget(),
+            self.store.limit().budget(),
         )
     }
 
@@ -231,8 +231,8 @@ impl<R: PointReceiver> Ingest<R> {
         };
         let (family, source) = match self.families.of(metric, &data, &self.store) {
             Ok(found) => found,
-            Err(refusal) => {
-                self.refused[refusal as usize] += point_count(&data) as u64;
+            Err(rejection) => {
+                self.rejected[rejection as usize] += point_count(&data) as u64;
                 return Ok(());
             }
         };
@@ -268,7 +268,7 @@ impl<R: PointReceiver> Ingest<R> {
                 let temporality = histogram.aggregation_temporality.into();
                 self.each(&histogram.data_points, |ingest, point| {
                     let mut known = std::mem::take(&mut ingest.bounds);
-                    let budget = Arc::clone(ingest.store.room().budget());
+                    let budget = Arc::clone(ingest.store.limit().budget());
                     let value = || points::histogram(point, |bounds| shared(&mut known, bounds, &budget));
                     let taken =
                         ingest.point(place, &parts!(point, point.exemplars), Some(temporality), value);
@@ -301,7 +301,7 @@ impl<R: PointReceiver> Ingest<R> {
         for point in points.iter() {
             match take(self, &point?) {
                 Ok(()) => {}
-                Err(PointError::Refused(refusal)) => self.refused[refusal as usize] += 1,
+                Err(PointError::Rejected(rejection)) => self.rejected[rejection as usize] += 1,
                 Err(PointError::Wire(error)) => return Err(error),
             }
         }
@@ -323,7 +323,7 @@ impl<R: PointReceiver> Ingest<R> {
             let value = value()?;
             if kind == Kind::Counter && !matches!(value, Value::Number(count) if count >= 0.0) {
                 // OpenMetrics 1.0, "Counter": neither NaN nor negative.
-                return Err(PointError::Refused(Refusal::Malformed));
+                return Err(PointError::Rejected(Rejection::Malformed));
             }
             let exemplars = match kind {
                 Kind::Counter | Kind::Histogram => points::exemplars(&parts.exemplars, &value)?,
@@ -346,8 +346,8 @@ impl<R: PointReceiver> Ingest<R> {
     }
 
     fn flush(&mut self, place: &Place<'_>) {
-        for refusal in self.pending.flush(place, &mut self.receiver) {
-            self.refused[refusal as usize] += 1;
+        for rejection in self.pending.flush(place, &mut self.receiver) {
+            self.rejected[rejection as usize] += 1;
         }
     }
 
@@ -367,7 +367,7 @@ fn change(value: Value, temporality: Option<Temporality>) -> Result<Change, Poin
     match (temporality, &value) {
         (None | Some(Temporality::Cumulative), _) => Ok(Change::Set(value)),
         (Some(Temporality::Delta), Value::Number(_) | Value::Histogram(_)) => Ok(Change::Add(value)),
-        _ => Err(PointError::Refused(Refusal::Temporality)),
+        _ => Err(PointError::Rejected(Rejection::Temporality)),
     }
 }
 
@@ -376,7 +376,7 @@ fn shared(
     known: &mut Vec<Arc<Bounds>>,
     values: Vec<f64>,
     budget: &Arc<Budget>,
-) -> Result<Arc<Bounds>, Refusal> {
+) -> Result<Arc<Bounds>, Rejection> {
     if let Some(bounds) = known.iter().find(|bounds| bounds.values() == values) {
         return Ok(Arc::clone(bounds));
     }

@@ -16,7 +16,7 @@ use pulsetrain_otlp::{
 use super::{
     escape, labels,
     store::{
-        Refusal,
+        Rejection,
         bounds::Bounds,
         value::{Exemplar, Histogram, Native, Side, Summary, Value},
     },
@@ -35,7 +35,7 @@ const SCHEMAS: std::ops::RangeInclusive<i32> = -4..=8;
 
 /// Why a point has no value here: refused, or its bytes are no protobuf.
 pub(super) enum PointError {
-    Refused(Refusal),
+    Rejected(Rejection),
     Wire(WireError),
 }
 
@@ -45,7 +45,7 @@ impl From<WireError> for PointError {
     }
 }
 
-const MALFORMED: PointError = PointError::Refused(Refusal::Malformed);
+const MALFORMED: PointError = PointError::Rejected(Rejection::Malformed);
 
 pub(super) fn number(point: &NumberPoint<'_>) -> Result<Value, PointError> {
     point
@@ -57,7 +57,7 @@ pub(super) fn number(point: &NumberPoint<'_>) -> Result<Value, PointError> {
 /// The histogram of a point; `share` finds bounds that others have too.
 pub(super) fn histogram(
     point: &HistogramPoint<'_>,
-    share: impl FnOnce(Vec<f64>) -> Result<Arc<Bounds>, Refusal>,
+    share: impl FnOnce(Vec<f64>) -> Result<Arc<Bounds>, Rejection>,
 ) -> Result<Value, PointError> {
     let mut bounds: Vec<f64> = point.explicit_bounds.iter().collect::<Result<_, _>>()?;
     let mut buckets: Vec<u64> = point
@@ -75,7 +75,7 @@ pub(super) fn histogram(
     }
     merge_infinite(&mut bounds, &mut buckets);
     Ok(Value::Histogram(Box::new(Histogram {
-        bounds: share(bounds).map_err(PointError::Refused)?,
+        bounds: share(bounds).map_err(PointError::Rejected)?,
         buckets: buckets.into(),
         count: point.count,
         sum: point.sum,

@@ -7,11 +7,11 @@ use tokio::sync::watch;
 
 /// The scrapes that were answered completely.
 #[derive(Debug)]
-pub(super) struct Scrapes(watch::Sender<Answered>);
+pub(super) struct Scrapes(watch::Sender<ScrapeStats>);
 
 /// How many there were, when the last one was, and the intervals between the last ones, the newest first.
 #[derive(Clone, Copy, Debug, Default)]
-struct Answered {
+struct ScrapeStats {
     count: u64,
     last: Option<Instant>,
     intervals: [Option<Duration>; RECENT_INTERVALS],
@@ -28,7 +28,7 @@ const SHORTEST_WAIT: Duration = Duration::from_secs(5);
 
 impl Default for Scrapes {
     fn default() -> Self {
-        Self(watch::Sender::new(Answered::default()))
+        Self(watch::Sender::new(ScrapeStats::default()))
     }
 }
 

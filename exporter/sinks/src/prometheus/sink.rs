@@ -4,8 +4,8 @@ use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
 
 use super::{
-    PrometheusConfig, PrometheusCounts, PrometheusStore, Refusal,
-    ingest::{Ingest, Refused},
+    PrometheusConfig, PrometheusCounts, PrometheusStore, Rejection,
+    ingest::{Ingest, RejectedPoints},
 };
 
 /// Series are looked through for silent targets no more often than this.
@@ -112,12 +112,12 @@ fn with_warnings(delivery: Delivery, before: &PrometheusCounts, now: &Prometheus
     }
 }
 
-pub(super) fn delivery(refused: &Refused) -> Delivery {
-    let parts: Vec<String> = Refusal::ALL
+pub(super) fn delivery(refused: &RejectedPoints) -> Delivery {
+    let parts: Vec<String> = Rejection::ALL
         .iter()
         .zip(refused)
         .filter(|(_, points)| **points > 0)
-        .map(|(refusal, points)| format!("{points} points: {refusal}"))
+        .map(|(rejection, points)| format!("{points} points: {rejection}"))
         .collect();
     if parts.is_empty() {
         return Delivery::Delivered;

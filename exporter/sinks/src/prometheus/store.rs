@@ -6,8 +6,8 @@
 pub(super) mod bounds;
 pub(super) mod budget;
 pub(super) mod family;
-mod refusal;
-mod room;
+mod rejection;
+mod series_limit;
 pub(super) mod target;
 pub(super) mod value;
 
@@ -23,15 +23,15 @@ use std::{
 use http::{HeaderMap, header::ACCEPT};
 use pulsetrain_pipeline::clock::{self, Instant};
 
-pub use self::refusal::{PrometheusCounts, Refusal};
-pub(super) use self::room::Room;
+pub use self::rejection::{PrometheusCounts, Rejection};
+pub(super) use self::series_limit::SeriesLimit;
 use self::{
     family::{Family, Head, Kind},
     target::Targets,
 };
 use super::{
     PrometheusConfig,
-    accept::Served,
+    accept::ResponseFormat,
     escape::Escaping,
     family_names,
     render::{Format, Page},
@@ -64,8 +64,8 @@ struct Shared {
     config: PrometheusConfig,
     families: RwLock<Families>,
     targets: Mutex<Targets>,
-    room: Room,
-    refused: [AtomicU64; Refusal::ALL.len()],
+    limit: SeriesLimit,
+    rejected: [AtomicU64; Rejection::ALL.len()],
     ended: Ended,
     ahead: AtomicU64,
     scrapes: Scrapes,
@@ -98,8 +98,8 @@ impl PrometheusStore {
             config: config.clone(),
             families: RwLock::new(families),
             targets: Mutex::default(),
-            room: Room::new(config.series_limit, config.max_bytes),
-            refused: Default::default(),
+            limit: SeriesLimit::new(config.series_limit, config.max_bytes),
+            rejected: Default::default(),
             ended: Ended::default(),
             ahead: AtomicU64::new(0),
             scrapes: Scrapes::default(),
@@ -117,18 +117,18 @@ impl PrometheusStore {
 
     /// What the store holds and what it refused.
     pub fn counts(&self) -> PrometheusCounts {
-        let refused = Refusal::ALL.iter().zip(&self.shared.refused);
+        let refused = Rejection::ALL.iter().zip(&self.shared.rejected);
         PrometheusCounts {
-            series: self.shared.room.taken(),
+            series: self.shared.limit.taken(),
             limit: self.shared.config.series_limit,
-            bytes: self.shared.room.budget().used(),
+            bytes: self.shared.limit.budget().used(),
             max_bytes: self.shared.config.max_bytes,
             expired: self.shared.ended.expired.load(Ordering::Relaxed),
             evicted: self.shared.ended.evicted.load(Ordering::Relaxed),
             ended_with_resource: self.shared.ended.with_resource.load(Ordering::Relaxed),
             ahead: self.shared.ahead.load(Ordering::Relaxed),
-            refused: refused
-                .map(|(refusal, points)| (*refusal, points.load(Ordering::Relaxed)))
+            rejected: refused
+                .map(|(rejection, points)| (*rejection, points.load(Ordering::Relaxed)))
                 .collect(),
         }
     }
@@ -137,7 +137,7 @@ impl PrometheusStore {
     pub fn sweep(&self) {
         let stale_after = self.shared.config.stale_after;
         if self.targets().sweep(self.now_millis(), stale_after) {
-            let sweep = |family: &Arc<Family>| family.lock().sweep(&self.shared.room);
+            let sweep = |family: &Arc<Family>| family.lock().sweep(&self.shared.limit);
             let ended = self.families().iter().map(sweep).sum();
             self.shared
                 .ended
@@ -161,7 +161,7 @@ impl PrometheusStore {
         }
         ended.looked_millis.store(now, Ordering::Relaxed);
         let since = u32::try_from(now.saturating_sub(stale_millis) / 1000).unwrap_or(u32::MAX);
-        let expire = |family: &Arc<Family>| family.lock().expire(since, &self.shared.room);
+        let expire = |family: &Arc<Family>| family.lock().expire(since, &self.shared.limit);
         let expired = self.families().iter().map(expire).sum();
         ended.expired.fetch_add(expired, Ordering::Relaxed);
     }
@@ -173,7 +173,7 @@ impl PrometheusStore {
         let Some(since) = now.checked_sub(EVICTED_AFTER_SECONDS) else {
             return;
         };
-        if !self.shared.room.budget().take_exhausted() {
+        if !self.shared.limit.budget().take_exhausted() {
             return;
         }
         let families = self.families();
@@ -190,7 +190,7 @@ impl PrometheusStore {
         }
         let evict = |(seen, number, place): &(u32, usize, u32)| {
             let family: &Arc<Family> = &families[*number];
-            family.lock().evict(*place, *seen, &self.shared.room)
+            family.lock().evict(*place, *seen, &self.shared.limit)
         };
         let evicted = silent.iter().filter(|series| evict(series)).count();
         self.shared
@@ -216,7 +216,7 @@ impl PrometheusStore {
         if let Ok(accept) = accept.parse() {
             headers.insert(ACCEPT, accept);
         }
-        let served = Served::to(&headers);
+        let served = ResponseFormat::to(&headers);
         let mut page = Page::new(self, Vec::new(), served.format, served.escaping);
         while page.push_piece(out) {}
         served.content_type()
@@ -241,8 +241,8 @@ impl PrometheusStore {
         &self.shared.config
     }
 
-    pub(super) fn room(&self) -> &Room {
-        &self.shared.room
+    pub(super) fn limit(&self) -> &SeriesLimit {
+        &self.shared.limit
     }
 
     /// The time since the store began.
@@ -260,8 +260,8 @@ impl PrometheusStore {
         self.shared.targets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn refuse(&self, refusal: Refusal, points: u64) {
-        self.shared.refused[refusal as usize].fetch_add(points, Ordering::Relaxed);
+    pub(super) fn reject(&self, rejection: Rejection, points: u64) {
+        self.shared.rejected[rejection as usize].fetch_add(points, Ordering::Relaxed);
     }
 
     /// All families in the order of their names.
@@ -275,7 +275,7 @@ impl PrometheusStore {
     }
 
     /// The family of that name, new where there is none. It may be one about the program itself.
-    pub(super) fn family(&self, head: Head, is_of_ourselves: bool) -> Result<Arc<Family>, Refusal> {
+    pub(super) fn family(&self, head: Head, is_of_ourselves: bool) -> Result<Arc<Family>, Rejection> {
         let mut families = self
             .shared
             .families
@@ -286,18 +286,18 @@ impl PrometheusStore {
             return if same {
                 Ok(Arc::clone(family))
             } else {
-                Err(Refusal::TypeConflict)
+                Err(Rejection::TypeConflict)
             };
         }
         let names = family_names::of(&head.name, head.kind);
         if names.iter().any(|name| families.sample_names.contains(name)) {
-            return Err(Refusal::TypeConflict);
+            return Err(Rejection::TypeConflict);
         }
-        if families.by_name.len() >= self.shared.room.limit(is_of_ourselves) {
-            return Err(Refusal::SeriesLimit);
+        if families.by_name.len() >= self.shared.limit.limit(is_of_ourselves) {
+            return Err(Rejection::SeriesLimit);
         }
         let texts = head.help.len() + head.unit.len() + (names.len() + 2) * head.name.len();
-        let charge = (self.shared.room.budget()).charge(FAMILY_BYTES + texts, is_of_ourselves)?;
+        let charge = (self.shared.limit.budget()).charge(FAMILY_BYTES + texts, is_of_ourselves)?;
         families.sample_names.extend(names);
         let family = Arc::new(Family::new(head, charge));
         families

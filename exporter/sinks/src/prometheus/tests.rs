@@ -9,7 +9,7 @@ mod otlp;
 
 use self::otlp::Batches;
 use super::{
-    PrometheusConfig, PrometheusSink, Refusal,
+    PrometheusConfig, PrometheusSink, Rejection,
     escape::Escaping,
     render::{Format, Page},
 };
@@ -32,21 +32,21 @@ impl World {
 
     /// Delivers and expects that everything is taken.
     fn take(&mut self, batches: Batches) {
-        assert_eq!(self.refused(batches), []);
+        assert_eq!(self.rejected(batches), []);
     }
 
     /// Delivers and returns what of it was refused.
-    fn refused(&mut self, batches: Batches) -> Vec<(Refusal, u64)> {
-        let before = self.sink.store().counts().refused;
+    fn rejected(&mut self, batches: Batches) -> Vec<(Rejection, u64)> {
+        let before = self.sink.store().counts().rejected;
         let delivery = otlp::now(pulsetrain_pipeline::Sink::deliver(
             &mut self.sink,
             &batches.encode(),
         ));
-        let after = self.sink.store().counts().refused;
+        let after = self.sink.store().counts().rejected;
         let refused: Vec<_> = after
             .into_iter()
             .zip(before)
-            .map(|((refusal, after), (_, before))| (refusal, after - before))
+            .map(|((rejection, after), (_, before))| (rejection, after - before))
             .filter(|(_, points)| *points > 0)
             .collect();
         let rejected = match delivery {

@@ -21,7 +21,7 @@ struct World {
     folder: TempDir,
     state: TempDir,
     /// The first ack that is not settled.
-    settled: Arc<AtomicU64>,
+    first_unacked: Arc<AtomicU64>,
     config: FileConfig,
 }
 
@@ -42,7 +42,7 @@ impl World {
         Self {
             folder: folder(),
             state: folder(),
-            settled: Arc::default(),
+            first_unacked: Arc::default(),
             config: FileConfig {
                 rotation: Some(rotation),
                 permissions: None,
@@ -55,9 +55,9 @@ impl World {
     }
 
     fn journal(&self) -> FileJournal {
-        let settled = Arc::clone(&self.settled);
+        let first_unacked = Arc::clone(&self.first_unacked);
         FileJournal::new(self.state.path().join("out.journal"), move || {
-            settled.load(Ordering::Relaxed)
+            first_unacked.load(Ordering::Relaxed)
         })
     }
 
@@ -66,8 +66,8 @@ impl World {
         FileSink::recover(&self.path("out.binpb"), &self.journal(), &self.config).expect("it can be opened")
     }
 
-    fn settle_before(&self, number: u32) {
-        self.settled.store(u64::from(number), Ordering::Relaxed);
+    fn ack_before(&self, number: u32) {
+        self.first_unacked.store(u64::from(number), Ordering::Relaxed);
     }
 
     /// The names of the files of the output, the oldest first.
@@ -225,7 +225,7 @@ async fn rotated_files_are_compressed_when_their_records_are_settled() {
         world.config.permissions = FilePermissions::parse("0640");
         let mut sink = world.start();
         deliver(&mut sink, 0..4).await;
-        world.settle_before(2);
+        world.ack_before(2);
         // What a kill left of a file that was compressed.
         let rotated = world.names().swap_remove(0);
         fs::write(world.path(&format!("{rotated}{}.partial", &ending[6..])), "torn").unwrap();
@@ -235,7 +235,7 @@ async fn rotated_files_are_compressed_when_their_records_are_settled() {
             compressed() == 1 && world.names().len() == 3
         });
         assert_eq!(world.all(), [0, 1, 2, 3, 4, 5]);
-        world.settle_before(6);
+        world.ack_before(6);
         deliver(&mut sink, [6]).await;
         wait_for("all rotated files are compressed", || {
             compressed() == 3 && world.names().len() == 4
@@ -257,14 +257,14 @@ async fn rotated_files_are_compressed_when_their_records_are_settled() {
 async fn a_kill_after_a_rotation_cuts_off_what_comes_again_of_rotated_files_too() {
     let world = World::new(2);
     deliver(&mut world.start(), 0..7).await;
-    world.settle_before(3);
+    world.ack_before(3);
     let mut sink = world.start();
     assert!(sink.notice().is_none());
     assert_eq!(world.all(), [0, 1, 2]);
     assert_eq!(world.state_names(), ["out.journal"]);
     deliver(&mut sink, 3..7).await;
     drop(sink);
-    world.settle_before(7);
+    world.ack_before(7);
     drop(world.start());
     let mut all = world.all();
     all.sort_unstable();
@@ -290,12 +290,12 @@ async fn a_kill_between_any_two_steps_of_a_rotation_repeats_and_loses_nothing() 
         if steps > 2 {
             fs::rename(&journal, journal.with_extension("1.journal")).unwrap();
         }
-        world.settle_before(2);
+        world.ack_before(2);
         let mut sink = world.start();
         assert_eq!(world.all(), [0, 1, 100], "after {steps} steps");
         deliver(&mut sink, 2..4).await;
         drop(sink);
-        world.settle_before(4);
+        world.ack_before(4);
         drop(world.start());
         assert_eq!(world.all(), [0, 1, 100, 2, 3], "after {steps} steps");
     }
@@ -317,7 +317,7 @@ async fn a_file_that_another_program_moved_is_written_until_it_is_opened_again()
     assert_eq!(records(&world.path("out.binpb")), [4, 5]);
     drop(sink);
     assert_eq!(control.reopen(), Ok(false), "nobody writes it");
-    world.settle_before(3);
+    world.ack_before(3);
     let sink = world.start();
     assert!(sink.notice().is_none());
     assert_eq!(
@@ -354,7 +354,7 @@ async fn a_moved_file_that_is_gone_is_reported_with_what_may_be_there_twice() {
     // A program that compresses at once leaves another file.
     fs::copy(world.path("out.binpb.1"), world.path("out.binpb.1.gz")).unwrap();
     fs::remove_file(world.path("out.binpb.1")).unwrap();
-    world.settle_before(1);
+    world.ack_before(1);
     let sink = world.start();
     let notice = sink.notice().expect("the user learns it").to_string();
     assert!(notice.contains("writes 24 bytes again"), "{notice}");
@@ -370,7 +370,7 @@ async fn a_file_that_is_removed_is_created_again_before_the_next_record() {
     deliver(&mut sink, 2..4).await;
     assert_eq!(records(&world.path("out.binpb")), [2, 3]);
     drop(sink);
-    world.settle_before(3);
+    world.ack_before(3);
     drop(world.start());
     assert_eq!(world.all(), [2]);
 }
@@ -394,7 +394,7 @@ async fn a_rotation_that_fails_leaves_everything_as_it_was_and_is_tried_again() 
     deliver(&mut sink, 2..4).await;
     assert_eq!(world.files(), [[0, 1], [2, 3]]);
     drop(sink);
-    world.settle_before(1);
+    world.ack_before(1);
     drop(world.start());
     assert_eq!(world.all(), [0]);
 }
@@ -405,9 +405,9 @@ async fn a_sink_that_a_reload_opens_knows_the_files_before() {
     deliver(&mut world.start(), 0..4).await;
     // Moved while no sink had it open.
     fs::rename(world.path("out.binpb"), world.path("out.binpb.1")).unwrap();
-    let go_on = FileSink::go_on(&world.path("out.binpb"), Some(&world.journal()), &world.config);
-    deliver(&mut go_on.unwrap(), 4..5).await;
-    world.settle_before(1);
+    let resumed = FileSink::resume(&world.path("out.binpb"), Some(&world.journal()), &world.config);
+    deliver(&mut resumed.unwrap(), 4..5).await;
+    world.ack_before(1);
     drop(world.start());
     assert_eq!(world.all(), [0]);
 }
@@ -471,7 +471,7 @@ enum Event {
     /// So many batches of logs or of others are delivered.
     Deliver(u32, bool),
     /// The positions up to this number of batches before the newest are written.
-    Settle(u32),
+    Ack(u32),
     Move,
     Reopen,
     Kill,
@@ -480,7 +480,7 @@ enum Event {
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let event = prop_oneof![
         4 => (1_u32..5, any::<bool>()).prop_map(|(count, is_of_log)| Event::Deliver(count, is_of_log)),
-        2 => (0_u32..6).prop_map(Event::Settle),
+        2 => (0_u32..6).prop_map(Event::Ack),
         1 => Just(Event::Move),
         1 => Just(Event::Reopen),
         2 => Just(Event::Kill),
@@ -499,7 +499,7 @@ proptest! {
             let world = World::new(limit);
             let mut sink = Some(world.start());
             // Batches of logs are numbered from 0 in order; those of others from 1000.
-            let (mut next, mut settled, mut other, mut moved) = (0_u32, 0_u32, 1000_u32, 0);
+            let (mut next, mut first_unacked, mut other, mut moved) = (0_u32, 0_u32, 1000_u32, 0);
             for event in events {
                 let writing = sink.as_mut().unwrap();
                 match event {
@@ -513,9 +513,9 @@ proptest! {
                             other += 1;
                         }
                     }
-                    Event::Settle(before) => {
-                        settled = settled.max(next.saturating_sub(before));
-                        world.settle_before(settled);
+                    Event::Ack(before) => {
+                        first_unacked = first_unacked.max(next.saturating_sub(before));
+                        world.ack_before(first_unacked);
                     }
                     Event::Move => {
                         moved += 1;
@@ -525,7 +525,7 @@ proptest! {
                     Event::Kill => {
                         drop(sink.take());
                         sink = Some(world.start());
-                        next = settled;
+                        next = first_unacked;
                     }
                 }
             }

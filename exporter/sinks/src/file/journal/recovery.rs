@@ -13,11 +13,11 @@ use std::{
 
 use super::{
     super::{
-        foreign::{self, Aside},
+        foreign::{self, MovedBytes},
         format::FileFormat,
         identity::{self, FileIdentity},
     },
-    FileJournal, Notes, SetAside, Span,
+    FileJournal, Notes, PreviousJournal, Span,
 };
 
 /// A recovered file.
@@ -28,7 +28,7 @@ pub(in super::super) struct Recovered {
     /// The bytes that another program, or this one with another state folder, wrote; they are still there.
     pub(in super::super) foreign: u64,
     /// The bytes that were moved to another file.
-    pub(in super::super) aside: Option<Aside>,
+    pub(in super::super) aside: Option<MovedBytes>,
     /// The bytes of records that are delivered again, although a rotated file that is gone from the folder holds them.
     pub(in super::super) repeated: u64,
 }
@@ -53,7 +53,7 @@ impl FileJournal {
         let identity = FileIdentity::of(file)?;
         let resolved = identity::resolved(path)?;
         let folder = identity::folder(&resolved);
-        let gone = self.set_aside_of_moved(identity, folder)?;
+        let gone = self.keep_journal_of_moved(identity, folder)?;
         let mut repeated = self.recover_earlier(folder, format)?;
         let was_empty = file.metadata()?.len() == 0;
         let recovered = match self.cut_off(file, path, format)? {
@@ -75,7 +75,7 @@ impl FileJournal {
 
     /// Sets the journal aside if the file that it describes has another name now, and `file` took its place. Returns the
     /// bytes of records that are delivered again if that file is no longer in the folder.
-    fn set_aside_of_moved(&self, file: FileIdentity, folder: &Path) -> io::Result<u64> {
+    fn keep_journal_of_moved(&self, file: FileIdentity, folder: &Path) -> io::Result<u64> {
         let described = self.read()?.and_then(|notes| notes.file);
         let Some(moved) = described.filter(|described| *described != file) else {
             return Ok(0);
@@ -83,7 +83,7 @@ impl FileJournal {
         if moved.find_in(folder)?.is_none() {
             return self.repeated_bytes();
         }
-        let aside = SetAside::free_path(&self.path);
+        let aside = PreviousJournal::free_path(&self.path);
         if self.kept_path().exists() {
             fs::rename(self.kept_path(), self.at(&aside).kept_path())?;
         }
@@ -94,7 +94,7 @@ impl FileJournal {
     /// file is no longer in the folder.
     fn recover_earlier(&self, folder: &Path, format: FileFormat) -> io::Result<u64> {
         let mut repeated = 0;
-        for aside in SetAside::all(&self.path)? {
+        for aside in PreviousJournal::all(&self.path)? {
             let journal = self.at(aside.path());
             let found = aside.file().map(|file| file.find_in(folder)).transpose()?;
             match found.flatten() {
@@ -119,9 +119,12 @@ impl FileJournal {
     }
 
     fn repeated_bytes(&self) -> io::Result<u64> {
-        let settled = (self.settled)();
+        let first_unacked = (self.first_unacked)();
         let notes = self.read()?.unwrap_or_default();
-        let repeated = notes.spans.iter().filter(|span| span.is_replayable(settled));
+        let repeated = notes
+            .spans
+            .iter()
+            .filter(|span| span.is_replayable(first_unacked));
         Ok(repeated.map(|span| span.len()).sum())
     }
 
@@ -164,7 +167,7 @@ impl FileJournal {
 
     /// Decides what stays of the file, or gives `None` where the journal does not describe it.
     pub(super) fn plan(&self, file: &mut File, format: FileFormat) -> io::Result<Option<Plan>> {
-        let settled = (self.settled)();
+        let first_unacked = (self.first_unacked)();
         let length = file.metadata()?.len();
         let Some(mut notes) = self.read()? else {
             return Ok(None);
@@ -176,8 +179,8 @@ impl FileJournal {
             return Ok(None);
         }
         notes.spans.retain(|span| span.end <= length);
-        notes.raise_floor(settled);
-        notes.spans.retain(|span| !span.is_replayable(settled));
+        notes.raise_floor(first_unacked);
+        notes.spans.retain(|span| !span.is_replayable(first_unacked));
         Ok(Some(Plan {
             notes,
             unknown: end..length,
@@ -186,7 +189,12 @@ impl FileJournal {
 
     /// Copies what is to be kept into a file of its own: first where it goes, then the records. Copies unknown bytes into
     /// another file, which stays.
-    pub(super) fn put_aside(&self, file: &mut File, path: &Path, plan: &Plan) -> io::Result<Option<Aside>> {
+    pub(super) fn put_aside(
+        &self,
+        file: &mut File,
+        path: &Path,
+        plan: &Plan,
+    ) -> io::Result<Option<MovedBytes>> {
         let new = self.path.with_extension("new");
         let mut kept = File::create(&new)?;
         kept.set_permissions(file.metadata()?.permissions())?;

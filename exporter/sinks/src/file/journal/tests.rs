@@ -15,14 +15,14 @@ use super::{
 /// A file, its journal, and the first ack that is not settled.
 struct World {
     folder: TempDir,
-    settled: Arc<AtomicU64>,
+    first_unacked: Arc<AtomicU64>,
 }
 
 impl World {
     fn new() -> Self {
         Self {
             folder: tempfile::tempdir().expect("a temporary folder can be made"),
-            settled: Arc::default(),
+            first_unacked: Arc::default(),
         }
     }
 
@@ -31,9 +31,9 @@ impl World {
     }
 
     fn journal(&self) -> FileJournal {
-        let settled = Arc::clone(&self.settled);
+        let first_unacked = Arc::clone(&self.first_unacked);
         FileJournal::new(self.folder.path().join("out.journal"), move || {
-            settled.load(Ordering::Relaxed)
+            first_unacked.load(Ordering::Relaxed)
         })
     }
 
@@ -43,8 +43,8 @@ impl World {
     }
 
     /// Settles the acks before that of this letter.
-    fn settle_before(&self, letter: char) {
-        self.settled.store(letter.into(), Ordering::Relaxed);
+    fn ack_before(&self, letter: char) {
+        self.first_unacked.store(letter.into(), Ordering::Relaxed);
     }
 
     fn noted(&self) -> String {
@@ -70,13 +70,14 @@ impl World {
 
 /// What a journal reported: whether it is in trouble, each time.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Vec<bool>>>);
+struct JournalErrors(Arc<Mutex<Vec<bool>>>);
 
-impl Told {
-    fn teller(&self) -> impl Fn(Option<io::Error>) + use<> {
-        let told = self.clone();
+impl JournalErrors {
+    fn reporter(&self) -> impl Fn(Option<io::Error>) + use<> {
+        let errors = self.clone();
         move |trouble| {
-            told.0
+            errors
+                .0
                 .lock()
                 .expect("nothing panics here")
                 .push(trouble.is_some());
@@ -109,7 +110,7 @@ async fn what_comes_again_is_cut_off_and_what_comes_once_is_kept() {
     let mut sink = world.recover();
     deliver(&mut sink, "AxByCDzE").await;
     drop(sink);
-    world.settle_before('C');
+    world.ack_before('C');
     let mut sink = world.recover();
     assert_eq!(world.records(), "AxByz");
     deliver(&mut sink, "CDE").await;
@@ -122,12 +123,12 @@ async fn what_comes_again_is_cut_off_and_what_comes_once_is_kept() {
 async fn a_record_that_went_late_does_not_keep_those_that_went_before_it() {
     let world = World::new();
     deliver(&mut world.recover(), "BCADx").await;
-    world.settle_before('B');
+    world.ack_before('B');
     let mut sink = world.recover();
     assert_eq!(world.records(), "Ax");
     deliver(&mut sink, "CBD").await;
     drop(sink);
-    world.settle_before('C');
+    world.ack_before('C');
     drop(world.recover());
     assert_eq!(world.records(), "AxB");
 }
@@ -144,7 +145,7 @@ async fn while_nothing_is_settled_only_what_comes_once_stays() {
 async fn records_that_are_not_noted_move_to_another_file() {
     let world = World::new();
     deliver(&mut world.recover(), "Ax").await;
-    world.settle_before('Z');
+    world.ack_before('Z');
     let mut file = File::options().append(true).open(world.out()).unwrap();
     file.write_all(b"\0\0\0\x01B\0\0").unwrap();
     drop(world.recover());
@@ -227,7 +228,7 @@ async fn a_file_that_is_truncated_under_way_is_recovered_from_its_new_beginning(
     deliver(&mut sink, "zCuD").await;
     assert_eq!(world.records(), "zCuD");
     drop(sink);
-    world.settle_before('D');
+    world.ack_before('D');
     let mut sink = world.recover();
     assert_eq!(world.records(), "zCu");
     deliver(&mut sink, "Dv").await;
@@ -238,7 +239,7 @@ async fn a_file_that_is_truncated_under_way_is_recovered_from_its_new_beginning(
 async fn a_file_that_is_truncated_while_nobody_writes_it_keeps_what_follows() {
     let world = World::new();
     deliver(&mut world.recover(), "AxByz").await;
-    world.settle_before('Z');
+    world.ack_before('Z');
     drop(world.recover());
     fs::write(world.out(), b"").unwrap();
     let mut sink = world.recover();
@@ -253,7 +254,7 @@ async fn a_file_that_is_truncated_while_nobody_writes_it_keeps_what_follows() {
 async fn a_file_that_is_gone_begins_anew() {
     let world = World::new();
     deliver(&mut world.recover(), "AAx").await;
-    world.settle_before('Z');
+    world.ack_before('Z');
     drop(world.recover());
     fs::remove_file(world.out()).unwrap();
     deliver(&mut world.recover(), "By").await;
@@ -266,7 +267,7 @@ async fn a_sink_that_is_opened_again_in_the_same_program_cuts_nothing_off() {
     let world = World::new();
     deliver(&mut world.recover(), "AxB").await;
     deliver(
-        &mut FileSink::go_on(&world.out(), Some(&world.journal()), &FileConfig::default()).unwrap(),
+        &mut FileSink::resume(&world.out(), Some(&world.journal()), &FileConfig::default()).unwrap(),
         "Cy",
     )
     .await;
@@ -279,13 +280,13 @@ async fn a_sink_that_is_opened_again_in_the_same_program_cuts_nothing_off() {
 fn a_journal_forgets_what_stays_in_any_case() {
     let world = World::new();
     let mut journal = world.journal().open().unwrap();
-    let (settled, late) = (batch('A').with_ack(ack('A')), batch('B').with_ack(ack('B')));
+    let (acked, late) = (batch('A').with_ack(ack('A')), batch('B').with_ack(ack('B')));
     let mut end = 0;
     while journal.bytes <= TRIMMED_BYTES {
-        journal.note(&settled, end, end + 5);
+        journal.note(&acked, end, end + 5);
         end += 5;
     }
-    world.settle_before('B');
+    world.ack_before('B');
     journal.note(&late, end, end + 5);
     assert_eq!(world.noted(), format!("{end}\n{end} {} 66\n", end + 5));
 }
@@ -322,16 +323,16 @@ async fn a_kill_between_a_note_and_its_record_leaves_what_was_there() {
 #[test]
 fn the_note_of_a_record_that_could_not_be_written_is_taken_back() {
     let world = World::new();
-    let told = Told::default();
-    let mut journal = world.journal().telling(told.teller()).open().unwrap();
+    let errors = JournalErrors::default();
+    let mut journal = world.journal().on_error(errors.reporter()).open().unwrap();
     journal.note(&batch('x'), 0, 5);
     journal.note(&batch('y'), 5, 10);
-    journal.take_back();
+    journal.undo_last();
     assert_eq!(world.noted(), "0 5\n");
     let writable = std::mem::replace(&mut journal.file, File::open(world.journal().path()).unwrap());
     journal.note(&batch('y'), 5, 10);
-    journal.take_back();
-    assert_eq!(told.all(), [true, false]);
+    journal.undo_last();
+    assert_eq!(errors.all(), [true, false]);
     journal.file = writable;
     journal.note(&batch('z'), 5, 15);
     assert_eq!(world.noted(), "0 5\n5 15\n");
@@ -340,16 +341,16 @@ fn the_note_of_a_record_that_could_not_be_written_is_taken_back() {
 #[test]
 fn what_cannot_be_noted_is_told_and_noted_when_it_can_be() {
     let world = World::new();
-    let told = Told::default();
-    let mut journal = world.journal().telling(told.teller()).open().unwrap();
+    let errors = JournalErrors::default();
+    let mut journal = world.journal().on_error(errors.reporter()).open().unwrap();
     // Nothing can be written to what is open for reading only.
     let writable = std::mem::replace(&mut journal.file, File::open(world.journal().path()).unwrap());
     journal.note(&batch('A').with_ack(ack('A')), 0, 5);
     journal.note(&batch('x'), 5, 10);
-    assert_eq!((told.all(), world.noted().as_str()), (vec![true], ""));
+    assert_eq!((errors.all(), world.noted().as_str()), (vec![true], ""));
     journal.file = writable;
     journal.note(&batch('y'), 10, 15);
-    assert_eq!(told.all(), [true, false]);
+    assert_eq!(errors.all(), [true, false]);
     assert_eq!(world.noted(), "0 5 65\n5 10\n10 15\n");
 }
 

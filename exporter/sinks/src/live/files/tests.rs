@@ -67,12 +67,12 @@ async fn a_file_grows_and_is_whole_after_every_write() {
 
 #[tokio::test]
 async fn a_full_file_is_followed_by_the_next_and_the_oldest_goes() {
-    let one = Held::size_of(&batch("batch 0"));
+    let one = BatchRing::size_of(&batch("batch 0"));
     let mut world = World::new(2 * one, 2);
     for number in 0..7 {
         let delivered = world.sink.deliver(&batch(&format!("batch {number}"))).await;
         assert_eq!(delivered, Delivery::Delivered);
-        assert!(world.files.shared.lock().held.bytes() <= 2 * one);
+        assert!(world.files.shared.lock().ring.bytes() <= 2 * one);
     }
     world.sink.finish().await.expect("all is written");
     let contents = world.contents();
@@ -103,7 +103,7 @@ async fn a_file_that_has_had_its_time_is_followed_by_the_next() {
 
 #[tokio::test]
 async fn a_disk_that_takes_nothing_is_said_and_nothing_is_lost_when_it_takes_again() {
-    let one = Held::size_of(&batch("batch 0"));
+    let one = BatchRing::size_of(&batch("batch 0"));
     let mut world = World::new(2 * one, 2);
     let folder = world.folder.path().join("traces");
     world.sink.deliver(&batch("batch 0")).await;
@@ -169,7 +169,7 @@ fn a_path_that_is_no_trace_is_refused() {
 /// Files of a host with a wrong clock, or from before the clock stepped back, are not newer than what is written now.
 #[tokio::test]
 async fn files_of_later_dates_do_not_push_out_what_is_written_now() {
-    let one = Held::size_of(&batch("batch 0"));
+    let one = BatchRing::size_of(&batch("batch 0"));
     let mut world = World::new(one, 3);
     for year in 2036..2039 {
         let name = format!("traces/run-{year}1121T074001Z.pftrace");

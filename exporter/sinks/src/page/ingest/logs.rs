@@ -96,8 +96,8 @@ fn add(
     } else {
         origin.run(history, false, now_millis)
     };
-    if let Err(refusal) = run {
-        history.counts.refused.count(refusal);
+    if let Err(rejection) = run {
+        history.counts.rejected.count(rejection);
     } else if let Ok(Some(run)) = run {
         push(run, event, &config);
     } else if event.gpu.is_some() && named.is_empty() && !origin.host.is_empty() {

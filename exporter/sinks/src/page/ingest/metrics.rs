@@ -13,7 +13,7 @@ use pulsetrain_semconv::attribute;
 
 use super::{
     super::{
-        PageRefusal,
+        PageRejection,
         events::bounded,
         history::History,
         layout,
@@ -45,7 +45,7 @@ pub(in crate::page) fn metrics(
         let resource = resource?;
         let origin = Origin::of(resource.resource)?;
         let steps = Steps::of(&resource)?;
-        let mut adding = Adding {
+        let mut adding = ResourcePoints {
             history,
             origin,
             steps,
@@ -63,7 +63,7 @@ pub(in crate::page) fn metrics(
 }
 
 /// Adds the points of one resource.
-struct Adding<'h> {
+struct ResourcePoints<'h> {
     history: &'h mut History,
     origin: Origin,
     steps: Steps,
@@ -102,7 +102,7 @@ impl Steps {
     }
 }
 
-impl Adding<'_> {
+impl ResourcePoints<'_> {
     fn note_steps(&mut self) {
         let Some((last_nanos, last)) = self.steps.0.last().copied() else {
             return;
@@ -125,15 +125,15 @@ impl Adding<'_> {
         let id = self.history.catalogue.id(metric);
         each_point(metric, |point| {
             let added = match (id, point.value) {
-                (None, _) => Err(PageRefusal::Metrics),
-                (_, None) => Err(PageRefusal::NoValue),
+                (None, _) => Err(PageRejection::Metrics),
+                (_, None) => Err(PageRejection::NoValue),
                 (Some(id), Some(value)) => match find(&point.attributes, &attribute::GPU_ID)? {
                     Some(gpu) => self.gpu_point(id, &bounded(&text(gpu)), &point, value)?,
                     None => self.run_point(id, &point, value)?,
                 },
             };
-            if let Err(refusal) = added {
-                self.history.counts.refused.count(refusal);
+            if let Err(rejection) = added {
+                self.history.counts.rejected.count(rejection);
             }
             Ok(())
         })
@@ -144,12 +144,17 @@ impl Adding<'_> {
         metric: MetricId,
         point: &Point<'_>,
         value: Observed,
-    ) -> Result<Result<(), PageRefusal>, WireError> {
+    ) -> Result<Result<(), PageRejection>, WireError> {
         write_label(&point.attributes, &mut self.label)?;
         Ok(self.add_to_run(metric, point.time_nanos, value))
     }
 
-    fn add_to_run(&mut self, metric: MetricId, time_nanos: u64, value: Observed) -> Result<(), PageRefusal> {
+    fn add_to_run(
+        &mut self,
+        metric: MetricId,
+        time_nanos: u64,
+        value: Observed,
+    ) -> Result<(), PageRejection> {
         let is_training = layout::is_of_a_run(&self.history.catalogue.definition(metric).name);
         if self
             .origin
@@ -200,11 +205,11 @@ impl Adding<'_> {
         gpu: &str,
         point: &Point<'_>,
         value: Observed,
-    ) -> Result<Result<(), PageRefusal>, WireError> {
+    ) -> Result<Result<(), PageRejection>, WireError> {
         write_label(&point.attributes, &mut self.label)?;
         let key = (self.origin.host.clone(), gpu.into());
-        if let Err(refusal) = self.history.add_gpu(&key) {
-            return Ok(Err(refusal));
+        if let Err(rejection) = self.history.add_gpu(&key) {
+            return Ok(Err(rejection));
         }
         let History { gpus, catalogue, .. } = &mut *self.history;
         let Some(gpu) = gpus.get_mut(&key) else {

@@ -9,11 +9,11 @@ use pulsetrain_otlp::{
 use pulsetrain_semconv::{Attribute, attribute};
 
 use super::super::{
-    PageRefusal,
+    PageRejection,
     events::bounded,
     history::History,
-    refused::MOST_RANKS,
-    run::{About, RunHistory},
+    rejected::MOST_RANKS,
+    run::{RunDescription, RunHistory},
 };
 
 /// The description of a resource.
@@ -27,7 +27,7 @@ pub(super) struct Origin {
     pub(super) host: Box<str>,
     local_rank: Option<i64>,
     pub(super) attempt: Option<i64>,
-    about: About,
+    about: RunDescription,
 }
 
 impl Origin {
@@ -76,14 +76,14 @@ impl Origin {
         history: &'h mut History,
         is_training: bool,
         now_millis: i64,
-    ) -> Result<Option<&'h mut RunHistory>, PageRefusal> {
+    ) -> Result<Option<&'h mut RunHistory>, PageRejection> {
         let id = self.run_id();
         if id.is_empty() || (self.run.is_empty() && !is_training && !history.runs.contains_key(id)) {
             return Ok(None);
         }
         let run = history.run(id, now_millis)?;
         if self.rank.is_some() && !run.members.contains_key(&self.rank) && run.ranks() >= MOST_RANKS {
-            return Err(PageRefusal::Ranks);
+            return Err(PageRejection::Ranks);
         }
         run.arrived_millis = now_millis;
         let about = &mut run.about;

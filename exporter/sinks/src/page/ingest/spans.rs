@@ -44,8 +44,8 @@ fn add(history: &mut History, origin: &Origin, span: &Span<'_>, now_millis: i64)
     let run = match origin.run(history, is_step, now_millis) {
         Ok(Some(run)) => run,
         Ok(None) => return Ok(()),
-        Err(refusal) => {
-            history.counts.refused.count(refusal);
+        Err(rejection) => {
+            history.counts.rejected.count(rejection);
             return Ok(());
         }
     };

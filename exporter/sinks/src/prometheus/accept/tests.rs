@@ -7,7 +7,7 @@ fn headers(name: HeaderName, value: &str) -> HeaderMap {
 }
 
 fn content_type(accept: &str) -> String {
-    Served::to(&headers(ACCEPT, accept)).content_type()
+    ResponseFormat::to(&headers(ACCEPT, accept)).content_type()
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn prometheus_gets_what_it_asks_for() {
 #[test]
 fn everybody_else_gets_text() {
     let text = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
-    assert_eq!(Served::to(&HeaderMap::new()).content_type(), text);
+    assert_eq!(ResponseFormat::to(&HeaderMap::new()).content_type(), text);
     for accept in [
         "*/*",
         "text/html, application/xhtml+xml;q=0.9, */*;q=0.8",

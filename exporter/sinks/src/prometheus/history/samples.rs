@@ -11,7 +11,7 @@ use pulsetrain_pipeline::spill::{Key, Room, Sorted, Sorter};
 
 use super::{
     super::{
-        PrometheusStore, Refusal,
+        PrometheusStore, Rejection,
         ingest::{Place, PointReceiver},
         render::TextFamily,
         store::{
@@ -139,10 +139,10 @@ impl Samples {
         times.last = times.last.max(millis);
     }
 
-    fn record_point(&mut self, family: usize, point: &Point<'_>) -> Result<(), Refusal> {
+    fn record_point(&mut self, family: usize, point: &Point<'_>) -> Result<(), Rejection> {
         let value = match &point.change {
             Change::Set(value) => value,
-            Change::Add(_) => return Err(Refusal::Temporality),
+            Change::Add(_) => return Err(Rejection::Temporality),
             // OpenMetrics has no mark for the end of a series.
             Change::End => return Ok(()),
         };
@@ -151,10 +151,10 @@ impl Samples {
             Some(place) => *place,
             None => {
                 self.store
-                    .room()
+                    .limit()
                     .enter(point.labels.len(), point.is_of_ourselves)?;
                 let place = SeriesPlace {
-                    number: u32::try_from(series.len()).map_err(|_| Refusal::SeriesLimit)?,
+                    number: u32::try_from(series.len()).map_err(|_| Rejection::SeriesLimit)?,
                     source: point.source,
                 };
                 series.insert(point.labels.into(), place);
@@ -162,7 +162,7 @@ impl Samples {
             }
         };
         if place.source != point.source {
-            return Err(Refusal::NameCollision);
+            return Err(Rejection::NameCollision);
         }
         let millis = point.time_unix_nanos / NANOS_PER_MILLI;
         write_time(millis, &mut self.time);
@@ -187,7 +187,7 @@ impl PointReceiver for Samples {
         u64::MAX
     }
 
-    fn record<'p>(&mut self, place: &Place<'_>, points: impl Iterator<Item = Point<'p>>) -> Vec<Refusal> {
+    fn record<'p>(&mut self, place: &Place<'_>, points: impl Iterator<Item = Point<'p>>) -> Vec<Rejection> {
         let family = self.place_of(place.family);
         points
             .filter_map(|point| self.record_point(family, &point).err())

@@ -7,7 +7,7 @@ use pulsetrain_semconv::Instrument;
 
 use super::{
     super::{
-        PrometheusStore, Refusal, names,
+        PrometheusStore, Rejection, names,
         store::family::{Family, Head, Kind},
     },
     MOST_LABEL_BYTES,
@@ -23,7 +23,7 @@ const MOST_REMEMBERED_BYTES: usize = 1 << 10;
 const MOST_HELP_BYTES: usize = 1 << 10;
 
 /// A family, and the metric's number among those that share it.
-type Found = Result<(Arc<Family>, u16), Refusal>;
+type Found = Result<(Arc<Family>, u16), Rejection>;
 
 /// The families of the metrics that came lately, by name, unit and kind.
 #[derive(Default)]
@@ -53,8 +53,8 @@ impl Families {
         if self.known.len() == REMEMBERED_METRICS {
             self.known.clear();
         }
-        // Room may come again; every other refusal holds for as long as the families are there.
-        let is_lasting = !matches!(found, Err(Refusal::SeriesLimit | Refusal::MemoryLimit));
+        // Room may come again; every other rejection holds for as long as the families are there.
+        let is_lasting = !matches!(found, Err(Rejection::SeriesLimit | Rejection::MemoryLimit));
         if is_lasting && self.key.len() <= MOST_REMEMBERED_BYTES {
             self.known.insert(self.key.clone(), found.clone());
         }
@@ -81,16 +81,16 @@ fn enter(
     instrument: Instrument,
 ) -> Found {
     if name.len() + unit.len() > MOST_LABEL_BYTES {
-        return Err(Refusal::LabelsTooLong);
+        return Err(Rejection::LabelsTooLong);
     }
     let translation = store.config().translation;
-    let family = names::family_name(translation, name, unit, instrument).ok_or(Refusal::BadName)?;
+    let family = names::family_name(translation, name, unit, instrument).ok_or(Rejection::BadName)?;
     if kind == Kind::Counter && family == "_total" {
         // OpenMetrics has the family under its name without the suffix.
-        return Err(Refusal::BadName);
+        return Err(Rejection::BadName);
     }
     if family.len() > MOST_LABEL_BYTES {
-        return Err(Refusal::LabelsTooLong);
+        return Err(Rejection::LabelsTooLong);
     }
     let head = Head {
         unit: names::unit_of(&family, unit),
@@ -99,7 +99,7 @@ fn enter(
         kind,
     };
     let family = store.family(head, is_of_ourselves(metric))?;
-    let source = family.lock().source(name).ok_or(Refusal::NameCollision)?;
+    let source = family.lock().source(name).ok_or(Rejection::NameCollision)?;
     Ok((family, source))
 }
 

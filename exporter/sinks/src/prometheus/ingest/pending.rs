@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::{
     super::{
-        Refusal,
+        Rejection,
         store::{
             family::{Change, Point},
             value::Exemplar,
@@ -42,7 +42,7 @@ impl Pending {
     }
 
     /// Hands all points to `receiver` and returns its refusals, one a point refused.
-    pub(super) fn flush(&mut self, place: &Place<'_>, receiver: &mut impl PointReceiver) -> Vec<Refusal> {
+    pub(super) fn flush(&mut self, place: &Place<'_>, receiver: &mut impl PointReceiver) -> Vec<Rejection> {
         let mut refused = Vec::new();
         if !self.points.is_empty() {
             let labels = &self.labels;

@@ -6,7 +6,7 @@ use pulsetrain_otlp::view::{KeyValue, Repeated, ScopeMetrics};
 
 use super::{
     super::{
-        Refusal,
+        Rejection,
         escape::NAME_LABEL,
         labels::{self, Labeller},
         points::PointError,
@@ -55,13 +55,13 @@ pub(super) fn write_labels(
         all.push((Arc::clone(name), Cow::Borrowed(value)));
     }
     if all.iter().any(|(name, _)| is_reserved(name, kind)) {
-        return Err(PointError::Refused(Refusal::ReservedLabel));
+        return Err(PointError::Rejected(Rejection::ReservedLabel));
     }
     all.sort_by(|(a, _), (b, _)| a.cmp(b));
     out.clear();
     labels::write(all.iter().map(|(name, value)| (&**name, &**value)), out);
     if out.len() > MOST_LABEL_BYTES {
-        return Err(PointError::Refused(Refusal::LabelsTooLong));
+        return Err(PointError::Rejected(Rejection::LabelsTooLong));
     }
     Ok(())
 }

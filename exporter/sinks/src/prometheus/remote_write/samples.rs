@@ -10,7 +10,7 @@ use pulsetrain_otlp::write::Buffer;
 
 use super::{
     super::{
-        Refusal,
+        Rejection,
         escape::{self, NAME_LABEL},
         ingest::{Place, PointReceiver},
         labels,
@@ -36,7 +36,7 @@ const NAN: f64 = f64::from_bits(0x7ff8_0000_0000_0001);
 /// Gathers the points of a batch.
 #[derive(Default)]
 pub(super) struct Samples {
-    series: BTreeMap<SeriesKey, Gathered>,
+    series: BTreeMap<SeriesKey, SeriesSamples>,
     /// The time of the last delivered `target_info` of each target, in milliseconds since 1970.
     targets: HashMap<Box<str>, u64>,
     /// The same for this batch, which is not delivered yet.
@@ -45,7 +45,7 @@ pub(super) struct Samples {
 
 /// The samples of one series.
 #[derive(Default)]
-struct Gathered {
+struct SeriesSamples {
     samples: Vec<Sample>,
     /// Whether each sample counts one point: true for numbers and for the `_count` of a histogram or summary.
     counts_points: bool,
@@ -116,9 +116,9 @@ impl Samples {
         gathered.counts_points = counts_points;
     }
 
-    fn record_point(&mut self, family: &Head, point: &Point<'_>) -> Result<(), Refusal> {
+    fn record_point(&mut self, family: &Head, point: &Point<'_>) -> Result<(), Rejection> {
         let millis = point.time_unix_nanos / 1_000_000;
-        let time = i64::try_from(millis).map_err(|_| Refusal::Malformed)?;
+        let time = i64::try_from(millis).map_err(|_| Rejection::Malformed)?;
         match &point.change {
             Change::Set(value) => each_sample(value, |suffix, extra, value| {
                 let value = if value.is_nan() { NAN } else { value };
@@ -135,7 +135,7 @@ impl Samples {
             }
             // Which buckets a histogram had is not known here.
             Change::End => {}
-            Change::Add(_) => return Err(Refusal::Temporality),
+            Change::Add(_) => return Err(Rejection::Temporality),
         }
         self.describe(point.target, millis);
         Ok(())
@@ -158,7 +158,7 @@ impl PointReceiver for Samples {
         u64::MAX
     }
 
-    fn record<'p>(&mut self, place: &Place<'_>, points: impl Iterator<Item = Point<'p>>) -> Vec<Refusal> {
+    fn record<'p>(&mut self, place: &Place<'_>, points: impl Iterator<Item = Point<'p>>) -> Vec<Rejection> {
         points
             .filter_map(|point| self.record_point(&place.family.head, &point).err())
             .collect()

@@ -95,7 +95,7 @@ impl Page {
             format,
             escaping,
             escapes_labels: escaping == Escaping::Dots || (escaping != Escaping::AllowUtf8 && keeps_utf8),
-            births: store.room().births(),
+            births: store.limit().births(),
             parts: parts.into_iter(),
             open: None,
             names: HashSet::new(),

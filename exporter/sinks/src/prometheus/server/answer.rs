@@ -13,7 +13,7 @@ use pulsetrain_net::Guard;
 use super::{
     super::{
         ExtraFamilies, ExtraFamily, PrometheusStore,
-        accept::{Coding, Served},
+        accept::{Coding, ResponseFormat},
         render::Page,
     },
     body::ScrapeBody,
@@ -73,7 +73,7 @@ impl Site {
         if request.headers().contains_key(SCRAPE_TIMEOUT) {
             self.store.note_scraper();
         }
-        let served = Served::to(request.headers());
+        let served = ResponseFormat::to(request.headers());
         let coding = Coding::to(request.headers());
         let Ok(compressor) = Compressor::new(coding) else {
             return plain(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{
     super::render::go_float,
-    Refusal,
+    Rejection,
     budget::{Budget, Charge},
 };
 
@@ -41,7 +41,7 @@ impl Bounds {
     }
 
     /// Bounds that are charged to `budget`.
-    pub(crate) fn charged(values: Vec<f64>, budget: &Arc<Budget>) -> Result<Self, Refusal> {
+    pub(crate) fn charged(values: Vec<f64>, budget: &Arc<Budget>) -> Result<Self, Rejection> {
         let charge = budget.charge(values.len() * BOUND_BYTES, false)?;
         Ok(Self {
             _charge: Some(charge),

@@ -7,7 +7,7 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use super::Refusal;
+use super::Rejection;
 
 /// The bytes that telemetry about the program itself may take beyond the limit.
 const OF_OURSELVES: usize = 4 << 20;
@@ -38,7 +38,7 @@ impl Budget {
     }
 
     /// Takes bytes until the charge is dropped.
-    pub(crate) fn charge(self: &Arc<Self>, bytes: usize, is_of_ourselves: bool) -> Result<Charge, Refusal> {
+    pub(crate) fn charge(self: &Arc<Self>, bytes: usize, is_of_ourselves: bool) -> Result<Charge, Rejection> {
         self.take(bytes, is_of_ourselves)?;
         Ok(Charge {
             budget: Arc::clone(self),
@@ -47,7 +47,7 @@ impl Budget {
     }
 
     /// Takes bytes, which [`give_back`](Self::give_back) returns.
-    pub(super) fn take(&self, bytes: usize, is_of_ourselves: bool) -> Result<(), Refusal> {
+    pub(super) fn take(&self, bytes: usize, is_of_ourselves: bool) -> Result<(), Rejection> {
         let limit = match is_of_ourselves {
             true => self.limit.saturating_add(OF_OURSELVES),
             false => self.limit,
@@ -56,7 +56,7 @@ impl Budget {
         let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         taken.map(drop).map_err(|_| {
             self.note_exhausted();
-            Refusal::MemoryLimit
+            Rejection::MemoryLimit
         })
     }
 

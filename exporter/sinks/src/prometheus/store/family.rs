@@ -8,7 +8,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{
-    Refusal, Room,
+    Rejection, SeriesLimit,
     budget::Charge,
     target::Target,
     value::{Exemplar, Exemplars, Value},
@@ -125,15 +125,20 @@ impl Family {
 
 impl Table {
     /// Takes a point in. One that is older than what the series has changes nothing.
-    pub(crate) fn record(&mut self, point: Point<'_>, kind: Kind, room: &Room) -> Result<(), Refusal> {
+    pub(crate) fn record(
+        &mut self,
+        point: Point<'_>,
+        kind: Kind,
+        limit: &SeriesLimit,
+    ) -> Result<(), Rejection> {
         match self.find(point.labels) {
-            Some(place) => self.update(place, point, kind, room),
-            None => self.begin(point, room),
+            Some(place) => self.update(place, point, kind, limit),
+            None => self.begin(point, limit),
         }
     }
 
     /// The first point of a series.
-    fn begin(&mut self, point: Point<'_>, room: &Room) -> Result<(), Refusal> {
+    fn begin(&mut self, point: Point<'_>, limit: &SeriesLimit) -> Result<(), Rejection> {
         let (Change::Set(value) | Change::Add(value)) = point.change else {
             return Ok(());
         };
@@ -144,30 +149,36 @@ impl Table {
             start_unix_nanos: point.start_unix_nanos,
             exemplars: None,
             target: Arc::clone(point.target),
-            birth: room.enter(bytes as usize, point.is_of_ourselves)?,
+            birth: limit.enter(bytes as usize, point.is_of_ourselves)?,
             time_unix_nanos: point.time_unix_nanos,
             seen_seconds: point.seen_seconds,
             bytes,
             source: point.source,
         };
         let series = self.insert(series);
-        series.keep(point.exemplars, room, point.is_of_ourselves);
+        series.keep(point.exemplars, limit, point.is_of_ourselves);
         Ok(())
     }
 
-    fn update(&mut self, place: u32, point: Point<'_>, kind: Kind, room: &Room) -> Result<(), Refusal> {
+    fn update(
+        &mut self,
+        place: u32,
+        point: Point<'_>,
+        kind: Kind,
+        limit: &SeriesLimit,
+    ) -> Result<(), Rejection> {
         let Some(series) = self.places[place as usize].as_mut() else {
             return Ok(());
         };
         if series.source != point.source {
-            return Err(Refusal::NameCollision);
+            return Err(Rejection::NameCollision);
         }
         series.seen_seconds = point.seen_seconds;
         if series.is_past(&point) {
             return Ok(());
         }
         if matches!(point.change, Change::End) {
-            self.remove(place, room);
+            self.remove(place, limit);
             return Ok(());
         }
         if let Change::Set(value) | Change::Add(value) = &point.change {
@@ -175,14 +186,14 @@ impl Table {
             let larger = value.heap_bytes() > series.value.heap_bytes();
             if larger {
                 let bytes = Series::size(&series.labels, value, series.exemplars.as_deref());
-                room.resize(series.bytes as usize, bytes as usize, point.is_of_ourselves)?;
+                limit.resize(series.bytes as usize, bytes as usize, point.is_of_ourselves)?;
                 series.bytes = bytes;
             }
         }
         series.target = Arc::clone(point.target);
         series.change(point.change, point.start_unix_nanos, kind);
         series.time_unix_nanos = series.time_unix_nanos.max(point.time_unix_nanos);
-        series.keep(point.exemplars, room, point.is_of_ourselves);
+        series.keep(point.exemplars, limit, point.is_of_ourselves);
         Ok(())
     }
 
@@ -201,8 +212,8 @@ impl Table {
     }
 
     /// Takes out the series without a point since `since_seconds`; returns how many.
-    pub(crate) fn expire(&mut self, since_seconds: u32, room: &Room) -> u64 {
-        self.remove_if(room, |series| series.seen_seconds < since_seconds)
+    pub(crate) fn expire(&mut self, since_seconds: u32, limit: &SeriesLimit) -> u64 {
+        self.remove_if(limit, |series| series.seen_seconds < since_seconds)
     }
 
     /// Returns when a point of each series arrived last, in seconds since the store began, with its place.
@@ -212,25 +223,25 @@ impl Table {
     }
 
     /// Takes out a series, if no point of it arrived since `seen_seconds`; returns whether it did.
-    pub(crate) fn evict(&mut self, place: u32, seen_seconds: u32, room: &Room) -> bool {
+    pub(crate) fn evict(&mut self, place: u32, seen_seconds: u32, limit: &SeriesLimit) -> bool {
         let series = self.places.get(place as usize).and_then(Option::as_ref);
         let is_silent = series.is_some_and(|series| series.seen_seconds <= seen_seconds);
         if is_silent {
-            self.remove(place, room);
+            self.remove(place, limit);
         }
         is_silent
     }
 
     /// Removes the series of targets that have ended; returns how many.
-    pub(crate) fn sweep(&mut self, room: &Room) -> u64 {
-        self.remove_if(room, |series| series.target.has_ended())
+    pub(crate) fn sweep(&mut self, limit: &SeriesLimit) -> u64 {
+        self.remove_if(limit, |series| series.target.has_ended())
     }
 
-    fn remove_if(&mut self, room: &Room, is_over: impl Fn(&Series) -> bool) -> u64 {
+    fn remove_if(&mut self, limit: &SeriesLimit, is_over: impl Fn(&Series) -> bool) -> u64 {
         let mut removed = 0;
         for place in 0..self.places.len() {
             if self.places[place].as_ref().is_some_and(&is_over) {
-                self.remove(place as u32, room);
+                self.remove(place as u32, limit);
                 removed += 1;
             }
         }
@@ -279,7 +290,7 @@ impl Table {
             .expect("invariant: the series was put there above")
     }
 
-    fn remove(&mut self, place: u32, room: &Room) {
+    fn remove(&mut self, place: u32, limit: &SeriesLimit) {
         let Some(series) = self.places[place as usize].take() else {
             return;
         };
@@ -288,7 +299,7 @@ impl Table {
             entry.remove();
         }
         self.free.push(place);
-        room.leave(series.bytes as usize);
+        limit.leave(series.bytes as usize);
     }
 }
 
@@ -329,13 +340,13 @@ impl Series {
     }
 
     /// Keeps exemplars, or none at all if there is no memory for them.
-    fn keep(&mut self, exemplars: Vec<Exemplar>, room: &Room, is_of_ourselves: bool) {
+    fn keep(&mut self, exemplars: Vec<Exemplar>, limit: &SeriesLimit, is_of_ourselves: bool) {
         if exemplars.is_empty() {
             return;
         }
         self.exemplars.get_or_insert_default().keep(exemplars);
         let bytes = Self::size(&self.labels, &self.value, self.exemplars.as_deref()).max(self.bytes);
-        match room.resize(self.bytes as usize, bytes as usize, is_of_ourselves) {
+        match limit.resize(self.bytes as usize, bytes as usize, is_of_ourselves) {
             Ok(()) => self.bytes = bytes,
             Err(_) => self.exemplars = None,
         }

@@ -21,7 +21,7 @@ use super::{
         labels::{self, Labeller, Labels},
         points::PointError,
     },
-    Refusal,
+    Rejection,
     budget::{Budget, Charge},
 };
 
@@ -169,11 +169,11 @@ impl Target {
         let own: usize = labels.iter().map(|label| label_bytes(label)).sum();
         let identity = text(&identity);
         if own + identity.len() > MOST_LABEL_BYTES {
-            return Err(PointError::Refused(Refusal::LabelsTooLong));
+            return Err(PointError::Rejected(Rejection::LabelsTooLong));
         }
         let info = if has_info { text(&info) } else { "".into() };
         let bytes = TARGET_BYTES + own + identity.len() + info.len();
-        let charge = budget.charge(bytes, false).map_err(PointError::Refused)?;
+        let charge = budget.charge(bytes, false).map_err(PointError::Rejected)?;
         Ok(Self {
             labels: labels
                 .into_iter()

@@ -117,10 +117,10 @@ fn histograms_of_the_same_bounds_are_added_up_and_new_bounds_begin_anew() {
 fn what_cannot_be_added_up_is_refused_and_counted() {
     let mut world = World::new();
     let native = run("r", vec![metric("n", "s", "", exponential(DELTA, 3, 0, &[1]))]);
-    assert_eq!(world.refused(native), [(Refusal::Temporality, 1)]);
+    assert_eq!(world.rejected(native), [(Rejection::Temporality, 1)]);
     assert_eq!(
-        world.refused(counter(0, T0, T0, 1.0)),
-        [(Refusal::Temporality, 1)]
+        world.rejected(counter(0, T0, T0, 1.0)),
+        [(Rejection::Temporality, 1)]
     );
     assert_eq!(world.series(), 0);
 }
@@ -142,5 +142,5 @@ fn a_native_histogram_of_too_fine_a_scale_is_merged_and_of_too_coarse_a_one_refu
         "r",
         vec![metric("m", "s", "", exponential(CUMULATIVE, -5, 0, &[1]))],
     );
-    assert_eq!(world.refused(coarse), [(Refusal::Malformed, 1)]);
+    assert_eq!(world.rejected(coarse), [(Rejection::Malformed, 1)]);
 }

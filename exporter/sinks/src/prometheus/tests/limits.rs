@@ -47,7 +47,7 @@ fn long_resource_attributes_are_not_kept() {
     // It would be on every series.
     let named = [("train.run.id", long.as_str())];
     let batch = from(&named, vec![simple("g", T0, 1.0, &[]), simple("h", T0, 1.0, &[])]);
-    assert_eq!(world.refused(batch), [(Refusal::LabelsTooLong, 2)]);
+    assert_eq!(world.rejected(batch), [(Rejection::LabelsTooLong, 2)]);
 }
 
 #[test]
@@ -61,12 +61,12 @@ fn long_names_descriptions_and_keys_are_not_kept() {
         // Nothing but one character of the name is legal.
         let dropped = format!("a{}{number}", "花".repeat(30_000));
         let batch = run("r", vec![metric(&dropped, "", "", gauge(point.clone()))]);
-        assert_eq!(world.refused(batch), [(Refusal::LabelsTooLong, 1)]);
+        assert_eq!(world.rejected(batch), [(Rejection::LabelsTooLong, 1)]);
         let batch = run("r", vec![metric("u", &long, "", gauge(point))]);
-        assert_eq!(world.refused(batch), [(Refusal::LabelsTooLong, 1)]);
+        assert_eq!(world.rejected(batch), [(Rejection::LabelsTooLong, 1)]);
         let key = format!("{number}{long}");
         let batch = run("r", vec![simple("k", T0, 1.0, &[(&key, "1")])]);
-        assert_eq!(world.refused(batch), [(Refusal::LabelsTooLong, 1)]);
+        assert_eq!(world.rejected(batch), [(Rejection::LabelsTooLong, 1)]);
     }
     assert!(page_bytes(&world) < 75_000, "{}", page_bytes(&world));
     assert!(counts(&world).bytes < 150_000, "{:?}", counts(&world));
@@ -85,14 +85,14 @@ fn the_memory_of_everything_is_counted_and_given_back() {
         run("r", vec![metric("h", "", "", histogram(CUMULATIVE, point))])
     };
     let mut taken = 0;
-    while world.refused(series(taken)).is_empty() {
+    while world.rejected(series(taken)).is_empty() {
         taken += 1;
         assert!(taken < 200, "there is no end to it");
     }
     let full = counts(&world);
     assert!(taken > 90 && full.bytes <= full.max_bytes, "{taken} {full:?}");
     assert!(full.bytes > full.max_bytes - 20_000, "{full:?}");
-    assert_eq!(world.refused(series(taken)), [(Refusal::MemoryLimit, 1)]);
+    assert_eq!(world.rejected(series(taken)), [(Rejection::MemoryLimit, 1)]);
     // What reports that there is no room has room.
     world.take(run("r", vec![simple("pulsetrain.dropped_items", T0, 1.0, &[])]));
     for number in 0..taken {
@@ -116,7 +116,7 @@ fn a_series_that_grows_is_counted() {
         run("r", vec![metric("h", "", "", histogram(CUMULATIVE, point))])
     };
     world.take(of(T0, 1));
-    assert_eq!(world.refused(of(T0 + 1, 5_000)), [(Refusal::MemoryLimit, 1)]);
+    assert_eq!(world.rejected(of(T0 + 1, 5_000)), [(Rejection::MemoryLimit, 1)]);
     assert_eq!(world.samples("h_bucket").len(), 2, "it is as it was");
     world.take(of(T0 + 2, 300));
     assert!(counts(&world).bytes > 300 * 16, "{:?}", counts(&world));
@@ -162,8 +162,8 @@ async fn at_the_limit_the_series_that_were_not_sent_for_the_longest_time_make_ro
     }
     world.take(sent(200));
     assert_eq!(
-        world.refused(sent(600)),
-        [(Refusal::SeriesLimit, 200)],
+        world.rejected(sent(600)),
+        [(Rejection::SeriesLimit, 200)],
         "all of them were sent lately"
     );
     advance(Duration::from_secs(150)).await;
@@ -225,7 +225,11 @@ fn few_metrics_share_a_family() {
     for number in 0..200 {
         let name = format!("a{}b", ".".repeat(number + 1));
         let batch = run("r", vec![simple(&name, T0, 1.0, &[("l", &number.to_string())])]);
-        refused += world.refused(batch).iter().map(|(_, points)| points).sum::<u64>();
+        refused += world
+            .rejected(batch)
+            .iter()
+            .map(|(_, points)| points)
+            .sum::<u64>();
     }
     assert_eq!((world.samples("a_b").len(), refused), (64, 136));
 }

@@ -22,14 +22,14 @@ pub struct PrometheusCounts {
     pub ended_with_resource: u64,
     /// The points since the start whose time was too far in the future; they got the time of their arrival.
     pub ahead: u64,
-    /// The points refused since the start, one entry a reason, in the order of [`Refusal::ALL`]; zeros included.
-    pub refused: Vec<(Refusal, u64)>,
+    /// The points refused since the start, one entry a reason, in the order of [`Rejection::ALL`]; zeros included.
+    pub rejected: Vec<(Rejection, u64)>,
 }
 
 /// Why a point cannot be kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum Rejection {
     /// Its series would be one more than `series_limit`.
     SeriesLimit,
     /// Another metric has its name in Prometheus with another type.
@@ -50,7 +50,7 @@ pub enum Refusal {
     MemoryLimit,
 }
 
-impl Refusal {
+impl Rejection {
     /// All reasons, in the order of their declaration.
     pub const ALL: [Self; 9] = [
         Self::SeriesLimit,
@@ -80,7 +80,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::SeriesLimit => "over series_limit; raise it, or send fewer attribute values",

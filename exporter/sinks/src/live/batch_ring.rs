@@ -10,19 +10,19 @@ use pulsetrain_convert::{PerfettoConfig, PerfettoError, PerfettoMapper, Perfetto
 
 /// Batches in the order in which they came.
 #[derive(Debug, Default)]
-pub(super) struct Held {
-    batches: VecDeque<Kept>,
+pub(super) struct BatchRing {
+    batches: VecDeque<HeldBatch>,
     bytes: usize,
 }
 
 #[derive(Clone, Debug)]
-struct Kept {
+struct HeldBatch {
     at: Instant,
     signal: Signal,
     bytes: Bytes,
 }
 
-impl Held {
+impl BatchRing {
     /// The memory that is taken.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
@@ -39,7 +39,7 @@ impl Held {
 
     pub(super) fn push(&mut self, batch: &Batch, at: Instant) {
         self.bytes += Self::size_of(batch);
-        self.batches.push_back(Kept {
+        self.batches.push_back(HeldBatch {
             at,
             signal: batch.signal(),
             bytes: batch.bytes().clone(),
@@ -63,10 +63,10 @@ impl Held {
     }
 
     /// What came since then, or all: it shares the bytes.
-    pub(super) fn since(&self, oldest: Option<Instant>) -> Snapshot {
+    pub(super) fn since(&self, oldest: Option<Instant>) -> BatchSnapshot {
         let kept = self.batches.iter();
         let wanted = kept.filter(|kept| oldest.is_none_or(|oldest| kept.at >= oldest));
-        Snapshot(wanted.map(|kept| (kept.signal, kept.bytes.clone())).collect())
+        BatchSnapshot(wanted.map(|kept| (kept.signal, kept.bytes.clone())).collect())
     }
 }
 
@@ -74,14 +74,14 @@ impl Held {
 /// rounding of the allocator. Sources keep small batches in memory of their own.
 fn memory_of(bytes: &Bytes) -> usize {
     const ALLOCATION: usize = 64;
-    bytes.len() + 2 * size_of::<Kept>() + ALLOCATION
+    bytes.len() + 2 * size_of::<HeldBatch>() + ALLOCATION
 }
 
 /// Batches at one moment.
 #[derive(Debug)]
-pub(super) struct Snapshot(Vec<(Signal, Bytes)>);
+pub(super) struct BatchSnapshot(Vec<(Signal, Bytes)>);
 
-impl Snapshot {
+impl BatchSnapshot {
     /// Draws the batches as one trace. A batch that is no OTLP is drawn as far as it goes.
     pub(super) fn draw<W: Write>(
         self,
@@ -116,28 +116,28 @@ mod tests {
     #[test]
     fn the_oldest_is_forgotten_for_want_of_room_and_counted() {
         let now = clock::now();
-        let mut held = Held::default();
-        let one = Held::size_of(&batch(100));
+        let mut ring = BatchRing::default();
+        let one = BatchRing::size_of(&batch(100));
         for _ in 0..4 {
-            held.push(&batch(100), now);
+            ring.push(&batch(100), now);
         }
-        assert_eq!(held.bytes(), 4 * one);
-        assert_eq!(held.forget(2 * one + 50, None), 2);
-        assert_eq!((held.bytes(), held.since(None).0.len()), (2 * one, 2));
-        assert_eq!(held.forget(0, None), 2);
-        assert!(held.is_empty() && held.bytes() == 0);
+        assert_eq!(ring.bytes(), 4 * one);
+        assert_eq!(ring.forget(2 * one + 50, None), 2);
+        assert_eq!((ring.bytes(), ring.since(None).0.len()), (2 * one, 2));
+        assert_eq!(ring.forget(0, None), 2);
+        assert!(ring.is_empty() && ring.bytes() == 0);
     }
 
     #[test]
     fn what_is_too_old_is_forgotten_and_not_counted() {
         let start = clock::now();
-        let mut held = Held::default();
+        let mut ring = BatchRing::default();
         for second in 0..5 {
-            held.push(&batch(1), start + Duration::from_secs(second));
+            ring.push(&batch(1), start + Duration::from_secs(second));
         }
         let from = |second| Some(start + Duration::from_secs(second));
-        assert_eq!(held.since(from(3)).0.len(), 2);
-        assert_eq!(held.forget(usize::MAX, from(2)), 0);
-        assert_eq!(held.since(None).0.len(), 3);
+        assert_eq!(ring.since(from(3)).0.len(), 2);
+        assert_eq!(ring.forget(usize::MAX, from(2)), 0);
+        assert_eq!(ring.since(None).0.len(), 3);
     }
 }

@@ -5,21 +5,21 @@ use std::sync::{
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
-use super::{Refusal, budget::Budget};
+use super::{Rejection, budget::Budget};
 
 /// The number of series about the program itself beyond the limit: among them is the one that reports that there is no more room.
 const OF_OURSELVES: usize = 1_000;
 
 /// Counts the series of all families.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct SeriesLimit {
     limit: usize,
     taken: AtomicUsize,
     births: AtomicU64,
     budget: Arc<Budget>,
 }
 
-impl Room {
+impl SeriesLimit {
     pub(super) fn new(limit: usize, max_bytes: usize) -> Self {
         Self {
             limit,
@@ -31,7 +31,7 @@ impl Room {
 
     /// Takes the place of one more series of `bytes`, which may be one about the program itself, and returns which birth
     /// it is.
-    pub(crate) fn enter(&self, bytes: usize, is_of_ourselves: bool) -> Result<u64, Refusal> {
+    pub(crate) fn enter(&self, bytes: usize, is_of_ourselves: bool) -> Result<u64, Rejection> {
         self.budget.take(bytes, is_of_ourselves)?;
         let limit = self.limit(is_of_ourselves);
         let more = |taken| (taken < limit).then_some(taken + 1);
@@ -41,13 +41,13 @@ impl Room {
         if entered.is_err() {
             self.budget.give_back(bytes);
             self.budget.note_exhausted();
-            return Err(Refusal::SeriesLimit);
+            return Err(Rejection::SeriesLimit);
         }
         Ok(self.births.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
     /// Changes what a series takes.
-    pub(crate) fn resize(&self, before: usize, now: usize, is_of_ourselves: bool) -> Result<(), Refusal> {
+    pub(crate) fn resize(&self, before: usize, now: usize, is_of_ourselves: bool) -> Result<(), Rejection> {
         if now > before {
             return self.budget.take(now - before, is_of_ourselves);
         }

@@ -12,14 +12,14 @@ use super::{super::identity::FileIdentity, Notes};
 
 /// The journal of an earlier file.
 #[derive(Debug)]
-pub(super) struct SetAside {
+pub(super) struct PreviousJournal {
     path: PathBuf,
     file: Option<FileIdentity>,
     /// The number of the ack after the last one.
     end: u64,
 }
 
-impl SetAside {
+impl PreviousJournal {
     /// The journal at `path`, which holds `notes`.
     pub(super) fn new(path: PathBuf, notes: &Notes) -> Self {
         let acks = notes.spans.iter().filter_map(|span| span.ack);
@@ -64,8 +64,8 @@ impl SetAside {
 
     /// Returns whether no record of the file is delivered again, and removes the journal in this case. A journal that cannot
     /// be removed stays.
-    pub(super) fn is_settled(&self, settled: u64) -> bool {
-        self.end <= settled && self.remove().is_ok()
+    pub(super) fn is_acked(&self, first_unacked: u64) -> bool {
+        self.end <= first_unacked && self.remove().is_ok()
     }
 
     /// Removes the journal.
