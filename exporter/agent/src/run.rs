@@ -173,7 +173,7 @@ async fn start_pipeline(
                 format_args!("continues without a target: {why}"),
             );
         };
-        let sinks = topology::sinks_beside_trainer(&arguments.to, left_out)?;
+        let sinks = topology::sinks_of_trainer(&arguments.to, left_out)?;
         sinks
             .into_iter()
             .map(|sink| (sink, Requirement::Required, config.limits.task_config()))

@@ -98,7 +98,7 @@ pub(crate) fn sinks(
 ///
 /// # Errors
 /// A target or an environment that makes no sense.
-pub(crate) fn sinks_beside_trainer(
+pub(crate) fn sinks_of_trainer(
     targets: &[String],
     report: impl Fn(&str),
 ) -> Result<Vec<Box<dyn Sink>>, Failure> {

@@ -1,7 +1,7 @@
-//! Where telemetry goes to: files, OTLP endpoints, a page for Prometheus, Perfetto traces, and a line on the terminal.
+//! Sinks: files, OTLP endpoints, a Prometheus endpoint with a live page, Perfetto traces, and the console.
 //!
-//! A sink takes batches of OTLP bytes as they are and returns how each delivery went. It never waits to try again and never
-//! counts: that is the pipeline's part. Nothing here knows a metric or a span by name.
+//! A sink receives batches of encoded OTLP and returns the result of each delivery. The pipeline retries and
+//! counts. Sinks know no particular metric or span.
 
 mod attributes;
 mod blocking;

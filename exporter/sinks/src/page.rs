@@ -1,8 +1,9 @@
-//! The live page: what runs, ranks and GPUs reported, kept in memory within bounds and shown in a browser.
+//! The live page: the history of runs, ranks and GPUs, in bounded memory, for a browser.
 //!
-//! `sink` accepts batches and `ingest` walks them into the `history`: series with downsampled points (`series`), the spans of the
-//! last steps (`steps`), verdicts and other events (`events`). `site` answers requests from it, as JSON (`snapshot`) and
-//! as server-sent events (`feed`). `layout` is the one table of the metrics that the page shows by name, `asset` holds the page.
+//! `sink` accepts batches and `ingest` adds them to the `history`: downsampled series (`series`), the spans
+//! of the last steps (`steps`), verdicts and other events (`events`). `site` serves the history as JSON
+//! (`snapshot`) and as server-sent events (`feed`). `layout` is the table of metrics that the page names;
+//! `asset` holds the page's files.
 
 mod asset;
 mod config;

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_placeholder_that_names_nothing_is_an_error() {
+    fn unknown_placeholder_is_an_error() {
         for (text, expected) in [
             ("${threshold.other}", "no threshold `other`"),
             ("${xid.other}", "no class `other`"),

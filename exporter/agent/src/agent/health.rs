@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_answered() {
+    fn unknown_paths_get_404() {
         let ready = Readiness::starting();
         assert_eq!(
             (

@@ -31,7 +31,7 @@ mod tests {
     use crate::config::{Spanned, Time};
 
     #[test]
-    fn what_can_be_changed_at_once_needs_no_restart() {
+    fn reloadable_changes_need_no_restart() {
         let old = Config::default();
         let mut new = Config::default();
         new.limits.drain = Time(Duration::from_secs(77));

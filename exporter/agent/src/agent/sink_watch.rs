@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn sink_that_takes_the_place_of_a_failing_one_has_not_delivered_again() {
+    async fn sink_that_replaces_a_failing_one_has_not_recovered() {
         let mut watch = SinkWatch::default();
         let mut lines = Vec::new();
         for script in [vec![refuse(); 5], vec![refuse()]] {

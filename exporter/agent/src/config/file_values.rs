@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_content_of_a_file_becomes_the_value_and_the_places_stay() {
+    fn file_content_becomes_the_value_and_locations_stay() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("tökén"), "s3cret: \"x\"\n").unwrap();
         let config = folder.path().join("agent.yaml");

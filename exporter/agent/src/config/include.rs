@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_in_an_included_file_is_named_with_that_file_and_place() {
+    fn fault_in_an_included_file_names_file_and_location() {
         let main = "include: [more.yaml]\nsources: {a: {logs: {paths: [a.log]}}}\n";
         let cases = [
             (

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_that_is_ours_is_told_by_our_process() {
+    fn own_port_is_owned_by_this_process() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let who = port_owner(address).unwrap();

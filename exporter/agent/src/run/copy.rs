@@ -210,7 +210,7 @@ mod tests {
     const SOON: Duration = Duration::from_secs(10);
 
     #[test]
-    fn what_finds_no_room_is_counted_and_the_next_chunk_says_so() {
+    fn bytes_over_the_limit_are_counted_in_the_next_chunk() {
         let (mut sender, chunks) = sender(1);
         for bytes in [b"one".as_slice(), b"three", b"four"] {
             sender.offer(bytes);

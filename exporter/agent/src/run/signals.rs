@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_process_does_with_signals_is_read_from_its_status() {
+    fn signal_dispositions_are_read_from_the_process_status() {
         let status = "Name:\tpulsetrain\nSigIgn:\t0000000000001001\nSigCgt:\t2\n";
         assert_eq!(signal_sets(status, &["SigIgn:"]), 0x1001);
         assert_eq!(signal_sets(status, &["SigIgn:", "SigCgt:"]), 0x1003);

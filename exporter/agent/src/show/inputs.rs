@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_file_is_follows_from_its_content_then_from_its_name() {
+    fn kind_of_a_file_follows_from_its_content_then_its_name() {
         let of = |name: &str, head: &[u8]| kind(Path::new(name), head);
         assert_eq!(
             of("a.jsonl", b"{\"resourceMetrics\":[]}"),

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn one_rank_is_compared_with_nobody() {
+    fn single_rank_is_not_compared() {
         let mut one = step(1, [1.0; 4]);
         one.ranks.truncate(1);
         assert_eq!(Stragglers::default().on_step(&one), None);

@@ -235,7 +235,7 @@ fn missing_ranks_are_counted() {
 }
 
 #[test]
-fn wall_time_goes_on_across_attempts_and_adds_up() {
+fn wall_time_adds_up_across_attempts() {
     let mut bench = bench(SignalsConfig::default());
     for (attempt, first, start) in [(1, 1, 0.0), (2, 15, 60.0)] {
         let mut rank = Trainer::of_attempt("r", 0, 1, attempt);
@@ -457,7 +457,7 @@ fn open_verdict_of_a_rank_that_restarts_moves_to_the_new_attempt() {
 }
 
 #[test]
-fn gpu_that_nobody_claims_is_of_the_only_run() {
+fn unclaimed_gpu_belongs_to_the_only_run() {
     for (runs, expected) in [(&["r"][..], 1), (&["r", "s"], 0)] {
         let mut bench = bench(SignalsConfig::default());
         for run in runs {
@@ -500,7 +500,7 @@ fn step_from_the_future_does_not_move_the_time_of_other_runs() {
 }
 
 #[test]
-fn live_run_whose_telemetry_stops_altogether_is_stalled() {
+fn live_run_without_any_telemetry_is_stalled() {
     let mut bench = bench(SignalsConfig::default());
     let unix_now = clock::unix_now().as_nanos() as u64;
     let mut rank = Trainer::new("r", 0, 1);
@@ -534,7 +534,7 @@ fn stalls(bench: &Bench) -> Vec<(String, bool)> {
 }
 
 #[test]
-fn reason_of_a_stall_tells_that_the_end_of_the_run_is_unknown() {
+fn reason_of_a_stall_states_that_the_run_may_have_ended() {
     for planned in [Some(1000.0), None] {
         let mut bench = bench(SignalsConfig::default());
         let unix_now = clock::unix_now().as_nanos() as u64;

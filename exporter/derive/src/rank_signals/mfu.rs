@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn peak_comes_from_the_name_of_the_gpu_and_is_sent() {
+    fn peak_is_derived_from_the_name_of_the_gpu() {
         let mut bench = Bench::new(vec![Box::new(Mfu::default())]);
         let mut rank = trainer();
         let gpu = [
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn peak_that_a_source_sends_goes_before_the_table() {
+    fn peak_of_a_source_overrides_the_table() {
         let mut bench = Bench::new(vec![Box::new(Mfu::default())]);
         let mut rank = trainer();
         let precision = [(&attribute::GPU_PRECISION, Value::Text("bf16"))];
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn peak_of_a_gpu_that_comes_with_another_resource_is_not_sent_again() {
+    fn peak_of_a_gpu_is_sent_once_for_several_resources() {
         let mut bench = Bench::new(vec![Box::new(Mfu::default())]);
         let (mut rank, mut host) = (trainer(), Trainer::new("other", 0, 1));
         let id = (&attribute::GPU_ID, Value::Text("GPU-1"));

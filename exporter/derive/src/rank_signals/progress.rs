@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn pace_forgets_what_was_long_ago() {
+    fn pace_uses_recent_steps_only() {
         let mut bench = Bench::new(vec![Box::new(Progress::default())]);
         let mut rank = Trainer::new("r", 0, 1);
         let mut end = 0.0;

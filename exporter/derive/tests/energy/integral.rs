@@ -128,7 +128,7 @@ fn steps_between_the_first_and_the_last_reading_add_up_exactly() {
 }
 
 #[test]
-fn a_step_says_its_mean_and_peak_power_its_busy_share_and_what_held_it_down() {
+fn step_reports_mean_and_peak_power_busy_share_and_throttle_reasons() {
     let mut world = World::new(EnergyConfig::default());
     let claim = Some(&ZERO);
     let reason = |reason| [(&attribute::GPU_THROTTLE_REASON, Value::Text(reason))];
@@ -236,7 +236,7 @@ fn readings_from_before_the_module_had_its_own_metric_count_the_gpu_alone() {
 }
 
 #[test]
-fn a_counter_that_began_anew_leaves_the_step_partial_with_the_rest() {
+fn counter_reset_leaves_the_step_partial() {
     let mut world = World::new(EnergyConfig::default());
     for (second, joules) in [(1, 5000.0), (2, 5300.0), (3, 40.0), (4, 240.0)] {
         world.pass(energy("GPU-0", Some(&ZERO), second * SECOND, joules));

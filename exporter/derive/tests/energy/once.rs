@@ -79,7 +79,7 @@ fn steps_that_overlap_a_little_share_no_joule() {
 }
 
 #[test]
-fn a_rank_that_begins_to_tell_steps_has_no_joules_that_were_told_for_it() {
+fn rank_that_starts_to_report_steps_gets_no_attributed_joules() {
     let mut world = world(&[Some(&ZERO), Some(&ONE)], 4);
     world.pass(ZERO.step(0, 0, SECOND));
     assert_eq!(

@@ -252,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_numbered_once_and_told_once() {
+    fn name_is_interned_and_written_once() {
         let (mut strings, mut news) = (Strings::default(), Buffer::default());
         assert_eq!(strings.event_name(b"forward", &mut news), Some(1));
         assert_eq!(strings.event_name(b"backward", &mut news), Some(2));
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_any_order_has_the_number_that_it_was_told_with() {
+    fn names_keep_their_ids_in_any_order() {
         let (mut strings, mut news) = (Strings::default(), Buffer::default());
         let long = [
             "x".repeat(33),
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_numbered_when_it_comes_again() {
+    fn value_is_interned_at_its_second_use() {
         let (mut strings, mut news) = (Strings::default(), Buffer::default());
         let mut seen = RecentValues::default();
         let numbers = [b"bf16"; 3].map(|text| strings.annotation_text(text, &mut seen, &mut news));

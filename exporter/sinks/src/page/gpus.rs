@@ -1,4 +1,4 @@
-//! The GPUs that were seen, with their last values and a short history of what the table of GPUs shows.
+//! The GPUs, with their last values and a short history for the GPU table.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,13 +11,13 @@ use super::{
     series::{Bucket, Capacity, NO_STEP, Series},
 };
 
-/// The points of a GPU's history.
+/// The number of points of a GPU's history.
 const POINTS: usize = 128;
 
-/// A GPU's history is thinned no further than this.
+/// The maximum number of times that a GPU's history is halved.
 const MOST_THINNED: u32 = 4;
 
-/// The errors of one GPU that are kept.
+/// The maximum number of stored errors of one GPU.
 const MOST_EVENTS: usize = 20;
 
 /// A GPU.
@@ -28,7 +28,7 @@ pub(super) struct Gpu {
     pub(super) host: Box<str>,
     /// The name of the model.
     pub(super) model: Box<str>,
-    /// The run that owns it, where that is known.
+    /// The run that uses it, if known.
     pub(super) run: Option<Box<str>>,
     pub(super) rank: Option<i64>,
     pub(super) last_nanos: u64,
@@ -37,7 +37,7 @@ pub(super) struct Gpu {
     pub(super) revision: u64,
     pub(super) streamed_revision: u64,
     series: usize,
-    /// Halvings of the room of its series, because the history had too many bytes.
+    /// The number of times that the capacity of its series was halved to save memory.
     thinned: u32,
 }
 
@@ -94,7 +94,7 @@ impl Gpu {
         self.thinned < MOST_THINNED
     }
 
-    /// Halves the room of its series.
+    /// Halves the capacity of its series.
     pub(super) fn thin(&mut self) {
         if !self.can_be_thinned() {
             return;

@@ -1,8 +1,8 @@
-//! The items that the page does not show: points, spans and log records beyond a limit, late points, points without a value.
+//! Items that the page does not show: beyond a limit, late, or without a value.
 
 use super::PageConfig;
 
-/// Why the page does not show an item.
+/// The reason why the page does not show an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PageRejection {
@@ -24,17 +24,17 @@ pub enum PageRejection {
     NoValue,
 }
 
-/// How many items of each [`PageRejection`] the page did not show.
+/// The number of items by [`PageRejection`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageRejections([u64; PageRejection::ALL.len()]);
 
-/// The most ranks of one run.
+/// The maximum number of ranks of one run.
 pub(super) const MOST_RANKS: usize = 4_096;
 
-/// The most series of one GPU.
+/// The maximum number of series of one GPU.
 pub(super) const MOST_GPU_SERIES: usize = 400;
 
-/// The most metrics of the page.
+/// The maximum number of metrics.
 pub(super) const MOST_METRICS: usize = 20_000;
 
 impl PageRejection {
@@ -49,7 +49,7 @@ impl PageRejection {
         Self::NoValue,
     ];
 
-    /// Returns the reason with its limit, and the name of the setting in [`PageConfig`] where there is one.
+    /// Returns the reason with its limit, and the name of its setting in [`PageConfig`].
     pub fn describe(self, config: &PageConfig) -> String {
         match self {
             Self::Runs => format!("more than {} runs (limit `runs`)", config.runs),
@@ -74,17 +74,17 @@ impl PageRejections {
         self.0[rejection as usize] += 1;
     }
 
-    /// Returns the items of one reason.
+    /// Returns the number of items with a reason.
     pub fn of(&self, rejection: PageRejection) -> u64 {
         self.0[rejection as usize]
     }
 
-    /// Returns the items of all reasons.
+    /// Returns the number of all items.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// Returns the reasons that have items, with their items.
+    /// Returns the reasons with items, and their numbers.
     pub fn by_reason(&self) -> impl Iterator<Item = (PageRejection, u64)> {
         let all = PageRejection::ALL.map(|rejection| (rejection, self.of(rejection)));
         all.into_iter().filter(|(_, items)| *items > 0)

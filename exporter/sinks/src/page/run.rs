@@ -1,4 +1,4 @@
-//! One run: its ranks with their series, its last steps and its events.
+//! The history of one run: its ranks with their series, its last steps and its events.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,18 +11,18 @@ use super::{
     steps::StepWindow,
 };
 
-/// The points of a rank's series where another rank's series is the curve of the run.
+/// The number of points of a rank's series that is not a curve of the run.
 const RANK_POINTS: usize = 96;
 
-/// The times of steps that are remembered, to find the step of a point that does not name it.
+/// The number of stored step times, which give the step of a point without a step.
 const REMEMBERED_STEPS: usize = 4_096;
 
-/// A run with what it reported.
+/// The history of a run.
 #[derive(Debug, Default)]
 pub(super) struct RunHistory {
     pub(super) id: Box<str>,
     pub(super) about: RunDescription,
-    /// By rank. `None` is the run itself: what is computed across ranks, and everything where no rank is named.
+    /// The ranks. `None` is the run itself: values across ranks, and values without a rank.
     pub(super) members: BTreeMap<Option<i64>, Member>,
     pub(super) steps: StepWindow,
     pub(super) events: EventLog,
@@ -31,18 +31,18 @@ pub(super) struct RunHistory {
     pub(super) last_nanos: u64,
     pub(super) last_step_nanos: u64,
     pub(super) step: Option<i64>,
-    /// When something of the run last arrived, in milliseconds since 1970.
+    /// The time of the last telemetry of the run, in milliseconds since 1970.
     pub(super) arrived_millis: i64,
-    /// Changes when a series is added or when another one becomes a curve: browsers then ask for all of the run.
+    /// Changes with each new series and each change of a curve. Browsers then request a snapshot of the run.
     pub(super) shape: u64,
-    /// Changes with everything.
+    /// Changes with each update.
     pub(super) revision: u64,
     pub(super) streamed_revision: u64,
     /// The curves that have passed from one rank to another.
     pub(super) passed: CurveOwners,
     series: usize,
     next_id: u32,
-    /// Halvings of the room of its series, because the history had too many bytes.
+    /// The number of times that the capacity of its series was halved to save memory.
     pub(super) thinned: u32,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Member {
     /// Whether it ended its series.
     pub(super) is_ended: bool,
     pub(super) metrics: BTreeMap<MetricId, Vec<Series>>,
-    /// What the stream has sent of `last_nanos` and `is_ended`.
+    /// The `last_nanos` and `is_ended` that the stream has sent.
     pub(super) streamed: (u64, bool),
 }
 
@@ -78,7 +78,7 @@ pub(super) struct RunPoint<'a> {
     pub(super) label: &'a str,
     pub(super) time_nanos: u64,
     pub(super) step: Option<i64>,
-    /// The attempt of its sender; that of the run where it names none.
+    /// The attempt of its sender, or `None` for that of the run.
     pub(super) attempt: Option<i64>,
     pub(super) value: Observed,
 }
@@ -88,15 +88,15 @@ pub(super) struct RunPoint<'a> {
 pub(super) enum Observed {
     /// A value at a time.
     Value(f64),
-    /// What was added since the last point, and in how many seconds.
+    /// The increase since the last point, and its duration in seconds.
     Delta { sum: f64, count: u64, seconds: f64 },
-    /// A sum since a start, with the number of observations where they are counted.
+    /// A sum since a start, with the number of observations if they are counted.
     Cumulative { sum: f64, count: u64, start_nanos: u64 },
-    /// Its series has ended.
+    /// The end of its series.
     End,
 }
 
-/// When which step ended.
+/// The end times of steps.
 #[derive(Debug, Default)]
 pub(super) struct StepClock(VecDeque<(u64, i64)>);
 
@@ -111,7 +111,7 @@ impl StepClock {
         self.0.push_back((time_nanos, step));
     }
 
-    /// The last step that had ended by then.
+    /// Returns the last step that had ended by a time.
     pub(super) fn step_at(&self, time_nanos: u64) -> Option<i64> {
         let after = self.0.partition_point(|(time, _)| *time <= time_nanos);
         self.0.get(after.checked_sub(1)?).map(|(_, step)| *step)
@@ -126,12 +126,12 @@ impl RunHistory {
         }
     }
 
-    /// The rank, new where it was not seen.
+    /// Returns the rank, and creates it if it is new.
     pub(super) fn member(&mut self, rank: Option<i64>) -> &mut Member {
         self.members.entry(rank).or_default()
     }
 
-    /// Adds a point to its series; returns the value of the curve there.
+    /// Adds a point to its series. Returns the value of the curve.
     ///
     /// # Errors
     /// The point is late, or its series is beyond the limit.
@@ -177,17 +177,17 @@ impl RunHistory {
         Ok(value)
     }
 
-    /// Whether it continues and has a rank on that host.
+    /// Whether the run is active and has a rank on that host.
     pub(super) fn is_on(&self, host: &str) -> bool {
         !self.is_ended() && self.members.values().any(|member| *member.host == *host)
     }
 
-    /// How many ranks it has.
+    /// Returns the number of ranks.
     pub(super) fn ranks(&self) -> usize {
         self.members.len() - usize::from(self.members.contains_key(&None))
     }
 
-    /// Every series of every rank.
+    /// Returns every series of every rank.
     pub(super) fn every_series(&mut self) -> impl Iterator<Item = &mut Series> {
         self.members
             .values_mut()
@@ -195,7 +195,7 @@ impl RunHistory {
             .flatten()
     }
 
-    /// Every series of every rank, with its metric.
+    /// Returns every series of every rank, with its metric.
     pub(super) fn series_by_metric(&mut self) -> impl Iterator<Item = (MetricId, &mut Series)> {
         let metrics = self
             .members
@@ -224,17 +224,17 @@ impl RunHistory {
             + self.events.bytes()
     }
 
-    /// How many steps it keeps.
+    /// Returns the maximum number of stored steps.
     pub(super) fn most_steps(&self, config: &PageConfig) -> usize {
         (config.steps >> self.thinned).max(8).min(config.steps)
     }
 
-    /// How many events it keeps.
+    /// Returns the maximum number of stored events.
     pub(super) fn most_events(&self, config: &PageConfig) -> usize {
         (config.events >> self.thinned).max(32).min(config.events)
     }
 
-    /// Halves the room of its series and forgets half of its steps and events.
+    /// Halves the capacity of its series, and evicts half of its steps and events.
     pub(super) fn thin(&mut self, config: &PageConfig) {
         self.thinned += 1;
         for series in self.every_series() {
@@ -249,7 +249,7 @@ impl RunHistory {
         self.shape += 1;
     }
 
-    /// The series of a point, new where there is room for it.
+    /// Returns the series of a point, and creates it within the limit.
     fn series(
         &mut self,
         point: &RunPoint<'_>,
@@ -280,7 +280,8 @@ impl RunHistory {
         of_metric.last_mut()
     }
 
-    /// The room of a new series. Where it takes the place of a higher rank's series as the curve of the run, that one shrinks.
+    /// Returns the capacity of a new series. If it replaces a higher rank's series as the curve of the run,
+    /// that one shrinks.
     fn capacity_for(
         &mut self,
         point: &RunPoint<'_>,
@@ -314,7 +315,7 @@ impl RunHistory {
         self.curve_capacity(definition, config)
     }
 
-    /// The room of the series that is a curve of the run.
+    /// Returns the capacity of a curve.
     fn curve_capacity(&self, definition: &Definition, config: &PageConfig) -> Capacity {
         let points = if definition.kind == Kind::State {
             RANK_POINTS
@@ -326,12 +327,12 @@ impl RunHistory {
 }
 
 impl Series {
-    /// Whether a point is older than what the series has: neither the curve nor the last value takes it.
+    /// Whether a point is older than the last point of the series.
     pub(super) fn is_late(&self, time_nanos: u64, observed: Observed) -> bool {
         observed != Observed::End && time_nanos / 1_000_000 < self.latest_nanos / 1_000_000
     }
 
-    /// The value of the curve for a point; `None` where it only is what the next one is compared with.
+    /// Returns the value of the curve for a point, or `None` if the point is only a base for the next one.
     pub(super) fn observe(&mut self, observed: Observed, time_nanos: u64, kind: Kind) -> Option<f64> {
         let value = match observed {
             Observed::End => {
@@ -371,7 +372,7 @@ impl Series {
 }
 
 impl Base {
-    /// What the sums since the last point come to.
+    /// Returns the value of the sums since the last point.
     fn since(&self, last: Option<Self>, kind: Kind) -> Option<f64> {
         let is_reset = |last: &Self| last.count > self.count || (kind == Kind::Rate && last.sum > self.sum);
         let last = last.filter(|last| !is_reset(last));

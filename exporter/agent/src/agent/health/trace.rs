@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_names_a_time_a_sink_or_nothing() {
+    fn a_trace_query_has_an_optional_time_and_sink() {
         let parse = TraceQuery::parse;
         assert_eq!(parse(""), Ok(TraceQuery::default()));
         let asked = parse("last=90s&sink=recorder").unwrap();

@@ -86,7 +86,7 @@ fn every_second_of_a_run_with_a_restart_has_one_use() {
 }
 
 #[test]
-fn checkpoint_that_runs_while_steps_go_on_costs_nothing() {
+fn asynchronous_checkpoint_costs_no_time() {
     let mut timeline = Timeline::new();
     timeline.add_interval(interval(Use::CheckpointSave, 0, 3.0, 7.0));
     (0..10).for_each(|number| timeline.add_step(step(0, number, number as f64, number as f64 + 1.0)));

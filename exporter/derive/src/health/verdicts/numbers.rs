@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn gradient_spike_is_a_verdict_and_the_loss_behind_it_is_not() {
+    fn gradient_spike_is_a_verdict_and_the_following_loss_is_not() {
         let values = (0..200).map(|number| {
             let in_spike = (100..103).contains(&number);
             let loss = if (100..110).contains(&number) { 4.0 } else { 2.0 };

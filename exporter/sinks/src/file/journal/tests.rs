@@ -12,7 +12,7 @@ use super::{
     *,
 };
 
-/// A file, its journal, and the first ack that is not settled.
+/// A file, its journal, and the first unacknowledged number.
 struct World {
     folder: TempDir,
     first_unacked: Arc<AtomicU64>,
@@ -42,7 +42,7 @@ impl World {
             .expect("the file can be opened")
     }
 
-    /// Settles the acks before that of this letter.
+    /// Acknowledges the numbers before that of this letter.
     fn ack_before(&self, letter: char) {
         self.first_unacked.store(letter.into(), Ordering::Relaxed);
     }
@@ -51,12 +51,12 @@ impl World {
         fs::read_to_string(self.folder.path().join("out.journal")).expect("the journal is there")
     }
 
-    /// The bytes that were moved to another file.
+    /// Returns the bytes that were moved to another file.
     fn aside(&self) -> Vec<u8> {
         fs::read(self.folder.path().join("out.aside-1.binpb")).expect("bytes were moved")
     }
 
-    /// The bodies of the records, each of which is one byte.
+    /// Returns the bodies of the records, each one byte.
     fn records(&self) -> String {
         let bytes = fs::read(self.out()).expect("the file is there");
         assert_eq!(bytes.len() % 5, 0, "{bytes:?}");
@@ -68,7 +68,7 @@ impl World {
     }
 }
 
-/// What a journal reported: whether it is in trouble, each time.
+/// The reports of a journal: for each, whether it was an error.
 #[derive(Clone, Default)]
 struct JournalErrors(Arc<Mutex<Vec<bool>>>);
 
@@ -93,7 +93,7 @@ fn batch(body: char) -> Batch {
     Batch::new(Signal::Metrics, 1, body.to_string().into_bytes())
 }
 
-/// Delivers a record a letter; those of capital letters come again after a kill, each with an ack that its letter numbers.
+/// Delivers one record a letter. Capital letters are replayed after a kill, each with the ack of its letter.
 async fn deliver(sink: &mut FileSink, bodies: &str) {
     for body in bodies.chars() {
         let mut batch = batch(body);
@@ -105,7 +105,7 @@ async fn deliver(sink: &mut FileSink, bodies: &str) {
 }
 
 #[tokio::test]
-async fn what_comes_again_is_cut_off_and_what_comes_once_is_kept() {
+async fn replayed_records_are_cut_off_and_others_are_kept() {
     let world = World::new();
     let mut sink = world.recover();
     deliver(&mut sink, "AxByCDzE").await;
@@ -134,7 +134,7 @@ async fn a_record_that_went_late_does_not_keep_those_that_went_before_it() {
 }
 
 #[tokio::test]
-async fn while_nothing_is_settled_only_what_comes_once_stays() {
+async fn without_acks_only_records_that_are_not_replayed_stay() {
     let world = World::new();
     deliver(&mut world.recover(), "AxB").await;
     drop(world.recover());
@@ -236,7 +236,7 @@ async fn a_file_that_is_truncated_under_way_is_recovered_from_its_new_beginning(
 }
 
 #[tokio::test]
-async fn a_file_that_is_truncated_while_nobody_writes_it_keeps_what_follows() {
+async fn file_truncated_between_runs_keeps_later_records() {
     let world = World::new();
     deliver(&mut world.recover(), "AxByz").await;
     world.ack_before('Z');
@@ -251,7 +251,7 @@ async fn a_file_that_is_truncated_while_nobody_writes_it_keeps_what_follows() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_gone_begins_anew() {
+async fn missing_file_is_created() {
     let world = World::new();
     deliver(&mut world.recover(), "AAx").await;
     world.ack_before('Z');
@@ -263,7 +263,7 @@ async fn a_file_that_is_gone_begins_anew() {
 }
 
 #[tokio::test]
-async fn a_sink_that_is_opened_again_in_the_same_program_cuts_nothing_off() {
+async fn sink_reopened_in_the_same_process_cuts_nothing_off() {
     let world = World::new();
     deliver(&mut world.recover(), "AxB").await;
     deliver(
@@ -277,7 +277,7 @@ async fn a_sink_that_is_opened_again_in_the_same_program_cuts_nothing_off() {
 }
 
 #[test]
-fn a_journal_forgets_what_stays_in_any_case() {
+fn journal_drops_entries_of_acknowledged_records() {
     let world = World::new();
     let mut journal = world.journal().open().unwrap();
     let (acked, late) = (batch('A').with_ack(ack('A')), batch('B').with_ack(ack('B')));
@@ -292,7 +292,7 @@ fn a_journal_forgets_what_stays_in_any_case() {
 }
 
 #[test]
-fn a_journal_of_which_nothing_is_settled_is_not_written_anew_with_every_line() {
+fn journal_without_acks_is_not_rewritten_for_every_line() {
     let world = World::new();
     let mut journal = world.journal().open().unwrap();
     let waits = batch('A').with_ack(ack('A'));
@@ -306,7 +306,7 @@ fn a_journal_of_which_nothing_is_settled_is_not_written_anew_with_every_line() {
 }
 
 #[tokio::test]
-async fn a_kill_between_a_note_and_its_record_leaves_what_was_there() {
+async fn kill_between_journal_entry_and_record_changes_no_record() {
     let world = World::new();
     deliver(&mut world.recover(), "x").await;
     let mut journal = world.journal().open().unwrap();
@@ -339,11 +339,11 @@ fn the_note_of_a_record_that_could_not_be_written_is_taken_back() {
 }
 
 #[test]
-fn what_cannot_be_noted_is_told_and_noted_when_it_can_be() {
+fn failed_entries_are_reported_and_written_later() {
     let world = World::new();
     let errors = JournalErrors::default();
     let mut journal = world.journal().on_error(errors.reporter()).open().unwrap();
-    // Nothing can be written to what is open for reading only.
+    // A file that is open for reading only cannot be written.
     let writable = std::mem::replace(&mut journal.file, File::open(world.journal().path()).unwrap());
     journal.note(&batch('A').with_ack(ack('A')), 0, 5);
     journal.note(&batch('x'), 5, 10);

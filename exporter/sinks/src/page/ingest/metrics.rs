@@ -1,4 +1,4 @@
-//! Points: into the series of their run and rank, or of their GPU.
+//! Adds points to the series of their run and rank, or of their GPU.
 
 use std::{collections::HashSet, fmt::Write, sync::LazyLock};
 
@@ -24,14 +24,14 @@ use super::{
     origin::{Origin, find, integer, text},
 };
 
-/// The most characters of a label.
+/// The maximum length of a label in characters.
 const MOST_LABEL: usize = 300;
 
-/// A point as the page needs it.
+/// A decoded point.
 struct Point<'a> {
     attributes: Repeated<'a, KeyValue<'a>>,
     time_nanos: u64,
-    /// `None` for a number that is absent and for a histogram without a sum.
+    /// The value, or `None` for an absent number and for a histogram without a sum.
     value: Option<Observed>,
 }
 
@@ -71,7 +71,7 @@ struct ResourcePoints<'h> {
     label: String,
 }
 
-/// The times at which the steps of a resource's batch ended, in order.
+/// The end times and numbers of the steps in a resource's batch, in order.
 struct Steps(Vec<(u64, i64)>);
 
 impl Steps {
@@ -95,7 +95,7 @@ impl Steps {
         Ok(Self(steps))
     }
 
-    /// The step that ended at that time, or the last one before it.
+    /// Returns the step that ended at that time, or the last one before it.
     fn at(&self, time_nanos: u64) -> Option<i64> {
         let after = self.0.partition_point(|(time, _)| *time <= time_nanos);
         self.0.get(after.checked_sub(1)?).map(|(_, step)| *step)
@@ -107,7 +107,7 @@ impl ResourcePoints<'_> {
         let Some((last_nanos, last)) = self.steps.0.last().copied() else {
             return;
         };
-        // A refused run is counted with its points.
+        // A rejected run is counted with its points.
         let Ok(Some(run)) = self.origin.run(self.history, true, self.now_millis) else {
             return;
         };
@@ -260,7 +260,7 @@ fn write_label(attributes: &Repeated<'_, KeyValue<'_>>, out: &mut String) -> Res
     parts.sort_unstable();
     for (place, (key, value)) in parts.iter().enumerate() {
         let comma = if place > 0 { ", " } else { "" };
-        // Writing into a string cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(out, "{comma}{key}={value}");
     }
     if let Some((end, _)) = out.char_indices().nth(MOST_LABEL) {
@@ -269,7 +269,7 @@ fn write_label(attributes: &Repeated<'_, KeyValue<'_>>, out: &mut String) -> Res
     Ok(())
 }
 
-/// Calls `add` with every point.
+/// Calls `add` with each point.
 fn each_point<'a>(
     metric: &Metric<'a>,
     mut add: impl FnMut(Point<'a>) -> Result<(), WireError>,

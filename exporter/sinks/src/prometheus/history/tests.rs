@@ -1,4 +1,4 @@
-//! Histories of OTLP that is written as JSON.
+//! Histories of OTLP in JSON.
 
 use pulsetrain_otlp::{json, limits::Limits};
 use serde_json::{Value, json};

@@ -15,10 +15,10 @@ use super::{
     MOST_LABEL_BYTES, Place,
 };
 
-/// Names and values of the labels that every series of a scope has.
+/// Names and values of the labels of a scope.
 pub(super) type ScopeLabels = Vec<(Arc<str>, String)>;
 
-/// The labels of a scope.
+/// Returns the labels of a scope.
 pub(super) fn of_scope(metrics: &ScopeMetrics<'_>) -> ScopeLabels {
     let scope = metrics.scope.unwrap_or_default();
     let labels = [
@@ -33,7 +33,7 @@ pub(super) fn of_scope(metrics: &ScopeMetrics<'_>) -> ScopeLabels {
         .collect()
 }
 
-/// Writes the labels of a series in place of what `out` holds.
+/// Replaces the content of `out` by the labels of a series.
 pub(super) fn write_labels(
     place: &Place<'_>,
     attributes: &Repeated<'_, KeyValue<'_>>,

@@ -1,4 +1,4 @@
-//! What no well-meaning sender sends.
+//! Tests of invalid and hostile input.
 
 use opentelemetry_proto::tonic::{
     common::v1::{AnyValue, ArrayValue, any_value::Value},
@@ -8,7 +8,7 @@ use opentelemetry_proto::tonic::{
 use super::{otlp::*, *};
 
 #[test]
-fn series_over_the_limit_are_refused_and_the_others_go_on() {
+fn series_over_the_limit_are_rejected_and_others_continue() {
     let mut world = World::with(&PrometheusConfig {
         series_limit: 2,
         ..PrometheusConfig::default()
@@ -22,13 +22,13 @@ fn series_over_the_limit_are_refused_and_the_others_go_on() {
     assert_eq!(world.rejected(three(T0)), [(Rejection::SeriesLimit, 1)]);
     assert_eq!(world.rejected(three(T0 + 1)), [(Rejection::SeriesLimit, 1)]);
     assert_eq!(world.series(), 2);
-    // The end of one makes room for another.
+    // The end of a series frees its slot.
     world.take(run("r", vec![end("g", T0 + 2, &[("a", "1")])]));
     world.take(run("r", vec![simple("g", T0 + 3, 1.0, &[("a", "3")])]));
 }
 
 #[test]
-fn what_says_that_there_is_no_room_has_room() {
+fn metric_that_reports_the_limit_has_a_reserve() {
     let mut world = World::with(&PrometheusConfig {
         series_limit: 1,
         ..PrometheusConfig::default()
@@ -39,7 +39,7 @@ fn what_says_that_there_is_no_room_has_room() {
     };
     assert_eq!(world.rejected(of("g", 2)), [(Rejection::SeriesLimit, 1)]);
     world.take(of("pulsetrain.dropped_items", 20));
-    // Not for ever more, whoever calls them so.
+    // The reserve for internal series is limited too, whoever sends them.
     assert_eq!(
         world.rejected(of("pulsetrain.x", 1_000)),
         [(Rejection::SeriesLimit, 20)]
@@ -61,7 +61,7 @@ fn a_name_with_two_types_keeps_the_first() {
         )],
     );
     assert_eq!(world.rejected(counter), [(Rejection::TypeConflict, 1)]);
-    // A histogram's samples have names of their own.
+    // A histogram's samples have other names.
     world.take(run("r", vec![simple("h_count", T0, 1.0, &[])]));
     let histogram = histogram(CUMULATIVE, buckets(T0, T0, &[], &[1], 1.0));
     assert_eq!(
@@ -99,9 +99,10 @@ fn names_are_reserved_across_types_as_openmetrics_has_them() {
     assert_eq!(page.matches("# TYPE").count(), 2, "{page}");
 }
 
-/// A reader without UTF-8 gets the first of two families that come out alike, and the first of two series.
+/// A client without UTF-8 gets the first of two families with the same escaped name, and the first of two
+/// such series.
 #[test]
-fn what_comes_out_alike_for_a_reader_without_utf8_is_there_once() {
+fn names_with_equal_escapes_appear_once_without_utf8() {
     let mut world = World::with(&PrometheusConfig {
         translation: crate::Translation::NoTranslation,
         ..PrometheusConfig::default()
@@ -129,7 +130,7 @@ fn what_comes_out_alike_for_a_reader_without_utf8_is_there_once() {
     }
 }
 
-/// OpenMetrics 1.0: "If the sum is there, so is the count", and no sum beside negative bounds.
+/// OpenMetrics 1.0: "If the sum is there, so is the count", and no sum with negative bounds.
 #[test]
 fn a_histogram_without_a_sum_has_no_count_in_openmetrics() {
     for (bounds, total) in [
@@ -163,14 +164,14 @@ fn counts_that_are_not_counts_are_refused() {
         let batch = run("r", vec![metric("c", "", "", counter)]);
         assert_eq!(world.rejected(batch), [(Rejection::Malformed, 1)], "{value}");
     }
-    // A sum that may fall is a gauge.
+    // A sum that may decrease is a gauge.
     let gauge = sum(CUMULATIVE, false, vec![number(T0, T0, -1.0, &[])]);
     world.take(run("r", vec![metric("g", "", "", gauge)]));
 }
 
-/// Prometheus refuses a page with a native histogram that counts something else than its buckets hold.
+/// Prometheus rejects a page with a native histogram whose count differs from the sum of its buckets.
 #[test]
-fn a_histogram_counts_what_its_buckets_hold() {
+fn histogram_count_is_the_sum_of_its_buckets() {
     let mut world = World::new();
     let mut wrong = exponential(CUMULATIVE, 0, 0, &[1, 2]);
     if let Data::ExponentialHistogram(histogram) = &mut wrong {
@@ -285,7 +286,7 @@ fn labels_that_come_out_alike_for_a_reader_without_utf8_are_joined() {
         "r",
         vec![simple("g", T0, 1.0, &[("a_b", "2"), ("a.b", "1"), ("c", "x\"y")])],
     ));
-    // No reader may get a second name of the series, whichever scheme it asks for.
+    // No client may get a second name of the series, under any scheme.
     for reserved in ["..name..", "_name_", ".:name__"] {
         let batch = run("r", vec![simple("g", T0, 1.0, &[(reserved, "evil")])]);
         assert_eq!(
