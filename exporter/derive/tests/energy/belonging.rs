@@ -1,4 +1,4 @@
-//! Which GPUs a step's energy is of: of its rank, its run, its host, of nobody alone.
+//! The GPUs of a step's energy: those of its rank, its run, its host, or unclaimed ones.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::world::{Derived, Rank, SECOND, World, ZERO, energy, power_limit, read
 const ONE: Rank = Rank { rank: 1, ..ZERO };
 const OTHER: Rank = Rank { run: "other", ..ZERO };
 
-/// A world in which GPUs used 100 J, 200 J, 400 J ... between 1 s and 2 s.
+/// Returns a world in which GPUs used 100 J, 200 J, 400 J ... between 1 s and 2 s.
 fn world(owners: &[Option<&Rank>]) -> World {
     let mut world = World::new(EnergyConfig::default());
     for (gpu, owner) in owners.iter().enumerate() {
@@ -23,7 +23,7 @@ fn world(owners: &[Option<&Rank>]) -> World {
     world
 }
 
-/// What the step of a rank between the two readings took.
+/// Returns the energy of a rank's step between the two readings.
 fn step(world: &mut World, rank: &Rank) -> Derived {
     world.out.clear();
     world.pass(rank.step(1, SECOND, 2 * SECOND));
@@ -107,7 +107,7 @@ fn a_gpu_is_shared_also_before_its_processes_are_looked_at_again() {
     }
     world.pass(ZERO.step(1, 3 * SECOND, 4 * SECOND));
     assert_eq!(world.step().status.as_deref(), Some("shared"));
-    // The other has gone when they are looked at again.
+    // The other has ended at the next poll.
     world.pass(reading("GPU-0", Some(&ZERO), memory, 6 * SECOND, 7.0, &[]));
     for second in 6..=9 {
         world.pass(energy(

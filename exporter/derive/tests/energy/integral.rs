@@ -1,4 +1,4 @@
-//! The integral: the energy of steps adds up to the growth of the counters, and its error is within the stated bound.
+//! The energy of steps adds up to the growth of the counters, and its error is within the reported bound.
 
 use proptest::{collection::vec, prelude::*, test_runner::Config};
 use pulsetrain_derive::EnergyConfig;
@@ -12,7 +12,7 @@ use crate::world::{SECOND, World, ZERO, energy, power_limit, read_energy, readin
 struct Load(Vec<(f64, u64)>);
 
 impl Load {
-    /// The joules used from the start until then.
+    /// Returns the joules used from the start until a time.
     fn joules(&self, nanos: u64) -> f64 {
         let (mut at, mut sum) = (0, 0.0);
         for (watts, millis) in self.0.iter().cycle() {
@@ -74,7 +74,7 @@ proptest! {
         read(&mut world, 0);
         for (number, length) in (0_i64..).zip(&steps) {
             let end = start + length * 1_000_000;
-            // The step's line comes now and then only after readings that are newer.
+            // The step's line sometimes arrives after newer readings.
             if number as usize % 5 < late {
                 read(&mut world, end + SECOND);
             }
@@ -107,7 +107,7 @@ proptest! {
     }
 }
 
-/// How far off the end of the last step may be: it lies between two readings.
+/// Returns the error of the end of the last step, which is between two readings.
 fn total_error(load: &Load, end: u64, gpus: usize) -> f64 {
     gpus as f64 * (load.joules(end + 2500 * 1_000_000) - load.joules(end))
 }

@@ -1,4 +1,4 @@
-//! Steps that come before the reading after them: how long they wait, and what becomes of them.
+//! Steps that arrive before the reading after them: their wait and their result.
 
 use std::{
     path::Path,
@@ -17,7 +17,7 @@ use pulsetrain_semconv::{attribute, metric};
 
 use crate::world::{Rank, SECOND, World, ZERO, energy, reading, spans};
 
-/// A world with a GPU of the rank that was read at 1 s and at 2 s.
+/// Returns a world with a GPU of the rank that was read at 1 s and at 2 s.
 fn read_until_two(config: EnergyConfig) -> World {
     let mut world = World::new(config);
     world.pass(energy("GPU-0", Some(&ZERO), SECOND, 0.0));
@@ -153,7 +153,7 @@ fn only_steps_are_deferred_and_other_records_pass() {
     let mut other = scope.spans[0].clone();
     other.name = "perf.forward".to_owned();
     scope.spans.insert(0, other);
-    // A field of the future.
+    // A field of a future version.
     let mut bytes = data.encode_to_vec();
     bytes.extend_from_slice(&[0x9a, 0x06, 0x02, b'o', b'k']);
     world.pass(Batch::new(Signal::Traces, 2, bytes));
@@ -307,7 +307,7 @@ fn replayed_steps_use_the_readings_from_before_the_kill() {
     assert!((world.step().joules() - 100.0).abs() < 1e-9);
 }
 
-/// How many batches a file of readings holds.
+/// Returns the number of batches in a file of readings.
 fn kept(path: &Path) -> usize {
     let bytes = std::fs::read(path).expect("it is there");
     let (mut rest, mut count) = (&bytes[..], 0);
