@@ -50,7 +50,7 @@ impl Thresholds {
         })
     }
 
-    /// Returns the number of a threshold, or `None` if there is none of this name.
+    /// Returns the number of a threshold, or `None` for an unknown name.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.numbers.get(name).map(|threshold| threshold.value)
     }

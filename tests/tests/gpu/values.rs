@@ -244,7 +244,7 @@ fn links_of_the_fifth_generation_have_packets_bit_errors_and_recoveries() {
 fn counters_of_the_fifth_generation_are_sums_of_all_links_by_default() {
     let fake = FakeNvml::with("b200x8", "gpus: {count: 1}");
     let watch = Watch::start(config(&fake));
-    // Eighteen links, of which the fifth has more of some counters.
+    // Eighteen links. The fifth has more of some counters.
     let sums: &[Expected] = &[
         ("gpu.nvlink.io", &[("gpu.io.direction", "transmit")], 18_000.0),
         ("gpu.nvlink.packets", &[("gpu.io.direction", "receive")], 360.0),

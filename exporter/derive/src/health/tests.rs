@@ -559,7 +559,7 @@ fn reason_of_a_stall_states_that_the_run_may_have_ended() {
     }
 }
 
-/// Two recorded runs, one of which ends earlier without a planned number of steps and without an end of its
+/// Two recorded runs. One ends earlier, without a planned number of steps and without an end of its
 /// series.
 #[test]
 fn end_of_a_recording_is_no_stall_and_a_pause_inside_it_is_one() {

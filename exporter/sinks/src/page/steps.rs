@@ -188,7 +188,7 @@ impl StepWindow {
         rank.add(part);
     }
 
-    /// Adds a point of a step: the duration of a phase, or of the step if `phase` is `None`.
+    /// Adds a point of a step: the duration of a phase, or of the step without a `phase`.
     pub(super) fn point(
         &mut self,
         key: StepKey,

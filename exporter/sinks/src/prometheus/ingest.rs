@@ -309,7 +309,7 @@ impl<R: PointReceiver> Ingest<R> {
         Ok(())
     }
 
-    /// Adds a point. `temporality` is `None` for a kind without one.
+    /// Adds a point. A kind without temporality passes `None`.
     fn point(
         &mut self,
         place: &Place<'_>,
