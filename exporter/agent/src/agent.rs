@@ -23,7 +23,7 @@ use std::{
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 pub(crate) use self::{
-    health::{Ready, serve as serve_health},
+    health::{Readiness, serve as serve_health},
     recorders::Recorders,
 };
 use self::{running::Running, systemd::Systemd};
@@ -95,7 +95,7 @@ async fn live(file: Option<&Path>, config: Config) -> Result<ExitCode, Failure> 
     loop {
         tokio::select! {
             asked = signals.next() => match asked {
-                Asked::Reload => {
+                SignalRequest::Reload => {
                     systemd.reloading();
                     tokio::select! {
                         () = reload(file, &mut running) => systemd.ready(),
@@ -103,8 +103,8 @@ async fn live(file: Option<&Path>, config: Config) -> Result<ExitCode, Failure> 
                         () = signals.end() => break,
                     }
                 }
-                Asked::Record => running.record().await,
-                Asked::End => break,
+                SignalRequest::Record => running.record().await,
+                SignalRequest::End => break,
             },
             () = running.sink_left() => running.open_all().await,
             () = tokio::time::sleep(TRY_AGAIN), if running.has_unopened() => running.open_all().await,
@@ -174,7 +174,7 @@ fn file(arguments: &AgentArguments) -> Option<PathBuf> {
 
 /// What a signal asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asked {
+enum SignalRequest {
     Reload,
     Record,
     End,
@@ -198,12 +198,12 @@ impl Signals {
         })
     }
 
-    async fn next(&mut self) -> Asked {
+    async fn next(&mut self) -> SignalRequest {
         tokio::select! {
-            _ = self.reload.recv() => Asked::Reload,
-            _ = self.record.recv() => Asked::Record,
-            _ = self.terminate.recv() => Asked::End,
-            _ = self.interrupt.recv() => Asked::End,
+            _ = self.reload.recv() => SignalRequest::Reload,
+            _ = self.record.recv() => SignalRequest::Record,
+            _ = self.terminate.recv() => SignalRequest::End,
+            _ = self.interrupt.recv() => SignalRequest::End,
         }
     }
 
@@ -216,7 +216,7 @@ impl Signals {
     }
 
     async fn ask_to_end(&mut self) {
-        while self.next().await != Asked::End {}
+        while self.next().await != SignalRequest::End {}
     }
 }
 

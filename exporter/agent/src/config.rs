@@ -14,7 +14,6 @@ mod faults;
 mod file;
 mod file_values;
 mod gpu;
-mod holder;
 mod include;
 mod limits;
 mod log;
@@ -22,7 +21,7 @@ mod mapping;
 mod named;
 mod otlp;
 mod perfetto;
-mod placed;
+mod port_owner;
 mod print;
 mod quantity;
 mod rank;
@@ -32,6 +31,7 @@ mod signals;
 mod sinks;
 mod source_list;
 mod sources;
+mod spanned;
 #[cfg(test)]
 mod tests;
 mod variables;
@@ -45,20 +45,20 @@ pub(crate) use self::{
     fault::Fault,
     file::FileSection,
     gpu::{GPUS, GpuSection},
-    holder::holder,
     limits::{HealthConfig, LimitsConfig, TelemetryConfig},
     log::LogSection,
     mapping::load_mapping,
     named::Named,
     otlp::OtlpSection,
     perfetto::PerfettoSection,
-    placed::{Placed, Spot},
+    port_owner::port_owner,
     print::print,
     quantity::{Size, Time},
     read::{load, load_with_faults},
     sinks::{PrometheusSection, SinkConfig, TranslationName},
     source_list::{AGENT_SOURCE, warnings},
     sources::{LogsSection, ReceiverSection, SourceConfig},
+    spanned::{Location, Spanned},
 };
 
 section::section! {
@@ -69,7 +69,7 @@ section::section! {
     pub(crate) struct Config {
         /// Further files with sources and sinks, or folders of such files (*.yaml). Relative paths of this key and of
         /// ${file:PATH} start at the folder of this file.
-        include: Vec<Placed<String>> = Vec::new(),
+        include: Vec<Spanned<String>> = Vec::new(),
         /// Where telemetry comes from: a name of your choice, below it the kind of source.
         sources: Named<SourceConfig> = Named::default(),
         /// The GPUs of this machine.
@@ -84,7 +84,7 @@ section::section! {
         limits: LimitsConfig = LimitsConfig::default(),
         /// Where the agent remembers how far it has read each log, so that a restart neither repeats nor loses anything.
         /// Where it is not given: pulsetrain in $XDG_STATE_HOME, or in .local/state of the home.
-        state_folder: Option<Placed<String>> = None,
+        state_folder: Option<Spanned<String>> = None,
         /// The messages of the agent on standard error.
         log: LogSection = LogSection::default(),
         /// The agent's own metrics.

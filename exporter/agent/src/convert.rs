@@ -19,7 +19,7 @@ use pulsetrain_pipeline::spill::Room;
 use pulsetrain_tail::RunOptions;
 
 pub(crate) use self::arguments::ConvertArguments;
-use self::{backends::Seen, open::TraceServer, output::Output};
+use self::{backends::SpanSummary, open::TraceServer, output::Output};
 pub(crate) use self::{
     input::{InputReport, Reading, read},
     progress::Progress,
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
         room: &room,
     };
     let mut reports = Vec::new();
-    let mut seen = Seen::default();
+    let mut seen = SpanSummary::default();
     let mut clocks = match arguments.align_clocks {
         true => Some(ClockAlignment::new(&room)?),
         false => None,

@@ -4,7 +4,7 @@
 
 mod arguments;
 mod report;
-mod sent;
+mod sent_counter;
 mod targets;
 
 use std::{
@@ -26,7 +26,7 @@ use pulsetrain_tail::Checkpointer;
 use tokio::{sync::watch, time::sleep};
 
 pub(crate) use self::arguments::DemoArguments;
-use self::{report::Report, sent::Sent, targets::Targets};
+use self::{report::Report, sent_counter::SentCounter, targets::Targets};
 use crate::{
     config::{self, Config},
     failure::{Failure, INCOMPLETE},
@@ -110,7 +110,7 @@ async fn demonstrate(
     let stop = CancellationToken::new();
     let served = CancellationToken::new();
     let mut targets = Targets::open(arguments, config, job.start_unix_nanos, &served.clone()).await?;
-    let derived = Sent::default();
+    let derived = SentCounter::default();
     let builder = Pipeline::builder().config(config.limits.task_config());
     let watched = derived.clone();
     let builder = topology::derived(

@@ -48,7 +48,7 @@ use crate::{
     import::{mapping, resource},
     ledger_view::LedgerView,
     log::{self, Subject},
-    topology::{self, BuiltSink, KeptPages},
+    topology::{self, BuiltSink, RetainedStores},
 };
 
 /// A shell's exit codes for a command that is not found, and for one that cannot be executed.
@@ -91,8 +91,12 @@ fn run_on(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Failu
         Ok(trainer) => trainer,
         Err(error) => return Ok(not_started(&arguments.command, &error)),
     };
-    let receiver =
-        signals::Receiver::watch(signals, trainer.pid(), trainer.terminal(), trainer.our_settings());
+    let receiver = signals::Receiver::watch(
+        signals,
+        trainer.pid(),
+        trainer.terminal(),
+        trainer.saved_settings(),
+    );
     let copies = copy::copy(trainer.take_streams());
     let reading = Reading::start(
         runtime,
@@ -169,7 +173,7 @@ async fn start_pipeline(
                 format_args!("continues without a target: {why}"),
             );
         };
-        let sinks = topology::sinks_beside_trainer(&arguments.to, left_out)?;
+        let sinks = topology::sinks_of_trainer(&arguments.to, left_out)?;
         sinks
             .into_iter()
             .map(|sink| (sink, Requirement::Required, config.limits.task_config()))
@@ -230,7 +234,7 @@ async fn configured_sinks(
             section,
             &config.perfetto,
             &Checkpointer::in_memory(),
-            KeptPages::default(),
+            RetainedStores::default(),
             CancellationToken::new(),
         )
         .await
@@ -255,10 +259,10 @@ async fn configured_sinks(
                 }
             }
             Err(error) => {
-                let holder = holder_of(section).map_or(String::new(), |who| format!("; {who} has it"));
+                let owner = port_owner_of(section).map_or(String::new(), |who| format!("; {who} has it"));
                 log::error(
                     Subject::Program,
-                    format_args!("continues without the sink {name}: {error}{holder}"),
+                    format_args!("continues without the sink {name}: {error}{owner}"),
                 );
             }
         }
@@ -268,9 +272,9 @@ async fn configured_sinks(
 }
 
 /// Who listens where a sink wants to.
-fn holder_of(sink: &SinkConfig) -> Option<String> {
+fn port_owner_of(sink: &SinkConfig) -> Option<String> {
     match sink {
-        SinkConfig::Prometheus(page) => config::holder(*page.listen),
+        SinkConfig::Prometheus(page) => config::port_owner(*page.listen),
         _ => None,
     }
 }

@@ -25,7 +25,7 @@ use pulsetrain_pipeline::{
     run_sources,
 };
 use pulsetrain_sinks::{
-    PageConfig, PageRefusal, PageSink, PageStore, PrometheusConfig, PrometheusServer, PrometheusSink,
+    PageConfig, PageRejection, PageSink, PageStore, PrometheusConfig, PrometheusServer, PrometheusSink,
     SinkError, TextStyle, UnfinishedFile,
 };
 use pulsetrain_tail::{ImportReport, LogInput, LogSource, RunOptions};
@@ -35,7 +35,7 @@ pub(crate) use self::arguments::ShowArguments;
 use self::{
     contents::Contents,
     derive::Derivation,
-    inputs::{Form, Input},
+    inputs::{Input, InputKind},
     plan::Step,
     recorded::{RecordedFile, RecordedReport},
 };
@@ -144,14 +144,14 @@ async fn read(inputs: Vec<Input>, page: &PageStore) -> Result<bool, Failure> {
     } in steps
     {
         derivation.set(group);
-        let source: Box<dyn Source> = match input.form {
-            Form::Log => {
+        let source: Box<dyn Source> = match input.kind {
+            InputKind::Log => {
                 let log = LogInput::Path(input.path);
                 let options = topology::options_of(&log, &options);
                 let logs = Arc::clone(&logs);
                 Box::new(LogSource::new(log, options, move |report| push(&logs, report)))
             }
-            Form::Recorded => {
+            InputKind::Recorded => {
                 let recorded = Arc::clone(&recorded);
                 Box::new(RecordedFile::new(input.path, move |report| {
                     push(&recorded, report);
@@ -191,17 +191,17 @@ fn report(logs: Vec<ImportReport>, sinks: Vec<SinkReport>) -> Result<bool, Failu
 
 /// Describes what was read but is not shown, with the reason and the way to show it.
 fn losses(page: &PageStore) -> Vec<String> {
-    let refused = page.refused_points();
+    let refused = page.rejected_items();
     let describe = |(refusal, items)| {
         let reason = match refusal {
-            PageRefusal::SeriesOfRun => format!(
+            PageRejection::SeriesOfRun => format!(
                 "more than {} series in a run; set --series-limit to a higher number",
                 page.config().series_per_run
             ),
-            PageRefusal::Runs | PageRefusal::Gpus => {
+            PageRejection::Runs | PageRejection::Gpus => {
                 format!("{}; show fewer files at once", refusal.describe(page.config()))
             }
-            PageRefusal::Late => format!(
+            PageRejection::Late => format!(
                 "{}; show the files of the run one at a time",
                 refusal.describe(page.config())
             ),

@@ -33,8 +33,8 @@ use self::otlp::{client_failure, otlp};
 pub(crate) use self::otlp::{otlp_config, otlp_target, report_notices};
 use crate::{
     config::{
-        Config, DeriveConfig, DrawingSection, GpuSection, LogsSection, ReceiverSection, SinkConfig,
-        SourceConfig, Spot,
+        Config, DeriveConfig, DrawingSection, GpuSection, Location, LogsSection, ReceiverSection, SinkConfig,
+        SourceConfig,
     },
     convert::trace,
     failure::Failure,
@@ -99,7 +99,7 @@ pub(crate) fn sinks(
 ///
 /// # Errors
 /// A target or an environment that makes no sense.
-pub(crate) fn sinks_beside_trainer(
+pub(crate) fn sinks_of_trainer(
     targets: &[String],
     report: impl Fn(&str),
 ) -> Result<Vec<Box<dyn Sink>>, Failure> {
@@ -127,33 +127,33 @@ fn parsed(targets: &[String]) -> Result<Vec<Target>, Failure> {
 ///
 /// # Errors
 /// The place and what is wrong there.
-pub(crate) fn check_sink(sink: &SinkConfig) -> Result<(), (Spot, String)> {
-    let (spot, outcome) = match sink {
-        SinkConfig::Prometheus(page) => (page.listen.spot, page.settings().check()),
-        SinkConfig::Otlp(otlp) => (otlp.spot, otlp::check(otlp)?),
+pub(crate) fn check_sink(sink: &SinkConfig) -> Result<(), (Location, String)> {
+    let (location, outcome) = match sink {
+        SinkConfig::Prometheus(page) => (page.listen.location, page.settings().check()),
+        SinkConfig::Otlp(otlp) => (otlp.location, otlp::check(otlp)?),
         SinkConfig::File(file) => {
             file.settings()?;
             (
-                file.path.spot,
+                file.path.location,
                 pulsetrain_sinks::FileFormat::of(Path::new(&file.path.value)).map(drop),
             )
         }
-        SinkConfig::Console(console) => (console.spot, Ok(())),
+        SinkConfig::Console(console) => (console.location, Ok(())),
         SinkConfig::Perfetto(files) => (
-            files.path.spot,
+            files.path.location,
             files.settings(&DrawingSection::default()).check(),
         ),
         SinkConfig::FlightRecorder(recorder) => (
-            recorder.path.spot,
+            recorder.path.location,
             FlightRecorder::new(recorder.settings(&DrawingSection::default())).map(drop),
         ),
     };
     match sink.signals() {
         Some(list) if list.0.is_empty() => Err((
-            list.spot,
+            list.location,
             "signals is an empty list: name traces, metrics or logs".to_owned(),
         )),
-        _ => outcome.map_err(|error| (spot, error.to_string())),
+        _ => outcome.map_err(|error| (location, error.to_string())),
     }
 }
 
@@ -189,7 +189,7 @@ impl BuiltSink {
 
 /// What a Prometheus sink keeps for the one that takes its place in a reload.
 #[derive(Clone, Default)]
-pub(crate) struct KeptPages {
+pub(crate) struct RetainedStores {
     pub(crate) series: Option<PrometheusStore>,
     pub(crate) page: Option<PageStore>,
 }
@@ -204,7 +204,7 @@ pub(crate) async fn build_sink(
     config: &SinkConfig,
     drawing: &DrawingSection,
     checkpointer: &Checkpointer,
-    kept: KeptPages,
+    kept: RetainedStores,
     stop: CancellationToken,
 ) -> Result<BuiltSink, SinkError> {
     let built = open_sink(name, config, drawing, checkpointer, kept, stop).await?;
@@ -221,7 +221,7 @@ async fn open_sink(
     config: &SinkConfig,
     drawing: &DrawingSection,
     checkpointer: &Checkpointer,
-    kept: KeptPages,
+    kept: RetainedStores,
     stop: CancellationToken,
 ) -> Result<BuiltSink, SinkError> {
     let sink: Box<dyn Sink> = match config {

@@ -58,7 +58,7 @@ mod tests {
     use super::Random;
 
     #[test]
-    fn no_stream_goes_on_with_the_numbers_of_its_neighbour() {
+    fn streams_do_not_continue_the_numbers_of_other_streams() {
         let numbers = |stream| {
             let mut random = Random::new(0, stream);
             [(); 8].map(|()| random.next())

@@ -49,16 +49,17 @@ use crate::{
     spans::{self, ExtractedSpan},
 };
 
-/// Limits of the stage: how long steps wait, and how many steps and readings are kept.
+/// The limits of the stage: the wait of steps, and the number of steps and readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EnergyConfig {
-    /// How long a step waits for the next reading of its GPUs; after that it is sent with the energy that is known.
+    /// The time that a step waits for the next reading of its GPUs. After that it is sent with the known
+    /// energy.
     pub wait: Duration,
-    /// The greatest age of a step: older readings are deleted.
+    /// The maximum age of a step. Older readings are deleted.
     pub history: Duration,
-    /// The most steps that wait; when one more arrives, the oldest is sent with the energy that is known.
+    /// The maximum number of waiting steps. Beyond it, the oldest is sent with the known energy.
     pub max_waiting: usize,
-    /// The most readings of each counter and gauge that are kept.
+    /// The maximum number of readings of each counter and gauge.
     pub max_readings: usize,
 }
 
@@ -75,7 +76,7 @@ impl Default for EnergyConfig {
 }
 
 impl EnergyConfig {
-    /// Returns the limits for recordings, of which the GPU readings are read before the steps: everything is kept.
+    /// Returns the limits for recordings, whose GPU readings are loaded before the steps: everything is kept.
     pub fn offline() -> Self {
         Self {
             wait: Duration::from_secs(24 * 3600),
@@ -140,11 +141,11 @@ impl EnergyStage {
         }
     }
 
-    /// Keeps the readings of GPUs in the file at `path` and loads those that it has: steps that are replayed after a restart, and
-    /// steps that span it, need the readings from before.
+    /// Keeps the readings of GPUs in the file at `path` and loads its content. Steps that are replayed after
+    /// a restart, and steps that span it, need the earlier readings.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read or written.
+    /// A file that cannot be read or written.
     pub fn with_reading_log(mut self, path: &Path) -> io::Result<Self> {
         let (reading_log, saved) = ReadingLog::open(path)?;
         for readings in saved {

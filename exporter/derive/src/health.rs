@@ -36,16 +36,18 @@ use crate::{
     unix_nanos::UnixNanos,
 };
 
-/// The most runs; the one that was silent for longest is evicted. A run takes about 30 KB and 1 KB for each rank and GPU.
+/// The maximum number of runs. Beyond it, the run that was silent for the longest time is evicted. A run uses
+/// about 30 KB, and 1 KB for each rank and GPU.
 const MAX_RUNS: usize = 256;
-/// How long a step waits for its ranks at least.
+/// The minimum time that a step waits for its ranks.
 const LEAST_WAIT: Duration = Duration::from_secs(10);
-/// How many steps wait for their ranks at most: live, and in recordings, where one rank may come after the other.
+/// The maximum number of steps that wait for their ranks, live and in recordings, where ranks may arrive one
+/// after the other.
 const MAX_OPEN: usize = 1024;
 const MAX_OPEN_OFFLINE: usize = 65_536;
-/// A wait from which on the telemetry is a recording.
+/// The wait from which on the telemetry counts as a recording.
 const OFFLINE_WAIT: Duration = Duration::from_secs(3600);
-/// A run follows event time as long as its own telemetry is not older.
+/// The maximum age of a run's telemetry for which the run follows event time.
 const FOLLOWS: Duration = Duration::from_secs(60);
 
 /// Reasons of `gpu.throttle.*` that are heat or the power supply.
@@ -89,11 +91,11 @@ pub(crate) struct Health {
 #[derive(Debug)]
 struct RunState {
     health: RunHealth,
-    /// Whether the run's telemetry is as new as any: event time that others bring is its time too.
+    /// Whether the run's telemetry is current, so that event time of other runs applies to it.
     follows: bool,
 }
 
-/// The GPU of a point.
+/// A point of a GPU.
 struct GpuPoint<'a> {
     id: &'a str,
     /// The attribute that distinguishes the series of its metric: a task, a reason, a fault, a reading.
@@ -133,7 +135,7 @@ impl Health {
         })
     }
 
-    /// Notes that telemetry of a run came: as new as any, or of the past.
+    /// Records whether new telemetry of a run is current or of the past.
     fn note_news(state: &mut RunState, watermark: UnixNanos) {
         state.follows = state.health.newest().after(FOLLOWS) >= watermark;
     }
@@ -145,7 +147,7 @@ impl Health {
         let Some(reading) = gpu.reading(point) else { return };
         let mut owner = point.origin.clone();
         owner.read(point.attributes);
-        // A GPU that nobody claims is of the only run there is.
+        // An unclaimed GPU belongs to the only run.
         let run = match (owner.run, self.runs.len()) {
             (Some(run), _) => run,
             (None, 1) => match self.runs.keys().next() {
@@ -265,7 +267,7 @@ impl<'a> GpuPoint<'a> {
         if is(&metric::GPU_XID_ERRORS) {
             return Some(GpuReading::Xids(self.code?, count));
         }
-        // The change of a state is no state.
+        // A delta of a state is ignored.
         if point.is_delta {
             return None;
         }

@@ -1,4 +1,4 @@
-//! What a histogram has come to: the cumulative contents of one series.
+//! The cumulative state of one histogram series.
 
 use pulsetrain_otlp::write::HistogramParts;
 use pulsetrain_semconv::Metric;
@@ -15,7 +15,7 @@ pub(crate) struct Histogram {
 }
 
 impl Histogram {
-    /// Nothing observed yet.
+    /// Returns a histogram without observations.
     pub(crate) fn new(metric: &'static Metric) -> Self {
         Self {
             metric,
@@ -27,14 +27,14 @@ impl Histogram {
         }
     }
 
-    /// The metric that it is of.
+    /// Returns its metric.
     pub(crate) fn metric(&self) -> &'static Metric {
         self.metric
     }
 
-    /// Takes an observation in.
+    /// Adds an observation.
     pub(crate) fn observe(&mut self, value: f64) {
-        // A bucket holds what is at most its upper bound (proto/metrics/v1/metrics.proto, `explicit_bounds`).
+        // The upper bound of a bucket is inclusive (proto/metrics/v1/metrics.proto, `explicit_bounds`).
         let bucket = self.metric.bounds.partition_point(|bound| *bound < value);
         self.bucket_counts[bucket] += 1;
         self.count += 1;
@@ -43,7 +43,7 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
-    /// The contents as they are written.
+    /// Returns the state for encoding.
     pub(crate) fn parts(&self) -> HistogramParts<'_> {
         HistogramParts {
             count: self.count,

@@ -1,8 +1,9 @@
-//! Signals computed from other signals, while these pass from the sources to the sinks.
+//! Derives signals from other signals on their way from sources to sinks.
 //!
-//! Each is a [`Stage`](pulsetrain_pipeline::Stage) of the pipeline: it reads the batches that pass through the borrowed view,
-//! adds batches of its own, and holds items back only if it adds attributes to them. [`EnergyStage`] attributes GPU energy to
-//! training steps, [`SignalsStage`] derives throughput, efficiency and health from them.
+//! Each is a [`Stage`](pulsetrain_pipeline::Stage) of the pipeline. It decodes batches through the borrowed
+//! view, adds batches of its own, and holds items back only to add attributes to them. [`EnergyStage`]
+//! attributes GPU energy to training steps. [`SignalsStage`] derives throughput, efficiency and health from
+//! them.
 
 mod energy;
 mod health;

@@ -23,7 +23,7 @@ pub(crate) struct Origin {
 impl Origin {
     /// Reads attributes. Values without an attribute are kept, so that attributes of a point override those of its resource.
     pub(crate) fn read(&mut self, attributes: Repeated<'_, KeyValue<'_>>) {
-        // Attributes that cannot be decoded are ignored; the batch passes unchanged.
+        // Attributes that cannot be decoded are ignored. The batch passes unchanged.
         for attribute in attributes.iter().map_while(Result::ok) {
             let value = attribute.value.unwrap_or_default();
             if attribute.key == attribute::TRAIN_RUN_ID.name {
@@ -40,7 +40,7 @@ impl Origin {
         }
     }
 
-    /// Returns the origin that these attributes name.
+    /// Returns the origin of these attributes.
     pub(crate) fn of(attributes: Repeated<'_, KeyValue<'_>>) -> Self {
         let mut origin = Self::default();
         origin.read(attributes);
@@ -48,7 +48,7 @@ impl Origin {
     }
 }
 
-/// The text of an attribute that has some.
+/// Returns the text of an attribute if it is a non-empty string.
 pub(crate) fn text(value: AnyValue<'_>) -> Option<&str> {
     match value {
         AnyValue::String(text) => some_text(text),
@@ -56,7 +56,7 @@ pub(crate) fn text(value: AnyValue<'_>) -> Option<&str> {
     }
 }
 
-/// The number of an attribute that has one.
+/// Returns the integer of an attribute if it is one.
 pub(crate) fn integer(value: AnyValue<'_>) -> Option<i64> {
     match value {
         AnyValue::Int(number) => Some(number),

@@ -1,4 +1,4 @@
-//! The points of a batch of metrics, of those metrics that somebody asks for.
+//! Decodes the points of selected metrics in a batch.
 
 use pulsetrain_otlp::{
     WireError,
@@ -11,23 +11,24 @@ use pulsetrain_otlp::{
 
 use crate::{origin::Origin, spans::copy};
 
-/// Fields of the messages that stand around metrics (proto/metrics/v1/metrics.proto).
+/// Fields of the messages that enclose metrics (proto/metrics/v1/metrics.proto).
 const RESOURCE_METRICS: u32 = 1;
 const SCOPE_METRICS: u32 = 2;
 const METRICS: u32 = 2;
 
 /// A point as encoded in its batch.
 pub(crate) enum Point<'a> {
-    /// Of a gauge or a cumulative sum.
+    /// A point of a gauge or a cumulative sum.
     Number(NumberPoint<'a>),
-    /// Of a cumulative histogram.
+    /// A point of a cumulative histogram.
     Histogram(HistogramPoint<'a>),
 }
 
-/// Calls `each` for every point of the metrics that `wanted` knows by name, with the resource as bytes and as who speaks.
+/// Calls `each` for every point of the metrics that `wanted` selects by name, with the resource as bytes and
+/// as an origin.
 ///
 /// # Errors
-/// Bytes that are no metrics; what came before them was seen.
+/// Bytes that are not metrics. `each` was called for the points before them.
 pub(crate) fn for_each<'a, T: Copy>(
     bytes: &'a [u8],
     wanted: impl Fn(Text<'_>) -> Option<T>,
@@ -37,7 +38,7 @@ pub(crate) fn for_each<'a, T: Copy>(
     while let Some(resource_message) = resources.next_bytes() {
         let resource_message = resource_message?;
         let of_resource = pulsetrain_otlp::view::ResourceMetrics::decode(resource_message)?;
-        // Made when the first point needs it: most batches have none that does.
+        // Decoded for the first point that needs it, because most batches have none.
         let mut origin = None;
         for scope in of_resource.scope_metrics {
             for metric in scope?.metrics {
@@ -60,10 +61,10 @@ pub(crate) fn for_each<'a, T: Copy>(
     Ok(())
 }
 
-/// A batch of metrics with those metrics alone that are `wanted` by their name.
+/// Returns a batch of the metrics that `wanted` selects by name.
 ///
 /// # Errors
-/// Bytes that are no metrics.
+/// Bytes that are not metrics.
 pub(crate) fn only(bytes: &[u8], wanted: impl Fn(Text<'_>) -> bool) -> Result<Vec<u8>, WireError> {
     let is_wanted = |metric: &[u8]| Metric::decode(metric).map(|metric| wanted(metric.name));
     within(bytes, RESOURCE_METRICS, |resource| {
@@ -77,7 +78,7 @@ pub(crate) fn only(bytes: &[u8], wanted: impl Fn(Text<'_>) -> bool) -> Result<Ve
     })
 }
 
-/// A message with those of its parts with this number that `part` makes; its other fields stay.
+/// Returns a message in which `part` replaces the fields of this number. Other fields stay.
 fn within(
     bytes: &[u8],
     number: u32,

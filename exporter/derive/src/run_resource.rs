@@ -11,13 +11,14 @@ use crate::spans::copy;
 
 /// Field of `Resource` (proto/resource/v1/resource.proto).
 const ATTRIBUTES: u32 = 1;
-/// Field of `Resource` that refers to entities by keys, some of which are dropped.
+/// The field of `Resource` with entity references by key. Some of these keys are dropped.
 const ENTITY_REFS: u32 = 3;
 
 /// Returns the `Resource` message of a run, made from that of one of its ranks.
 ///
-/// `train.rank`, `train.local_rank`, `train.attempt`, `host.*`, `process.*` and references to entities are dropped, and `service.instance.id`
-/// is the run's id. Every rank of a run gives the same message where their other attributes are equal and in one order.
+/// `train.rank`, `train.local_rank`, `train.attempt`, `host.*`, `process.*` and references to entities are
+/// dropped, and `service.instance.id` is the run's id. All ranks of a run give the same message if their
+/// other attributes are equal and in the same order.
 pub(crate) fn run_resource(rank: &[u8], run: &str) -> Vec<u8> {
     let mut out = Buffer::default();
     for field in Reader::new(rank).map_while(Result::ok) {

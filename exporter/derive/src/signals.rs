@@ -1,7 +1,7 @@
-//! The stage that derives signals: it assembles steps from what passes and gives them to a list of derivations.
+//! The stage that derives signals: assembles steps from passing batches and passes them to derivations.
 //!
-//! Every batch passes at once and unchanged. Derived batches follow it, under the ack of the batch that brought the
-//! step, so that after a kill both come again together.
+//! Every batch passes at once and unchanged. Derived batches follow it, under the ack of the batch with the
+//! step, so that both are replayed together after a kill.
 
 mod derivation;
 mod idle;
@@ -35,19 +35,21 @@ use crate::{
     unix_nanos::UnixNanos,
 };
 
-/// How long steps stay open, and how many.
+/// The limits of open steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SignalsConfig {
-    /// How long a step waits for more of its spans and points after its first one came.
+    /// The time that a step waits for more of its spans and points after the first one.
     pub wait: Duration,
-    /// How many steps of all ranks are open at most; of more the oldest closes early. An open step takes about 1 KB.
+    /// The maximum number of open steps of all ranks. Beyond it the oldest closes early. An open step uses
+    /// about 1 KB.
     pub max_open: usize,
-    /// How many ranks are kept; for more the one that was silent for longest is dropped. A rank takes about 4 KB.
+    /// The maximum number of ranks. Beyond it the rank that was silent for the longest time is dropped. A
+    /// rank uses about 4 KB.
     pub max_ranks: usize,
 }
 
 impl Default for SignalsConfig {
-    /// For a training that is watched while it runs: 1 s.
+    /// Returns the limits for live training: 1 s.
     fn default() -> Self {
         Self {
             wait: Duration::from_secs(1),
@@ -58,7 +60,8 @@ impl Default for SignalsConfig {
 }
 
 impl SignalsConfig {
-    /// For recordings: spans may come long after points, because an importer sends batches of one signal when they are full.
+    /// Returns the limits for recordings. Spans may arrive long after points, because an importer sends
+    /// batches of one signal when they are full.
     pub fn offline() -> Self {
         Self {
             wait: Duration::from_secs(24 * 3600),
@@ -78,7 +81,7 @@ pub struct SignalsStage {
     idle: IdleClock,
 }
 
-/// Sees every batch that the stage adds.
+/// Called with every batch that the stage adds.
 type Watcher = Box<dyn Fn(&Batch) + Send>;
 
 impl SignalsStage {
@@ -104,7 +107,7 @@ impl SignalsStage {
         }
     }
 
-    /// Returns the same stage; `watch` sees every batch that it adds, and must not wait.
+    /// Calls `watch`, which must not block, with every batch that the stage adds.
     #[must_use]
     pub fn watched(self, watch: impl Fn(&Batch) + Send + 'static) -> Self {
         Self {
@@ -113,7 +116,8 @@ impl SignalsStage {
         }
     }
 
-    /// Reads a batch and gives its facts to the derivations; returns the ranks that it ends. What cannot be read passes as it is.
+    /// Decodes a batch and passes its facts to the derivations. Returns the ranks that it ends. A malformed
+    /// batch passes unchanged.
     fn read(&mut self, batch: &Batch, now: Instant) -> Vec<(Arc<RankInfo>, UnixNanos)> {
         let Self {
             assembler,
@@ -157,7 +161,7 @@ impl SignalsStage {
         ended
     }
 
-    /// Closes the steps of ranks that have ended, and ends what is derived of them.
+    /// Closes the steps of ended ranks, and ends their derived series.
     fn end(&mut self, ended: &[(Arc<RankInfo>, UnixNanos)], out: &mut Vec<Batch>) {
         for (rank, time) in ended {
             let mut steps = Vec::new();
@@ -219,7 +223,8 @@ impl SignalsStage {
         Ok(())
     }
 
-    /// Gives closed steps to the derivations; batches go to `out` whenever the ack changes or enough has collected.
+    /// Passes closed steps to the derivations. Batches go to `out` at each change of the ack and at the size
+    /// limit.
     fn derive(&mut self, steps: &[StepFacts], out: &mut Vec<Batch>) {
         let mut before: Option<&Batch> = None;
         for step in steps {
@@ -256,7 +261,7 @@ impl SignalsStage {
         }
     }
 
-    /// Notes whether a derivation wants event time to follow the clock.
+    /// Updates whether event time follows the clock, as a derivation may request.
     fn note_wishes(&mut self) {
         let wants_time = self.derivations.iter().any(|derivation| derivation.wants_time());
         self.idle.set_wanted(wants_time);
@@ -275,7 +280,7 @@ impl SignalsStage {
     }
 }
 
-/// All derivations. One more derived signal is one more line.
+/// Returns all derivations. Another derived signal is another line.
 fn derivations(config: &SignalsConfig) -> Vec<Box<dyn Derivation>> {
     let mut derivations = rank_signals::all();
     derivations.push(Box::new(Health::new(config)));

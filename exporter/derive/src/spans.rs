@@ -1,4 +1,5 @@
-//! Extracts spans from a batch, and makes batches of them again with more attributes; all other bytes are unchanged.
+//! Extracts spans from a batch, and builds batches of them with additional attributes. All other bytes are
+//! unchanged.
 
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ const RESOURCE: u32 = 1;
 const SCOPE_SPANS: u32 = 2;
 const SPANS: u32 = 2;
 
-/// The messages around spans of one resource and one scope.
+/// The messages that enclose spans of one resource and one scope.
 #[derive(Debug)]
 pub(crate) struct Envelope {
     /// The message of the resource.
@@ -28,7 +29,7 @@ pub(crate) struct Envelope {
     /// The fields of `ResourceSpans` without its scopes, and of `ScopeSpans` without its spans.
     around_scopes: Vec<u8>,
     around_spans: Vec<u8>,
-    /// The batch of the spans, without its contents: the spans still belong to its ack.
+    /// The batch of the spans, without its contents. The spans still belong to its ack.
     pub(crate) batch: Batch,
 }
 
@@ -39,11 +40,11 @@ pub(crate) struct ExtractedSpan {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Extracts the spans that `wanted` selects from a batch, in their order. Returns the rest of the batch, or `None` if no item is left,
-/// and the extracted spans.
+/// Extracts the spans that `wanted` selects from a batch, in their order. Returns the rest of the batch, or
+/// `None` if no item is left, and the extracted spans.
 ///
 /// # Errors
-/// Returns an error if the bytes are not spans.
+/// Bytes that are not spans.
 pub(crate) fn extract(
     batch: &Batch,
     mut wanted: impl FnMut(&Origin, &Span<'_>) -> bool,

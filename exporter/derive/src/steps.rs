@@ -1,8 +1,9 @@
-//! Training steps as facts: what the spans and points of one rank have in common about one step.
+//! Training steps as facts: the spans and points of one rank about one step.
 //!
-//! [`Assembler`](assembler::Assembler) reads the batches that pass and makes a [`StepFacts`] of every step of every rank.
-//! A trainer may describe a step by a span `train.step` with child spans, by points that share a time, or by both:
-//! the step number joins them. Derivations (`signals/derivation.rs`) get closed steps in the order of their numbers.
+//! [`Assembler`](assembler::Assembler) decodes passing batches and builds a [`StepFacts`] of every step of
+//! every rank. A trainer may describe a step by a span `train.step` with child spans, by points that share a
+//! time, or by both, which the step number joins. Derivations (`signals/derivation.rs`) receive closed steps
+//! in the order of their numbers.
 
 pub(crate) mod assembler;
 mod constants;
@@ -31,23 +32,25 @@ pub(crate) use self::{
 };
 use crate::unix_nanos::UnixNanos;
 
-/// One step of one rank, closed: nothing is added to it any more.
+/// A closed step of one rank. Nothing is added to it any more.
 #[derive(Clone, Debug)]
 pub(crate) struct StepFacts {
     /// The rank.
     pub(crate) rank: Arc<RankInfo>,
-    /// The step number (`train.global_step`, `train.step`); for a trainer without numbers, one more than the last.
+    /// The step number (`train.global_step`, `train.step`), or one more than the last for a trainer without
+    /// numbers.
     pub(crate) number: i64,
-    /// Steps that ended since the step before: more than 1 where only every n-th step is recorded. `None` for the first.
+    /// The number of steps since the previous one, more than 1 if only every n-th step is recorded. `None`
+    /// for the first.
     pub(crate) done: Option<i64>,
-    /// Steps that the values of counters cover: since the last step that had points, or since the step before where this one
-    /// has none. `None` for the first.
+    /// The number of steps that counters cover: since the last step with points, or since the previous step
+    /// if this one has none. `None` for the first.
     pub(crate) covered: Option<i64>,
-    /// When the step began; `None` where neither a span nor a duration is known.
+    /// The start of the step, or `None` if neither a span nor a duration is known.
     pub(crate) start: Option<UnixNanos>,
-    /// When the step ended; for a step without a span the time of its points.
+    /// The end of the step. For a step without a span it is the time of its points.
     pub(crate) end: UnixNanos,
-    /// When the first of the covered steps began: the end of the step that they are counted from.
+    /// The start of the first covered step, which is the end of the step before it.
     pub(crate) previous_end: Option<UnixNanos>,
     /// Whether a step with this number or a higher one ended before in the same attempt.
     pub(crate) is_repeated: bool,
@@ -57,17 +60,18 @@ pub(crate) struct StepFacts {
     pub(crate) values: Values,
     /// The constants of the run as known now.
     pub(crate) constants: Constants,
-    /// The batch that brought the step, without its contents: derived output has its ack.
+    /// The batch of the step, without its contents. Derived output has its ack.
     pub(crate) batch: Batch,
 }
 
 impl StepFacts {
-    /// Returns the value of a kept metric (`values.rs`): of a gauge as recorded, of a counter its growth in this record.
+    /// Returns the value of a kept metric (`values.rs`): a gauge as recorded, a counter as its growth in this
+    /// record.
     pub(crate) fn value(&self, metric: &'static Metric) -> Option<f64> {
         self.values.get(metric)
     }
 
-    /// Returns the seconds of a phase, micro-batches added up.
+    /// Returns the seconds of a phase, summed over micro-batches.
     pub(crate) fn phase(&self, phase: Phase) -> Option<f64> {
         self.phases.get(phase)
     }
@@ -77,7 +81,8 @@ impl StepFacts {
         self.start.map(|start| self.end.secs_since(start))
     }
 
-    /// Returns the seconds that this record covers: of one step its duration, of several the time since the record before.
+    /// Returns the seconds that this record covers: the duration of one step, or the time since the previous
+    /// record for several.
     pub(crate) fn covered_secs(&self) -> Option<f64> {
         let since_previous = || Some(self.end.secs_since(self.previous_end?)).filter(|secs| *secs > 0.0);
         match self.covered {
@@ -89,7 +94,7 @@ impl StepFacts {
         }
     }
 
-    /// Returns the seconds of one step: its duration, or the mean since the record before.
+    /// Returns the seconds of one step: its duration, or the mean since the previous record.
     pub(crate) fn step_secs(&self) -> Option<f64> {
         self.duration_secs().filter(|secs| *secs > 0.0).or_else(|| {
             let covered = self.covered.filter(|covered| *covered > 0)?;

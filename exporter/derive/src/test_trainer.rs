@@ -30,10 +30,10 @@ use crate::{
 };
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
-/// When the runs of tests begin.
+/// The start of the runs of tests.
 pub(crate) const START: u64 = 1_700_000_000 * SECOND;
 
-/// One rank of a run; records are encoded as the sources encode them.
+/// One rank of a run. Records are encoded as by the sources.
 pub(crate) struct Trainer {
     envelope: Envelope,
     metrics: MetricsWriter,
@@ -79,7 +79,7 @@ impl Trainer {
         }
     }
 
-    /// Records a value: of a gauge as it is, of a counter its growth, of a histogram an observation.
+    /// Records a value: a gauge as it is, a counter by its increase, a histogram by an observation.
     pub(crate) fn record(&mut self, metric: &'static Metric, time: u64, value: f64) -> &mut Self {
         self.record_with(metric, time, value, &[])
     }
@@ -129,7 +129,7 @@ impl Trainer {
         self.record(&metric::TRAIN_STEP_DURATION, end, secs)
     }
 
-    /// Records the span of a step and its child spans, laid one after the other.
+    /// Records the span of a step and its consecutive child spans.
     pub(crate) fn step_span(
         &mut self,
         number: i64,
@@ -187,7 +187,7 @@ impl Trainer {
     }
 }
 
-/// A stage under test, with a clock of its own and what came out.
+/// A stage under test, with its own clock and output.
 pub(crate) struct Bench {
     pub(crate) stage: SignalsStage,
     pub(crate) now: Instant,
@@ -215,7 +215,7 @@ impl Bench {
         }
     }
 
-    /// Passes what a trainer has recorded.
+    /// Passes the records of a trainer.
     pub(crate) fn pass(&mut self, trainer: &mut Trainer) -> &mut Self {
         for batch in trainer.batches() {
             self.stage.pass(batch, self.now, &mut self.out);
@@ -238,7 +238,7 @@ impl Bench {
         self
     }
 
-    /// Returns the derived points of a metric in the order in which they left.
+    /// Returns the derived points of a metric in order of output.
     pub(crate) fn points(&self, metric: &'static Metric) -> Vec<Derived> {
         let mut points = Vec::new();
         for batch in self.out.iter().filter(|batch| batch.signal() == Signal::Metrics) {
@@ -287,7 +287,7 @@ impl Bench {
 /// The metric, instance and attributes of a derived series.
 type SeriesName = (String, String, Vec<String>);
 
-/// Calls `read` with each derived metric of a batch and the instance that it is of.
+/// Calls `read` with each derived metric of a batch and its instance.
 fn each_derived_metric(batch: &Batch, mut read: impl FnMut(&str, &MetricView<'_>)) {
     let data = MetricsData::decode(batch.bytes()).expect("metrics");
     for resource in data.resource_metrics {
@@ -305,7 +305,7 @@ fn each_derived_metric(batch: &Batch, mut read: impl FnMut(&str, &MetricView<'_>
     }
 }
 
-/// Notes which derived series have ended (`true`) after a batch.
+/// Records which derived series have ended (`true`) after a batch.
 fn read_ends(batch: &Batch, series: &mut BTreeMap<SeriesName, bool>) {
     each_derived_metric(batch, |instance, metric| {
         let numbers = match metric.data() {
@@ -375,7 +375,7 @@ fn text_of(value: AnyValue<'_>) -> String {
     }
 }
 
-/// A derivation that keeps the steps that it is given.
+/// A derivation that keeps its steps.
 #[derive(Clone, Default)]
 pub(crate) struct Seen(Arc<Mutex<Vec<StepFacts>>>);
 
@@ -404,7 +404,7 @@ pub(crate) fn at(secs: f64) -> u64 {
     START + (secs * 1e9).round() as u64
 }
 
-/// Returns the same as a time of facts.
+/// Returns the same as a `UnixNanos`.
 pub(crate) fn time(secs: f64) -> UnixNanos {
     UnixNanos(at(secs))
 }

@@ -7,7 +7,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
 /// The source of an error about a file.
 type Problem = Box<dyn Error + Send + Sync>;
 
-/// Reads the certificates of a file, of which there is at least one.
+/// Reads the certificates of a file. A file without one is an error.
 pub(crate) fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, Problem> {
     let certificates = CertificateDer::pem_file_iter(file)?.collect::<Result<Vec<_>, _>>()?;
     match certificates.is_empty() {

@@ -23,7 +23,7 @@ use crate::{WireError, field::packet, wire::Fields};
 
 /// Reads a trace; an iterator over what it holds.
 ///
-/// Whole files that are gzip or zstd are inflated, compressed packets too. A packet that makes no sense is an error with
+/// Gzip and zstd files and compressed packets are inflated. A malformed packet is an error with
 /// its place and the next one is read; an input that ends inside a packet is an error with the place where that packet
 /// begins, and the end. No more than one packet is in memory.
 ///

@@ -1,4 +1,4 @@
-//! A sink with rules for attributes: what its receiver may not see is dropped, hashed or renamed before it is sent.
+//! A sink with attribute rules: attributes are dropped, hashed or renamed before a batch is sent.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -6,14 +6,14 @@ use pulsetrain_otlp::{Signal, Signals, attributes::AttributeRules};
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
 use ring::digest::{SHA256, digest};
 
-/// Delivers batches to another sink after the rules.
+/// Applies attribute rules to each batch, then delivers it to another sink.
 pub struct AttributesSink {
     sink: Box<dyn Sink>,
     rules: Arc<AttributeRules>,
 }
 
 impl AttributesSink {
-    /// Puts the rules in front of a sink.
+    /// Returns `sink` with the rules applied to its batches.
     pub fn new(sink: Box<dyn Sink>, rules: Arc<AttributeRules>) -> Self {
         Self { sink, rules }
     }
@@ -31,8 +31,8 @@ impl AttributesSink {
     }
 }
 
-/// Returns SHA-256 in hexadecimal, as the attributes processor of the Collector has it. There is no salt: who can guess a value
-/// can confirm it.
+/// Returns the SHA-256 of bytes in hexadecimal, as the Collector's attributes processor writes it. The hash
+/// has no salt, so a reader can confirm a guessed value.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     let digest = digest(&SHA256, bytes);
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()

@@ -1,8 +1,9 @@
-//! Work of a sink on the blocking pool.
+//! Runs blocking work of a sink on Tokio's blocking pool.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Runs `work` on the blocking pool: a long computation, a slow disk or a slow reader of a pipe delays no other task.
+/// Runs `work` on the blocking pool, so that a long computation, a slow disk or a slow pipe reader delays no
+/// other task.
 ///
 /// # Errors
 /// A panic of `work`.

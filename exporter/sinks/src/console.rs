@@ -1,8 +1,8 @@
-//! The step line: what a run is at, on the terminal, in the manner of Surogate's console.
+//! The console sink: one status line a run on the terminal, in the style of Surogate's console.
 //!
-//! `columns` is the one table of what the line shows; `steps` takes the points of a batch apart into steps; `verdicts` remembers which verdicts are open; `run` remembers
-//! what a run has reported and draws its line; `screen` puts the lines in their places, and nothing where there is no terminal;
-//! `pen` writes them on a thread of its own, so that a terminal that is stopped (Ctrl-S) holds up nobody.
+//! `steps` extracts steps from a batch, `run` keeps the values of a run and formats its line, `columns` is
+//! the table of columns. `verdicts` tracks open verdicts. `screen` positions the lines, or discards them
+//! without a terminal. `pen` writes on its own thread, so that a stopped terminal (Ctrl-S) blocks nothing.
 
 mod columns;
 mod pen;
@@ -25,7 +25,7 @@ use self::{
     verdicts::Verdicts,
 };
 
-/// The most runs that have a line; further ones are not shown.
+/// The maximum number of runs with a line. Later runs are not shown.
 const MAX_RUNS: usize = 64;
 
 /// Shows one line a run.
@@ -35,15 +35,15 @@ pub struct ConsoleSink {
     screen: Screen,
 }
 
-/// A run with its line.
+/// A run and its line.
 struct Shown {
-    /// The lowest rank that reports: the line is that of this rank, and of what is known of the run.
+    /// The lowest rank that has reported. The line shows this rank and the values of the run.
     rank: Option<i64>,
     line: RunLine,
 }
 
 impl Shown {
-    /// Whether the line shows a step of this rank. A lower rank than the present one begins the line again.
+    /// Whether the line shows a step of this rank. A lower rank than the current one resets the line.
     fn follows(&mut self, step: &Step) -> bool {
         match (self.rank, step.rank) {
             (_, None) => true,
@@ -60,7 +60,7 @@ impl Shown {
 }
 
 impl ConsoleSink {
-    /// Shows lines on the standard error, where that is a terminal.
+    /// Returns a sink that writes to the standard error if that is a terminal.
     pub fn stderr(style: ConsoleStyle) -> Self {
         Self {
             runs: BTreeMap::new(),
@@ -106,10 +106,12 @@ impl Sink for ConsoleSink {
         };
         Box::pin(std::future::ready(match (shown, self.screen.take_missed()) {
             (Ok(()), 0) => Delivery::Delivered,
-            // Nothing of the batch is lost to anybody else: it is a remark and no loss.
+            // The display is incomplete, but no other sink loses data, so this is a warning.
             (Ok(()), missed) => Delivery::Partial {
                 rejected: 0,
-                message: format!("the terminal takes nothing: {missed} times its lines were not written"),
+                message: format!(
+                    "the terminal is blocked: {missed} updates of its lines were dropped; press Ctrl-Q to resume it"
+                ),
             },
             (Err(message), _) => Delivery::Refused { message },
         }))
@@ -118,7 +120,7 @@ impl Sink for ConsoleSink {
     fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
         let pen = self.screen.put_down();
         Box::pin(async {
-            // A terminal that is stopped does not hold up the end either.
+            // A stopped terminal does not delay shutdown.
             let _ = tokio::task::spawn_blocking(move || pen.map(Pen::finish)).await;
             Ok(())
         })

@@ -1,21 +1,21 @@
-//! What can be wrong before the first batch: a file that cannot be opened, a variable or a target that makes no sense.
+//! Errors at the creation of a sink: a file that cannot be opened, an invalid variable or target.
 //!
-//! What goes wrong later is a `Delivery`. No message here ever repeats a header value or credentials.
+//! Later errors are a `Delivery`. No message contains a header value or credentials.
 
 use std::{io, path::PathBuf};
 
 use pulsetrain_net::{ClientTlsFile, NetError};
 
-/// Why a sink could not be made.
+/// The reason why a sink cannot be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SinkError {
-    /// The output file could not be opened for writing.
+    /// The output file cannot be opened for writing.
     #[error("cannot write {}: {source}; {advice}", path.display())]
     OpenFile {
         /// The file.
         path: PathBuf,
-        /// What to do.
+        /// The advice to the user.
         advice: &'static str,
         /// The error of the system.
         source: io::Error,
@@ -29,9 +29,9 @@ pub enum SinkError {
         /// The file.
         path: PathBuf,
     },
-    /// The output file could not be brought to where its sources go on.
+    /// The output file cannot be truncated to its last acknowledged batch.
     #[error(
-        "cannot go on writing {}, whose journal is {}: {source}; make room on the disk and see that both can be written, \
+        "cannot continue to write {}, whose journal is {}: {source}; free disk space and make both files writable, \
          or name another file", path.display(), journal.display()
     )]
     RecoverFile {
@@ -42,29 +42,29 @@ pub enum SinkError {
         /// The error of the system.
         source: io::Error,
     },
-    /// The name of the output file does not show its format.
+    /// The extension of the output file names no format.
     #[error("cannot write {}: name it .jsonl for JSON lines, .binpb for length-prefixed protobuf", path.display())]
     FileFormat {
         /// The file.
         path: PathBuf,
     },
-    /// The name of a trace does not end as one.
-    #[error("cannot write {}: name it .pftrace; every file gets the time of its begin before that", path.display())]
+    /// The path of a trace does not end in `.pftrace`.
+    #[error("cannot write {}: name it .pftrace; each file gets its creation time before the extension", path.display())]
     TraceName {
         /// The path.
         path: PathBuf,
     },
-    /// A variable, or a target on the command line, has a value that cannot be used.
+    /// A variable, or a target on the command line, has an invalid value.
     #[error("{name} is {value:?}: {expected}")]
     Setting {
         /// The variable, or `target`.
         name: String,
         /// Its value.
         value: String,
-        /// What it should be.
+        /// The expected value.
         expected: &'static str,
     },
-    /// An endpoint carries a user or a password, which would show up in messages.
+    /// An endpoint contains credentials, which messages would show.
     #[error(
         "{name} holds a user or a password before the host: put them in OTEL_EXPORTER_OTLP_HEADERS instead"
     )]
@@ -72,53 +72,53 @@ pub enum SinkError {
         /// The variable, or `target`.
         name: String,
     },
-    /// An entry of a list of headers cannot be sent.
+    /// An entry of a header list cannot be sent.
     #[error("{variable}: entry {position} {problem}")]
     Header {
         /// The variable.
         variable: String,
-        /// The place of the entry in the list, from 1.
+        /// The position of the entry in the list, from 1.
         position: usize,
-        /// What is wrong and how to write it.
+        /// The problem, and the correct form.
         problem: &'static str,
     },
-    /// Only one half of a client's certificate and key is given.
+    /// A client certificate or its key is missing.
     #[error("{given} is set but {missing} is not: a client certificate needs both files")]
     HalfIdentity {
         /// The variable that is set.
         given: String,
-        /// The variable that is not.
+        /// The missing variable.
         missing: String,
     },
-    /// A PEM file could not be read.
+    /// A PEM file cannot be read.
     #[error("{variable}: cannot use {}: {source}; give a PEM file with {content}", path.display())]
     Pem {
         /// The variable that names the file.
         variable: String,
         /// The file.
         path: PathBuf,
-        /// What the file should hold.
+        /// The expected content.
         content: ClientTlsFile,
-        /// What is wrong with it.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The name that a certificate is to be checked for cannot be in one.
+    /// The server name for certificate verification is invalid.
     #[error("tls.server_name is {name:?}: write a host name or an address, without scheme and port")]
     ServerName {
         /// The name.
         name: String,
     },
-    /// The file with a token or a password could not be used.
+    /// A file with a token or a password cannot be used.
     #[error("{name}: cannot use {}: {source}; write one line with the token or the password", path.display())]
     Secret {
         /// The key that names the file.
         name: String,
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The cause.
         source: io::Error,
     },
-    /// The certificates could be read but TLS cannot use them.
+    /// The certificates are readable, but TLS cannot use them.
     #[error(
         "cannot set up TLS for {endpoint}: {source}; check that the client's certificate and key belong together \
          (tls.certificate and tls.key of the sink, or OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and _CLIENT_KEY)"
@@ -126,10 +126,10 @@ pub enum SinkError {
     Tls {
         /// The endpoint.
         endpoint: String,
-        /// What is wrong.
+        /// The cause.
         source: rustls::Error,
     },
-    /// The system has no certificate authorities and none is named.
+    /// The system has no certificate authorities, and none is configured.
     #[error(
         "no certificate authorities on this system for {endpoint}: set tls.ca of the sink, or OTEL_EXPORTER_OTLP_CERTIFICATE, \
          to a PEM file"
@@ -138,7 +138,7 @@ pub enum SinkError {
         /// The endpoint.
         endpoint: String,
     },
-    /// The page cannot be served.
+    /// The address cannot be served.
     #[error(transparent)]
     Net(#[from] NetError),
 }

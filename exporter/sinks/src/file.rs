@@ -1,10 +1,10 @@
-//! The file sink: every batch becomes one record of a file, or one line on stdout.
+//! The file sink: each batch becomes one record of a file, or one line on stdout.
 //!
-//! `open` locks the file; `format` frames a batch; `output` appends the record and takes a torn one back; `journal` notes
-//! which records a restart must not cut off; `destination` rotates and reopens the file, and `rotated` compresses and removes
-//! what was rotated; `control` is for those who want a file reopened or synced. `foreign` keeps what others wrote, and
-//! `notice` reports it; `advice` words what went wrong. No delivery is buffered: a batch that counts as delivered has been
-//! handed to the system.
+//! `open` locks the file, `format` frames a batch, and `output` appends the record or removes an incomplete
+//! one. `journal` records which data a restart must keep. `destination` rotates and reopens the file;
+//! `rotated` compresses and removes rotated files. `control` lets other tasks reopen or sync the file.
+//! `foreign` keeps data of other programs, `notice` reports it, and `advice` words errors. Writes are not
+//! buffered: a delivered batch is in the system's page cache.
 
 mod advice;
 mod config;
@@ -43,14 +43,14 @@ use crate::{SinkError, blocking};
 
 /// Writes batches to a file or to stdout.
 ///
-/// The file is appended to, and locked: a second program that opens it gets [`SinkError::FileInUse`]. One that exists
-/// already is [replaced](Self::create), [kept](Self::append), or cut back to what no source brings again
-/// ([`recover`](Self::recover)). Records follow one another in the order of delivery, whatever their signal. Where a record
-/// cannot be written completely (full disk, quota), the file is cut back to the end of the record before, so that it stays
-/// readable, and the delivery is to be retried; a pipe or a terminal cannot be cut back and takes nothing more.
+/// The file is opened for appending and locked; a second program gets [`SinkError::FileInUse`]. An existing
+/// file is [replaced](Self::create), [kept](Self::append), or truncated to its last acknowledged record
+/// ([`recover`](Self::recover)). Records of all signals are in order of delivery. If a record cannot be
+/// written completely (full disk, quota), the file is truncated to the record before and the delivery is
+/// retried. A pipe or a terminal cannot be truncated; after such an error it accepts no more records.
 ///
-/// A file that is removed is created again before the next record. One that is moved is written until
-/// [`FileControl::reopen`]; one that is truncated is continued at its new end.
+/// A removed file is created again before the next record. A moved file is written until
+/// [`FileControl::reopen`]. After a truncation by another program, writing continues at the new end.
 pub struct FileSink {
     name: String,
     writer: Arc<Mutex<Writer>>,
@@ -63,16 +63,16 @@ struct Writer {
     destination: Destination,
 }
 
-/// Why a record is not written.
+/// The reason why a record is not written.
 enum WriteError {
-    /// It never can be.
+    /// A permanent error.
     Final(String),
-    /// It may be later.
+    /// A temporary error.
     Temporary(String),
 }
 
 impl FileSink {
-    /// Opens `path`, whose ending names the format, `.jsonl` or `.binpb`, and replaces its content.
+    /// Opens `path` and replaces its content. The extension names the format, `.jsonl` or `.binpb`.
     pub fn create(path: &Path) -> Result<Self, SinkError> {
         let format = FileFormat::of(path)?;
         let opened = Opened::open(path, None)?;
@@ -83,7 +83,8 @@ impl FileSink {
         Self::of_file(path, format, opened, 0, None, &FileConfig::default())
     }
 
-    /// Opens `path` to append to what it holds, whoever wrote that. A torn record at its end moves to another file.
+    /// Opens `path` to append to its content, whoever wrote it. An incomplete record at its end moves to
+    /// another file.
     pub fn append(path: &Path, config: &FileConfig) -> Result<Self, SinkError> {
         let format = FileFormat::of(path)?;
         let mut opened = Opened::open(path, config.permissions)?;
@@ -102,8 +103,8 @@ impl FileSink {
         Ok(Self::of_file(path, format, opened, end, None, config)?.with_notice(notice))
     }
 
-    /// Opens `path` after a restart: what its sources bring again is cut off, all else is kept, by the `journal`.
-    /// A file that the journal does not describe is appended to.
+    /// Opens `path` after a restart. By the `journal`, records that sources replay are cut off and all others
+    /// stay. A file that the journal does not describe is appended to.
     pub fn recover(path: &Path, journal: &FileJournal, config: &FileConfig) -> Result<Self, SinkError> {
         let format = FileFormat::of(path)?;
         let mut opened = Opened::open(path, config.permissions)?;
@@ -125,8 +126,12 @@ impl FileSink {
         Ok(sink.with_notice(notice))
     }
 
-    /// Opens `path` to go on at its end, where a sink of the same program wrote to it before.
-    pub fn go_on(path: &Path, journal: Option<&FileJournal>, config: &FileConfig) -> Result<Self, SinkError> {
+    /// Opens `path` to append after a sink of the same process.
+    pub fn resume(
+        path: &Path,
+        journal: Option<&FileJournal>,
+        config: &FileConfig,
+    ) -> Result<Self, SinkError> {
         let format = FileFormat::of(path)?;
         let mut opened = Opened::open(path, config.permissions)?;
         let end = match opened.is_regular {
@@ -142,23 +147,26 @@ impl FileSink {
         Self::of_file(path, format, opened, end, journal, config)
     }
 
-    /// Returns what others control the file by.
+    /// Returns the control handle of the file.
     pub fn control(&self) -> FileControl {
         FileControl::new(&self.name, Arc::downgrade(&self.writer))
     }
 
-    /// What the user should know of the file, as it was when it was opened.
+    /// Returns what the user needs to know about the file as it was opened.
     pub fn notice(&self) -> Option<&FileNotice> {
         self.notice.as_ref()
     }
 
-    /// The name of the file at `path`, whatever the working directory.
+    /// Returns the name of the output at `path`, independent of the working directory.
     pub fn output_name(path: &Path) -> String {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         path.display().to_string()
     }
 
-    /// JSON lines on stdout. Fails where the process has none.
+    /// Returns a sink that writes JSON lines to stdout.
+    ///
+    /// # Errors
+    /// The process has no stdout.
     pub fn stdout() -> Result<Self, SinkError> {
         let output = Output::stdout().map_err(|source| cannot_open("stdout".as_ref(), source))?;
         Ok(Self::new(
@@ -216,7 +224,7 @@ impl Sink for FileSink {
         Box::pin(async move {
             match blocking(&self.writer, move |writer| writer.write(&batch)).await {
                 Ok(Ok(None)) => Delivery::Delivered,
-                // The record is written; what happened to rotated files is a warning.
+                // The record is written. An error with rotated files is a warning.
                 Ok(Ok(Some(fault))) => Delivery::Partial {
                     rejected: 0,
                     message: self.words(&fault),
@@ -255,7 +263,7 @@ impl Writer {
             .and_then(|()| destination.append(batch, record))
             .map_err(|error| {
                 let message = advice::write(&error, &written);
-                // A reader that is gone does not return, and nothing can follow half a record.
+                // A pipe without a reader stays broken, and no record can follow an incomplete one.
                 match destination.is_torn() || error.kind() == io::ErrorKind::BrokenPipe {
                     true => WriteError::Final(message),
                     false => WriteError::Temporary(message),
@@ -265,7 +273,7 @@ impl Writer {
     }
 
     fn finish(&mut self) -> Result<(), String> {
-        // The file holds everything; only what a kill would have cut off is not known.
+        // The file is complete. Only its journal entries were missing.
         self.destination.catch_up();
         let written = self.destination.written();
         let unsynced = self.destination.unsynced();

@@ -1,7 +1,8 @@
-//! Files that follow each other under names with a time: `run.pftrace` becomes `run-20261121T074000Z.pftrace`, and so on.
+//! A series of files under names with a time: `run.pftrace` becomes `run-20261121T074000Z.pftrace`, and so
+//! on.
 //!
-//! The names sort by time as long as the clock does not step back. [`FileSeries::oldest_first`] does not rely on the clock
-//! for the files of this program.
+//! The names sort by time unless the clock steps back. [`FileSeries::oldest_first`] does not rely on the
+//! clock for files of this process.
 
 use std::{
     collections::VecDeque,
@@ -11,22 +12,22 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// How many files of its own a series remembers.
+/// The maximum number of own files that a series remembers.
 const REMEMBERED: usize = 1000;
 
-/// The files that belong to one path; a clone shares the list of those that this program began.
+/// The files of one path. Clones share the list of files that this process created.
 #[derive(Clone, Debug)]
 pub(crate) struct FileSeries {
     folder: PathBuf,
     stem: String,
-    /// The ending with its dot.
+    /// The extension, with its dot.
     ending: String,
-    /// Endings that a compressed file has in addition.
+    /// The additional extensions of compressed files.
     compressed: &'static [&'static str],
-    /// Whether the first file of a second has a number, too: then names sort by time in any order of characters.
+    /// Whether the first file of a second has a number too, so that names sort by time in any collation.
     numbers_all: bool,
-    /// The files that this program began, without the ending of a compressed one, the oldest first.
-    begun: Arc<Mutex<VecDeque<PathBuf>>>,
+    /// The files that this process created, without the extension of a compressed file, the oldest first.
+    created: Arc<Mutex<VecDeque<PathBuf>>>,
 }
 
 impl FileSeries {
@@ -41,7 +42,7 @@ impl FileSeries {
             ending: ending.to_owned(),
             compressed,
             numbers_all: false,
-            begun: Arc::default(),
+            created: Arc::default(),
         })
     }
 
@@ -58,21 +59,21 @@ impl FileSeries {
         &self.folder
     }
 
-    /// Notes that this program begins a file, after all others.
-    pub(crate) fn note_begun(&self, path: &Path) {
-        let mut begun = self.begun();
-        begun.push_back(path.to_owned());
-        if begun.len() > REMEMBERED {
-            begun.pop_front();
+    /// Records a file that this process creates, as the newest.
+    pub(crate) fn note_created(&self, path: &Path) {
+        let mut created = self.created();
+        created.push_back(path.to_owned());
+        if created.len() > REMEMBERED {
+            created.pop_front();
         }
     }
 
-    fn begun(&self) -> MutexGuard<'_, VecDeque<PathBuf>> {
-        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    fn created(&self) -> MutexGuard<'_, VecDeque<PathBuf>> {
+        self.created.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the path of a file that begins now. If the second has a file already, the name gets a number, which is never
-    /// that of a removed file while a later one exists.
+    /// Returns the path of a new file. If the second already has a file, the name gets a number. The number
+    /// of a removed file is not used again while a later one exists.
     pub(crate) fn next(&self, unix_now: Duration) -> PathBuf {
         let first = format!("{}-{}", self.stem, time(unix_now));
         let numbers = (self.existing().unwrap_or_default().into_iter()).filter_map(|path| {
@@ -92,7 +93,7 @@ impl FileSeries {
         self.folder.join(name)
     }
 
-    /// Returns the files of the series in the order of their names.
+    /// Returns the files of the series, sorted by name.
     pub(crate) fn existing(&self) -> io::Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
@@ -101,35 +102,36 @@ impl FileSeries {
                 found.push(path);
             }
         }
-        // Without the ending, a name comes before the same name with a number after it.
+        // Without the extension, a name sorts before the same name with a number.
         found.sort_by_cached_key(|path| self.base_name(path).map(str::to_owned));
         Ok(found)
     }
 
-    /// Returns the files of the series, the oldest first. Files that this program began are newer than those that it found,
-    /// whatever their names; the others are ordered by the time when they were last written.
+    /// Returns the files of the series, the oldest first. Files of this process are newer than all others,
+    /// whatever their names. The others are sorted by modification time.
     pub(crate) fn oldest_first(&self) -> io::Result<Vec<PathBuf>> {
         let mut files = self.existing()?;
-        // Locked after the listing: every file of this program that is listed is noted.
-        let begun = self.begun();
+        // The lock is taken after the listing, so every listed file of this process is recorded.
+        let created = self.created();
         files.sort_by_cached_key(|path| {
             let written = fs::metadata(path).and_then(|metadata| metadata.modified());
-            let begun = begun
+            let created = created
                 .iter()
-                .position(|begun| self.base_name(begun) == self.base_name(path));
-            (begun, written.unwrap_or(SystemTime::UNIX_EPOCH))
+                .position(|created| self.base_name(created) == self.base_name(path));
+            (created, written.unwrap_or(SystemTime::UNIX_EPOCH))
         });
         Ok(files)
     }
 
-    /// Returns the name of a file without its endings.
+    /// Returns the name of a file without its extensions.
     fn base_name<'a>(&self, path: &'a Path) -> Option<&'a str> {
         let name = path.file_name()?.to_str()?;
         let plain = (self.compressed.iter()).find_map(|ending| name.strip_suffix(ending));
         plain.unwrap_or(name).strip_suffix(self.ending.as_str())
     }
 
-    /// Returns whether the name of a file, without its endings, is one of the series: nobody else's file is ever deleted.
+    /// Whether a name without its extensions belongs to the series. Files of other programs are never
+    /// deleted.
     fn is_ours(&self, base_name: &str) -> bool {
         let time = (base_name.strip_prefix(self.stem.as_str())).and_then(|rest| rest.strip_prefix('-'));
         time.is_some_and(|time| {
@@ -147,10 +149,10 @@ impl FileSeries {
     }
 }
 
-/// A time as a name can hold it, in UTC: `20261121T074000Z`.
+/// Formats a time in UTC for a file name: `20261121T074000Z`.
 fn time(unix: Duration) -> String {
     let written = httpdate::fmt_http_date(std::time::UNIX_EPOCH + unix);
-    // `Sat, 21 Nov 2026 07:40:00 GMT`, whose every part is in the same place.
+    // `Sat, 21 Nov 2026 07:40:00 GMT`: every field has a fixed position.
     const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
     let part = |from: usize, to: usize| written.get(from..to).unwrap_or_default();
     let month = MONTHS.find(part(8, 11)).unwrap_or_default() / 3 + 1;
@@ -172,7 +174,8 @@ mod tests {
         FileSeries::of(path, ".pftrace", &[".gz", ".zst"])
     }
 
-    /// A clock that steps back, and files of a host with a wrong clock, which also were written in the future.
+    /// Covers a clock that steps back, and files with a future modification time from a host with a wrong
+    /// clock.
     #[test]
     fn files_that_this_program_began_are_newer_than_those_that_it_found() {
         let folder = tempfile::tempdir().unwrap();
@@ -184,13 +187,13 @@ mod tests {
             file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
                 .unwrap();
         }
-        let begun = [1_795_246_801, 1_795_246_700].map(|now| {
+        let created = [1_795_246_801, 1_795_246_700].map(|now| {
             let next = series.next(Duration::from_secs(now));
             fs::write(&next, "").unwrap();
-            series.note_begun(&next);
+            series.note_created(&next);
             next
         });
-        let expected: Vec<PathBuf> = found.iter().map(|name| path(name)).chain(begun).collect();
+        let expected: Vec<PathBuf> = found.iter().map(|name| path(name)).chain(created).collect();
         assert_eq!(series.oldest_first().unwrap(), expected);
     }
 
@@ -206,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_says_when_its_file_began() {
+    fn name_has_the_creation_time_of_its_file() {
         assert_eq!(time(Duration::from_secs(1_795_246_801)), "20261121T074001Z");
         assert_eq!(time(Duration::from_secs(951_782_400)), "20000229T000000Z");
     }
@@ -220,7 +223,7 @@ mod tests {
             let next = names.next(now + Duration::from_secs(later));
             fs::write(&next, index.to_string()).unwrap();
         }
-        // A place that became free is not taken again.
+        // A freed number is not used again.
         let oldest = names.existing().unwrap().swap_remove(0);
         fs::remove_file(&oldest).unwrap();
         assert_ne!(names.next(now), oldest);

@@ -1,7 +1,7 @@
-//! Where telemetry goes to: files, OTLP endpoints, a page for Prometheus, Perfetto traces, and a line on the terminal.
+//! Sinks: files, OTLP endpoints, a Prometheus endpoint with a live page, Perfetto traces, and the console.
 //!
-//! A sink takes batches of OTLP bytes as they are and returns how each delivery went. It never waits to try again and never
-//! counts: that is the pipeline's part. Nothing here knows a metric or a span by name.
+//! A sink receives batches of encoded OTLP and returns the result of each delivery. The pipeline retries and
+//! counts. Sinks know no particular metric or span.
 
 mod attributes;
 mod blocking;
@@ -21,7 +21,7 @@ pub use self::prometheus::RegistryBridge;
 pub use self::prometheus::{
     ExtraFamilies, ExtraFamily, ExtraKind, ExtraMetric, ExtraValue, HistoryError, HistorySummary,
     OpenMetricsHistory, OpenMetricsSink, PrometheusConfig, PrometheusCounts, PrometheusServer,
-    PrometheusSink, PrometheusStore, Refusal, RemoteWriteSink, Translation,
+    PrometheusSink, PrometheusStore, Rejection, RemoteWriteSink, Translation,
 };
 pub use attributes::{AttributesSink, sha256_hex};
 pub use blocking::blocking;
@@ -33,14 +33,14 @@ pub use file::{
 };
 pub use live::{
     FlightRecorder, FlightRecorderConfig, FlightRecorderSink, PerfettoFiles, PerfettoFilesConfig,
-    PerfettoFilesSink, Recording,
+    PerfettoFilesSink, TraceSnapshot,
 };
 pub use otlp::{
     Compression, Credentials, HostAnswer, Identity, NamedFile, OtlpConfig, OtlpSettings, OtlpSink, Password,
     Protocol, Proxy, ProxyRoute, SignalConfig, TlsFiles, ask_host, split_advice,
 };
 pub use page::{
-    PageConfig, PageCounts, PageRefusal, PageRefusals, PageSink, PageStore, PageTelemetry, SinkState,
+    PageConfig, PageCounts, PageRejection, PageRejections, PageSink, PageStore, PageTelemetry, SinkState,
     TextStyle,
 };
 pub use unfinished_file::UnfinishedFile;

@@ -1,24 +1,24 @@
-//! Perfetto traces of what is happening now: rotating files, and a recorder that keeps the last minutes in memory.
+//! Live Perfetto traces: rotating files, and a flight recorder of the last minutes in memory.
 //!
-//! Both hold the batches of a while (`held`) and draw them as `convert` would (`pulsetrain-convert`), so that a span that ends late still
-//! is drawn around its children. `files` rewrites its newest file as it grows, by a rename: whoever opens it finds a complete trace.
-//! `recorder` draws when it is asked.
+//! Both buffer batches (`batch_ring`) and convert them with `pulsetrain-convert`, so that a span that ends
+//! late still encloses its children. `files` replaces its newest file by a rename, so a reader always finds a
+//! complete trace. `recorder` converts on request.
 
+mod batch_ring;
 mod files;
-mod held;
 #[cfg(test)]
 mod one_span;
 mod recorder;
 mod replace;
 
 pub use files::{PerfettoFiles, PerfettoFilesConfig, PerfettoFilesSink};
-pub use recorder::{FlightRecorder, FlightRecorderConfig, FlightRecorderSink, Recording};
+pub use recorder::{FlightRecorder, FlightRecorderConfig, FlightRecorderSink, TraceSnapshot};
 
 use std::path::Path;
 
 use crate::{SinkError, file_series::FileSeries};
 
-/// Returns the series of the traces of `path`.
+/// Returns the file series of the traces at `path`.
 ///
 /// # Errors
 /// A path that does not end in `.pftrace`.

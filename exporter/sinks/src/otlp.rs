@@ -1,8 +1,8 @@
-//! The OTLP sink: posts batches to a receiver as they are, over gRPC, HTTP/protobuf or HTTP/JSON.
+//! The OTLP sink: sends batches to a receiver over gRPC, HTTP/protobuf or HTTP/JSON.
 //!
-//! `config` resolves where and how each signal is sent; `transport` is the one HTTP client, with `tls`, `credentials` and
-//! `proxy`; `http` and `grpc` each make one attempt and classify its outcome as the OTLP specification has it; `answer` and
-//! `delay` read the receiver's answer; `peer` and `advice` word what went wrong.
+//! `config` resolves the endpoint and settings of each signal. `transport` is the HTTP client, with `tls`,
+//! `credentials` and `proxy`. `http` and `grpc` make one attempt and classify its outcome by the OTLP
+//! specification. `answer` and `delay` decode the response, `peer` and `advice` word errors.
 
 pub(crate) mod advice;
 mod answer;
@@ -35,7 +35,7 @@ pub(crate) use self::{
 use self::{grpc::GrpcExporter, http::HttpExporter};
 use crate::SinkError;
 
-/// The name of this exporter, in the form that the OTLP specification asks for, and the program's own.
+/// The user agent: this exporter in the form of the OTLP specification, then the program.
 const USER_AGENT: &str = concat!(
     "OTel-OTLP-Exporter-Rust/",
     env!("CARGO_PKG_VERSION"),
@@ -50,7 +50,7 @@ const USER_AGENT: &str = concat!(
 pub struct OtlpSink {
     name: String,
     signals: Signals,
-    /// Signals that the user has asked for by name.
+    /// The signals that the user has selected by name.
     requested: Signals,
     exporters: Vec<(Signal, Exporter)>,
     max_request_bytes: [usize; Signal::ALL.len()],
@@ -63,7 +63,8 @@ enum Exporter {
 }
 
 impl OtlpSink {
-    /// Reads the certificates that `config` names and makes the clients; the first connection is made by the first delivery.
+    /// Reads the certificates of `config` and creates the clients. The first delivery opens the first
+    /// connection.
     pub fn new(config: &OtlpConfig) -> Result<Self, SinkError> {
         let exporter = |signal| Ok((signal, Exporter::new(signal, config.signal(signal))?));
         Ok(Self {

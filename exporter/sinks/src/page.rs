@@ -1,8 +1,9 @@
-//! The live page: what runs, ranks and GPUs reported, kept in memory within bounds and shown in a browser.
+//! The live page: the history of runs, ranks and GPUs, in bounded memory, for a browser.
 //!
-//! `sink` accepts batches and `ingest` walks them into the `history`: series with downsampled points (`series`), the spans of the
-//! last steps (`steps`), verdicts and other events (`events`). `site` answers requests from it, as JSON (`snapshot`) and
-//! as server-sent events (`feed`). `layout` is the one table of the metrics that the page shows by name, `asset` holds the page.
+//! `sink` accepts batches and `ingest` adds them to the `history`: downsampled series (`series`), the spans
+//! of the last steps (`steps`), verdicts and other events (`events`). `site` serves the history as JSON
+//! (`snapshot`) and as server-sent events (`feed`). `layout` is the table of metrics that the page names;
+//! `asset` holds the page's files.
 
 mod asset;
 mod config;
@@ -15,7 +16,7 @@ mod ingest;
 mod json;
 mod layout;
 mod metrics;
-mod refused;
+mod rejected;
 mod run;
 mod series;
 mod sink;
@@ -27,7 +28,7 @@ mod telemetry;
 mod text;
 
 pub use config::PageConfig;
-pub use refused::{PageRefusal, PageRefusals};
+pub use rejected::{PageRejection, PageRejections};
 pub use sink::PageSink;
 pub use store::{PageCounts, PageStore};
 pub use telemetry::{PageTelemetry, SinkState};

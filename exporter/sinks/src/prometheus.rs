@@ -1,9 +1,9 @@
-//! The Prometheus endpoint: the last value of every series, for a Prometheus that comes to fetch it.
+//! The Prometheus endpoint: exposes the last value of each series to a scraper.
 //!
-//! `sink` takes batches in, `ingest` walks their points into `store`; `server` answers a scrape with a page that `render`
-//! writes from the store piece by piece, in the format that `accept` reads from the request. `names`, `labels` and `escape`
-//! make names and labels, `family_names` knows which belong to one family, `extra` and `bridge` add families of other origin. `history` writes all
-//! points into a file instead, `remote_write` sends them.
+//! `sink` accepts batches, and `ingest` writes their points to `store`. `server` answers a scrape with chunks
+//! that `render` writes from the store, in the format that `accept` negotiates. `names`, `labels` and
+//! `escape` build names and labels; `family_names` lists the sample names of a family. `extra` and `bridge`
+//! add families of other origin. `history` writes all points to a file, and `remote_write` sends them.
 
 mod accept;
 #[cfg(feature = "prometheus-bridge")]
@@ -33,7 +33,7 @@ pub use remote_write::RemoteWriteSink;
 pub use server::PrometheusServer;
 pub use sink::PrometheusSink;
 pub use store::family::Kind as ExtraKind;
-pub use store::{PrometheusCounts, PrometheusStore, Refusal};
+pub use store::{PrometheusCounts, PrometheusStore, Rejection};
 
 #[cfg(test)]
 mod tests;

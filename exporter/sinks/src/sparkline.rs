@@ -1,12 +1,13 @@
-//! Sparklines: a curve in one line of text, of the eight block elements of Unicode (U+2581 to U+2588).
+//! Sparklines: a curve in one line of text, from the block elements of Unicode (U+2581 to U+2588).
 
-/// From the lowest to the highest eighth.
+/// The blocks, from one eighth to eight eighths.
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// A column with a value that is NaN or infinite.
 const NOT_FINITE: char = '×';
 
-/// Draws values in at most `columns` columns; a column with several values shows their mean, and `×` where one is not finite.
+/// Draws values in at most `columns` columns. A column of several values shows their mean, or `×` if one is
+/// not finite.
 pub(crate) fn of(values: &[f64], columns: usize) -> String {
     let columns = columns.min(values.len());
     if columns == 0 {
@@ -50,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_is_marked_and_spoils_nothing_else() {
+    fn values_that_are_not_finite_are_marked() {
         assert_eq!(of(&[1.0, f64::NAN, 2.0, f64::INFINITY], 10), "▁×█×");
         assert_eq!(of(&[3.0, 3.0], 10), "▅▅");
         assert_eq!(of(&[], 10), "");

@@ -1,4 +1,4 @@
-//! An output file that appears under its name only when it is complete.
+//! An output file that gets its name when it is complete.
 
 use std::{
     fs::{self, File},
@@ -12,26 +12,26 @@ const MOST_PARTIAL: u32 = 99;
 
 /// A file that is written as `NAME.partial` and renamed to `NAME` by [`finish`](Self::finish).
 ///
-/// If another program has a `NAME.partial`, this file is `NAME.1.partial`, and so on. A file that is replaced passes on its
-/// permissions. Dropped before [`finish`](Self::finish) it is removed, and a file that had the name before stays as it was. A pipe or a device is written
-/// directly: it cannot be renamed over.
+/// If `NAME.partial` exists, this file is `NAME.1.partial`, and so on. It keeps the permissions of the file
+/// that it replaces. If it is dropped before [`finish`](Self::finish), it is removed and an earlier `NAME`
+/// stays. A pipe or a device cannot be renamed, so it is written directly.
 #[derive(Debug)]
 pub struct UnfinishedFile {
     /// `None` after [`finish`](Self::finish).
     file: Option<BufWriter<File>>,
-    /// The name of the complete file.
+    /// The final path.
     path: PathBuf,
-    /// Its name until then; `None` for a pipe or a device.
+    /// The path until then, or `None` for a pipe or a device.
     partial: Option<PathBuf>,
 }
 
 impl UnfinishedFile {
-    /// Opens the file that will be `path`.
+    /// Creates the partial file of `path`.
     ///
     /// # Errors
-    /// A folder that does not exist or cannot be written.
+    /// The folder does not exist or is not writable.
     pub fn create(path: &Path) -> io::Result<Self> {
-        // A symbolic link stays: the file that it points to is replaced.
+        // A symbolic link stays, and its target is replaced.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let is_special = fs::metadata(&path).is_ok_and(|found| !found.is_file());
         let (file, partial) = if is_special {
@@ -40,7 +40,7 @@ impl UnfinishedFile {
             let (file, partial) = create_partial(&path)?;
             (file, Some(partial))
         };
-        // From here on a failure removes the partial file.
+        // From here, an error removes the partial file.
         let unfinished = Self {
             file: Some(BufWriter::new(file)),
             path,
@@ -50,10 +50,10 @@ impl UnfinishedFile {
         Ok(unfinished)
     }
 
-    /// Opens the standard output, which is written to as it comes.
+    /// Opens the standard output, which is written directly.
     ///
     /// # Errors
-    /// A standard output that is closed.
+    /// The standard output is closed.
     pub fn standard_output() -> io::Result<Self> {
         let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         Ok(Self {
@@ -63,7 +63,7 @@ impl UnfinishedFile {
         })
     }
 
-    /// Gives the partial file the permissions of the file that it will replace.
+    /// Copies the permissions of the file that it will replace.
     fn copy_permissions(&self) -> io::Result<()> {
         match (&self.file, &self.partial, fs::metadata(&self.path)) {
             (Some(file), Some(_), Ok(replaced)) => file.get_ref().set_permissions(replaced.permissions()),
@@ -71,15 +71,15 @@ impl UnfinishedFile {
         }
     }
 
-    /// Writes what is buffered to the disk and gives the file its name.
+    /// Flushes and syncs the file, then renames it.
     ///
     /// # Errors
-    /// A disk that is full; a name that is a folder. The partial file is removed.
+    /// The disk is full, or the name is a folder. The partial file is removed.
     pub fn finish(mut self) -> io::Result<()> {
         if let Some(mut file) = self.file.take() {
             file.flush()?;
             if self.partial.is_some() {
-                // After a crash the name must not belong to an empty file.
+                // After a crash, the name must not belong to an empty file.
                 file.get_ref().sync_all()?;
             }
         }
@@ -94,7 +94,7 @@ impl UnfinishedFile {
 impl Drop for UnfinishedFile {
     fn drop(&mut self) {
         if let Some(partial) = &self.partial {
-            // The rest would only take room on a disk that may be full.
+            // A partial file would use space on a disk that may be full.
             let _ = fs::remove_file(partial);
         }
     }
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_finished_leaves_what_was_there() {
+    fn unfinished_file_leaves_the_earlier_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out.txt");
         fs::write(&path, "old").unwrap();

@@ -7,7 +7,7 @@ use std::{fs, io, path::Path};
 pub struct GeneratedFile {
     /// Path below `grafana`, with slashes.
     pub path: String,
-    /// The whole text.
+    /// The complete text.
     pub text: String,
 }
 

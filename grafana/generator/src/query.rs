@@ -27,7 +27,7 @@ const COMMON_LABELS: [&str; 12] = [
     "quantile",
 ];
 
-/// What stands for Grafana's variables of time while a query is checked.
+/// The values that replace Grafana's time variables while a query is checked.
 const TIME_VARIABLES: [(&str, &str); 4] = [
     ("$__rate_interval", "5m"),
     ("$__interval", "1m"),

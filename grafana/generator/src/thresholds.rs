@@ -50,7 +50,7 @@ impl Thresholds {
         })
     }
 
-    /// Returns the number of a threshold, or `None` if there is none of this name.
+    /// Returns the number of a threshold, or `None` for an unknown name.
     pub fn get(&self, name: &str) -> Option<f64> {
         self.numbers.get(name).map(|threshold| threshold.value)
     }
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_placeholder_that_names_nothing_is_an_error() {
+    fn unknown_placeholder_is_an_error() {
         for (text, expected) in [
             ("${threshold.other}", "no threshold `other`"),
             ("${xid.other}", "no class `other`"),

@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reader_of_yaml_finds_what_was_written() {
+    fn yaml_is_read_back_as_written() {
         let value = Yaml::map([
             (
                 "groups",

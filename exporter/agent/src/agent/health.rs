@@ -46,7 +46,7 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// Whether everything has been started, and which sinks fail; a clone shares the state.
 #[derive(Clone, Debug)]
-pub(crate) struct Ready(Arc<Mutex<State>>);
+pub(crate) struct Readiness(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -56,7 +56,7 @@ struct State {
     failing: Vec<(String, String)>,
 }
 
-impl Ready {
+impl Readiness {
     /// Not ready, because it starts.
     pub(crate) fn starting() -> Self {
         Self(Arc::new(Mutex::new(State {
@@ -94,14 +94,14 @@ impl Ready {
 #[derive(Clone)]
 struct Site {
     guard: Guard,
-    ready: Ready,
+    ready: Readiness,
     /// `None` where others than this machine can ask, and do not prove who they are.
-    inside: Option<Inside>,
+    inside: Option<RestrictedEndpoints>,
 }
 
 /// What is not for everybody.
 #[derive(Clone)]
-struct Inside {
+struct RestrictedEndpoints {
     recorders: Recorders,
     status: Option<Status>,
     gpus: Option<GpuControl>,
@@ -113,7 +113,7 @@ struct Inside {
 /// An address that is in use, or that others can reach without being allowed to; a file that cannot be used.
 pub(crate) fn serve(
     config: &HealthConfig,
-    ready: Ready,
+    ready: Readiness,
     recorders: Recorders,
     (status, gpus): (Option<Status>, Option<GpuControl>),
     stop: CancellationToken,
@@ -132,7 +132,7 @@ pub(crate) fn serve(
     let guard = Guard::open(&exposure, Alpn::Http1, report)?.checking_host(is_loopback);
     let listener = Listener::bind(&address.into(), 0)?;
     let site = Site {
-        inside: (is_loopback || guard.authenticates()).then_some(Inside {
+        inside: (is_loopback || guard.authenticates()).then_some(RestrictedEndpoints {
             recorders,
             status,
             gpus,
@@ -213,7 +213,7 @@ fn is_get<B>(request: &Request<B>) -> bool {
     matches!(*request.method(), Method::GET | Method::HEAD)
 }
 
-fn answer<B>(request: &Request<B>, ready: &Ready) -> Answer {
+fn answer<B>(request: &Request<B>, ready: &Readiness) -> Answer {
     if !is_get(request) {
         return plain(StatusCode::METHOD_NOT_ALLOWED, "only GET\n");
     }
@@ -257,14 +257,14 @@ fn plain(status: StatusCode, text: impl Into<Bytes>) -> Answer {
 mod tests {
     use super::*;
 
-    fn status(method: &str, path: &str, ready: &Ready) -> u16 {
+    fn status(method: &str, path: &str, ready: &Readiness) -> u16 {
         let request = Request::builder().method(method).uri(path).body(()).unwrap();
         answer(&request, ready).status().as_u16()
     }
 
     #[test]
     fn an_agent_lives_before_it_is_ready() {
-        let ready = Ready::starting();
+        let ready = Readiness::starting();
         assert_eq!(
             (
                 status("GET", "/healthz", &ready),
@@ -279,8 +279,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_answered() {
-        let ready = Ready::starting();
+    fn unknown_paths_get_404() {
+        let ready = Readiness::starting();
         assert_eq!(
             (
                 status("GET", "/metrics", &ready),

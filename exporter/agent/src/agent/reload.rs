@@ -28,17 +28,17 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::config::{Placed, Time};
+    use crate::config::{Spanned, Time};
 
     #[test]
-    fn what_can_be_changed_at_once_needs_no_restart() {
+    fn reloadable_changes_need_no_restart() {
         let old = Config::default();
         let mut new = Config::default();
         new.limits.drain = Time(Duration::from_secs(77));
-        new.telemetry.interval = Placed::nowhere(Time(Duration::from_secs(77)));
+        new.telemetry.interval = Spanned::without_location(Time(Duration::from_secs(77)));
         new.health.enabled = false;
         assert_eq!(needs_restart(&old, &new), [""; 0]);
-        new.limits.queue_batches = Placed::nowhere(3);
+        new.limits.queue_batches = Spanned::without_location(3);
         new.telemetry.enabled = false;
         assert_eq!(
             needs_restart(&old, &new),

@@ -6,7 +6,7 @@
 mod change;
 mod derived;
 mod disk_queues;
-mod leaving;
+mod draining;
 mod parts;
 mod task;
 
@@ -19,9 +19,9 @@ use pulsetrain_tail::{Checkpointer, Claims};
 
 use tokio::task::JoinHandle;
 
-use self::{derived::Derived, disk_queues::DiskQueues, leaving::Leaving, task::Task};
+use self::{derived::Derived, disk_queues::DiskQueues, draining::DrainingSinks, task::Task};
 use super::{
-    health::{Ready, Status},
+    health::{Readiness, Status},
     recorders::Recorders,
     sink_watch::SinkWatch,
     telemetry::Telemetry,
@@ -32,7 +32,7 @@ use crate::{
     import::resource::{self, Resource},
     log::{self, Subject},
     losses,
-    topology::{self, KeptPages},
+    topology::{self, RetainedStores},
 };
 
 /// How often the state of the sinks is read.
@@ -53,7 +53,7 @@ pub(super) struct Running {
     sources: BTreeMap<String, Task>,
     servers: BTreeMap<String, Task>,
     /// What every page keeps, for the one that takes its place in a reload.
-    pages: BTreeMap<String, KeptPages>,
+    pages: BTreeMap<String, RetainedStores>,
     /// The files of the sinks; some may be closed.
     files: BTreeMap<String, FileControl>,
     health: Option<Task>,
@@ -62,9 +62,9 @@ pub(super) struct Running {
     /// Sources that are not open yet, and why where that failed.
     unopened_sources: BTreeMap<String, Option<String>>,
     /// Sinks that a reload removed, while they are drained.
-    leaving: Leaving,
+    leaving: DrainingSinks,
     watching_sinks: JoinHandle<()>,
-    ready: Ready,
+    ready: Readiness,
     status: Status,
     recorders: Recorders,
     gpu_release: DriverRelease,
@@ -97,7 +97,7 @@ impl Running {
         if let Some(telemetry) = &telemetry {
             derived.count_by(telemetry.watch_derived("derive"));
         }
-        let ready = Ready::starting();
+        let ready = Readiness::starting();
         let lags = telemetry.as_ref().map(Telemetry::source_lags);
         let status = Status::new(pipeline.ledger().clone(), move || {
             lags.as_ref().map(|lags| lags()).unwrap_or_default()
@@ -118,7 +118,7 @@ impl Running {
             health: None,
             unopened: BTreeMap::new(),
             unopened_sources: BTreeMap::new(),
-            leaving: Leaving::default(),
+            leaving: DrainingSinks::default(),
             ready,
             status,
             recorders: Recorders::default(),
@@ -213,7 +213,7 @@ impl Running {
 }
 
 /// Names the sinks that fail, in the log and for `/readyz`.
-async fn watch_sinks(ledger: Ledger, ready: Ready) {
+async fn watch_sinks(ledger: Ledger, ready: Readiness) {
     let mut watch = SinkWatch::default();
     loop {
         tokio::time::sleep(SINK_CHECK).await;

@@ -13,7 +13,7 @@ const REPEAT: Duration = Duration::from_secs(60);
 /// What is known of every sink.
 #[derive(Debug, Default)]
 pub(super) struct SinkWatch {
-    sinks: BTreeMap<String, Watched>,
+    sinks: BTreeMap<String, WatchedSink>,
 }
 
 /// A message about a sink.
@@ -25,7 +25,7 @@ pub(super) struct SinkMessage {
 }
 
 #[derive(Debug, Default)]
-struct Watched {
+struct WatchedSink {
     account: u64,
     has_delivered: bool,
     /// The outage that the log names.
@@ -58,9 +58,9 @@ impl SinkWatch {
             .filter_map(|counts| {
                 let watched = self.sinks.entry(counts.name.clone()).or_default();
                 if watched.account != counts.account {
-                    *watched = Watched {
+                    *watched = WatchedSink {
                         account: counts.account,
-                        ..Watched::default()
+                        ..WatchedSink::default()
                     };
                 }
                 let (level, message) = watched.observe(counts, now)?;
@@ -74,7 +74,7 @@ impl SinkWatch {
     }
 }
 
-impl Watched {
+impl WatchedSink {
     fn observe(&mut self, counts: &SinkCounts, now: Instant) -> Option<(Level, String)> {
         match &counts.failure {
             Some(failure) => Some((Level::Error, self.failing(counts, failure, now)?)),
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn sink_that_takes_the_place_of_a_failing_one_has_not_delivered_again() {
+    async fn sink_that_replaces_a_failing_one_has_not_recovered() {
         let mut watch = SinkWatch::default();
         let mut lines = Vec::new();
         for script in [vec![refuse(); 5], vec![refuse()]] {

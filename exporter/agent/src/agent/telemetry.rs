@@ -4,14 +4,14 @@
 //! of Prometheus sinks know. `exporter` puts what the SDK has collected into the pipeline, so that it goes wherever all
 //! telemetry goes: to the page of Prometheus and by OTLP.
 
-mod books;
 mod exporter;
+mod instrumented_sink;
+mod instrumented_source;
+mod ledger_metrics;
 mod levels;
-mod measured;
 mod newest;
 mod resolution;
 mod series;
-mod watched;
 
 use std::{
     collections::BTreeMap,
@@ -33,8 +33,8 @@ use pulsetrain_sinks::PrometheusStore;
 use pulsetrain_tail::PollReport;
 use tokio::task::JoinHandle;
 
-pub(super) use self::measured::NamedSink;
-use self::{books::Books, exporter::DoorExporter, watched::SourceFigures};
+pub(super) use self::instrumented_sink::NamedSink;
+use self::{exporter::IngressExporter, instrumented_source::SourceGauges, ledger_metrics::LedgerMetrics};
 use super::health::SourceLag;
 use crate::{
     config::{AGENT_SOURCE, TelemetryConfig},
@@ -57,10 +57,10 @@ struct Shared {
     export_duration: Histogram<f64>,
     source_duration: Histogram<f64>,
     skipped: Counter<u64>,
-    exporter: DoorExporter,
+    exporter: IngressExporter,
     last_reload_succeeded: AtomicBool,
-    sources: Mutex<BTreeMap<String, Arc<SourceFigures>>>,
-    books: Mutex<Books>,
+    sources: Mutex<BTreeMap<String, Arc<SourceGauges>>>,
+    ledger_metrics: Mutex<LedgerMetrics>,
     ledger: Ledger,
 }
 
@@ -72,8 +72,8 @@ impl Telemetry {
         ledger: Ledger,
         ingress: &Ingress,
     ) -> Self {
-        let figures = Arc::<SourceFigures>::default();
-        let exporter = DoorExporter::of(resource);
+        let gauges = Arc::<SourceGauges>::default();
+        let exporter = IngressExporter::of(resource);
         let reader = PeriodicReader::builder(exporter.clone())
             .with_interval(NEVER)
             .build();
@@ -85,12 +85,12 @@ impl Telemetry {
         let shared = Arc::new(Shared::new(provider, exporter.clone(), &meter, ledger));
         shared
             .sources()
-            .insert(AGENT_SOURCE.to_owned(), Arc::clone(&figures));
-        exporter.set_door(watched::ingress(
+            .insert(AGENT_SOURCE.to_owned(), Arc::clone(&gauges));
+        exporter.set_ingress(instrumented_source::ingress(
             &ingress.of_source(AGENT_SOURCE),
             AGENT_SOURCE,
             shared.accepted.clone(),
-            figures,
+            gauges,
         ));
         let ticking = tokio::spawn(tick(Arc::clone(&shared), config.interval.0));
         Self { shared, ticking }
@@ -110,10 +110,10 @@ impl Telemetry {
         series: Option<PrometheusStore>,
     ) -> Box<dyn Sink> {
         if let Some(series) = series {
-            self.shared.books().series().watch(name, series);
+            self.shared.ledger_metrics().series().watch(name, series);
         }
         let (delivered, duration) = (self.shared.delivered.clone(), self.shared.export_duration.clone());
-        Box::new(measured::MeasuredSink::new(
+        Box::new(instrumented_sink::InstrumentedSink::new(
             NamedSink::new(name, sink),
             delivered,
             duration,
@@ -122,35 +122,35 @@ impl Telemetry {
 
     /// Reports this limit of the queue of a sink, in bytes.
     pub(super) fn note_queue_limit(&self, queue: &str, bytes: usize) {
-        self.shared.books().note_queue_limit(queue, bytes);
+        self.shared.ledger_metrics().note_queue_limit(queue, bytes);
     }
 
     /// Counts what is computed on the way as what a source of that name brings.
     pub(super) fn watch_derived(&self, source: &str) -> impl Fn(&Batch) + Send + Sync + 'static {
-        watched::watch(source, self.shared.accepted.clone(), Arc::default())
+        instrumented_source::watch(source, self.shared.accepted.clone(), Arc::default())
     }
 
     /// The ingress for a source, with what goes through it counted.
     pub(super) fn watch(&self, source: &str, ingress: &Ingress) -> Ingress {
-        let figures = Arc::<SourceFigures>::default();
+        let gauges = Arc::<SourceGauges>::default();
         self.shared
             .sources()
-            .insert(source.to_owned(), Arc::clone(&figures));
-        watched::ingress(ingress, source, self.shared.accepted.clone(), figures)
+            .insert(source.to_owned(), Arc::clone(&gauges));
+        instrumented_source::ingress(ingress, source, self.shared.accepted.clone(), gauges)
     }
 
     /// Returns a function that reads the lag of each source.
     pub(super) fn source_lags(&self) -> impl Fn() -> BTreeMap<String, SourceLag> + Send + Sync + 'static {
         let shared = Arc::clone(&self.shared);
         move || {
-            let lag = |figures: &SourceFigures| SourceLag {
-                lag: figures.lag(),
-                last_batch: figures.last_success(),
+            let lag = |gauges: &SourceGauges| SourceLag {
+                lag: gauges.lag(),
+                last_batch: gauges.last_success(),
             };
             let sources = shared.sources();
             sources
                 .iter()
-                .map(|(name, figures)| (name.clone(), lag(figures)))
+                .map(|(name, gauges)| (name.clone(), lag(gauges)))
                 .collect()
         }
     }
@@ -214,7 +214,7 @@ async fn tick(shared: Arc<Shared>, interval: Duration) {
 }
 
 impl Shared {
-    fn new(provider: SdkMeterProvider, exporter: DoorExporter, meter: &Meter, ledger: Ledger) -> Self {
+    fn new(provider: SdkMeterProvider, exporter: IngressExporter, meter: &Meter, ledger: Ledger) -> Self {
         Self {
             provider,
             accepted: instruments::pulsetrain_accepted_items(meter),
@@ -225,7 +225,7 @@ impl Shared {
             exporter,
             last_reload_succeeded: AtomicBool::new(true),
             sources: Mutex::default(),
-            books: Mutex::new(Books::new(meter)),
+            ledger_metrics: Mutex::new(LedgerMetrics::new(meter)),
             ledger,
         }
     }
@@ -233,20 +233,20 @@ impl Shared {
     /// Records what is looked up rather than counted.
     fn record(&self) {
         let sinks = self.ledger.snapshot();
-        self.books().record(&sinks);
+        self.ledger_metrics().record(&sinks);
         let sources = self.sources();
-        let sources = sources.iter().map(|(name, figures)| (name, &**figures));
+        let sources = sources.iter().map(|(name, gauges)| (name, &**gauges));
         let has_reloaded = self.last_reload_succeeded.load(Ordering::Relaxed);
         self.exporter
             .levels()
             .read(&sinks, sources, has_reloaded, clock::unix_now());
     }
 
-    fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    fn ledger_metrics(&self) -> MutexGuard<'_, LedgerMetrics> {
+        self.ledger_metrics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn sources(&self) -> MutexGuard<'_, BTreeMap<String, Arc<SourceFigures>>> {
+    fn sources(&self) -> MutexGuard<'_, BTreeMap<String, Arc<SourceGauges>>> {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,14 +5,14 @@ use pulsetrain_sinks::sha256_hex;
 use serde::Deserialize;
 
 use super::{
-    Placed, Spot,
+    Location, Spanned,
     section::{Setting, Shown},
 };
 
 /// The rules, in the order of the file.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct AttributeList(Vec<Placed<Rule>>);
+pub(crate) struct AttributeList(Vec<Spanned<Rule>>);
 
 /// A rule.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -39,7 +39,7 @@ impl AttributeList {
     ///
     /// # Errors
     /// The first rule that cannot be used, with its place.
-    pub(crate) fn rules(&self) -> Result<Option<AttributeRules>, (Spot, String)> {
+    pub(crate) fn rules(&self) -> Result<Option<AttributeRules>, (Location, String)> {
         let mut rules: Vec<(String, AttributeAction)> = Vec::new();
         let mut made = None;
         for rule in &self.0 {
@@ -49,7 +49,7 @@ impl AttributeList {
                 Rule::Rename(Renaming { from, to }) => (from.clone(), AttributeAction::Rename(to.clone())),
             });
             let so_far = AttributeRules::new(rules.clone(), sha256_hex);
-            made = Some(so_far.map_err(|error| (rule.spot, format!("attributes: {error}")))?);
+            made = Some(so_far.map_err(|error| (rule.location, format!("attributes: {error}")))?);
         }
         Ok(made)
     }

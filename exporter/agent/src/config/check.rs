@@ -14,7 +14,7 @@ use pulsetrain_formats::{FORMATS, LogFormat, format_by_name};
 
 use super::{
     AGENT_SOURCE, Config, ExposureKeys, Fault, GPUS, LogsSection, ReceiverSection, SinkConfig, SourceConfig,
-    fault::nearest, holder::holder, placed::Spot, source_list,
+    fault::nearest, port_owner::port_owner, source_list, spanned::Location,
 };
 use crate::topology;
 
@@ -49,23 +49,23 @@ pub(crate) fn check(file: &str, config: &Config, running: Option<&Config>) -> Ve
         };
         if !reserved.is_empty() {
             let message = format!("sources.{name}: the name is that of {reserved}: choose another");
-            found.at(source.spot(), message);
+            found.at(source.location(), message);
         }
         match source {
-            SourceConfig::Logs(logs) => found.logs(name, logs, logs.spot),
-            SourceConfig::Otlp(receiver) => found.receiver(name, receiver, receiver.spot, config),
+            SourceConfig::Logs(logs) => found.logs(name, logs, logs.location),
+            SourceConfig::Otlp(receiver) => found.receiver(name, receiver, receiver.location, config),
         }
     }
     for (name, sink) in config.sinks.iter() {
         found.sink(name, sink);
     }
-    for (spot, message) in source_list::faults(config) {
-        found.at(spot, message);
+    for (location, message) in source_list::faults(config) {
+        found.at(location, message);
     }
     found.health(config);
     found.files(config);
     found.ports(config, running);
-    found.faults.sort_by_key(|fault| fault.spot);
+    found.faults.sort_by_key(|fault| fault.location);
     found.faults
 }
 
@@ -79,19 +79,22 @@ impl Findings<'_> {
         self.faults.push(Fault::of_file(self.file, message));
     }
 
-    fn at(&mut self, spot: Spot, message: impl Into<String>) {
-        self.faults.push(Fault::at(self.file, spot, message));
+    fn at(&mut self, location: Location, message: impl Into<String>) {
+        self.faults.push(Fault::at(self.file, location, message));
     }
 
     /// What would take nothing, or be done too often.
     fn quantities(&mut self, config: &Config) {
         let limits = &config.limits;
         let queue = [
-            (limits.queue_batches.spot, *limits.queue_batches == 0),
-            (limits.queue_bytes.spot, limits.queue_bytes.0 == 0),
+            (limits.queue_batches.location, *limits.queue_batches == 0),
+            (limits.queue_bytes.location, limits.queue_bytes.0 == 0),
         ];
-        for (spot, _) in queue.into_iter().filter(|(_, is_zero)| *is_zero) {
-            self.at(spot, "limits: a queue of zero takes nothing: give it at least 1");
+        for (location, _) in queue.into_iter().filter(|(_, is_zero)| *is_zero) {
+            self.at(
+                location,
+                "limits: a queue of zero takes nothing: give it at least 1",
+            );
         }
         let intervals = [
             (
@@ -119,20 +122,20 @@ impl Findings<'_> {
             .into_iter()
             .filter(|(interval, _)| interval.0 < SHORTEST)
         {
-            self.at(interval.spot, message);
+            self.at(interval.location, message);
         }
     }
 
-    fn logs(&mut self, name: &str, logs: &LogsSection, spot: Spot) {
+    fn logs(&mut self, name: &str, logs: &LogsSection, location: Location) {
         if logs.paths.is_empty() {
             self.at(
-                spot,
+                location,
                 format!("sources.{name}.logs has no paths: name the logs, like paths: [training.json]"),
             );
         }
         if logs.poll_interval.0 < SHORTEST {
             self.at(
-                logs.poll_interval.spot,
+                logs.poll_interval.location,
                 format!(
                     "sources.{name}.logs: a poll_interval below 100ms would keep a processor busy: give it 1s"
                 ),
@@ -140,18 +143,18 @@ impl Findings<'_> {
         }
         for path in &logs.paths {
             if let Err(error) = readable(Path::new(&path.value)) {
-                self.at(path.spot, format!("{} cannot be read: {error}", path.value));
+                self.at(path.location, format!("{} cannot be read: {error}", path.value));
             }
         }
         self.mapping(name, logs);
         if let Some(rank) = &logs.rank
             && let Err(message) = rank.build()
         {
-            self.at(rank.spot, format!("sources.{name}.logs.rank: {message}"));
+            self.at(rank.location, format!("sources.{name}.logs.rank: {message}"));
         }
         if let Err(error) = logs.timezone() {
             self.at(
-                logs.timezone.spot,
+                logs.timezone.location,
                 format!("sources.{name}.logs.timezone: {error}"),
             );
         }
@@ -160,16 +163,16 @@ impl Findings<'_> {
             let names: Vec<&str> = FORMATS.iter().map(|format| format.name).chain(["auto"]).collect();
             let instead = nearest(format, &names);
             self.at(
-                logs.format.spot,
+                logs.format.location,
                 format!("there is no format {format:?}{instead}"),
             );
         }
     }
 
-    fn receiver(&mut self, name: &str, receiver: &ReceiverSection, spot: Spot, config: &Config) {
+    fn receiver(&mut self, name: &str, receiver: &ReceiverSection, location: Location, config: &Config) {
         if receiver.listen.is_empty() {
             self.at(
-                spot,
+                location,
                 format!(
                     "sources.{name}.otlp listens nowhere: give it an address, like listen: [127.0.0.1:4317]"
                 ),
@@ -178,13 +181,16 @@ impl Findings<'_> {
         self.exposure(&format!("sources.{name}.otlp"), receiver.exposure());
         if *receiver.max_connections == 0 {
             self.at(
-                receiver.max_connections.spot,
+                receiver.max_connections.location,
                 format!("sources.{name}.otlp: max_connections of zero serves nobody: give it at least 1"),
             );
         }
         if let Err(error) = receiver.settings().check() {
-            let spot = receiver.listen.first().map_or(spot, |address| address.spot);
-            self.at(spot, format!("sources.{name}: {error}"));
+            let location = receiver
+                .listen
+                .first()
+                .map_or(location, |address| address.location);
+            self.at(location, format!("sources.{name}: {error}"));
         }
         let queues = config
             .sinks
@@ -202,19 +208,19 @@ impl Findings<'_> {
         } else {
             return;
         };
-        let spot = receiver.max_message.spot.or(spot);
-        self.at(spot, format!("sources.{name}.otlp: {problem}"));
+        let location = receiver.max_message.location.or(location);
+        self.at(location, format!("sources.{name}.otlp: {problem}"));
     }
 
     /// A mapping that makes no sense, or that nobody asks.
     fn mapping(&mut self, name: &str, logs: &LogsSection) {
         let Some(mapping) = &logs.mapping else { return };
-        for (spot, message) in mapping.build().err().unwrap_or_default() {
-            self.at(spot, format!("sources.{name}.logs.mapping: {message}"));
+        for (location, message) in mapping.build().err().unwrap_or_default() {
+            self.at(location, format!("sources.{name}.logs.mapping: {message}"));
         }
         if !logs.log_format().is_some_and(LogFormat::takes_mapping) {
             self.at(
-                logs.format.spot,
+                logs.format.location,
                 format!(
                     "sources.{name}.logs: a mapping is for the formats {}: name one of them here, or in the mapping",
                     mapped()
@@ -225,12 +231,12 @@ impl Findings<'_> {
 
     fn sink(&mut self, name: &str, sink: &SinkConfig) {
         if let SinkConfig::Otlp(otlp) = sink {
-            for (spot, message) in otlp.faults() {
-                self.at(spot, format!("sinks.{name}.otlp: {message}"));
+            for (location, message) in otlp.faults() {
+                self.at(location, format!("sinks.{name}.otlp: {message}"));
             }
         }
-        if let Err((spot, message)) = topology::check_sink(sink) {
-            self.at(spot, format!("sinks.{name}: {message}"));
+        if let Err((location, message)) = topology::check_sink(sink) {
+            self.at(location, format!("sinks.{name}: {message}"));
         }
         if let SinkConfig::Prometheus(prometheus) = sink {
             self.exposure(&format!("sinks.{name}.prometheus"), prometheus.exposure());
@@ -244,13 +250,13 @@ impl Findings<'_> {
         }
         self.exposure("health", health.exposure());
         if let Err(error) = health.exposure().settings().check_address(*health.listen) {
-            self.at(health.listen.spot, format!("health: {error}"));
+            self.at(health.listen.location, format!("health: {error}"));
         }
     }
 
     fn exposure(&mut self, section: &str, keys: ExposureKeys<'_>) {
-        if let Err((spot, message)) = keys.check() {
-            self.at(spot, format!("{section}: {message}"));
+        if let Err((location, message)) = keys.check() {
+            self.at(location, format!("{section}: {message}"));
         }
     }
 
@@ -266,7 +272,7 @@ impl Findings<'_> {
                     "{} is the file of sinks.{other} too: name another one",
                     path.value
                 );
-                self.at(path.spot, message);
+                self.at(path.location, message);
             }
         }
         for (name, source) in config.sources.iter() {
@@ -279,7 +285,7 @@ impl Findings<'_> {
                         "{} is read by sources.{name} and written by sinks.{sink}: name another file",
                         path.value
                     );
-                    self.at(path.spot, message);
+                    self.at(path.location, message);
                 }
             }
         }
@@ -288,8 +294,8 @@ impl Findings<'_> {
     /// Ports that somebody else holds, or that are asked for twice.
     fn ports(&mut self, config: &Config, running: Option<&Config>) {
         let ours: Vec<SocketAddr> = running.map(listens).unwrap_or_default().into_keys().collect();
-        for (address, spots) in listens(config) {
-            if let [_, second, ..] = spots[..] {
+        for (address, locations) in listens(config) {
+            if let [_, second, ..] = locations[..] {
                 self.at(
                     second,
                     format!("{address} is listened on twice: give one of them another port"),
@@ -300,7 +306,7 @@ impl Findings<'_> {
             }
             if let Err(error) = TcpListener::bind(address) {
                 self.at(
-                    spots[0],
+                    locations[0],
                     format!("cannot listen on {address}: {error}; {}", advice(&error, address)),
                 );
             }
@@ -315,28 +321,28 @@ pub(crate) fn mapped() -> String {
 }
 
 /// Where a configuration listens, each address with the places that ask for it.
-fn listens(config: &Config) -> BTreeMap<SocketAddr, Vec<Spot>> {
+fn listens(config: &Config) -> BTreeMap<SocketAddr, Vec<Location>> {
     let mut listens: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for (_, sink) in config.sinks.iter() {
         if let SinkConfig::Prometheus(prometheus) = sink {
             listens
                 .entry(*prometheus.listen)
                 .or_default()
-                .push(prometheus.listen.spot);
+                .push(prometheus.listen.location);
         }
     }
     for (_, source) in config.sources.iter() {
         if let SourceConfig::Otlp(receiver) = source {
             for listen in &receiver.listen {
                 if let Some(address) = listen.0.tcp() {
-                    listens.entry(address).or_default().push(listen.spot);
+                    listens.entry(address).or_default().push(listen.location);
                 }
             }
         }
     }
     if config.health.enabled {
         let listen = &config.health.listen;
-        listens.entry(listen.value).or_default().push(listen.spot);
+        listens.entry(listen.value).or_default().push(listen.location);
     }
     listens
 }
@@ -344,8 +350,8 @@ fn listens(config: &Config) -> BTreeMap<SocketAddr, Vec<Spot>> {
 fn advice(error: &io::Error, address: SocketAddr) -> String {
     match error.kind() {
         io::ErrorKind::AddrInUse => {
-            let holder = holder(address).unwrap_or_else(|| "the program that has it".to_owned());
-            return format!("stop {holder}, or choose another port");
+            let owner = port_owner(address).unwrap_or_else(|| "the program that has it".to_owned());
+            return format!("stop {owner}, or choose another port");
         }
         io::ErrorKind::AddrNotAvailable => "choose an address of this machine, such as 127.0.0.1",
         io::ErrorKind::PermissionDenied => "choose a port above 1023",

@@ -51,23 +51,23 @@ impl DrawingSection {
 
 /// Which attributes of spans a trace shows, as people write it: `lean`, `full`, or names.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "Written")]
+#[serde(try_from = "AttributesValue")]
 pub(crate) struct Attributes(pub(crate) AttributePolicy);
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Written {
+enum AttributesValue {
     Word(String),
     Names(Vec<String>),
 }
 
-impl TryFrom<Written> for Attributes {
+impl TryFrom<AttributesValue> for Attributes {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Self, String> {
+    fn try_from(written: AttributesValue) -> Result<Self, String> {
         match written {
-            Written::Word(word) => Self::try_from(word.as_str()),
-            Written::Names(names) => Self::of_names(names.iter().map(String::as_str)),
+            AttributesValue::Word(word) => Self::try_from(word.as_str()),
+            AttributesValue::Names(names) => Self::of_names(names.iter().map(String::as_str)),
         }
     }
 }

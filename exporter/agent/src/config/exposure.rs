@@ -4,17 +4,17 @@ use std::path::PathBuf;
 
 use pulsetrain_net::{AuthConfig, Exposure, NetError, ServerTls};
 
-use super::{Placed, Spot, section::section};
+use super::{Location, Spanned, section::section};
 
 section! {
     /// TLS of a server, from PEM files that are read again when they change.
     pub(crate) struct ServerTlsSection {
         /// The certificate chain of the server.
-        certificate: Placed<String> = Placed::nowhere(String::new()),
+        certificate: Spanned<String> = Spanned::without_location(String::new()),
         /// Its private key, not encrypted.
-        key: Placed<String> = Placed::nowhere(String::new()),
+        key: Spanned<String> = Spanned::without_location(String::new()),
         /// The authorities of client certificates. With this key, only clients with such a certificate can connect (mTLS).
-        client_ca: Option<Placed<String>> = None,
+        client_ca: Option<Spanned<String>> = None,
     }
 }
 
@@ -23,9 +23,9 @@ section! {
     /// the file is read again when it changes.
     pub(crate) struct AuthSection {
         /// The file of the tokens, one a line.
-        bearer_token_file: Option<Placed<String>> = None,
+        bearer_token_file: Option<Spanned<String>> = None,
         /// User and password, as in {user: prometheus, password_file: /etc/pulsetrain/password}.
-        basic: Option<Placed<BasicSection>> = None,
+        basic: Option<Spanned<BasicSection>> = None,
     }
 }
 
@@ -35,7 +35,7 @@ section! {
         /// The user.
         user: String = String::new(),
         /// The file of the passwords, one a line.
-        password_file: Placed<String> = Placed::nowhere(String::new()),
+        password_file: Spanned<String> = Spanned::without_location(String::new()),
     }
 }
 
@@ -43,14 +43,14 @@ section! {
 #[derive(Clone, Copy)]
 pub(crate) struct ExposureKeys<'a> {
     pub(crate) allow_remote: bool,
-    pub(crate) tls: Option<&'a Placed<ServerTlsSection>>,
-    pub(crate) auth: Option<&'a Placed<AuthSection>>,
+    pub(crate) tls: Option<&'a Spanned<ServerTlsSection>>,
+    pub(crate) auth: Option<&'a Spanned<AuthSection>>,
 }
 
 impl ExposureKeys<'_> {
     /// Returns the settings. Keys that make no sense are left out: [`check`](Self::check) finds them.
     pub(crate) fn settings(&self) -> Exposure {
-        let path = |path: &Placed<String>| PathBuf::from(&path.value);
+        let path = |path: &Spanned<String>| PathBuf::from(&path.value);
         Exposure {
             allow_remote: self.allow_remote,
             tls: self.tls.map(|tls| ServerTls {
@@ -77,11 +77,11 @@ impl ExposureKeys<'_> {
     ///
     /// # Errors
     /// The place and the problem.
-    pub(crate) fn check(&self) -> Result<(), (Spot, String)> {
+    pub(crate) fn check(&self) -> Result<(), (Location, String)> {
         if let Some(tls) = self.tls {
             for (key, path) in [("certificate", &tls.certificate), ("key", &tls.key)] {
                 if path.is_empty() {
-                    return Err((tls.spot, format!("tls has no {key}: name a PEM file")));
+                    return Err((tls.location, format!("tls has no {key}: name a PEM file")));
                 }
             }
         }
@@ -94,17 +94,17 @@ impl ExposureKeys<'_> {
                 _ => "",
             };
             if !problem.is_empty() {
-                return Err((auth.spot, problem.to_owned()));
+                return Err((auth.location, problem.to_owned()));
             }
         }
         self.settings().check_files().map_err(|error| {
-            let auth = self.auth.map(|auth| auth.spot);
-            let tls = self.tls.map(|tls| tls.spot);
-            let spot = match &error {
+            let auth = self.auth.map(|auth| auth.location);
+            let tls = self.tls.map(|tls| tls.location);
+            let location = match &error {
                 NetError::Credentials { .. } | NetError::User { .. } => auth,
                 _ => tls,
             };
-            (spot.unwrap_or_default(), error.to_string())
+            (location.unwrap_or_default(), error.to_string())
         })
     }
 }
@@ -121,24 +121,24 @@ mod tests {
         let token = folder.path().join("token");
         fs::write(&token, "secret").unwrap();
         let token = token.display().to_string();
-        let spot = Spot {
+        let location = Location {
             line: 3,
             column: 5,
-            ..Spot::default()
+            ..Location::default()
         };
-        let auth = |bearer: Option<&str>, user: Option<&str>| Placed {
+        let auth = |bearer: Option<&str>, user: Option<&str>| Spanned {
             value: AuthSection {
-                bearer_token_file: bearer.map(|file| Placed::nowhere(file.to_owned())),
+                bearer_token_file: bearer.map(|file| Spanned::without_location(file.to_owned())),
                 basic: user.map(|user| {
-                    Placed::nowhere(BasicSection {
+                    Spanned::without_location(BasicSection {
                         user: user.to_owned(),
-                        password_file: Placed::nowhere(token.clone()),
+                        password_file: Spanned::without_location(token.clone()),
                     })
                 }),
             },
-            spot,
+            location,
         };
-        let check = |auth: &Placed<AuthSection>| {
+        let check = |auth: &Spanned<AuthSection>| {
             ExposureKeys {
                 allow_remote: false,
                 tls: None,
@@ -155,11 +155,11 @@ mod tests {
             (auth(None, Some("")), "a user name is not empty"),
         ] {
             let (place, message) = check(&auth).unwrap_err();
-            assert!(place == spot && message.contains(problem), "{message}");
+            assert!(place == location && message.contains(problem), "{message}");
         }
-        let tls = Placed {
+        let tls = Spanned {
             value: ServerTlsSection::default(),
-            spot,
+            location,
         };
         let keys = ExposureKeys {
             allow_remote: false,
@@ -168,7 +168,7 @@ mod tests {
         };
         assert_eq!(
             keys.check(),
-            Err((spot, "tls has no certificate: name a PEM file".to_owned()))
+            Err((location, "tls has no certificate: name a PEM file".to_owned()))
         );
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde_saphyr::Error;
 
-use super::placed::Spot;
+use super::spanned::Location;
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(crate) struct Fault {
     /// The file.
     pub(crate) file: String,
     /// The place in it; zero for a fault of the file.
-    pub(crate) spot: Spot,
+    pub(crate) location: Location,
     /// What is wrong and what to write instead.
     pub(crate) message: String,
 }
@@ -20,15 +20,19 @@ pub(crate) struct Fault {
 impl Fault {
     /// Returns a fault without a place in the file.
     pub(crate) fn of_file(file: &str, message: impl Into<String>) -> Self {
-        Self::at(file, Spot::default(), message)
+        Self::at(file, Location::default(), message)
     }
 
     /// A fault at a place: of `file`, if the place is in no included one.
-    pub(crate) fn at(file: &str, spot: Spot, message: impl Into<String>) -> Self {
-        let file = if spot.file.is_empty() { file } else { spot.file };
+    pub(crate) fn at(file: &str, location: Location, message: impl Into<String>) -> Self {
+        let file = if location.file.is_empty() {
+            file
+        } else {
+            location.file
+        };
         Self {
             file: file.to_owned(),
-            spot,
+            location,
             message: message.into(),
         }
     }
@@ -36,12 +40,12 @@ impl Fault {
     /// Returns the error of the YAML reader about `text`, reworded if the reader's message is unclear.
     pub(super) fn of_yaml(file: &str, text: &str, error: &Error) -> Self {
         let error = error.without_snippet();
-        let spot = error.location().map_or_else(Spot::default, |at| Spot {
+        let location = error.location().map_or_else(Location::default, |at| Location {
             line: at.line(),
             column: at.column(),
-            ..Spot::default()
+            ..Location::default()
         });
-        Self::at(file, spot, words(error, word_at(text, spot)))
+        Self::at(file, location, words(error, word_at(text, location)))
     }
 }
 
@@ -66,11 +70,14 @@ fn words(error: &Error, given: &str) -> String {
 }
 
 /// Returns the word that begins at a place, or an empty string.
-fn word_at(text: &str, spot: Spot) -> &str {
-    let line = (spot.line as usize)
+fn word_at(text: &str, location: Location) -> &str {
+    let line = (location.line as usize)
         .checked_sub(1)
         .and_then(|line| text.lines().nth(line));
-    let start = line.and_then(|line| line.char_indices().nth((spot.column as usize).checked_sub(1)?));
+    let start = line.and_then(|line| {
+        line.char_indices()
+            .nth((location.column as usize).checked_sub(1)?)
+    });
     let (Some(line), Some((start, _))) = (line, start) else {
         return "";
     };
@@ -116,11 +123,15 @@ pub(super) fn nearest(given: &str, known: &[&str]) -> String {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file, spot, message } = self;
-        if spot.line == 0 {
+        let Self {
+            file,
+            location,
+            message,
+        } = self;
+        if location.line == 0 {
             write!(f, "{file}: {message}")
         } else {
-            write!(f, "{file}:{}:{}: {message}", spot.line, spot.column)
+            write!(f, "{file}:{}:{}: {message}", location.line, location.column)
         }
     }
 }

@@ -23,7 +23,7 @@ pub(super) fn all_by(text: &str, first_fault: impl Fn(&str) -> Option<Fault>) ->
         let Some(fault) = first_fault(&lines.join("\n")) else {
             break;
         };
-        let line = usize::try_from(fault.spot.line).unwrap_or_default();
+        let line = usize::try_from(fault.location.line).unwrap_or_default();
         let is_ours = emptied.contains(&line);
         // An error without a place, or one that could not be removed, hides all others.
         let place = line

@@ -4,12 +4,12 @@ use pulsetrain_sinks::{FileCompression, FileConfig, FilePermissions, FileRotatio
 use serde::Deserialize;
 
 use super::{
-    Placed,
-    placed::Spot,
+    Spanned,
     quantity::{Size, TimeOrNever},
     section::{Setting, Shown, section},
     signals::SignalList,
     source_list::{SourceList, sources_doc},
+    spanned::Location,
 };
 
 section! {
@@ -19,20 +19,20 @@ section! {
     /// SIGHUP opens it again; a file that was removed is created again.
     pub(crate) struct FileSection {
         /// The file.
-        path: Placed<String> = Placed::nowhere(String::new()),
+        path: Spanned<String> = Spanned::without_location(String::new()),
         /// The signals that it receives (a list of traces, metrics and logs); without the key all of them.
-        signals: Option<Placed<SignalList>> = None,
+        signals: Option<Spanned<SignalList>> = None,
         #[doc = sources_doc!()]
-        sources: Option<Placed<SourceList>> = None,
+        sources: Option<Spanned<SourceList>> = None,
         /// Whether its data must arrive, as for otlp.
         required: bool = true,
         /// When the file is renamed and the next one begins, as in {max_bytes: 256MiB, max_age: 24h, keep: 10, compression: zstd}:
         /// out.jsonl becomes out-20261122T215500Z-0000.jsonl, by the time of the rotation in UTC. max_age is never by default, and
         /// is checked before each record; keep counts the rotated files, 0 keeps all; compression is none, gzip or zstd. Without
         /// the key the file grows until another program rotates it.
-        rotation: Option<Placed<RotationSection>> = None,
+        rotation: Option<Spanned<RotationSection>> = None,
         /// The permissions of the file and of rotated ones, in octal digits as in "0640"; without the key those of the umask.
-        permissions: Option<Placed<String>> = None,
+        permissions: Option<Spanned<String>> = None,
     }
 }
 
@@ -64,7 +64,7 @@ impl FileSection {
     ///
     /// # Errors
     /// The place of a setting that makes no sense, and what to write there.
-    pub(crate) fn settings(&self) -> Result<FileConfig, (Spot, String)> {
+    pub(crate) fn settings(&self) -> Result<FileConfig, (Location, String)> {
         let permissions = self.permissions.as_ref().map(|text| {
             FilePermissions::parse(text).ok_or_else(|| {
                 let message = format!(
@@ -72,7 +72,7 @@ impl FileSection {
                      \"0640\"",
                     text.value
                 );
-                (text.spot, message)
+                (text.location, message)
             })
         });
         let rotation = self.rotation.as_ref().map(|rotation| {
@@ -82,7 +82,7 @@ impl FileSection {
             ];
             match zero.iter().find(|(_, is_zero)| *is_zero) {
                 Some((key, _)) => Err((
-                    rotation.spot,
+                    rotation.location,
                     format!("rotation: a {key} of zero would give every record a file of its own: give more, such as 64MiB or 24h"),
                 )),
                 None => Ok(rotation.settings()),

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use super::{Fault, Spot, variables::references};
+use super::{Fault, Location, variables::references};
 
 /// The most that a file may hold.
 const MAX_BYTES: u64 = 64 << 10;
@@ -32,7 +32,7 @@ pub(super) fn expand(
         let path = folder.join(&reference[PREFIX.len()..]);
         let content = read(&path).map_err(|error| {
             let message = format!("{} cannot be read: {error}", path.display());
-            Fault::at(file, Spot::of(text, start), message)
+            Fault::at(file, Location::of(text, start), message)
         })?;
         let name = format!("F{number:0width$}", width = reference.chars().count() - 1);
         expanded.push_str(&text[copied..start]);
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_content_of_a_file_becomes_the_value_and_the_places_stay() {
+    fn file_content_becomes_the_value_and_locations_stay() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("tökén"), "s3cret: \"x\"\n").unwrap();
         let config = folder.path().join("agent.yaml");

@@ -6,7 +6,7 @@ use pulsetrain_gpu::{GpuConfig, GpuSemconv};
 use serde::Deserialize;
 
 use super::{
-    Placed,
+    Spanned,
     quantity::Time,
     section::{Setting, Shown, section},
 };
@@ -21,10 +21,10 @@ section! {
         /// Whether they are watched.
         enabled: bool = true,
         /// How often what changes from moment to moment is read.
-        interval: Placed<Time> = Placed::nowhere(Time::secs(1)),
+        interval: Spanned<Time> = Spanned::without_location(Time::secs(1)),
         /// How often the energy counters are read, each until it changes: the energy of short steps needs it. Longer
         /// than interval, they are read every interval.
-        energy_interval: Placed<Time> = Placed::nowhere(Time(Duration::from_millis(100))),
+        energy_interval: Spanned<Time> = Spanned::without_location(Time(Duration::from_millis(100))),
         /// The names: gpu for ours (gpu.*), hw for the standard ones (hw.*) where there are such, both for both.
         semconv: GpuNames = GpuNames::Gpu,
         /// Whether traffic and errors of NVLinks of the fifth generation (Blackwell) are read by link; else the driver adds up the
@@ -37,7 +37,7 @@ section! {
         /// Whether the driver is released by itself, once, when a GPU needs a reset and no process uses it.
         release_for_reset: bool = true,
         /// How long the driver is released then, and by POST /gpu/release on the address of health.
-        release_time: Placed<Time> = Placed::nowhere(Time::secs(300)),
+        release_time: Spanned<Time> = Spanned::without_location(Time::secs(300)),
         /// Whether memory and utilization are read by process.
         processes: bool = true,
         /// Whether the GPUs' own performance counters are read: activity of multiprocessors, tensor cores, memory. They

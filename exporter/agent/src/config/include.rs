@@ -7,10 +7,10 @@ use std::{
 };
 
 use super::{
-    Config, Fault, Named, SinkConfig, SourceConfig, Spot, faults,
-    placed::in_file,
+    Config, Fault, Location, Named, SinkConfig, SourceConfig, faults,
     read::{load_part, parse},
     section::section,
+    spanned::in_file,
 };
 
 section! {
@@ -46,10 +46,17 @@ pub(super) fn add(
             &mut config.sources.0,
             included.sources.0,
             "sources",
-            SourceConfig::spot,
+            SourceConfig::location,
         )
-        .and_then(|()| merge(&mut config.sinks.0, included.sinks.0, "sinks", SinkConfig::spot))
-        .map_err(|(spot, message)| Fault::at(&name, spot, message))?;
+        .and_then(|()| {
+            merge(
+                &mut config.sinks.0,
+                included.sinks.0,
+                "sinks",
+                SinkConfig::location,
+            )
+        })
+        .map_err(|(location, message)| Fault::at(&name, location, message))?;
     }
     Ok(())
 }
@@ -77,7 +84,7 @@ fn paths(config: &Config, file: &Path) -> Result<Vec<PathBuf>, Fault> {
         let path = folder.join(&included.value);
         let found = files(&path).map_err(|error| {
             let message = format!("{} cannot be read: {error}", path.display());
-            Fault::at(&file.display().to_string(), included.spot, message)
+            Fault::at(&file.display().to_string(), included.location, message)
         })?;
         paths.extend(found);
     }
@@ -100,8 +107,8 @@ fn merge<T>(
     into: &mut BTreeMap<String, T>,
     from: BTreeMap<String, T>,
     key: &str,
-    spot: impl Fn(&T) -> Spot,
-) -> Result<(), (Spot, String)> {
+    location: impl Fn(&T) -> Location,
+) -> Result<(), (Location, String)> {
     for (name, added) in from {
         match into.entry(name) {
             Entry::Vacant(free) => {
@@ -110,7 +117,7 @@ fn merge<T>(
             Entry::Occupied(taken) => {
                 let name = taken.key();
                 let message = format!("{key}.{name} is in another file too: give one of them another name");
-                return Err((spot(&added), message));
+                return Err((location(&added), message));
             }
         }
     }
@@ -120,7 +127,8 @@ fn merge<T>(
 impl Named<SinkConfig> {
     /// Whether a file names them.
     fn is_given(&self) -> bool {
-        self.iter().any(|(_, sink)| sink.spot() != Spot::default())
+        self.iter()
+            .any(|(_, sink)| sink.location() != Location::default())
     }
 }
 
@@ -168,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_in_an_included_file_is_named_with_that_file_and_place() {
+    fn fault_in_an_included_file_names_file_and_location() {
         let main = "include: [more.yaml]\nsources: {a: {logs: {paths: [a.log]}}}\n";
         let cases = [
             (

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use pulsetrain_pipeline::{QueueConfig, RetryConfig, SinkTaskConfig};
 
 use super::{
-    AuthSection, ExposureKeys, Placed, ServerTlsSection,
+    AuthSection, ExposureKeys, ServerTlsSection, Spanned,
     quantity::{Size, Time, TimeOrNever},
     section::section,
 };
@@ -16,13 +16,13 @@ section! {
         /// The most batches that wait for one sink. When a required sink has no room, receivers answer 503 and logs are not
         /// read on; a sink that is not required drops the newest and counts it. GPU readings, the agent's own telemetry and
         /// what `run` reads cannot wait: a full queue drops the newest of them.
-        queue_batches: Placed<usize> = Placed::nowhere(1000),
+        queue_batches: Spanned<usize> = Spanned::without_location(1000),
         /// The most bytes that wait for one sink.
-        queue_bytes: Placed<Size> = Placed::nowhere(Size(64 << 20)),
+        queue_bytes: Spanned<Size> = Spanned::without_location(Size(64 << 20)),
         /// How long a sink that failed is left alone the first time; each time in a row it is half as long again.
-        retry_after: Placed<Time> = Placed::nowhere(Time(RetryConfig::default().initial)),
+        retry_after: Spanned<Time> = Spanned::without_location(Time(RetryConfig::default().initial)),
         /// The longest that a sink is left alone, but for what a receiver itself asks for.
-        retry_at_most: Placed<Time> = Placed::nowhere(Time(RetryConfig::default().max)),
+        retry_at_most: Spanned<Time> = Spanned::without_location(Time(RetryConfig::default().max)),
         /// The age from which a batch is dropped when its sink has no room for newer ones, or never. What is read from logs
         /// is not dropped by a required sink: the log is read on when there is room.
         give_up_after: TimeOrNever = TimeOrNever(None),
@@ -56,7 +56,7 @@ section! {
         /// Whether it goes to the sinks, as everything else does.
         enabled: bool = true,
         /// How often.
-        interval: Placed<Time> = Placed::nowhere(Time::secs(5)),
+        interval: Spanned<Time> = Spanned::without_location(Time::secs(5)),
     }
 }
 
@@ -68,13 +68,13 @@ section! {
         /// Whether it listens at all.
         enabled: bool = true,
         /// Where it listens. Only this machine can reach a loopback address.
-        listen: Placed<SocketAddr> = Placed::nowhere(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 13133)),
+        listen: Spanned<SocketAddr> = Spanned::without_location(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 13133)),
         /// Allows an address that other machines can reach without both tls and auth (or tls with client_ca).
         allow_remote: bool = false,
         /// TLS of the connections.
-        tls: Option<Placed<ServerTlsSection>> = None,
+        tls: Option<Spanned<ServerTlsSection>> = None,
         /// Credentials that every request has to carry.
-        auth: Option<Placed<AuthSection>> = None,
+        auth: Option<Spanned<AuthSection>> = None,
     }
 }
 

@@ -6,9 +6,10 @@ use pulsetrain_mapping::{Mapping, MappingFile};
 use serde::{Deserialize, Deserializer};
 
 use super::{
-    Fault, Spot, placed,
+    Fault, Location,
     read::load_part,
     section::{Setting, Shown},
+    spanned,
 };
 
 /// A mapping in a configuration.
@@ -24,17 +25,17 @@ impl MappingSection {
     ///
     /// # Errors
     /// Every fault, with its place.
-    pub(crate) fn build(&self) -> Result<Arc<Mapping>, Vec<(Spot, String)>> {
+    pub(crate) fn build(&self) -> Result<Arc<Mapping>, Vec<(Location, String)>> {
         self.written.build().map(Arc::new).map_err(|faults| {
-            let placed = faults.into_iter().map(|fault| {
-                let spot = Spot {
+            let spanned = faults.into_iter().map(|fault| {
+                let location = Location {
                     file: self.file,
                     line: fault.line,
                     column: fault.column,
                 };
-                (spot, fault.message)
+                (location, fault.message)
             });
-            placed.collect()
+            spanned.collect()
         })
     }
 }
@@ -49,7 +50,7 @@ impl<'de> Deserialize<'de> for MappingSection {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(Self {
             written: MappingFile::deserialize(deserializer)?,
-            file: placed::file(),
+            file: spanned::file(),
         })
     }
 }
@@ -63,9 +64,9 @@ pub(crate) fn load_mapping(path: &Path) -> Result<Arc<Mapping>, Vec<Fault>> {
         load_part(path, &std::env::vars().collect()).map_err(|fault| vec![fault])?;
     let file = path.display().to_string();
     section.build().map_err(|faults| {
-        let placed = faults.into_iter();
-        placed
-            .map(|(spot, message)| Fault::at(&file, spot, message))
+        let spanned = faults.into_iter();
+        spanned
+            .map(|(location, message)| Fault::at(&file, location, message))
             .collect()
     })
 }

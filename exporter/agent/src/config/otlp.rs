@@ -9,7 +9,7 @@ use pulsetrain_sinks::{
 use serde::Deserialize;
 
 use super::{
-    Placed, Spot,
+    Location, Spanned,
     attribute_rules::AttributeList,
     disk_queue::DiskQueueSetting,
     quantity::{Size, Time, TimeOrNever},
@@ -28,36 +28,36 @@ section! {
         /// from the OTEL_EXPORTER_OTLP_* variables if the endpoint of the variables has the same scheme, host and port.
         /// Without variables the endpoint is http://localhost:4318. Where signals have endpoints of several hosts or ports, each
         /// of these has a queue of its own. HTTPS_PROXY (for https and gRPC), HTTP_PROXY and NO_PROXY are respected.
-        endpoint: Option<Placed<String>> = None,
+        endpoint: Option<Spanned<String>> = None,
         /// The signals that it receives (a list of traces, metrics and logs); without the key all of them. Without the key, the
         /// items of a signal that the receiver does not support are counted as unsupported_signal, and are no loss while it
         /// supports another signal. A signal that is named here has to be supported.
-        signals: Option<Placed<SignalList>> = None,
+        signals: Option<Spanned<SignalList>> = None,
         #[doc = sources_doc!()]
-        sources: Option<Placed<SourceList>> = None,
+        sources: Option<Spanned<SourceList>> = None,
         /// What the receiver does not see of attributes: a list of {drop: KEY}, {hash: KEY} (the value becomes its SHA-256, without
         /// salt) and {rename: {from: KEY, to: KEY}}. The rules hold for the attributes of resources, scopes, spans, events, links,
         /// points, exemplars and log records. Keys inside values are not looked at.
         attributes: AttributeList = AttributeList::default(),
         /// How bodies over HTTP are encoded: protobuf or json; without the key as OTEL_EXPORTER_OTLP_PROTOCOL has it.
-        encoding: Option<Placed<String>> = None,
+        encoding: Option<Spanned<String>> = None,
         /// Headers of every request, of all signals. Keep secrets in variables or files: Bearer ${TOKEN}, ${file:/run/key}.
         headers: Headers = Headers::default(),
         /// A file with a token, which is sent as authorization: Bearer TOKEN. The file is read again when it changes. While the
         /// receiver refuses the token, batches wait.
-        bearer_token_file: Option<Placed<String>> = None,
+        bearer_token_file: Option<Spanned<String>> = None,
         /// A user and a password, which are sent as authorization: Basic.
         basic_auth: BasicAuthSection = BasicAuthSection::default(),
         /// TLS, for https and grpcs. Certificates are read again when their files change.
         tls: TlsSection = TlsSection::default(),
         /// gzip, zstd or none. The Collector's receivers read all of them; zstd is not in the OTLP specification.
-        compression: Option<Placed<String>> = None,
+        compression: Option<Spanned<String>> = None,
         /// The level of the compression: 1 (fastest, the default) to 9 for gzip, to 22 for zstd.
-        compression_level: Option<Placed<i32>> = None,
+        compression_level: Option<Spanned<i32>> = None,
         /// The longest that one request may take.
         timeout: Option<Time> = None,
         /// The most requests at one time. Metrics have one at a time, because samples of a series must arrive in order.
-        concurrency: Placed<usize> = Placed::nowhere(SinkTaskConfig::default().concurrency),
+        concurrency: Spanned<usize> = Spanned::without_location(SinkTaskConfig::default().concurrency),
         /// How batches that wait are merged into one request.
         batch: BatchSection = BatchSection::default(),
         /// How much may wait for this sink.
@@ -86,9 +86,9 @@ section! {
     /// How much may wait for a sink in memory: with a disk queue what is not written yet.
     pub(crate) struct QueueSection {
         /// The most batches, instead of limits.queue_batches.
-        batches: Option<Placed<usize>> = None,
+        batches: Option<Spanned<usize>> = None,
         /// The most bytes, instead of limits.queue_bytes.
-        bytes: Option<Placed<Size>> = None,
+        bytes: Option<Spanned<Size>> = None,
     }
 }
 
@@ -96,9 +96,9 @@ section! {
     /// When a request that failed is sent again.
     pub(crate) struct RetrySection {
         /// The first wait, instead of limits.retry_after; each one in a row is half as long again.
-        initial: Option<Placed<Time>> = None,
+        initial: Option<Spanned<Time>> = None,
         /// The longest wait, instead of limits.retry_at_most.
-        max: Option<Placed<Time>> = None,
+        max: Option<Spanned<Time>> = None,
         /// The age from which a batch is dropped when newer ones find no room, or never; instead of limits.give_up_after.
         give_up_after: Option<TimeOrNever> = None,
     }
@@ -108,11 +108,11 @@ section! {
     /// A user and a password, which are sent as authorization: Basic.
     pub(crate) struct BasicAuthSection {
         /// The user.
-        user: Option<Placed<String>> = None,
+        user: Option<Spanned<String>> = None,
         /// The password. Keep it in a variable or a file.
         password: Option<Secret> = None,
         /// A file with the password, which is read again when it changes.
-        password_file: Option<Placed<String>> = None,
+        password_file: Option<Spanned<String>> = None,
     }
 }
 
@@ -120,13 +120,13 @@ section! {
     /// TLS of a client.
     pub(crate) struct TlsSection {
         /// A PEM file with the authorities that may have signed the receiver's certificate, instead of the system's.
-        ca: Option<Placed<String>> = None,
+        ca: Option<Spanned<String>> = None,
         /// A PEM file with the client's certificate, for receivers that ask for one; needs a key.
-        certificate: Option<Placed<String>> = None,
+        certificate: Option<Spanned<String>> = None,
         /// A PEM file with the private key of the certificate.
-        key: Option<Placed<String>> = None,
+        key: Option<Spanned<String>> = None,
         /// The name that the receiver's certificate is for, if it is not the host of the endpoint.
-        server_name: Option<Placed<String>> = None,
+        server_name: Option<Spanned<String>> = None,
         /// Accepts every certificate. Anybody on the way can then read and change what is sent.
         insecure_skip_verify: bool = false,
     }
@@ -147,14 +147,14 @@ impl OtlpSection {
     ///
     /// # Errors
     /// A setting that makes no sense, with its place.
-    pub(crate) fn settings(&self) -> Result<OtlpSettings, (Spot, String)> {
+    pub(crate) fn settings(&self) -> Result<OtlpSettings, (Location, String)> {
         let pairs = self
             .headers
             .0
             .iter()
             .map(|(name, value)| (name.as_str(), value.0.as_str()));
         let headers = OtlpSettings::headers("headers", pairs);
-        let headers = headers.map_err(|error| (self.spot(), error.to_string()))?;
+        let headers = headers.map_err(|error| (self.location(), error.to_string()))?;
         Ok(OtlpSettings {
             json: self.json()?,
             headers: (!headers.is_empty()).then_some(headers),
@@ -206,37 +206,37 @@ impl OtlpSection {
     }
 
     /// Returns the settings that would let nothing through, or that would try too often, each with its place.
-    pub(crate) fn faults(&self) -> Vec<(Spot, String)> {
+    pub(crate) fn faults(&self) -> Vec<(Location, String)> {
         let zero = [
             (
                 self.queue.batches.as_ref().is_some_and(|batches| **batches == 0),
-                &self.queue.batches.as_ref().map(|set| set.spot),
+                &self.queue.batches.as_ref().map(|set| set.location),
             ),
             (
                 self.queue.bytes.as_ref().is_some_and(|bytes| bytes.0 == 0),
-                &self.queue.bytes.as_ref().map(|set| set.spot),
+                &self.queue.bytes.as_ref().map(|set| set.location),
             ),
         ];
-        let mut faults: Vec<(Spot, String)> = zero
+        let mut faults: Vec<(Location, String)> = zero
             .into_iter()
             .filter(|(is_zero, _)| *is_zero)
-            .map(|(_, spot)| {
+            .map(|(_, location)| {
                 (
-                    spot.unwrap_or_default(),
+                    location.unwrap_or_default(),
                     "a queue of zero accepts nothing: give it at least 1".to_owned(),
                 )
             })
             .collect();
         if *self.concurrency == 0 {
             faults.push((
-                self.concurrency.spot,
+                self.concurrency.location,
                 "concurrency is 0, so nothing would be sent: give it at least 1".to_owned(),
             ));
         }
         for wait in [&self.retry.initial, &self.retry.max].into_iter().flatten() {
             if wait.0 < SHORTEST_RETRY {
                 faults.push((
-                    wait.spot,
+                    wait.location,
                     "a retry every few milliseconds overloads a receiver that fails: give it at least 100ms"
                         .to_owned(),
                 ));
@@ -245,7 +245,7 @@ impl OtlpSection {
         faults
     }
 
-    fn json(&self) -> Result<Option<bool>, (Spot, String)> {
+    fn json(&self) -> Result<Option<bool>, (Location, String)> {
         let Some(encoding) = &self.encoding else {
             return Ok(None);
         };
@@ -255,18 +255,21 @@ impl OtlpSection {
             .is_some_and(|endpoint| endpoint.starts_with("grpc"))
         {
             return Err((
-                encoding.spot,
+                encoding.location,
                 "gRPC has one encoding: remove encoding, or use http:// or https://".to_owned(),
             ));
         }
         match encoding.as_str() {
             "protobuf" => Ok(Some(false)),
             "json" => Ok(Some(true)),
-            _ => Err((encoding.spot, "encoding: set it to protobuf or json".to_owned())),
+            _ => Err((
+                encoding.location,
+                "encoding: set it to protobuf or json".to_owned(),
+            )),
         }
     }
 
-    fn credentials(&self) -> Result<Option<Credentials>, (Spot, String)> {
+    fn credentials(&self) -> Result<Option<Credentials>, (Location, String)> {
         let BasicAuthSection {
             user,
             password,
@@ -279,12 +282,12 @@ impl OtlpSection {
                 Some((user, Password::File(named("basic_auth.password_file", file))))
             }
             (user, _, file) => {
-                let spot = user
+                let location = user
                     .as_ref()
                     .or(file.as_ref())
-                    .map_or(self.spot(), |placed| placed.spot);
+                    .map_or(self.location(), |spanned| spanned.location);
                 return Err((
-                    spot,
+                    location,
                     "basic_auth has a user and one of password and password_file".to_owned(),
                 ));
             }
@@ -296,17 +299,20 @@ impl OtlpSection {
             .any(|name| name.eq_ignore_ascii_case("authorization"));
         let credentials = match (&self.bearer_token_file, basic) {
             (None, None) => return Ok(None),
-            (Some(file), None) => (file.spot, Credentials::Bearer(named("bearer_token_file", file))),
+            (Some(file), None) => (
+                file.location,
+                Credentials::Bearer(named("bearer_token_file", file)),
+            ),
             (None, Some((user, _))) if user.contains(':') => {
                 return Err((
-                    user.spot,
+                    user.location,
                     "basic_auth.user has a colon, which ends a user's name: remove it".to_owned(),
                 ));
             }
             (None, Some((user, password))) => {
                 let user_name = user.value.clone();
                 (
-                    user.spot,
+                    user.location,
                     Credentials::Basic {
                         user: user_name,
                         password,
@@ -315,60 +321,60 @@ impl OtlpSection {
             }
             (Some(file), Some(_)) => {
                 return Err((
-                    file.spot,
+                    file.location,
                     "there are bearer_token_file and basic_auth: keep one".to_owned(),
                 ));
             }
         };
         match credentials {
-            (spot, _) if has_header => Err((
-                spot,
+            (location, _) if has_header => Err((
+                location,
                 "headers has authorization, which bearer_token_file and basic_auth set: keep one".to_owned(),
             )),
             (_, credentials) => Ok(Some(credentials)),
         }
     }
 
-    fn compression(&self) -> Result<Option<Compression>, (Spot, String)> {
+    fn compression(&self) -> Result<Option<Compression>, (Location, String)> {
         let level = self.compression_level.as_ref();
         match (&self.compression, level) {
             (None, None) => Ok(None),
             (None, Some(level)) => Err((
-                level.spot,
+                level.location,
                 "compression_level needs compression: gzip or zstd".to_owned(),
             )),
             (Some(name), _) => {
-                let spot = level.map_or(name.spot, |level| level.spot);
+                let location = level.map_or(name.location, |level| level.location);
                 let compression = Compression::named(name, level.map(|level| level.value));
                 // The value is not repeated: it may be a secret at the wrong key.
                 compression
                     .map(Some)
-                    .map_err(|expected| (spot, format!("compression: {expected}")))
+                    .map_err(|expected| (location, format!("compression: {expected}")))
             }
         }
     }
 
     /// The place of the endpoint, where it is given.
-    pub(crate) fn spot(&self) -> Spot {
+    pub(crate) fn location(&self) -> Location {
         self.endpoint
             .as_ref()
-            .map(|endpoint| endpoint.spot)
+            .map(|endpoint| endpoint.location)
             .unwrap_or_default()
     }
 }
 
 impl TlsSection {
-    fn files(&self, of: &OtlpSection) -> Result<TlsFiles, (Spot, String)> {
+    fn files(&self, of: &OtlpSection) -> Result<TlsFiles, (Location, String)> {
         let identity = match (&self.certificate, &self.key) {
             (Some(certificate), Some(key)) => Some(Identity {
                 certificate: named("tls.certificate", certificate),
                 key: named("tls.key", key),
             }),
             (None, None) => None,
-            (Some(given), None) => return Err((given.spot, half("tls.certificate", "tls.key"))),
-            (None, Some(given)) => return Err((given.spot, half("tls.key", "tls.certificate"))),
+            (Some(given), None) => return Err((given.location, half("tls.certificate", "tls.key"))),
+            (None, Some(given)) => return Err((given.location, half("tls.key", "tls.certificate"))),
         };
-        let is_plain = |endpoint: &&Placed<String>| {
+        let is_plain = |endpoint: &&Spanned<String>| {
             !endpoint.starts_with("https://") && !endpoint.starts_with("grpcs://")
         };
         if *self != Self::default()
@@ -376,7 +382,7 @@ impl TlsSection {
         {
             let message =
                 "tls is set, but the endpoint is a plain one: use https:// or grpcs://, or remove tls";
-            return Err((endpoint.spot, message.to_owned()));
+            return Err((endpoint.location, message.to_owned()));
         }
         Ok(TlsFiles {
             authority: self.ca.as_ref().map(|file| named("tls.ca", file)),
@@ -387,7 +393,7 @@ impl TlsSection {
     }
 }
 
-fn named(key: &str, file: &Placed<String>) -> NamedFile {
+fn named(key: &str, file: &Spanned<String>) -> NamedFile {
     NamedFile {
         variable: key.to_owned(),
         path: file.value.clone().into(),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pulsetrain_sinks::{FlightRecorderConfig, PerfettoFilesConfig};
 
 use super::{
-    DrawingSection, Placed,
+    DrawingSection, Spanned,
     quantity::{Size, Time},
     section::section,
     signals::SignalList,
@@ -17,7 +17,7 @@ section! {
     /// shows what came in while it was written. The section perfetto sets how they are drawn.
     pub(crate) struct PerfettoSection {
         /// A path that ends in .pftrace; every file gets the time of its begin before that.
-        path: Placed<String> = Placed::nowhere(String::new()),
+        path: Spanned<String> = Spanned::without_location(String::new()),
         /// How much telemetry one file shows. So much is held in memory; then the next file begins.
         bytes: Size = Size(64 << 20),
         /// How long one file is written to.
@@ -27,9 +27,9 @@ section! {
         /// How often the file catches up. What came in after that is lost by a kill.
         flush_every: Time = Time::secs(5),
         /// The signals that it shows (a list of traces, metrics and logs); without the key all of them.
-        signals: Option<Placed<SignalList>> = None,
+        signals: Option<Spanned<SignalList>> = None,
         #[doc = sources_doc!()]
-        sources: Option<Placed<SourceList>> = None,
+        sources: Option<Spanned<SourceList>> = None,
     }
 }
 
@@ -43,11 +43,11 @@ section! {
         /// How much of it at most; beyond that the oldest goes first.
         bytes: Size = Size(64 << 20),
         /// Where files are written: a path that ends in .pftrace; every file gets the time of its begin before that.
-        path: Placed<String> = Placed::nowhere("recorded.pftrace".to_owned()),
+        path: Spanned<String> = Spanned::without_location("recorded.pftrace".to_owned()),
         /// The signals that it keeps (a list of traces, metrics and logs); without the key all of them.
-        signals: Option<Placed<SignalList>> = None,
+        signals: Option<Spanned<SignalList>> = None,
         #[doc = sources_doc!()]
-        sources: Option<Placed<SourceList>> = None,
+        sources: Option<Spanned<SourceList>> = None,
     }
 }
 

@@ -159,13 +159,13 @@ impl Setting for Vec<String> {
     }
 }
 
-impl Setting for Vec<super::Placed<String>> {
+impl Setting for Vec<super::Spanned<String>> {
     fn shown(&self) -> Shown {
         Shown::List(self.iter().map(|text| quoted(text)).collect())
     }
 }
 
-impl Setting for Vec<super::Placed<std::net::SocketAddr>> {
+impl Setting for Vec<super::Spanned<std::net::SocketAddr>> {
     fn shown(&self) -> Shown {
         Shown::List(self.iter().map(|address| address.value.to_string()).collect())
     }

@@ -64,10 +64,10 @@ pub(super) fn parse<T: DeserializeOwned>(
     text: &str,
     variables: &HashMap<String, String>,
 ) -> Result<T, Fault> {
-    if let Some((spot, name)) = unset_variable(text, variables) {
+    if let Some((location, name)) = unset_variable(text, variables) {
         return Err(Fault::at(
             file,
-            spot,
+            location,
             format!(
                 "the variable {name} is not set: set it, or give a default as ${{{name}:-default}}; a dollar sign is written $$"
             ),

@@ -7,7 +7,7 @@ use pulsetrain_sinks::{PrometheusConfig, Translation};
 use serde::Deserialize;
 
 use super::{
-    AuthSection, ExposureKeys, LimitsConfig, Named, Placed, ServerTlsSection, Spot,
+    AuthSection, ExposureKeys, LimitsConfig, Location, Named, ServerTlsSection, Spanned,
     file::FileSection,
     named::Kinds,
     otlp::OtlpSection,
@@ -24,33 +24,33 @@ use crate::log::{self, Subject};
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SinkConfig {
     /// A page for Prometheus.
-    Prometheus(Box<Placed<PrometheusSection>>),
+    Prometheus(Box<Spanned<PrometheusSection>>),
     /// An OTLP receiver.
-    Otlp(Box<Placed<OtlpSection>>),
+    Otlp(Box<Spanned<OtlpSection>>),
     /// A file.
-    File(Placed<FileSection>),
+    File(Spanned<FileSection>),
     /// A line on the terminal.
-    Console(Placed<ConsoleSection>),
+    Console(Spanned<ConsoleSection>),
     /// Perfetto traces in files that follow each other.
-    Perfetto(Placed<PerfettoSection>),
+    Perfetto(Spanned<PerfettoSection>),
     /// The last minutes in memory.
-    FlightRecorder(Placed<FlightRecorderSection>),
+    FlightRecorder(Spanned<FlightRecorderSection>),
 }
 
 section! {
     /// The last value of every series, on a page that Prometheus fetches.
     pub(crate) struct PrometheusSection {
         /// Where the page is served. Only this machine can reach a loopback address.
-        listen: Placed<SocketAddr> = Placed::nowhere(PrometheusConfig::default().listen),
+        listen: Spanned<SocketAddr> = Spanned::without_location(PrometheusConfig::default().listen),
         /// Allows an address that other machines can reach without both tls and auth (or tls with client_ca): everybody who can
         /// connect then reads every metric.
         allow_remote: bool = false,
         /// TLS of the connections; scrape it with scheme: https.
-        tls: Option<Placed<ServerTlsSection>> = None,
+        tls: Option<Spanned<ServerTlsSection>> = None,
         /// Credentials that every request has to carry.
-        auth: Option<Placed<AuthSection>> = None,
+        auth: Option<Spanned<AuthSection>> = None,
         #[doc = sources_doc!()]
-        sources: Option<Placed<SourceList>> = None,
+        sources: Option<Spanned<SourceList>> = None,
         /// The path of the page.
         path: String = PrometheusConfig::default().path,
         /// Whether / is a live page for browsers: curves, ranks, GPUs, verdicts and losses, from a bounded history in memory.
@@ -84,7 +84,7 @@ section! {
     /// A line for every run, kept up to date on the terminal; quiet without a terminal.
     pub(crate) struct ConsoleSection {
         #[doc = sources_doc!()]
-        sources: Option<Placed<SourceList>> = None,
+        sources: Option<Spanned<SourceList>> = None,
     }
 }
 
@@ -100,20 +100,21 @@ pub(crate) enum TranslationName {
 
 /// Returns the default sinks.
 pub(super) fn default() -> Named<SinkConfig> {
-    let prometheus = SinkConfig::Prometheus(Box::new(Placed::nowhere(PrometheusSection::default())));
+    let prometheus =
+        SinkConfig::Prometheus(Box::new(Spanned::without_location(PrometheusSection::default())));
     [("prometheus".to_owned(), prometheus)].into_iter().collect()
 }
 
 impl SinkConfig {
     /// The place of the section.
-    pub(super) fn spot(&self) -> Spot {
+    pub(super) fn location(&self) -> Location {
         match self {
-            Self::Prometheus(section) => section.spot,
-            Self::Otlp(section) => section.spot,
-            Self::File(section) => section.spot,
-            Self::Console(section) => section.spot,
-            Self::Perfetto(section) => section.spot,
-            Self::FlightRecorder(section) => section.spot,
+            Self::Prometheus(section) => section.location,
+            Self::Otlp(section) => section.location,
+            Self::File(section) => section.location,
+            Self::Console(section) => section.location,
+            Self::Perfetto(section) => section.location,
+            Self::FlightRecorder(section) => section.location,
         }
     }
 
@@ -145,7 +146,7 @@ impl SinkConfig {
     }
 
     /// The sources that the section names, where it names some.
-    pub(crate) fn source_list(&self) -> Option<&Placed<SourceList>> {
+    pub(crate) fn source_list(&self) -> Option<&Spanned<SourceList>> {
         let list = match self {
             Self::Prometheus(section) => &section.sources,
             Self::Otlp(section) => &section.sources,
@@ -171,7 +172,7 @@ impl SinkConfig {
     }
 
     /// The signals that the section names, where it names some.
-    pub(crate) fn signals(&self) -> Option<&Placed<SignalList>> {
+    pub(crate) fn signals(&self) -> Option<&Spanned<SignalList>> {
         match self {
             Self::Otlp(otlp) => otlp.signals.as_ref(),
             Self::File(file) => file.signals.as_ref(),
@@ -256,24 +257,24 @@ impl Kinds for SinkConfig {
 
     fn examples() -> Vec<(&'static str, Self)> {
         let otlp = OtlpSection {
-            endpoint: Some(Placed::nowhere("grpc://localhost:4317".to_owned())),
+            endpoint: Some(Spanned::without_location("grpc://localhost:4317".to_owned())),
             ..OtlpSection::default()
         };
         let file = FileSection {
-            path: Placed::nowhere("telemetry.jsonl".to_owned()),
+            path: Spanned::without_location("telemetry.jsonl".to_owned()),
             ..FileSection::default()
         };
         let traces = PerfettoSection {
-            path: Placed::nowhere("traces/run.pftrace".to_owned()),
+            path: Spanned::without_location("traces/run.pftrace".to_owned()),
             ..PerfettoSection::default()
         };
         vec![
             ("prometheus", Self::Prometheus(Box::default())),
-            ("collector", Self::Otlp(Box::new(Placed::nowhere(otlp)))),
-            ("archive", Self::File(Placed::nowhere(file))),
-            ("terminal", Self::Console(Placed::default())),
-            ("traces", Self::Perfetto(Placed::nowhere(traces))),
-            ("recorder", Self::FlightRecorder(Placed::default())),
+            ("collector", Self::Otlp(Box::new(Spanned::without_location(otlp)))),
+            ("archive", Self::File(Spanned::without_location(file))),
+            ("terminal", Self::Console(Spanned::default())),
+            ("traces", Self::Perfetto(Spanned::without_location(traces))),
+            ("recorder", Self::FlightRecorder(Spanned::default())),
         ]
     }
 }

@@ -4,7 +4,7 @@ use pulsetrain_pipeline::SourceSet;
 use serde::Deserialize;
 
 use super::{
-    Config, Fault, GPUS, Placed, SinkConfig, Spot,
+    Config, Fault, GPUS, Location, SinkConfig, Spanned,
     section::{Setting, Shown},
 };
 
@@ -24,7 +24,7 @@ pub(super) use sources_doc;
 /// The names of a list.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(transparent)]
-pub(crate) struct SourceList(Vec<Placed<String>>);
+pub(crate) struct SourceList(Vec<Spanned<String>>);
 
 impl SourceList {
     /// Returns the sources of the list.
@@ -34,7 +34,7 @@ impl SourceList {
 }
 
 /// Returns what is wrong with the lists of all sinks, with the places: names that no source has, and sources that no sink receives.
-pub(super) fn faults(config: &Config) -> Vec<(Spot, String)> {
+pub(super) fn faults(config: &Config) -> Vec<(Location, String)> {
     let mut known: Vec<&str> = config.sources.iter().map(|(name, _)| name).collect();
     known.extend([GPUS, AGENT_SOURCE]);
     known.sort_unstable();
@@ -45,7 +45,7 @@ pub(super) fn faults(config: &Config) -> Vec<(Spot, String)> {
         };
         if list.0.is_empty() {
             faults.push((
-                list.spot,
+                list.location,
                 format!(
                     "sinks.{sink}: sources is an empty list: name sources ({}), or remove it",
                     known.join(", ")
@@ -58,7 +58,7 @@ pub(super) fn faults(config: &Config) -> Vec<(Spot, String)> {
                 name.value,
                 known.join(", ")
             );
-            faults.push((name.spot, message));
+            faults.push((name.location, message));
         }
     }
     let unreceived = config
@@ -68,7 +68,7 @@ pub(super) fn faults(config: &Config) -> Vec<(Spot, String)> {
     faults.extend(unreceived.map(|(name, source)| {
         let message =
             format!("sources.{name}: no sink receives it: add {name} to the sources of a sink, or remove it");
-        (source.spot(), message)
+        (source.location(), message)
     }));
     faults
 }
@@ -88,7 +88,7 @@ pub(crate) fn warnings(file: &str, config: &Config) -> Vec<Fault> {
                     "sinks.{sink}: {source} sends nothing, because {key} is false: set it to true, or remove {source} from \
                      the sources"
                 );
-                Fault::at(file, name.spot, message)
+                Fault::at(file, name.location, message)
             }));
         }
     }

@@ -10,13 +10,13 @@ use pulsetrain_record::Timezone;
 use serde::Deserialize;
 
 use super::{
-    AuthSection, ExposureKeys, Named, Placed, ServerTlsSection,
+    AuthSection, ExposureKeys, Named, ServerTlsSection, Spanned,
     mapping::MappingSection,
     named::Kinds,
-    placed::Spot,
     quantity::{Size, Time},
     rank::RankSection,
     section::{Key, Section, Setting, Shown, section},
+    spanned::Location,
 };
 
 /// A source.
@@ -24,17 +24,17 @@ use super::{
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SourceConfig {
     /// Logs that are followed.
-    Logs(Box<Placed<LogsSection>>),
+    Logs(Box<Spanned<LogsSection>>),
     /// Clients that send OTLP.
-    Otlp(Box<Placed<ReceiverSection>>),
+    Otlp(Box<Spanned<ReceiverSection>>),
 }
 
 impl SourceConfig {
     /// Returns its place in the file.
-    pub(super) fn spot(&self) -> Spot {
+    pub(super) fn location(&self) -> Location {
         match self {
-            Self::Logs(logs) => logs.spot,
-            Self::Otlp(receiver) => receiver.spot,
+            Self::Logs(logs) => logs.location,
+            Self::Otlp(receiver) => receiver.location,
         }
     }
 }
@@ -43,9 +43,9 @@ section! {
     /// Training logs, followed while they are written: through rotation, truncation and restarts.
     pub(crate) struct LogsSection {
         /// Files, directories, and patterns with * and **; what is not there yet is waited for.
-        paths: Vec<Placed<String>> = Vec::new(),
+        paths: Vec<Spanned<String>> = Vec::new(),
         /// The format, or auto to recognise it.
-        format: Placed<String> = Placed::nowhere("auto".to_owned()),
+        format: Spanned<String> = Spanned::without_location("auto".to_owned()),
         /// The metrics of keys, as in {format: text, step: iter, values: [{key: loss, metric: train.loss}, {key: dt, metric:
         /// train.step.duration, unit: ms}]}. MAPPING.md documents every key.
         mapping: Option<MappingSection> = None,
@@ -55,12 +55,12 @@ section! {
         run_name: Option<String> = None,
         /// The rank of the logs, as in 3, or where it is in their paths, as in {from: path, pattern: 'rank_(\d+)'}; torchrun's
         /// attempt_0/3/stdout.log is known, every other log is of rank 0.
-        rank: Option<Placed<RankSection>> = None,
+        rank: Option<Spanned<RankSection>> = None,
         /// The zone of times without one: a name such as America/New_York, local, UTC, an offset such as -05:00, or auto to infer
         /// it from the clock where a log is being written, else UTC.
-        timezone: Placed<String> = Placed::nowhere("auto".to_owned()),
+        timezone: Spanned<String> = Spanned::without_location("auto".to_owned()),
         /// How often the files are looked at where the system does not report changes.
-        poll_interval: Placed<Time> = Placed::nowhere(Time::secs(1)),
+        poll_interval: Spanned<Time> = Spanned::without_location(Time::secs(1)),
     }
 }
 
@@ -70,20 +70,20 @@ section! {
     pub(crate) struct ReceiverSection {
         /// Where it listens; every address takes both gRPC and HTTP. Only this machine can reach a loopback address.
         /// unix:/run/pulsetrain/otlp.sock is a Unix socket.
-        listen: Vec<Placed<Listen>> = ReceiverConfig::default().listen.into_iter().map(Listen).map(Placed::nowhere).collect(),
+        listen: Vec<Spanned<Listen>> = ReceiverConfig::default().listen.into_iter().map(Listen).map(Spanned::without_location).collect(),
         /// Allows an address that other machines can reach without both tls and auth (or tls with client_ca): everybody who can connect
         /// can then send anything.
         allow_remote: bool = false,
         /// TLS of the TCP connections; a Unix socket has none.
-        tls: Option<Placed<ServerTlsSection>> = None,
+        tls: Option<Spanned<ServerTlsSection>> = None,
         /// Credentials that every request has to carry.
-        auth: Option<Placed<AuthSection>> = None,
+        auth: Option<Spanned<AuthSection>> = None,
         /// The permissions of Unix sockets, in octal. A client needs the right to write.
         socket_mode: Mode = Mode(ReceiverConfig::default().socket_mode),
         /// The most connections at one time; the requests of further ones are refused.
-        max_connections: Placed<usize> = Placed::nowhere(ReceiverConfig::default().max_connections),
+        max_connections: Spanned<usize> = Spanned::without_location(ReceiverConfig::default().max_connections),
         /// The longest message, as it comes and after decompression, from 1KiB to 64MiB; up to eight are in memory at one time.
-        max_message: Placed<Size> = Placed::nowhere(Size(ReceiverConfig::default().max_message)),
+        max_message: Spanned<Size> = Spanned::without_location(Size(ReceiverConfig::default().max_message)),
         /// Whether the metrics that Tunix sends under its own names (enable_opentelemetry) get the names of the registry.
         rename_tunix: bool = true,
     }
@@ -152,7 +152,7 @@ impl TryFrom<String> for Listen {
     }
 }
 
-impl Setting for Vec<Placed<Listen>> {
+impl Setting for Vec<Spanned<Listen>> {
     fn shown(&self) -> Shown {
         Shown::List(self.iter().map(|address| address.value.0.to_string()).collect())
     }
@@ -189,11 +189,14 @@ pub(super) fn example() -> Named<SourceConfig> {
 
 fn examples() -> [(&'static str, SourceConfig); 2] {
     let logs = LogsSection {
-        paths: vec![Placed::nowhere("training.json".to_owned())],
+        paths: vec![Spanned::without_location("training.json".to_owned())],
         ..LogsSection::default()
     };
     [
-        ("trainer", SourceConfig::Logs(Box::new(Placed::nowhere(logs)))),
+        (
+            "trainer",
+            SourceConfig::Logs(Box::new(Spanned::without_location(logs))),
+        ),
         ("sdk", SourceConfig::Otlp(Box::default())),
     ]
 }

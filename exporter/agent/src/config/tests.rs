@@ -53,7 +53,7 @@ fn every_example_that_is_printed_as_a_comment_can_be_read() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place_and_what_to_write() {
+fn faults_name_their_location_and_the_fix() {
     let cases = [
         "limitz:\n  drain: 5s\n",
         "limits:\n  queue_batch: 5\n",
@@ -80,7 +80,7 @@ fn what_is_wrong_is_said_with_its_place_and_what_to_write() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_said_at_once() {
+fn all_faults_are_reported_at_once() {
     let text = "limits:
   queue_batch: 5
   drain: 5
@@ -224,7 +224,7 @@ fn an_interval_that_would_keep_a_processor_busy_is_refused() {
 }
 
 #[test]
-fn a_queue_that_takes_nothing_is_said_where_it_stands() {
+fn queue_of_zero_is_reported_at_its_location() {
     let text = "limits:\n  queue_batches: 0\n  queue_bytes: 0\nhealth:\n  enabled: false\nsinks:\n  t:\n    console: {}\n";
     let config = parse("agent.yaml", text, &variables()).unwrap();
     let faults = check("agent.yaml", &config, None);
@@ -333,7 +333,7 @@ fn a_port_of_the_running_agent_is_not_taken() {
 }
 
 #[test]
-fn what_is_wrong_with_a_mapping_is_said_at_its_place() {
+fn fault_of_a_mapping_is_reported_at_its_location() {
     let text = "sources:
   trainer:
     logs:
@@ -397,8 +397,8 @@ fn a_list_of_signals_names_at_least_one_and_only_those_there_are() {
     let signals = config.sinks.0["c"].signals().unwrap();
     assert_eq!(signals.0.to_string(), "traces, logs");
     let config = parse("agent.yaml", &text("[]"), &variables()).unwrap();
-    let (spot, message) = crate::topology::check_sink(&config.sinks.0["c"]).unwrap_err();
-    assert_eq!((spot.line, spot.column), (5, 16));
+    let (location, message) = crate::topology::check_sink(&config.sinks.0["c"]).unwrap_err();
+    assert_eq!((location.line, location.column), (5, 16));
     assert!(message.contains("name traces, metrics or logs"), "{message}");
     let message = refused(&text("[trace]"));
     assert!(
@@ -435,8 +435,8 @@ fn a_file_is_rotated_as_its_section_has_it() {
         ("      rotation: {max_bytes: 0}\n", "a max_bytes of zero"),
         ("      rotation: {max_age: 0s}\n", "a max_age of zero"),
     ] {
-        let (spot, message) = file(keys).settings().expect_err("it makes no sense");
+        let (location, message) = file(keys).settings().expect_err("it makes no sense");
         assert!(message.contains(words), "{words} is not in: {message}");
-        assert_eq!(spot.line, 5);
+        assert_eq!(location.line, 5);
     }
 }

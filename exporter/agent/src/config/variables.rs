@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 
-use super::Spot;
+use super::Location;
 
 /// The first `${NAME}` whose variable is not set, with its place.
 pub(super) fn unset_variable<'a>(
     text: &'a str,
     variables: &HashMap<String, String>,
-) -> Option<(Spot, &'a str)> {
+) -> Option<(Location, &'a str)> {
     let is_unset = |(_, name): &(usize, &str)| is_name(name) && !variables.contains_key(*name);
     let (offset, name) = references(text).find(is_unset)?;
-    Some((Spot::of(text, offset), name))
+    Some((Location::of(text, offset), name))
 }
 
 /// Returns the content of each `${...}` outside of comments, with the offset of its dollar sign; `$${` is an escape.
@@ -82,10 +82,10 @@ mod tests {
             assert_eq!(
                 unset_variable(wrong, &set),
                 Some((
-                    Spot {
+                    Location {
                         line,
                         column,
-                        ..Spot::default()
+                        ..Location::default()
                     },
                     "NOT"
                 )),

@@ -87,7 +87,7 @@ pub(crate) struct ConvertArguments {
     /// What spans share rows by: their process, or their trace with the spans of all processes in it
     /// [default: process; trace for at most 10 traces of Tempo or Jaeger alone]
     #[arg(long, value_enum)]
-    pub(crate) by: Option<By>,
+    pub(crate) by: Option<SpanRows>,
 
     /// Give the spans of one trace one colour in the viewer, instead of the spans of one name
     #[arg(long)]
@@ -129,7 +129,7 @@ pub(crate) struct ConvertArguments {
 
 /// What spans share rows by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum By {
+pub(crate) enum SpanRows {
     /// Their process, and within it their device, thread or scope.
     Process,
     /// Their trace.
@@ -166,7 +166,7 @@ impl ConvertArguments {
             ("--rows", !self.rows.is_empty()),
             ("--process-by", !self.process_by.is_empty()),
             ("--buckets", self.buckets),
-            ("--by", self.by == Some(By::Trace)),
+            ("--by", self.by == Some(SpanRows::Trace)),
             ("--color-by-trace", self.color_by_trace),
             ("--open", self.open),
         ];
@@ -202,7 +202,7 @@ impl ConvertArguments {
         };
         let base = section.settings();
         let attributes = self.attributes.clone().map_or(base.attributes, |asked| asked.0);
-        if self.by == Some(By::Trace) && attributes == AttributePolicy::Full {
+        if self.by == Some(SpanRows::Trace) && attributes == AttributePolicy::Full {
             return Err(Failure::usage(
                 "--by trace leaves out the processes of spans, so --attributes full cannot be converted back; leave one of them out",
             ));
@@ -214,7 +214,7 @@ impl ConvertArguments {
             ranks: self.rank.clone(),
             rows: given(&self.rows, base.rows),
             process_names: given(&self.process_by, base.process_names),
-            by_trace: self.by == Some(By::Trace),
+            by_trace: self.by == Some(SpanRows::Trace),
             color_by_trace: self.color_by_trace,
             buckets: self.buckets || base.buckets,
             merge_below: self.downsample,

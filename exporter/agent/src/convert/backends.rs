@@ -2,7 +2,7 @@
 
 mod arguments;
 mod fetch;
-mod seen;
+mod span_summary;
 
 use std::{collections::BTreeSet, ops::Range, time::Duration};
 
@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 
 pub(crate) use self::arguments::BackendArguments;
 use self::fetch::{Store, fetch};
-pub(super) use self::seen::Seen;
+pub(super) use self::span_summary::SpanSummary;
 use super::input::InputReport;
 use crate::failure::Failure;
 
@@ -83,7 +83,7 @@ pub(super) fn read_traces(
 pub(super) fn read_samples(
     arguments: &BackendArguments,
     window: Option<&Range<u64>>,
-    seen: &Seen,
+    seen: &SpanSummary,
     deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
 ) -> Result<Option<InputReport>, Failure> {
     let Some(url) = &arguments.prometheus else {

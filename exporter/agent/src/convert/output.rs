@@ -50,7 +50,7 @@ enum Kind {
 
 /// What became of the messages.
 #[derive(Debug, Default)]
-pub(super) struct Written {
+pub(super) struct WriteReport {
     pub(super) messages: u64,
     pub(super) files: Vec<PathBuf>,
     pub(super) bytes: u64,
@@ -196,24 +196,24 @@ impl Output {
     }
 
     /// Leaves the output as it was, and names the reason unless the inputs have problems that do.
-    pub(super) fn abandon(self, has_problems: bool) -> Written {
-        Written {
+    pub(super) fn abandon(self, has_problems: bool) -> WriteReport {
+        WriteReport {
             problems: Vec::from_iter((!has_problems).then(|| NO_TELEMETRY.to_owned())),
-            ..Written::default()
+            ..WriteReport::default()
         }
     }
 
     /// Writes what is left. No trace is written over one of the inputs.
-    pub(super) fn finish(mut self, inputs: &[PathBuf]) -> Result<Written, Failure> {
+    pub(super) fn finish(mut self, inputs: &[PathBuf]) -> Result<WriteReport, Failure> {
         if let Some(mut stage) = self.derivation.take() {
             let mut rest = Vec::new();
             stage.finish(&mut rest);
             rest.iter().try_for_each(|message| self.write(message))?;
         }
         let path = self.path;
-        let mut written = Written {
+        let mut written = WriteReport {
             messages: self.messages,
-            ..Written::default()
+            ..WriteReport::default()
         };
         let mut most = u64::MAX;
         match self.kind {

@@ -21,7 +21,7 @@ impl Progress {
         self.0.wrap_read(input)
     }
 
-    /// Says that everything is read and the output is being written.
+    /// Shows that everything is read and the output is being written.
     pub(super) fn writing(&self) {
         self.0.set_message("writing");
         self.0.tick();

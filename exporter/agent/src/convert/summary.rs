@@ -11,14 +11,14 @@ use pulsetrain_convert::PerfettoSummary;
 use pulsetrain_otlp::Signal;
 use serde_json::{Map, Value, json};
 
-use super::{input::InputReport, output::Written};
+use super::{input::InputReport, output::WriteReport};
 use crate::failure::{Failure, INCOMPLETE};
 
 /// Prints the summary to the standard error and returns how the program is to end.
 pub(super) fn print(
     inputs: &[InputReport],
     output: &Path,
-    written: &Written,
+    written: &WriteReport,
     as_json: bool,
 ) -> Result<ExitCode, Failure> {
     let mut out = io::stderr().lock();
@@ -39,7 +39,7 @@ pub(super) fn print(
 fn write_text(
     inputs: &[InputReport],
     output: &Path,
-    written: &Written,
+    written: &WriteReport,
     out: &mut impl Write,
 ) -> io::Result<()> {
     for input in inputs {
@@ -74,7 +74,7 @@ fn write_text(
     let counts = mapped(written).chain(items(written));
     let counts = counts.map(|(name, count)| format!("{} {count}", name.replace('_', " ")));
     let counts: Vec<String> = counts.collect();
-    let Written { messages, bytes, .. } = written;
+    let WriteReport { messages, bytes, .. } = written;
     let colon = if counts.is_empty() { "" } else { ": " };
     writeln!(
         out,
@@ -92,7 +92,7 @@ const MANY_ROWS: u64 = 10_000;
 const MOST_SKEWS: usize = 5;
 
 /// What a user of a Perfetto trace should know before opening it.
-fn notes(written: &Written) -> Vec<String> {
+fn notes(written: &WriteReport) -> Vec<String> {
     let Some(mapped) = &written.mapped else {
         return Vec::new();
     };
@@ -125,20 +125,20 @@ fn notes(written: &Written) -> Vec<String> {
 }
 
 /// The first time of a trace and its length.
-fn time_range(written: &Written) -> Option<String> {
+fn time_range(written: &WriteReport) -> Option<String> {
     let (first, last) = written.mapped.as_ref()?.time_range?;
     let time = jiff::Timestamp::from_nanosecond(i128::from(first)).ok()?;
     Some(format!("{:?} from {time}", Duration::from_nanos(last - first)))
 }
 
 /// What a trace shows and what had to be repaired; zeros are left out.
-fn mapped(written: &Written) -> impl Iterator<Item = (&'static str, u64)> {
+fn mapped(written: &WriteReport) -> impl Iterator<Item = (&'static str, u64)> {
     let named = written.mapped.as_ref().map(PerfettoSummary::named);
     named.into_iter().flatten().filter(|(_, count)| *count > 0)
 }
 
 /// The spans, points and log records in an output of OTLP.
-fn items(written: &Written) -> impl Iterator<Item = (&'static str, u64)> {
+fn items(written: &WriteReport) -> impl Iterator<Item = (&'static str, u64)> {
     written.items.iter().map(|(signal, count)| {
         let name = match signal {
             Signal::Traces => "spans",
@@ -149,7 +149,7 @@ fn items(written: &Written) -> impl Iterator<Item = (&'static str, u64)> {
     })
 }
 
-fn to_json(inputs: &[InputReport], output: &Path, written: &Written) -> Value {
+fn to_json(inputs: &[InputReport], output: &Path, written: &WriteReport) -> Value {
     let input = |input: &InputReport| {
         json!({
             "input": input.name,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{
     arguments::DemoArguments,
-    sent::Counted,
+    sent_counter::SentCounts,
     targets::{OTLP_FILE, Targets},
 };
 use crate::losses;
@@ -37,7 +37,7 @@ pub(super) fn start(arguments: &DemoArguments, step_seconds: f64, targets: &Targ
 /// How the demo ended.
 pub(super) struct Report<'a> {
     pub(super) progress: &'a DemoProgress,
-    pub(super) derived: &'a Counted,
+    pub(super) derived: &'a SentCounts,
     pub(super) sinks: &'a [SinkReport],
     pub(super) first_curve_seconds: Option<f64>,
 }

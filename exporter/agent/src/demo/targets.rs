@@ -15,9 +15,9 @@ use tokio::{task::JoinHandle, time::timeout};
 
 use super::arguments::DemoArguments;
 use crate::{
-    config::{self, Config, FileSection, PerfettoSection, Placed, PrometheusSection, SinkConfig},
+    config::{self, Config, FileSection, PerfettoSection, PrometheusSection, SinkConfig, Spanned},
     failure::Failure,
-    topology::{self, KeptPages},
+    topology::{self, RetainedStores},
 };
 
 /// The names of the files in the folder.
@@ -74,16 +74,16 @@ impl Targets {
         if is_default || arguments.out.is_some() {
             let folder = folder(arguments.out.as_deref(), time_unix_nanos)?;
             let file = FileSection {
-                path: Placed::nowhere(text(&folder.join(OTLP_FILE))),
+                path: Spanned::without_location(text(&folder.join(OTLP_FILE))),
                 ..FileSection::default()
             };
             let traces = PerfettoSection {
-                path: Placed::nowhere(text(&folder.join(PERFETTO_FILES))),
+                path: Spanned::without_location(text(&folder.join(PERFETTO_FILES))),
                 ..PerfettoSection::default()
             };
             for (name, section) in [
-                ("archive", SinkConfig::File(Placed::nowhere(file))),
-                ("traces", SinkConfig::Perfetto(Placed::nowhere(traces))),
+                ("archive", SinkConfig::File(Spanned::without_location(file))),
+                ("traces", SinkConfig::Perfetto(Spanned::without_location(traces))),
             ] {
                 targets.add(name, &section, config, stop).await?;
             }
@@ -107,13 +107,13 @@ impl Targets {
         stop: &CancellationToken,
     ) -> Result<(), Failure> {
         let page = PrometheusSection {
-            listen: Placed::nowhere(address),
+            listen: Spanned::without_location(address),
             ..PrometheusSection::default()
         };
         self.series = self
             .add(
                 "page",
-                &SinkConfig::Prometheus(Box::new(Placed::nowhere(page))),
+                &SinkConfig::Prometheus(Box::new(Spanned::without_location(page))),
                 config,
                 stop,
             )
@@ -136,7 +136,7 @@ impl Targets {
             section,
             &config.perfetto,
             &checkpointer,
-            KeptPages::default(),
+            RetainedStores::default(),
             stop.clone(),
         )
         .await
@@ -164,9 +164,10 @@ fn page_address(asked: Option<SocketAddr>) -> Result<SocketAddr, Failure> {
             ))
         }),
         Err(error) => {
-            let holder = config::holder(address).map_or(String::new(), |who| format!(" (in use by {who})"));
+            let owner =
+                config::port_owner(address).map_or(String::new(), |who| format!(" (in use by {who})"));
             Err(Failure::failed(format!(
-                "cannot serve the page at {address}: {error}{holder}; name another address with --listen, or omit --listen to use a free port"
+                "cannot serve the page at {address}: {error}{owner}; name another address with --listen, or omit --listen to use a free port"
             )))
         }
     }

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_container_was_not_given_cannot_be_used() {
+    fn gpus_outside_the_container_cannot_be_used() {
         let none = [("CUDA_VISIBLE_DEVICES", "0"), ("NVIDIA_VISIBLE_DEVICES", "void")];
         assert!(found(&none)[0].starts_with("wrong"));
         let given = ("NVIDIA_VISIBLE_DEVICES", "GPU-aaaa-1,GPU-bbbb-2");

@@ -101,7 +101,7 @@ mod tests {
     use crate::doctor::finding::Level;
 
     #[test]
-    fn a_setting_is_found_in_what_prometheus_says() {
+    fn setting_is_found_in_the_response_of_prometheus() {
         let answer_text =
             r#"{"status":"success","data":{"yaml":"otlp:\n  translation_strategy: NoTranslation\n"}}"#;
         assert_eq!(
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn who_keeps_dots_is_told_how_to_write_queries() {
+    fn names_with_dots_get_advice_for_queries() {
         let mut findings = Findings::default();
         report(
             Place::Names("p".to_owned()),

@@ -1,4 +1,4 @@
-//! Copies what the trainer prints to where it would have gone, byte for byte and at once; what is to be parsed goes aside.
+//! RunningCopies what the trainer prints to where it would have gone, byte for byte and at once; what is to be parsed goes aside.
 //!
 //! The copy never waits for the parsing: what finds no room aside is counted and left out.
 
@@ -57,7 +57,7 @@ impl Chunks {
 }
 
 /// The copies that go on.
-pub(super) struct Copies {
+pub(super) struct RunningCopies {
     /// What is to be parsed.
     pub(super) chunks: Chunks,
     /// How many bytes were copied and not parsed.
@@ -66,24 +66,24 @@ pub(super) struct Copies {
     pub(super) ended: Receiver<()>,
 }
 
-/// Copies each stream on a thread of its own.
-pub(super) fn copy(streams: Vec<Stream>) -> Copies {
-    let (aside, chunks) = aside(MAX_WAITING);
+/// RunningCopies each stream on a thread of its own.
+pub(super) fn copy(streams: Vec<Stream>) -> RunningCopies {
+    let (sender, chunks) = sender(MAX_WAITING);
     let (alive, ended) = mpsc::sync_channel(1);
     let unparsed = Arc::new(AtomicU64::new(0));
     for (place, stream) in streams.into_iter().enumerate() {
-        let aside = Aside {
+        let sender = ChunkSender {
             stream: place,
             unparsed: Arc::clone(&unparsed),
-            ..aside.clone()
+            ..sender.clone()
         };
         let alive = alive.clone();
         thread::spawn(move || {
-            copy_stream(stream, aside);
+            copy_stream(stream, sender);
             drop(alive);
         });
     }
-    Copies {
+    RunningCopies {
         chunks,
         unparsed,
         ended,
@@ -128,7 +128,7 @@ fn next_keys<'a>(keys: &mut File, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
 }
 
 /// Until the stream ends, or nobody reads any more: then the trainer learns it as it would without us.
-fn copy_stream(Stream { mut from, mut to }: Stream, mut aside: Aside) {
+fn copy_stream(Stream { mut from, mut to }: Stream, mut sender: ChunkSender) {
     let mut buffer = vec![0; CHUNK_BYTES];
     loop {
         let bytes = match from.read(&mut buffer) {
@@ -141,7 +141,7 @@ fn copy_stream(Stream { mut from, mut to }: Stream, mut aside: Aside) {
         if write_all(&mut to, bytes).is_err() {
             return;
         }
-        aside.offer(bytes);
+        sender.offer(bytes);
     }
 }
 
@@ -163,7 +163,7 @@ fn write_all(to: &mut File, mut bytes: &[u8]) -> io::Result<()> {
 
 /// The way aside of one stream.
 #[derive(Clone)]
-struct Aside {
+struct ChunkSender {
     stream: usize,
     queue: SyncSender<Chunk>,
     waiting_bytes: Arc<AtomicUsize>,
@@ -172,20 +172,20 @@ struct Aside {
 }
 
 /// Returns a bounded channel for `max_waiting` chunks.
-fn aside(max_waiting: usize) -> (Aside, Chunks) {
+fn sender(max_waiting: usize) -> (ChunkSender, Chunks) {
     let (sender, queue) = mpsc::sync_channel(max_waiting);
     let waiting_bytes = Arc::<AtomicUsize>::default();
-    let aside = Aside {
+    let sender = ChunkSender {
         stream: 0,
         queue: sender,
         waiting_bytes: Arc::clone(&waiting_bytes),
         missed: 0,
         unparsed: Arc::default(),
     };
-    (aside, Chunks { queue, waiting_bytes })
+    (sender, Chunks { queue, waiting_bytes })
 }
 
-impl Aside {
+impl ChunkSender {
     fn offer(&mut self, bytes: &[u8]) {
         let chunk = Chunk {
             stream: self.stream,
@@ -210,27 +210,27 @@ mod tests {
     const SOON: Duration = Duration::from_secs(10);
 
     #[test]
-    fn what_finds_no_room_is_counted_and_the_next_chunk_says_so() {
-        let (mut aside, chunks) = aside(1);
+    fn bytes_over_the_limit_are_counted_in_the_next_chunk() {
+        let (mut sender, chunks) = sender(1);
         for bytes in [b"one".as_slice(), b"three", b"four"] {
-            aside.offer(bytes);
+            sender.offer(bytes);
         }
-        assert_eq!(aside.unparsed.load(Ordering::Relaxed), 9);
+        assert_eq!(sender.unparsed.load(Ordering::Relaxed), 9);
         assert_eq!(chunks.next(SOON).unwrap().bytes, b"one");
-        aside.offer(b"five");
+        sender.offer(b"five");
         let five = chunks.next(SOON).unwrap();
         assert_eq!((five.bytes.as_slice(), five.missed), (b"five".as_slice(), 9));
     }
 
     #[test]
     fn many_short_chunks_wait_and_few_long_ones() {
-        let (mut aside, chunks) = aside(MAX_WAITING);
+        let (mut sender, chunks) = sender(MAX_WAITING);
         let long = vec![0; MAX_WAITING_BYTES / 4];
-        (0..10_000).for_each(|_| aside.offer(b"a line"));
-        (0..5).for_each(|_| aside.offer(&long));
-        assert_eq!(aside.unparsed.load(Ordering::Relaxed), 2 * long.len() as u64);
+        (0..10_000).for_each(|_| sender.offer(b"a line"));
+        (0..5).for_each(|_| sender.offer(&long));
+        assert_eq!(sender.unparsed.load(Ordering::Relaxed), 2 * long.len() as u64);
         while chunks.next(Duration::ZERO).is_ok() {}
-        aside.offer(&long);
+        sender.offer(&long);
         assert_eq!(chunks.next(SOON).unwrap().missed, 2 * long.len() as u64);
     }
 }

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_goes_before_what_is_set() {
+    fn arguments_override_the_environment() {
         let set = [("PULSETRAIN_RUN_ID", "ours"), ("TORCHELASTIC_RUN_ID", "theirs")];
         assert_eq!(identity(Some("asked"), &set).id, "asked");
         assert_eq!(identity(None, &set).id, "ours");

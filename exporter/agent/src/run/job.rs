@@ -14,7 +14,7 @@ use rustix::{
 
 use super::{
     signals::signal_sets,
-    terminal::{OurSettings, is_in_foreground},
+    terminal::{SavedSettings, is_in_foreground},
 };
 
 /// The trainer as a job of the shell that started us.
@@ -60,7 +60,7 @@ fn has_own_way(process: Pid) -> bool {
 }
 
 /// Stops a trainer on a terminal of its own, where somebody could wake us again, and gives our terminal back.
-pub(super) fn suspend(trainer: Pid, settings: Option<&OurSettings>) {
+pub(super) fn suspend(trainer: Pid, settings: Option<&SavedSettings>) {
     if !has_shell() {
         return;
     }
@@ -91,7 +91,7 @@ pub(super) fn stop_ourselves() {
 }
 
 /// Wakes the trainer, and gives it the keys again where the terminal is ours again.
-pub(super) fn resume(trainer: Pid, settings: Option<&OurSettings>) {
+pub(super) fn resume(trainer: Pid, settings: Option<&SavedSettings>) {
     if let Some(settings) = settings.filter(|_| is_in_foreground()) {
         // As above.
         let _ = settings.take_keys();

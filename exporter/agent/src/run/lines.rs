@@ -8,13 +8,13 @@ const MAX_LINE_BYTES: usize = 1 << 20;
 /// The beginnings of lines, one a stream.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
-    torn: Vec<Torn>,
+    partial: Vec<PartialLine>,
     /// How many bytes were left out.
     pub(super) left_out: u64,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Torn {
+struct PartialLine {
     bytes: Vec<u8>,
     /// Whether the line has lost a part: it is left out up to its end.
     is_broken: bool,
@@ -23,37 +23,41 @@ struct Torn {
 impl Lines {
     /// Appends to `text` the lines that the chunk completes.
     pub(super) fn push(&mut self, chunk: &Chunk, text: &mut Vec<u8>) {
-        if self.torn.len() <= chunk.stream {
-            self.torn.resize_with(chunk.stream + 1, Torn::default);
+        if self.partial.len() <= chunk.stream {
+            self.partial.resize_with(chunk.stream + 1, PartialLine::default);
         }
-        let torn = &mut self.torn[chunk.stream];
+        let partial = &mut self.partial[chunk.stream];
         if chunk.missed > 0 {
-            self.left_out += std::mem::take(&mut torn.bytes).len() as u64;
-            torn.is_broken = true;
+            self.left_out += std::mem::take(&mut partial.bytes).len() as u64;
+            partial.is_broken = true;
         }
         let mut bytes = chunk.bytes.as_slice();
-        if torn.is_broken {
+        if partial.is_broken {
             let end = memchr::memchr(b'\n', bytes).map_or(bytes.len(), |end| end + 1);
-            torn.is_broken = !bytes[..end].ends_with(b"\n");
+            partial.is_broken = !bytes[..end].ends_with(b"\n");
             self.left_out += end as u64;
             bytes = &bytes[end..];
         }
         let complete = memchr::memrchr(b'\n', bytes).map_or(0, |end| end + 1);
         if complete > 0 {
-            text.append(&mut torn.bytes);
+            text.append(&mut partial.bytes);
             text.extend_from_slice(&bytes[..complete]);
         }
-        torn.bytes.extend_from_slice(&bytes[complete..]);
-        if torn.bytes.len() > MAX_LINE_BYTES {
-            self.left_out += std::mem::take(&mut torn.bytes).len() as u64;
-            torn.is_broken = true;
+        partial.bytes.extend_from_slice(&bytes[complete..]);
+        if partial.bytes.len() > MAX_LINE_BYTES {
+            self.left_out += std::mem::take(&mut partial.bytes).len() as u64;
+            partial.is_broken = true;
         }
     }
 
     /// Appends what is left when the streams have ended.
     pub(super) fn finish(&mut self, text: &mut Vec<u8>) {
-        for torn in self.torn.iter_mut().filter(|torn| !torn.bytes.is_empty()) {
-            text.append(&mut torn.bytes);
+        for partial in self
+            .partial
+            .iter_mut()
+            .filter(|partial| !partial.bytes.is_empty())
+        {
+            text.append(&mut partial.bytes);
             text.push(b'\n');
         }
     }

@@ -11,8 +11,8 @@ use pulsetrain_tail::Checkpointer;
 
 use crate::{
     cli::RunArguments,
-    config::{self, Config, Placed, PrometheusSection, SinkConfig},
-    topology::{self, KeptPages},
+    config::{self, Config, PrometheusSection, SinkConfig, Spanned},
+    topology::{self, RetainedStores},
 };
 
 /// The sinks of the page.
@@ -44,15 +44,15 @@ pub(super) fn is_only_target(
 /// The address is in use: where several ranks share a machine, only one of them has the port.
 pub(super) async fn open(address: SocketAddr, config: &Config) -> Result<Page, String> {
     let in_use = |error: std::io::Error| {
-        let holder =
-            config::holder(address).map_or(String::new(), |process| format!(", in use by {process}"));
-        format!("cannot listen on {address}: {error}{holder}; name another address with --listen")
+        let owner =
+            config::port_owner(address).map_or(String::new(), |process| format!(", in use by {process}"));
+        format!("cannot listen on {address}: {error}{owner}; name another address with --listen")
     };
     let address = TcpListener::bind(address)
         .and_then(|listener| listener.local_addr())
         .map_err(in_use)?;
-    let section = SinkConfig::Prometheus(Box::new(Placed::nowhere(PrometheusSection {
-        listen: Placed::nowhere(address),
+    let section = SinkConfig::Prometheus(Box::new(Spanned::without_location(PrometheusSection {
+        listen: Spanned::without_location(address),
         ..PrometheusSection::default()
     })));
     let built = topology::build_sink(
@@ -60,7 +60,7 @@ pub(super) async fn open(address: SocketAddr, config: &Config) -> Result<Page, S
         &section,
         &config.perfetto,
         &Checkpointer::in_memory(),
-        KeptPages::default(),
+        RetainedStores::default(),
         CancellationToken::new(),
     )
     .await

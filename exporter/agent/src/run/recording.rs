@@ -5,7 +5,7 @@
 use pulsetrain_pipeline::CancellationToken;
 
 use crate::{
-    agent::{Ready, Recorders, serve_health},
+    agent::{Readiness, Recorders, serve_health},
     config::Config,
     log::{self, Subject},
 };
@@ -17,7 +17,7 @@ pub(super) fn serve(config: &Config, recorders: &Recorders) {
     if recorders.is_empty() || !health.enabled {
         return;
     }
-    let ready = Ready::starting();
+    let ready = Readiness::starting();
     ready.set();
     match serve_health(
         health,

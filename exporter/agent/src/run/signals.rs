@@ -19,7 +19,7 @@ use signal_hook::{
 
 use super::{
     job,
-    terminal::{OurSettings, copy_size},
+    terminal::{SavedSettings, copy_size},
 };
 
 const PASSED: [i32; 9] = [
@@ -40,7 +40,7 @@ impl Receiver {
         signals: SignalsInfo<WithOrigin>,
         trainer: Pid,
         terminal: Option<OwnedFd>,
-        settings: Option<OurSettings>,
+        settings: Option<SavedSettings>,
     ) -> Self {
         let receiver = Self {
             trainer: Arc::new(Mutex::new(Some(trainer))),
@@ -65,7 +65,7 @@ impl Receiver {
         &self,
         mut signals: SignalsInfo<WithOrigin>,
         terminal: Option<&OwnedFd>,
-        settings: Option<&OurSettings>,
+        settings: Option<&SavedSettings>,
     ) {
         for origin in &mut signals {
             let ended = self.ended.load(Ordering::Relaxed);
@@ -92,14 +92,14 @@ impl Receiver {
         }
     }
 
-    fn suspend(&self, settings: Option<&OurSettings>) {
+    fn suspend(&self, settings: Option<&SavedSettings>) {
         let trainer = self.trainer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(trainer) = *trainer {
             job::suspend(trainer, settings);
         }
     }
 
-    fn resume(&self, settings: Option<&OurSettings>) {
+    fn resume(&self, settings: Option<&SavedSettings>) {
         let trainer = self.trainer.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(trainer) = *trainer {
             job::resume(trainer, settings);
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_process_does_with_signals_is_read_from_its_status() {
+    fn signal_dispositions_are_read_from_the_process_status() {
         let status = "Name:\tpulsetrain\nSigIgn:\t0000000000001001\nSigCgt:\t2\n";
         assert_eq!(signal_sets(status, &["SigIgn:"]), 0x1001);
         assert_eq!(signal_sets(status, &["SigIgn:", "SigCgt:"]), 0x1003);

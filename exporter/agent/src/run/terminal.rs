@@ -12,12 +12,12 @@ use rustix::termios::{
 
 /// A terminal whose keys all go to the trainer; put back when it is dropped.
 pub(super) struct RawTerminal {
-    settings: OurSettings,
+    settings: SavedSettings,
 }
 
 /// The settings that our terminal had before the trainer had its keys.
 #[derive(Clone)]
-pub(super) struct OurSettings(Termios);
+pub(super) struct SavedSettings(Termios);
 
 impl RawTerminal {
     /// Takes the keys of the terminal on the standard input; `None` without a terminal, or if it belongs to another
@@ -26,18 +26,18 @@ impl RawTerminal {
         if !io::stdin().is_terminal() || !is_in_foreground() {
             return Ok(None);
         }
-        let settings = OurSettings(tcgetattr(io::stdin())?);
+        let settings = SavedSettings(tcgetattr(io::stdin())?);
         settings.take_keys()?;
         Ok(Some(Self { settings }))
     }
 
     /// The settings, for those who put the terminal back for a while.
-    pub(super) fn settings(&self) -> OurSettings {
+    pub(super) fn settings(&self) -> SavedSettings {
         self.settings.clone()
     }
 }
 
-impl OurSettings {
+impl SavedSettings {
     /// Gives the keys to the trainer.
     pub(super) fn take_keys(&self) -> io::Result<()> {
         let mut raw = self.0.clone();

@@ -18,7 +18,7 @@ use rustix::{
 
 use super::{
     job::Job,
-    terminal::{self, OurSettings, RawTerminal},
+    terminal::{self, RawTerminal, SavedSettings},
 };
 
 /// A running trainer.
@@ -119,7 +119,7 @@ impl Trainer {
     }
 
     /// The settings of our terminal, where its keys are the trainer's.
-    pub(super) fn our_settings(&self) -> Option<OurSettings> {
+    pub(super) fn saved_settings(&self) -> Option<SavedSettings> {
         self.keys.as_ref().map(RawTerminal::settings)
     }
 

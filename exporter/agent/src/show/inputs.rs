@@ -23,7 +23,7 @@ const MOST_FILES: usize = 2_000;
 
 /// How a file is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum InputKind {
     /// A log of a trainer.
     Log,
     /// OTLP, a Perfetto trace, or the answer of a trace store.
@@ -34,7 +34,7 @@ pub(super) enum Form {
 #[derive(Debug)]
 pub(super) struct Input {
     pub(super) path: PathBuf,
-    pub(super) form: Form,
+    pub(super) kind: InputKind,
 }
 
 /// The files to read.
@@ -94,10 +94,10 @@ fn of_file(path: &Path) -> Result<Input, Failure> {
             path.display()
         )));
     }
-    match form(path, &head) {
-        Some(form) => Ok(Input {
+    match kind(path, &head) {
+        Some(kind) => Ok(Input {
             path: path.to_owned(),
-            form,
+            kind,
         }),
         None => Err(Failure::failed(format!(
             "{}: unknown format: expected OTLP, a Perfetto trace or a log ({}); JSON lines and key=value lines need a \
@@ -121,13 +121,13 @@ fn of_folder(folder: &Path, depth: usize, found: &mut Found) {
             }
         } else if path.is_file()
             && let Ok(head) = head_of(&path)
-            && let Some(form) = form(&path, &head)
+            && let Some(kind) = kind(&path, &head)
         {
             if found.inputs.len() >= MOST_FILES {
                 found.cut_off = Some(folder.to_owned());
                 return;
             }
-            found.inputs.push(Input { path, form });
+            found.inputs.push(Input { path, kind });
         }
     }
 }
@@ -144,17 +144,17 @@ fn head_of(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(head)
 }
 
-fn form(path: &Path, head: &[u8]) -> Option<Form> {
+fn kind(path: &Path, head: &[u8]) -> Option<InputKind> {
     let is_log = matches!(
         recognise(&path.to_string_lossy(), head),
         Ok(_) | Err(FormatError::AmbiguousFormat { .. })
     );
     if is_otlp_json(head) || begins_answer(head) {
-        Some(Form::Recorded)
+        Some(InputKind::Recorded)
     } else if is_log {
-        Some(Form::Log)
+        Some(InputKind::Log)
     } else {
-        has_recorded_name(path).then_some(Form::Recorded)
+        has_recorded_name(path).then_some(InputKind::Recorded)
     }
 }
 
@@ -190,17 +190,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_file_is_follows_from_its_content_then_from_its_name() {
-        let of = |name: &str, head: &[u8]| form(Path::new(name), head);
-        assert_eq!(of("a.jsonl", b"{\"resourceMetrics\":[]}"), Some(Form::Recorded));
+    fn kind_of_a_file_follows_from_its_content_then_its_name() {
+        let of = |name: &str, head: &[u8]| kind(Path::new(name), head);
+        assert_eq!(
+            of("a.jsonl", b"{\"resourceMetrics\":[]}"),
+            Some(InputKind::Recorded)
+        );
         assert_eq!(
             of(
                 "a.txt",
                 b"[\n  {\"log\": \"cmd\", \"time\": \"2026-11-21 00:18:40\", \"step\": 0}\n]"
             ),
-            Some(Form::Log)
+            Some(InputKind::Log)
         );
-        assert_eq!(of("a.binpb.gz", b"\x05\x00\x00\x00"), Some(Form::Recorded));
+        assert_eq!(of("a.binpb.gz", b"\x05\x00\x00\x00"), Some(InputKind::Recorded));
         assert_eq!(of("notes.txt", b"buy milk\n"), None);
     }
 

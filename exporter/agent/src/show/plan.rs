@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::PathBuf};
 
 use super::{
     contents::Contents,
-    inputs::{Form, Input},
+    inputs::{Input, InputKind},
 };
 
 /// A file in its place.
@@ -35,12 +35,12 @@ pub(super) fn order(
 ) -> Vec<Step> {
     let mut groups: Vec<Group> = Vec::new();
     for input in inputs {
-        let contents = match input.form {
-            Form::Log => Contents {
+        let contents = match input.kind {
+            InputKind::Log => Contents {
                 runs: run_of_log(&input.path).into_iter().collect(),
                 ..Contents::default()
             },
-            Form::Recorded => contents(&input.path),
+            InputKind::Recorded => contents(&input.path),
         };
         let mut group = Group {
             runs: contents.runs,
@@ -77,7 +77,7 @@ mod tests {
     fn recorded(name: &str) -> Input {
         Input {
             path: name.into(),
-            form: Form::Recorded,
+            kind: InputKind::Recorded,
         }
     }
 
@@ -109,7 +109,7 @@ mod tests {
     fn logs_are_runs_of_their_own_unless_they_share_one() {
         let log = |name: &str| Input {
             path: name.into(),
-            form: Form::Log,
+            kind: InputKind::Log,
         };
         let run_of_log = |path: &PathBuf| (!path.ends_with("alone")).then(|| "r".to_owned());
         let steps = order(vec![log("2"), log("alone"), log("1")], run_of_log, |_| {

@@ -43,12 +43,12 @@ pub(super) fn open(
     let journal = checkpointer.output_journal(&name).map(|journal| {
         let (acked, journals, name) = (checkpointer.clone(), checkpointer.clone(), name.clone());
         FileJournal::new(journal, move || acked.first_unacked())
-            .telling(move |error| journals.report_journal_error(&name, error))
+            .on_error(move |error| journals.report_journal_error(&name, error))
     });
     let sink = match (checkpointer.open_mode(&name), journal) {
         (OpenMode::Recover, Some(journal)) => FileSink::recover(path, &journal, config)?,
         (OpenMode::Recover, None) => FileSink::append(path, config)?,
-        (OpenMode::Append, journal) => FileSink::go_on(path, journal.as_ref(), config)?,
+        (OpenMode::Append, journal) => FileSink::resume(path, journal.as_ref(), config)?,
     };
     checkpointer.note_opened(&name);
     let control = sink.control();

@@ -8,7 +8,7 @@ use pulsetrain_sinks::{AttributesSink, OtlpConfig, OtlpSink, SinkError};
 
 use super::variable;
 use crate::{
-    config::{OtlpSection, SinkConfig, Spot},
+    config::{Location, OtlpSection, SinkConfig},
     failure::Failure,
     log::{self, Subject},
     signal_selection,
@@ -55,13 +55,13 @@ pub(super) fn open(section: &OtlpSection) -> Result<Vec<Box<dyn Sink>>, SinkErro
 ///
 /// # Errors
 /// The place and what is wrong there.
-pub(super) fn check(section: &OtlpSection) -> Result<Result<(), SinkError>, (Spot, String)> {
+pub(super) fn check(section: &OtlpSection) -> Result<Result<(), SinkError>, (Location, String)> {
     section.settings()?;
     section.attributes.rules()?;
     let endpoint = section
         .endpoint
         .as_ref()
-        .map_or(section.spot(), |endpoint| endpoint.spot);
+        .map_or(section.location(), |endpoint| endpoint.location);
     let open = || OtlpSink::new(&otlp_config(section)?);
     open()
         .map(|_| Ok(()))

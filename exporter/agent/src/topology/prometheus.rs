@@ -7,7 +7,7 @@ use pulsetrain_sinks::{
     PageConfig, PageSink, PageStore, PrometheusConfig, PrometheusServer, PrometheusSink, SinkError,
 };
 
-use super::{BuiltSink, KeptPages};
+use super::{BuiltSink, RetainedStores};
 use crate::log::{self, Subject};
 
 /// Opens a Prometheus endpoint, with the live page if `has_page`. It continues with the series and the history in `kept`.
@@ -18,7 +18,7 @@ pub(super) async fn open(
     name: &str,
     config: &PrometheusConfig,
     has_page: bool,
-    kept: KeptPages,
+    kept: RetainedStores,
     stop: CancellationToken,
 ) -> Result<BuiltSink, SinkError> {
     let series = kept.series.filter(|store| store.config().keeps_as(config));

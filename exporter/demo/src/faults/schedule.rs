@@ -18,7 +18,7 @@ const STREAM: u64 = 0xfa;
 pub(crate) enum Interruption {
     /// It does nothing for a while, and resumes.
     Stall,
-    /// A rank never comes to the collective of the others; the run is killed and restarts.
+    /// A rank never joins the collective of the others; the run is killed and restarts.
     Hang,
     /// The GPU of a rank is lost; the run is killed and restarts.
     GpuLost(usize),

@@ -350,7 +350,7 @@ fn without_a_step_faults_come_one_after_another_at_a_rank_that_is_not_the_first(
 }
 
 #[test]
-fn every_fault_comes_true_and_its_verdict_is_of_the_registry() {
+fn every_fault_happens_and_its_verdict_is_in_the_registry() {
     for row in FaultRow::all() {
         let run = if row.workload == Some(Workload::Rl) {
             run_rl

@@ -193,7 +193,7 @@ fn series_are_counted_once_however_many_points_they_have() {
 }
 
 #[test]
-fn a_job_that_cannot_be_simulated_is_refused_with_what_to_write() {
+fn invalid_job_is_rejected_with_advice() {
     let refused = |config: DemoConfig| Demo::new(config).err().expect("it is refused").to_string();
     let message = refused(DemoConfig {
         ranks: 0,

@@ -1,8 +1,9 @@
-//! What the energy stage costs the items that pass it: a pipeline with it beside one without, in turns, in one run.
+//! The cost of the energy stage for the items that pass it: a pipeline with the stage against one without, in
+//! one run.
 //!
-//! Each kind of traffic goes through both pipelines in many short rounds, and the best round of each counts, so that a busy
-//! machine touches both sides alike. Without the stage nobody looks into a batch, whatever its size: what the stage costs is
-//! the difference, in nanoseconds an item.
+//! Each kind of traffic passes both pipelines in many short rounds, and the best round of each counts, so
+//! that a busy machine affects both sides alike. Without the stage no batch is decoded, so the cost of the
+//! stage is the difference, in nanoseconds an item.
 //!
 //! `cargo bench -p pulsetrain-derive --bench energy`
 
@@ -63,14 +64,14 @@ fn compare(runtime: &Runtime, name: &str, batches: &[Batch]) {
     );
 }
 
-/// A stage that knows eight GPUs.
+/// Returns a stage that has seen eight GPUs.
 fn stage() -> EnergyStage {
     let mut stage = EnergyStage::new(EnergyConfig::default());
     assert!(stage.load_readings(&traffic::first_tick()) > 0, "there are GPUs");
     stage
 }
 
-/// How long the batches take from the first one into the pipeline until the drain.
+/// Returns the time from the first batch into the pipeline until the drain.
 fn round(runtime: &Runtime, stage: Option<EnergyStage>, batches: &[Batch]) -> Duration {
     let (pipeline, ingress) = runtime.block_on(async {
         let builder = Pipeline::builder().sink(Box::new(Counting(0)));

@@ -1,4 +1,4 @@
-//! What passes: points of training, ticks of eight GPUs, steps with the spans inside them.
+//! The traffic: points of training, readings of eight GPUs, steps with their child spans.
 
 use pulsetrain_otlp::{
     view::NumberValue,
@@ -7,7 +7,7 @@ use pulsetrain_otlp::{
 use pulsetrain_pipeline::Batch;
 use pulsetrain_semconv::{Instrument, Metric, attribute as a, metric as m, span};
 
-/// Nanoseconds since 1970 at which all begins.
+/// The start of all telemetry, in nanoseconds since 1970.
 const BEGIN: u64 = 1_700_000_000_000_000_000;
 const SECOND: u64 = 1_000_000_000;
 const GPUS: u64 = 8;
@@ -16,7 +16,7 @@ const IDS: [&str; 8] = [
     "GPU-0", "GPU-1", "GPU-2", "GPU-3", "GPU-4", "GPU-5", "GPU-6", "GPU-7",
 ];
 
-/// Batches of losses and the like.
+/// Returns batches of losses and similar values.
 pub(crate) fn training() -> Vec<Batch> {
     const POINTS: u64 = 512;
     let metrics: [&'static Metric; 4] = [
@@ -40,19 +40,19 @@ pub(crate) fn training() -> Vec<Batch> {
     (0..STEPS).map(batch).collect()
 }
 
-/// Ticks of eight GPUs, one a second.
+/// Returns the readings of eight GPUs, one a second.
 pub(crate) fn gpus() -> Vec<Batch> {
     (1..=STEPS).map(tick).collect()
 }
 
-/// Steps of eight ranks, a second each.
+/// Returns the steps of eight ranks, a second each.
 pub(crate) fn steps() -> Vec<Batch> {
     (0..STEPS)
         .flat_map(|step| (0..GPUS as i64).map(move |rank| step_of(rank, step)))
         .collect()
 }
 
-/// Steps as they come in a run: after each the GPUs are read.
+/// Returns the steps of a run, each followed by readings of the GPUs.
 pub(crate) fn run() -> Vec<Batch> {
     let step = |step: u64| {
         (0..GPUS as i64)
@@ -62,12 +62,12 @@ pub(crate) fn run() -> Vec<Batch> {
     (0..STEPS).flat_map(step).collect()
 }
 
-/// The tick before all steps.
+/// Returns the readings before all steps.
 pub(crate) fn first_tick() -> Batch {
     tick(0)
 }
 
-/// What a pass over eight GPUs has of each: some of it is what a step took, most is not.
+/// Returns one reading of eight GPUs. The stage uses some of its metrics and ignores most.
 fn tick(second: u64) -> Batch {
     let mut writer = MetricsWriter::default();
     for gpu in 0..GPUS {
@@ -138,7 +138,7 @@ fn step_of(rank: i64, step: u64) -> Batch {
     of_run(|envelope| writer.finish(envelope), rank)
 }
 
-/// A batch of a rank of the run; of the host where there is none.
+/// Returns a batch of a rank of the run, or of the host without a rank.
 fn of_run(finish: impl FnOnce(&Envelope) -> Option<Encoded>, rank: i64) -> Batch {
     let of_rank = [
         (a::TRAIN_RUN_ID.name, Value::Text("r")),

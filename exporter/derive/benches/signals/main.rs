@@ -1,8 +1,9 @@
-//! What derived signals cost the items that pass: a pipeline with the stage beside one without, in turns, in one run.
+//! The cost of derived signals for the items that pass: a pipeline with the stage against one without, in one
+//! run.
 //!
-//! Each kind of traffic goes through both pipelines in many short rounds, and the best round of each counts, so that a busy
-//! machine touches both sides alike. Without the stage nobody looks into a batch, whatever its size: the cost of the stage is
-//! the difference, in nanoseconds an item and a step.
+//! Each kind of traffic passes both pipelines in many short rounds, and the best round of each counts, so
+//! that a busy machine affects both sides alike. Without the stage no batch is decoded, so the cost of the
+//! stage is the difference, in nanoseconds an item and a step.
 //!
 //! `cargo bench -p pulsetrain-derive --bench signals`
 
@@ -72,7 +73,8 @@ fn compare(runtime: &Runtime, traffic: &Traffic) {
     );
 }
 
-/// Returns how long the batches take from the first one into the pipeline until the drain, and how many items arrived.
+/// Returns the time from the first batch into the pipeline until the drain, and the number of items that
+/// arrived.
 fn round(runtime: &Runtime, stage: Option<SignalsStage>, batches: &[Batch]) -> (Duration, u64) {
     let (pipeline, ingress) = runtime.block_on(async {
         let builder = Pipeline::builder().sink(Box::new(Counting(0)));

@@ -1,4 +1,4 @@
-//! What passes: values that no step needs, and steps of ranks with their points and spans.
+//! The traffic: values that no step needs, and steps of ranks with their points and spans.
 
 use pulsetrain_otlp::{
     view::NumberValue,
@@ -7,17 +7,17 @@ use pulsetrain_otlp::{
 use pulsetrain_pipeline::Batch;
 use pulsetrain_semconv::{Instrument, Metric, Number, attribute as a, metric as m, span as s};
 
-/// Nanoseconds since 1970 at which all begins.
+/// The start of all telemetry, in nanoseconds since 1970.
 const BEGIN: u64 = 1_700_000_000_000_000_000;
 const SECOND: u64 = 1_000_000_000;
-/// Steps of a rank are so many.
+/// The number of steps of a rank.
 const STEPS: u64 = 400;
 
 /// Batches of one kind.
 pub(crate) struct Traffic {
     pub(crate) name: &'static str,
     pub(crate) batches: Vec<Batch>,
-    /// The steps of all ranks in it.
+    /// The number of steps of all ranks.
     pub(crate) steps: u64,
 }
 
@@ -27,7 +27,7 @@ impl Traffic {
     }
 }
 
-/// Values of layers: points that no derived signal reads.
+/// Returns values of layers: points that no derived signal reads.
 pub(crate) fn layers() -> Traffic {
     const POINTS: u64 = 512;
     let envelope = envelope(0, 1);
@@ -46,7 +46,7 @@ pub(crate) fn layers() -> Traffic {
     }
 }
 
-/// Steps of `ranks`, so many of a rank in a batch.
+/// Returns the steps of `ranks` ranks, `in_a_batch` steps of a rank in a batch.
 pub(crate) fn steps(name: &'static str, ranks: i64, in_a_batch: u64) -> Traffic {
     let mut trainers: Vec<Trainer> = (0..ranks).map(|rank| Trainer::new(rank, ranks)).collect();
     let mut batches = Vec::new();

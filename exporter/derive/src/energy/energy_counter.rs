@@ -242,7 +242,7 @@ impl EnergyCounter {
         }
     }
 
-    /// Returns the value after one, or `None` if there is none or the counter was reset between them.
+    /// Returns the value after one, or `None` for the last value and before a counter reset.
     fn next(&self, place: usize) -> Option<CounterValue> {
         let next = *self.values.get(place + 1)?;
         (!self.is_reset(place + 1)).then_some(next)

@@ -107,7 +107,7 @@ impl Recorder {
         resource
     }
 
-    /// Deletes only resources whose points are all sent.
+    /// Evicts only resources whose points are all sent.
     fn make_room(&mut self) {
         if self.resources.len() < MAX_RESOURCES {
             return;

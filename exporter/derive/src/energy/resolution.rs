@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_seconds_are_recognised_although_the_durations_are_exact() {
+    fn second_resolution_is_detected_with_exact_durations() {
         assert_eq!(
             learned((1..9).map(|n| (n * SECOND - 512_345_678, n * SECOND))),
             SECOND

@@ -1,10 +1,12 @@
-//! Alignment of steps across ranks: collects what the ranks report of one step, and closes the step in the order of steps.
+//! Alignment of steps across ranks: collects the reports of one step, and closes steps in order.
 //!
-//! A step is closed when every rank that is expected reported it, or `wait` after the first report arrived. The wait is one of the
-//! clock: of several ranks one may arrive minutes of event time ahead of another, in batches or from exporters that each send
-//! once a minute. Expected are the ranks of `train.world_size`, without those that missed the newest closed step: a rank
-//! that never reports delays the first step only. Without a world size the first step waits for `wait`, later ones for the ranks
-//! that have reported. Each attempt has its own ranks: a restarted job may have fewer. At most [`AlignConfig::max_open`] steps are open; the oldest of more is closed, and its ranks are waited for in the next step.
+//! A step closes when every expected rank has reported it, or `wait` after the first report arrived. The wait
+//! uses the clock, because event time of one rank may be minutes ahead of another, in batches or from
+//! exporters that send once a minute. The expected ranks are those of `train.world_size` without those that
+//! missed the newest closed step, so a rank that never reports delays only the first step. Without a world
+//! size, the first step waits for `wait`, and later ones for the ranks that have reported. Each attempt has
+//! its own ranks, because a restarted job may have fewer. At most [`AlignConfig::max_open`] steps are open.
+//! Beyond it the oldest closes, and its ranks are expected in the next step.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,15 +17,16 @@ use pulsetrain_pipeline::clock::Instant;
 
 use super::{UnixNanos, rank_step::RankStep};
 
-/// The most ranks of a job that are tracked.
+/// The maximum number of ranks of a job.
 pub(crate) const MAX_RANKS: usize = 16_384;
 
-/// How long a step waits for its ranks.
+/// The limits of the wait for ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AlignConfig {
-    /// Wait after the first report; [`Duration::MAX`] for recordings, whose ranks may come one after the other.
+    /// The wait after the first report, or [`Duration::MAX`] for recordings, whose ranks may arrive one after
+    /// the other.
     pub(crate) wait: Duration,
-    /// The most steps that are open.
+    /// The maximum number of open steps.
     pub(crate) max_open: usize,
 }
 
@@ -34,7 +37,7 @@ pub(crate) struct AlignedStep {
     pub(crate) number: i64,
     /// The reports, by rank; never empty.
     pub(crate) ranks: Vec<RankStep>,
-    /// How many ranks belong to the job and did not report.
+    /// The number of ranks of the job that did not report.
     pub(crate) missing: usize,
 }
 
@@ -52,38 +55,38 @@ pub(crate) struct Alignment {
 #[derive(Debug, Default)]
 struct Members {
     world_size: Option<usize>,
-    /// By rank: the highest number that it has reported.
+    /// The highest number that each rank has reported.
     newest: BTreeMap<i64, i64>,
-    /// Ranks that reported before and missed the newest closed step, and those that never reported.
+    /// Ranks that reported before and missed the newest closed step, and ranks that never reported.
     silent: BTreeSet<i64>,
 }
 
 #[derive(Debug)]
 struct OpenStep {
-    /// Boxed, because a map makes room for eleven values even where there is one rank.
+    /// Boxed, because a map node has space for eleven values even with one rank.
     ranks: BTreeMap<i64, Box<RankStep>>,
-    /// When the first report arrived.
+    /// The time when the first report arrived.
     since: Instant,
 }
 
 impl AlignedStep {
-    /// Returns when the first rank began the step.
+    /// Returns the time when the first rank began the step.
     pub(crate) fn start(&self) -> UnixNanos {
         self.ranks.iter().map(|rank| rank.start).min().unwrap_or_default()
     }
 
-    /// Returns when the first step began that the reports cover.
+    /// Returns the start of the first step that the reports cover.
     pub(crate) fn covered_start(&self) -> UnixNanos {
         let starts = self.ranks.iter().map(|rank| rank.covered_start);
         starts.min().unwrap_or_default()
     }
 
-    /// Returns how many steps the reports cover: as many as the rank does that records most often.
+    /// Returns the number of steps that the reports cover: the minimum over the ranks.
     pub(crate) fn covered(&self) -> i64 {
         self.ranks.iter().map(|rank| rank.covered).min().unwrap_or(1)
     }
 
-    /// Returns when the last rank ended the step.
+    /// Returns the time when the last rank ended the step.
     pub(crate) fn end(&self) -> UnixNanos {
         self.ranks.iter().map(|rank| rank.end).max().unwrap_or_default()
     }
@@ -110,7 +113,8 @@ impl Alignment {
         }
     }
 
-    /// Adds the report of a rank that arrived at `now`. Reports of closed steps are ignored: their statistics are sent already.
+    /// Adds the report of a rank that arrived at `now`. Reports of closed steps are ignored, because their
+    /// statistics are sent.
     pub(crate) fn add(&mut self, attempt: i64, step: RankStep, now: Instant) {
         let rank = step.rank;
         if self.is_over(attempt) {
@@ -122,7 +126,7 @@ impl Alignment {
         }
         let newest = members.newest.entry(rank).or_insert(step.number);
         *newest = step.number.max(*newest);
-        // A rank that is late is waited for again.
+        // A late rank is expected again.
         members.silent.remove(&rank);
         let key = (attempt, step.number);
         if self.newest_closed.is_some_and(|closed| key <= closed) {
@@ -153,7 +157,7 @@ impl Alignment {
         self.close(true)
     }
 
-    /// Closes the oldest open step; ranks that missed it are silent if they `had_time` to report it.
+    /// Closes the oldest open step. Ranks that missed it are silent if they `had_time` to report it.
     fn close(&mut self, had_time: bool) -> Option<AlignedStep> {
         let ((attempt, number), step) = self.open.pop_first()?;
         self.newest_closed = Some((attempt, number));
@@ -176,7 +180,7 @@ impl Alignment {
         })
     }
 
-    /// Returns whether every rank that is expected reported the step, or has gone on to a later one.
+    /// Whether every expected rank has reported the step or a later one.
     fn is_complete(&self, key: (i64, i64), step: &OpenStep) -> bool {
         let Some(members) = self.members.get(&key.0) else {
             return false;
@@ -185,7 +189,7 @@ impl Alignment {
         if members.world_size.is_none() && is_first {
             return false;
         }
-        // Counts decide first, so that a report costs nothing more in a large job.
+        // The counts are compared first, so that a report is cheap in a large job.
         let expected = members.world_size.unwrap_or(members.newest.len());
         if step.ranks.len() >= expected {
             return true;

@@ -1,20 +1,20 @@
-//! Arrivals of each rank's steps, by the clock: how long a rank that is alive may be silent.
+//! The arrivals of each rank's steps by the clock, which give the longest silence of a rank that is alive.
 //!
-//! Event time is not enough: an exporter may send a minute of steps at once, and of an imported log one rank may arrive hours of
-//! event time ahead of another. Exporters of OpenTelemetry SDKs send metrics once a minute by default.
+//! Event time is not enough. An exporter may send a minute of steps at once, and event time of imported ranks
+//! may differ by hours. Exporters of OpenTelemetry SDKs send metrics once a minute by default.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use pulsetrain_pipeline::clock::Instant;
 
-/// The longest time between two exports that is believed to be a period.
+/// The longest export interval that is plausible.
 const LONGEST_PERIOD: Duration = Duration::from_secs(120);
 
-/// When the steps of each rank arrived.
+/// The arrival times of the steps of each rank.
 #[derive(Debug, Default)]
 pub(crate) struct Arrivals {
     ranks: BTreeMap<i64, Arrival>,
-    /// The longest time between two exports of a rank.
+    /// The longest interval between two exports of a rank.
     period: Duration,
 }
 
@@ -25,7 +25,7 @@ struct Arrival {
 }
 
 impl Arrivals {
-    /// Adds a step. Steps of a rank that arrive together after a while are one export of several.
+    /// Adds a step. Steps of a rank that arrive together are one export.
     pub(crate) fn on_step(&mut self, rank: i64, now: Instant) {
         let arrival = self.ranks.entry(rank).or_insert(Arrival {
             newest: now,
@@ -40,13 +40,13 @@ impl Arrivals {
         }
     }
 
-    /// Returns the number of ranks that are kept.
+    /// Returns the number of tracked ranks.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.ranks.len()
     }
 
-    /// Returns how long a rank has been silent.
+    /// Returns the time since the last step of a rank arrived.
     pub(crate) fn silence(&self, rank: i64, now: Instant) -> Duration {
         let arrival = self.ranks.get(&rank);
         arrival.map_or(Duration::ZERO, |arrival| {
@@ -54,7 +54,7 @@ impl Arrivals {
         })
     }
 
-    /// Returns how long to wait for a rank: `least`, or twice the time between two exports where that is longer.
+    /// Returns the wait for a rank: `least`, or twice the export interval if that is longer.
     pub(crate) fn wait(&self, least: Duration) -> Duration {
         least.max(2 * self.period)
     }

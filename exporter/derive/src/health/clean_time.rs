@@ -48,7 +48,7 @@ pub(crate) fn clean_times(ranks: &[RankStep]) -> Vec<f64> {
         .collect()
 }
 
-/// The time before the backward pass.
+/// Returns the time before the backward pass.
 fn before_backward(rank: &RankStep) -> f64 {
     rank.data.unwrap_or(0.0)
         + rank.dispatch_wait.unwrap_or(0.0)
@@ -56,7 +56,8 @@ fn before_backward(rank: &RankStep) -> f64 {
         + rank.other_before_backward
 }
 
-/// The backward pass of a rank by the ratio of the forward passes; no bound without these.
+/// Returns the upper bound of a rank's own backward pass from the ratio of the forward passes, or infinity
+/// without these.
 fn paced(shortest: f64, forward: Option<f64>, slowest_forward: Option<f64>) -> f64 {
     match (forward, slowest_forward) {
         (Some(forward), Some(slowest)) if slowest > 0.0 => shortest * forward / slowest,
@@ -85,14 +86,14 @@ mod tests {
 
     #[test]
     fn wait_for_a_late_arrival_is_not_work() {
-        // Rank 1 loads its data 2 s longer; rank 0 waits these 2 s inside its backward pass.
+        // Rank 1 loads its data 2 s longer. Rank 0 waits these 2 s inside its backward pass.
         let ranks = [rank(0, 0.1, 1.0, 4.0), rank(1, 2.1, 1.0, 2.0)];
         assert_eq!(rounded(&clean_times(&ranks)), [3.2, 5.2]);
     }
 
     #[test]
     fn slow_gpu_is_slow_in_both_passes() {
-        // Rank 1 computes half as fast again: forward 1.5 s, backward 3 s; the others end with it.
+        // Rank 1 is slower by half: forward 1.5 s, backward 3 s. The others end with it.
         let ranks = [
             rank(0, 0.1, 1.0, 3.5),
             rank(1, 0.1, 1.5, 3.0),

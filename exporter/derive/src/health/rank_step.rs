@@ -1,4 +1,4 @@
-//! What one rank reported of one step, as far as cross-rank signals need it.
+//! The report of one rank about one step, for cross-rank signals.
 
 use super::UnixNanos;
 
@@ -9,9 +9,10 @@ pub(crate) struct RankStep {
     pub(crate) number: i64,
     pub(crate) start: UnixNanos,
     pub(crate) end: UnixNanos,
-    /// When the first step began that this record covers: before `start` where the trainer records every n-th step.
+    /// The start of the first step that this record covers. It is before `start` if the trainer records every
+    /// n-th step.
     pub(crate) covered_start: UnixNanos,
-    /// How many steps this record covers.
+    /// The number of steps that this record covers.
     pub(crate) covered: i64,
     /// Time that the step waited for its data, in seconds.
     pub(crate) data: Option<f64>,
@@ -23,24 +24,24 @@ pub(crate) struct RankStep {
     pub(crate) backward: Option<f64>,
     /// Time of other work before the backward pass, in seconds: rollout, reference model.
     pub(crate) other_before_backward: f64,
-    /// Loss; rank 0 alone reports it most often.
+    /// Loss, which often only rank 0 reports.
     pub(crate) loss: Option<f64>,
     /// Gradient norm.
     pub(crate) grad_norm: Option<f64>,
-    /// Samples that wait for training.
+    /// The number of samples that wait for training.
     pub(crate) sample_pool: Option<f64>,
-    /// Samples per second that inference could give.
+    /// The samples per second that inference can produce.
     pub(crate) infer_capacity: Option<f64>,
-    /// Samples per second that training could use.
+    /// The samples per second that training can consume.
     pub(crate) train_capacity: Option<f64>,
-    /// Bytes that the framework's allocator has handed out.
+    /// The bytes allocated by the framework's allocator.
     pub(crate) framework_memory: Option<f64>,
     /// Bytes of host memory in use.
     pub(crate) host_memory: Option<f64>,
 }
 
 impl RankStep {
-    /// Creates a step of which only the times are known.
+    /// Returns a step with its times only.
     pub(crate) fn new(rank: i64, number: i64, start: UnixNanos, end: UnixNanos) -> Self {
         Self {
             rank,
@@ -58,7 +59,7 @@ impl RankStep {
         self.end.secs_since(self.start)
     }
 
-    /// Returns `part` of the step's duration, at most 1; `None` for a step without a duration.
+    /// Returns `part` as a share of the step's duration, at most 1, or `None` for a step without a duration.
     pub(crate) fn share(&self, part: f64) -> Option<f64> {
         let duration = self.duration();
         (duration > 0.0).then(|| (part / duration).clamp(0.0, 1.0))

@@ -1,7 +1,7 @@
-//! The output of a run's health: which series and events, with which resource.
+//! The output of a run's health: its series and events, with their resources.
 //!
-//! Signals of the run have the run's resource, those of a rank the resource of its newest attempt, those of a GPU the resource and the
-//! `gpu.id` with which its points come.
+//! Signals of the run have the run's resource. Signals of a rank have the resource of its newest attempt, and
+//! signals of a GPU the resource and the `gpu.id` of its points.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,34 +21,35 @@ use super::{
 };
 use crate::{run_resource::run_resource, signals::Signals};
 
-/// How often what does not change is sent again, in seconds: a Prometheus that receives OTLP drops a series after five minutes.
+/// The interval at which unchanged values are sent again, in seconds. A Prometheus that receives OTLP drops a
+/// series after five minutes.
 const REPEAT_SECS: f64 = 60.0;
-/// The least time between two points of a counter: Prometheus keeps milliseconds.
+/// The minimum interval between two points of a counter, because Prometheus stores milliseconds.
 const NEXT_POINT: Duration = Duration::from_millis(1);
 
 /// Writes the signals of one run.
 #[derive(Debug)]
 pub(crate) struct Reporter {
     run: Arc<str>,
-    /// The resource of the run, made from the first rank that was seen.
+    /// The resource of the run, made from that of the first rank.
     resource: Option<Arc<[u8]>>,
     ranks: BTreeMap<i64, Arc<[u8]>>,
     gpus: BTreeMap<Arc<str>, Arc<[u8]>>,
     ranks_sent: Option<((usize, usize), UnixNanos)>,
-    /// The ranks whose counter of one-off slow steps has begun.
+    /// The ranks whose counter of one-off slow steps has started.
     anomalies_sent: BTreeSet<i64>,
     wall_sent: BTreeMap<Use, f64>,
-    /// When all uses of wall time were sent.
+    /// The time when all uses of wall time were sent.
     wall_repeated: Option<UnixNanos>,
     open: BTreeMap<(Kind, Subject), OpenVerdict>,
     verdicts_repeated: UnixNanos,
-    /// When all kinds of the counter of opened verdicts were sent, and its newest point.
+    /// The time when all kinds of the counter of opened verdicts were sent, and the time of its newest point.
     opened_sent: Option<(UnixNanos, UnixNanos)>,
     /// Whether the series have ended, until a rank reports again.
     has_ended: bool,
 }
 
-/// The series of an open verdict: its end needs the resource and the rank with which it began.
+/// The series of an open verdict. Its end has the resource and the rank of its start.
 #[derive(Debug)]
 struct OpenVerdict {
     resource: Arc<[u8]>,
@@ -75,14 +76,14 @@ impl Reporter {
         }
     }
 
-    /// Notes the resource of a rank. Returns `false` for a rank beyond [`MAX_RANKS`]: nothing is kept of it. Signals of the run go
-    /// with the source of its lowest rank.
+    /// Records the resource of a rank. Returns `false` for a rank beyond [`MAX_RANKS`], which is ignored.
+    /// Signals of the run have the source of its lowest rank.
     pub(crate) fn note_rank(&mut self, rank: i64, resource: &Arc<[u8]>, out: &mut Signals) -> bool {
         if self.ranks.len() >= MAX_RANKS && !self.ranks.contains_key(&rank) {
             return false;
         }
         if std::mem::take(&mut self.has_ended) {
-            // Verdicts that are still open have lost their series.
+            // The series of open verdicts were dropped.
             self.verdicts_repeated = UnixNanos::default();
         }
         if self.resource.is_none() {
@@ -102,7 +103,7 @@ impl Reporter {
         true
     }
 
-    /// Notes the resource of a GPU's points, with their source.
+    /// Records the resource of a GPU's points, with their source.
     pub(crate) fn note_gpu(&mut self, id: &Arc<str>, resource: &[u8], out: &mut Signals) {
         out.bind(resource);
         if self.gpus.get(id).is_none_or(|known| &**known != resource) {
@@ -110,7 +111,7 @@ impl Reporter {
         }
     }
 
-    /// Drops the resources of GPUs that are no longer of the run.
+    /// Drops the resources of GPUs that no longer belong to the run.
     pub(crate) fn forget_gpus(&mut self, ids: &[Arc<str>]) {
         for id in ids {
             self.gpus.remove(id);
@@ -136,7 +137,7 @@ impl Reporter {
         self.has_ended = true;
     }
 
-    /// Sets the time from which counters of the run count, unless it is set.
+    /// Sets the start time of the run's counters, unless it is set.
     pub(crate) fn starts_at(&self, time: UnixNanos, out: &mut Signals) {
         if let Some(resource) = &self.resource {
             out.of(resource).starts_at(time);
@@ -181,7 +182,8 @@ impl Reporter {
         }
     }
 
-    /// Sends how many ranks reported a step and how many are missing: when it changes, and once a minute.
+    /// Sends the number of ranks that reported a step and of those that are missing, at each change and once
+    /// a minute.
     pub(crate) fn rank_counts(&mut self, step: &AlignedStep, out: &mut Signals) {
         let (now, time) = ((step.ranks.len(), step.missing), step.end());
         let is_known = self
@@ -200,7 +202,8 @@ impl Reporter {
 
     /// Sends the wall time that was settled since the last call, and the goodput.
     ///
-    /// Every use begins with 0 at the start of the run, so that `increase()` sees its first growth, and is sent again each minute.
+    /// Every use starts with 0 at the start of the run, so that `increase()` detects its first growth, and is
+    /// sent again each minute.
     pub(crate) fn wall_time(&mut self, timeline: &Timeline, out: &mut Signals) {
         let (Some(resource), Some(started)) = (&self.resource, timeline.started()) else {
             return;
@@ -248,14 +251,14 @@ impl Reporter {
         if now.secs_since(self.verdicts_repeated) < REPEAT_SECS {
             return;
         }
-        // The series of a run that has ended stay ended; those of a GPU are its own.
+        // The series of an ended run stay ended. Those of a GPU have their own end.
         let (has_ended, mut open) = (self.has_ended, std::mem::take(&mut self.open));
         for ((kind, subject), verdict) in &mut open {
             if has_ended && !matches!(subject, Subject::Gpu(_)) {
                 continue;
             }
             if let Some(resource) = self.resource_of(subject).filter(|now| **now != verdict.resource) {
-                // A rank that has restarted: its series has another resource from now on.
+                // After a restart of the rank, its series has another resource.
                 let resource = Arc::clone(resource);
                 self.send_state(*kind, subject, verdict, (now, false), out);
                 verdict.resource = resource;
@@ -266,8 +269,8 @@ impl Reporter {
         self.verdicts_repeated = now;
     }
 
-    /// Sends how many verdicts of each kind were opened so far, once a minute. Each kind begins with 0 at the start of the run, so
-    /// that `increase()` sees its first verdict.
+    /// Sends the number of opened verdicts of each kind, once a minute. Each kind starts with 0 at the start
+    /// of the run, so that `increase()` detects its first verdict.
     pub(crate) fn opened_verdicts(&mut self, started: UnixNanos, now: UnixNanos, out: &mut Signals) {
         let at = match self.opened_sent {
             None => started,
@@ -285,8 +288,8 @@ impl Reporter {
         }
     }
 
-    /// Counts a verdict that was opened. A verdict may last for less than the interval of a scrape, which misses `train.verdicts`
-    /// then and sees this counter.
+    /// Counts an opened verdict. A verdict may be shorter than a scrape interval, in which case
+    /// `train.verdicts` misses it and this counter does not.
     fn count_opened(&mut self, kind: Kind, time: UnixNanos, out: &mut Signals) {
         self.opened_verdicts(time, time, out);
         let resource = self.resource.as_ref().filter(|_| !self.has_ended);
@@ -362,7 +365,7 @@ impl Reporter {
             .set(&metric::TRAIN_VERDICTS, time, &series, open);
     }
 
-    /// The attributes by which a GPU's points name it and its rank.
+    /// Returns the attributes that identify a GPU and its rank in its points.
     fn of_gpu<'a>(&'a self, subject: &'a Subject, rank: Option<i64>) -> Vec<Attribute<'a>> {
         let Subject::Gpu(id) = subject else {
             return Vec::new();
@@ -384,7 +387,8 @@ impl Reporter {
     }
 }
 
-/// The attributes of `train.wall_time`: NeMo-RL's buckets, and the causes of Google's ml-goodput-measurement with three of our own.
+/// Returns the attributes of `train.wall_time`: NeMo-RL's buckets, and the causes of Google's
+/// ml-goodput-measurement with three of our own.
 fn attributes_of(used_for: Use) -> &'static [Attribute<'static>] {
     macro_rules! use_of {
         ($bucket:literal) => {

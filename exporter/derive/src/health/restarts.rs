@@ -1,21 +1,22 @@
-//! Restarts that the trainer does not number: its ranks do steps again within an attempt.
+//! Detects restarts that the trainer does not number: its ranks repeat steps within an attempt.
 //!
-//! A restart is one of the run. The first rank that does a step again begins it; any other rank joins when it does a step again
-//! itself, or with its first step that begins later. So a rank that repeats one number by mistake stays with the others.
+//! A restart belongs to the run. The first rank that repeats a step starts it. Any other rank joins when it
+//! repeats a step too, or with its first step that begins later. So a rank that repeats one number by mistake
+//! stays with the others.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{UnixNanos, align::MAX_RANKS};
 
-/// The most restarts whose times are kept; older ones are only counted.
+/// The maximum number of restarts whose times are kept. Older ones are only counted.
 const MAX_TIMES: usize = 1024;
 
 /// The restarts of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Restarts {
-    /// When the first repeated step of each restart began, the oldest first.
+    /// The start of the first repeated step of each restart, the oldest first.
     began: VecDeque<UnixNanos>,
-    /// Restarts before those in `began`.
+    /// The number of restarts before those in `began`.
     older: i64,
     ranks: BTreeMap<i64, Rank>,
 }
@@ -28,7 +29,7 @@ struct Rank {
 }
 
 impl Restarts {
-    /// Adds a step of a rank that began at `began`. Returns how many restarts came before the step.
+    /// Adds a step of a rank that began at `began`. Returns the number of restarts before the step.
     pub(crate) fn on_step(&mut self, rank: i64, number: i64, began: UnixNanos, is_repeated: bool) -> i64 {
         let by_time = self.older + self.began.partition_point(|time| *time <= began) as i64;
         let newest_restart = self.older + self.began.len() as i64;
@@ -52,13 +53,13 @@ impl Restarts {
         self.of(rank)
     }
 
-    /// Returns the number of ranks that are kept.
+    /// Returns the number of tracked ranks.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.ranks.len()
     }
 
-    /// Returns how many restarts a rank has joined.
+    /// Returns the number of restarts that a rank has joined.
     pub(crate) fn of(&self, rank: i64) -> i64 {
         self.ranks.get(&rank).map_or(0, |rank| rank.restarts)
     }
@@ -77,7 +78,7 @@ impl Restarts {
 mod tests {
     use super::*;
 
-    /// Steps as rank, number, begin in seconds, whether the rank did the step before.
+    /// Steps as rank, number, start in seconds, and whether the rank repeats the step.
     fn restarts(steps: &[(i64, i64, u64, bool)]) -> Vec<i64> {
         let mut restarts = Restarts::default();
         let of_step = |(rank, number, began, is_repeated): &(i64, i64, u64, bool)| {
@@ -91,7 +92,7 @@ mod tests {
         let steps = [
             (0, 7, 7, false),
             (1, 7, 7, false),
-            // Rank 1 begins a little earlier than rank 0, which is seen first.
+            // Rank 1 begins slightly earlier than rank 0, whose step arrives first.
             (0, 5, 21, true),
             (1, 5, 20, true),
             (0, 6, 22, true),
@@ -108,7 +109,7 @@ mod tests {
             (0, 7, 8, true),
             (1, 8, 9, false),
             (0, 8, 9, false),
-            // A restart of all ranks after it.
+            // A restart of all ranks.
             (1, 3, 20, true),
             (0, 3, 20, true),
         ];

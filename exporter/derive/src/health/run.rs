@@ -1,9 +1,12 @@
-//! The health of one run: routes its facts to alignment, timeline and detectors, and applies the rules by which a root cause wins.
+//! The health of one run: routes its facts to alignment, timeline and detectors, and applies the precedence
+//! of root causes.
 //!
-//! - A rank that is slow while its GPU is held down is `gpu_throttled` and no straggler.
-//! - A run that stops after a GPU was lost is `gpu_lost`; it is stalled only if it does not come back for 30 minutes.
-//! - A stall with spinning GPUs is `collective_hang`, with others `stalled`; one of them for each stall.
-//! - A restart ends a stall and a hang. All other verdicts stay open until steps or readings show that the fault is gone.
+//! - A rank that is slow while its GPU is throttled is `gpu_throttled` and no straggler.
+//! - A run that stops after a GPU was lost is `gpu_lost`. It is stalled only if it makes no progress for 30
+//!   minutes.
+//! - A stall with spinning GPUs is `collective_hang`, otherwise `stalled`. Each stall has one verdict.
+//! - A restart ends a stall and a hang. All other verdicts stay open until steps or readings show that the
+//!   fault is gone.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -30,15 +33,16 @@ use crate::{
     steps::{Lifecycle, LifecycleFacts, Phase, StepFacts},
 };
 
-/// How long a lost GPU explains that a run makes no progress.
+/// The time for which a lost GPU explains missing progress.
 const GPU_LOST_EXPLAINS: Duration = Duration::from_secs(30 * 60);
-/// How often detectors look at the time, in event time.
+/// The interval of time checks by the detectors, in event time.
 const TICK: Duration = Duration::from_secs(1);
-/// A reading of a GPU is one of a working run if a step ended this recently.
+/// A GPU reading counts as one of a working run if a step ended this recently.
 const WORKING: Duration = Duration::from_secs(10);
-/// What a restart ends. All else ends when steps or readings show it: a slow rank is slow in the next attempt too.
+/// The verdicts that a restart ends. All others end when steps or readings show it, because a slow rank is
+/// slow in the next attempt too.
 const OF_AN_ATTEMPT: [Kind; 3] = [Kind::Stalled, Kind::CollectiveHang, Kind::TelemetryLost];
-/// What ends when a restarted job has no such rank any more.
+/// The verdicts that end when a restarted job no longer has their rank.
 const OF_A_RANK: [Kind; 3] = [Kind::Straggler, Kind::MemoryLeak, Kind::TelemetryLost];
 const STALLS: [Kind; 2] = [Kind::Stalled, Kind::CollectiveHang];
 
@@ -46,11 +50,11 @@ const STALLS: [Kind; 2] = [Kind::Stalled, Kind::CollectiveHang];
 #[derive(Debug)]
 pub(crate) struct RunHealth {
     reporter: Reporter,
-    /// The newest attempt, counted over restarts that the trainer does not number as well.
+    /// The newest attempt, which includes restarts that the trainer does not number.
     attempt: i64,
     restarts: Restarts,
     alignment: Alignment,
-    /// How long a step waits for its ranks at least.
+    /// The minimum time that a step waits for its ranks.
     wait: Duration,
     arrivals: Arrivals,
     stragglers: Stragglers,
@@ -65,14 +69,14 @@ pub(crate) struct RunHealth {
     ended: BTreeSet<i64>,
     checkpoints: SlowCheckpoint,
     progress: Progress,
-    /// Of a recording: a stall after which no step has come yet.
+    /// In a recording, a stall that no step has followed yet.
     unconfirmed_stall: Option<Stall>,
     /// The newest time of the run's own telemetry.
     newest: UnixNanos,
     ticked: UnixNanos,
 }
 
-/// A stall or a hang as its verdict describes it.
+/// A stall or a hang, as in its verdict.
 #[derive(Debug)]
 struct Stall {
     kind: Kind,
@@ -81,7 +85,7 @@ struct Stall {
 }
 
 impl RunHealth {
-    /// Creates the health of a run of which nothing is known.
+    /// Returns the health of a new run.
     pub(crate) fn new(run: &Arc<str>, config: AlignConfig) -> Self {
         Self {
             reporter: Reporter::new(Arc::clone(run)),
@@ -112,19 +116,19 @@ impl RunHealth {
         self.newest
     }
 
-    /// Notes a time of the run's telemetry, unless it is one of the future.
+    /// Records a time of the run's telemetry. A time in the future is ignored.
     fn note_time(&mut self, time: UnixNanos) {
         if time > self.newest && !time.is_future() {
             self.newest = time;
         }
     }
 
-    /// Returns whether time alone may bring news: the run may stall.
+    /// Whether the passing of time may change the state: the run may stall.
     pub(crate) fn is_active(&self) -> bool {
         self.progress.stall_secs(None).is_some()
     }
 
-    /// Returns how many ranks each part keeps something of.
+    /// Returns the number of ranks that each part tracks.
     #[cfg(test)]
     pub(crate) fn rank_counts(&self) -> [usize; 7] {
         [
@@ -152,7 +156,7 @@ impl RunHealth {
         let step_of_rank = rank_step(step);
         self.note_time(step_of_rank.end);
         if attempt < self.attempt {
-            // Of a recording: the ranks come one after the other, each with all its attempts.
+            // In a recording, ranks arrive one after the other, each with all its attempts.
             if self.is_recording() {
                 self.alignment.add(attempt, step_of_rank, out.arrival());
                 self.close_steps(out);
@@ -217,7 +221,7 @@ impl RunHealth {
         self.report(out);
     }
 
-    /// Adds a reading of a GPU of the run, whose points come with this resource.
+    /// Adds a reading of a GPU of the run, whose points have this resource.
     pub(crate) fn on_gpu(
         &mut self,
         (id, rank): (&Arc<str>, Option<i64>),
@@ -241,7 +245,7 @@ impl RunHealth {
         self.report_verdicts(out);
     }
 
-    /// Ends a rank; with the last rank that reported the run's own series end.
+    /// Ends a rank. With the last rank that reported, the run's own series end.
     pub(crate) fn on_rank_end(&mut self, rank: i64, time: UnixNanos, out: &mut Signals) {
         self.progress.end();
         if self.reporter.knows(rank) {
@@ -257,7 +261,7 @@ impl RunHealth {
         self.reporter.end(time, out);
     }
 
-    /// Notes how far event time has come.
+    /// Advances event time.
     pub(crate) fn on_time(&mut self, now: UnixNanos, out: &mut Signals) {
         if now < self.ticked.after(TICK) {
             return;
@@ -271,13 +275,13 @@ impl RunHealth {
         self.reporter.forget_gpus(&evicted);
     }
 
-    /// Closes everything: nothing comes any more.
+    /// Closes everything at the end of the input.
     pub(crate) fn finish(&mut self, out: &mut Signals) {
         while let Some(step) = self.alignment.close_first() {
             self.on_aligned(&step, out);
         }
         self.gpus.finish(&mut self.board);
-        // A recorded run is over with its last step or interval, although its GPUs were read after it.
+        // A recorded run ends with its last step or interval, even if its GPUs were read after it.
         self.timeline.finish(if self.is_recording() {
             UnixNanos::default()
         } else {
@@ -286,7 +290,7 @@ impl RunHealth {
         self.report(out);
     }
 
-    /// The attempt of a step. A trainer that restarts without a number for it does steps again.
+    /// Returns the attempt of a step. A trainer that restarts without a new number repeats steps.
     fn attempt_of(&mut self, step: &StepFacts) -> i64 {
         let began = step.start.unwrap_or(step.end);
         let restarts = self
@@ -303,14 +307,14 @@ impl RunHealth {
             .stall(step.start)
             .filter(|_| self.is_newer(attempt, step.number));
         if let Some((since, secs)) = stall {
-            // The step itself may be what took so long; then nothing was due between the steps.
+            // The step itself may be the cause. Then nothing was due between the steps.
             self.open_stall(since, secs, step.start);
         }
         let was_stalled = STALLS.iter().any(|kind| self.board.is_open(*kind, &Subject::Run));
         if was_stalled && self.is_newer(attempt, step.number) {
             self.board.resolve_all(&STALLS, step.end);
         }
-        // Telemetry of a recording comes in any order.
+        // Telemetry of a recording arrives in any order.
         if !self.is_recording() {
             self.progress.on_lag(self.ticked.secs_since(step.end));
         }
@@ -350,11 +354,11 @@ impl RunHealth {
         if let Some(secs) = stall_secs {
             self.timeline.set_stall_secs(secs);
         }
-        // Waits are those of one step.
+        // Waits of one step.
         let of_ranks = |part: fn(&RankStep) -> Option<f64>| {
             median(step.ranks.iter().filter_map(part)).unwrap_or_default() * step.covered() as f64
         };
-        // A time as long as a stall is one, although steps ended in it.
+        // A gap as long as a stall is one, although steps ended in it.
         let covered_start = step.covered_start();
         let is_stall = stall_secs.is_some_and(|secs| step.end().secs_since(covered_start) >= secs);
         self.timeline.add_step(RunStep {
@@ -388,7 +392,7 @@ impl RunHealth {
         }
     }
 
-    /// Returns since when the run makes no progress and for how many seconds, if nothing else explains it.
+    /// Returns the start and the length in seconds of a time without progress that has no other explanation.
     fn stall(&self, now: UnixNanos) -> Option<(UnixNanos, f64)> {
         let stall = self.progress.stalled_for(now, self.checkpoints.usual_secs())?;
         let lost = self.board.open_since(Kind::GpuLost);
@@ -401,7 +405,7 @@ impl RunHealth {
             return;
         };
         if self.is_recording() {
-            // The end of a recording is no stall. A later step shows that the run was not over.
+            // The end of a recording is no stall. A later step shows that the run continued.
             if self.unconfirmed_stall.is_none() {
                 self.unconfirmed_stall = Some(self.describe_stall(since, secs, now));
             }
@@ -411,12 +415,13 @@ impl RunHealth {
         self.timeline.stall_until(now);
     }
 
-    /// Returns whether the telemetry is a recording: it may end at any time, and the ranks may come one after the other.
+    /// Whether the telemetry is a recording, which may end at any time, and whose ranks may arrive one after
+    /// the other.
     fn is_recording(&self) -> bool {
         self.wait == Duration::MAX
     }
 
-    /// Opens the verdict of a stall that a recording shows: the run made progress after it.
+    /// Opens the verdict of a stall in a recording after the run made progress again.
     fn confirm_stall(&mut self) {
         if let Some(stall) = self.unconfirmed_stall.take() {
             self.board
@@ -480,7 +485,7 @@ impl RunHealth {
     }
 }
 
-/// An attempt with the restarts inside it, as one number that grows.
+/// Combines an attempt and the restarts inside it to one increasing number.
 fn attempt_key(attempt: i64, restarts: i64) -> i64 {
     attempt.saturating_mul(1 << 20).saturating_add(restarts)
 }
@@ -507,7 +512,7 @@ fn straggler_reason(of: &RankScore, compared: &Comparison) -> String {
     )
 }
 
-/// The part of a step's facts that cross-rank signals need.
+/// Returns the facts of a step that cross-rank signals need.
 fn rank_step(step: &StepFacts) -> RankStep {
     let start = step.start.unwrap_or_else(|| {
         let secs = step.step_secs().unwrap_or_default();

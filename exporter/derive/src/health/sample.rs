@@ -1,4 +1,4 @@
-//! Robust statistics over the newest samples of a series: medians, which one slow step or one odd value cannot move.
+//! Robust statistics over the newest samples of a series: medians, which single outliers do not change.
 
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ impl Samples {
         }
     }
 
-    /// Adds a sample; the oldest leaves a full window. NaN and infinity are ignored.
+    /// Adds a sample, and evicts the oldest from a full window. NaN and infinity are ignored.
     pub(crate) fn push(&mut self, value: f64) {
         if !value.is_finite() {
             return;
@@ -37,7 +37,7 @@ impl Samples {
         self.values.len()
     }
 
-    /// Returns whether the window has all the samples that it can hold.
+    /// Whether the window is full.
     pub(crate) fn is_full(&self) -> bool {
         self.values.len() >= self.capacity
     }

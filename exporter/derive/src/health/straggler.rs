@@ -15,17 +15,17 @@ use std::collections::BTreeMap;
 
 use super::{align::AlignedStep, clean_time::clean_times, sample::Samples};
 
-/// Below this score a step is slow; 1 / 1.15.
+/// The score below which a step is slow; 1 / 1.15.
 pub(crate) const SLOW: f64 = 0.87;
-/// Above this median score a chronic straggler has recovered.
+/// The median score above which a chronic straggler has recovered.
 const RECOVERED: f64 = 0.92;
-/// How many steps decide whether a rank is a chronic straggler.
+/// The number of steps that decide about a chronic straggler.
 pub(crate) const WINDOW: usize = 20;
-/// How many of the first steps of an attempt show whether a rank is slow from the start.
+/// The number of first steps of an attempt that decide whether a rank is slow from the start.
 const FIRST: usize = 5;
-/// How many slow steps in a row are still one event.
+/// The maximum number of consecutive slow steps that are one event.
 const ONE_OFF: u32 = 3;
-/// How many of the slowest ranks are named.
+/// The number of slowest ranks in messages.
 const WORST: usize = 3;
 
 /// Keeps the scores of the ranks of a run.
@@ -38,7 +38,7 @@ pub(crate) struct Stragglers {
 #[derive(Debug)]
 struct Scores {
     newest: Samples,
-    /// Of the first steps, whether they were slow.
+    /// Whether each of the first steps was slow.
     first: Samples,
     /// The median of the first full window.
     baseline: Option<f64>,
@@ -64,19 +64,19 @@ pub(crate) struct RankScore {
     pub(crate) score: f64,
     /// Median score of the window, or `None` before the window is full.
     pub(crate) median_score: Option<f64>,
-    /// Whether one slow event of a rank that is fast otherwise has just ended.
+    /// Whether one slow event of an otherwise fast rank has just ended.
     pub(crate) one_off: bool,
-    /// Whether the rank was slow in its first steps already, and is as slow as then.
+    /// Whether the rank was slow in its first steps already and has not become slower.
     pub(crate) since_start: bool,
 }
 
 impl RankScore {
-    /// Returns whether the rank is a chronic straggler.
+    /// Whether the rank is a chronic straggler.
     pub(crate) fn is_slow(&self) -> bool {
         self.median_score.is_some_and(|score| score < SLOW)
     }
 
-    /// Returns whether the rank stopped being a straggler.
+    /// Whether the rank has recovered.
     pub(crate) fn is_fast(&self) -> bool {
         self.median_score.is_some_and(|score| score > RECOVERED)
     }
@@ -94,13 +94,13 @@ impl Comparison {
 }
 
 impl Stragglers {
-    /// Returns the number of ranks that are kept.
+    /// Returns the number of tracked ranks.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.ranks.len()
     }
 
-    /// Compares the ranks of a step; `None` if fewer than two reported it.
+    /// Compares the ranks of a step. Returns `None` if fewer than two reported it.
     pub(crate) fn on_step(&mut self, step: &AlignedStep) -> Option<Comparison> {
         if self.attempt != step.attempt {
             self.ranks.clear();
@@ -144,7 +144,7 @@ impl Stragglers {
 }
 
 impl Scores {
-    /// Adds a score, and returns whether it ends a one-off event.
+    /// Adds a score. Returns whether it ends a one-off event.
     fn push(&mut self, score: f64) -> bool {
         self.newest.push(score);
         if !self.first.is_full() {
@@ -158,7 +158,7 @@ impl Scores {
         (1..=ONE_OFF).contains(&slow)
     }
 
-    /// Returns whether the first steps were slow already and a median score is not far below that of the first window.
+    /// Whether the first steps were slow already and a median score is near that of the first window.
     fn is_as_at_start(&mut self, median_score: f64) -> bool {
         let baseline = *self.baseline.get_or_insert(median_score);
         let was_slow = self.first.median().is_some_and(|score| score < SLOW);
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
     use crate::health::{UnixNanos, rank_step::RankStep};
 
-    /// A step of four ranks, whose own forward passes take these seconds; all end together.
+    /// Returns a step of four ranks with these forward times in seconds. All ranks end together.
     fn step(number: i64, forward: [f64; 4]) -> AlignedStep {
         let last = forward.iter().copied().fold(0.0, f64::max);
         let ranks = forward.iter().zip(0..).map(|(forward, rank)| RankStep {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn one_rank_is_compared_with_nobody() {
+    fn single_rank_is_not_compared() {
         let mut one = step(1, [1.0; 4]);
         one.ranks.truncate(1);
         assert_eq!(Stragglers::default().on_step(&one), None);
@@ -269,7 +269,8 @@ mod tests {
     fn rank_that_is_slow_from_its_first_step_may_have_more_work_until_it_gets_slower() {
         let mut stragglers = Stragglers::default();
         for number in 0..100 {
-            // Rank 3 is the last stage of a pipeline; from step 50 on its device is slow as well. Rank 1 is slow from step 6 on.
+            // Rank 3 is the last stage of a pipeline, and its device is slow from step 50 on. Rank 1 is slow
+            // from step 6 on.
             let rank_3 = if number >= 50 { 1.8 } else { 1.3 };
             let rank_1 = if number >= 6 { 1.3 } else { 1.0 };
             let compared = stragglers

@@ -1,4 +1,4 @@
-//! Health through the stage: which signals go out, with which resource.
+//! Health through the stage: its signals and their resources.
 
 mod opened;
 
@@ -25,7 +25,7 @@ fn bench(config: SignalsConfig) -> Bench {
     bench
 }
 
-/// The phases of a second in which a rank works `slow` times as long as others, of which the slowest is so by half.
+/// Returns the phases of a second in which the forward pass takes `slow` times as long as on the other ranks.
 fn phases(slow: f64) -> [(&'static Span, f64); 4] {
     let forward = 0.2 * slow;
     [
@@ -204,7 +204,7 @@ fn ids_of_ranks_are_bounded_in_a_run() {
             ..step.clone()
         };
         health.on_step(&step, &mut signals);
-        // Rank 0 does not end, so that the run does not.
+        // Rank 0 does not end, so the run does not end.
         if rank > 0 {
             health.on_rank_end(&info, step.end, &mut signals);
         }
@@ -235,7 +235,7 @@ fn missing_ranks_are_counted() {
 }
 
 #[test]
-fn wall_time_goes_on_across_attempts_and_adds_up() {
+fn wall_time_adds_up_across_attempts() {
     let mut bench = bench(SignalsConfig::default());
     for (attempt, first, start) in [(1, 1, 0.0), (2, 15, 60.0)] {
         let mut rank = Trainer::of_attempt("r", 0, 1, attempt);
@@ -394,7 +394,7 @@ fn gpu_has_the_verdict_with_its_own_resource_and_whom_it_belongs_to() {
     }
 }
 
-/// The last value of each series of `train.verdicts`, by instance and attributes.
+/// Returns the last value of each series of `train.verdicts`, by instance and attributes.
 fn open_verdicts(bench: &Bench) -> BTreeMap<(String, Vec<String>), f64> {
     let points = bench.points(&metric::TRAIN_VERDICTS).into_iter();
     points
@@ -409,7 +409,7 @@ fn verdict_of_a_gpu_whose_rank_becomes_known_later_ends_with_the_series_it_began
     rank.step_span(1, at(1.0), 1.0, &[])
         .step_span(2, at(2.0), 1.0, &[]);
     bench.pass(&mut rank).wait(Duration::from_secs(2));
-    // Nobody claims the GPU until the verdict is open.
+    // No run claims the GPU until the verdict is open.
     let readings = [
         (0, 2.0, None),
         (1, 3.0, None),
@@ -457,7 +457,7 @@ fn open_verdict_of_a_rank_that_restarts_moves_to_the_new_attempt() {
 }
 
 #[test]
-fn gpu_that_nobody_claims_is_of_the_only_run() {
+fn unclaimed_gpu_belongs_to_the_only_run() {
     for (runs, expected) in [(&["r"][..], 1), (&["r", "s"], 0)] {
         let mut bench = bench(SignalsConfig::default());
         for run in runs {
@@ -500,7 +500,7 @@ fn step_from_the_future_does_not_move_the_time_of_other_runs() {
 }
 
 #[test]
-fn live_run_whose_telemetry_stops_altogether_is_stalled() {
+fn live_run_without_any_telemetry_is_stalled() {
     let mut bench = bench(SignalsConfig::default());
     let unix_now = clock::unix_now().as_nanos() as u64;
     let mut rank = Trainer::new("r", 0, 1);
@@ -524,7 +524,7 @@ fn live_run_whose_telemetry_stops_altogether_is_stalled() {
     assert_eq!(bench.events(&event::TRAIN_VERDICT).len(), 2, "the run continues");
 }
 
-/// The bodies of the events of stalls, with whether each opens.
+/// Returns the bodies of the events of stalls, and whether each opens.
 fn stalls(bench: &Bench) -> Vec<(String, bool)> {
     let events = bench.events(&event::TRAIN_VERDICT).into_iter();
     events
@@ -534,7 +534,7 @@ fn stalls(bench: &Bench) -> Vec<(String, bool)> {
 }
 
 #[test]
-fn reason_of_a_stall_tells_that_the_end_of_the_run_is_unknown() {
+fn reason_of_a_stall_states_that_the_run_may_have_ended() {
     for planned in [Some(1000.0), None] {
         let mut bench = bench(SignalsConfig::default());
         let unix_now = clock::unix_now().as_nanos() as u64;
@@ -559,7 +559,8 @@ fn reason_of_a_stall_tells_that_the_end_of_the_run_is_unknown() {
     }
 }
 
-/// Two recorded runs of which one ends earlier, without a number of planned steps and without an end of its series.
+/// Two recorded runs. One ends earlier, without a planned number of steps and without an end of its
+/// series.
 #[test]
 fn end_of_a_recording_is_no_stall_and_a_pause_inside_it_is_one() {
     for pause in [0, 100] {
@@ -571,7 +572,7 @@ fn end_of_a_recording_is_no_stall_and_a_pause_inside_it_is_one() {
             rank.step_span(number, at(end as f64), 1.0, &[]);
             bench.pass(&mut rank);
         }
-        // The other run has steps in the pause as well as after the end, and the readings of a GPU continue.
+        // The other run has steps in the pause and after the end, and the readings of a GPU continue.
         for more in 1..=240 + pause {
             other.step_span(more, at(more as f64), 1.0, &[]);
             bench.pass(&mut other);

@@ -1,21 +1,25 @@
-//! Wall time of a run by its use: an account of the run's timeline, from its first telemetry to its newest, across restarts.
+//! The wall time of a run by its use, from its first telemetry to its newest, across restarts.
 //!
-//! The account moves forward only, in whole nanoseconds: each moment between the start and `settled` belongs to exactly one
-//! [`Use`], so the totals add up to the wall time by construction. A closed step settles the time up to its end:
+//! The account only moves forward, in integer nanoseconds. Each moment between the start and `settled`
+//! belongs to exactly one [`Use`], so the totals add up to the wall time by construction. A closed step
+//! settles the time up to its end:
 //!
-//! - inside the step: compilation, evaluation and restores that spans name, then the exposed waits for data and for samples, and the
-//!   rest is productive; a step that an earlier attempt has done already is wasted. A save inside a step runs in the background.
-//! - inside a record of every n-th step, before the step itself: everything that spans name, saves included, because they may
-//!   lie between the steps that are not recorded; the rest is as in a step.
-//! - between steps: what lifecycle spans name (initialization, compilation, checkpoints, evaluation); from the end of one attempt
-//!   to the first telemetry of the next it is recovery; the rest is `other`, or a stall if it is as long as one.
+//! - inside the step: compilation, evaluation and restores with a span, then the exposed waits for data and
+//!   for samples. The rest is productive, or wasted if an earlier attempt has done the step already. A save
+//!   inside a step runs in the background.
+//! - inside a record of every n-th step, before the step itself: everything with a span, saves included,
+//!   because they may be between the steps that are not recorded. The rest is as in a step.
+//! - between steps: lifecycle spans (initialization, compilation, checkpoints, evaluation). The time from the
+//!   end of one attempt to the first telemetry of the next is recovery. The rest is `other`, or a stall if it
+//!   is as long as one.
 //!
-//! The first step of an attempt often compiles. Its time beyond the median of the seven steps that follow is program startup, so
-//! an attempt's first step is settled together with these.
+//! The first step of an attempt often compiles. Its time beyond the median of the seven steps after it is
+//! program startup, so an attempt's first step is settled together with these.
 //!
-//! Differences to Google's ml-goodput-measurement 0.2.3 (`goodput.py`), which computes once, over all records: there a step lasts
-//! until the next one starts, lost steps are those of the attempt that was disrupted (here the repeated ones, because a counter
-//! cannot take back), the first step's excess is over the mean of all steps, and waits for data inside steps are productive.
+//! Differences to Google's ml-goodput-measurement 0.2.3 (`goodput.py`), which computes once, over all
+//! records: There, a step lasts until the next one starts. Lost steps are those of the disrupted attempt
+//! (here the repeated ones, because a counter cannot decrease). The first step's excess is over the mean of
+//! all steps, and waits for data inside steps are productive.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +27,7 @@ use super::{UnixNanos, sample::median};
 
 /// The number of steps of an attempt from which the duration of its first step without startup is estimated.
 const STARTUP_STEPS: usize = 8;
-/// The most lifecycle intervals that wait to be settled; of more the oldest are left out.
+/// The maximum number of lifecycle intervals that wait to be settled. Beyond it the oldest are dropped.
 const MAX_INTERVALS: usize = 4096;
 
 /// A use of wall time.
@@ -90,7 +94,7 @@ pub(crate) struct Interval {
 pub(crate) struct RunStep {
     pub(crate) attempt: i64,
     pub(crate) number: i64,
-    /// When the first step began that this record covers; `start` where every step is recorded.
+    /// The start of the first step that this record covers, or `start` if every step is recorded.
     pub(crate) covered_start: UnixNanos,
     pub(crate) start: UnixNanos,
     pub(crate) end: UnixNanos,
@@ -115,7 +119,7 @@ pub(crate) struct Timeline {
     highest_of_attempt: i64,
     /// The highest step of all earlier attempts.
     highest_before: Option<i64>,
-    /// How long a gap must be to be a stall, in seconds.
+    /// The minimum gap that is a stall, in seconds.
     stall_secs: f64,
 }
 
@@ -128,7 +132,7 @@ impl Timeline {
         }
     }
 
-    /// Sets how long a gap without steps must be to be a stall.
+    /// Sets the minimum gap that is a stall.
     pub(crate) fn set_stall_secs(&mut self, secs: f64) {
         self.stall_secs = secs;
     }
@@ -146,7 +150,7 @@ impl Timeline {
         self.intervals.push(interval);
     }
 
-    /// Adds a closed step; steps come in order.
+    /// Adds a closed step. Steps arrive in order.
     pub(crate) fn add_step(&mut self, step: RunStep) {
         self.begin(step.covered_start);
         self.newest = self.newest.max(step.end);
@@ -164,7 +168,7 @@ impl Timeline {
         }
     }
 
-    /// Counts the time until `now` as a stall: nothing else explains it.
+    /// Counts the time until `now` as a stall, because it has no other explanation.
     pub(crate) fn stall_until(&mut self, now: UnixNanos) {
         if self.started.is_none() || now <= self.settled {
             return;
@@ -185,12 +189,12 @@ impl Timeline {
         self.settle_gap(self.newest, rest);
     }
 
-    /// Returns when the run began.
+    /// Returns the start of the run.
     pub(crate) fn started(&self) -> Option<UnixNanos> {
         self.started
     }
 
-    /// Returns until when the time is settled.
+    /// Returns the time until which the account is settled.
     pub(crate) fn settled(&self) -> UnixNanos {
         self.settled
     }
@@ -202,7 +206,7 @@ impl Timeline {
             .map(|(used_for, nanos)| (*used_for, *nanos as f64 / 1e9))
     }
 
-    /// Returns the share of the wall time that was productive, or `None` before any time is settled.
+    /// Returns the productive share of the wall time, or `None` before any time is settled.
     pub(crate) fn goodput(&self) -> Option<f64> {
         let productive = self.totals.get(&Use::Productive).copied().unwrap_or_default();
         let wall: u64 = self.totals.values().sum();
@@ -215,7 +219,7 @@ impl Timeline {
             self.settled = start;
             self.newest = start;
         }
-        // Ranks report in any order: the run may have begun a little earlier, as long as nothing is settled.
+        // Ranks report in any order, so the start of the run may move back while nothing is settled.
         if self.totals.is_empty() && Some(start) < self.started {
             self.started = Some(start);
             self.settled = start;
@@ -238,7 +242,7 @@ impl Timeline {
         }
     }
 
-    /// Settles the time from the end of the last attempt until this one gave its first telemetry.
+    /// Settles the time from the end of the last attempt until the first telemetry of this one.
     fn recover(&mut self, first: &RunStep) {
         let of_attempt = self
             .intervals
@@ -281,7 +285,7 @@ impl Timeline {
             }
         };
         let totals = &mut self.totals;
-        // The excess of a first step includes what a span has named as compilation.
+        // The excess of a first step includes the time with a compilation span.
         count(Use::ProgramStartup, startup.saturating_sub(compiled), totals);
         count(Use::DataWait, nanos(step.data_secs), totals);
         count(Use::DispatchWait, nanos(step.dispatch_secs), totals);
@@ -298,7 +302,7 @@ impl Timeline {
         self.intervals.retain(|interval| interval.end > settled);
     }
 
-    /// What a gap until `until` is used for where no interval names it.
+    /// Returns the use of a gap until `until` without intervals.
     fn gap_use(&self, until: UnixNanos) -> Use {
         if until.secs_since(self.settled) >= self.stall_secs {
             Use::Stall
@@ -307,7 +311,7 @@ impl Timeline {
         }
     }
 
-    /// Settles the time until `until`: by intervals, and `rest` where none names it.
+    /// Settles the time until `until` by intervals, and the rest as `rest`.
     fn settle_gap(&mut self, until: UnixNanos, rest: Use) {
         if until <= self.settled {
             return;
@@ -321,14 +325,14 @@ impl Timeline {
         self.intervals.retain(|interval| interval.end > until);
     }
 
-    /// Counts the time between `from` and `until` that intervals name, each moment once; returns its nanoseconds.
+    /// Counts the time of intervals between `from` and `until`, each moment once. Returns its nanoseconds.
     fn paint(&mut self, from: UnixNanos, until: UnixNanos, wanted: impl Fn(Use) -> bool) -> u64 {
         let clip = |interval: &Interval| {
             let (start, end) = (interval.start.max(from), interval.end.min(until));
             (wanted(interval.used_for) && start < end).then_some((interval.used_for, start.0, end.0))
         };
         let mut parts: Vec<(Use, u64, u64)> = self.intervals.iter().filter_map(clip).collect();
-        // The more particular use wins where two overlap: compilation inside the preparation, a restore inside it.
+        // The more specific use wins in an overlap: compilation inside the preparation, a restore inside it.
         parts.sort_by_key(|(used_for, start, _)| (priority(*used_for), *start));
         let (mut covered, mut named) = (Vec::<(u64, u64)>::new(), 0);
         for (used_for, start, end) in parts {
@@ -353,7 +357,7 @@ fn interrupts_steps(used_for: Use) -> bool {
     )
 }
 
-/// The order in which uses are counted where they overlap.
+/// Returns the precedence of a use in overlaps.
 fn priority(used_for: Use) -> u8 {
     match used_for {
         Use::ProgramStartup => 0,
@@ -367,7 +371,7 @@ fn priority(used_for: Use) -> u8 {
     }
 }
 
-/// The parts of a stretch that no other covers; `covered` is sorted and free of overlaps.
+/// Returns the parts of an interval that no other covers. `covered` is sorted without overlaps.
 fn uncovered(covered: &[(u64, u64)], start: u64, end: u64) -> Vec<(u64, u64)> {
     let (mut parts, mut from) = (Vec::new(), start);
     for (other_start, other_end) in covered.iter().copied() {

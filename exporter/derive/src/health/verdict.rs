@@ -1,17 +1,17 @@
-//! Verdicts: one state machine for every condition that is detected.
+//! Verdicts: one state machine for every detected condition.
 //!
-//! A detector reports the level of its condition with each piece of news; the board opens a verdict when the condition holds and
-//! resolves it when the condition is gone. Between the two levels an open verdict stays open (hysteresis). There is at most one
-//! verdict for each kind and subject.
+//! A detector reports the level of its condition with each input. The board opens a verdict when the
+//! condition holds and resolves it when the condition is gone. Between the two levels an open verdict stays
+//! open (hysteresis). Each kind and subject has at most one verdict.
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use super::UnixNanos;
 
-/// The most verdicts of a run that are open.
+/// The maximum number of open verdicts of a run.
 const MAX_OPEN: usize = 4096;
 
-/// The condition that a verdict is about; the text is the value of `train.verdict.kind`.
+/// The condition of a verdict. Its text is the value of `train.verdict.kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     /// One rank is slower than the others, step after step.
@@ -26,7 +26,7 @@ pub(crate) enum Kind {
     LossSpike,
     /// The gradient norm is far above its recent values.
     GradNormSpike,
-    /// The clocks of a GPU are held down by heat or by a power brake.
+    /// Heat or a power brake reduces the clocks of a GPU.
     GpuThrottled,
     /// The driver reported an XID error of a GPU.
     GpuXid,
@@ -44,7 +44,7 @@ pub(crate) enum Kind {
     TelemetryLost,
 }
 
-/// The part of the run that a verdict is about.
+/// The subject of a verdict.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Subject {
     /// The run.
@@ -58,7 +58,7 @@ pub(crate) enum Subject {
 /// The level of a condition.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Level {
-    /// The condition holds, for this reason: one sentence with figures.
+    /// The condition holds. The text is the reason: one sentence with figures.
     Holds(String),
     /// The condition is gone.
     Gone,
@@ -70,7 +70,7 @@ pub(crate) struct Change {
     pub(crate) kind: Kind,
     pub(crate) subject: Subject,
     pub(crate) is_open: bool,
-    /// When the condition was established, in event time.
+    /// The time when the condition was established, in event time.
     pub(crate) time: UnixNanos,
     /// The newest step at that time.
     pub(crate) step: Option<i64>,
@@ -78,17 +78,17 @@ pub(crate) struct Change {
     pub(crate) certainty: Certainty,
 }
 
-/// How sure it is that the condition is a fault.
+/// The certainty that the condition is a fault.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Certainty {
-    /// It is one.
+    /// It is a fault.
     #[default]
     Fault,
-    /// It may be how the job is meant to be: information, and no warning.
+    /// It may be intended: information, and no warning.
     MayBeIntended,
 }
 
-/// The open verdicts of a run, and the changes that are to be sent.
+/// The open verdicts of a run, and the changes to send.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     open: BTreeMap<(Kind, Subject), Open>,
@@ -152,7 +152,7 @@ impl fmt::Display for Subject {
 }
 
 impl Board {
-    /// Sets the newest step; changes from now on carry it.
+    /// Sets the newest step, which later changes carry.
     pub(crate) fn set_step(&mut self, step: i64) {
         self.step = Some(step);
     }
@@ -213,7 +213,7 @@ impl Board {
         });
     }
 
-    /// Opens or resolves a verdict; `None` leaves it as it is.
+    /// Opens or resolves a verdict. `None` changes nothing.
     pub(crate) fn set(&mut self, kind: Kind, subject: Subject, time: UnixNanos, level: Option<Level>) {
         match level {
             Some(Level::Holds(reason)) => self.open(kind, subject, time, || reason),
@@ -253,7 +253,7 @@ impl Board {
         self.open.contains_key(&(kind, subject.clone()))
     }
 
-    /// Returns when the first open verdict of a kind was opened, whatever its subject.
+    /// Returns the time of the first open verdict of a kind, whatever its subject.
     pub(crate) fn open_since(&self, kind: Kind) -> Option<UnixNanos> {
         let of_kind = self.open.iter().filter(|((open, _), _)| *open == kind);
         of_kind.map(|(_, open)| open.since).min()
@@ -265,7 +265,7 @@ impl Board {
     }
 }
 
-/// A duration for people: `0.25 s`, `42 s`, `7 min`, `3.5 h`.
+/// Formats a duration: `0.25 s`, `42 s`, `7 min`, `3.5 h`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span(pub(crate) f64);
 
@@ -284,7 +284,7 @@ impl fmt::Display for Span {
     }
 }
 
-/// A number of bytes for people: `512 MiB`, `79.6 GiB`.
+/// Formats a number of bytes: `512 MiB`, `79.6 GiB`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes(pub(crate) f64);
 

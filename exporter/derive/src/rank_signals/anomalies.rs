@@ -1,5 +1,5 @@
-//! `train.anomalies`: odd steps, counted by what is odd. Each type is sent as 0 with the first record, so that a rate sees the
-//! first one.
+//! `train.anomalies`: the number of anomalous steps by type. Each type is sent as 0 with the first record, so
+//! that a rate detects the first anomaly.
 //!
 //! | type | rule | source |
 //! |---|---|---|
@@ -8,9 +8,9 @@
 //! | `loss_spike` | loss − average > 6 × mean absolute deviation and > 20 % of the average, from the 21st value | ours |
 //! | `throughput_drop` | tokens a second < half of their average, from the 11th record | ours |
 //!
-//! The average of the norm is Surogate's: the mean of the first hundred, then exponential with weight 0.1. The others are
-//! exponential with weight 0.1 and do not include the value that is judged. A value that is odd is averaged too: a level that
-//! stays is odd only once.
+//! The average of the norm is Surogate's: the mean of the first hundred, then exponential with weight 0.1.
+//! The others are exponential with weight 0.1 and do not include the judged value. Anomalous values enter the
+//! average, so a lasting level is anomalous only once.
 
 use std::collections::HashMap;
 
@@ -26,11 +26,11 @@ use crate::{
     steps::{RankId, StepFacts},
 };
 
-/// Counts odd steps.
+/// Counts anomalous steps.
 #[derive(Debug, Default)]
 pub(super) struct Anomalies(HashMap<RankId, History>);
 
-/// The types, as `train.anomaly.type` spells them.
+/// The types, with the values of `train.anomaly.type`.
 const TYPES: [&str; 4] = ["nonfinite", "grad_norm_spike", "loss_spike", "throughput_drop"];
 
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ struct Level {
 }
 
 impl Level {
-    /// Adds a value; one that is not finite is left out.
+    /// Adds a value. A value that is not finite is ignored.
     fn add(&mut self, value: f64) {
         if !value.is_finite() {
             return;
@@ -68,21 +68,22 @@ impl Level {
     }
 }
 
-/// The factor above its average from which a norm is a spike, and the values that the average needs.
+/// The factor of a norm spike over its average, and the minimum number of values in the average.
 const NORM_FACTOR: f64 = 5.0;
 const NORM_AFTER: u32 = 10;
 
-/// The deviations and the share of the average by which a spike of the loss exceeds the average, and the values that the average needs.
+/// The limits of a loss spike over the average, in deviations and as a share, and the minimum number of
+/// values in the average.
 const LOSS_DEVIATIONS: f64 = 6.0;
 const LOSS_SHARE: f64 = 0.2;
 const LOSS_AFTER: u32 = 20;
 
-/// A throughput is a drop when it is less than this share of its average, after so many records.
+/// The share of its average below which a throughput is a drop, and the minimum number of records.
 const DROP_SHARE: f64 = 0.5;
 const DROP_AFTER: u32 = 10;
 
 impl History {
-    /// Returns which of [`TYPES`] a step is.
+    /// Returns for each of [`TYPES`] whether a step is one.
     fn judge(&mut self, step: &StepFacts) -> [bool; TYPES.len()] {
         let loss = step.value(&metric::TRAIN_LOSS);
         let norm = step.value(&metric::TRAIN_GRAD_NORM);
@@ -185,7 +186,7 @@ mod tests {
     }
 
     fn steady(count: usize) -> Vec<(f64, f64, f64)> {
-        // A noise that repeats and has no random numbers.
+        // Deterministic noise.
         (0..count)
             .map(|step| {
                 let noise = ((step * 7919) % 13) as f64 / 13.0 - 0.5;

@@ -1,8 +1,8 @@
 //! Running averages.
 
-/// An exponential moving average: the newest value has a fixed weight, the first value begins it.
+/// An exponential moving average. The newest value has a fixed weight; the first value initializes it.
 ///
-/// Values that are not finite are left out: one NaN would otherwise stay for ever.
+/// Values that are not finite are ignored, because one NaN would stay forever.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Ema(Option<f64>);
 
@@ -10,7 +10,7 @@ impl Ema {
     /// The weight of the newest value, as KempnerForge smooths (`metrics/tracker.py`, alpha 0.1).
     const ALPHA: f64 = 0.1;
 
-    /// Adds a value, and returns the average; `None` before the first finite value.
+    /// Adds a value. Returns the average, or `None` before the first finite value.
     pub(super) fn add(&mut self, value: f64) -> Option<f64> {
         if value.is_finite() {
             let before = self.0.unwrap_or(value);
@@ -31,7 +31,7 @@ impl SurogateAverage {
     const CUMULATIVE: u32 = 100;
     const ALPHA: f64 = 0.1;
 
-    /// Adds a value; one that is not finite is left out.
+    /// Adds a value. A value that is not finite is ignored.
     pub(super) fn add(&mut self, value: f64) {
         if !value.is_finite() {
             return;

@@ -1,9 +1,10 @@
-//! `perf.bottleneck`: what holds a pipeline back, as TorchSpec's documentation reads its own metrics
+//! `perf.bottleneck`: the bottleneck of a pipeline, by the rules of TorchSpec's documentation
 //! (`docs/performance_metrics.md`, "Identifying the bottleneck").
 //!
-//! It gives no numbers for ">>" and "~"; ours are in the table, and are those of the importer of TorchSpec's logs.
+//! TorchSpec gives no numbers for ">>" and "~". Ours are in the table, and are those of the importer of
+//! TorchSpec's logs.
 //!
-//! | state | rule, the first that holds |
+//! | state | first matching rule |
 //! |---|---|
 //! | `inference` | `dispatch_wait` is at least the time that training works, or `infer_capacity < 0.9 * train_capacity` |
 //! | `none` | the capacities differ by less than a tenth |
@@ -11,10 +12,10 @@
 //! | `compute` | the same and `compute > 2 * data` |
 //! | `training` | the same and neither |
 //!
-//! A trainer without an inference side has no capacities and no pool. There the state is `data` where more than a fifth of
-//! data + compute is data, the threshold of the verdict `data_starved`, and `compute` elsewhere.
-//! Compute is `perf.compute_time`, else forward, backward and optimizer together. The states `communication` and `checkpoint`
-//! need more than one rank's steps and are not derived here.
+//! A trainer without an inference side has no capacities and no pool. There the state is `data` if more than
+//! a fifth of data + compute is data, the threshold of the verdict `data_starved`, otherwise `compute`.
+//! Compute is `perf.compute_time`, else forward, backward and optimizer together. The states `communication`
+//! and `checkpoint` need the steps of several ranks and are not derived here.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -25,23 +26,23 @@ use crate::{
     steps::{Phase, RankId, StepFacts},
 };
 
-/// Capacities that differ by less than a tenth are in balance.
+/// The ratio of capacities above which they are in balance.
 const BALANCED: f64 = 0.9;
 
 /// The factor by which data and compute must differ for one of them to limit training.
 const MUCH: f64 = 2.0;
 
-/// Which share of the step data may take in a trainer without an inference side.
+/// The share of data in a step above which data is the bottleneck, in a trainer without an inference side.
 const DATA_SHARE: f64 = 0.2;
 
-/// Over how many steps the sample pool has to grow.
+/// The number of steps over which the sample pool has to grow.
 const POOL_STEPS: usize = 5;
 
 /// Derives the bottleneck.
 #[derive(Debug, Default)]
 pub(super) struct Bottleneck(HashMap<RankId, History>);
 
-/// The state of a rank: a trainer may time only some of its steps.
+/// The state of a rank, because a trainer may time only some of its steps.
 #[derive(Debug, Default)]
 struct History {
     data_secs: Option<f64>,
@@ -49,7 +50,7 @@ struct History {
     pool: VecDeque<f64>,
 }
 
-/// What the rules read.
+/// The inputs of the rules.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reading {
     dispatch_wait: Option<f64>,
@@ -81,7 +82,7 @@ impl Reading {
         }
     }
 
-    /// Returns what takes most of a step where training is the slower side.
+    /// Returns the largest part of a step if training is the slower side.
     fn part_of_training(&self) -> &'static str {
         match (self.data_secs, self.compute_secs) {
             (Some(data), Some(compute)) if data > compute * MUCH => "data",
@@ -122,7 +123,7 @@ impl History {
     }
 }
 
-/// Returns the seconds of the devices' work, as far as it is known.
+/// Returns the known seconds of the devices' work.
 fn compute_secs(step: &StepFacts) -> Option<f64> {
     const PARTS: [Phase; 6] = [
         Phase::Forward,
@@ -148,7 +149,7 @@ fn work_secs(step: &StepFacts) -> Option<f64> {
         Some(step.constants.batch_size? / capacity)
     };
     let by_rate = || Some((1.0 / step.value(&metric::TRAIN_THROUGHPUT_STEPS)? - wait).max(0.0));
-    // A span of the step holds the wait, where the wait is a child span of it.
+    // The wait is inside the span of the step if it is a child span.
     let inside = if step.phases.has_span(Phase::DispatchWait) {
         wait
     } else {

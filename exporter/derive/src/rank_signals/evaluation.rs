@@ -1,10 +1,11 @@
 //! `eval.gap` and `eval.throughput.tokens`.
 //!
-//! gap = loss on held-out data − mean training loss of the steps since the evaluation before.
-//! throughput = tokens evaluated / duration of the evaluation.
-//! Source: Surogate (`gap = eval_loss - mean(train loss since last eval)`, `tps` of its `eval` line).
+//! gap = loss on held-out data − mean training loss of the steps since the previous evaluation. throughput =
+//! tokens evaluated / duration of the evaluation. Source: Surogate (`gap = eval_loss - mean(train loss since
+//! last eval)`, `tps` of its `eval` line).
 //!
-//! Steps close after evaluations pass, so an evaluation waits until a step closes that ended later, or the stage ends.
+//! Steps close after evaluations pass, so an evaluation waits until a step closes that ended later, or the
+//! stage ends.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -16,7 +17,7 @@ use crate::{
     unix_nanos::UnixNanos,
 };
 
-/// How many evaluations of a rank wait for their steps; of more the oldest is dropped.
+/// The maximum number of evaluations of a rank that wait for their steps. Beyond it the oldest is dropped.
 const MAX_WAITING: usize = 4096;
 
 /// Derives the gap and the throughput of evaluations.
@@ -27,14 +28,14 @@ pub(super) struct Evaluation(HashMap<RankId, Evaluations>);
 struct Evaluations {
     resource: Vec<u8>,
     waiting: VecDeque<Record>,
-    /// Training loss since the evaluation before: sum and steps.
+    /// The training loss since the previous evaluation: sum and number of steps.
     train_loss: (f64, u32),
     /// The last points of the cumulative series.
     tokens: f64,
     duration: (u64, f64),
 }
 
-/// What a trainer recorded of an evaluation at one time.
+/// The values of an evaluation at one time.
 #[derive(Clone, Copy, Debug, Default)]
 struct Record {
     time: UnixNanos,
@@ -57,7 +58,7 @@ impl Evaluations {
         &mut self.waiting[place]
     }
 
-    /// Takes a point.
+    /// Adds a point.
     fn take(&mut self, point: &PointFacts<'_>) {
         let is = |metric: &Metric| point.metric.ordinal == metric.ordinal;
         if is(&metric::EVAL_LOSS) {
@@ -78,7 +79,7 @@ impl Evaluations {
         }
     }
 
-    /// Sends the evaluations before `time`; `None` for all.
+    /// Sends the evaluations before `time`, or all for `None`.
     fn settle(&mut self, time: Option<UnixNanos>, out: &mut Signals) {
         while let Some(record) = self.waiting.front().copied()
             && time.is_none_or(|time| record.time < time)
@@ -114,7 +115,7 @@ impl Derivation for Evaluation {
     }
 
     fn on_point(&mut self, point: &PointFacts<'_>, _: &mut Signals) {
-        // Points with attributes are of one data set of several.
+        // Points with attributes are about one of several data sets.
         let Some(rank) = point
             .rank
             .filter(|_| point.attributes.is_empty() && !point.is_end)

@@ -1,12 +1,13 @@
 //! `train.mfu`, model FLOPs utilization, `train.smoothed.mfu`, and the denominator `gpu.peak_flops`.
 //!
-//! mfu = operations of the model a second on one device / peak operations a second of the device. The operations are those of
-//! the model (6N + 12LHQT a token for a dense transformer), not those of recomputation.
-//! Sources: PaLM, arXiv 2204.02311, appendix B; torchtitan `components/metrics.py` (`mfu = 100 * num_flops_per_token * tps /
-//! gpu_peak_flops`). Smoothed as in `smoothed.rs`.
+//! mfu = operations of the model a second on one device / peak operations a second of the device. The
+//! operations are those of the model (6N + 12LHQT a token for a dense transformer), not those of
+//! recomputation. Sources: PaLM, arXiv 2204.02311, appendix B; torchtitan `components/metrics.py` (`mfu = 100
+//! * num_flops_per_token * tps / gpu_peak_flops`). Smoothed as in `smoothed.rs`.
 //!
-//! The peak is `gpu.peak_flops` where a source sends it; else it comes from a table by the GPU's name (`peak_flops.rs`), and is
-//! sent with the attributes of the GPU. It is that of bf16, dense. GPUs of one run are equal: the one heard last counts.
+//! The peak is `gpu.peak_flops` of a source, else that of a table by the GPU's name (`peak_flops.rs`), which
+//! is sent with the attributes of the GPU. It is dense bf16. All GPUs of a run are assumed equal, so the last
+//! one counts.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -31,7 +32,7 @@ use crate::{
     unix_nanos::UnixNanos,
 };
 
-/// How many runs and hosts with GPUs are kept; of more none.
+/// The maximum number of runs and hosts with GPUs. Further ones are ignored.
 const MAX_OWNERS: usize = 16_384;
 
 /// Derives `train.mfu` and `gpu.peak_flops`.
@@ -40,12 +41,12 @@ pub(super) struct Mfu {
     by_run: HashMap<Arc<str>, Peaks>,
     by_host: HashMap<Arc<str>, Peaks>,
     smoothed: HashMap<RankId, Ema>,
-    /// The GPUs whose peaks a source sends, by `gpu.id`; it may do so with another resource.
+    /// The ids of GPUs whose peaks a source sends, possibly with another resource.
     given: HashSet<Box<str>>,
 }
 
 impl Mfu {
-    /// Returns the utilization of a step; the trainer's value goes before ours.
+    /// Returns the utilization of a step. The trainer's value has precedence.
     fn of(&self, step: &StepFacts) -> Option<f64> {
         if let Some(given) = step.value(&metric::TRAIN_MFU) {
             return Some(given);
@@ -73,7 +74,7 @@ impl Mfu {
         }
     }
 
-    /// Notes a GPU that is known by its name, and sends its peaks.
+    /// Records a GPU with a known name, and sends its peaks.
     fn introduce(
         &mut self,
         origin: &Origin,
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn peak_comes_from_the_name_of_the_gpu_and_is_sent() {
+    fn peak_is_derived_from_the_name_of_the_gpu() {
         let mut bench = Bench::new(vec![Box::new(Mfu::default())]);
         let mut rank = trainer();
         let gpu = [
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn peak_that_a_source_sends_goes_before_the_table() {
+    fn peak_of_a_source_overrides_the_table() {
         let mut bench = Bench::new(vec![Box::new(Mfu::default())]);
         let mut rank = trainer();
         let precision = [(&attribute::GPU_PRECISION, Value::Text("bf16"))];
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn peak_of_a_gpu_that_comes_with_another_resource_is_not_sent_again() {
+    fn peak_of_a_gpu_is_sent_once_for_several_resources() {
         let mut bench = Bench::new(vec![Box::new(Mfu::default())]);
         let (mut rank, mut host) = (trainer(), Trainer::new("other", 0, 1));
         let id = (&attribute::GPU_ID, Value::Text("GPU-1"));

@@ -1,18 +1,19 @@
-//! What GPUs can do at their peak: dense operations a second by number format, without sparsity.
+//! The peak performance of GPUs: dense operations a second by number format, without sparsity.
 //!
-//! Sources: NVIDIA's data sheets (A100 2022, H100 2023, H200 2023, HGX B200 2024, L40S, L40, L4, A40, A30, A10, RTX A6000, RTX 6000
-//! Ada, V100, T4) and architecture whitepapers (Ada, Ampere GA102, Blackwell). A data sheet that gives "with sparsity" has
-//! twice these figures: H200 is 989, not 1979. GeForce figures are those with FP32 accumulation, as training uses it.
-//! torchtitan's `utils.get_peak_flops` has the same bf16 figures for data centre GPUs.
+//! Sources: NVIDIA's data sheets (A100 2022, H100 2023, H200 2023, HGX B200 2024, L40S, L40, L4, A40, A30,
+//! A10, RTX A6000, RTX 6000 Ada, V100, T4) and architecture whitepapers (Ada, Ampere GA102, Blackwell). A
+//! data sheet that gives "with sparsity" has twice these figures: H200 is 989, not 1979. GeForce figures are
+//! those with FP32 accumulation, as training uses it. torchtitan's `utils.get_peak_flops` has the same bf16
+//! figures for data centre GPUs.
 
-/// A number format, as `gpu.precision` spells it.
+/// The number formats, with the values of `gpu.precision`.
 pub(super) const PRECISIONS: [&str; 5] = ["tf32", "bf16", "fp16", "fp8", "fp4"];
 
-/// Peak operations a second by place in [`PRECISIONS`].
+/// Peak operations a second, in the order of [`PRECISIONS`].
 pub(super) type Peaks = [Option<f64>; PRECISIONS.len()];
 
-/// Words of a GPU's name in their order, and its peaks in TFLOP/s: TF32, BF16, FP16, FP8, FP4; 0 where it has none.
-/// The first row whose words all occur is the GPU's.
+/// Words of a GPU's name in their order, and its peaks in TFLOP/s: TF32, BF16, FP16, FP8, FP4; 0 for an
+/// unsupported format. The first row whose words all occur matches.
 const TABLE: &[(&[&str], [f64; PRECISIONS.len()])] = &[
     (&["h100", "pcie"], [378.0, 756.0, 756.0, 1513.0, 0.0]),
     (&["h100", "nvl"], [417.5, 835.5, 835.5, 1671.0, 0.0]),
@@ -46,10 +47,10 @@ const TABLE: &[(&[&str], [f64; PRECISIONS.len()])] = &[
     (&["rtx", "3090"], [35.6, 71.0, 71.0, 0.0, 0.0]),
 ];
 
-/// Words that make another product of a name: slower, or a part of the GPU.
+/// Words in the name of another product: slower, or a part of the GPU.
 const OTHER_PRODUCTS: [&str; 5] = ["laptop", "mobile", "mig", "d", "max"];
 
-/// Returns the peaks of a GPU by its name as NVML gives it; `None` for one that is not in the table.
+/// Returns the peaks of a GPU by its NVML name, or `None` if it is not in the table.
 pub(super) fn of(name: &str) -> Option<Peaks> {
     let name = name.to_ascii_lowercase();
     let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).collect();
@@ -62,12 +63,12 @@ pub(super) fn of(name: &str) -> Option<Peaks> {
     Some(peaks.map(|teraflops| (teraflops > 0.0).then_some(teraflops * 1e12)))
 }
 
-/// Returns the place of a number format.
+/// Returns the index of a number format.
 pub(super) fn place_of(precision: &str) -> Option<usize> {
     PRECISIONS.iter().position(|known| *known == precision)
 }
 
-/// Returns the peak that MFU is measured by: that of bf16, else of fp16, else of the first known format.
+/// Returns the peak for MFU: that of bf16, else of fp16, else of the first known format.
 pub(super) fn of_training(peaks: &Peaks) -> Option<f64> {
     [1, 2, 0, 3, 4].into_iter().find_map(|place| peaks[place])
 }

@@ -1,9 +1,9 @@
-//! `train.progress` and `train.eta`: how much of the planned training is done, and how long the rest takes.
+//! `train.progress` and `train.eta`: the completed share of the planned training, and the remaining time.
 //!
-//! progress = step / `train.planned_steps`, at most 1; the trainer's own value goes before it.
-//! eta = (1 − progress) / pace, where pace is the progress a second over the last hundred records. The wall time between
-//! records counts, so checkpoints and evaluations do too. tqdm and Surogate take the mean since the start
-//! (`remaining_tokens / (done_tokens / elapsed)`), which after a change of pace stays wrong for long.
+//! progress = step / `train.planned_steps`, at most 1. The trainer's own value has precedence. eta = (1 −
+//! progress) / pace, where pace is the progress a second over the last hundred records. The wall time between
+//! records counts, so checkpoints and evaluations do too. tqdm and Surogate use the mean since the start
+//! (`remaining_tokens / (done_tokens / elapsed)`), which stays wrong for a long time after a change of pace.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -60,7 +60,7 @@ impl Derivation for Progress {
     }
 }
 
-/// Returns the seconds until the progress is 1; `None` where the pace is not known yet.
+/// Returns the seconds until the progress is 1, or `None` while the pace is unknown.
 fn eta(window: &VecDeque<(UnixNanos, f64)>) -> Option<f64> {
     let ((since, from), (now, progress)) = (window.front()?, window.back()?);
     let pace = (progress - from) / now.secs_since(*since);
@@ -77,7 +77,7 @@ mod tests {
         let mut bench = Bench::new(vec![Box::new(Progress::default())]);
         let mut rank = Trainer::new("r", 0, 1);
         rank.record(&metric::TRAIN_PLANNED_STEPS, at(0.0), 1000.0);
-        // Two seconds a step, of which half a second is not in the step's own duration.
+        // Two seconds a step. Half a second of it is outside the step's own duration.
         for number in 1..=250 {
             let end = at(number as f64 * 2.0);
             rank.step(number, end, 1.5).record(&metric::TRAIN_LOSS, end, 1.0);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn pace_forgets_what_was_long_ago() {
+    fn pace_uses_recent_steps_only() {
         let mut bench = Bench::new(vec![Box::new(Progress::default())]);
         let mut rank = Trainer::new("r", 0, 1);
         let mut end = 0.0;

@@ -1,7 +1,9 @@
-//! `train.smoothed.loss`, `.throughput` and `.step_time`: exponential moving averages over steps with weight 0.1 for the newest.
+//! `train.smoothed.loss`, `.throughput` and `.step_time`: exponential moving averages over steps with weight
+//! 0.1 for the newest.
 //!
-//! Source: KempnerForge (`metrics/tracker.py`: EMA, alpha 0.1, updated every step). A value that is not finite is left out, so
-//! that the curve continues after a NaN. `train.smoothed.mfu` is the same of `train.mfu` (`mfu.rs`).
+//! Source: KempnerForge (`metrics/tracker.py`: EMA, alpha 0.1, updated every step). A value that is not
+//! finite is ignored, so that the curve continues after a NaN. `train.smoothed.mfu` is the average of
+//! `train.mfu` (`mfu.rs`).
 
 use std::collections::HashMap;
 

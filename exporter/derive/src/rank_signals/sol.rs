@@ -1,8 +1,9 @@
-//! `train.sol`, speed of light: how near a step came to the time that the hardware needs at its peak.
+//! `train.sol`, speed of light: the ratio of the ideal time of a step at the hardware's peak to its actual
+//! time.
 //!
-//! sol = tokens a second / `train.expected_throughput`, which is the tokens a second at the peak over all devices.
-//! Source: Surogate (`sol% = 100 * (ns_per_token * step_tokens / 1e6) / duration_ms`). Its console cuts the expected milliseconds
-//! down to a whole number, so it may show up to 1 ms / duration less.
+//! sol = tokens a second / `train.expected_throughput`, which is the tokens a second at the peak over all
+//! devices. Source: Surogate (`sol% = 100 * (ns_per_token * step_tokens / 1e6) / duration_ms`). Its console
+//! truncates the expected milliseconds to an integer, so it may show up to 1 ms / duration less.
 
 use pulsetrain_semconv::{Metric, metric};
 
@@ -36,8 +37,8 @@ mod tests {
     use super::*;
     use crate::test_trainer::{Bench, Trainer, at};
 
-    /// Step 0 of tests/corpus/surogate/console_dense.log: 16,384 tokens in 123 ms at 189,789 tokens a second of the peak are
-    /// 70.2 %; the console shows 69.9 % (86 of 123 ms, where 86.3 is cut to 86).
+    /// Step 0 of tests/corpus/surogate/console_dense.log: 16,384 tokens in 123 ms at 189,789 tokens a second
+    /// of the peak are 70.2 %. The console shows 69.9 % (86 of 123 ms, where 86.3 is truncated to 86).
     #[test]
     fn recorded_step_of_surogate() {
         let mut bench = Bench::new(vec![Box::new(Sol)]);

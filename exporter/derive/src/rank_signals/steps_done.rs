@@ -1,7 +1,8 @@
-//! `train.steps` and `train.last_step_time`: how many steps are done, and when the newest one ended.
+//! `train.steps` and `train.last_step_time`: the number of completed steps, and the end of the newest one.
 //!
-//! `train.steps` grows by the steps that a record covers: by n for a trainer that logs every n-th step. A step that is done
-//! again after a restart counts again. "Time since the last step" is `time() - train_last_step_time_seconds` in PromQL.
+//! `train.steps` grows by the number of steps that a record covers: by n for a trainer that logs every n-th
+//! step. A step that is repeated after a restart counts again. "Time since the last step" is `time() -
+//! train_last_step_time_seconds` in PromQL.
 
 use pulsetrain_semconv::{Metric, metric};
 

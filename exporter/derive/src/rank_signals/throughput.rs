@@ -6,9 +6,10 @@
 //! - `train.flops_per_step` = `train.flops_per_token`, all parts added up, times the tokens of one step
 //! - `train.throughput.flops_per_device` = operations of one step / seconds of one step / devices
 //!
-//! The seconds are the duration of the step; of a record that covers several steps the time since the record before. The
-//! functions are also the input of MFU, speed of light and smoothing: a value that the trainer gives goes before ours.
-//! Formulas: torchtitan `components/metrics.py` (tps, tflops); Surogate (`tps = 1000 * step_tokens / duration_ms`).
+//! The seconds are the duration of the step, or the time since the previous record if it covers several
+//! steps. The functions are also the input of MFU, speed of light and smoothing. A value of the trainer has
+//! precedence. Formulas: torchtitan `components/metrics.py` (tps, tflops); Surogate (`tps = 1000 *
+//! step_tokens / duration_ms`).
 
 use pulsetrain_semconv::{Metric, metric};
 
@@ -54,13 +55,13 @@ impl Derivation for Throughput {
     }
 }
 
-/// Returns whether the rank reports the progress of the job, and not only its own times.
+/// Whether the rank reports the progress of the job, and not only its own times.
 pub(super) fn is_reporter(step: &StepFacts) -> bool {
     const REPORTS: [&Metric; 3] = [&metric::TRAIN_LOSS, &metric::TRAIN_TOKENS, &metric::TRAIN_SAMPLES];
     REPORTS.into_iter().any(|metric| step.value(metric).is_some())
 }
 
-/// Returns the devices of the job; `None` where neither devices nor ranks are known.
+/// Returns the number of devices of the job, or `None` if neither devices nor ranks are known.
 pub(super) fn devices(step: &StepFacts) -> Option<f64> {
     let world_size = step.rank.world_size.map(|size| size as f64);
     let devices = step.constants.devices.or(world_size);
@@ -108,7 +109,7 @@ pub(super) fn flops_per_device(step: &StepFacts) -> Option<f64> {
         let secs = step.covered_secs()? / step.covered.unwrap_or(1) as f64;
         Some(flops_per_step(step)? / secs / devices(step)?)
     };
-    // A trainer that gives the rate and not the tokens.
+    // A trainer that reports the rate and not the tokens.
     let by_rate = || Some(step.constants.flops_per_token()? * tokens_per_sec(step)? / devices(step)?);
     given
         .or_else(by_step)
@@ -165,7 +166,7 @@ mod tests {
                 .record(&metric::TRAIN_TOKENS, at(end), 81_920.0);
         }
         bench.pass(&mut rank).finish();
-        // What the first record covers is not known.
+        // The number of steps that the first record covers is unknown.
         assert_eq!(bench.values(&metric::TRAIN_THROUGHPUT_TOKENS), [20_480.0]);
         assert_eq!(bench.values(&metric::TRAIN_FLOPS_PER_STEP), [5e9 * 8192.0]);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What a derived signal implements: callbacks for facts, and a place for its output.
+//! The interface of a derived signal: callbacks for facts, and an output.
 
 use std::sync::Arc;
 
@@ -12,74 +12,75 @@ use crate::{
     unix_nanos::UnixNanos,
 };
 
-/// A derived signal, or a few that belong together. One file each, with the formula and its source.
+/// A derived signal, or several related ones, in one file with the formula and its source.
 ///
-/// Facts of one rank come in the order of its steps; ranks are independent of each other. Points, events and intervals come
-/// as they pass, so a step that ended before a point may close after it. Memory is bounded by ranks and runs: state of a
-/// rank is dropped in [`forget`](Self::forget).
+/// Facts of one rank arrive in the order of its steps. Ranks are independent of each other. Points, events
+/// and intervals arrive as they pass, so a step that ended before a point may close after it. Memory is
+/// bounded by ranks and runs: state of a rank is dropped in [`forget`](Self::forget).
 pub(crate) trait Derivation: Send {
-    /// The metrics that it sends. Of these, a metric that the trainer sends itself for a resource is not sent by us.
+    /// Returns the metrics that it sends. If the trainer sends one of them for a resource, ours is
+    /// suppressed.
     fn sends(&self) -> &'static [&'static Metric];
 
-    /// The metrics whose points it wants in [`on_point`](Self::on_point).
+    /// Returns the metrics whose points it receives in [`on_point`](Self::on_point).
     fn points(&self) -> &'static [&'static Metric] {
         &[]
     }
 
-    /// The events that it wants in [`on_event`](Self::on_event).
+    /// Returns the events that it receives in [`on_event`](Self::on_event).
     fn events(&self) -> &'static [&'static Event] {
         &[]
     }
 
-    /// Takes a closed step.
+    /// Receives a closed step.
     fn on_step(&mut self, step: &StepFacts, out: &mut Signals) {
         let _ = (step, out);
     }
 
-    /// Takes an interval outside of steps: a checkpoint, an evaluation, ...
+    /// Receives an interval outside of steps: a checkpoint, an evaluation, ...
     fn on_lifecycle(&mut self, interval: &LifecycleFacts, out: &mut Signals) {
         let _ = (interval, out);
     }
 
-    /// Takes a point of one of [`points`](Self::points).
+    /// Receives a point of one of [`points`](Self::points).
     fn on_point(&mut self, point: &PointFacts<'_>, out: &mut Signals) {
         let _ = (point, out);
     }
 
-    /// Takes an event of one of [`events`](Self::events).
+    /// Receives an event of one of [`events`](Self::events).
     fn on_event(&mut self, event: &EventFacts<'_>, out: &mut Signals) {
         let _ = (event, out);
     }
 
-    /// Learns that event time has come to `time`, the newest time of any point, span or event. Called once a batch, after
-    /// its facts, and only when the time grew.
+    /// Receives the new event time, the newest time of any point, span or event. It is called once a batch,
+    /// after its facts, and only if the time increased.
     fn on_watermark(&mut self, time: UnixNanos, out: &mut Signals) {
         let _ = (time, out);
     }
 
-    /// Returns whether time alone brings news: while nothing comes, [`on_watermark`](Self::on_watermark) is then called as the
-    /// clock goes on.
+    /// Whether the passing of time alone changes the state. [`on_watermark`](Self::on_watermark) is then
+    /// called with the clock while no telemetry arrives.
     fn wants_time(&self) -> bool {
         false
     }
 
-    /// Takes the end of a rank: its source ended the series of its steps, and its last step is closed.
+    /// Receives the end of a rank: its source ended the series of its steps, and its last step is closed.
     fn on_rank_end(&mut self, rank: &Arc<RankInfo>, time: UnixNanos, out: &mut Signals) {
         let _ = (rank, time, out);
     }
 
-    /// Learns that nothing comes any more.
+    /// Called at the end of the input.
     fn on_finish(&mut self, out: &mut Signals) {
         let _ = out;
     }
 
-    /// Drops the state of a rank: it was silent for the longest time when another rank needed its place.
+    /// Drops the state of a rank, which was evicted as the rank that was silent for the longest time.
     fn forget(&mut self, rank: RankId) {
         let _ = rank;
     }
 }
 
-/// A point as it passes.
+/// A passing point.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PointFacts<'a> {
     /// Its metric.
@@ -88,30 +89,30 @@ pub(crate) struct PointFacts<'a> {
     pub(crate) origin: &'a Origin,
     /// The encoded `Resource` message.
     pub(crate) resource: &'a [u8],
-    /// The rank of the resource; `None` for that of a host or of a run.
+    /// The rank of the resource, or `None` for that of a host or of a run.
     pub(crate) rank: Option<&'a Arc<RankInfo>>,
     /// Its attributes.
     pub(crate) attributes: Repeated<'a, KeyValue<'a>>,
-    /// When it was measured.
+    /// The time of the measurement.
     pub(crate) time: UnixNanos,
-    /// The value; of a histogram its sum. NaN is a value.
+    /// The value, or the sum of a histogram. NaN is a value.
     pub(crate) value: f64,
-    /// The observations of a histogram.
+    /// The number of observations of a histogram.
     pub(crate) count: Option<u64>,
-    /// Whether the value is the growth since the point before (delta temporality), and not the total.
+    /// Whether the value is the growth since the previous point (delta temporality), and not the total.
     pub(crate) is_delta: bool,
     /// Whether the point only marks the end of its series (`NO_RECORDED_VALUE`).
     pub(crate) is_end: bool,
 }
 
-/// An event as it passes.
+/// A passing event.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EventFacts<'a> {
     /// The run, rank and host of its resource.
     pub(crate) origin: &'a Origin,
     /// The encoded `Resource` message.
     pub(crate) resource: &'a [u8],
-    /// When it happened.
+    /// The time of the event.
     pub(crate) time: UnixNanos,
     /// The record with its attributes.
     pub(crate) record: &'a LogRecord<'a>,

@@ -1,7 +1,8 @@
-//! Event time while nothing comes: live telemetry that stops altogether must still become a stall.
+//! Event time without telemetry: live telemetry that stops completely must still become a stall.
 //!
-//! Telemetry is live when it came within a minute of its own time. From then on event time follows the clock, every five seconds and for an hour at most,
-//! until something comes again. Telemetry of the past has no such time.
+//! Telemetry is live if it arrived within a minute of its own time. From then on event time follows the
+//! clock, every five seconds and for at most an hour, until more telemetry arrives. Telemetry of the past has
+//! no such time.
 
 use std::time::Duration;
 
@@ -16,21 +17,21 @@ const LONGEST: Duration = Duration::from_secs(3600);
 /// Lets event time follow the clock.
 #[derive(Debug, Default)]
 pub(super) struct IdleClock {
-    /// Of live telemetry.
+    /// Set for live telemetry.
     idle: Option<Idle>,
     is_wanted: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Idle {
-    /// The event time of the newest telemetry, and when it came.
+    /// The event time of the newest telemetry, and its arrival.
     time: UnixNanos,
     since: Instant,
     due: Instant,
 }
 
 impl IdleClock {
-    /// Notes that telemetry came, whose newest time is `time`.
+    /// Records the arrival of telemetry whose newest time is `time`.
     pub(super) fn on_news(&mut self, time: UnixNanos, now: Instant) {
         self.on_news_at(time, now, clock::unix_now());
     }
@@ -44,12 +45,12 @@ impl IdleClock {
         });
     }
 
-    /// Sets whether anybody wants to know the time.
+    /// Sets whether a derivation needs the time.
     pub(super) fn set_wanted(&mut self, is_wanted: bool) {
         self.is_wanted = is_wanted;
     }
 
-    /// Returns when event time is to move next.
+    /// Returns the time of the next update of event time.
     pub(super) fn due(&self) -> Option<Instant> {
         self.idle.filter(|_| self.is_wanted).map(|idle| idle.due)
     }

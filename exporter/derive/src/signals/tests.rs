@@ -1,4 +1,4 @@
-//! Steps as the assembler makes them from spans and points.
+//! Steps that the assembler makes of spans and points.
 
 use std::{sync::Arc, time::Duration};
 
@@ -299,7 +299,7 @@ fn steps_without_numbers_are_counted() {
 /// The compared values of a step: number, end, data time, loss, tokens.
 type Facts = (i64, u64, Option<f64>, Option<f64>, Option<f64>);
 
-/// Passes steps as batches of these sizes, each signal in its order, and returns the steps.
+/// Passes steps as batches of these sizes, each signal in its order. Returns the steps.
 fn facts(steps: i64, sizes: &[(bool, i64)]) -> Vec<Facts> {
     let (mut bench, seen) = bench();
     let mut rank = Trainer::new("r", 0, 1);
@@ -355,7 +355,7 @@ fn spans_that_are_exported_after_the_metrics_of_their_step_are_steps_all_the_sam
     let mut rank = Trainer::new("r", 0, 1);
     for step in 1..=180 {
         rank.step_span(step, at(step as f64), 1.0, &[]);
-        // Metrics once a minute in the middle of the next step; spans every five seconds, two seconds later.
+        // Metrics once a minute in the middle of the next step. Spans every five seconds, two seconds later.
         if step % 60 == 0 {
             let time = at(step as f64 + 0.5);
             let mut metrics = Trainer::new("r", 0, 1);
@@ -396,7 +396,8 @@ fn points_are_steps_where_the_spans_end() {
     assert_eq!(numbers(&seen), (1..=60).collect::<Vec<_>>());
 }
 
-/// An OpenTelemetry SDK exports spans often and metrics once a minute, with the newest step number and a time of its own.
+/// An OpenTelemetry SDK exports spans often and metrics once a minute, with the newest step number and their
+/// own time.
 #[test]
 fn metrics_that_come_once_a_minute_cover_the_steps_since_the_last_ones() {
     let (mut bench, seen) = bench();
@@ -432,7 +433,7 @@ fn metrics_that_come_once_a_minute_cover_the_steps_since_the_last_ones() {
     );
 }
 
-/// The run of one source stops, so the batches of the other source let its stall grow.
+/// The run of one source stops, so its stall grows with the batches of the other source.
 #[test]
 fn derived_batches_have_the_source_of_their_resource_and_no_receipt_of_another() {
     const LAST_OF_FIRST: i64 = 100;
@@ -473,7 +474,7 @@ fn assert_has_source_of_its_run(batch: &Batch, runs: &[(&str, SourceId)]) {
     }
 }
 
-/// The messages of the resources in a batch of metrics or logs.
+/// Returns the messages of the resources in a batch of metrics or logs.
 fn resources(batch: &Batch) -> Vec<Vec<u8>> {
     let fields = Reader::new(batch.bytes()).map(Result::unwrap);
     let message = |field: Field<'_>| match field.value {

@@ -1,8 +1,8 @@
 //! The output of derivations: gauges, counters, state sets and events by resource, encoded once.
 //!
-//! Counters and histograms are cumulative since the first value of their resource. A batch leaves under the ack of the
-//! batch that caused it, so that after a kill both come again together. It has the source of its resource, so that a sink that
-//! receives some sources only gets what is derived from their data.
+//! Counters and histograms are cumulative since the first value of their resource. A derived batch has the
+//! ack of the batch that caused it, so that both are replayed together after a kill. It has the source of its
+//! resource, so that a sink of selected sources receives only data derived from these.
 
 mod resource;
 
@@ -17,27 +17,28 @@ use pulsetrain_semconv::Metric;
 
 use self::resource::ResourceSignals;
 
-/// How many resources have series; the one that was silent for longest is evicted, and its counters start again.
+/// The maximum number of resources with series. Beyond it the one that was silent for the longest time is
+/// evicted, and its counters start again.
 const MAX_RESOURCES: usize = 16_384;
 
-/// The size at which a batch leaves: far below the 4 MiB that a gRPC receiver takes by default.
+/// The size at which a batch is sent, far below the 4 MiB that a gRPC receiver accepts by default.
 const BATCH_BYTES: usize = 256 << 10;
 
-/// What one batch will hold: its source and signal, its items and bytes.
+/// The contents of a future batch: its source and signal, its items and bytes.
 type Collected = ((SourceId, Signal), u32, Vec<u8>);
 
 /// Collects the output of derivations.
 #[derive(Debug)]
 pub(crate) struct Signals {
-    /// When the facts that are derived from now arrived.
+    /// The arrival time of the current facts.
     arrival: Instant,
-    /// The source of the facts that are derived from now.
+    /// The source of the current facts.
     source: SourceId,
     places: HashMap<Arc<[u8]>, usize>,
     resources: Vec<ResourceSignals>,
-    /// The places of resources with output since the last flush.
+    /// The indexes of resources with output since the last flush.
     dirty: Vec<usize>,
-    /// The place that was asked for last: the derivations of a step ask for the same one in turn.
+    /// The index of the last lookup, because the derivations of a step look up the same resource in turn.
     last: usize,
 }
 
@@ -55,22 +56,23 @@ impl Default for Signals {
 }
 
 impl Signals {
-    /// Returns when the facts arrived that are given to derivations now: the clock of waits, where event time may jump.
+    /// Returns the arrival time of the current facts. Waits use this clock, because event time may jump.
     pub(crate) fn arrival(&self) -> Instant {
         self.arrival
     }
 
-    /// Sets when the facts arrived that are given to derivations from now on.
+    /// Sets the arrival time of the following facts.
     pub(crate) fn set_arrival(&mut self, now: Instant) {
         self.arrival = now;
     }
 
-    /// Sets the source of the facts that are given to derivations from now on. Resources that are seen first then belong to it.
+    /// Sets the source of the following facts. Resources that are new then belong to it.
     pub(crate) fn set_source(&mut self, source: SourceId) {
         self.source = source;
     }
 
-    /// Notes that the source of the facts has data of this resource: what is derived for the resource goes with that source.
+    /// Records that the source of the facts has data of this resource, so that derived data of the resource
+    /// belongs to that source.
     pub(crate) fn bind(&mut self, resource: &[u8]) {
         let place = self.place_of(resource);
         self.resources[place].source = self.source;
@@ -101,13 +103,13 @@ impl Signals {
         place.is_some_and(|place| self.resources[*place].is_suppressed(metric))
     }
 
-    /// Whether enough has collected for a batch.
+    /// Whether a batch is full.
     pub(crate) fn is_full(&self) -> bool {
         let sizes = self.dirty.iter().map(|place| self.resources[*place].len());
         sizes.sum::<usize>() >= BATCH_BYTES
     }
 
-    /// Sends what has collected, derived from `batch`; `watch` sees each batch.
+    /// Sends the output, derived from `batch`. `watch` is called with each batch.
     pub(crate) fn flush(&mut self, batch: &Batch, watch: Option<&dyn Fn(&Batch)>, out: &mut Vec<Batch>) {
         let mut collected: Vec<Collected> = Vec::new();
         for place in self.dirty.drain(..) {
@@ -128,7 +130,7 @@ impl Signals {
         collected.sort_unstable_by_key(|((source, signal), ..)| (*source, *signal == Signal::Logs));
         for ((source, signal), items, bytes) in collected {
             let derived = batch.derived(signal, items, bytes);
-            // The sinks of another source must not hold back the source of `batch`.
+            // The sinks of another source must not delay the source of `batch`.
             let derived = if source == batch.source() {
                 derived
             } else {
@@ -157,7 +159,7 @@ impl Signals {
         place
     }
 
-    /// Puts a resource in the place of the one that was silent for longest and has nothing to send.
+    /// Replaces the resource that was silent for the longest time and has nothing to send.
     fn evict(&mut self, resource: ResourceSignals) -> usize {
         let silent = self.resources.iter().enumerate();
         let silent = silent.filter(|(_, resource)| !resource.is_dirty);

@@ -1,5 +1,5 @@
-//! Batches in, closed steps out. Memory is bounded: the longest silent rank is evicted for a new one, and the oldest open
-//! step closes early where too many are open.
+//! Assembles closed steps from batches. Memory is bounded: a new rank evicts the one that was silent for the
+//! longest time, and the oldest open step closes early at the limit.
 
 mod points;
 mod series;
@@ -24,9 +24,9 @@ use crate::{
 };
 use pulsetrain_semconv::attribute;
 
-/// How many runs have constants that are kept.
+/// The maximum number of runs with constants.
 const MAX_RUNS: usize = 4096;
-/// How many resources are kept for each rank that may be: a rank may come with several.
+/// The number of resources for each possible rank, because a rank may have several.
 const RESOURCES_OF_A_RANK: usize = 4;
 
 /// Assembles the steps of all ranks.
@@ -35,20 +35,20 @@ pub(crate) struct Assembler {
     config: SignalsConfig,
     pub(crate) interests: Interests,
     ranks: HashMap<RankId, RankSteps>,
-    /// The rank of a resource, given as an encoded message; `None` where it is of no rank.
+    /// The rank of an encoded resource, or `None` for one without a rank.
     by_resource: HashMap<Box<[u8]>, Option<RankId>>,
     by_key: HashMap<(Arc<str>, i64, i64), RankId>,
     constants: HashMap<Arc<str>, Constants>,
-    /// The deadlines of open steps, the earliest first; entries of closed steps are skipped.
+    /// The deadlines of open steps, the earliest first. Entries of closed steps are skipped.
     deadlines: VecDeque<(Instant, RankId, i64)>,
     open: usize,
     next_id: u32,
-    /// The ranks that the present batch is about.
+    /// The ranks in the current batch.
     touched: HashSet<RankId>,
     groups: Groups,
     newest: UnixNanos,
     evicted: Vec<RankId>,
-    /// Steps that a restart has closed while a batch was read.
+    /// Steps that a restart has closed while a batch was decoded.
     before_restart: Vec<StepFacts>,
 }
 
@@ -88,7 +88,7 @@ impl Assembler {
         self.deadlines.front().map(|(deadline, ..)| *deadline)
     }
 
-    /// Closes the steps of the ranks that the last batch was about.
+    /// Closes the steps of the ranks in the last batch.
     pub(crate) fn close_touched(&mut self, now: Instant, out: &mut Vec<StepFacts>) {
         out.append(&mut self.before_restart);
         let mut touched = std::mem::take(&mut self.touched);
@@ -107,7 +107,7 @@ impl Assembler {
         self.drop_closed_deadlines();
     }
 
-    /// Closes the open steps of a rank that does steps again: their numbers are those of other steps from now on.
+    /// Closes the open steps of a rank that repeats steps, because their numbers now belong to other steps.
     fn close_before_restart(&mut self, id: RankId) {
         let mut closed = std::mem::take(&mut self.before_restart);
         if let Some(rank) = self.ranks.get_mut(&id) {
@@ -130,7 +130,7 @@ impl Assembler {
         self.drop_closed_deadlines();
     }
 
-    /// Closes the steps of a rank: nothing is added to them any more.
+    /// Closes the steps of a rank. Nothing is added to them any more.
     pub(crate) fn close_rank(&mut self, rank: RankId, out: &mut Vec<StepFacts>) {
         while self.ranks.get(&rank).is_some_and(|rank| rank.len() > 0) {
             self.close_first(rank, out);
@@ -150,7 +150,7 @@ impl Assembler {
         self.deadlines.clear();
     }
 
-    /// Returns the rank of a resource, given as an encoded message; `None` where it names no run.
+    /// Returns the rank of an encoded resource, or `None` if it names no run.
     fn rank_of(&mut self, resource: &[u8], now: Instant) -> Option<RankId> {
         if let Some(rank) = self.by_resource.get(resource) {
             return *rank;
@@ -206,7 +206,7 @@ impl Assembler {
         Some(id)
     }
 
-    /// Drops the rank that was silent for longest, with its open steps.
+    /// Drops the rank that was silent for the longest time, with its open steps.
     fn evict(&mut self) {
         let Some(id) = self
             .ranks
@@ -224,7 +224,7 @@ impl Assembler {
         self.evicted.push(id);
     }
 
-    /// Notes the opening of a step.
+    /// Records the opening of a step.
     fn opened(&mut self, rank: RankId, number: Option<i64>, deadline: Instant) {
         if let Some(number) = number {
             self.open += 1;
@@ -281,7 +281,8 @@ impl Assembler {
         }
     }
 
-    /// Notes event time. A time of the future is ignored: it would stop the event time of all runs until then.
+    /// Records event time. A time in the future is ignored, because it would stop the event time of all runs
+    /// until then.
     pub(crate) fn note_time(&mut self, time: UnixNanos) {
         if time > self.newest && !time.is_future() {
             self.newest = time;
@@ -293,7 +294,8 @@ impl Assembler {
     }
 }
 
-/// Returns the bytes of the resource inside a `ResourceMetrics`, `ResourceSpans` or `ResourceLogs`; empty where it has none.
+/// Returns the bytes of the resource inside a `ResourceMetrics`, `ResourceSpans` or `ResourceLogs`, or empty
+/// bytes.
 pub(crate) fn resource_bytes(of_resource: &[u8]) -> &[u8] {
     use pulsetrain_otlp::wire::{Reader, Value};
     let mut fields = Reader::new(of_resource).map_while(Result::ok);

@@ -1,4 +1,4 @@
-//! What a run reports once and every step needs: the plan, the cost of a token, the devices.
+//! Values that a run reports once and every step needs: the plan, the cost of a token, the devices.
 
 use pulsetrain_semconv::{Metric, metric};
 
@@ -12,10 +12,10 @@ pub(crate) const CONSTANTS: [&Metric; 6] = [
     &metric::TRAIN_EXPECTED_THROUGHPUT,
 ];
 
-/// The parts of `train.flops_per_token` that are kept; they add up.
+/// The maximum number of parts of `train.flops_per_token`, which add up.
 const MAX_PARTS: usize = 8;
 
-/// The constants of a run; the last value of any rank.
+/// The constants of a run: the last values of any rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Constants {
     /// `train.planned_steps`
@@ -34,13 +34,13 @@ pub(crate) struct Constants {
 }
 
 impl Constants {
-    /// Returns the floating-point operations of one token, all parts of the model added up.
+    /// Returns the floating-point operations of one token, summed over all parts of the model.
     pub(crate) fn flops_per_token(&self) -> Option<f64> {
         let parts = self.flops_per_token.get(..self.parts)?;
         (!parts.is_empty()).then(|| parts.iter().map(|(_, flops)| flops).sum())
     }
 
-    /// Takes a value of one of [`CONSTANTS`]; `attributes` is the hash of the point's attributes.
+    /// Records a value of one of [`CONSTANTS`]. `attributes` is the hash of the point's attributes.
     pub(crate) fn note(&mut self, metric: &Metric, attributes: u64, value: f64) {
         if !value.is_finite() || value <= 0.0 {
             return;

@@ -1,16 +1,16 @@
-//! A step that is still open.
+//! An open step.
 
 use pulsetrain_pipeline::{Batch, clock::Instant};
 
 use super::{Phases, Values, group::Group};
 use crate::unix_nanos::UnixNanos;
 
-/// A step that is still open.
+/// An open step.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
-    /// Until when it may stay open.
+    /// The time until which it may stay open.
     pub(crate) deadline: Instant,
-    /// The batch that brought the newest part, without its contents.
+    /// The batch with the newest part, without its contents.
     pub(crate) batch: Batch,
     /// Start and end of the span `train.step`.
     pub(crate) span: Option<(UnixNanos, UnixNanos)>,
@@ -21,12 +21,12 @@ pub(crate) struct Draft {
     pub(crate) phases: Phases,
     /// Values of points.
     pub(crate) values: Values,
-    /// Values of span attributes; points win.
+    /// Values of span attributes. Points have precedence.
     pub(crate) span_values: Values,
 }
 
 impl Draft {
-    /// Returns a step of which nothing is known yet.
+    /// Returns a step without data.
     pub(crate) fn new(batch: &Batch, deadline: Instant) -> Self {
         Self {
             deadline,
@@ -53,7 +53,7 @@ impl Draft {
         self.values.merge(&group.values);
     }
 
-    /// Returns when the step began, where that is known, and when it ended.
+    /// Returns the start of the step, if known, and its end.
     pub(crate) fn window(&self) -> (Option<UnixNanos>, UnixNanos) {
         match (self.span, self.observed) {
             (Some((start, end)), _) => (Some(start), end),

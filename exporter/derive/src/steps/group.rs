@@ -1,4 +1,4 @@
-//! The points of one resource at one time: what a trainer recorded together.
+//! The points of one resource at one time, which a trainer recorded together.
 
 use super::{Phases, Values};
 
@@ -12,19 +12,19 @@ pub(crate) struct Group {
     pub(crate) duration_secs: Option<f64>,
     pub(crate) phases: Phases,
     pub(crate) values: Values,
-    /// Whether the step histogram counts one step: sums then count nothing but this record.
+    /// Whether the step histogram counts one step, so that sums cover only this record.
     pub(crate) is_first: bool,
-    /// The first points of counters: place in the kept values, total.
+    /// The first points of counters: index in the kept values, and total.
     pub(crate) first_sums: Vec<(usize, f64)>,
 }
 
 impl Group {
-    /// Whether the points describe a step and not only values of some time.
+    /// Whether the points describe a step.
     pub(crate) fn is_step(&self) -> bool {
         self.number.is_some() || self.duration_secs.is_some()
     }
 
-    /// Ends the group: all its points are known.
+    /// Completes the group after its last point.
     pub(crate) fn complete(&mut self) {
         for (place, total) in std::mem::take(&mut self.first_sums) {
             if self.is_first {
@@ -38,7 +38,7 @@ impl Group {
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     groups: Vec<Group>,
-    /// Where the next point is expected: the points of a metric come in the order of time.
+    /// The index of the next expected point, because the points of a metric are in order of time.
     cursor: usize,
 }
 
@@ -57,12 +57,12 @@ impl Groups {
         &mut self.groups[place]
     }
 
-    /// Begins another metric.
+    /// Starts another metric.
     pub(crate) fn rewind(&mut self) {
         self.cursor = 0;
     }
 
-    /// Takes the groups out.
+    /// Takes the groups.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Group> {
         self.cursor = 0;
         self.groups.drain(..)

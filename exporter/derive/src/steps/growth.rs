@@ -1,27 +1,27 @@
-//! Cumulative series of a rank: by how much a counter or a histogram grew from one point to the next.
+//! The growth of a rank's cumulative series between points.
 
 use std::collections::HashMap;
 
-/// How many series of one rank are kept; of more the growth is unknown.
+/// The maximum number of series of one rank. The growth of further ones is unknown.
 const MAX_SERIES: usize = 256;
 
 /// The last points of the cumulative series of one rank.
 #[derive(Debug, Default)]
 pub(crate) struct Growth(HashMap<SeriesKey, Last>);
 
-/// A series: the place of its metric in the assembler's table and a hash of its attributes.
+/// A series: the index of its metric in the assembler's table and a hash of its attributes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SeriesKey {
     pub(crate) metric: u16,
     pub(crate) attributes: u64,
 }
 
-/// By how much a counter grew.
+/// The growth of a counter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Grown {
-    /// By this since its last point.
+    /// The growth since its last point.
     By(f64),
-    /// Its first point: it may count what came long before.
+    /// The total of its first point, which may include an unknown past.
     First(f64),
 }
 
@@ -41,7 +41,7 @@ impl Growth {
             start_unix_nanos,
         };
         match self.replace(key, now) {
-            // A lower value or a later start is a reset: all of it is new.
+            // A lower value or a later start is a reset, so all of it is new.
             Some(last) if sum < last.sum || start_unix_nanos > last.start_unix_nanos => Grown::By(sum),
             Some(last) => Grown::By(sum - last.sum),
             None => Grown::First(sum),
@@ -50,7 +50,7 @@ impl Growth {
 
     /// Returns the mean of the observations of a histogram since its last point, and their number.
     ///
-    /// `None` where it observed nothing, and for a first point that counts more than one observation.
+    /// Returns `None` without observations, and for a first point with more than one observation.
     pub(crate) fn of_histogram(
         &mut self,
         key: SeriesKey,

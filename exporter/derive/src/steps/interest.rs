@@ -1,4 +1,4 @@
-//! Which metrics and spans the assembler reads, and what each is to it.
+//! The metrics and spans that the assembler decodes, and their roles.
 
 use std::collections::HashMap;
 
@@ -7,21 +7,21 @@ use pulsetrain_semconv::{Metric, metric, span};
 
 use super::{Lifecycle, Phase, constants::CONSTANTS, values::KEPT};
 
-/// What a metric is to the assembler.
+/// The use of a metric.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Interest {
     pub(crate) metric: &'static Metric,
     pub(crate) role: Role,
     /// Whether a derivation sends it.
     pub(crate) is_derived: bool,
-    /// The derivations that want its points: one bit each.
+    /// The derivations that request its points, one bit each.
     pub(crate) wanted_by: u32,
 }
 
-/// The part of a metric in a step.
+/// The role of a metric in a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Role {
-    /// None: its points go to derivations, or it is only watched for.
+    /// No role: its points go to derivations, or only its presence matters.
     Other,
     /// `train.global_step`
     Number,
@@ -29,13 +29,13 @@ pub(crate) enum Role {
     Duration,
     /// The seconds of a phase.
     Phase(Phase),
-    /// A kept value, at this place.
+    /// A kept value with this index.
     Kept(usize),
     /// A constant of the run.
     Constant,
 }
 
-/// What a span is to the assembler.
+/// The role of a span.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SpanRole {
     /// `train.step`
@@ -46,12 +46,12 @@ pub(crate) enum SpanRole {
     Lifecycle(Lifecycle),
 }
 
-/// The metrics that are read, by name.
+/// The decoded metrics, by name.
 #[derive(Debug)]
 pub(crate) struct Interests(HashMap<&'static [u8], Interest>);
 
 impl Interests {
-    /// Returns the metrics that make steps, and those that derivations send or want.
+    /// Returns the metrics of steps, and those that derivations send or request.
     pub(crate) fn new(
         derivations: impl Iterator<Item = (&'static [&'static Metric], &'static [&'static Metric])>,
     ) -> Self {
@@ -78,12 +78,12 @@ impl Interests {
         all
     }
 
-    /// Returns what a metric with this name is.
+    /// Returns the use of a metric with this name.
     pub(crate) fn find(&self, name: Text<'_>) -> Option<Interest> {
         self.0.get(name.as_bytes()).copied()
     }
 
-    /// Returns the place of the kept value with this name: span attributes have the names of metrics.
+    /// Returns the index of the kept value with this name, because span attributes have the names of metrics.
     pub(crate) fn kept(&self, name: Text<'_>) -> Option<usize> {
         match self.find(name)?.role {
             Role::Kept(place) => Some(place),
@@ -102,7 +102,7 @@ impl Interests {
 }
 
 impl SpanRole {
-    /// Returns what a span with this name is.
+    /// Returns the role of a span with this name.
     pub(crate) fn of(name: Text<'_>) -> Option<Self> {
         if name == span::TRAIN_STEP.name {
             return Some(Self::Step);

@@ -42,18 +42,19 @@ impl Lifecycle {
     }
 }
 
-/// One interval of a rank. Intervals are reported as they come: a step that ended earlier may close later.
+/// One interval of a rank. Intervals are reported as they arrive, so a step that ended earlier may close
+/// later.
 #[derive(Clone, Debug)]
 pub(crate) struct LifecycleFacts {
     /// The rank.
     pub(crate) rank: Arc<RankInfo>,
     /// The kind.
     pub(crate) kind: Lifecycle,
-    /// When it began.
+    /// The start.
     pub(crate) start: UnixNanos,
-    /// When it ended.
+    /// The end.
     pub(crate) end: UnixNanos,
-    /// The step that it belongs to, where the span has one.
+    /// Its step, if the span has one.
     pub(crate) step: Option<i64>,
     /// Whether an initialization is that of the devices: `train.badput.cause` is `tpu_initialization`.
     pub(crate) is_device_init: bool,

@@ -1,11 +1,12 @@
-//! The open steps of one rank, and when each of them closes.
+//! The open steps of one rank, and the conditions for closing them.
 //!
-//! Spans and points of a step come in different batches, and a batch may hold thousands of steps. A rank is therefore
-//! watched for what it sends. A step is complete when all kinds that its rank sends have come. It closes when it is complete
-//! and a later step has begun, or when its deadline has passed.
+//! Spans and points of a step arrive in different batches, and a batch may contain thousands of steps.
+//! Therefore the kinds of data that a rank sends are learned. A step is complete when all these kinds have
+//! arrived. It closes when it is complete and a later step has begun, or at its deadline.
 //!
-//! A rank that sends a span of every step may export metrics before the span of the same step, or in the middle of the step. Such a
-//! step is held: it has no deadline until its span or a later one comes, because the spans of earlier steps are still to come.
+//! A rank that sends a span of every step may export metrics before the span of the same step, or in the
+//! middle of the step. Such a step is held: it has no deadline until its span or a later one arrives, because
+//! the spans of earlier steps are still to arrive.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -19,13 +20,13 @@ use pulsetrain_semconv::Metric;
 use super::{Constants, Phase, RankInfo, StepFacts, draft::Draft, group::Group, growth::Growth};
 use crate::unix_nanos::UnixNanos;
 
-/// How many child spans without a known step are kept for a rank.
+/// The maximum number of child spans of a rank without a known step.
 const MAX_ORPHANS: usize = 256;
 
-/// Among how many of the newest steps a span without a number is looked for.
+/// The number of newest steps that are searched for a span without a number.
 const RECENT: usize = 64;
 
-/// How many steps of a rank are held for their spans; of more the spans are not waited for.
+/// The maximum number of steps of a rank that are held for their spans. Beyond it spans are not waited for.
 const MAX_HELD: usize = 16;
 
 /// A rank with its open steps.
@@ -35,27 +36,27 @@ pub(crate) struct RankSteps {
     pub(crate) growth: Growth,
     /// The newest event time.
     pub(crate) newest: UnixNanos,
-    /// Which derived metrics the trainer sends itself: one bit an ordinal.
+    /// The derived metrics that the trainer sends itself, one bit an ordinal.
     suppressed: Vec<u64>,
     open: BTreeMap<i64, Draft>,
-    /// Child spans whose step is not known yet: trace, phase, seconds.
+    /// Child spans whose step is unknown: trace, phase, seconds.
     orphans: Vec<([u8; 16], Phase, f64)>,
     /// The traces of the newest steps.
     traces: VecDeque<([u8; 16], i64)>,
-    /// Until when it is not known what the rank sends.
+    /// The time until which the kinds of data of the rank are learned.
     learning_until: Instant,
     sends_spans: bool,
     sends_points: bool,
     sends_durations: bool,
     /// The number of the newest span `train.step`.
     last_span: Option<i64>,
-    /// Whether the newest span was that of the step after the span before: spans are not sampled.
+    /// Whether the newest span followed that of the step before, so that spans are not sampled.
     has_all_spans: bool,
     /// The last closed step: number and end.
     last: Option<(i64, UnixNanos)>,
     /// The last closed step that had points.
     last_with_points: Option<(i64, UnixNanos)>,
-    /// Points of the last step that came after it had closed; they belong to the next one.
+    /// Points of the last step that arrived after it had closed. They belong to the next one.
     late: Option<Group>,
     /// The highest number of a closed step.
     highest_closed: Option<i64>,
@@ -75,7 +76,7 @@ pub(crate) struct StepSpan {
 }
 
 impl RankSteps {
-    /// Returns a rank of which nothing is known yet.
+    /// Returns a rank without steps.
     pub(crate) fn new(info: Arc<RankInfo>, newest: UnixNanos, learning_until: Instant) -> Self {
         Self {
             info,
@@ -110,7 +111,7 @@ impl RankSteps {
         self.open.get(&number).map(|draft| draft.deadline)
     }
 
-    /// Notes that the rank sends a derived metric itself. Returns whether that is new.
+    /// Records that the rank sends a derived metric itself. Returns whether that is new.
     pub(crate) fn suppress(&mut self, metric: &Metric) -> bool {
         let (word, bit) = (usize::from(metric.ordinal) / 64, 1 << (metric.ordinal % 64));
         if self.suppressed.len() <= word {
@@ -121,7 +122,7 @@ impl RankSteps {
         is_new
     }
 
-    /// Returns whether points are of a step that the trainer does again, after all steps that are open.
+    /// Whether points belong to a repeated step after all open steps.
     pub(crate) fn points_begin_again(&self, group: &Group) -> bool {
         let time = UnixNanos(group.time_unix_nanos);
         let start = match group.duration_secs {
@@ -134,7 +135,7 @@ impl RankSteps {
         !is_newest && self.begins_again(group.number, start)
     }
 
-    /// Returns whether a step that began at `start` is done again, after all steps that are open.
+    /// Whether a step that began at `start` is repeated after all open steps.
     pub(crate) fn begins_again(&self, number: Option<i64>, start: UnixNanos) -> bool {
         let Some((highest, draft)) = self.open.last_key_value() else {
             return false;
@@ -143,7 +144,7 @@ impl RankSteps {
         end > UnixNanos::default() && number.is_some_and(|number| number <= *highest) && start >= end
     }
 
-    /// Notes a restart: the open steps are about to close, and parts of them that come later are left out.
+    /// Records a restart: the open steps are about to close, and later parts of them are ignored.
     pub(crate) fn restart(&mut self) {
         if let Some((_, draft)) = self.open.last_key_value() {
             self.restarted = draft.window().1;
@@ -155,13 +156,14 @@ impl RankSteps {
         let time = UnixNanos(group.time_unix_nanos);
         self.newest = self.newest.max(time);
         if !group.is_step() {
-            // Values alone belong to the step that is open.
+            // Values alone belong to the open step.
             if let Some(mut draft) = self.open.last_entry() {
                 draft.get_mut().add_points(group);
             }
             return None;
         }
-        // An exporter that sends once a minute repeats the newest number: that is the same step, unless its span comes again.
+        // An exporter that sends once a minute repeats the newest number. That is the same step, unless its
+        // span is sent again.
         let is_after_restart = |last: i64| self.open.last_key_value().is_some_and(|(open, _)| *open < last);
         let is_newest = self
             .last
@@ -182,7 +184,7 @@ impl RankSteps {
         opened.then_some(number)
     }
 
-    /// Adds a span `train.step`. Returns the draft and, where the span opened it, the number of the step.
+    /// Adds a span `train.step`. Returns the draft, and the number of the step if the span opened it.
     pub(crate) fn add_span(
         &mut self,
         span: StepSpan,
@@ -219,7 +221,8 @@ impl RankSteps {
         Some((self.open.get_mut(&number)?, opened.then_some(number)))
     }
 
-    /// Adds a child span of a step, known by its number or by its trace. Returns the number of a step that it opened.
+    /// Adds a child span of a step, found by its number or by its trace. Returns the number of a step that it
+    /// opened.
     pub(crate) fn add_child(
         &mut self,
         phase: Phase,
@@ -252,7 +255,7 @@ impl RankSteps {
         }
     }
 
-    /// Closes the steps of which no more will come, in the order of their numbers.
+    /// Closes the steps that are complete or past their deadline, in the order of their numbers.
     pub(crate) fn close(&mut self, now: Instant, constants: &Constants, out: &mut Vec<StepFacts>) {
         self.limit_held();
         let Some(until) = self.closed_until(now) else {
@@ -274,8 +277,8 @@ impl RankSteps {
         }
     }
 
-    /// Returns the time of points that show a restart, where the rank sends nothing but numbers: a number lower than the last,
-    /// after the last step.
+    /// Returns the time of points that show a restart of a rank that sends only numbers: a number lower than
+    /// the last, after the last step.
     fn start_of_repeated(&self, group: &Group, time: UnixNanos) -> Option<UnixNanos> {
         let (last, end) = self.last?;
         let is_repeated = group.number.is_some_and(|number| number < last) && time > end;
@@ -292,12 +295,12 @@ impl RankSteps {
         self.last_span = Some(number);
     }
 
-    /// Returns whether a step waits for its span without a deadline.
+    /// Whether a step waits for its span without a deadline.
     fn is_held(&self, number: i64, draft: &Draft) -> bool {
         self.has_all_spans && draft.span.is_none() && Some(number) > self.last_span
     }
 
-    /// Stops holding steps when too many wait: their spans do not seem to arrive.
+    /// Stops holding steps at the limit, because their spans do not seem to arrive.
     fn limit_held(&mut self) {
         if self.open.len() > MAX_HELD {
             let held = self
@@ -317,7 +320,7 @@ impl RankSteps {
                 && (draft.points.is_some() || !self.sends_points)
         };
         let mut later = self.open.iter().rev();
-        // The newest step may get more.
+        // The newest step may get more data.
         let newest_late = later
             .next()
             .filter(|(number, draft)| draft.deadline <= now && !self.is_held(**number, draft))
@@ -330,7 +333,7 @@ impl RankSteps {
         })
     }
 
-    /// Returns the open step of a number; `None` where it has closed already.
+    /// Returns the open step of a number, or `None` if it has closed already.
     fn draft(
         &mut self,
         number: i64,
@@ -340,7 +343,7 @@ impl RankSteps {
     ) -> Option<(&mut Draft, bool)> {
         let is_open = self.open.contains_key(&number);
         if !is_open && let Some((last, end)) = self.last {
-            // A number that comes again is a step that is done again only if it began after the last one ended.
+            // A repeated number is a repeated step only if it began after the last one ended.
             let is_repeated = start.is_some_and(|start| start >= end);
             if number <= last && !is_repeated {
                 return None;
@@ -374,7 +377,7 @@ impl RankSteps {
     }
 
     fn facts(&mut self, number: i64, draft: Draft, constants: &Constants) -> Option<StepFacts> {
-        // Child spans alone are no step: its end is not known.
+        // Child spans alone are no step, because its end is unknown.
         draft.span.or(draft.points.map(|at| (at, at)))?;
         let (start, end) = draft.window();
         let last = self.last.replace((number, end));

@@ -8,19 +8,19 @@ use pulsetrain_semconv::{Metric, Span, metric, span};
 pub(crate) enum Phase {
     /// Fetching data.
     Data,
-    /// Waiting until there are samples enough for a step.
+    /// Waiting for enough samples for a step.
     DispatchWait,
     /// Forward pass.
     Forward,
     /// Backward pass, with the gradient reduction that overlaps it.
     Backward,
-    /// Forward and backward together, where the trainer does not separate them.
+    /// Forward and backward together, if the trainer does not separate them.
     ForwardBackward,
     /// Update of the parameters.
     Optimizer,
     /// Device time of forward, backward and optimizer together (histogram only).
     Compute,
-    /// A complete step that takes its data from a queue, without the wait for samples (histogram only).
+    /// A complete step that reads its data from a queue, without the wait for samples (histogram only).
     QueueStep,
     /// RL: generation of samples.
     Rollout,
@@ -34,7 +34,7 @@ pub(crate) enum Phase {
     ActorTrain,
     /// RL: training of the critic.
     CriticTrain,
-    /// RL: new weights to the inference engines.
+    /// RL: transfer of new weights to the inference engines.
     WeightSync,
     /// RL: waiting in a queue.
     Queue,
@@ -85,7 +85,7 @@ impl Phase {
         Some(found.1)
     }
 
-    /// The histograms whose observations are phases.
+    /// Returns the histograms whose observations are phases.
     pub(crate) fn histograms() -> impl Iterator<Item = (&'static Metric, Self)> {
         HISTOGRAMS.iter().copied()
     }
@@ -94,9 +94,9 @@ impl Phase {
 /// Seconds by phase of one step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Phases {
-    /// NaN where no span was seen.
+    /// NaN without a span.
     spans: [f64; COUNT],
-    /// NaN where nothing was observed.
+    /// NaN without an observation.
     observed: [f64; COUNT],
 }
 
@@ -110,7 +110,7 @@ impl Default for Phases {
 }
 
 impl Phases {
-    /// Returns the seconds of a phase: the sum of its spans, or of its observations where there is no span.
+    /// Returns the seconds of a phase: the sum of its spans, or of its observations without a span.
     pub(crate) fn get(&self, phase: Phase) -> Option<f64> {
         let place = phase as usize;
         [self.spans[place], self.observed[place]]
@@ -118,7 +118,7 @@ impl Phases {
             .find(|secs| !secs.is_nan())
     }
 
-    /// Whether a child span gave the seconds of a phase.
+    /// Whether the seconds of a phase come from a child span.
     pub(crate) fn has_span(&self, phase: Phase) -> bool {
         !self.spans[phase as usize].is_nan()
     }

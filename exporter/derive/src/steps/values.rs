@@ -1,8 +1,8 @@
-//! The values that are kept with a step: a fixed table of metrics, so that a step has a fixed size.
+//! The kept values of a step: a fixed table of metrics, so that a step has a fixed size.
 
 use pulsetrain_semconv::{Metric, metric};
 
-/// The kept metrics. One more is one more row; `Values` holds at most 32.
+/// The kept metrics. `Values` has at most 32.
 pub(crate) const KEPT: [&Metric; 26] = [
     &metric::TRAIN_LOSS,
     &metric::TRAIN_GRAD_NORM,
@@ -49,12 +49,12 @@ impl Default for Values {
 }
 
 impl Values {
-    /// Returns the place of a kept metric.
+    /// Returns the index of a kept metric.
     pub(crate) fn place(metric: &Metric) -> Option<usize> {
         KEPT.iter().position(|kept| kept.ordinal == metric.ordinal)
     }
 
-    /// Returns the value of a metric; `None` where it was not recorded with the step.
+    /// Returns the value of a metric, or `None` if it was not recorded with the step.
     ///
     /// A metric that is not in [`KEPT`] never has one.
     pub(crate) fn get(&self, metric: &'static Metric) -> Option<f64> {
@@ -62,20 +62,20 @@ impl Values {
         (self.present & (1 << place) != 0).then(|| self.values[place])
     }
 
-    /// Sets the value at a place.
+    /// Sets the value of an index.
     pub(crate) fn set(&mut self, place: usize, value: f64) {
         self.present |= 1 << place;
         self.values[place] = value;
     }
 
-    /// Sets the value at a place unless it has one.
+    /// Sets the value of an index unless it has one.
     pub(crate) fn set_missing(&mut self, place: usize, value: f64) {
         if self.present & (1 << place) == 0 {
             self.set(place, value);
         }
     }
 
-    /// Adds to the value at a place.
+    /// Adds to the value of an index.
     pub(crate) fn add(&mut self, place: usize, value: f64) {
         let before = if self.present & (1 << place) == 0 {
             0.0
@@ -85,7 +85,7 @@ impl Values {
         self.set(place, before + value);
     }
 
-    /// Takes the values of another part of the same step; the later part wins.
+    /// Merges the values of another part of the same step. The later part has precedence.
     pub(crate) fn merge(&mut self, other: &Self) {
         for place in 0..KEPT.len() {
             if other.present & (1 << place) != 0 {

@@ -1,4 +1,4 @@
-//! Which GPUs a step's energy is of: of its rank, its run, its host, of nobody alone.
+//! The GPUs of a step's energy: those of its rank, its run, its host, or unclaimed ones.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::world::{Derived, Rank, SECOND, World, ZERO, energy, power_limit, read
 const ONE: Rank = Rank { rank: 1, ..ZERO };
 const OTHER: Rank = Rank { run: "other", ..ZERO };
 
-/// A world in which GPUs used 100 J, 200 J, 400 J ... between 1 s and 2 s.
+/// Returns a world in which GPUs used 100 J, 200 J, 400 J ... between 1 s and 2 s.
 fn world(owners: &[Option<&Rank>]) -> World {
     let mut world = World::new(EnergyConfig::default());
     for (gpu, owner) in owners.iter().enumerate() {
@@ -23,7 +23,7 @@ fn world(owners: &[Option<&Rank>]) -> World {
     world
 }
 
-/// What the step of a rank between the two readings took.
+/// Returns the energy of a rank's step between the two readings.
 fn step(world: &mut World, rank: &Rank) -> Derived {
     world.out.clear();
     world.pass(rank.step(1, SECOND, 2 * SECOND));
@@ -46,13 +46,13 @@ fn each_rank_has_its_own_gpus() {
 }
 
 #[test]
-fn gpus_of_ranks_that_tell_no_steps_count_for_the_lowest_that_does() {
+fn gpus_of_ranks_without_steps_count_for_the_lowest_rank_with_steps() {
     let mut world = world(&[Some(&ZERO), Some(&ONE)]);
     assert_eq!(attribution(&step(&mut world, &ZERO)), ("run", 300.0));
 }
 
 #[test]
-fn gpus_of_nobody_count_for_the_only_run_of_the_host() {
+fn unclaimed_gpus_count_for_the_only_run_of_the_host() {
     let mut world = world(&[None, None]);
     assert_eq!(attribution(&step(&mut world, &ZERO)), ("host", 300.0));
     assert_eq!(step(&mut world, &OTHER).status, None, "now there are two runs");
@@ -73,7 +73,7 @@ fn a_log_that_names_no_host_finds_the_gpus_of_its_run() {
 }
 
 #[test]
-fn a_gpu_that_two_runs_use_has_no_joules_for_either_but_its_power_is_said() {
+fn gpu_shared_by_two_runs_has_power_but_no_joules() {
     let mut world = world(&[Some(&ZERO)]);
     for (second, bytes) in [(1, 7.0), (2, 8.0)] {
         let memory = &metric::GPU_PROCESS_MEMORY;
@@ -107,7 +107,7 @@ fn a_gpu_is_shared_also_before_its_processes_are_looked_at_again() {
     }
     world.pass(ZERO.step(1, 3 * SECOND, 4 * SECOND));
     assert_eq!(world.step().status.as_deref(), Some("shared"));
-    // The other has gone when they are looked at again.
+    // The other has ended at the next poll.
     world.pass(reading("GPU-0", Some(&ZERO), memory, 6 * SECOND, 7.0, &[]));
     for second in 6..=9 {
         world.pass(energy(
@@ -123,7 +123,7 @@ fn a_gpu_is_shared_also_before_its_processes_are_looked_at_again() {
 }
 
 #[test]
-fn runs_one_after_the_other_share_nothing() {
+fn consecutive_runs_share_no_energy() {
     let mut world = World::new(EnergyConfig::default());
     for second in 1..=3 {
         world.pass(energy(
@@ -149,7 +149,7 @@ fn runs_one_after_the_other_share_nothing() {
 }
 
 #[test]
-fn joules_for_a_token_are_said_once_all_ranks_have_told_the_step() {
+fn joules_per_token_are_sent_after_all_ranks_reported_the_step() {
     let mut world = world(&[Some(&ZERO), Some(&ONE)]);
     let sized = |rank: &Rank| Rank {
         world_size: Some(2),
@@ -164,7 +164,7 @@ fn joules_for_a_token_are_said_once_all_ranks_have_told_the_step() {
 }
 
 #[test]
-fn steps_that_are_told_by_points_alone_are_derived_when_no_span_has_come() {
+fn steps_of_points_are_derived_without_spans() {
     let mut world = World::new(EnergyConfig::default());
     world.pass(power_limit("GPU-0", Some(&ZERO), SECOND, 100.0));
     world.pass(energy("GPU-0", Some(&ZERO), SECOND, 0.0));
@@ -196,7 +196,7 @@ fn steps_that_are_told_by_points_alone_are_derived_when_no_span_has_come() {
 }
 
 #[test]
-fn steps_that_are_told_by_points_and_by_spans_are_counted_once() {
+fn steps_of_points_and_spans_are_counted_once() {
     let mut world = world(&[Some(&ZERO)]);
     world.pass(ZERO.durations(1, 1.0, 2 * SECOND));
     world.pass(ZERO.step(1, SECOND, 2 * SECOND));
@@ -207,7 +207,7 @@ fn steps_that_are_told_by_points_and_by_spans_are_counted_once() {
 }
 
 #[test]
-fn a_run_whose_gpu_was_not_read_for_a_while_waits_for_the_claim_behind_the_first_reading() {
+fn run_waits_for_the_claim_after_the_first_reading_of_its_gpu() {
     let mut world = World::new(EnergyConfig::default());
     world.pass(energy("GPU-0", Some(&ZERO), SECOND, 0.0));
     let other = Rank { run: "other", ..ZERO };

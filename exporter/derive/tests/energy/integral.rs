@@ -1,4 +1,4 @@
-//! The integral: the energy of steps adds up to the growth of the counters, and its error is within the stated bound.
+//! The energy of steps adds up to the growth of the counters, and its error is within the reported bound.
 
 use proptest::{collection::vec, prelude::*, test_runner::Config};
 use pulsetrain_derive::EnergyConfig;
@@ -12,7 +12,7 @@ use crate::world::{SECOND, World, ZERO, energy, power_limit, read_energy, readin
 struct Load(Vec<(f64, u64)>);
 
 impl Load {
-    /// The joules used from the start until then.
+    /// Returns the joules used from the start until a time.
     fn joules(&self, nanos: u64) -> f64 {
         let (mut at, mut sum) = (0, 0.0);
         for (watts, millis) in self.0.iter().cycle() {
@@ -74,7 +74,7 @@ proptest! {
         read(&mut world, 0);
         for (number, length) in (0_i64..).zip(&steps) {
             let end = start + length * 1_000_000;
-            // The step's line comes now and then only after readings that are newer.
+            // The step's line sometimes arrives after newer readings.
             if number as usize % 5 < late {
                 read(&mut world, end + SECOND);
             }
@@ -107,7 +107,7 @@ proptest! {
     }
 }
 
-/// How far off the end of the last step may be: it lies between two readings.
+/// Returns the error of the end of the last step, which is between two readings.
 fn total_error(load: &Load, end: u64, gpus: usize) -> f64 {
     gpus as f64 * (load.joules(end + 2500 * 1_000_000) - load.joules(end))
 }
@@ -128,7 +128,7 @@ fn steps_between_the_first_and_the_last_reading_add_up_exactly() {
 }
 
 #[test]
-fn a_step_says_its_mean_and_peak_power_its_busy_share_and_what_held_it_down() {
+fn step_reports_mean_and_peak_power_busy_share_and_throttle_reasons() {
     let mut world = World::new(EnergyConfig::default());
     let claim = Some(&ZERO);
     let reason = |reason| [(&attribute::GPU_THROTTLE_REASON, Value::Text(reason))];
@@ -236,7 +236,7 @@ fn readings_from_before_the_module_had_its_own_metric_count_the_gpu_alone() {
 }
 
 #[test]
-fn a_counter_that_began_anew_leaves_the_step_partial_with_the_rest() {
+fn counter_reset_leaves_the_step_partial() {
     let mut world = World::new(EnergyConfig::default());
     for (second, joules) in [(1, 5000.0), (2, 5300.0), (3, 40.0), (4, 240.0)] {
         world.pass(energy("GPU-0", Some(&ZERO), second * SECOND, joules));

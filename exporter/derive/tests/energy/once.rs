@@ -7,7 +7,7 @@ use crate::world::{Derived, Rank, SECOND, World, ZERO, energy, power_limit};
 const ONE: Rank = Rank { rank: 1, ..ZERO };
 const MILLI: u64 = SECOND / 1000;
 
-/// A world in which GPUs draw 100 W, 200 W ... and are read each second, of these owners.
+/// Returns a world in which GPUs with these owners draw 100 W, 200 W ... and are read each second.
 fn world(owners: &[Option<&Rank>], until: u64) -> World {
     let mut world = World::new(EnergyConfig::default());
     for second in 0..=until {
@@ -70,16 +70,16 @@ fn steps_that_overlap_a_little_share_no_joule() {
             .all(|step| step.status.as_deref() == Some("complete")),
         "{steps:?}"
     );
-    let whole = 100.0 * 9.02;
+    let complete = 100.0 * 9.02;
     assert!(
-        (sum(&steps) - whole).abs() < 1e-6,
-        "{} J, not {whole} J",
+        (sum(&steps) - complete).abs() < 1e-6,
+        "{} J, not {complete} J",
         sum(&steps)
     );
 }
 
 #[test]
-fn a_rank_that_begins_to_tell_steps_has_no_joules_that_were_told_for_it() {
+fn rank_that_starts_to_report_steps_gets_no_attributed_joules() {
     let mut world = world(&[Some(&ZERO), Some(&ONE)], 4);
     world.pass(ZERO.step(0, 0, SECOND));
     assert_eq!(

@@ -7,19 +7,19 @@ use crate::world::{SECOND, World, ZERO, power_limit, read_energy};
 
 const MILLI: u64 = 1_000_000;
 const LIMIT_WATTS: f64 = 700.0;
-/// How far the readings around a change are apart, as the GPU source reads a counter.
+/// The distance of the readings around a change, as the GPU source reads a counter.
 const CHANGE_POLL: u64 = 4 * MILLI;
 
-/// How a counter is read.
+/// The polling of a counter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Reader {
     /// Once an interval.
     Once,
-    /// As the GPU source does: in each interval until the counter has changed.
+    /// Like the GPU source: in each interval until the counter has changed.
     UntilChange,
 }
 
-/// Steps of a training run and the GPU under it. Each step computes, then waits; the shares vary.
+/// The steps of a training run and its GPU. Each step computes, then waits, with varying shares.
 struct Simulation {
     random: Random,
     /// The ends of the steps, and pairs of the end and the power of each phase.
@@ -29,7 +29,7 @@ struct Simulation {
     sums: Vec<f64>,
 }
 
-/// What came out for the steps.
+/// The derived values of the steps.
 #[derive(Debug)]
 struct Outcome {
     outside_of_bound: usize,
@@ -87,7 +87,7 @@ impl Simulation {
         self.phases.push((end, watts));
     }
 
-    /// The joules used until a time.
+    /// Returns the joules used until a time.
     fn joules(&self, time: u64) -> f64 {
         let place = self
             .phases
@@ -97,7 +97,7 @@ impl Simulation {
         self.sums[place] - watts * (end as f64 - time as f64) / 1e9
     }
 
-    /// The readings of a counter that is updated every `period` from `phase` on.
+    /// Returns the readings of a counter that is updated every `period` from `phase` on.
     fn readings(&mut self, reader: Reader, interval: u64, period: u64, phase: u64) -> Vec<(u64, f64)> {
         let end = self.ends[self.ends.len() - 1] + 3 * SECOND;
         let updated = |time: u64| self.joules((time - phase) / period * period + phase);
@@ -112,7 +112,7 @@ impl Simulation {
                 value = updated(time);
                 readings.push((time, value));
             }
-            // A scheduler wakes late now and then.
+            // A scheduler sometimes wakes late.
             time = begin.max(time) + interval
                 - if reader == Reader::UntilChange {
                     2 * CHANGE_POLL

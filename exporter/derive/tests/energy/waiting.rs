@@ -1,4 +1,4 @@
-//! Steps that come before the reading after them: how long they wait, and what becomes of them.
+//! Steps that arrive before the reading after them: their wait and their result.
 
 use std::{
     path::Path,
@@ -17,7 +17,7 @@ use pulsetrain_semconv::{attribute, metric};
 
 use crate::world::{Rank, SECOND, World, ZERO, energy, reading, spans};
 
-/// A world with a GPU of the rank that was read at 1 s and at 2 s.
+/// Returns a world with a GPU of the rank that was read at 1 s and at 2 s.
 fn read_until_two(config: EnergyConfig) -> World {
     let mut world = World::new(config);
     world.pass(energy("GPU-0", Some(&ZERO), SECOND, 0.0));
@@ -36,7 +36,7 @@ fn a_step_waits_for_the_reading_after_it_and_for_no_more() {
 }
 
 #[test]
-fn a_step_goes_on_with_what_is_known_when_no_reading_comes_in_time() {
+fn step_is_released_at_its_deadline_without_a_reading() {
     let mut world = read_until_two(EnergyConfig::default());
     world.pass(ZERO.step(1, 3 * SECOND / 2, 5 * SECOND / 2));
     world.pass(ZERO.step(2, 5 * SECOND / 2, 3 * SECOND));
@@ -51,7 +51,7 @@ fn a_step_goes_on_with_what_is_known_when_no_reading_comes_in_time() {
 }
 
 #[test]
-fn the_end_lets_go_what_waits() {
+fn end_releases_pending_steps() {
     let mut world = read_until_two(EnergyConfig::default());
     world.pass(ZERO.step(1, 3 * SECOND / 2, 5 * SECOND / 2));
     world.finish();
@@ -59,7 +59,7 @@ fn the_end_lets_go_what_waits() {
 }
 
 #[test]
-fn of_too_many_that_wait_the_oldest_goes_on() {
+fn oldest_pending_step_is_released_at_the_limit() {
     let config = EnergyConfig {
         max_waiting: 3,
         ..EnergyConfig::default()
@@ -108,7 +108,7 @@ fn where_no_gpu_is_known_steps_pass_as_they_are() {
 }
 
 #[test]
-fn gpus_of_which_a_log_knows_the_power_alone_hold_up_nothing() {
+fn gpus_with_power_only_defer_no_step() {
     let mut world = World::new(EnergyConfig::default());
     for second in 1..3 {
         let power = &metric::GPU_POWER;
@@ -127,7 +127,7 @@ fn gpus_of_which_a_log_knows_the_power_alone_hold_up_nothing() {
 }
 
 #[test]
-fn what_has_been_derived_before_is_not_derived_again() {
+fn derived_values_are_not_derived_again() {
     let mut world = read_until_two(EnergyConfig::default());
     world.pass(ZERO.step(1, SECOND, 2 * SECOND));
     let derived = world.out[0].clone();
@@ -137,7 +137,7 @@ fn what_has_been_derived_before_is_not_derived_again() {
 }
 
 #[test]
-fn only_steps_are_held_and_what_stood_around_them_stays() {
+fn only_steps_are_deferred_and_other_records_pass() {
     let mut world = read_until_two(EnergyConfig::default());
     let step = ZERO.step_with(
         4,
@@ -153,7 +153,7 @@ fn only_steps_are_held_and_what_stood_around_them_stays() {
     let mut other = scope.spans[0].clone();
     other.name = "perf.forward".to_owned();
     scope.spans.insert(0, other);
-    // A field of the future.
+    // A field of a future version.
     let mut bytes = data.encode_to_vec();
     bytes.extend_from_slice(&[0x9a, 0x06, 0x02, b'o', b'k']);
     world.pass(Batch::new(Signal::Traces, 2, bytes));
@@ -202,7 +202,7 @@ fn a_receipt_is_not_settled_while_a_step_of_its_batch_waits() {
 }
 
 #[test]
-fn every_item_comes_out_once_besides_what_is_derived() {
+fn every_item_is_passed_once_plus_derived_ones() {
     let added = Arc::new(std::sync::atomic::AtomicU64::new(0));
     let count = Arc::clone(&added);
     let mut world = read_until_two(EnergyConfig::default());
@@ -229,7 +229,7 @@ fn every_item_comes_out_once_besides_what_is_derived() {
 }
 
 #[test]
-fn what_makes_no_sense_goes_on_as_it_is() {
+fn malformed_batches_pass_unchanged() {
     let mut world = read_until_two(EnergyConfig::default());
     for signal in [Signal::Traces, Signal::Metrics, Signal::Logs] {
         let garbage = Batch::new(signal, 3, vec![0x0a, 0xff, 0xff]);
@@ -239,7 +239,7 @@ fn what_makes_no_sense_goes_on_as_it_is() {
 }
 
 #[test]
-fn what_is_derived_comes_again_exactly_when_its_step_does() {
+fn derived_values_are_replayed_with_their_step() {
     let mut world = read_until_two(EnergyConfig::default());
     let step = |number: u64| {
         ZERO.step(
@@ -262,7 +262,7 @@ fn what_is_derived_comes_again_exactly_when_its_step_does() {
 }
 
 #[test]
-fn a_step_that_is_told_by_a_point_holds_its_receipt_until_what_it_took_is_known() {
+fn step_of_a_point_keeps_its_ack_until_its_energy_is_known() {
     let mut world = read_until_two(EnergyConfig::default());
     let settled = Arc::<AtomicBool>::default();
     let seen = Arc::clone(&settled);
@@ -277,7 +277,7 @@ fn a_step_that_is_told_by_a_point_holds_its_receipt_until_what_it_took_is_known(
 }
 
 #[test]
-fn steps_that_are_read_again_after_a_kill_are_told_by_the_readings_from_before() {
+fn replayed_steps_use_the_readings_from_before_the_kill() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("gpu-readings.binpb");
     let remembering = || {
@@ -307,7 +307,7 @@ fn steps_that_are_read_again_after_a_kill_are_told_by_the_readings_from_before()
     assert!((world.step().joules() - 100.0).abs() < 1e-9);
 }
 
-/// How many batches a file of readings holds.
+/// Returns the number of batches in a file of readings.
 fn kept(path: &Path) -> usize {
     let bytes = std::fs::read(path).expect("it is there");
     let (mut rest, mut count) = (&bytes[..], 0);

@@ -24,7 +24,7 @@ use pulsetrain_pipeline::{
 use pulsetrain_semconv::{Metric, attribute, metric as names, span};
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
-/// The time that zero means in the tests: times have the resolution of a nanosecond.
+/// The time zero of the tests, which have a resolution of a nanosecond.
 const ZERO_TIME: u64 = 1_123_456_789;
 
 /// A rank with the attributes of its telemetry.
@@ -36,7 +36,7 @@ pub(crate) struct Rank {
     pub(crate) world_size: Option<i64>,
 }
 
-/// A stage with what came out of it.
+/// A stage with its output.
 pub(crate) struct World {
     pub(crate) stage: EnergyStage,
     pub(crate) now: Instant,
@@ -109,7 +109,7 @@ impl Rank {
     }
 }
 
-/// A reading of one metric of a GPU on the host `h`, claimed by a rank where there is one.
+/// Returns a reading of one metric of a GPU on the host `h`, claimed by a rank if there is one.
 pub(crate) fn reading(
     gpu: &str,
     owner: Option<&Rank>,
@@ -147,7 +147,7 @@ fn readings(
     batch(writer.finish(&Envelope::new(&resource, "gpu", "1", "")))
 }
 
-/// The energy counter of a GPU around an update: the GPU source reads it a moment before, too.
+/// Returns the energy counter of a GPU around an update. The GPU source reads it shortly before, too.
 pub(crate) fn energy(gpu: &str, owner: Option<&Rank>, time: u64, joules: f64) -> Batch {
     let before = (time.saturating_sub(1), joules - 1e-9);
     readings(gpu, owner, &names::GPU_ENERGY, &[before, (time, joules)], &[])
@@ -192,20 +192,20 @@ impl World {
         self.stage.finish(&mut self.out);
     }
 
-    /// The steps that came out, in their order.
+    /// Returns the steps in order of output.
     pub(crate) fn steps(&self) -> Vec<Derived> {
         let traces = self.out.iter().filter(|batch| batch.signal() == Signal::Traces);
         traces.flat_map(spans).map(Derived::of).collect()
     }
 
-    /// The only step that came out.
+    /// Returns the only step.
     pub(crate) fn step(&self) -> Derived {
         let mut steps = self.steps();
         assert_eq!(steps.len(), 1, "{steps:?}");
         steps.remove(0)
     }
 
-    /// The last count and sum of a histogram of a run's rank that was derived.
+    /// Returns the last count and sum of a derived histogram of a run's rank.
     pub(crate) fn histogram(&self, name: &str) -> Option<(u64, f64)> {
         let all = self.metrics().into_iter().filter(|metric| metric.name == name);
         let mut points = all.filter_map(|metric| match metric.data? {
@@ -217,7 +217,7 @@ impl World {
             .map(|point| (point.count, rounded(point.sum.unwrap_or(f64::NAN))))
     }
 
-    /// The last value of a gauge.
+    /// Returns the last value of a gauge.
     pub(crate) fn gauge(&self, name: &str) -> Option<f64> {
         let all = self.metrics().into_iter().filter(|metric| metric.name == name);
         let mut points = all.filter_map(|metric| match metric.data? {
@@ -230,7 +230,7 @@ impl World {
         })
     }
 
-    /// The last value of `gpu.run.energy` in a phase.
+    /// Returns the last value of `gpu.run.energy` in a phase.
     pub(crate) fn run_energy(&self, phase: &str) -> f64 {
         let is_of_phase = |attributes: &[KeyValue]| {
             let mut values = attributes

@@ -6,7 +6,7 @@ use super::{
     Item, Packet, ReadError, ReadErrorKind,
     clock::Clocks,
     decode,
-    packets::{self, Cut},
+    packets::{self, NextPacket},
     sequence::Sequence,
 };
 use crate::{
@@ -76,7 +76,7 @@ impl TraceDecoder {
                 kind,
                 offset: done as u64,
             })?;
-            let Cut::Whole { packet, len } = cut else {
+            let NextPacket::Complete { packet, len } = cut else {
                 return Ok(done);
             };
             self.packet(packet, done as u64);

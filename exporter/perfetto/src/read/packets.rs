@@ -102,17 +102,17 @@ impl<R: Read> Packets<R> {
 }
 
 /// The beginning of some bytes.
-pub(super) enum Cut<'a> {
+pub(super) enum NextPacket<'a> {
     /// A packet, with its bytes and those before it.
-    Whole { packet: &'a [u8], len: usize },
+    Complete { packet: &'a [u8], len: usize },
     /// Not yet a complete packet.
     Partial,
 }
 
 /// Cuts the first packet from some bytes.
-pub(super) fn cut(bytes: &[u8]) -> Result<Cut<'_>, ReadErrorKind> {
+pub(super) fn cut(bytes: &[u8]) -> Result<NextPacket<'_>, ReadErrorKind> {
     let Some((&tag, mut rest)) = bytes.split_first() else {
-        return Ok(Cut::Partial);
+        return Ok(NextPacket::Partial);
     };
     if tag != PACKET_TAG {
         return Err(ReadErrorKind::NotATrace);
@@ -120,7 +120,7 @@ pub(super) fn cut(bytes: &[u8]) -> Result<Cut<'_>, ReadErrorKind> {
     let mut length = 0u64;
     for shift in (0..35).step_by(7) {
         let Some((&byte, after)) = rest.split_first() else {
-            return Ok(Cut::Partial);
+            return Ok(NextPacket::Partial);
         };
         rest = after;
         length |= u64::from(byte & 0x7f) << shift;
@@ -131,12 +131,12 @@ pub(super) fn cut(bytes: &[u8]) -> Result<Cut<'_>, ReadErrorKind> {
     Err(ReadErrorKind::NotATrace)
 }
 
-fn complete<'a>(bytes: &'a [u8], rest: &'a [u8], length: u64) -> Result<Cut<'a>, ReadErrorKind> {
+fn complete<'a>(bytes: &'a [u8], rest: &'a [u8], length: u64) -> Result<NextPacket<'a>, ReadErrorKind> {
     if length > LARGEST {
         return Err(ReadErrorKind::TooLarge(length));
     }
     let packet = rest.get(..length as usize);
-    Ok(packet.map_or(Cut::Partial, |packet| Cut::Whole {
+    Ok(packet.map_or(NextPacket::Partial, |packet| NextPacket::Complete {
         packet,
         len: bytes.len() - rest.len() + packet.len(),
     }))

@@ -96,7 +96,7 @@ fn compressed_packets_and_compressed_files_are_read() {
 }
 
 #[test]
-fn what_is_not_known_is_skipped_and_counted() {
+fn unknown_fields_are_skipped_and_counted() {
     let bytes = trace(&[
         &|out| out.delimited(4000, b"a packet from the future"),
         &|out| begin(out, 1, 7, "a"),
@@ -116,7 +116,7 @@ fn what_is_not_known_is_skipped_and_counted() {
 }
 
 #[test]
-fn a_cut_trace_gives_what_was_whole_and_says_where_it_was_cut() {
+fn truncated_trace_yields_complete_packets_and_the_offset_of_the_cut() {
     let bytes = trace(&[&|out| begin(out, 1, 7, "a"), &|out| begin(out, 2, 7, "b")]);
     let second = bytes.len() / 2;
     for cut in second + 1..bytes.len() {

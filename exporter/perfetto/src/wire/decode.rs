@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_perfetto_never_writes_is_refused_with_its_place() {
+    fn invalid_encoding_is_rejected_with_its_offset() {
         let kinds = [
             (&[0x08, 0x01, 0x00, 0x00][..], WireErrorKind::BadFieldNumber, 2),
             (&[0x0b, 0x00], WireErrorKind::BadWireType, 0),

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_of_varints_are_foretold_exactly() {
+    fn lengths_of_varints_are_predicted_exactly() {
         for bit in 0..64 {
             let ahead = |value: u64| (1..=10).find(|bytes| 7 * bytes > 63 || value >> (7 * bytes) == 0);
             for value in [1_u64 << bit, (1 << bit) - 1] {

@@ -1,6 +1,6 @@
 //! Debug annotations: the typed arguments of an event, encoded as they are added.
 
-use super::intern::{Seen, Strings};
+use super::intern::{RecentValues, Strings};
 use crate::{
     field::annotation,
     wire::{Block, Buffer},
@@ -74,7 +74,7 @@ pub(super) struct Encoder {
     /// What the event's sequence has interned.
     pub(super) strings: Box<Strings>,
     /// The texts that came lately on any sequence.
-    pub(super) seen: Seen,
+    pub(super) seen: RecentValues,
     /// The annotation that was written last, if it fitted into a block.
     pub(super) short: Option<Block>,
 }

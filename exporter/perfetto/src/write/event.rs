@@ -35,7 +35,7 @@ impl<'a> Event<'a> {
         self
     }
 
-    /// Says what the event belongs to; viewers colour events with the same id alike.
+    /// Sets the correlation id of the event. Viewers give events with the same id the same colour.
     pub fn correlation(&mut self, id: u64) -> &mut Self {
         self.encoder.body.uint(event::CORRELATION_ID, id);
         self

@@ -53,7 +53,12 @@ impl Strings {
 
     /// The number of an annotation's text, if any sequence had it before: text that never comes again is then not kept.
     #[inline]
-    pub(super) fn annotation_text(&mut self, text: &[u8], seen: &mut Seen, news: &mut Buffer) -> Option<u64> {
+    pub(super) fn annotation_text(
+        &mut self,
+        text: &[u8],
+        seen: &mut RecentValues,
+        news: &mut Buffer,
+    ) -> Option<u64> {
         if text.len() > LONGEST {
             return None;
         }
@@ -226,9 +231,9 @@ impl Entry {
 /// The hashes of values that came lately, each in the one place that its hash gives it. The hash is the same in every run, as
 /// the trace is to be: values that collide are only written more often.
 #[derive(Debug, Default)]
-pub(super) struct Seen(Vec<u64>);
+pub(super) struct RecentValues(Vec<u64>);
 
-impl Seen {
+impl RecentValues {
     /// Remembers a value and returns whether it was remembered already.
     fn mark(&mut self, text: &[u8]) -> bool {
         let mut hasher = FxHasher::default();
@@ -247,7 +252,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_numbered_once_and_told_once() {
+    fn name_is_interned_and_written_once() {
         let (mut strings, mut news) = (Strings::default(), Buffer::default());
         assert_eq!(strings.event_name(b"forward", &mut news), Some(1));
         assert_eq!(strings.event_name(b"backward", &mut news), Some(2));
@@ -260,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_in_any_order_has_the_number_that_it_was_told_with() {
+    fn names_keep_their_ids_in_any_order() {
         let (mut strings, mut news) = (Strings::default(), Buffer::default());
         let long = [
             "x".repeat(33),
@@ -288,9 +293,9 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_numbered_when_it_comes_again() {
+    fn value_is_interned_at_its_second_use() {
         let (mut strings, mut news) = (Strings::default(), Buffer::default());
-        let mut seen = Seen::default();
+        let mut seen = RecentValues::default();
         let numbers = [b"bf16"; 3].map(|text| strings.annotation_text(text, &mut seen, &mut news));
         assert_eq!(numbers, [None, Some(1), Some(1)]);
         let long = [b'x'; LONGEST + 1];

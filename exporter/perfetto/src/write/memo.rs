@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_for_a_source_is_given_for_it_alone_and_in_its_place_alone() {
+    fn cached_output_is_returned_for_its_source_and_position_only() {
         let mut memo = Memo::default();
         let written = Block::varint(7);
         let (found, place) = memo.next(b"source");
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_is_too_long_is_forgotten_with_what_was_there() {
+    fn source_over_the_limit_is_evicted_with_its_output() {
         let mut memo = Memo::default();
         let long = [b'x'; LONGEST + 1];
         memo.keep(0, &long[..LONGEST], Block::varint(1));

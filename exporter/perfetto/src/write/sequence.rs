@@ -13,7 +13,7 @@ use crate::{
 /// The incremental clock of every sequence; only ids from 64 to 127 belong to a sequence.
 const CLOCK: u64 = clock::FIRST_OF_SEQUENCE;
 
-/// How far a sequence is.
+/// The progress of a sequence.
 #[derive(Debug, Default)]
 pub(super) struct Sequence {
     /// None where the next packet has to set the state up.

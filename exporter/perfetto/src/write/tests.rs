@@ -210,7 +210,7 @@ fn tracks_counters_logs_and_attributes_come_back() {
 }
 
 #[test]
-fn what_an_event_says_again_is_written_again_and_not_asked_for() {
+fn repeated_fields_of_an_event_are_copied() {
     let (mut trace, lane) = one_lane(WriterConfig::default());
     let mut asked = 0;
     for source in [&b"one"[..], b"one", b"two", b"four"] {
@@ -231,7 +231,7 @@ fn what_an_event_says_again_is_written_again_and_not_asked_for() {
 }
 
 #[test]
-fn text_that_comes_again_gets_its_number_whether_or_not_its_source_is_known() {
+fn repeated_text_is_interned_with_and_without_a_source() {
     let write = |known: bool| {
         let (mut trace, lane) = one_lane(WriterConfig::default());
         for _ in 0..5 {

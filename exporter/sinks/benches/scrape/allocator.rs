@@ -1,4 +1,4 @@
-//! The system's allocator, which also counts what is allocated now.
+//! The system's allocator, with a count of the allocated bytes.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -11,7 +11,7 @@ struct Counting;
 static ALLOCATOR: Counting = Counting;
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// The bytes that are allocated now.
+/// Returns the number of bytes that are allocated now.
 pub(crate) fn live_bytes() -> usize {
     LIVE.load(Ordering::Relaxed)
 }

@@ -26,14 +26,14 @@ use crate::{SERIES, load::BATCH, thread_nanos};
 const NAME: &str = "train_loss_component";
 const KEYS: [&str; 4] = ["train_run_id", "train_rank", "train_component", "host_name"];
 
-/// A library with all series in it.
+/// A library that holds all series.
 pub(crate) trait Contestant: Sync {
     fn name(&self) -> &'static str;
-    /// Writes the page into a buffer that is used again and again, so that no page of memory is new to the kernel.
+    /// Writes the page into a reused buffer, so that no page of memory is new to the kernel.
     fn scrape(&self);
-    /// The page that was written last: its bytes, and how many of them begin labels.
+    /// Returns the bytes of the last page, and the number of bytes that begin labels.
     fn page(&self) -> (usize, usize);
-    /// Takes in the batch of that number: new values of this number of series.
+    /// Adds the batch of that number: new values of this number of series.
     fn take(&self, batch: usize);
 }
 
@@ -68,12 +68,12 @@ fn labels(series: usize) -> [String; 4] {
     ]
 }
 
-/// Loss-like values with all their digits, other ones in each batch.
+/// Returns loss-like values with all digits, different in each batch.
 fn value(series: usize, batch: usize) -> f64 {
     2.0 + ((series * 31 + batch * 17) as f64 * 0.618_033_988_749_895).fract()
 }
 
-/// The series that a batch touches.
+/// Returns the series of a batch.
 fn series_of(batch: usize) -> impl Iterator<Item = usize> {
     let first = batch * BATCH % SERIES;
     first..first + BATCH
@@ -92,7 +92,7 @@ impl Ours {
         ours
     }
 
-    /// The CPU time of taking in one point.
+    /// Returns the CPU time for one point.
     pub(crate) fn nanos_per_point(&self) -> f64 {
         let batches = self.batches();
         let start = thread_nanos();
@@ -100,7 +100,7 @@ impl Ours {
         (thread_nanos() - start) as f64 / SERIES as f64
     }
 
-    /// Batches for every series, made before anything is measured.
+    /// Returns batches for every series, created before any measurement.
     fn batches(&self) -> &[Batch] {
         self.batches
             .get_or_init(|| (1..=SERIES / BATCH).map(batch).collect())
@@ -219,7 +219,7 @@ fn sizes(page: &[u8]) -> (usize, usize) {
     (page.len(), page.iter().filter(|byte| **byte == b'{').count())
 }
 
-/// A batch as a source would send it.
+/// Returns a batch as a source would send it.
 fn batch(number: usize) -> Batch {
     let attribute = |key: &str, value: String| KeyValue {
         key: key.to_owned(),

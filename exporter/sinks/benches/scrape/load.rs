@@ -1,4 +1,4 @@
-//! Points that come in at a steady rate while something else is measured.
+//! Points that arrive at a steady rate during a measurement.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -11,7 +11,7 @@ use crate::contestants::Contestant;
 pub(crate) const POINTS_PER_SEC: usize = 50_000;
 pub(crate) const BATCH: usize = 500;
 
-/// Runs `work` while points come in; also gives the time of the slowest batch in milliseconds.
+/// Runs `work` while points arrive. Also returns the time of the slowest batch in milliseconds.
 pub(crate) fn while_points_come_in<T>(contestant: &dyn Contestant, work: impl FnOnce() -> T) -> (T, f64) {
     let (started, ended) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {

@@ -1,7 +1,9 @@
-//! What a scrape of 100,000 series with 4 labels costs, and of `prometheus` and `prometheus-client`, in one run: CPU time of
-//! a page at rest and while 50,000 points a second come in, what the points wait for, and memory per series.
+//! The cost of a scrape of 100,000 series with 4 labels, compared with `prometheus` and `prometheus-client`
+//! in one run: CPU time of a page at rest and with 50,000 points a second, the delay of points, and memory
+//! per series.
 //!
-//! The three are measured in turns, so that a busy machine touches all alike. CPU time is the thread's own, from the kernel.
+//! The three are measured in turns, so that a busy machine affects all alike. CPU time is the thread's own,
+//! from the kernel.
 
 #![allow(
     clippy::disallowed_methods,
@@ -21,7 +23,7 @@ use contestants::{Client, Contestant, Official, Ours};
 const SERIES: usize = 100_000;
 const ROUNDS: usize = 15;
 
-/// What was measured of one contestant.
+/// The measurements of one contestant.
 #[derive(Default)]
 struct Measured {
     bytes_per_series: usize,
@@ -77,25 +79,25 @@ fn main() {
     println!("taking a point in: {:.0} ns of CPU time", ours.nanos_per_point());
 }
 
-/// Makes a contestant and returns how much memory it keeps.
+/// Creates a contestant and returns its memory use.
 fn sized<T>(make: impl FnOnce() -> T) -> (T, usize) {
     let before = allocator::live_bytes();
     let made = make();
     (made, allocator::live_bytes() - before)
 }
 
-/// One page at rest and one under load.
+/// Measures one page at rest and one under load.
 fn round(contestant: &dyn Contestant, measured: &mut Measured) {
     measured.idle.push(millis(|| contestant.scrape()));
-    measured.page_bytes = whole_page(contestant);
+    measured.page_bytes = page_bytes(contestant);
     let (loaded, slowest) = load::while_points_come_in(contestant, || millis(|| contestant.scrape()));
-    whole_page(contestant);
+    page_bytes(contestant);
     measured.loaded.push(loaded);
     measured.slowest_batch_millis.push(slowest);
 }
 
-/// The bytes of the last page, which has every series.
-fn whole_page(contestant: &dyn Contestant) -> usize {
+/// Returns the bytes of the last page, which has every series.
+fn page_bytes(contestant: &dyn Contestant) -> usize {
     let (bytes, series) = contestant.page();
     assert_eq!(series, SERIES);
     bytes
@@ -120,14 +122,14 @@ fn median(times: &[f64]) -> f64 {
     sorted[sorted.len() / 2]
 }
 
-/// The CPU time of this thread that `work` takes.
+/// Returns the CPU time of this thread during `work`.
 fn millis(work: impl FnOnce()) -> f64 {
     let start = thread_nanos();
     work();
     (thread_nanos() - start) as f64 / 1e6
 }
 
-/// The CPU time of this thread so far.
+/// Returns the CPU time of this thread so far.
 fn thread_nanos() -> u64 {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap();
     time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64

@@ -1,47 +1,47 @@
-//! What the step line shows: one row a column, in the order of the line. The only place that names metrics.
+//! The columns of the status line, in order. Only this table names metrics.
 //!
-//! What a run does not report itself is computed from what it does report: those rows are remembered and not shown.
+//! Columns that a run does not report are computed from hidden columns, if it reports those.
 
 use pulsetrain_semconv::{Metric, metric};
 
 /// A column of the line.
 pub(super) struct Column {
-    /// Whose value it shows.
+    /// The metric of the column.
     pub(super) metric: &'static Metric,
-    /// How.
+    /// The format of the column.
     pub(super) show: Show,
 }
 
-/// How a value is shown.
+/// The format of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Show {
-    /// The number of the step: a new one is a new line.
+    /// The number of the step. A new number starts a new line.
     Step,
-    /// A part of the run.
+    /// The completed fraction of the run.
     Progress,
-    /// How often the data was gone through, where the progress of the run is not known.
+    /// The epoch, shown if the progress of the run is unknown.
     Epoch,
-    /// A value with the direction that it moves in.
+    /// A value with an arrow for its trend.
     Trend(&'static str),
-    /// A value with a mark where it is far above what it was.
+    /// A value, marked if it is far above its average.
     Spike(&'static str),
-    /// A small number.
+    /// A small number, in scientific notation.
     Exponent(&'static str),
     /// Thousands a second.
     PerSecond(&'static str),
-    /// Seconds as milliseconds.
+    /// Seconds, shown as milliseconds.
     Millis,
-    /// A sum that is not shown: by the time that a step took, it is what went through in a second.
+    /// A hidden sum. Divided by the step duration it is a rate.
     Sum,
-    /// Not shown: what would go through in a second if nothing held it up.
+    /// A hidden rate: the throughput at the hardware's peak.
     Expected,
-    /// A ratio as percent.
+    /// A ratio, shown as percent.
     Percent(&'static str),
-    /// Seconds that are left.
+    /// Remaining seconds.
     Eta,
 }
 
-/// The line.
+/// The columns of the line.
 pub(super) const COLUMNS: [Column; 13] = [
     column(&metric::TRAIN_GLOBAL_STEP, Show::Step),
     column(&metric::TRAIN_PROGRESS, Show::Progress),
@@ -58,19 +58,19 @@ pub(super) const COLUMNS: [Column; 13] = [
     column(&metric::TRAIN_ETA, Show::Eta),
 ];
 
-/// How near a run is to what is expected of its GPUs.
+/// The throughput relative to the peak of the run's GPUs.
 pub(super) const SOL: Show = Show::Percent("sol");
 
 const fn column(metric: &'static Metric, show: Show) -> Column {
     Column { metric, show }
 }
 
-/// The column of a metric.
+/// Returns the index of a metric's column.
 pub(super) fn place(name: &str) -> Option<usize> {
     COLUMNS.iter().position(|column| column.metric.name == name)
 }
 
-/// The column that is shown in this way.
+/// Returns the index of the column with this format.
 pub(super) fn shown_as(show: Show) -> Option<usize> {
     COLUMNS.iter().position(|column| column.show == show)
 }

@@ -1,4 +1,5 @@
-//! Writes on the terminal, on a thread of its own: who draws never waits, and what finds no room is left out and counted.
+//! Writes to the terminal on its own thread. The caller never waits; frames that exceed the queue are dropped
+//! and counted.
 
 use std::{
     io::Write,
@@ -7,31 +8,31 @@ use std::{
     time::Duration,
 };
 
-/// How many drawings wait for a terminal that takes none at the moment.
+/// The maximum number of frames in the queue.
 const MAX_WAITING: usize = 64;
 
-/// How long a terminal has at the end for what waits.
+/// The maximum time to flush the queue at shutdown.
 const END: Duration = Duration::from_millis(500);
 
-/// What writes.
+/// The writer thread and its queue.
 pub(super) struct Pen {
     drawings: SyncSender<Vec<u8>>,
     ended: Receiver<()>,
 }
 
-/// What became of a drawing.
+/// The result of queueing a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Written {
-    /// It is written, or will be.
+pub(super) enum DrawOutcome {
+    /// The frame is queued.
     Soon,
-    /// There was no room for it.
+    /// The queue is full.
     Never,
-    /// The terminal is gone.
+    /// The terminal no longer exists.
     Gone,
 }
 
 impl Pen {
-    /// Writes to `out` from now on, until that fails.
+    /// Starts a thread that writes to `out` until a write fails.
     pub(super) fn new(mut out: Box<dyn Write + Send>) -> Self {
         let (drawings, waiting) = mpsc::sync_channel::<Vec<u8>>(MAX_WAITING);
         let (alive, ended) = mpsc::sync_channel(1);
@@ -46,16 +47,16 @@ impl Pen {
         Self { drawings, ended }
     }
 
-    /// Has a drawing written.
-    pub(super) fn write(&self, drawing: Vec<u8>) -> Written {
+    /// Queues a frame.
+    pub(super) fn write(&self, drawing: Vec<u8>) -> DrawOutcome {
         match self.drawings.try_send(drawing) {
-            Ok(()) => Written::Soon,
-            Err(TrySendError::Full(_)) => Written::Never,
-            Err(TrySendError::Disconnected(_)) => Written::Gone,
+            Ok(()) => DrawOutcome::Soon,
+            Err(TrySendError::Full(_)) => DrawOutcome::Never,
+            Err(TrySendError::Disconnected(_)) => DrawOutcome::Gone,
         }
     }
 
-    /// Waits a moment until everything is written.
+    /// Flushes the queue, for at most [`END`].
     pub(super) fn finish(self) {
         let Self { drawings, ended } = self;
         drop(drawings);

@@ -1,4 +1,4 @@
-//! What one run has reported so far, and its line.
+//! The values that one run has reported, and its line.
 
 use std::{collections::VecDeque, fmt::Write};
 
@@ -8,15 +8,15 @@ use super::{
 };
 use crate::sparkline;
 
-/// A run's line and what it needs to know of the past.
+/// The line of a run, with the earlier values that it needs.
 #[derive(Debug, Default)]
 pub(super) struct RunLine {
     name: String,
     now: [Option<f64>; COLUMNS.len()],
     before: [Option<f64>; COLUMNS.len()],
-    /// When each value was measured.
+    /// The time of each value.
     times: [u64; COLUMNS.len()],
-    /// Whether sums count nothing but what was reported last.
+    /// Whether the last step was the first of its counters, so that their sums are the increments.
     is_first: bool,
     norms: Average,
     first: Option<(u64, f64)>,
@@ -24,28 +24,29 @@ pub(super) struct RunLine {
     line: String,
 }
 
-/// The average that a spike is measured by: of all values at first, later with the weight on the newest.
+/// The average that spikes are measured against: a cumulative mean at first, later an exponential moving
+/// average.
 #[derive(Debug, Default)]
 struct Average {
     count: u32,
     mean: f64,
 }
 
-/// Until this many values the average is that of all.
+/// The number of values after which the cumulative mean becomes an exponential moving average.
 const CUMULATIVE: u32 = 100;
-/// The weight of the newest value after that.
+/// The weight of the newest value in the exponential moving average.
 const NEWEST: f64 = 0.1;
-/// The losses of which the line has a curve, and from how many on.
+/// The number of losses in the sparkline.
 const LOSSES: usize = 24;
 const FEWEST_LOSSES: usize = 8;
 
-/// A value is a spike when it is this many times the average of the values so far, itself included (Surogate's rule).
+/// A value is a spike at this multiple of the average, itself included (Surogate's rule).
 const SPIKE: f64 = 5.0;
-/// The number of values from which on there are spikes.
+/// The number of values before spikes are detected.
 const SPIKE_AFTER: u32 = 10;
 
 impl RunLine {
-    /// A run that reports its first step.
+    /// Returns the line of a run that reports its first step.
     pub(super) fn of(step: &Step) -> Self {
         Self {
             name: step.name.clone(),
@@ -53,7 +54,7 @@ impl RunLine {
         }
     }
 
-    /// Adds what the run reported; returns its line where that was a step.
+    /// Adds the values of a step. Returns the line if it has changed to a new step.
     pub(super) fn advance(&mut self, step: &Step) -> Option<String> {
         for column in 0..COLUMNS.len() {
             if let Some(value) = step.values[column] {
@@ -94,7 +95,7 @@ impl RunLine {
         self.line.clone()
     }
 
-    /// Writing into a string cannot fail, so its result is ignored.
+    /// Writing to a string cannot fail, so the result is ignored.
     fn draw_column(&mut self, column: usize, unix_nanos: u64) {
         let Some(value) = self.value(column, unix_nanos) else {
             return;
@@ -124,10 +125,11 @@ impl RunLine {
         };
     }
 
-    /// What is shown in a column: what the run reported, or what follows from it.
+    /// Returns the value of a column: reported, or computed from other columns.
     fn value(&mut self, column: usize, unix_nanos: u64) -> Option<f64> {
         let last = self.now[column];
-        // A derived value comes after the line of its step: that of the step before is the last resort.
+        // A derived value may arrive after the line of its step, so the value of the step before is the last
+        // resort.
         let present = last.filter(|_| self.times[column] == unix_nanos);
         match COLUMNS[column].show {
             Show::Epoch if self.last_of(Show::Progress).is_some() => None,
@@ -139,30 +141,30 @@ impl RunLine {
         }
     }
 
-    /// Returns the rate of the step divided by that of the hardware at its peak.
+    /// Returns the throughput of the step divided by the peak throughput of the hardware.
     fn speed_of_light(&self) -> Option<f64> {
         Some(self.rate()? / self.last_of(Show::Expected)?)
     }
 
-    /// What was reported last of the column that is shown in this way.
+    /// Returns the last value of the column with this format.
     fn last_of(&self, show: Show) -> Option<f64> {
         self.now[shown_as(show)?]
     }
 
-    /// What went through in a second of the step.
+    /// Returns the throughput of the step, a second.
     fn rate(&self) -> Option<f64> {
         let rate = self.growth(Show::Sum)? / self.growth(Show::Millis)?;
         rate.is_finite().then_some(rate)
     }
 
-    /// What a sum grew by since it was last reported.
+    /// Returns the increase of a sum since its previous report.
     fn growth(&self, show: Show) -> Option<f64> {
         let column = shown_as(show)?;
         let before = self.before[column].or(self.is_first.then_some(0.0))?;
         Some(self.now[column]? - before).filter(|growth| *growth >= 0.0)
     }
 
-    /// The seconds that are left at the pace since the first progress that was seen.
+    /// Returns the remaining seconds, extrapolated from the first observed progress.
     fn eta(&mut self, unix_nanos: u64) -> Option<f64> {
         let progress = self.last_of(Show::Progress)?;
         let (since, from) = *self.first.get_or_insert((unix_nanos, progress));
@@ -200,7 +202,7 @@ fn trend(before: Option<f64>, now: f64) -> char {
     }
 }
 
-/// A name without what a terminal would obey.
+/// Returns a name without terminal control characters.
 fn printable(name: &str) -> String {
     name.chars()
         .filter(|character| !character.is_control())

@@ -1,15 +1,15 @@
-//! Puts the lines of the runs on the terminal, if there is one.
+//! Positions the lines of the runs on the terminal, if there is one.
 
 use std::io::{self, IsTerminal, Write};
 
-use super::pen::{Pen, Written};
+use super::pen::{DrawOutcome, Pen};
 
-/// How lines are placed on the terminal.
+/// The layout of lines on the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConsoleStyle {
-    /// One line a run, written again in its place: the terminal is ours alone.
+    /// One line a run, redrawn in place: no other program writes to the terminal.
     InPlace,
-    /// One line a step, below one another: the terminal belongs to the trainer.
+    /// One line a step, appended: the trainer writes to the terminal too.
     Scrolling,
 }
 
@@ -17,7 +17,7 @@ pub enum ConsoleStyle {
 pub(super) struct Screen {
     style: ConsoleStyle,
     pen: Option<Pen>,
-    /// How many drawings were left out since that was reported.
+    /// The number of frames dropped since the last report.
     missed: u64,
     lines: Vec<(String, String)>,
     drawn: usize,
@@ -25,7 +25,7 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// The terminal of the standard error.
+    /// Returns the screen of the standard error.
     pub(super) fn stderr(style: ConsoleStyle) -> Self {
         let stderr = io::stderr();
         let out = stderr
@@ -45,17 +45,17 @@ impl Screen {
         }
     }
 
-    /// Whether anybody sees what is drawn.
+    /// Whether the output is visible on a terminal.
     pub(super) fn is_seen(&self) -> bool {
         self.pen.is_some()
     }
 
-    /// How many drawings were left out since the last time.
+    /// Returns the number of frames dropped since the last call.
     pub(super) fn take_missed(&mut self) -> u64 {
         std::mem::take(&mut self.missed)
     }
 
-    /// Draws no more, and gives what writes.
+    /// Stops drawing and returns the writer.
     pub(super) fn put_down(&mut self) -> Option<Pen> {
         self.pen.take()
     }
@@ -63,7 +63,7 @@ impl Screen {
     /// Draws the line of a run.
     pub(super) fn draw(&mut self, run: &str, line: &str) {
         if self.style == ConsoleStyle::Scrolling {
-            // The cursor may be at a progress bar that is not at its end.
+            // The cursor may be inside an unfinished progress bar.
             self.pending
                 .extend_from_slice(format!("\r{line}\x1b[K\r\n").as_bytes());
             return;
@@ -74,7 +74,7 @@ impl Screen {
         }
     }
 
-    /// Has written what was drawn; a terminal that is gone is not written to again.
+    /// Queues the drawn frame. After the terminal is gone, nothing is written.
     pub(super) fn flush(&mut self) {
         let mut drawing = std::mem::take(&mut self.pending);
         let lines = if self.style == ConsoleStyle::InPlace {
@@ -94,9 +94,9 @@ impl Screen {
             return;
         };
         match pen.write(drawing) {
-            Written::Soon => self.drawn = lines,
-            Written::Never => self.missed += 1,
-            Written::Gone => self.pen = None,
+            DrawOutcome::Soon => self.drawn = lines,
+            DrawOutcome::Never => self.missed += 1,
+            DrawOutcome::Gone => self.pen = None,
         }
     }
 }
@@ -158,12 +158,12 @@ mod tests {
         assert!(screen.pending.is_empty());
     }
 
-    /// A terminal that takes nothing until it is let.
+    /// A terminal that blocks until it is released.
     struct Stopped(std::sync::mpsc::Receiver<()>, Terminal);
 
     impl Write for Stopped {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            // An error means that it is let for ever.
+            // An error means that it is released permanently.
             let _ = self.0.recv();
             self.1.write(bytes)
         }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_that_is_stopped_holds_nobody_up_and_what_it_missed_is_counted() {
+    fn stopped_terminal_blocks_nothing_and_dropped_frames_are_counted() {
         let (go_on, stopped) = std::sync::mpsc::sync_channel(0);
         let terminal = Terminal::default();
         let mut screen = Screen::new(

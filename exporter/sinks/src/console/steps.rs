@@ -1,4 +1,4 @@
-//! Takes the points of a batch apart: what one run reported at one moment is a step.
+//! Extracts steps from a batch: the points of one run with the same time are a step.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,24 @@ use pulsetrain_semconv::attribute;
 
 use super::columns::{COLUMNS, place};
 
-/// What one run reported at one moment.
+/// The values that one run reported at one time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Step {
-    /// The run, as it is distinguished from others.
+    /// The id of the run.
     pub(super) run: String,
-    /// The run, as people call it.
+    /// The display name of the run.
     pub(super) name: String,
-    /// The rank; `None` for what is known of all ranks.
+    /// The rank, or `None` for values of the complete run.
     pub(super) rank: Option<i64>,
-    /// When.
+    /// The time.
     pub(super) unix_nanos: u64,
     /// The values of the columns that it reported.
     pub(super) values: [Option<f64>; COLUMNS.len()],
-    /// Whether sums count nothing but this moment.
+    /// Whether the sums count only this step.
     pub(super) is_first: bool,
 }
 
-/// The steps of a batch, those of each run in the order of time. What cannot be read is left out.
+/// Returns the steps of a batch, in order of time within each run. Points that cannot be decoded are skipped.
 pub(super) fn steps(data: &MetricsData<'_>) -> Vec<Step> {
     let mut steps: BTreeMap<(String, Option<i64>, u64), Step> = BTreeMap::new();
     for resource in data.resource_metrics.into_iter().flatten() {
@@ -59,7 +59,7 @@ pub(super) fn steps(data: &MetricsData<'_>) -> Vec<Step> {
     steps
 }
 
-/// The run that a resource is of: the id of the run, or of the instance where it has none.
+/// Returns the run of a resource: its run id, or its instance id.
 pub(super) fn run_id(attributes: Option<Repeated<'_, KeyValue<'_>>>) -> String {
     let run = text(attributes, attribute::TRAIN_RUN_ID.name);
     if run.is_empty() {
@@ -72,13 +72,13 @@ pub(super) fn run_id(attributes: Option<Repeated<'_, KeyValue<'_>>>) -> String {
 /// A point of a metric that has a column.
 struct Point {
     unix_nanos: u64,
-    /// The value; of a distribution its sum.
+    /// The value, or the sum of a distribution.
     value: f64,
-    /// How much a distribution counts.
+    /// The count of a distribution.
     count: Option<u64>,
 }
 
-/// Every point of a metric that has a column.
+/// Calls `take` for each point of a metric that has a column.
 fn each_value(metric: &Metric<'_>, mut take: impl FnMut(usize, Point)) {
     let Some(column) = metric.name.to_str().ok().and_then(place) else {
         return;
@@ -111,7 +111,7 @@ fn each_value(metric: &Metric<'_>, mut take: impl FnMut(usize, Point)) {
     }
 }
 
-/// The text of an attribute; empty without one.
+/// Returns the text of an attribute, or an empty string.
 pub(super) fn text(attributes: Option<Repeated<'_, KeyValue<'_>>>, key: &str) -> String {
     match value(attributes, key) {
         Some(AnyValue::String(text)) => text.to_str().unwrap_or_default().to_owned(),

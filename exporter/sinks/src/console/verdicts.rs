@@ -1,4 +1,4 @@
-//! The verdicts that are open, for the end of a run's line.
+//! Tracks the open verdicts, which are shown at the end of a run's line.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use pulsetrain_semconv::{attribute, event};
 
 use super::steps::{run_id, text};
 
-/// The most verdicts of one run that are remembered.
+/// The maximum number of open verdicts of one run.
 const MOST: usize = 64;
 
-/// The most runs with verdicts.
+/// The maximum number of runs with open verdicts.
 const MOST_RUNS: usize = 64;
 
 /// The open verdicts of each run, the newest last.
@@ -24,7 +24,7 @@ struct Verdict {
 }
 
 impl Verdicts {
-    /// Notes the verdicts of a batch of log records.
+    /// Adds the verdicts in a batch of log records.
     pub(super) fn add(&mut self, bytes: &[u8]) -> Result<(), String> {
         let data = LogsData::decode(bytes).map_err(|error| format!("cannot be shown: {error}"))?;
         for resource in data.resource_logs.into_iter().flatten() {
@@ -54,7 +54,7 @@ impl Verdicts {
         }
     }
 
-    /// The end of the line of a run: its newest open verdict; empty without one.
+    /// Returns the suffix of a run's line: its newest open verdict, or an empty string.
     pub(super) fn of(&self, run: &str) -> String {
         let Some(Verdict { kind, subject }) = self.0.get(run).and_then(|open| open.last()) else {
             return String::new();

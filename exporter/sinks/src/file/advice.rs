@@ -1,10 +1,10 @@
-//! What to do about a file that cannot be opened or written.
+//! Advice for a file that cannot be opened or written.
 
 use std::io::{Error, ErrorKind};
 
-use super::output::Written;
+use super::output::WrittenCounts;
 
-/// For a file that cannot be opened.
+/// Returns the advice for a file that cannot be opened.
 pub(super) fn open(error: &Error) -> &'static str {
     match error.kind() {
         ErrorKind::NotFound => "create the directory first",
@@ -15,8 +15,8 @@ pub(super) fn open(error: &Error) -> &'static str {
     }
 }
 
-/// The message for a record that cannot be written after what is `written`.
-pub(super) fn write(error: &Error, written: &Written) -> String {
+/// Returns the message for a record that cannot be written after `written`.
+pub(super) fn write(error: &Error, written: &WrittenCounts) -> String {
     let advice = match error.kind() {
         ErrorKind::StorageFull => "make room on the disk or write to another one",
         ErrorKind::QuotaExceeded => "make room in the quota or write to another disk",
@@ -24,6 +24,6 @@ pub(super) fn write(error: &Error, written: &Written) -> String {
         ErrorKind::BrokenPipe => "let the reader read to the end, or write to a file",
         _ => "write to another file",
     };
-    let Written { records, bytes } = written;
-    format!("{error}; {records} whole records ({bytes} bytes) are written; {advice}")
+    let WrittenCounts { records, bytes } = written;
+    format!("{error}; {records} complete records ({bytes} bytes) are written; {advice}")
 }

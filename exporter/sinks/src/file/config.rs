@@ -2,35 +2,35 @@
 
 use std::{fmt, time::Duration};
 
-/// How an output file is kept.
+/// The settings of an output file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileConfig {
-    /// When the file is renamed and the next one begins; `None` leaves that to other programs.
+    /// When the file is rotated, or `None` if another program rotates it.
     pub rotation: Option<FileRotation>,
-    /// The permissions of the file, of rotated and of compressed ones; `None` leaves them to the umask.
+    /// The permissions of the file and of rotated files. `None` leaves them to the umask.
     pub permissions: Option<FilePermissions>,
 }
 
-/// When an output file is rotated, and what becomes of the rotated ones.
+/// The rotation of an output file.
 ///
-/// `out.jsonl` is renamed to `out-20261122T215500Z-0000.jsonl`: the time of the rotation in UTC and a number, so that names
-/// sort by time.
+/// `out.jsonl` is renamed to `out-20261122T215500Z-0000.jsonl`: the time of the rotation in UTC and a number,
+/// so that names sort by time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileRotation {
-    /// The most bytes in one file. A record that is longer has a file of its own.
+    /// The maximum size of a file in bytes. A longer record gets its own file.
     pub max_bytes: u64,
-    /// The longest that one file is written to; `None` for no limit. Checked before each record.
+    /// The maximum age of a file, or `None` for no limit. It is checked before each record.
     pub max_age: Option<Duration>,
-    /// How many rotated files are kept; 0 keeps all.
+    /// The number of rotated files to keep. 0 keeps all.
     pub keep: usize,
-    /// How rotated files are compressed.
+    /// The compression of rotated files.
     pub compression: FileCompression,
 }
 
-/// How rotated files are compressed.
+/// The compression of rotated files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileCompression {
-    /// They stay as they are.
+    /// No compression.
     #[default]
     None,
     /// `.gz`
@@ -55,10 +55,10 @@ impl Default for FileRotation {
 }
 
 impl FileCompression {
-    /// All endings of compressed files.
+    /// The extensions of compressed files.
     pub(super) const ENDINGS: &'static [&'static str] = &[".gz", ".zst"];
 
-    /// Returns the ending of a compressed file, or `None` if files stay as they are.
+    /// Returns the extension of a compressed file, or `None` without compression.
     pub(super) fn ending(self) -> Option<&'static str> {
         match self {
             Self::None => None,
@@ -69,8 +69,8 @@ impl FileCompression {
 }
 
 impl FilePermissions {
-    /// Parses three or four octal digits. Returns `None` for anything else, and for bits that deny the owner reading or
-    /// writing.
+    /// Parses three or four octal digits. Returns `None` for other text, and for bits that deny the owner
+    /// reading or writing.
     pub fn parse(text: &str) -> Option<Self> {
         let is_octal =
             (3..=4).contains(&text.len()) && text.bytes().all(|byte| (b'0'..=b'7').contains(&byte));

@@ -1,4 +1,4 @@
-//! What others ask of an open output file: to be opened again, and to be on the disk.
+//! Requests to an open output file from other tasks: reopen and sync.
 
 use std::{
     io,
@@ -7,7 +7,8 @@ use std::{
 
 use super::Writer;
 
-/// Controls the file of a [`FileSink`](super::FileSink) from outside of its queue. Does nothing when the sink is gone.
+/// Controls the file of a [`FileSink`](super::FileSink) from outside its queue. Does nothing after the sink
+/// is dropped.
 #[derive(Clone)]
 pub struct FileControl {
     name: String,
@@ -22,11 +23,11 @@ impl FileControl {
         }
     }
 
-    /// Opens the file under its path if another program moved or removed it, and returns whether one did. Waits for the record
-    /// that is being written.
+    /// Reopens the path if another program moved or removed its file. Returns whether one did. Waits for the
+    /// record that is being written.
     ///
     /// # Errors
-    /// A message with the path: records go on to the file before.
+    /// A message with the path. Records continue in the earlier file.
     pub fn reopen(&self) -> Result<bool, String> {
         let reopened = self.locked(|writer| writer.destination.reopen());
         let reopened = reopened.unwrap_or(Ok(false));
@@ -38,16 +39,16 @@ impl FileControl {
         })
     }
 
-    /// Waits until every record that has been delivered is on the disk, rotated files included, and then the journal.
+    /// Syncs every delivered record to the disk, rotated files included, and then the journal.
     ///
     /// # Errors
-    /// What the disk did not take.
+    /// A file that cannot be synced.
     pub fn sync(&self) -> io::Result<()> {
         let Some(unsynced) = self.locked(|writer| writer.destination.unsynced()) else {
             return Ok(());
         };
         let unsynced = unsynced?;
-        // Without the lock: records are written meanwhile.
+        // The lock is released, so that records are written meanwhile.
         unsynced.sync()?;
         self.locked(|writer| writer.destination.note_synced(&unsynced));
         Ok(())

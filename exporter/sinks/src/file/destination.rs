@@ -1,8 +1,9 @@
-//! The file that records go to now, and the change to the next one: by rotation, or because another program moved it.
+//! The current output file, and the switch to the next one: by rotation, or because another program moved the
+//! file.
 //!
-//! A change has three steps: the file gets another name, a new one is opened under the old name, and the journal begins again
-//! while the notes of the file before are set aside. A kill between them leaves the journal with the identity of the file that
-//! it describes, so that a restart finds that file under its new name.
+//! A switch has three steps: the file is renamed, a new file is opened under the old name, and a new journal
+//! starts while the old one is kept. After a kill between them, the journal still has the identity of its
+//! file, so a restart finds the file under its new name.
 
 use std::{
     fs::{self, File},
@@ -24,53 +25,53 @@ use super::{
     identity::{self, FileIdentity},
     journal::OpenJournal,
     open::Opened,
-    output::{Output, Written},
+    output::{Output, WrittenCounts},
     rotated::{RotatedFiles, Tidier},
 };
 use crate::file_series::FileSeries;
 
-/// Where records go.
+/// The output of a file sink.
 pub(super) struct Destination {
     output: Output,
-    /// Where records are noted, so that a restart knows whose they are.
+    /// The journal of records, by which a restart knows which records to keep.
     journal: Option<OpenJournal>,
-    /// `None` for what cannot be rotated or reopened: a pipe, a device, stdout.
+    /// `None` for outputs that cannot be rotated or reopened: a pipe, a device, stdout.
     place: Option<Place>,
-    unsynced: Unsynced,
+    unsynced: UnsyncedFiles,
 }
 
-/// A regular file and how it is kept.
+/// A regular file and its settings.
 struct Place {
     /// The path without symbolic links.
     path: PathBuf,
     format: FileFormat,
     config: FileConfig,
     identity: FileIdentity,
-    begun: Instant,
+    created: Instant,
     series: Option<FileSeries>,
     tidier: Tidier,
 }
 
-/// Files that are no longer written and may not be on the disk yet.
+/// Files that are no longer written and may not be synced yet.
 #[derive(Clone, Default)]
-pub(super) struct Unsynced {
-    /// Outputs, and the folder that has their names.
+pub(super) struct UnsyncedFiles {
+    /// Outputs, and the folder with their names.
     outputs: Vec<Arc<File>>,
     journals: Vec<Arc<File>>,
 }
 
 impl Destination {
-    /// What cannot be rotated or reopened.
+    /// Returns an output that cannot be rotated or reopened.
     pub(super) fn fixed(output: Output) -> Self {
         Self {
             output,
             journal: None,
             place: None,
-            unsynced: Unsynced::default(),
+            unsynced: UnsyncedFiles::default(),
         }
     }
 
-    /// An open file that holds complete records up to `end`.
+    /// Returns an open file that holds complete records up to `end`.
     pub(super) fn file(
         path: &Path,
         format: FileFormat,
@@ -92,26 +93,26 @@ impl Destination {
             output: Output::file_from(opened.file, end),
             journal,
             place,
-            unsynced: Unsynced::default(),
+            unsynced: UnsyncedFiles::default(),
         };
         destination.note_folder();
         destination.tidy();
         Ok(destination)
     }
 
-    /// The records that were written here, and the bytes that there are.
-    pub(super) fn written(&self) -> Written {
+    /// Returns the number of records written here, and the size of the file.
+    pub(super) fn written(&self) -> WrittenCounts {
         self.output.written()
     }
 
-    /// Whether nothing more can be written.
+    /// Whether an incomplete record could not be removed, so that nothing more can be written.
     pub(super) fn is_torn(&self) -> bool {
         self.output.is_torn()
     }
 
-    /// Prepares for a record of `length` bytes: reopens a removed file, and rotates one that is full or old.
+    /// Prepares for a record of `length` bytes: reopens a removed file, and rotates a full or old one.
     pub(super) fn prepare(&mut self, length: usize) -> io::Result<()> {
-        if self.journal.as_mut().is_some_and(OpenJournal::forget_settled) {
+        if self.journal.as_mut().is_some_and(OpenJournal::remove_acked) {
             self.tidy();
         }
         if self.place.is_none() {
@@ -127,7 +128,7 @@ impl Destination {
         }
     }
 
-    /// Notes and writes the record of `batch`, or leaves file and journal as they were.
+    /// Journals and writes the record of `batch`. After an error, file and journal are unchanged.
     pub(super) fn append(&mut self, batch: &Batch, [head, body]: [&[u8]; 2]) -> io::Result<()> {
         let changed = self.output.notice_change()?;
         let Some(journal) = &mut self.journal else {
@@ -140,10 +141,10 @@ impl Destination {
         journal.note(batch, start, start + (head.len() + body.len()) as u64);
         self.output
             .append(head, body)
-            .inspect_err(|_| journal.take_back())
+            .inspect_err(|_| journal.undo_last())
     }
 
-    /// Opens the path again if its file was moved or removed. Returns whether it was.
+    /// Reopens the path if its file was moved or removed. Returns whether it was.
     pub(super) fn reopen(&mut self) -> io::Result<bool> {
         let Some(place) = &self.place else {
             return Ok(false);
@@ -157,7 +158,7 @@ impl Destination {
         Ok(true)
     }
 
-    /// Gives the file a name with the time, and begins the next one.
+    /// Renames the file to a name with the time, and creates the next one.
     fn rotate(&mut self) -> io::Result<()> {
         let Some((place, series)) = self
             .place
@@ -168,16 +169,16 @@ impl Destination {
         };
         let rotated = series.next(clock::unix_now());
         let path = place.path.clone();
-        series.note_begun(&rotated);
+        series.note_created(&rotated);
         match fs::rename(&path, &rotated) {
-            // Another program moved it: the next file can begin at once.
+            // Another program moved the file, so the next one can be created now.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             renamed => renamed?,
         }
         let opened = place.open();
         let switched = opened.and_then(|opened| self.switch(opened.file, 0));
         if let Err(error) = switched {
-            // The next record tries again; nothing else has changed.
+            // The next record tries again. Nothing else has changed.
             let _ = fs::rename(&rotated, &path);
             let message = format!("cannot rotate it to {}: {error}", rotated.display());
             return Err(io::Error::new(error.kind(), message));
@@ -186,7 +187,7 @@ impl Destination {
         Ok(())
     }
 
-    /// Makes `next`, which holds complete records up to `end`, the file that records go to.
+    /// Switches to `next`, which holds complete records up to `end`.
     fn switch(&mut self, next: File, end: u64) -> io::Result<()> {
         let identity = FileIdentity::of(&next)?;
         if let Some(journal) = &mut self.journal {
@@ -196,45 +197,45 @@ impl Destination {
         let before = std::mem::replace(&mut self.output, Output::file_from(next, end));
         self.unsynced.outputs.push(Arc::new(before.into_file()));
         if let Some(place) = &mut self.place {
-            (place.identity, place.begun) = (identity, clock::now());
+            (place.identity, place.created) = (identity, clock::now());
         }
         self.note_folder();
         Ok(())
     }
 
-    /// Notes that names in the folder of the file changed.
+    /// Records that the folder's names changed and need a sync.
     fn note_folder(&mut self) {
         let folder = self.place.as_ref().map(|place| identity::folder(&place.path));
-        // Where a folder cannot be opened, its names cannot be synced either.
+        // If a folder cannot be opened, its names cannot be synced either.
         self.unsynced
             .outputs
             .extend(folder.and_then(|folder| File::open(folder).ok()).map(Arc::new));
     }
 
-    /// Compresses rotated files whose records are settled, and removes the oldest.
+    /// Compresses rotated files whose records are acknowledged, and removes the oldest.
     fn tidy(&mut self) {
         let Some(place) = &self.place else { return };
         if let (Some(series), Some(rotation)) = (&place.series, &place.config.rotation) {
-            let unsettled = self.journal.as_ref().map(OpenJournal::unsettled_files);
-            let files = RotatedFiles::list(series, rotation, &unsettled.unwrap_or_default());
+            let unacked = self.journal.as_ref().map(OpenJournal::files_with_unacked);
+            let files = RotatedFiles::list(series, rotation, &unacked.unwrap_or_default());
             place.tidier.start(files);
         }
     }
 
-    /// Returns why rotated files could not be compressed or removed, once.
+    /// Takes the error of compressing or removing rotated files.
     pub(super) fn take_fault(&mut self) -> Option<String> {
         self.place.as_ref()?.tidier.take_fault()
     }
 
-    /// Writes the notes that could not be written before.
+    /// Writes journal entries that could not be written before.
     pub(super) fn catch_up(&mut self) {
         if let Some(journal) = &mut self.journal {
             journal.catch_up();
         }
     }
 
-    /// Returns handles of everything that may not be on the disk yet.
-    pub(super) fn unsynced(&self) -> io::Result<Unsynced> {
+    /// Returns handles of everything that may not be synced yet.
+    pub(super) fn unsynced(&self) -> io::Result<UnsyncedFiles> {
         let mut unsynced = self.unsynced.clone();
         unsynced.outputs.extend(self.output.handle()?.map(Arc::new));
         if let Some(journal) = &self.journal {
@@ -243,8 +244,8 @@ impl Destination {
         Ok(unsynced)
     }
 
-    /// Notes that these are on the disk.
-    pub(super) fn note_synced(&mut self, synced: &Unsynced) {
+    /// Records that these files are synced.
+    pub(super) fn note_synced(&mut self, synced: &UnsyncedFiles) {
         let is_left =
             |files: &[Arc<File>], file: &Arc<File>| !files.iter().any(|other| Arc::ptr_eq(other, file));
         self.unsynced
@@ -259,7 +260,7 @@ impl Destination {
 impl Place {
     fn new(path: PathBuf, format: FileFormat, config: &FileConfig, file: &File) -> io::Result<Self> {
         let metadata = file.metadata()?;
-        // Where the file system does not know when a file was made, its age counts from now on.
+        // If the file system does not record creation times, the age starts now.
         let age = metadata.created().ok().and_then(|created| {
             let now = UNIX_EPOCH + clock::unix_now();
             now.duration_since(created).ok()
@@ -272,7 +273,7 @@ impl Place {
             format,
             config: config.clone(),
             identity: FileIdentity::from(&metadata),
-            begun: age.and_then(|age| now.checked_sub(age)).unwrap_or(now),
+            created: age.and_then(|age| now.checked_sub(age)).unwrap_or(now),
             series: series.filter(|_| config.rotation.is_some()),
             tidier: Tidier::default(),
             path,
@@ -283,25 +284,25 @@ impl Place {
         Opened::open(&self.path, self.config.permissions).map_err(io::Error::other)
     }
 
-    /// Returns whether a record of `length` bytes is to begin the next file.
+    /// Whether a record of `length` bytes starts the next file.
     fn is_due(&self, written: u64, length: u64) -> bool {
         let Some(rotation) = &self.config.rotation else {
             return false;
         };
         let is_old = rotation
             .max_age
-            .is_some_and(|max_age| clock::now().saturating_duration_since(self.begun) >= max_age);
+            .is_some_and(|max_age| clock::now().saturating_duration_since(self.created) >= max_age);
         written > 0 && (is_old || written.saturating_add(length) > rotation.max_bytes)
     }
 }
 
-impl Unsynced {
-    /// Waits until everything is on the disk: the outputs first, then the journals.
+impl UnsyncedFiles {
+    /// Syncs the outputs, then the journals.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.files().try_for_each(|file| file.sync_all())
     }
 
-    /// Returns the files in the order in which they are synced.
+    /// Returns the files in the order of their sync.
     fn files(&self) -> impl Iterator<Item = &Arc<File>> {
         self.outputs.iter().chain(&self.journals)
     }

@@ -1,4 +1,5 @@
-//! Bytes in an output file that this program did not write: where their last complete record ends, and a file for the rest.
+//! Bytes in an output file that this program did not write: finds the end of the last complete record and
+//! moves the rest.
 
 use std::{
     fs::File,
@@ -9,24 +10,25 @@ use std::{
 
 use super::format::FileFormat;
 
-/// How much of a file is searched at a time.
+/// The block size of a search.
 const BLOCK: u64 = 64 << 10;
 
 /// Bytes that were moved to another file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Aside {
+pub(super) struct MovedBytes {
     /// The other file.
     pub(super) path: PathBuf,
-    /// The bytes.
+    /// The number of bytes.
     pub(super) bytes: u64,
 }
 
-/// Moves what follows the last complete record of `file`, which is at `path`, to another file; returns where `file` ends.
+/// Moves the bytes after the last complete record of `file`, at `path`, to another file. Returns the new end
+/// of `file`.
 pub(super) fn keep_complete(
     file: &mut File,
     path: &Path,
     format: FileFormat,
-) -> io::Result<(u64, Option<Aside>)> {
+) -> io::Result<(u64, Option<MovedBytes>)> {
     let length = file.metadata()?.len();
     let end = complete_end(file, format, length)?;
     let aside = copy_aside(file, path, end..length)?;
@@ -35,8 +37,9 @@ pub(super) fn keep_complete(
     Ok((end, aside))
 }
 
-/// Copies `bytes` of `file` to a new file next to `path`: `out.aside-1.jsonl` for `out.jsonl`. Returns `None` for no bytes.
-pub(super) fn copy_aside(file: &mut File, path: &Path, bytes: Range<u64>) -> io::Result<Option<Aside>> {
+/// Copies `bytes` of `file` to a new file in the folder of `path`: `out.aside-1.jsonl` for `out.jsonl`.
+/// Returns `None` if there are no bytes.
+pub(super) fn copy_aside(file: &mut File, path: &Path, bytes: Range<u64>) -> io::Result<Option<MovedBytes>> {
     if bytes.is_empty() {
         return Ok(None);
     }
@@ -45,7 +48,7 @@ pub(super) fn copy_aside(file: &mut File, path: &Path, bytes: Range<u64>) -> io:
     file.seek(SeekFrom::Start(bytes.start))?;
     let bytes = io::copy(&mut file.take(bytes.end - bytes.start), &mut aside)?;
     aside.sync_all()?;
-    Ok(Some(Aside { path, bytes }))
+    Ok(Some(MovedBytes { path, bytes }))
 }
 
 fn create_aside(path: &Path) -> io::Result<(File, PathBuf)> {
@@ -69,7 +72,7 @@ pub(super) fn is_record_end(file: &mut File, format: FileFormat, place: u64) -> 
     }
 }
 
-/// Returns the place of the first line break in `bytes`.
+/// Returns the offset of the first line break in `bytes`.
 pub(super) fn first_newline(file: &mut File, bytes: Range<u64>) -> io::Result<Option<u64>> {
     let mut start = bytes.start;
     while start < bytes.end {

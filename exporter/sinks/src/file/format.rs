@@ -1,6 +1,7 @@
-//! The two forms of a record, as the Collector's file exporter writes them.
+//! The two record formats, as the Collector's file exporter writes them.
 //!
-//! `.jsonl`: one OTLP/JSON object a line. `.binpb`: a length in four bytes, big endian, then the protobuf message.
+//! `.jsonl`: one OTLP/JSON object a line. `.binpb`: a length in four bytes, big endian, then the protobuf
+//! message.
 
 use std::path::Path;
 
@@ -9,10 +10,10 @@ use pulsetrain_pipeline::Batch;
 
 use crate::SinkError;
 
-/// A record buffer that has grown over this gives its memory back.
+/// A record buffer that has grown over this capacity is released.
 const KEPT_CAPACITY: usize = 16 << 20;
 
-/// How batches are written to a file.
+/// The encoding of batches in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileFormat {
     /// `.jsonl`: OTLP/JSON, one object a line.
@@ -22,7 +23,7 @@ pub enum FileFormat {
 }
 
 impl FileFormat {
-    /// The format that the ending of a path names.
+    /// Returns the format of a path's extension.
     pub fn of(path: &Path) -> Result<Self, SinkError> {
         match path.extension().and_then(|ending| ending.to_str()) {
             Some("jsonl") => Ok(Self::JsonLines),
@@ -34,7 +35,7 @@ impl FileFormat {
     }
 }
 
-/// Why a batch cannot be a record.
+/// The reason why a batch cannot be a record.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RecordError {
     #[error("the batch is not OTLP protobuf: {0}")]
@@ -43,7 +44,7 @@ pub(super) enum RecordError {
     TooLong(usize),
 }
 
-/// Frames batches, one after the other, in memory that is used again.
+/// Frames batches in a reused buffer.
 #[derive(Default)]
 pub(super) struct Record {
     text: Vec<u8>,
@@ -51,7 +52,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// The record of `batch` in two parts; protobuf is not copied.
+    /// Returns the record of `batch` in two parts. Protobuf is not copied.
     pub(super) fn of<'a>(
         &'a mut self,
         format: FileFormat,

@@ -1,4 +1,4 @@
-//! Which file it is, whatever its name: device and inode.
+//! The identity of a file under any name: device and inode.
 
 use std::{
     fs::{self, File, Metadata},
@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Returns the path of the file that a symbolic link at `path` points to, or `path` itself.
+/// Returns the target of a symbolic link at `path`, or `path` itself.
 pub(super) fn resolved(path: &Path) -> io::Result<PathBuf> {
     match path.is_symlink() {
         true => path.canonicalize(),
@@ -21,7 +21,7 @@ pub(super) fn folder(path: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
-/// The identity of a file as long as it exists. A file system without stable inodes gives another one after a restart.
+/// The identity of an existing file. A file system without stable inodes changes it at a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileIdentity {
     device: u64,
@@ -34,7 +34,7 @@ impl FileIdentity {
         file.metadata().map(|metadata| Self::from(&metadata))
     }
 
-    /// Returns the identity of the file at `path`, or `None` if there is none.
+    /// Returns the identity of the file at `path`, or `None` if no file exists.
     pub(super) fn at(path: &Path) -> io::Result<Option<Self>> {
         match fs::metadata(path) {
             Ok(metadata) => Ok(Some(Self::from(&metadata))),
@@ -43,11 +43,11 @@ impl FileIdentity {
         }
     }
 
-    /// Finds the file in `folder`, whatever its name is now.
+    /// Finds the file in `folder` under its current name.
     pub(super) fn find_in(self, folder: &Path) -> io::Result<Option<PathBuf>> {
         for entry in fs::read_dir(folder)? {
             let entry = entry?;
-            // A file that is removed meanwhile is not the one.
+            // A file that is removed meanwhile does not match.
             let metadata = entry.metadata().ok().filter(Metadata::is_file);
             if metadata.is_some_and(|metadata| Self::from(&metadata) == self) {
                 return Ok(Some(entry.path()));
@@ -56,7 +56,7 @@ impl FileIdentity {
         Ok(None)
     }
 
-    /// Parses what [`line`](Self::line) wrote.
+    /// Parses the text of [`line`](Self::line).
     pub(super) fn parse(line: &str) -> Option<Self> {
         let (device, inode) = line.strip_prefix("file ")?.split_once(' ')?;
         Some(Self {

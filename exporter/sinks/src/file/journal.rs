@@ -1,15 +1,17 @@
-//! What a file keeps when a restart cuts off what its sources bring again.
+//! The journal of an output file: which records stay when a restart truncates the file.
 //!
-//! A source with positions reads again what was not settled at the last written position. Records of it are between others:
-//! a stage may let an earlier batch go after a later one, and telemetry of other sources comes only once. So the journal
-//! notes every record before it is written, and no kill leaves one of which nothing is known: a line `START END RECEIPT`, or
-//! `START END` for what comes only once. A line with one number is the position up to which all stays. `recovery` reads it after a restart.
+//! After a restart, a source with checkpoints replays the batches after its last stored checkpoint. Their
+//! records are interleaved with others: a stage may reorder batches, and other sources replay nothing. So
+//! each record is journaled before it is written. The line `START END ACK` is a record that its source
+//! replays, and `START END` one that no source replays. A line of one number is the floor: all bytes before
+//! it stay. `recovery` reads the journal after a restart.
 //!
-//! The line `file DEVICE INODE` names the file. When the output is rotated or reopened, the journal of the file before is set
-//! aside (`set_aside`) until every record in it is settled, so that a restart finds that file under its new name.
+//! The line `file DEVICE INODE` names the file. When the output is rotated or reopened, the journal is kept
+//! (`previous`) until every record in it is acknowledged, so that a restart finds the file under its new
+//! name.
 
+mod previous;
 mod recovery;
-mod set_aside;
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -20,77 +22,77 @@ use std::{
 
 use pulsetrain_pipeline::Batch;
 
-use self::set_aside::SetAside;
+use self::previous::PreviousJournal;
 use super::identity::FileIdentity;
 
-/// A journal that has grown over this is written again, without what stays in any case.
+/// A journal larger than this is rewritten without the records that stay.
 const TRIMMED_BYTES: u64 = 64 << 10;
 
 /// The journal of one file.
 #[derive(Clone)]
 pub struct FileJournal {
     path: PathBuf,
-    settled: Arc<dyn Fn() -> u64 + Send + Sync>,
-    behind: Arc<dyn Fn(Option<io::Error>) + Send + Sync>,
+    first_unacked: Arc<dyn Fn() -> u64 + Send + Sync>,
+    on_error: Arc<dyn Fn(Option<io::Error>) + Send + Sync>,
 }
 
-/// A journal that is being written.
+/// A journal that is open for writing.
 pub(super) struct OpenJournal {
     journal: FileJournal,
     file: File,
     bytes: u64,
-    /// Grown over this, it is written again.
+    /// The size at which the journal is rewritten.
     trim_at: u64,
     /// Lines that could not be written yet.
     unwritten: String,
-    /// How long the last line is.
+    /// The length of the last line.
     last: usize,
-    /// The journals of earlier files that still have records that are not settled.
-    set_aside: Vec<SetAside>,
+    /// The journals of earlier files that still have unacknowledged records.
+    previous: Vec<PreviousJournal>,
 }
 
 /// The content of a journal.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Notes {
-    /// The file, or `None` in the journal of a version that did not note it.
+    /// The file, or `None` in a journal of a version that did not store it.
     file: Option<FileIdentity>,
-    /// Up to here all stays.
+    /// The offset before which all bytes stay.
     floor: u64,
-    /// The records after it, in the order of the file.
+    /// The records after the floor, in the order of the file.
     spans: Vec<Span>,
 }
 
-/// Where a record is, and whose it is.
+/// The offsets of a record and its ack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
     start: u64,
     end: u64,
-    /// The number of its ack; none for what comes only once.
+    /// The number of its ack, or `None` if no source replays it.
     ack: Option<u64>,
 }
 
 impl FileJournal {
-    /// A journal at `path`; `settled` gives the number of the first ack that the last written position does not cover:
-    /// it comes again, and those after it.
-    pub fn new(path: impl Into<PathBuf>, settled: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+    /// Creates a journal at `path`. `first_unacked` returns the first ack that the last stored checkpoint
+    /// does not cover. Batches from this number on are replayed.
+    pub fn new(path: impl Into<PathBuf>, first_unacked: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         Self {
             path: path.into(),
-            settled: Arc::new(settled),
-            behind: Arc::new(drop),
+            first_unacked: Arc::new(first_unacked),
+            on_error: Arc::new(drop),
         }
     }
 
-    /// The same journal; `behind` is told why notes cannot be written, and when they are again. Meanwhile no position may be
-    /// written that covers their records.
+    /// Reports to `on_error` when entries cannot be written, and `None` when they can be again. Meanwhile no
+    /// checkpoint that covers their records may be stored.
     #[must_use]
-    pub fn telling(self, behind: impl Fn(Option<io::Error>) + Send + Sync + 'static) -> Self {
+    pub fn on_error(self, on_error: impl Fn(Option<io::Error>) + Send + Sync + 'static) -> Self {
         Self {
-            behind: Arc::new(behind),
+            on_error: Arc::new(on_error),
             ..self
         }
     }
 
-    /// Goes on with what the journal holds.
+    /// Opens the journal and keeps its content.
     pub(super) fn open(&self) -> io::Result<OpenJournal> {
         let mut options = OpenOptions::new();
         let file = options.append(true).create(true).open(&self.path)?;
@@ -101,11 +103,11 @@ impl FileJournal {
             trim_at: TRIMMED_BYTES,
             unwritten: String::new(),
             last: 0,
-            set_aside: SetAside::all(&self.path)?,
+            previous: PreviousJournal::all(&self.path)?,
         })
     }
 
-    /// Opens the journal for `file`, which ends at `end`. If it describes another file, its notes are set aside.
+    /// Opens the journal for `file`, which ends at `end`. A journal of another file is kept under a new name.
     pub(super) fn open_for(&self, file: FileIdentity, end: u64) -> io::Result<OpenJournal> {
         let mut open = self.open()?;
         let described = self.read()?.and_then(|notes| notes.file);
@@ -115,7 +117,7 @@ impl FileJournal {
         Ok(open)
     }
 
-    /// Notes that all of `file` up to `floor` stays.
+    /// Starts a journal of `file` in which all bytes before `floor` stay.
     fn begin(&self, file: FileIdentity, floor: u64) -> io::Result<()> {
         self.write(&Notes {
             file: Some(file),
@@ -124,12 +126,12 @@ impl FileJournal {
         })
     }
 
-    /// Where it is, for messages.
+    /// Returns the path, for messages.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Reads the notes, or `None` where there is no note at all: then nothing is known of the file.
+    /// Reads the entries. Returns `None` for a missing or empty journal, which describes no file.
     fn read(&self) -> io::Result<Option<Notes>> {
         match fs::read_to_string(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -137,48 +139,49 @@ impl FileJournal {
         }
     }
 
-    /// Replaces what the journal holds.
+    /// Replaces the content of the journal.
     fn write(&self, notes: &Notes) -> io::Result<()> {
         let path = self.path.with_extension("new");
         let mut new = File::create(&path)?;
         new.write_all(notes.text().as_bytes())?;
-        // After a power failure the name must not belong to an empty journal.
+        // After a power failure, the name must not belong to an empty journal.
         new.sync_data()?;
         fs::rename(path, &self.path)
     }
 }
 
 impl OpenJournal {
-    /// Notes that `batch` will be between `start` and `end`. Where that cannot be written, it is tried again with the next one.
+    /// Journals that `batch` will be between `start` and `end`. After an error the entry is written with the
+    /// next one.
     pub(super) fn note(&mut self, batch: &Batch, start: u64, end: u64) {
-        let was_behind = !self.unwritten.is_empty();
+        let had_error = !self.unwritten.is_empty();
         let ack = batch.ack_number();
         let line = Span { start, end, ack }.line();
         self.unwritten += &line;
         self.last = line.len();
-        self.write_again(was_behind);
+        self.write_again(had_error);
     }
 
-    /// Forgets all notes, because someone else changed the file: all that it holds now, up to `floor`, stays.
+    /// Discards all entries, because another program changed the file: its bytes before `floor` stay.
     pub(super) fn restart_at(&mut self, floor: u64) {
-        let was_behind = !self.unwritten.is_empty();
+        let had_error = !self.unwritten.is_empty();
         self.unwritten = format!("{floor}\n");
         self.last = 0;
-        self.write_again(was_behind);
+        self.write_again(had_error);
     }
 
-    /// Forgets the last note: its record could not be written.
-    pub(super) fn take_back(&mut self) {
+    /// Removes the last entry, whose record could not be written.
+    pub(super) fn undo_last(&mut self) {
         match self.unwritten.len().checked_sub(self.last) {
             Some(rest) => {
                 self.unwritten.truncate(rest);
                 if rest == 0 && self.last > 0 {
-                    (self.journal.behind)(None);
+                    (self.journal.on_error)(None);
                 }
             }
             None => {
                 let rest = self.bytes - self.last as u64;
-                // A note of a record that is not complete is ignored by a restart, so it may stay.
+                // A restart ignores the entry of an incomplete record, so it may stay.
                 if self.file.set_len(rest).is_ok() {
                     self.bytes = rest;
                 }
@@ -187,15 +190,15 @@ impl OpenJournal {
         self.last = 0;
     }
 
-    /// Writes what could not be written before.
+    /// Writes entries that could not be written before.
     pub(super) fn catch_up(&mut self) {
         if !self.unwritten.is_empty() {
             self.write_again(true);
         }
     }
 
-    /// Sets the notes of the file so far aside and begins those of the next one, of which all up to `floor` stays. Returns the
-    /// journal before, which is not synced. An error leaves everything as it was.
+    /// Keeps the current journal under a new name and starts that of the next file, whose bytes before
+    /// `floor` stay. Returns the earlier journal, which is not synced. An error changes nothing.
     pub(super) fn next_file(&mut self, file: FileIdentity, floor: u64) -> io::Result<File> {
         self.catch_up();
         if !self.unwritten.is_empty() {
@@ -205,34 +208,35 @@ impl OpenJournal {
             )));
         }
         let notes = self.journal.read()?.unwrap_or_default();
-        let aside = SetAside::free_path(&self.journal.path);
+        let aside = PreviousJournal::free_path(&self.journal.path);
         fs::rename(&self.journal.path, &aside)?;
         let begun = self.journal.begin(file, floor).and_then(|()| self.journal.open());
         let begun = begun.inspect_err(|_| {
-            // Without the notes a restart would keep records that are delivered again.
+            // Without the entries, a restart would keep records that are delivered again.
             let _ = fs::rename(&aside, &self.journal.path);
         })?;
-        self.set_aside.push(SetAside::new(aside, &notes));
+        self.previous.push(PreviousJournal::new(aside, &notes));
         let before = std::mem::replace(&mut self.file, begun.file);
         (self.bytes, self.last, self.trim_at) = (begun.bytes, 0, TRIMMED_BYTES);
-        self.forget_settled();
+        self.remove_acked();
         Ok(before)
     }
 
-    /// Removes the journals of earlier files whose records are all settled. Returns whether there was one.
-    pub(super) fn forget_settled(&mut self) -> bool {
-        if self.set_aside.is_empty() {
+    /// Removes the journals of earlier files whose records are all acknowledged. Returns whether there was
+    /// one.
+    pub(super) fn remove_acked(&mut self) -> bool {
+        if self.previous.is_empty() {
             return false;
         }
-        let settled = (self.journal.settled)();
-        let before = self.set_aside.len();
-        self.set_aside.retain(|aside| !aside.is_settled(settled));
-        self.set_aside.len() < before
+        let first_unacked = (self.journal.first_unacked)();
+        let before = self.previous.len();
+        self.previous.retain(|aside| !aside.is_acked(first_unacked));
+        self.previous.len() < before
     }
 
-    /// Returns the earlier files that have records that are not settled: a restart may have to cut these off.
-    pub(super) fn unsettled_files(&self) -> Vec<FileIdentity> {
-        self.set_aside.iter().filter_map(SetAside::file).collect()
+    /// Returns the earlier files with unacknowledged records, which a restart may truncate.
+    pub(super) fn files_with_unacked(&self) -> Vec<FileIdentity> {
+        self.previous.iter().filter_map(PreviousJournal::file).collect()
     }
 
     /// Returns handles of the journal and of its folder.
@@ -241,10 +245,10 @@ impl OpenJournal {
         Ok([self.file.try_clone()?, File::open(folder)?])
     }
 
-    fn write_again(&mut self, was_behind: bool) {
+    fn write_again(&mut self, had_error: bool) {
         let error = self.write().err();
-        if error.is_some() != was_behind {
-            (self.journal.behind)(error);
+        if error.is_some() != had_error {
+            (self.journal.on_error)(error);
         }
     }
 
@@ -255,7 +259,7 @@ impl OpenJournal {
         let before = self.bytes;
         let written = self.file.write_all(self.unwritten.as_bytes());
         if let Err(error) = written {
-            // A torn line would spoil the one after it.
+            // An incomplete line would corrupt the next one.
             self.file.set_len(before)?;
             return Err(error);
         }
@@ -264,22 +268,22 @@ impl OpenJournal {
         Ok(())
     }
 
-    /// Forgets the records that stay in any case.
+    /// Rewrites the journal without the records that stay.
     fn trim(&mut self) -> io::Result<()> {
         let mut notes = self.journal.read()?.unwrap_or_default();
-        notes.raise_floor((self.journal.settled)());
+        notes.raise_floor((self.journal.first_unacked)());
         self.journal.write(&notes)?;
         let reopened = self.journal.open()?;
         (self.file, self.bytes) = (reopened.file, reopened.bytes);
-        // While nothing is settled the journal grows, and is not read again for every line.
+        // While nothing is acknowledged the journal grows, and is not reread for every line.
         self.trim_at = TRIMMED_BYTES.max(2 * self.bytes);
         Ok(())
     }
 }
 
 impl Notes {
-    /// What is noted; a line that was torn by a kill is of a record whose delivery did not count. A record that starts
-    /// within an earlier one replaces it: the earlier one was not written.
+    /// Parses the entries. An incomplete last line belongs to a record that was not delivered. A record that
+    /// starts within an earlier one replaces it, because the earlier one was not written.
     fn parse(text: &str) -> Self {
         let mut notes = Self::default();
         let whole = text.rfind('\n').unwrap_or_default();
@@ -308,11 +312,11 @@ impl Notes {
         format!("{file}{}\n{spans}", self.floor)
     }
 
-    /// Moves the floor over the records that stay, up to the first that comes again.
-    fn raise_floor(&mut self, settled: u64) {
+    /// Raises the floor over the records that stay, up to the first that is replayed.
+    fn raise_floor(&mut self, first_unacked: u64) {
         let mut floor = self.floor;
         let stays = |span: &&Span| {
-            let stays = span.start == floor && !span.is_replayable(settled);
+            let stays = span.start == floor && !span.is_replayable(first_unacked);
             floor = if stays { span.end } else { floor };
             stays
         };
@@ -338,9 +342,9 @@ impl Span {
         }
     }
 
-    /// Whether its source brings it again.
-    fn is_replayable(&self, settled: u64) -> bool {
-        self.ack.is_some_and(|ack| ack >= settled)
+    /// Whether its source replays the record.
+    fn is_replayable(&self, first_unacked: u64) -> bool {
+        self.ack.is_some_and(|ack| ack >= first_unacked)
     }
 
     fn len(self) -> u64 {

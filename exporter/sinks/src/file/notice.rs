@@ -1,24 +1,24 @@
-//! What the user learns about an output file when it is opened.
+//! The notice about an output file at its opening.
 
 use std::{fmt, io, path::PathBuf};
 
-use super::foreign::Aside;
+use super::foreign::MovedBytes;
 
-/// What was found in an output file that the user should know.
+/// Findings in an output file that the user needs to know.
 #[derive(Debug)]
 pub struct FileNotice {
     pub(super) path: PathBuf,
-    /// The bytes of others, which are kept.
+    /// The number of kept bytes of other programs.
     pub(super) foreign: u64,
-    pub(super) aside: Option<Aside>,
-    /// The bytes of records that are in a rotated file, which is gone, and are delivered again.
+    pub(super) aside: Option<MovedBytes>,
+    /// The bytes of records that are delivered again, although a rotated file outside the folder holds them.
     pub(super) repeated: u64,
-    /// Why the file has no lock.
+    /// The reason why the file has no lock.
     pub(super) unlocked: Option<io::Error>,
 }
 
 impl FileNotice {
-    /// Returns `None` where there is nothing to report.
+    /// Returns `None` if there is nothing to report.
     pub(super) fn worth_reporting(self) -> Option<Self> {
         let is_worth =
             self.foreign > 0 || self.aside.is_some() || self.repeated > 0 || self.unlocked.is_some();
@@ -38,7 +38,7 @@ impl fmt::Display for FileNotice {
             )?;
             separator = "; ";
         }
-        if let Some(Aside { path, bytes }) = &self.aside {
+        if let Some(MovedBytes { path, bytes }) = &self.aside {
             write!(
                 f,
                 "{separator}moved {bytes} bytes after its last known complete record to {}",

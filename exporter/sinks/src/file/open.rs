@@ -1,4 +1,4 @@
-//! Opening an output file: for appending, and with a lock against a second writer.
+//! Opens an output file for appending, with a lock against a second writer.
 
 use std::{
     fs::{File, OpenOptions, Permissions, TryLockError},
@@ -13,14 +13,14 @@ use crate::SinkError;
 /// A file that is open for appending. Its lock ends with it, also when the process is killed.
 pub(super) struct Opened {
     pub(super) file: File,
-    /// A pipe or a device has no end and no lock.
+    /// Whether it is a regular file. A pipe or a device has no end and no lock.
     pub(super) is_regular: bool,
-    /// Why there is no lock, on a file system without locks.
+    /// The reason why there is no lock, on a file system without locks.
     pub(super) unlocked: Option<io::Error>,
 }
 
 impl Opened {
-    /// Opens `path` as it is, or creates it, and gives it these permissions.
+    /// Opens or creates `path` and sets its permissions.
     pub(super) fn open(path: &Path, permissions: Option<FilePermissions>) -> Result<Self, SinkError> {
         let (file, is_regular) = open(path, permissions).map_err(|source| cannot_open(path, source))?;
         let unlocked = match is_regular {
@@ -44,16 +44,16 @@ pub(crate) fn cannot_open(path: &Path, source: io::Error) -> SinkError {
 }
 
 fn open(path: &Path, permissions: Option<FilePermissions>) -> io::Result<(File, bool)> {
-    // A pipe must not be opened for reading too: its reader could go unnoticed then.
+    // A pipe must not be opened for reading too, because the end of its reader would be hidden.
     let is_other = path
         .metadata()
         .is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
-    // Appending leaves no hole where a rotation truncates the file.
+    // Append mode leaves no hole after another program truncates the file.
     let file = OpenOptions::new()
         .read(!is_other)
         .append(true)
         .create(true)
-        // A file that nobody else may read is not open to them for a moment either.
+        // The permissions apply from the creation on.
         .mode(permissions.map_or(0o666, FilePermissions::mode))
         .open(path)?;
     if let Some(permissions) = permissions.filter(|_| !is_other) {
@@ -70,7 +70,7 @@ fn set_permissions(file: &File, permissions: FilePermissions) -> io::Result<()> 
     file.set_permissions(Permissions::from_mode(permissions.mode()))
 }
 
-/// Locks a file, or returns why its file system has no locks.
+/// Locks a file. Returns an error as a value if its file system has no locks.
 fn lock(file: &File, path: &Path) -> Result<Option<io::Error>, SinkError> {
     match file.try_lock() {
         Ok(()) => Ok(None),

@@ -1,4 +1,4 @@
-//! An open file that only grows by complete records.
+//! An open file to which only complete records are appended.
 
 use std::{
     fs::File,
@@ -6,42 +6,42 @@ use std::{
     os::{fd::AsFd, unix::fs::MetadataExt},
 };
 
-/// Where records go, with how many are complete there.
+/// An output and the number of its complete records.
 pub(super) struct Output<F = File> {
     file: F,
-    /// A file that was opened here can be cut back; a redirected stdout belongs to someone else.
+    /// Whether it was opened here and can be truncated. A redirected stdout belongs to another program.
     own: bool,
     length: u64,
     records: u64,
-    /// What broke off a record that could not be taken back: nothing more may be written.
+    /// The error that left an incomplete record. After it, nothing more may be written.
     torn: Option<io::ErrorKind>,
 }
 
-/// How much is complete there.
-pub(super) struct Written {
+/// The complete records and their bytes.
+pub(super) struct WrittenCounts {
     pub(super) records: u64,
     pub(super) bytes: u64,
 }
 
-/// What an output needs of a file beyond `Write`.
-pub(super) trait Cut: Write {
+/// The operations of an output's file beyond `Write`.
+pub(super) trait Truncate: Write {
     /// Removes the last `written` bytes, which were written here.
-    fn cut_back(&mut self, written: u64) -> io::Result<()>;
+    fn truncate_by(&mut self, written: u64) -> io::Result<()>;
 
-    /// Returns the length now, or `None` for what has none: a pipe, a device.
+    /// Returns the current length, or `None` for a pipe or a device.
     fn length(&self) -> io::Result<Option<u64>>;
 
-    /// Returns whether it no longer has a name, so that nobody can ever read what is written to it.
+    /// Whether the file has no name any more, so that nobody can read it.
     fn is_removed(&self) -> io::Result<bool>;
 }
 
-impl Cut for File {
-    fn cut_back(&mut self, written: u64) -> io::Result<()> {
-        // The place of the last byte, wherever someone else made the file end before.
+impl Truncate for File {
+    fn truncate_by(&mut self, written: u64) -> io::Result<()> {
+        // The position is that of the last byte, even if another program truncated the file before.
         let end = self.stream_position()?;
         let length = end
             .checked_sub(written)
-            .ok_or_else(|| io::Error::other("another program cut the file within a record"))?;
+            .ok_or_else(|| io::Error::other("another program truncated the file within a record"))?;
         self.set_len(length)?;
         self.seek(SeekFrom::Start(length)).map(drop)
     }
@@ -58,7 +58,7 @@ impl Cut for File {
 }
 
 impl Output {
-    /// Stdout without the line buffer of `std`, which would hold back the beginning of a record that failed.
+    /// Returns stdout without the line buffer of `std`, which would keep the beginning of a failed record.
     pub(super) fn stdout() -> io::Result<Self> {
         let stdout = io::stdout().as_fd().try_clone_to_owned()?;
         Ok(Self {
@@ -67,7 +67,7 @@ impl Output {
         })
     }
 
-    /// Returns another handle of the file, or `None` for what cannot be synced: a pipe, a device.
+    /// Returns another handle of the file, or `None` for a pipe or a device, which cannot be synced.
     pub(super) fn handle(&self) -> io::Result<Option<File>> {
         match self.file.metadata()?.is_file() {
             true => self.file.try_clone().map(Some),
@@ -75,19 +75,19 @@ impl Output {
         }
     }
 
-    /// Returns the file itself.
+    /// Returns the file.
     pub(super) fn into_file(self) -> File {
         self.file
     }
 }
 
-impl<F: Cut> Output<F> {
-    /// An empty file that is ours alone.
+impl<F: Truncate> Output<F> {
+    /// Returns an empty file of this process.
     pub(super) fn file(file: F) -> Self {
         Self::file_from(file, 0)
     }
 
-    /// A file that is ours alone and holds complete records up to `length`, where the next write continues.
+    /// Returns a file of this process with complete records up to `length`, where writing continues.
     pub(super) fn file_from(file: F, length: u64) -> Self {
         Self {
             file,
@@ -98,15 +98,15 @@ impl<F: Cut> Output<F> {
         }
     }
 
-    /// The records that were written here, and the bytes that there are.
-    pub(super) fn written(&self) -> Written {
-        Written {
+    /// Returns the number of records written here, and the size of the file.
+    pub(super) fn written(&self) -> WrittenCounts {
+        WrittenCounts {
             records: self.records,
             bytes: self.length,
         }
     }
 
-    /// Returns the new length where someone else changed it: a rotation that copies a file and truncates it.
+    /// Returns the new length if another program changed it, such as a rotation that copies and truncates.
     pub(super) fn notice_change(&mut self) -> io::Result<Option<u64>> {
         let length = self.file.length()?.filter(|_| self.own);
         let changed = length.filter(|length| *length != self.length);
@@ -114,17 +114,17 @@ impl<F: Cut> Output<F> {
         Ok(changed)
     }
 
-    /// Returns whether the file has been removed: it has no name any more.
+    /// Whether the file has been removed.
     pub(super) fn is_removed(&self) -> io::Result<bool> {
         Ok(self.own && self.file.is_removed()?)
     }
 
-    /// Whether a broken record could not be removed, so that nothing more can be written.
+    /// Whether an incomplete record could not be removed, so that nothing more can be written.
     pub(super) fn is_torn(&self) -> bool {
         self.torn.is_some()
     }
 
-    /// Writes one record, given in two parts, or takes back what was written of it.
+    /// Writes one record in two parts, or removes its written bytes after an error.
     pub(super) fn append(&mut self, head: &[u8], body: &[u8]) -> io::Result<()> {
         if let Some(kind) = self.torn {
             return Err(kind.into());
@@ -136,18 +136,18 @@ impl<F: Cut> Output<F> {
                 self.length += written;
                 self.records += 1;
             }
-            Err(error) if written > 0 && !self.take_back(written) => self.torn = Some(error.kind()),
+            Err(error) if written > 0 && !self.undo_last(written) => self.torn = Some(error.kind()),
             Err(_) => {}
         }
         result
     }
 
-    fn take_back(&mut self, written: u64) -> bool {
-        self.own && self.file.cut_back(written).is_ok()
+    fn undo_last(&mut self, written: u64) -> bool {
+        self.own && self.file.truncate_by(written).is_ok()
     }
 }
 
-/// `write_all` for two slices, that also returns how far it came.
+/// `write_all` for two slices, which also returns the number of bytes written.
 fn write_all(file: &mut impl Write, mut head: &[u8], mut body: &[u8], written: &mut u64) -> io::Result<()> {
     while !head.is_empty() || !body.is_empty() {
         let count = match file.write_vectored(&[IoSlice::new(head), IoSlice::new(body)]) {
@@ -168,7 +168,7 @@ fn write_all(file: &mut impl Write, mut head: &[u8], mut body: &[u8], written: &
 mod tests {
     use super::*;
 
-    /// A disk with room for some bytes, which takes few at a time.
+    /// A disk with limited space that accepts a few bytes at a time.
     struct Disk {
         bytes: Vec<u8>,
         room: usize,
@@ -190,8 +190,8 @@ mod tests {
         }
     }
 
-    impl Cut for Disk {
-        fn cut_back(&mut self, written: u64) -> io::Result<()> {
+    impl Truncate for Disk {
+        fn truncate_by(&mut self, written: u64) -> io::Result<()> {
             match self.seekable {
                 true => self
                     .bytes
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_record_that_cannot_be_taken_back_nothing_more_is_written() {
+    fn no_record_follows_one_that_cannot_be_removed() {
         let mut output = output(8, false);
         output.append(b"", b"one\n").unwrap();
         output.append(b"", b"too-long\n").unwrap_err();
@@ -252,12 +252,12 @@ mod tests {
     }
 
     #[test]
-    fn a_real_file_is_cut_where_the_next_record_goes_on() {
+    fn file_is_truncated_to_the_next_record() {
         let mut file = tempfile::tempfile().unwrap();
-        file.write_all(b"whole, torn").unwrap();
-        file.cut_back(6).unwrap();
+        file.write_all(b"complete, torn").unwrap();
+        file.truncate_by(6).unwrap();
         file.write_all(b"!").unwrap();
         file.seek(SeekFrom::Start(0)).unwrap();
-        assert_eq!(io::read_to_string(file).unwrap(), "whole!");
+        assert_eq!(io::read_to_string(file).unwrap(), "complete!");
     }
 }

@@ -1,4 +1,5 @@
-//! Rotated files: compressed in the background when their records are settled, and removed when there are too many.
+//! Rotated files: compressed in the background when their records are acknowledged, and removed beyond the
+//! limit.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -16,29 +17,30 @@ use super::{
 };
 use crate::file_series::FileSeries;
 
-/// Rotated files of one output, and what is to become of them.
+/// The rotated files of one output, to compress or to remove.
 ///
-/// They are listed when this is made, not when it is done: a file that is rotated meanwhile has records that are not settled.
+/// The files are listed at construction. A file that is rotated afterwards has unacknowledged records.
 pub(super) struct RotatedFiles {
     removed: Vec<PathBuf>,
     compressed: Vec<PathBuf>,
     compression: FileCompression,
 }
 
-/// Tidies rotated files in a thread of its own: a large file takes seconds, in which records go on to arrive.
+/// Processes rotated files on its own thread. A large file takes seconds, and records continue to arrive.
 #[derive(Clone, Default)]
 pub(super) struct Tidier(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    /// What is tidied next.
+    /// The next files to process.
     next: Option<RotatedFiles>,
     is_running: bool,
     fault: Option<String>,
 }
 
 impl Tidier {
-    /// Tidies `files` soon. A call before the last one has begun replaces it: the later list has all files of the earlier one.
+    /// Processes `files` soon. It replaces a list that has not started, because a later list contains the
+    /// files of an earlier one.
     pub(super) fn start(&self, files: Result<RotatedFiles, String>) {
         let mut state = self.lock();
         match files {
@@ -62,7 +64,7 @@ impl Tidier {
         }
     }
 
-    /// Returns what went wrong last, once.
+    /// Takes the last error.
     pub(super) fn take_fault(&self) -> Option<String> {
         self.lock().fault.take()
     }
@@ -88,15 +90,15 @@ impl Tidier {
 }
 
 impl RotatedFiles {
-    /// Finds the oldest files beyond the limit, and those that are to be compressed. `unsettled` are files that a restart may
-    /// have to cut: they stay as they are.
+    /// Lists the oldest files beyond the limit, and those to compress. Files in `unacked` stay, because a
+    /// restart may truncate them.
     ///
     /// # Errors
     /// A message, for a folder that cannot be listed.
     pub(super) fn list(
         series: &FileSeries,
         rotation: &FileRotation,
-        unsettled: &[FileIdentity],
+        unacked: &[FileIdentity],
     ) -> Result<Self, String> {
         let mut removed = series
             .oldest_first()
@@ -106,9 +108,8 @@ impl RotatedFiles {
             keep => removed.split_off(removed.len().saturating_sub(keep)),
         };
         let is_left = |path: &PathBuf| {
-            let is_settled =
-                || matches!(FileIdentity::at(path), Ok(Some(file)) if !unsettled.contains(&file));
-            rotation.compression != FileCompression::None && !is_compressed(path) && is_settled()
+            let is_acked = || matches!(FileIdentity::at(path), Ok(Some(file)) if !unacked.contains(&file));
+            rotation.compression != FileCompression::None && !is_compressed(path) && is_acked()
         };
         Ok(Self {
             removed,
@@ -120,7 +121,8 @@ impl RotatedFiles {
     /// Removes and compresses the files.
     ///
     /// # Errors
-    /// The file that cannot be removed or compressed, and why; it stays, and is tried again after the next rotation.
+    /// The file that cannot be removed or compressed, and why. It stays and is processed after the next
+    /// rotation.
     fn tidy(&self) -> Result<(), String> {
         for path in &self.removed {
             match fs::remove_file(path) {
@@ -143,7 +145,7 @@ impl RotatedFiles {
         };
         let mut file = File::open(path)?;
         let compressed = with_ending(path, ending);
-        // After a kill the file of this name is begun again.
+        // After a kill, this file is written again from the start.
         let partial = with_ending(&compressed, ".partial");
         let mut target = File::options()
             .write(true)
@@ -151,7 +153,7 @@ impl RotatedFiles {
             .truncate(false)
             .open(&partial)?;
         if matches!(target.try_lock(), Err(TryLockError::WouldBlock)) {
-            // The sink before a reload still compresses it.
+            // The sink from before a reload still compresses it.
             return Ok(());
         }
         target.set_len(0)?;

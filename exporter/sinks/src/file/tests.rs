@@ -20,7 +20,7 @@ fn refusal(delivery: Delivery) -> String {
 }
 
 #[test]
-fn the_ending_says_the_format_and_any_other_is_refused_with_the_two() {
+fn extension_names_the_format_and_others_are_rejected() {
     assert_eq!(
         FileFormat::of(Path::new("a.jsonl")).unwrap(),
         FileFormat::JsonLines
@@ -178,7 +178,7 @@ fn a_file_that_cannot_be_opened_is_an_error_with_its_path_and_the_way_out() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_to_be_tried_again_with_what_is_written_and_what_to_do() {
+async fn full_disk_is_retried_with_counts_and_advice() {
     let file = File::options().write(true).open("/dev/full").unwrap();
     let mut sink = FileSink::new(
         "/dev/full",
@@ -193,13 +193,13 @@ async fn a_full_disk_is_to_be_tried_again_with_what_is_written_and_what_to_do() 
         "{message}"
     );
     assert!(
-        message.contains("0 whole records") && message.contains("make room on the disk"),
+        message.contains("0 complete records") && message.contains("make room on the disk"),
         "{message}"
     );
 }
 
 #[tokio::test]
-async fn a_reader_that_went_away_is_a_refusal_that_says_how_much_is_written() {
+async fn closed_pipe_is_a_permanent_error_with_counts() {
     let (mut reader, writer) = io::pipe().unwrap();
     let file = File::from(std::os::fd::OwnedFd::from(writer));
     let mut sink = FileSink::new(
@@ -214,7 +214,7 @@ async fn a_reader_that_went_away_is_a_refusal_that_says_how_much_is_written() {
     drop(reader);
     let message = refusal(deliver(&mut sink, b"cd").await);
     assert!(
-        message.contains("1 whole records (6 bytes)") && message.contains("let the reader read"),
+        message.contains("1 complete records (6 bytes)") && message.contains("let the reader read"),
         "{message}"
     );
     assert_eq!(sink.finish().await, Ok(()));

@@ -1,7 +1,8 @@
-//! Perfetto traces in files that follow each other: one while there is room in it, then the next.
+//! Perfetto traces in a series of files, each limited in size and age.
 //!
-//! What one file shows is held in memory until it is full. The file on the disk is rewritten every so often under another name
-//! and put in place by a rename, so that it can be opened at any moment, and after a kill is as it was a few seconds before.
+//! The batches of the current file are buffered in memory until it is full. At an interval the trace is
+//! written under a temporary name and renamed, so that the file can be opened at any time. A kill loses at
+//! most the last interval.
 
 use std::{
     fs::{self, File},
@@ -18,31 +19,31 @@ use pulsetrain_pipeline::{
 };
 use tokio::{task::JoinError, time};
 
-use super::{held::Held, replace::replace, trace_series};
+use super::{batch_ring::BatchRing, replace::replace, trace_series};
 use crate::{SinkError, file_series::FileSeries};
 
-/// Writing may take this share of the time, so that large files are rewritten less often.
+/// The fraction of time spent on writing, so that large files are rewritten less often.
 const SHARE: u32 = 10;
 
-/// Where the files are and how large they become.
+/// The location and limits of the files.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PerfettoFilesConfig {
-    /// A path that ends in `.pftrace`; every file has the time of its begin before the ending.
+    /// A path that ends in `.pftrace`. Each file has its creation time before the extension.
     pub path: PathBuf,
-    /// How many bytes of telemetry one file shows, which are held in memory; then the next file begins.
+    /// The maximum telemetry of one file in bytes, which is buffered in memory.
     pub bytes: usize,
-    /// How long one file is written to.
+    /// The maximum age of a file.
     pub age: Duration,
-    /// How many files are kept, the one that is written included.
+    /// The number of files to keep, the current one included.
     pub keep: usize,
-    /// How often the file on the disk catches up.
+    /// The interval of writes to the disk.
     pub flush_every: Duration,
-    /// What a file shows.
+    /// The settings of the conversion.
     pub perfetto: PerfettoConfig,
 }
 
 impl PerfettoFilesConfig {
-    /// Whether the settings make sense, without touching the world.
+    /// Validates the settings without access to the file system.
     ///
     /// # Errors
     ///
@@ -52,14 +53,14 @@ impl PerfettoFilesConfig {
     }
 }
 
-/// The sink that fills the files.
+/// The sink that buffers batches for the files.
 #[derive(Debug)]
 pub struct PerfettoFilesSink {
     name: String,
     shared: Arc<Shared>,
 }
 
-/// What writes the files as time goes by.
+/// The task that writes the files.
 #[derive(Debug)]
 pub struct PerfettoFiles {
     shared: Arc<Shared>,
@@ -69,28 +70,29 @@ pub struct PerfettoFiles {
 struct Shared {
     config: PerfettoFilesConfig,
     state: Mutex<State>,
-    /// One write at a time, in order.
+    /// Serializes writes.
     writing: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
 struct State {
-    held: Held,
+    ring: BatchRing,
     series: FileSeries,
-    /// The file that is written, with when it began; none before its first batch.
+    /// The current file and its creation time, or `None` before its first batch.
     file: Option<(PathBuf, Instant)>,
-    /// Whether the disk lacks something.
+    /// Whether the buffer holds batches that are not on the disk.
     is_behind: bool,
-    /// Why the disk could not be written, until the next delivery reports it.
+    /// The last write error, until the next delivery reports it.
     fault: Option<String>,
 }
 
 impl PerfettoFilesSink {
-    /// Opens the folder of the files, which is made where it is not there; returns the sink, and what has to run beside it.
+    /// Creates the folder of the files if it does not exist. Returns the sink and the task that writes the
+    /// files.
     ///
     /// # Errors
     ///
-    /// A path that does not end in `.pftrace`, a folder that cannot be made or written.
+    /// A path that does not end in `.pftrace`, or a folder that cannot be created or written.
     pub fn open(config: PerfettoFilesConfig) -> Result<(Self, PerfettoFiles), SinkError> {
         let series = trace_series(&config.path)?;
         let usable = fs::create_dir_all(series.folder()).and_then(|()| tempfile_in(series.folder()));
@@ -101,7 +103,7 @@ impl PerfettoFilesSink {
         })?;
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
-                held: Held::default(),
+                ring: BatchRing::default(),
                 series,
                 file: None,
                 is_behind: false,
@@ -118,7 +120,7 @@ impl PerfettoFilesSink {
     }
 }
 
-/// Whether a folder can be written, found out by writing.
+/// Checks that a folder is writable, by writing to it.
 fn tempfile_in(folder: &Path) -> io::Result<()> {
     let probe = folder.join(format!(".pulsetrain-{}", std::process::id()));
     File::create(&probe)?;
@@ -126,7 +128,7 @@ fn tempfile_in(folder: &Path) -> io::Result<()> {
 }
 
 impl PerfettoFiles {
-    /// Writes until it is stopped; what is held then is written by the sink's end.
+    /// Writes at the interval until `stop`. The sink's `finish` writes the rest.
     pub async fn run(self, stop: CancellationToken) {
         let mut pause = self.shared.config.flush_every;
         loop {
@@ -177,16 +179,16 @@ impl Shared {
             };
         }
         let mut state = self.lock();
-        state.held.push(batch, clock::now());
+        state.ring.push(batch, clock::now());
         state.is_behind = true;
         match state.fault.take() {
-            // The batch is kept; the disk may take it later.
+            // The batch is buffered, and a later write may succeed.
             Some(message) => Delivery::Partial { rejected: 0, message },
             None => Delivery::Delivered,
         }
     }
 
-    /// Gives the file of the batches that follow a name that no other file has. A folder that hangs delays no other sink.
+    /// Creates the file name of the next batches. A folder that hangs delays no other sink.
     async fn name_file(&self) -> Result<(), JoinError> {
         if self.lock().file.is_some() {
             return Ok(());
@@ -194,35 +196,35 @@ impl Shared {
         let series = self.lock().series.clone();
         let path = tokio::task::spawn_blocking(move || series.next(clock::unix_now())).await?;
         let mut state = self.lock();
-        state.series.note_begun(&path);
+        state.series.note_created(&path);
         state.file = Some((path, clock::now()));
         Ok(())
     }
 
-    /// Whether the file has no room or no time for another batch.
+    /// Whether the file is too large or too old for another batch.
     fn is_full(&self, batch: &Batch) -> bool {
         let state = self.lock();
         let Some((_, began)) = &state.file else {
             return false;
         };
         let is_old = clock::now() - *began >= self.config.age;
-        let has_no_room = state.held.bytes() + Held::size_of(batch) > self.config.bytes;
-        !state.held.is_empty() && (is_old || has_no_room)
+        let has_no_room = state.ring.bytes() + BatchRing::size_of(batch) > self.config.bytes;
+        !state.ring.is_empty() && (is_old || has_no_room)
     }
 
-    /// Writes the file to its end and lets go of what it shows; false where the disk does not take it.
+    /// Completes the file and clears the buffer. Returns `false` if the disk cannot be written.
     async fn begin_next(&self) -> bool {
         self.flush().await;
         let mut state = self.lock();
         if state.is_behind {
             return false;
         }
-        state.held = Held::default();
+        state.ring = BatchRing::default();
         state.file = None;
         true
     }
 
-    /// Brings the file on the disk up to date. What goes wrong is kept for the next delivery to report.
+    /// Writes the buffer to the disk. An error is kept for the next delivery.
     async fn flush(&self) {
         let _one_at_a_time = self.writing.lock().await;
         let (path, snapshot, series) = {
@@ -231,7 +233,7 @@ impl Shared {
                 return;
             };
             state.is_behind = false;
-            (path, state.held.since(None), state.series.clone())
+            (path, state.ring.since(None), state.series.clone())
         };
         let (config, keep) = (self.config.perfetto.clone(), self.config.keep);
         let written = tokio::task::spawn_blocking(move || {
@@ -243,7 +245,7 @@ impl Shared {
             let mut state = self.lock();
             state.is_behind = true;
             state.fault = Some(format!(
-                "cannot write a trace beside {}: {error}; what it shows is held in memory and tried again",
+                "cannot write the trace of {}: {error}; its data is kept in memory and written again; free disk space or check the folder",
                 self.config.path.display()
             ));
         }

@@ -3,7 +3,7 @@
 use pulsetrain_otlp::{Signal, json, limits::Limits};
 use pulsetrain_pipeline::Batch;
 
-/// The span has this name, and lasts a nanosecond.
+/// Returns a batch of a span with this name that lasts a nanosecond.
 pub(super) fn batch(name: &str) -> Batch {
     let text = format!(
         r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{{"traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"0102030405060708","name":"{name}","startTimeUnixNano":"1","endTimeUnixNano":"2"}}]}}]}}]}}"#

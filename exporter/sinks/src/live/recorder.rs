@@ -1,4 +1,4 @@
-//! The flight recorder: what came in during the last minutes, as a trace when somebody asks.
+//! The flight recorder: keeps the last minutes in memory and writes them as a trace on request.
 
 use std::{
     fs,
@@ -14,50 +14,51 @@ use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink, clock};
 use tokio::sync::Semaphore;
 
 use super::{
-    held::{Held, before},
+    batch_ring::{BatchRing, before},
     replace::replace,
     trace_series,
 };
 use crate::{SinkError, file_series::FileSeries};
 
-/// How much a recorder keeps.
+/// The limits of a recorder.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlightRecorderConfig {
-    /// For how long, from when it came in.
+    /// The maximum age since arrival.
     pub last: Duration,
-    /// How many bytes at most; beyond that the oldest goes first.
+    /// The maximum size in bytes. Beyond it the oldest batches are evicted.
     pub bytes: usize,
-    /// Where recordings are saved: a path that ends in `.pftrace`; every file has the time of its begin before the ending.
+    /// The path of saved traces, which ends in `.pftrace`. Each file has its creation time before the
+    /// extension.
     pub path: PathBuf,
-    /// What a recording shows.
+    /// The settings of the conversion.
     pub perfetto: PerfettoConfig,
 }
 
-/// A recorder; a clone is the same one.
+/// A recorder. Clones share its buffer.
 #[derive(Clone, Debug)]
 pub struct FlightRecorder {
     config: Arc<FlightRecorderConfig>,
     series: FileSeries,
-    held: Arc<Mutex<Held>>,
-    /// One recording is drawn at a time, so that they do not add up in memory.
+    ring: Arc<Mutex<BatchRing>>,
+    /// Limits conversions to one at a time, so that their memory does not add up.
     drawing: Arc<Semaphore>,
 }
 
-/// A trace of the last while.
+/// A trace of the buffered batches.
 #[derive(Debug)]
-pub struct Recording {
+pub struct TraceSnapshot {
     /// The Perfetto trace.
     pub trace: Vec<u8>,
-    /// What it shows.
+    /// The contents of the trace.
     pub summary: PerfettoSummary,
 }
 
-/// The sink in front of a recorder.
+/// The sink that fills a recorder.
 #[derive(Debug)]
 pub struct FlightRecorderSink(FlightRecorder);
 
 impl FlightRecorder {
-    /// A recorder with nothing in it.
+    /// Returns an empty recorder.
     ///
     /// # Errors
     ///
@@ -66,23 +67,23 @@ impl FlightRecorder {
         Ok(Self {
             series: trace_series(&config.path)?,
             config: Arc::new(config),
-            held: Arc::default(),
+            ring: Arc::default(),
             drawing: Arc::new(Semaphore::new(1)),
         })
     }
 
-    /// The sink that fills it.
+    /// Returns the sink that fills it.
     pub fn sink(&self) -> FlightRecorderSink {
         FlightRecorderSink(self.clone())
     }
 
-    /// Draws what came in during the last while, or all that is kept. Whoever asks while another recording is drawn waits.
+    /// Converts the batches of the `last` duration, or all. Concurrent calls wait for each other.
     ///
     /// # Errors
     ///
     /// A temporary file that cannot be written.
-    pub async fn record(&self, last: Option<Duration>) -> Result<Recording, PerfettoError> {
-        // The semaphore is never closed; without a permit there would only be two at a time.
+    pub async fn record(&self, last: Option<Duration>) -> Result<TraceSnapshot, PerfettoError> {
+        // The semaphore is never closed. Without a permit, two conversions would run at a time.
         let _one_at_a_time = self.drawing.acquire().await;
         let now = clock::now();
         let last = last.map_or(self.config.last, |last| last.min(self.config.last));
@@ -90,14 +91,14 @@ impl FlightRecorder {
         let config = self.config.perfetto.clone();
         let drawn = tokio::task::spawn_blocking(move || snapshot.draw(config, Vec::new())).await;
         let (trace, summary) = drawn.map_err(io::Error::other)??;
-        Ok(Recording { trace, summary })
+        Ok(TraceSnapshot { trace, summary })
     }
 
-    /// Draws all that is kept into a file of its own, and returns which.
+    /// Converts all batches into a new file and returns its path.
     ///
     /// # Errors
     ///
-    /// A disk that does not take it.
+    /// A file that cannot be written.
     pub async fn save(&self) -> Result<PathBuf, PerfettoError> {
         let recording = self.record(None).await?;
         let series = self.series.clone();
@@ -112,13 +113,13 @@ impl FlightRecorder {
 
     fn push(&self, batch: &Batch) {
         let now = clock::now();
-        let mut held = self.lock();
-        held.push(batch, now);
-        held.forget(self.config.bytes, before(now, self.config.last));
+        let mut ring = self.lock();
+        ring.push(batch, now);
+        ring.forget(self.config.bytes, before(now, self.config.last));
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, BatchRing> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_recording_shows_what_came_in_during_the_last_while() {
+    async fn snapshot_has_the_batches_of_the_last_duration() {
         let recorder = recorder(1 << 20);
         let mut sink = recorder.sink();
         for name in ["first", "second", "third"] {
@@ -170,7 +171,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_recorder_keeps_within_its_bytes() {
-        let one = Held::size_of(&batch("batch 00"));
+        let one = BatchRing::size_of(&batch("batch 00"));
         let recorder = recorder(3 * one);
         let mut sink = recorder.sink();
         for number in 0..50 {
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_batch_that_is_no_otlp_spoils_nothing() {
+    async fn malformed_batch_does_not_break_the_trace() {
         let recorder = recorder(1 << 20);
         let mut sink = recorder.sink();
         sink.deliver(&Batch::new(Signal::Traces, 1, b"\xff\xff\xff".to_vec()))

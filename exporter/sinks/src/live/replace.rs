@@ -1,10 +1,10 @@
-//! Files that are complete whenever they are looked at.
+//! Atomic replacement of a file.
 
 use std::{io, path::Path};
 
 use crate::UnfinishedFile;
 
-/// Writes a file under another name and puts it in the place of the one that is there, if any.
+/// Writes a temporary file and renames it to `path`.
 pub(super) fn replace(
     path: &Path,
     write: impl FnOnce(&mut UnfinishedFile) -> io::Result<()>,

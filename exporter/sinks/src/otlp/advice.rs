@@ -1,4 +1,4 @@
-//! What to do about a failed delivery, from the kind of the failure.
+//! Advice for a failed delivery, by the kind of the failure.
 
 use std::{error::Error, io, iter};
 
@@ -8,7 +8,7 @@ use tonic::Code;
 
 use super::config::Protocol;
 
-/// A sentence part that follows the failure, where there is advice.
+/// Advice that follows the failure in a message, or `None`.
 pub(crate) type Advice = Option<&'static str>;
 
 pub(super) const SLOW: &str =
@@ -47,7 +47,8 @@ const IDENTITY: &str = "set tls.certificate and tls.key of the sink, or OTEL_EXP
                         OTEL_EXPORTER_OTLP_CLIENT_KEY, to files that the receiver accepts";
 const ENDED_AT_ONCE: &str = "the receiver ended the connection before the request was sent; if it asks for a certificate, set \
                              tls.certificate and tls.key of the sink, or OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY";
-/// A receiver that refuses the client's certificate after the handshake may close before its alert is read.
+/// A receiver that rejects the client certificate after the handshake may close the connection before its
+/// alert is read.
 const CLOSED_GRPC: &str = "the receiver closed the connection; if it asks for a certificate, set tls.certificate and tls.key of the \
                            sink, or OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY; if this is an OTLP/HTTP \
                            port (usually 4318) use http://, if it wants TLS use grpcs://";
@@ -112,14 +113,14 @@ pub(super) fn http_status(status: StatusCode, answer: &str) -> Advice {
     }
 }
 
-/// Whether an answer has one of Prometheus' words for a sample before what it still takes.
+/// Whether a response contains one of Prometheus' messages for a sample older than its limit.
 pub(crate) fn is_too_old(answer: &str) -> bool {
     ["out of bounds", "out of order", "too old"]
         .iter()
         .any(|words| answer.contains(words))
 }
 
-/// For a gRPC status that is no success.
+/// Returns the advice for a gRPC status other than OK.
 pub(super) fn grpc_code(code: Code) -> Advice {
     match code {
         Code::Unauthenticated | Code::PermissionDenied => Some(CREDENTIALS),
@@ -130,7 +131,7 @@ pub(super) fn grpc_code(code: Code) -> Advice {
     }
 }
 
-/// For a connection that failed.
+/// Returns the advice for a failed connection.
 pub(super) fn transport(error: &(dyn Error + 'static), protocol: Protocol) -> Advice {
     if let Some(error) = find::<rustls::Error>(error) {
         return tls(error);
@@ -149,12 +150,12 @@ pub(super) fn transport(error: &(dyn Error + 'static), protocol: Protocol) -> Ad
     if text.contains("dns error") {
         return Some(NO_SUCH_HOST);
     }
-    // HTTP/2 passes on the text alone. After the handshake the only alerts are about the client's certificate.
+    // HTTP/2 passes on only the text. After the handshake, the only alerts are about the client certificate.
     if text.contains("received fatal alert") {
         return Some(IDENTITY);
     }
     let closed_early = find::<hyper::Error>(error).is_some_and(hyper::Error::is_incomplete_message);
-    // Libraries and the system differ in the first letter.
+    // Libraries and the system differ in the case of the first letter.
     let text = text.to_ascii_lowercase();
     if closed_early || text.contains("broken pipe") || text.contains("connection reset") {
         return Some(match protocol {
@@ -162,7 +163,7 @@ pub(super) fn transport(error: &(dyn Error + 'static), protocol: Protocol) -> Ad
             Protocol::HttpProtobuf | Protocol::HttpJson => CLOSED_HTTP,
         });
     }
-    // Why it ended is known to the connection alone; the client's certificate is refused after the handshake.
+    // Only the connection knows the cause. The client certificate is rejected after the handshake.
     if find::<hyper::Error>(error)?.is_canceled() {
         return Some(ENDED_AT_ONCE);
     }
@@ -201,7 +202,8 @@ fn tls(error: &rustls::Error) -> Advice {
     }
 }
 
-/// The messages of an error and of all its causes, each once; the client's own has no more than that it failed.
+/// Joins the messages of an error and of all its causes, without repetitions. The client's own message adds
+/// nothing.
 pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut messages: Vec<String> = Vec::new();
     for error in causes(error).filter(|error| !error.is::<hyper_util::client::legacy::Error>()) {
@@ -213,12 +215,12 @@ pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
     messages.join(": ")
 }
 
-/// The first cause of one type.
+/// Returns the first cause of one type.
 pub(super) fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
     causes(error).find_map(|error| error.downcast_ref())
 }
 
-/// An error and its causes. `io::Error::source` leaves out the error that it wraps, so that is asked for by name.
+/// Iterates over an error and its causes. `io::Error::source` skips the wrapped error, so it is added.
 fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     iter::successors(Some(error), |&error| {
         match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {

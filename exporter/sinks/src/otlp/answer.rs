@@ -1,7 +1,7 @@
-//! The body of a receiver's answer: how much of a batch it rejected, or why it refused.
+//! Decodes the body of a response: the number of rejected items, or the error message.
 //!
-//! Both forms are read, `Export…ServiceResponse` and `google.rpc.Status` as protobuf and as JSON. The text goes into
-//! messages on a terminal, so it is cut short and control characters are taken out.
+//! Both encodings of `Export…ServiceResponse` and `google.rpc.Status` are decoded, protobuf and JSON. The
+//! text appears in terminal messages, so it is shortened and stripped of control characters.
 
 use pulsetrain_otlp::{
     Signal,
@@ -9,24 +9,24 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_pipeline::Delivery;
 
-/// The longest text of a receiver that is passed on, in characters.
+/// The maximum length of a receiver's text in messages, in characters.
 const MAX_TEXT: usize = 300;
 
 const UNREADABLE: &str = "accepted, but the answer is not OTLP: check that the endpoint is an OTLP receiver";
 
-/// How the body of an answer is written.
+/// The encoding of a response body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyFormat {
     /// Protobuf.
     Protobuf,
     /// JSON.
     Json,
-    /// Neither: a proxy's page, or nothing.
+    /// Other text, such as a proxy's page, or nothing.
     Text,
 }
 
 impl BodyFormat {
-    /// The format that a `Content-Type` names.
+    /// Returns the encoding of a `Content-Type`.
     pub(super) fn of(content_type: &str) -> Self {
         match content_type.split(';').next().unwrap_or_default().trim() {
             "application/x-protobuf" | "application/protobuf" => Self::Protobuf,
@@ -36,7 +36,7 @@ impl BodyFormat {
     }
 }
 
-/// How a delivery went whose answer was a success with this body, for a batch of `items` items.
+/// Returns the delivery of a successful response to a batch of `items` items.
 pub(super) fn success(format: BodyFormat, body: &[u8], signal: Signal, items: u32) -> Delivery {
     let partial = match format {
         _ if body.is_empty() => Some((0, String::new())),
@@ -57,7 +57,7 @@ pub(super) fn success(format: BodyFormat, body: &[u8], signal: Signal, items: u3
     }
 }
 
-/// The text of a refusal: `Status.message`, or the beginning of a text.
+/// Returns the error text: `Status.message`, or the beginning of a text body.
 pub(super) fn refusal(format: BodyFormat, body: &[u8]) -> Option<String> {
     let text = match format {
         BodyFormat::Protobuf => bytes_field(body, 2).ok()?.map(lossy)?,
@@ -69,7 +69,8 @@ pub(super) fn refusal(format: BodyFormat, body: &[u8]) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// One short line without control characters. A line that repeats, as Prometheus has one a sample, is there once.
+/// Formats text as one short line without control characters. Repeated lines, such as Prometheus' one a
+/// sample, appear once.
 pub(crate) fn plain(text: &str) -> String {
     let mut lines: Vec<&str> = Vec::new();
     for line in text.lines().take(MAX_TEXT) {
@@ -134,7 +135,7 @@ fn json(body: &[u8]) -> Option<serde_json::Value> {
         .filter(serde_json::Value::is_object)
 }
 
-/// The last value of a length-delimited field, as protobuf merges scalars.
+/// Returns the last value of a length-delimited field, as protobuf merges scalars.
 fn bytes_field(message: &[u8], number: u32) -> Result<Option<&[u8]>, pulsetrain_otlp::WireError> {
     let mut found = None;
     for field in Reader::new(message) {
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_rejected_than_was_sent_and_never_less_than_nothing() {
+    fn rejected_items_are_between_zero_and_the_number_sent() {
         let more = br#"{"partialSuccess":{"rejectedSpans":"99"}}"#;
         assert_eq!(
             success(BodyFormat::Json, more, Signal::Traces, ITEMS),

@@ -1,4 +1,4 @@
-//! The work on a request body that is too long for the threads of the network: JSON and compression, on the blocking pool.
+//! CPU-bound work on a request body, on the blocking pool: JSON and compression.
 
 use bytes::Bytes;
 use pulsetrain_otlp::{WireError, json};
@@ -6,7 +6,7 @@ use pulsetrain_pipeline::Batch;
 
 use super::config::Compression;
 
-/// Why a body could not be made.
+/// The reason why a body cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BodyError {
     #[error("not sent: the batch is not OTLP protobuf: {0}")]
@@ -19,7 +19,7 @@ pub(crate) enum BodyError {
     Task(#[from] tokio::task::JoinError),
 }
 
-/// The batch as OTLP/JSON.
+/// Returns the batch as OTLP/JSON.
 pub(super) async fn json(batch: &Batch) -> Result<Bytes, BodyError> {
     let (signal, bytes) = (batch.signal(), batch.bytes().clone());
     let text = tokio::task::spawn_blocking(move || {
@@ -29,7 +29,7 @@ pub(super) async fn json(batch: &Batch) -> Result<Bytes, BodyError> {
     Ok(text.await??.into())
 }
 
-/// The body compressed.
+/// Returns the compressed body.
 pub(super) async fn compress(body: Bytes, compression: Compression) -> Result<Bytes, BodyError> {
     if compression == Compression::None {
         return Ok(body);

@@ -1,8 +1,9 @@
-//! Resolves the `OTEL_EXPORTER_OTLP_*` variables, an explicit target and the settings of a section for each signal.
+//! Resolves the `OTEL_EXPORTER_OTLP_*` variables, an explicit target and the settings of a section, for each
+//! signal.
 //!
-//! The rules are those of the OpenTelemetry specification, protocol/exporter.md. What a section sets overrides the
-//! environment for every signal, and the environment's settings are used for its own endpoint only. Variables come from a
-//! lookup that the caller passes in; nothing here reads the process environment, a file or the network.
+//! The rules are those of the OpenTelemetry specification, protocol/exporter.md. The settings of a section
+//! override the environment for every signal. The settings of the environment apply only to its own endpoint.
+//! Variables come from a lookup of the caller; this module reads no environment, file or network.
 
 mod compression;
 mod endpoint;
@@ -25,7 +26,7 @@ use self::{endpoint::Endpoint, variables::Variables};
 use super::{peer::MAX_REQUEST_BYTES, transport};
 use crate::SinkError;
 
-/// Where and how each signal is sent.
+/// The endpoint and the settings of each signal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OtlpConfig {
     traces: SignalConfig,
@@ -36,30 +37,31 @@ pub struct OtlpConfig {
     notices: Vec<String>,
 }
 
-/// Where and how one signal is sent.
+/// The endpoint and the settings of one signal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SignalConfig {
-    /// The complete URL for HTTP; scheme and authority for gRPC.
+    /// The complete URL for HTTP, or scheme and authority for gRPC.
     pub endpoint: Uri,
     /// The protocol.
     pub protocol: Protocol,
-    /// Headers added to each request; every value is marked as sensitive, so that `Debug` does not show it.
+    /// Additional headers of each request. All values are marked as sensitive, so that `Debug` does not show
+    /// them.
     pub headers: HeaderMap,
-    /// The longest that one request may take, answer included; `None` is no limit.
+    /// The maximum duration of one request, response included. `None` is no limit.
     pub timeout: Option<Duration>,
-    /// How request bodies are compressed.
+    /// The compression of request bodies.
     pub compression: Compression,
-    /// The PEM files for TLS; read only where the endpoint is `https`.
+    /// The PEM files for TLS. They are read only if the endpoint is `https`.
     pub tls: TlsFiles,
-    /// Who the client is, by the header `authorization`.
+    /// The credentials of the client, for the `authorization` header.
     pub credentials: Option<Credentials>,
-    /// The proxy through which the endpoint is reached.
+    /// The proxy of the endpoint.
     pub proxy: Option<Proxy>,
-    /// The maximum size of a request in bytes, before compression; a larger batch is split.
+    /// The maximum size of a request in bytes, before compression. A larger batch is split.
     pub max_request_bytes: usize,
 }
 
-/// Which of OTLP's three transports carries a signal.
+/// The OTLP transport of a signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// `grpc`.
@@ -71,8 +73,8 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The maximum size of a request in bytes: the default limit of gRPC servers, or that of OTLP, which receivers over HTTP
-    /// need not have.
+    /// Returns the maximum size of a request in bytes: the default limit of gRPC servers, or the limit of
+    /// OTLP over HTTP.
     fn max_request_bytes(self) -> usize {
         match self {
             Self::Grpc => 4 << 20,
@@ -81,16 +83,16 @@ impl Protocol {
     }
 }
 
-/// Whom to trust over TLS and what to show, each file with the setting that names it.
+/// The TLS settings of a client, each file with the setting that names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The authorities to trust instead of the system's.
+    /// The certificate authorities that replace those of the system.
     pub authority: Option<NamedFile>,
-    /// What the client shows the server.
+    /// The client certificate.
     pub identity: Option<Identity>,
-    /// The name that the server's certificate is checked for, instead of the host of the endpoint.
+    /// The name that the server's certificate must have, instead of the host of the endpoint.
     pub server_name: Option<String>,
-    /// Accepts every certificate: the connection is encrypted, but nobody knows to whom.
+    /// Accepts every certificate: the connection is encrypted, but the receiver is not authenticated.
     pub insecure_skip_verify: bool,
 }
 
@@ -103,7 +105,7 @@ pub struct Identity {
     pub key: NamedFile,
 }
 
-/// A file and the variable or the key that names it, for messages.
+/// A file with the variable or the key that names it, for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedFile {
     /// The variable or the key.
@@ -113,9 +115,9 @@ pub struct NamedFile {
 }
 
 impl OtlpConfig {
-    /// Returns the settings of the environment. A variable for one signal overrides the one for all; an empty one counts as
-    /// unset; without any, everything goes to `http://localhost:4318` as protobuf. A signal whose `OTEL_<SIGNAL>_EXPORTER` is
-    /// `none` is not sent; one with an endpoint of its own is requested.
+    /// Returns the settings of the environment. The variable of a signal overrides the one for all signals.
+    /// An empty variable counts as unset. The default is `http://localhost:4318` with protobuf. A signal with
+    /// `OTEL_<SIGNAL>_EXPORTER=none` is not sent. A signal with its own endpoint is required.
     pub fn from_env(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, SinkError> {
         Self::of_environment(&Variables::new(&lookup))
     }
@@ -131,10 +133,10 @@ impl OtlpConfig {
         Self::of_target(url, &Variables::new(&lookup))
     }
 
-    /// Returns the settings of a section of a configuration: its URL as for [`from_url`](Self::from_url), or the endpoints of
-    /// the variables. Its `settings` override the variables of every signal. What it does not set comes from the variables
-    /// only if its origin is that of their endpoint, which is `http://localhost:4318` where they name none. Only the choice of
-    /// protobuf or JSON is that of the variables for every origin.
+    /// Returns the settings of a configuration section: its URL as for [`from_url`](Self::from_url), or the
+    /// endpoints of the variables. Its `settings` override the variables of every signal. Other settings come
+    /// from the variables, but only if the endpoint has the origin of theirs, which is
+    /// `http://localhost:4318` by default. The choice of protobuf or JSON applies to every origin.
     pub fn from_section(
         url: Option<&str>,
         settings: &OtlpSettings,
@@ -167,14 +169,15 @@ impl OtlpConfig {
         })
     }
 
-    /// Returns warnings, each with what to do: credentials that travel unencrypted, and variables that were ignored because their
-    /// values are not known (specification, configuration/sdk-environment-variables.md, "Parsing empty value" and "Enum").
+    /// Returns warnings with advice: credentials that are sent unencrypted, and variables with unknown
+    /// values, which are ignored (specification, configuration/sdk-environment-variables.md, "Parsing empty
+    /// value" and "Enum").
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
 
-    /// Sends only these signals, which the user has asked for by name: a receiver that does not support one of them loses its
-    /// items.
+    /// Sends only these signals, which the user has selected by name. If a receiver does not support one of
+    /// them, its items are lost.
     #[must_use]
     pub fn with_signals(self, signals: Signals) -> Self {
         Self {
@@ -184,8 +187,8 @@ impl OtlpConfig {
         }
     }
 
-    /// Splits the configuration by receiver: the signals whose endpoints have one scheme, host and port stay together. One
-    /// sink for each keeps a dead receiver from holding up the others.
+    /// Splits the configuration by receiver. The signals of one scheme, host and port stay together. With a
+    /// sink for each, a dead receiver does not block the others.
     pub fn by_receiver(&self) -> Vec<Self> {
         let mut parts: Vec<(String, Signals)> = Vec::new();
         for signal in self.signals.iter() {
@@ -202,7 +205,7 @@ impl OtlpConfig {
         parts.into_iter().map(part).collect()
     }
 
-    /// The name of a sink with this configuration: `otlp http://collector:4318`, with every receiver once.
+    /// Returns the name of a sink: `otlp http://collector:4318`, with every receiver once.
     pub fn name(&self) -> String {
         let mut origins: Vec<String> = Vec::new();
         for signal in self.signals.iter() {
@@ -214,17 +217,17 @@ impl OtlpConfig {
         format!("otlp {}", origins.join(", "))
     }
 
-    /// The signals that are sent.
+    /// Returns the signals that are sent.
     pub fn signals(&self) -> Signals {
         self.signals
     }
 
-    /// The signals that the user has asked for by name.
+    /// Returns the signals that the user has selected by name.
     pub(super) fn requested(&self) -> Signals {
         self.requested
     }
 
-    /// The settings of one signal.
+    /// Returns the settings of one signal.
     pub fn signal(&self, signal: Signal) -> &SignalConfig {
         match signal {
             Signal::Traces => &self.traces,
@@ -260,7 +263,7 @@ impl OtlpConfig {
 }
 
 impl SignalConfig {
-    /// Returns a warning if credentials travel unencrypted to another machine.
+    /// Returns a warning if credentials are sent unencrypted to another machine.
     fn cleartext_warning(&self) -> Option<String> {
         let is_secret = |name: &HeaderName| {
             let name = name.as_str();

@@ -1,4 +1,4 @@
-//! The header `authorization` of a client whose token or password may be in a file, which is read again while it is used.
+//! The `authorization` header of a client. A token or password in a file is reread during use.
 
 use std::{
     fs::File,
@@ -15,12 +15,12 @@ use pulsetrain_pipeline::clock::{self, Instant};
 use super::config::{Credentials, Password};
 use crate::SinkError;
 
-/// A file is read at most this often, and again after the receiver refused what it held.
+/// The minimum interval between reads of a file. After rejected credentials it is read at once.
 const REREAD_AFTER: Duration = Duration::from_secs(1);
-/// The longest token or password, in bytes. Servers refuse longer headers.
+/// The maximum length of a token or password in bytes. Servers reject longer headers.
 const MAX_BYTES: u64 = 16 << 10;
 
-/// The value of `authorization`, kept up to date.
+/// The current value of `authorization`.
 pub(super) struct Authorization {
     credentials: Credentials,
     state: Mutex<State>,
@@ -28,17 +28,17 @@ pub(super) struct Authorization {
 
 struct State {
     header: HeaderValue,
-    /// `None` after a refusal: the file is due.
+    /// The time of the last read, or `None` after rejected credentials.
     read_at: Option<Instant>,
-    /// Why the file could not be read the last time; the header is then that of the time before.
+    /// The error of the last read. The header is then that of the read before.
     read_error: Option<String>,
 }
 
 impl Authorization {
-    /// Reads the file of the credentials, where they are in one.
+    /// Reads the file of the credentials, if there is one.
     ///
     /// # Errors
-    /// A file that cannot be read, or that holds nothing that a header can have.
+    /// A file that cannot be read, or whose content is invalid in a header.
     pub(super) fn open(credentials: &Credentials) -> Result<Self, SinkError> {
         let header = header(credentials).map_err(|source| match credentials.file() {
             Some((name, path)) => SinkError::Secret {
@@ -62,7 +62,7 @@ impl Authorization {
         })
     }
 
-    /// Returns the header. If its file was not read for a second, it is read now, on the blocking pool.
+    /// Returns the header. A file that was not read for a second is read first, on the blocking pool.
     pub(super) async fn header(&self) -> HeaderValue {
         let now = clock::now();
         {
@@ -74,7 +74,7 @@ impl Authorization {
             if self.credentials.file().is_none() || is_fresh {
                 return state.header.clone();
             }
-            // Requests in flight at the same time need not read it, too.
+            // Other requests in flight need not read it too.
             state.read_at = Some(now);
         }
         let credentials = self.credentials.clone();
@@ -90,8 +90,8 @@ impl Authorization {
         state.header.clone()
     }
 
-    /// After a refusal: lets the next request read the file, and returns what the user has to do. `None` where there is no
-    /// file that could change.
+    /// Handles rejected credentials: the next request rereads the file. Returns advice for the user, or
+    /// `None` without a file.
     pub(super) fn refused(&self) -> Option<String> {
         let (_, path) = self.credentials.file()?;
         let mut state = self.state.lock();
@@ -110,7 +110,7 @@ impl Authorization {
 }
 
 impl Credentials {
-    /// The file, with the key that names it.
+    /// Returns the file with the key that names it.
     fn file(&self) -> Option<(&str, &Path)> {
         match self {
             Self::Bearer(file)
@@ -140,7 +140,7 @@ fn header(credentials: &Credentials) -> io::Result<HeaderValue> {
     Ok(value)
 }
 
-/// The text of a file, without the line break at its end.
+/// Reads the text of a file, without a trailing line break.
 fn secret(path: &PathBuf) -> io::Result<String> {
     let mut text = String::new();
     File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;

@@ -1,16 +1,17 @@
-//! How long a receiver asks to wait: `Retry-After` over HTTP, `google.rpc.RetryInfo` over gRPC.
+//! The retry delay of a receiver: `Retry-After` over HTTP, `google.rpc.RetryInfo` over gRPC.
 
 use std::time::{Duration, UNIX_EPOCH};
 
 use pulsetrain_otlp::wire::{Reader, Value};
 
-/// `google.rpc.RetryInfo`: that it is there means "try again", whether or not it has a time.
+/// `google.rpc.RetryInfo`. Its presence means that the request may be retried, with or without a time.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RetryInfo {
     pub(super) delay: Option<Duration>,
 }
 
-/// Reads `Retry-After`, seconds or an HTTP date; `unix_now` is the wall time. A date that has passed is no wait.
+/// Parses `Retry-After`, seconds or an HTTP date, relative to the wall time `unix_now`. A date in the past is
+/// no delay.
 pub(super) fn retry_after(value: &str, unix_now: Duration) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse() {
@@ -20,7 +21,8 @@ pub(super) fn retry_after(value: &str, unix_now: Duration) -> Option<Duration> {
     Some(date.duration_since(UNIX_EPOCH + unix_now).unwrap_or_default())
 }
 
-/// Finds `RetryInfo` in the bytes of a `google.rpc.Status`: `details = 3`, a list of `Any { type_url = 1, value = 2 }`.
+/// Finds `RetryInfo` in the bytes of a `google.rpc.Status`: `details = 3`, a list of `Any { type_url = 1,
+/// value = 2 }`.
 pub(super) fn retry_info(status: &[u8]) -> Option<RetryInfo> {
     messages(status, 3).find_map(|any| {
         let type_url = messages(any, 1).last()?;
@@ -30,7 +32,7 @@ pub(super) fn retry_info(status: &[u8]) -> Option<RetryInfo> {
     })
 }
 
-/// `Any.value` is `RetryInfo { retry_delay = 1 }`, a `Duration { seconds = 1, nanos = 2 }`.
+/// Decodes `RetryInfo { retry_delay = 1 }` in `Any.value`, a `Duration { seconds = 1, nanos = 2 }`.
 fn delay(any: &[u8]) -> Option<Duration> {
     let duration = messages(messages(any, 2).last()?, 1).last()?;
     let seconds = number(duration, 1).unwrap_or(0);
@@ -41,7 +43,7 @@ fn delay(any: &[u8]) -> Option<Duration> {
     ))
 }
 
-/// The values of a length-delimited field. Broken bytes end the walk: what was read before them counts.
+/// Iterates over the values of a length-delimited field, up to the first malformed byte.
 fn messages(message: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
     Reader::new(message)
         .map_while(Result::ok)
@@ -68,7 +70,7 @@ mod tests {
     const NOW: Duration = Duration::from_secs(784_111_777); // Sun, 06 Nov 1994 08:49:37 GMT
 
     #[test]
-    fn retry_after_is_seconds_or_a_date_and_anything_else_is_nothing() {
+    fn retry_after_is_seconds_or_a_date() {
         let read = |value| retry_after(value, NOW);
         assert_eq!(read("120"), Some(Duration::from_secs(120)));
         assert_eq!(read(" 0 "), Some(Duration::ZERO));
@@ -108,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn retry_info_without_a_delay_still_says_try_again() {
+    fn retry_info_without_a_delay_allows_a_retry() {
         let bytes = status("type.googleapis.com/google.rpc.RetryInfo", b"");
         assert_eq!(retry_info(&bytes), Some(RetryInfo { delay: None }));
     }

@@ -1,7 +1,7 @@
-//! One attempt over gRPC: tonic frames the bytes of a batch as they are, and the outcome comes from the status.
+//! One attempt over gRPC: tonic frames the bytes of a batch, and the status gives the outcome.
 //!
-//! Codes are classified by the OTLP specification, "OTLP/gRPC Response". An `Export…ServiceRequest` has the same bytes on
-//! the wire as the batch.
+//! Codes are classified by the OTLP specification, "OTLP/gRPC Response". An `Export…ServiceRequest` has the
+//! same encoding as the batch.
 
 mod codec;
 mod compressed;
@@ -21,15 +21,16 @@ use super::{
     transport::{Transport, TransportError},
 };
 
-/// How the messages of tonic begin about a message over a limit, as it came and inflated. Our client writes them about an
-/// answer, a receiver that is built on tonic about a request. The first number in them is the size, or the limit.
+/// The beginnings of tonic's messages about a message over a limit, compressed and decompressed. They concern
+/// a response in our client, and a request in a receiver on tonic. Their first number is the size or the
+/// limit.
 const TONIC_LIMIT: [&str; 2] = [
     "Error, decoded message length too large",
     "Error decompressing: size limit",
 ];
 
-/// The words of receivers about a request over their limit: grpc-go has "received message larger than max", OTLP receivers
-/// have "too large" and "longer than".
+/// The words of receivers about a request over their limit: "received message larger than max" in grpc-go,
+/// "too large" and "longer than" in OTLP receivers.
 const TOO_LARGE: [&str; 3] = ["larger than", "too large", "longer than"];
 
 /// Sends one signal over gRPC.
@@ -60,7 +61,7 @@ impl GrpcExporter {
         Self {
             client: match config.compression {
                 Compression::None => client,
-                // A server on grpc-go compresses its answer as the request was.
+                // A server on grpc-go compresses its response like the request.
                 Compression::Gzip(_) => client.accept_compressed(CompressionEncoding::Gzip),
                 Compression::Zstd(_) => client.accept_compressed(CompressionEncoding::Zstd),
             },
@@ -98,7 +99,7 @@ impl GrpcExporter {
     }
 }
 
-/// Classifies a status that is not OK, for a request of this many bytes.
+/// Classifies a status other than OK, for a request of this many bytes.
 fn outcome(peer: &Peer, transport: &Transport, status: &Status, length: usize) -> Delivery {
     if let Some(error) = advice::find::<TransportError>(status) {
         return peer.unreachable(error);
@@ -136,13 +137,13 @@ fn outcome(peer: &Peer, transport: &Transport, status: &Status, length: usize) -
             None => peer.denied(what, Some(advice::CREDENTIALS)),
         },
         Code::Unimplemented => peer.unsupported(what, advice::grpc_code(status.code())),
-        // The same for every request of this sink, whatever it holds.
+        // The result is the same for every request of this sink.
         code @ Code::PermissionDenied => peer.denied(what, advice::grpc_code(code)),
         code => peer.refused(what, advice::grpc_code(code)),
     }
 }
 
-/// Whether a receiver refuses a request for its size.
+/// Whether a receiver rejects a request because of its size.
 fn is_too_large(status: &Status) -> bool {
     let may_be = matches!(
         status.code(),

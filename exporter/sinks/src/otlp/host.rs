@@ -1,4 +1,4 @@
-//! A plain question to the host of an endpoint, for those who look for what is wrong: with its TLS and its headers.
+//! A plain GET request to the host of an endpoint, with its TLS settings and headers, for diagnostics.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -14,22 +14,22 @@ use super::{
     transport::Transport,
 };
 
-/// What a host answered.
+/// The response of a host.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct HostAnswer {
     /// The status.
     pub status: u16,
-    /// Its clock when it answered, since 1970, in whole seconds.
+    /// The host's time of the response in seconds since 1970.
     pub clock: Option<Duration>,
-    /// How long the answer took.
+    /// The duration of the request.
     pub took: Duration,
     /// The body.
     pub body: Bytes,
 }
 
-/// Fetches `path` from the host of an HTTP endpoint; nothing where it speaks gRPC, gives no answer in time, or a longer one
-/// than anybody would read.
+/// Fetches `path` from the host of an HTTP endpoint. Returns `None` for a gRPC endpoint, a timeout, or a
+/// response over the size limit.
 pub async fn ask_host(config: &SignalConfig, path: &'static str, within: Duration) -> Option<HostAnswer> {
     if config.protocol == Protocol::Grpc {
         return None;

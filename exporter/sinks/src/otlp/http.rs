@@ -1,4 +1,4 @@
-//! One attempt over HTTP: the body of a request from a batch, and the outcome from the answer.
+//! One attempt over HTTP: encodes the request body, and classifies the response.
 //!
 //! Status codes are classified by the OTLP specification, "OTLP/HTTP Response".
 
@@ -127,7 +127,7 @@ impl HttpExporter {
     }
 }
 
-/// Whether a status is the same for every request of this sink, whatever its body.
+/// Whether a status is the same for every request of this sink, independent of its body.
 fn is_denial(status: StatusCode) -> bool {
     status.is_redirection()
         || matches!(

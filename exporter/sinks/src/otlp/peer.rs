@@ -1,4 +1,4 @@
-//! The receiver as one signal sees it: its name in messages, the limits of one attempt at it, and the ways to fail.
+//! The receiver of one signal: its name in messages, the limits of an attempt, and the kinds of failure.
 
 use std::{error::Error, fmt::Display, future::Future, time::Duration};
 
@@ -13,10 +13,10 @@ use super::{
 
 /// The maximum size of a request before compression (OTLP specification, "Message size").
 pub(super) const MAX_REQUEST_BYTES: usize = 64 << 20;
-/// The largest answer that is read; a longer one is a failure for good (OTLP specification, "Message size").
+/// The maximum size of a response. A longer one is a permanent error (OTLP specification, "Message size").
 pub(crate) const MAX_ANSWER_BYTES: usize = 4 << 20;
 
-/// A receiver for one signal.
+/// The receiver of one signal.
 #[derive(Clone)]
 pub(crate) struct Peer {
     url: String,
@@ -33,7 +33,7 @@ impl Peer {
         }
     }
 
-    /// Runs one attempt; one that takes too long may be made again.
+    /// Runs one attempt with the timeout. After a timeout the delivery may be retried.
     pub(crate) async fn within_timeout(&self, attempt: impl Future<Output = Delivery>) -> Delivery {
         let Some(limit) = self.timeout else {
             return attempt.await;
@@ -48,7 +48,7 @@ impl Peer {
         }
     }
 
-    /// The receiver may take the batch later.
+    /// Returns a delivery that may be retried.
     pub(crate) fn retry(&self, after: Option<Duration>, what: impl Display, advice: Advice) -> Delivery {
         Delivery::Retry {
             after,
@@ -56,35 +56,36 @@ impl Peer {
         }
     }
 
-    /// The receiver will never take the batch.
+    /// Returns a permanently rejected batch.
     pub(crate) fn refused(&self, what: impl Display, advice: Advice) -> Delivery {
         Delivery::Refused {
             message: self.message(what, advice),
         }
     }
 
-    /// The receiver accepts no batch from this sink.
+    /// Returns a delivery that the receiver rejects for every batch of this sink.
     pub(crate) fn denied(&self, what: impl Display, advice: Advice) -> Delivery {
         Delivery::Denied {
             message: self.message(what, advice),
         }
     }
 
-    /// The request is larger than the receiver accepts.
+    /// Returns a delivery that is larger than the receiver accepts.
     pub(crate) fn too_large(&self, what: impl Display, advice: Advice) -> Delivery {
         Delivery::TooLarge {
             message: self.message(what, advice),
         }
     }
 
-    /// The receiver does not support the batch's signal, or is no OTLP receiver.
+    /// Returns a delivery whose signal the receiver does not support, or whose receiver does not speak OTLP.
     pub(crate) fn unsupported(&self, what: impl Display, advice: Advice) -> Delivery {
         Delivery::Unsupported {
             message: self.message(what, advice),
         }
     }
 
-    /// The connection failed; where it broke off no one knows whether the batch was taken, so it is sent again.
+    /// Returns the delivery of a failed connection. If it broke during the request, the batch may have
+    /// arrived; it is sent again.
     pub(crate) fn unreachable(&self, error: &TransportError) -> Delivery {
         self.retry(
             None,
@@ -93,7 +94,7 @@ impl Peer {
         )
     }
 
-    /// The body of the answer could not be read: it is too long, or the connection broke.
+    /// Returns the delivery of a response that is too long or incomplete.
     pub(crate) fn unreadable(&self, error: &(dyn Error + 'static)) -> Delivery {
         match advice::find::<LengthLimitError>(error) {
             Some(_) => self.answer_too_large(),

@@ -22,27 +22,27 @@ use tower_service::Service;
 
 use super::config::{Password, Proxy, ProxyRoute};
 
-/// The port of a SOCKS proxy whose URL has none.
+/// The default port of a SOCKS proxy.
 const SOCKS_PORT: u16 = 1080;
 
-/// A connection that is being made.
+/// A connection in progress.
 type Connecting =
     Pin<Box<dyn Future<Output = Result<TokioIo<TcpStream>, Box<dyn Error + Send + Sync>>> + Send>>;
 
-/// Connects to an endpoint, through its proxy where it has one.
+/// Connects to an endpoint, through its proxy if it has one.
 #[derive(Clone)]
 pub(super) struct Connector {
     http: HttpConnector,
     proxy: Option<Proxy>,
 }
 
-/// A connection to the endpoint, a tunnel to it, or a connection to a proxy that forwards requests.
+/// A connection to the endpoint, a tunnel to it, or a connection to a forwarding proxy.
 pub(super) struct ProxiedStream {
     stream: TokioIo<TcpStream>,
     is_forwarding: bool,
 }
 
-/// Why a proxy could not be used.
+/// The reason why a proxy cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("through the proxy {proxy}")]
 struct ProxyError {
@@ -86,7 +86,7 @@ impl Service<Uri> for Connector {
 }
 
 impl Connector {
-    /// Connects to a proxy, and through it where it makes a tunnel.
+    /// Connects to a proxy, and through it if it is a tunnel.
     fn connect(&mut self, proxy: Uri, route: ProxyRoute, to: Uri) -> Connecting {
         match route {
             ProxyRoute::Forward(_) => {
@@ -108,7 +108,7 @@ impl Connector {
                 if let Some((user, Password::Text(password))) = user {
                     socks = socks.with_auth(user, password);
                 }
-                // It takes a URL without a port for one of https.
+                // The tunnel connector assumes https for a URL without a port.
                 let is_plain = to.scheme_str() == Some("http");
                 let connecting = socks.call(if is_plain { with_port(to, 80) } else { to });
                 Box::pin(async move { Ok(connecting.await?) })
@@ -140,7 +140,7 @@ impl ProxiedStream {
 }
 
 impl Connection for ProxiedStream {
-    /// A proxy that forwards needs the complete URL in the request line.
+    /// A forwarding proxy needs the complete URL in the request line.
     fn connected(&self) -> Connected {
         self.stream.connected().proxy(self.is_forwarding)
     }

@@ -1,4 +1,4 @@
-//! TLS settings of one endpoint, whose errors name the setting of each file.
+//! The TLS settings of one endpoint. Errors name the setting of each file.
 
 use std::path::PathBuf;
 
@@ -8,13 +8,13 @@ use rustls::{ClientConfig, pki_types::ServerName};
 use super::config::{SignalConfig, TlsFiles};
 use crate::SinkError;
 
-/// Settings for the endpoint of `config`; no file is read where the endpoint is plain `http`.
+/// Returns the TLS settings for the endpoint of `config`. No file is read for plain `http`.
 pub(super) fn client_config(config: &SignalConfig) -> Result<ClientConfig, SinkError> {
     let read = client_tls(config).map_or_else(no_client_tls, |files| files.read());
     read.map_err(|error| sink_error(error, config))
 }
 
-/// Returns the name that the server's certificate is checked for, where it is not the host of the endpoint.
+/// Returns the name that the server's certificate must have, if it is not the host of the endpoint.
 pub(super) fn server_name(config: &SignalConfig) -> Result<Option<ServerName<'static>>, SinkError> {
     let Some(name) = &config.tls.server_name else {
         return Ok(None);
@@ -23,12 +23,12 @@ pub(super) fn server_name(config: &SignalConfig) -> Result<Option<ServerName<'st
     parsed.map(Some)
 }
 
-/// The PEM files that are read for the endpoint of `config`.
+/// Returns the PEM files of the endpoint.
 pub(super) fn files(config: &SignalConfig) -> Vec<PathBuf> {
     client_tls(config).map_or_else(Vec::new, |files| files.files())
 }
 
-/// The files for the endpoint of `config`; `None` where the endpoint is plain `http`.
+/// Returns the files for the endpoint of `config`, or `None` for plain `http`.
 fn client_tls(config: &SignalConfig) -> Option<ClientTls> {
     let TlsFiles {
         authority,
@@ -44,7 +44,7 @@ fn client_tls(config: &SignalConfig) -> Option<ClientTls> {
     })
 }
 
-/// Names the setting of the file, or the endpoint.
+/// Converts an error. Names the setting of the file, or the endpoint.
 fn sink_error(error: ClientTlsError, config: &SignalConfig) -> SinkError {
     let endpoint = super::transport::origin(&config.endpoint);
     match error {
@@ -59,7 +59,7 @@ fn sink_error(error: ClientTlsError, config: &SignalConfig) -> SinkError {
     }
 }
 
-/// The variable or the key that names a file.
+/// Returns the variable or the key that names a file.
 fn setting(file: ClientTlsFile, files: &TlsFiles) -> String {
     let identity = files.identity.as_ref();
     let named = match file {

@@ -1,6 +1,6 @@
-//! The one HTTP client under gRPC and HTTP: hyper with rustls, a pool of kept connections, no redirects.
+//! The HTTP client of gRPC and HTTP: hyper with rustls, a connection pool, no redirects.
 //!
-//! Whatever breaks on the way becomes a [`TransportError`]: the receiver did not answer, so the batch may be tried again.
+//! Every failure without a response is a [`TransportError`], so the batch may be retried.
 
 use std::{
     future::Future,
@@ -36,17 +36,17 @@ use super::{
 };
 use crate::SinkError;
 
-/// An HTTP/2 connection that has been silent for this long under an open request is asked for a sign of life: otherwise each
-/// new attempt would go into the same dead connection.
+/// The silence on an HTTP/2 connection with an open request after which a ping is sent. Otherwise each retry
+/// would use the same dead connection.
 const SILENCE_BEFORE_PING: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// PEM files are looked at this often, while requests are sent.
+/// The minimum interval between checks of PEM files, while requests are sent.
 const LOOK_AT_FILES_AFTER: Duration = Duration::from_secs(1);
 
 type HttpClient = Client<HttpsConnector<Connector>, Body>;
 
-/// A client for one signal; a clone shares its connections.
+/// The client of one signal. Clones share its connections.
 #[derive(Clone)]
 pub(crate) struct Transport {
     shared: Arc<Shared>,
@@ -59,37 +59,37 @@ struct Shared {
     current: Mutex<Current>,
 }
 
-/// The client with the certificates as they were when they were last read.
+/// The client with the certificates of the last read.
 struct Current {
     client: HttpClient,
     stamps: Stamps,
     looked_at: Instant,
 }
 
-/// When each PEM file was changed, and its length; `None` for one that is not there.
+/// The modification time and length of each PEM file, or `None` for a missing one.
 type Stamps = Vec<Option<(SystemTime, u64)>>;
 
-/// The receiver could not be reached, or the connection broke before the answer was complete.
+/// A failure to connect, or a connection that broke before the response was complete.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TransportError {
-    /// No connection, or none that speaks the protocol.
+    /// No connection, or no common protocol.
     #[error("cannot reach it")]
     Request(#[source] hyper_util::client::legacy::Error),
-    /// The answer broke off.
+    /// The response is incomplete.
     #[error("the answer broke off")]
     Answer(#[source] hyper::Error),
-    /// The request could not be made.
+    /// The request cannot be created.
     #[error(transparent)]
     Body(#[from] BodyError),
 }
 
-/// An answer's body; its errors are ours.
+/// The body of a response, with our error type.
 pub(crate) type AnswerBody = MapErr<Incoming, fn(hyper::Error) -> TransportError>;
 
 type Answer = Result<Response<AnswerBody>, TransportError>;
 
 impl Transport {
-    /// Reads the certificates and the credentials that `config` names.
+    /// Reads the certificates and the credentials of `config`.
     pub(crate) fn new(config: &SignalConfig) -> Result<Self, SinkError> {
         let pem_files = tls::files(config);
         let current = Current {
@@ -108,7 +108,7 @@ impl Transport {
         })
     }
 
-    /// Sends one request and waits for the head of the answer.
+    /// Sends one request and waits for the head of the response.
     pub(crate) async fn send(&self, mut request: Request<Body>) -> Answer {
         let shared = &self.shared;
         shared.look_at_files().await;
@@ -127,7 +127,7 @@ impl Transport {
         Ok(answer.map(|body| body.map_err(TransportError::Answer as fn(_) -> _)))
     }
 
-    /// After the receiver refused the credentials: what to do, if they are in a file that is read again before the next
+    /// Handles rejected credentials. Returns advice if they are in a file, which is reread before the next
     /// attempt.
     pub(super) fn credentials_refused(&self) -> Option<String> {
         self.shared.authorization.as_ref()?.refused()
@@ -135,8 +135,8 @@ impl Transport {
 }
 
 impl Shared {
-    /// Makes a new client if a PEM file has changed, so that renewed certificates need no restart. Files that cannot be used
-    /// leave the client as it is until they change again.
+    /// Creates a new client if a PEM file has changed, so that renewed certificates need no restart. Invalid
+    /// files leave the client unchanged until they change again.
     async fn look_at_files(self: &Arc<Self>) {
         if self.pem_files.is_empty() {
             return;
@@ -150,7 +150,7 @@ impl Shared {
             current.looked_at = now;
         }
         let shared = Arc::clone(self);
-        // A panic in there leaves the client as it is.
+        // A panic leaves the client unchanged.
         let _ = tokio::task::spawn_blocking(move || shared.read_changed_files()).await;
     }
 
@@ -200,7 +200,7 @@ fn client(config: &SignalConfig) -> Result<HttpClient, SinkError> {
     })
 }
 
-/// What tonic sends its requests through.
+/// The service through which tonic sends requests.
 impl GrpcService<Body> for Transport {
     type ResponseBody = Either<AnswerBody, Empty<Bytes>>;
     type Error = TransportError;
@@ -210,7 +210,8 @@ impl GrpcService<Body> for Transport {
         Poll::Ready(Ok(()))
     }
 
-    /// An answer that is no `200 OK` comes from a proxy: its body is a page, not gRPC, and would hide the status from tonic.
+    /// A response other than `200 OK` comes from a proxy. Its body is not gRPC and would hide the status from
+    /// tonic.
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let transport = self.clone();
         Box::pin(async move {
@@ -223,7 +224,7 @@ impl GrpcService<Body> for Transport {
     }
 }
 
-/// Scheme and authority: what messages show of an endpoint.
+/// Returns scheme and authority, which messages show.
 pub(crate) fn origin(endpoint: &Uri) -> String {
     let authority = endpoint.authority().map_or("", |authority| authority.as_str());
     format!("{}://{authority}", endpoint.scheme_str().unwrap_or("http"))

@@ -1,4 +1,4 @@
-//! The page itself: one HTML file with its style and script inside.
+//! The page: one HTML file with its style and scripts inside.
 
 use std::{io::Write, sync::LazyLock};
 
@@ -9,7 +9,7 @@ use flate2::{Compression, write::GzEncoder};
 const HTML: &str = include_str!("asset/page.html");
 const STYLE: &str = include_str!("asset/page.css");
 
-/// The scripts, in the order in which they are run.
+/// The scripts, in the order of their execution.
 const SCRIPTS: [&str; 6] = [
     include_str!("asset/format.js"),
     include_str!("asset/store.js"),
@@ -19,7 +19,7 @@ const SCRIPTS: [&str; 6] = [
     include_str!("asset/main.js"),
 ];
 
-/// The page for a server, and the same compressed.
+/// The page of a server, plain and compressed.
 pub(super) static PAGE: LazyLock<(Bytes, Bytes)> = LazyLock::new(|| {
     let page = page("");
     (
@@ -28,24 +28,24 @@ pub(super) static PAGE: LazyLock<(Bytes, Bytes)> = LazyLock::new(|| {
     )
 });
 
-/// The page as a file of its own, with this data inside.
+/// Returns the page as a standalone file with this data inside.
 pub(super) fn standalone(data: &str) -> String {
     page(&STANDARD.encode(gzip(data.as_bytes(), Compression::new(6))))
 }
 
 fn page(data: &str) -> String {
-    // The base64 alphabet has nothing that ends a script.
+    // The base64 alphabet contains nothing that ends a script element.
     HTML.replace("/*STYLE*/", STYLE)
         .replace("/*SCRIPT*/", &SCRIPTS.concat())
         .replace("<!--DATA-->", data)
 }
 
-/// Compresses an answer that is made for each request.
+/// Compresses a response at the fastest level.
 pub(super) fn gzip_fast(bytes: &[u8]) -> Vec<u8> {
     gzip(bytes, Compression::fast())
 }
 
-/// Compresses bytes; memory can always be written.
+/// Compresses bytes. Writing to memory cannot fail.
 fn gzip(bytes: &[u8], level: Compression) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), level);
     let _ = encoder.write_all(bytes);

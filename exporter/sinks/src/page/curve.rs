@@ -1,39 +1,41 @@
-//! The curves of a run: of each metric and label the series of the run itself, or of the lowest rank that reports it.
+//! The curves of a run. A curve of a metric and label is the series of the run, or of the lowest rank that
+//! reports it.
 //!
-//! When that rank ends or is silent, its curve passes to the lowest rank that still reports: the points up to then remain, and
-//! the browser draws a break and a mark.
+//! When that rank ends or is silent, the curve passes to the lowest rank that still reports. Earlier points
+//! remain, and the browser draws a break and a mark.
 
 use std::collections::BTreeMap;
 
 use super::{
     metrics::MetricId,
     run::{Member, Observed, RunHistory, RunPoint},
-    series::{Bucket, Room, Series},
+    series::{Bucket, Capacity, Series},
 };
 
-/// A rank that reports nothing for so long while others do has lost its curves.
+/// A rank loses its curves after this time without points while other ranks report.
 const SILENT_NANOS: u64 = 60_000_000_000;
 
-/// Where the step is not known, a point so long after the end of a rank shows that others continue.
+/// If the step is unknown, a point of another rank this long after the end of a rank shows that the run
+/// continues.
 const LATER_NANOS: u64 = 1_000_000_000;
 
-/// The most ranks that had a curve before its rank; the points of earlier ones are not shown.
+/// The maximum number of earlier ranks of a curve. Points of ranks before them are not shown.
 const MOST_FORMER: usize = 16;
 
 /// A curve of a run.
 #[derive(Debug)]
 pub(super) struct Curve<'a> {
-    /// `None` for the run itself.
+    /// The rank, or `None` for the run itself.
     pub(super) rank: Option<i64>,
     pub(super) metric: MetricId,
     /// The series of the rank, which has the last value.
     pub(super) series: &'a Series,
     former: Vec<Part<'a>>,
-    /// The time after which the points of `series` are part of the curve, in milliseconds since 1970.
+    /// The time after which points of `series` belong to the curve, in milliseconds since 1970.
     after_millis: i64,
 }
 
-/// The points that a rank gave to a curve before the curve passed to another rank.
+/// The points of a rank that had the curve before.
 #[derive(Debug)]
 struct Part<'a> {
     series: &'a Series,
@@ -43,20 +45,20 @@ struct Part<'a> {
     next: Option<i64>,
 }
 
-/// The ranks of a curve that has passed from one to another, by metric and label.
+/// The ranks of curves that passed from one rank to another, by metric and label.
 #[derive(Debug, Default)]
-pub(super) struct Passed(BTreeMap<MetricId, Vec<(Box<str>, Owners)>>);
+pub(super) struct CurveOwners(BTreeMap<MetricId, Vec<(Box<str>, Owners)>>);
 
 /// The ranks of one curve.
 #[derive(Debug)]
 struct Owners {
-    /// The rank that has the curve now.
+    /// The current rank of the curve.
     owner: Option<i64>,
-    /// The ranks before, each with the time of its last point in milliseconds since 1970.
+    /// The earlier ranks, each with the time of its last point in milliseconds since 1970.
     former: Vec<(Option<i64>, i64)>,
 }
 
-impl Passed {
+impl CurveOwners {
     fn of(&self, metric: MetricId, label: &str) -> Option<&Owners> {
         let of_metric = self.0.get(&metric)?;
         let found = of_metric.iter().find(|(known, _)| **known == *label);
@@ -84,7 +86,7 @@ impl Passed {
 }
 
 impl Curve<'_> {
-    /// Returns the points in the order of time: how many of them may be merged, and all.
+    /// Returns the number of points that may be merged, and all points in order of time.
     pub(super) fn points(&self) -> (usize, impl Iterator<Item = &Bucket> + Clone) {
         let former = self.former.iter().flat_map(|part| {
             let points = part.series.points().1;
@@ -102,20 +104,21 @@ impl Curve<'_> {
         )
     }
 
-    /// Returns the last time in milliseconds since 1970 before another rank continues the curve, and that rank.
+    /// Returns each change of rank: the time of the last point before it in milliseconds since 1970, and the
+    /// next rank.
     pub(super) fn changes(&self) -> impl Iterator<Item = (i64, Option<i64>)> {
         self.former.iter().map(|part| (part.until_millis, part.next))
     }
 }
 
 impl Member {
-    /// The series of a metric and label.
+    /// Returns the series of a metric and label.
     fn series(&self, metric: MetricId, label: &str) -> Option<&Series> {
         let mut series = self.metrics.get(&metric)?.iter();
         series.find(|series| *series.label == *label)
     }
 
-    /// Whether the rank ended the series, or is silent, before this point of another rank.
+    /// Whether the rank ended the series or is silent, before this point of another rank.
     fn has_left(&self, series: &Series, point: &RunPoint<'_>, step: Option<i64>) -> bool {
         let is_later = match (step, series.last_step()) {
             (Some(step), Some(last)) => step > last,
@@ -148,7 +151,7 @@ impl RunHistory {
         flat.collect()
     }
 
-    /// Returns the curve of the first of some metrics that has one.
+    /// Returns the first curve whose metric is wanted.
     pub(super) fn first_curve(&self, is_wanted: impl Fn(MetricId) -> bool) -> Option<Curve<'_>> {
         self.curves().into_iter().find(|curve| is_wanted(curve.metric))
     }
@@ -179,9 +182,9 @@ impl RunHistory {
         })
     }
 
-    /// Passes the curve to the rank of this point, if the rank that has it has ended or is silent and no lower rank reports; or if
-    /// this rank had it before.
-    pub(super) fn pass_curve(&mut self, point: &RunPoint<'_>, step: Option<i64>, room: Room) {
+    /// Passes the curve to the rank of this point. This happens if the current rank has ended or is silent
+    /// and no lower rank reports, or if the point's rank had the curve before.
+    pub(super) fn pass_curve(&mut self, point: &RunPoint<'_>, step: Option<i64>, capacity: Capacity) {
         let is_lowest = self.members.keys().next() == Some(&point.rank);
         if point.value == Observed::End || (is_lowest && self.passed.0.is_empty()) {
             return;
@@ -220,7 +223,7 @@ impl RunHistory {
         let of_metric = self.member(point.rank).metrics.get_mut(&point.metric);
         for series in of_metric.into_iter().flatten() {
             if *series.label == *point.label {
-                series.resize(room);
+                series.resize(capacity);
             }
         }
         self.shape += 1;

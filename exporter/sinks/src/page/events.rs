@@ -1,17 +1,17 @@
-//! The events of a run: verdicts, checkpoints, evaluations, errors; the newest of them, within a limit.
+//! The newest events of a run: verdicts, checkpoints, evaluations, errors.
 
 use std::collections::VecDeque;
 
-/// The most characters of a text that is kept.
+/// The maximum length of a stored text in characters.
 pub(super) const MOST_TEXT: usize = 400;
 
-/// Spans of one name and step are one event where one begins within this time after the end of the other.
+/// Spans of the same name and step are one event if one starts within this time after the end of the other.
 const JOIN_NANOS: u64 = 60_000_000_000;
 
-/// The most events in a list of those that are open.
+/// The maximum number of open events.
 const MOST_OPEN: usize = 200;
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct RunEvent {
     /// The name of the event or span.
@@ -23,9 +23,9 @@ pub(super) struct RunEvent {
     pub(super) rank: Option<i64>,
     pub(super) gpu: Option<Box<str>>,
     pub(super) text: Box<str>,
-    /// `ERROR`, `WARN`, `INFO` by OpenTelemetry's severity numbers.
+    /// The severity number of OpenTelemetry: `ERROR`, `WARN`, `INFO`.
     pub(super) severity: i32,
-    /// Of a verdict.
+    /// The verdict, if the event is one.
     pub(super) verdict: Option<Verdict>,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Verdict {
 }
 
 impl RunEvent {
-    /// The memory of the event with its texts.
+    /// Returns the memory use of the event with its texts.
     pub(super) fn bytes(&self) -> usize {
         let of_verdict = |verdict: &Verdict| verdict.kind.len() + verdict.subject.len();
         size_of::<Self>()
@@ -49,19 +49,19 @@ impl RunEvent {
     }
 }
 
-/// The events of a run in the order of their arrival.
+/// The events of a run in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct EventLog {
     events: VecDeque<RunEvent>,
     open: Vec<RunEvent>,
-    /// The events that ever came; the number of the next one.
+    /// The number of all events so far, which is the number of the next one.
     pub(super) count: u64,
-    /// The events that the stream has sent.
+    /// The number of events that the stream has sent.
     pub(super) streamed: u64,
 }
 
 impl EventLog {
-    /// Adds an event; the oldest leaves where there are more than `most`.
+    /// Adds an event. Beyond `most` events, the oldest is evicted.
     pub(super) fn push(&mut self, event: RunEvent, most: usize) {
         if let Some(verdict) = &event.verdict {
             self.open.retain(|other| {
@@ -83,7 +83,7 @@ impl EventLog {
         }
     }
 
-    /// The ranks of a job write one checkpoint together: it is one event, from the first begin to the last end.
+    /// Merges the checkpoint spans of all ranks into one event, from the first start to the last end.
     fn joins(&mut self, event: &RunEvent) -> bool {
         let is_same = |other: &&mut RunEvent| {
             let overlaps = other
@@ -102,22 +102,22 @@ impl EventLog {
         true
     }
 
-    /// The events that are kept, oldest first.
+    /// Returns the stored events, the oldest first.
     pub(super) fn iter(&self) -> impl Iterator<Item = &RunEvent> {
         self.events.iter()
     }
 
-    /// The verdicts that are open.
+    /// Returns the open verdicts.
     pub(super) fn open(&self) -> &[RunEvent] {
         &self.open
     }
 
-    /// The events that the stream has not sent, as far as they are kept.
+    /// Returns the stored events that the stream has not sent.
     pub(super) fn unsent(&self) -> impl Iterator<Item = &RunEvent> {
         self.events.range(self.events.len() - self.unsent_count()..)
     }
 
-    /// The number of the first event that the stream has not sent and that is kept.
+    /// Returns the number of the first stored event that the stream has not sent.
     pub(super) fn unsent_from(&self) -> u64 {
         self.count - self.unsent_count() as u64
     }
@@ -127,7 +127,7 @@ impl EventLog {
         unsent.min(self.events.len())
     }
 
-    /// Forgets all but the newest events.
+    /// Evicts all but the newest events.
     pub(super) fn shrink(&mut self, most: usize) {
         let surplus = self.events.len().saturating_sub(most);
         self.events.drain(..surplus);
@@ -140,7 +140,7 @@ impl EventLog {
     }
 }
 
-/// A text of bounded length, without control characters.
+/// Returns a text of bounded length, without control characters.
 pub(super) fn bounded(text: &str) -> Box<str> {
     let printable = text
         .chars()

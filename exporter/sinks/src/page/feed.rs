@@ -1,7 +1,7 @@
-//! The stream of updates: server-sent events for browsers that watch.
+//! The update stream: server-sent events for browsers.
 //!
-//! Twice a second every update is written once and handed to all browsers that want it. A browser that does not read loses its
-//! stream and opens another one, which begins with all that there is; it never holds up anybody.
+//! Twice a second each update is encoded once and sent to all browsers that subscribe to it. A slow browser
+//! loses its stream and opens another one, which starts with a complete snapshot. It delays no other browser.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,16 +15,17 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use super::{PageStore, snapshot};
 
-/// The time between two updates.
+/// The interval of updates.
 const TICK: Duration = Duration::from_millis(500);
 
-/// The most runs that one browser watches.
+/// The maximum number of runs that one browser watches.
 pub(super) const MOST_WATCHED: usize = 16;
 
-/// The updates that wait for one browser: those of four ticks, each with the news and the changes of every watched run.
+/// The capacity of a browser's queue: the updates of four ticks, each with the news and the changes of every
+/// watched run.
 const WAITING: usize = 4 * (1 + MOST_WATCHED);
 
-/// The browsers that watch.
+/// The subscribed browsers.
 #[derive(Debug)]
 pub(super) struct Feed {
     limit: usize,
@@ -52,10 +53,10 @@ impl Feed {
 }
 
 impl PageStore {
-    /// Opens a stream of updates, with the changes of these runs; `None` where there are too many streams.
+    /// Opens a stream of updates with the changes of these runs. Returns `None` at the limit of streams.
     pub(super) fn subscribe(&self, runs: Vec<String>) -> Option<Receiver<Bytes>> {
         let (updates, receiver) = mpsc::channel(WAITING);
-        // The browser asks for all that there is when it sees this event, and by then nothing new passes it by.
+        // The browser requests a snapshot after this event. From then on it receives every update.
         let hello = format!(
             "retry: 1000\nevent: hello\ndata: {{\"instance\":\"{:x}\"}}\n\n",
             self.instance()
@@ -77,7 +78,7 @@ impl PageStore {
         Some(receiver)
     }
 
-    /// Sends updates until `stop` is raised, and closes the streams then.
+    /// Sends updates until `stop` is cancelled, then closes the streams.
     pub(crate) async fn stream(self, stop: CancellationToken) {
         loop {
             tokio::select! {
@@ -88,7 +89,7 @@ impl PageStore {
         self.feed().clients().clear();
     }
 
-    /// Sends what is new to whoever watches.
+    /// Sends the changes to all subscribers.
     pub(super) fn update(&self) {
         let watched: BTreeSet<String> = {
             let mut clients = self.feed().clients();
@@ -115,7 +116,7 @@ impl PageStore {
             }
             (news, deltas)
         };
-        // Whoever has no room for an update loses the stream: a gap would not be seen.
+        // A subscriber with a full queue loses its stream, because a gap would not be visible.
         self.feed().clients().retain(|client| {
             let deltas = client.runs.iter().filter_map(|id| deltas.get(id));
             let mut updates = std::iter::once(&news).chain(deltas);
@@ -124,7 +125,7 @@ impl PageStore {
     }
 }
 
-/// A server-sent event.
+/// Encodes a server-sent event.
 fn event(name: &str, data: &str) -> Bytes {
     format!("event: {name}\ndata: {data}\n\n").into()
 }

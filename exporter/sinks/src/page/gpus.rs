@@ -1,23 +1,23 @@
-//! The GPUs that were seen, with their last values and a short history of what the table of GPUs shows.
+//! The GPUs, with their last values and a short history for the GPU table.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{
-    PageRefusal,
+    PageRejection,
     events::RunEvent,
     metrics::{Definition, MetricId},
-    refused::MOST_GPU_SERIES,
+    rejected::MOST_GPU_SERIES,
     run::Observed,
-    series::{Bucket, NO_STEP, Room, Series},
+    series::{Bucket, Capacity, NO_STEP, Series},
 };
 
-/// The points of a GPU's history.
+/// The number of points of a GPU's history.
 const POINTS: usize = 128;
 
-/// A GPU's history is thinned no further than this.
+/// The maximum number of times that a GPU's history is halved.
 const MOST_THINNED: u32 = 4;
 
-/// The errors of one GPU that are kept.
+/// The maximum number of stored errors of one GPU.
 const MOST_EVENTS: usize = 20;
 
 /// A GPU.
@@ -28,7 +28,7 @@ pub(super) struct Gpu {
     pub(super) host: Box<str>,
     /// The name of the model.
     pub(super) model: Box<str>,
-    /// The run that owns it, where that is known.
+    /// The run that uses it, if known.
     pub(super) run: Option<Box<str>>,
     pub(super) rank: Option<i64>,
     pub(super) last_nanos: u64,
@@ -37,7 +37,7 @@ pub(super) struct Gpu {
     pub(super) revision: u64,
     pub(super) streamed_revision: u64,
     series: usize,
-    /// Halvings of the room of its series, because the history had too many bytes.
+    /// The number of times that the capacity of its series was halved to save memory.
     thinned: u32,
 }
 
@@ -61,26 +61,26 @@ impl Gpu {
         label: &str,
         time_nanos: u64,
         value: Observed,
-    ) -> Result<(), PageRefusal> {
+    ) -> Result<(), PageRejection> {
         let of_metric = self.metrics.entry(metric).or_default();
         let place = match of_metric.iter().position(|series| *series.label == *label) {
             Some(place) => place,
             None if value == Observed::End => return Ok(()),
-            None if self.series >= MOST_GPU_SERIES => return Err(PageRefusal::SeriesOfGpu),
+            None if self.series >= MOST_GPU_SERIES => return Err(PageRejection::SeriesOfGpu),
             None => {
-                let room = if definition.is_gpu_column {
-                    Room::of(POINTS >> self.thinned)
+                let capacity = if definition.is_gpu_column {
+                    Capacity::of(POINTS >> self.thinned)
                 } else {
-                    Room::LATEST
+                    Capacity::LATEST
                 };
-                of_metric.push(Series::new(0, label, room));
+                of_metric.push(Series::new(0, label, capacity));
                 self.series += 1;
                 of_metric.len() - 1
             }
         };
         let series = &mut of_metric[place];
         if series.is_late(time_nanos, value) {
-            return Err(PageRefusal::Late);
+            return Err(PageRejection::Late);
         }
         if let Some(value) = series.observe(value, time_nanos, definition.kind) {
             series.push(Bucket::of(time_nanos, NO_STEP, value, 0));
@@ -94,7 +94,7 @@ impl Gpu {
         self.thinned < MOST_THINNED
     }
 
-    /// Halves the room of its series.
+    /// Halves the capacity of its series.
     pub(super) fn thin(&mut self) {
         if !self.can_be_thinned() {
             return;
@@ -102,8 +102,8 @@ impl Gpu {
         self.thinned += 1;
         let every = self.metrics.values_mut().flatten();
         every
-            .filter(|series| series.room() != Room::LATEST)
-            .for_each(|series| series.resize(Room::of(POINTS >> self.thinned)));
+            .filter(|series| series.capacity() != Capacity::LATEST)
+            .for_each(|series| series.resize(Capacity::of(POINTS >> self.thinned)));
     }
 
     pub(super) fn bytes(&self) -> usize {

@@ -1,13 +1,13 @@
-//! Everything that the page knows: runs, GPUs, metrics, within the limits of [`PageConfig`].
+//! The history of the page: runs, GPUs and metrics, within the limits of [`PageConfig`].
 
 use std::collections::BTreeMap;
 
-use super::{PageConfig, PageCounts, PageRefusal, gpus::Gpu, metrics::Catalogue, run::RunHistory};
+use super::{PageConfig, PageCounts, PageRejection, gpus::Gpu, metrics::Catalogue, run::RunHistory};
 
-/// A run that sent nothing for so long makes room for a new one.
+/// A run without telemetry for this time may be replaced by a new run.
 const SILENT_MILLIS: i64 = 60_000;
 
-/// A run is thinned no further than this.
+/// The maximum number of times that a run is halved.
 const MOST_THINNED: u32 = 5;
 
 /// The history.
@@ -16,7 +16,7 @@ pub(super) struct History {
     pub(super) config: PageConfig,
     pub(super) catalogue: Catalogue,
     pub(super) runs: BTreeMap<Box<str>, RunHistory>,
-    /// By host and id.
+    /// The GPUs by host and id.
     pub(super) gpus: BTreeMap<(Box<str>, Box<str>), Gpu>,
     pub(super) counts: PageCounts,
 }
@@ -32,16 +32,16 @@ impl History {
         }
     }
 
-    /// Returns the run, which is new if it was not seen; a new run replaces a silent one where there are too many.
+    /// Returns the run, and creates it if it is new. At the limit, a new run replaces a silent one.
     ///
     /// # Errors
-    /// Every run reports, and there are as many as allowed.
-    pub(super) fn run(&mut self, id: &str, now_millis: i64) -> Result<&mut RunHistory, PageRefusal> {
+    /// The limit is reached and every run reports.
+    pub(super) fn run(&mut self, id: &str, now_millis: i64) -> Result<&mut RunHistory, PageRejection> {
         if !self.runs.contains_key(id)
             && self.runs.len() >= self.config.runs
             && !self.forget_silent(now_millis)
         {
-            return Err(PageRefusal::Runs);
+            return Err(PageRejection::Runs);
         }
         Ok(self.runs.entry(id.into()).or_insert_with(|| RunHistory::new(id)))
     }
@@ -57,23 +57,23 @@ impl History {
         true
     }
 
-    /// Adds the GPU if it was not seen.
+    /// Adds the GPU if it is new.
     ///
     /// # Errors
-    /// There are as many GPUs as allowed.
-    pub(super) fn add_gpu(&mut self, key: &(Box<str>, Box<str>)) -> Result<(), PageRefusal> {
+    /// The limit of GPUs is reached.
+    pub(super) fn add_gpu(&mut self, key: &(Box<str>, Box<str>)) -> Result<(), PageRejection> {
         if self.gpus.contains_key(key) {
             return Ok(());
         }
         if self.gpus.len() >= self.config.gpus {
-            return Err(PageRefusal::Gpus);
+            return Err(PageRejection::Gpus);
         }
         self.gpus.insert(key.clone(), Gpu::new(&key.0, &key.1));
         Ok(())
     }
 
-    /// Keeps everything within the bytes that are allowed. In this order: runs that have ended or are silent lose resolution, those
-    /// that report do, GPUs do, and then runs are forgotten.
+    /// Reduces the memory use to the limit. Ended and silent runs lose resolution first, then reporting runs,
+    /// then GPUs. Then runs are evicted.
     pub(super) fn keep_within_bytes(&mut self, now_millis: i64) {
         let of_gpus = |gpus: &BTreeMap<_, Gpu>| gpus.values().map(Gpu::bytes).sum::<usize>();
         let mut bytes = self.runs.values().map(RunHistory::bytes).sum::<usize>() + of_gpus(&self.gpus);
@@ -88,7 +88,7 @@ impl History {
                 self.gpus.values_mut().for_each(Gpu::thin);
                 bytes = bytes.saturating_sub(before.saturating_sub(of_gpus(&self.gpus)));
             } else {
-                // The run that reports is the last one to go, and one always remains.
+                // Reporting runs are evicted last, and one run always remains.
                 let order =
                     |run: &&RunHistory| (!is_idle(run, now_millis), !run.is_ended(), run.arrived_millis);
                 let Some(run) = self
@@ -114,8 +114,8 @@ fn is_idle(run: &RunHistory, now_millis: i64) -> bool {
     run.is_ended() || now_millis - run.arrived_millis > SILENT_MILLIS
 }
 
-/// The run that loses resolution next: those that have ended first, then the one that is silent for longest, then those that report
-/// by turns.
+/// Returns the next run to halve: ended runs first, then the run silent for the longest time, then reporting
+/// runs in turn.
 fn next_to_thin(runs: &mut BTreeMap<Box<str>, RunHistory>, now_millis: i64) -> Option<&mut RunHistory> {
     let order = |run: &RunHistory| {
         let is_reporting = !is_idle(run, now_millis);

@@ -1,4 +1,4 @@
-//! From a batch to the history: whose it is (`origin`), then points, spans or log records.
+//! Adds a batch to the history: finds its run and rank (`origin`), then adds points, spans or log records.
 
 mod logs;
 mod metrics;

@@ -1,4 +1,4 @@
-//! Writes JSON piece by piece, without a tree of values between the history and the text.
+//! A streaming JSON writer, which builds no tree of values.
 
 use std::fmt::Write;
 
@@ -8,22 +8,22 @@ use serde_json::Value;
 #[derive(Debug, Default)]
 pub(super) struct JsonWriter {
     text: String,
-    /// Whether a comma has to come before the next value.
+    /// Whether the next value needs a comma before it.
     needs_comma: bool,
 }
 
 impl JsonWriter {
-    /// The text.
+    /// Returns the text.
     pub(super) fn finish(self) -> String {
         self.text
     }
 
-    /// Writes an object whose members `write` writes.
+    /// Writes an object with the members that `write` adds.
     pub(super) fn object(&mut self, write: impl FnOnce(&mut Self)) {
         self.nested('{', '}', write);
     }
 
-    /// Writes a list whose items `write` writes.
+    /// Writes a list with the items that `write` adds.
     pub(super) fn list(&mut self, write: impl FnOnce(&mut Self)) {
         self.nested('[', ']', write);
     }
@@ -36,20 +36,18 @@ impl JsonWriter {
         self
     }
 
-    /// Writes a string.
     pub(super) fn text(&mut self, text: &str) {
         self.separate();
         // A string always has a JSON form.
         self.text.push_str(&Value::from(text).to_string());
     }
 
-    /// Writes an integer.
     pub(super) fn integer(&mut self, value: i64) {
         self.separate();
         self.text.push_str(itoa::Buffer::new().format(value));
     }
 
-    /// Writes a number: `null` for NaN and infinities, which JSON does not have.
+    /// Writes a number, or `null` for NaN and infinities, which JSON does not have.
     pub(super) fn number(&mut self, value: f64) {
         self.separate();
         if value.is_finite() {
@@ -59,7 +57,7 @@ impl JsonWriter {
         }
     }
 
-    /// Writes a number of single precision, with the digits that it needs.
+    /// Writes a number of single precision with the fewest digits.
     pub(super) fn single(&mut self, value: f32) {
         self.separate();
         if value.is_finite() {
@@ -69,7 +67,7 @@ impl JsonWriter {
         }
     }
 
-    /// Writes a number, and NaN and infinities as strings.
+    /// Writes a number, or a string for NaN and infinities.
     pub(super) fn any_number(&mut self, value: f64) {
         if value.is_finite() {
             self.number(value);
@@ -80,13 +78,11 @@ impl JsonWriter {
         }
     }
 
-    /// Writes `true` or `false`.
     pub(super) fn boolean(&mut self, value: bool) {
         self.separate();
         self.text.push_str(if value { "true" } else { "false" });
     }
 
-    /// Writes `null`.
     pub(super) fn null(&mut self) {
         self.separate();
         self.text.push_str("null");

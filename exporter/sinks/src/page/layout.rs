@@ -1,32 +1,32 @@
-//! What the page shows, and where: the one table of the page that names metrics, spans and events.
+//! The layout of the page: the only table of the page that names metrics, spans and events.
 //!
-//! The browser gets the table with the page's data and finds title, unit and explanation of each metric in its definition. A metric
-//! that is not in the table is shown in the list of all metrics.
+//! The browser receives the table with the page's data. Title, unit and description of each metric come from
+//! its definition. Metrics outside the table are in the list of all metrics.
 
 use pulsetrain_semconv::{Attribute, Event, Metric, Span, attribute, event, metric, span};
 
 use super::json::JsonWriter;
 
-/// One number at the top of a run; the first of the metrics with a value is shown.
+/// A number at the top of a run: the first of its metrics that has a value.
 struct Tile {
-    /// The name by which the page finds what it computes for the tile, such as the time since the last step.
+    /// The id by which the page finds a value that it computes itself, such as the time since the last step.
     id: &'static str,
     title: &'static str,
     metrics: &'static [&'static Metric],
 }
 
-/// A group of charts; it is left out where none of its metrics has points.
+/// A group of charts. It is hidden if none of its metrics has points.
 struct Section {
     id: &'static str,
     title: &'static str,
     panels: &'static [Panel],
 }
 
-/// A chart of one metric or of several that share a unit.
+/// A chart of one metric, or of several with the same unit.
 struct Panel {
     title: &'static str,
     metrics: &'static [&'static Metric],
-    /// Whether only the first metric that has points is shown: the others show the same in another way.
+    /// Whether only the first metric with points is shown, because the others are alternatives.
     is_one: bool,
 }
 
@@ -34,13 +34,13 @@ struct Panel {
 struct Column {
     title: &'static str,
     metric: &'static Metric,
-    /// The attribute value of the series to show where there are several.
+    /// The attribute value of the preferred series.
     prefer: &'static str,
-    /// The metric that is the most that the value can reach.
+    /// The metric with the maximum of the value.
     limit: Option<&'static Metric>,
 }
 
-/// A part of a step: its spans, and the metrics by which trainers without spans report it.
+/// A phase of a step: its span, and the metrics of trainers without spans.
 struct Phase {
     title: &'static str,
     span: &'static Span,
@@ -220,7 +220,7 @@ static SECTIONS: &[Section] = &[
     },
 ];
 
-/// The values of each rank that have a history.
+/// The metrics of each rank that have a history.
 static RANKS: &[Column] = &[
     column("Straggler score", &metric::TRAIN_STRAGGLER_SCORE, ""),
     column("Step time", &metric::TRAIN_STEP_DURATION, ""),
@@ -297,13 +297,13 @@ pub(super) static STEP: &Span = &span::TRAIN_STEP;
 /// The number of a step.
 pub(super) static STEP_NUMBER: &Metric = &metric::TRAIN_GLOBAL_STEP;
 
-/// The duration of a step, where no span reports it.
+/// The duration of a step, if no span reports it.
 pub(super) static STEP_DURATION: &Metric = &metric::TRAIN_STEP_DURATION;
 
-/// The number of steps that the run is to have.
+/// The planned number of steps.
 pub(super) static PLANNED_STEPS: &Metric = &metric::TRAIN_PLANNED_STEPS;
 
-/// Spans outside of steps that are marked on the curves.
+/// Spans outside steps that are marked on the curves.
 static MARKS: &[&Span] = &[
     &span::TRAIN_CHECKPOINT_SAVE,
     &span::TRAIN_CHECKPOINT_LOAD,
@@ -315,13 +315,13 @@ static MARKS: &[&Span] = &[
 /// The event of a verdict.
 pub(super) static VERDICT: &Event = &event::TRAIN_VERDICT;
 
-/// Events that are listed whatever their severity.
+/// Events that are listed at any severity.
 static EVENTS: &[&Event] = &[&event::GPU_XID, &event::RUN_COMMAND];
 
-/// Events that are never kept: their bodies are the contents of conversations.
+/// Events that are never stored, because their bodies are the contents of conversations.
 static PRIVATE: &[&Event] = &[&event::RL_PROMPT, &event::RL_COMPLETION, &event::RL_TRAJECTORY];
 
-/// Attributes of GPU points that name the owner of the GPU and are no part of the series.
+/// Attributes of GPU points that name the owner of the GPU. They do not identify a series.
 static OWNERS: &[&Attribute] = &[
     &attribute::GPU_ID,
     &attribute::GPU_INDEX,
@@ -362,40 +362,40 @@ const fn phase(title: &'static str, span: &'static Span, metrics: &'static [&'st
     Phase { title, span, metrics }
 }
 
-/// The title of each tile, with its metrics: the first that has a value is shown.
+/// Returns the title and the metrics of each tile.
 pub(super) fn tile_metrics() -> impl Iterator<Item = (&'static str, &'static [&'static Metric])> {
     TILES.iter().map(|tile| (tile.title, tile.metrics))
 }
 
-/// Whether each rank keeps a history of the metric.
+/// Whether each rank has a history of the metric.
 pub(super) fn is_rank_column(name: &str) -> bool {
     RANKS.iter().any(|column| column.metric.name == name)
 }
 
-/// Whether the table of GPUs shows the metric, which then has a history.
+/// Whether the GPU table shows the metric, which then has a history.
 pub(super) fn is_gpu_column(name: &str) -> bool {
     let is_shown =
         |column: &Column| column.metric.name == name || column.limit.is_some_and(|limit| limit.name == name);
     GPUS.iter().any(is_shown)
 }
 
-/// The phase of a step whose duration the metric reports, as the name of its span.
+/// Returns the span name of the step phase whose duration the metric reports.
 pub(super) fn phase_of_metric(name: &str) -> Option<&'static str> {
     let reports = |phase: &&Phase| phase.metrics.iter().any(|metric| metric.name == name);
     PHASES.iter().find(reports).map(|phase| phase.span.name)
 }
 
-/// The mark of a span, if its kind is marked on the curves.
+/// Returns the mark of a span, if its kind is marked on the curves.
 pub(super) fn mark(name: &str) -> Option<&'static str> {
     MARKS.iter().find(|span| span.name == name).map(|span| span.name)
 }
 
-/// Whether the event is listed whatever its severity.
+/// Whether the event is listed at any severity.
 pub(super) fn is_listed(name: &str) -> bool {
     EVENTS.iter().any(|event| event.name == name)
 }
 
-/// Whether the event must not be kept.
+/// Whether the event must not be stored.
 pub(super) fn is_private(name: &str) -> bool {
     PRIVATE.iter().any(|event| event.name == name)
 }
@@ -405,12 +405,12 @@ pub(super) fn is_owner(key: &str) -> bool {
     OWNERS.iter().any(|attribute| attribute.name == key)
 }
 
-/// The metric by which the list of runs shows how each run is doing.
+/// Whether the metric is the headline of a run in the list of runs.
 pub(super) fn is_headline(name: &str) -> bool {
     LOSSES.iter().any(|metric| metric.name == name)
 }
 
-/// Whether a resource that names no run is one, because it reports this metric.
+/// Whether a resource without a run id is a run because it reports this metric.
 pub(super) fn is_of_a_run(name: &str) -> bool {
     name == STEP_NUMBER.name || is_headline(name)
 }

@@ -1,29 +1,29 @@
-//! The metrics that were seen, with their definitions: from the registry, or as their sender describes them.
+//! The catalogue of metrics, with definitions from the registry or from their sender.
 
 use std::collections::HashMap;
 
 use pulsetrain_otlp::view;
 use pulsetrain_semconv::{Instrument, Metric, metric};
 
-use super::{layout, refused::MOST_METRICS};
+use super::{layout, rejected::MOST_METRICS};
 
-/// A metric by its place in the [`Catalogue`].
+/// The index of a metric in the [`Catalogue`].
 pub(super) type MetricId = u32;
 
-/// How the points of a metric become values of a curve.
+/// The conversion of points to values of a curve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The value as it is.
     Value,
-    /// The growth in a second.
+    /// The increase a second.
     Rate,
-    /// The mean of what was observed since the last point.
+    /// The mean of the observations since the last point.
     Mean,
-    /// Whether a state holds: 1 or 0.
+    /// A state: 1 or 0.
     State,
 }
 
-/// What is known of a metric.
+/// The definition of a metric.
 #[derive(Debug)]
 pub(super) struct Definition {
     pub(super) name: Box<str>,
@@ -36,7 +36,7 @@ pub(super) struct Definition {
     pub(super) phase: Option<&'static str>,
 }
 
-/// All metrics that were seen.
+/// All metrics so far.
 #[derive(Debug, Default)]
 pub(super) struct Catalogue {
     definitions: Vec<Definition>,
@@ -44,7 +44,7 @@ pub(super) struct Catalogue {
 }
 
 impl Catalogue {
-    /// The metric of that name; `None` where there are too many.
+    /// Returns the id of a metric, or `None` at the limit of metrics.
     pub(super) fn id(&mut self, metric: &view::Metric<'_>) -> Option<MetricId> {
         let name = metric.name.to_str_lossy();
         if let Some(id) = self.by_name.get(&*name) {
@@ -59,12 +59,12 @@ impl Catalogue {
         Some(id)
     }
 
-    /// The metric of that name, if it was seen.
+    /// Returns the id of a known metric.
     pub(super) fn find(&self, name: &str) -> Option<MetricId> {
         self.by_name.get(name).copied()
     }
 
-    /// The definition of a metric.
+    /// Returns the definition of a metric.
     pub(super) fn definition(&self, id: MetricId) -> &Definition {
         &self.definitions[id as usize]
     }

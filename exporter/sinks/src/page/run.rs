@@ -1,28 +1,28 @@
-//! One run: its ranks with their series, its last steps and its events.
+//! The history of one run: its ranks with their series, its last steps and its events.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::{
-    PageConfig, PageRefusal,
-    curve::Passed,
+    PageConfig, PageRejection,
+    curve::CurveOwners,
     events::EventLog,
     metrics::{Definition, Kind, MetricId},
-    series::{Base, Bucket, NO_STEP, Room, Series},
+    series::{Base, Bucket, Capacity, NO_STEP, Series},
     steps::StepWindow,
 };
 
-/// The points of a rank's series where another rank's series is the curve of the run.
+/// The number of points of a rank's series that is not a curve of the run.
 const RANK_POINTS: usize = 96;
 
-/// The times of steps that are remembered, to find the step of a point that does not name it.
+/// The number of stored step times, which give the step of a point without a step.
 const REMEMBERED_STEPS: usize = 4_096;
 
-/// A run with what it reported.
+/// The history of a run.
 #[derive(Debug, Default)]
 pub(super) struct RunHistory {
     pub(super) id: Box<str>,
-    pub(super) about: About,
-    /// By rank. `None` is the run itself: what is computed across ranks, and everything where no rank is named.
+    pub(super) about: RunDescription,
+    /// The ranks. `None` is the run itself: values across ranks, and values without a rank.
     pub(super) members: BTreeMap<Option<i64>, Member>,
     pub(super) steps: StepWindow,
     pub(super) events: EventLog,
@@ -31,24 +31,24 @@ pub(super) struct RunHistory {
     pub(super) last_nanos: u64,
     pub(super) last_step_nanos: u64,
     pub(super) step: Option<i64>,
-    /// When something of the run last arrived, in milliseconds since 1970.
+    /// The time of the last telemetry of the run, in milliseconds since 1970.
     pub(super) arrived_millis: i64,
-    /// Changes when a series is added or when another one becomes a curve: browsers then ask for all of the run.
+    /// Changes with each new series and each change of a curve. Browsers then request a snapshot of the run.
     pub(super) shape: u64,
-    /// Changes with everything.
+    /// Changes with each update.
     pub(super) revision: u64,
     pub(super) streamed_revision: u64,
     /// The curves that have passed from one rank to another.
-    pub(super) passed: Passed,
+    pub(super) passed: CurveOwners,
     series: usize,
     next_id: u32,
-    /// Halvings of the room of its series, because the history had too many bytes.
+    /// The number of times that the capacity of its series was halved to save memory.
     pub(super) thinned: u32,
 }
 
 /// The description of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct About {
+pub(super) struct RunDescription {
     pub(super) name: Box<str>,
     pub(super) service: Box<str>,
     pub(super) framework: Box<str>,
@@ -66,7 +66,7 @@ pub(super) struct Member {
     /// Whether it ended its series.
     pub(super) is_ended: bool,
     pub(super) metrics: BTreeMap<MetricId, Vec<Series>>,
-    /// What the stream has sent of `last_nanos` and `is_ended`.
+    /// The `last_nanos` and `is_ended` that the stream has sent.
     pub(super) streamed: (u64, bool),
 }
 
@@ -78,7 +78,7 @@ pub(super) struct RunPoint<'a> {
     pub(super) label: &'a str,
     pub(super) time_nanos: u64,
     pub(super) step: Option<i64>,
-    /// The attempt of its sender; that of the run where it names none.
+    /// The attempt of its sender, or `None` for that of the run.
     pub(super) attempt: Option<i64>,
     pub(super) value: Observed,
 }
@@ -88,15 +88,15 @@ pub(super) struct RunPoint<'a> {
 pub(super) enum Observed {
     /// A value at a time.
     Value(f64),
-    /// What was added since the last point, and in how many seconds.
+    /// The increase since the last point, and its duration in seconds.
     Delta { sum: f64, count: u64, seconds: f64 },
-    /// A sum since a start, with the number of observations where they are counted.
+    /// A sum since a start, with the number of observations if they are counted.
     Cumulative { sum: f64, count: u64, start_nanos: u64 },
-    /// Its series has ended.
+    /// The end of its series.
     End,
 }
 
-/// When which step ended.
+/// The end times of steps.
 #[derive(Debug, Default)]
 pub(super) struct StepClock(VecDeque<(u64, i64)>);
 
@@ -111,7 +111,7 @@ impl StepClock {
         self.0.push_back((time_nanos, step));
     }
 
-    /// The last step that had ended by then.
+    /// Returns the last step that had ended by a time.
     pub(super) fn step_at(&self, time_nanos: u64) -> Option<i64> {
         let after = self.0.partition_point(|(time, _)| *time <= time_nanos);
         self.0.get(after.checked_sub(1)?).map(|(_, step)| *step)
@@ -126,12 +126,12 @@ impl RunHistory {
         }
     }
 
-    /// The rank, new where it was not seen.
+    /// Returns the rank, and creates it if it is new.
     pub(super) fn member(&mut self, rank: Option<i64>) -> &mut Member {
         self.members.entry(rank).or_default()
     }
 
-    /// Adds a point to its series; returns the value of the curve there.
+    /// Adds a point to its series. Returns the value of the curve.
     ///
     /// # Errors
     /// The point is late, or its series is beyond the limit.
@@ -140,7 +140,7 @@ impl RunHistory {
         point: &RunPoint<'_>,
         definition: &Definition,
         config: &PageConfig,
-    ) -> Result<Option<f64>, PageRefusal> {
+    ) -> Result<Option<f64>, PageRejection> {
         let attempt = point.attempt.unwrap_or(self.about.attempt);
         let attempt = attempt.clamp(0, i64::from(u16::MAX)) as u16;
         let step = point.step.or_else(|| self.clock.step_at(point.time_nanos));
@@ -148,14 +148,14 @@ impl RunHistory {
             return if point.value == Observed::End {
                 Ok(None)
             } else {
-                Err(PageRefusal::SeriesOfRun)
+                Err(PageRejection::SeriesOfRun)
             };
         };
         if series.is_late(point.time_nanos, point.value) {
-            return Err(PageRefusal::Late);
+            return Err(PageRejection::Late);
         }
-        let room = self.curve_room(definition, config);
-        self.pass_curve(point, step, room);
+        let capacity = self.curve_capacity(definition, config);
+        self.pass_curve(point, step, capacity);
         let Some(series) = self.series(point, definition, config) else {
             return Ok(None);
         };
@@ -177,17 +177,17 @@ impl RunHistory {
         Ok(value)
     }
 
-    /// Whether it continues and has a rank on that host.
+    /// Whether the run is active and has a rank on that host.
     pub(super) fn is_on(&self, host: &str) -> bool {
         !self.is_ended() && self.members.values().any(|member| *member.host == *host)
     }
 
-    /// How many ranks it has.
+    /// Returns the number of ranks.
     pub(super) fn ranks(&self) -> usize {
         self.members.len() - usize::from(self.members.contains_key(&None))
     }
 
-    /// Every series of every rank.
+    /// Returns every series of every rank.
     pub(super) fn every_series(&mut self) -> impl Iterator<Item = &mut Series> {
         self.members
             .values_mut()
@@ -195,7 +195,7 @@ impl RunHistory {
             .flatten()
     }
 
-    /// Every series of every rank, with its metric.
+    /// Returns every series of every rank, with its metric.
     pub(super) fn series_by_metric(&mut self) -> impl Iterator<Item = (MetricId, &mut Series)> {
         let metrics = self
             .members
@@ -224,24 +224,24 @@ impl RunHistory {
             + self.events.bytes()
     }
 
-    /// How many steps it keeps.
+    /// Returns the maximum number of stored steps.
     pub(super) fn most_steps(&self, config: &PageConfig) -> usize {
         (config.steps >> self.thinned).max(8).min(config.steps)
     }
 
-    /// How many events it keeps.
+    /// Returns the maximum number of stored events.
     pub(super) fn most_events(&self, config: &PageConfig) -> usize {
         (config.events >> self.thinned).max(32).min(config.events)
     }
 
-    /// Halves the room of its series and forgets half of its steps and events.
+    /// Halves the capacity of its series, and evicts half of its steps and events.
     pub(super) fn thin(&mut self, config: &PageConfig) {
         self.thinned += 1;
         for series in self.every_series() {
-            let room = series.room();
-            series.resize(Room {
-                buckets: room.buckets / 2,
-                newest: (room.newest / 2).max(1),
+            let capacity = series.capacity();
+            series.resize(Capacity {
+                buckets: capacity.buckets / 2,
+                newest: (capacity.newest / 2).max(1),
             });
         }
         self.steps.shrink(self.most_steps(config));
@@ -249,7 +249,7 @@ impl RunHistory {
         self.shape += 1;
     }
 
-    /// The series of a point, new where there is room for it.
+    /// Returns the series of a point, and creates it within the limit.
     fn series(
         &mut self,
         point: &RunPoint<'_>,
@@ -271,21 +271,27 @@ impl RunHistory {
         if self.series >= config.series_per_run || point.value == Observed::End {
             return None;
         }
-        let room = self.room_for(point, definition, config);
+        let capacity = self.capacity_for(point, definition, config);
         let (id, label) = (self.next_id, point.label);
         self.next_id += 1;
         self.series += 1;
         let of_metric = self.member(point.rank).metrics.entry(point.metric).or_default();
-        of_metric.push(Series::new(id, label, room));
+        of_metric.push(Series::new(id, label, capacity));
         of_metric.last_mut()
     }
 
-    /// The room of a new series. Where it takes the place of a higher rank's series as the curve of the run, that one shrinks.
-    fn room_for(&mut self, point: &RunPoint<'_>, definition: &Definition, config: &PageConfig) -> Room {
+    /// Returns the capacity of a new series. If it replaces a higher rank's series as the curve of the run,
+    /// that one shrinks.
+    fn capacity_for(
+        &mut self,
+        point: &RunPoint<'_>,
+        definition: &Definition,
+        config: &PageConfig,
+    ) -> Capacity {
         let of_rank = if definition.is_rank_column {
-            Room::of(RANK_POINTS)
+            Capacity::of(RANK_POINTS)
         } else {
-            Room::LATEST
+            Capacity::LATEST
         };
         let has_it = |member: &&mut Member| {
             let series = member.metrics.get(&point.metric);
@@ -306,27 +312,27 @@ impl RunHistory {
             }
         }
         self.shape += 1;
-        self.curve_room(definition, config)
+        self.curve_capacity(definition, config)
     }
 
-    /// The room of the series that is a curve of the run.
-    fn curve_room(&self, definition: &Definition, config: &PageConfig) -> Room {
+    /// Returns the capacity of a curve.
+    fn curve_capacity(&self, definition: &Definition, config: &PageConfig) -> Capacity {
         let points = if definition.kind == Kind::State {
             RANK_POINTS
         } else {
             config.points
         };
-        Room::of((points >> self.thinned).max(RANK_POINTS))
+        Capacity::of((points >> self.thinned).max(RANK_POINTS))
     }
 }
 
 impl Series {
-    /// Whether a point is older than what the series has: neither the curve nor the last value takes it.
+    /// Whether a point is older than the last point of the series.
     pub(super) fn is_late(&self, time_nanos: u64, observed: Observed) -> bool {
         observed != Observed::End && time_nanos / 1_000_000 < self.latest_nanos / 1_000_000
     }
 
-    /// The value of the curve for a point; `None` where it only is what the next one is compared with.
+    /// Returns the value of the curve for a point, or `None` if the point is only a base for the next one.
     pub(super) fn observe(&mut self, observed: Observed, time_nanos: u64, kind: Kind) -> Option<f64> {
         let value = match observed {
             Observed::End => {
@@ -366,7 +372,7 @@ impl Series {
 }
 
 impl Base {
-    /// What the sums since the last point come to.
+    /// Returns the value of the sums since the last point.
     fn since(&self, last: Option<Self>, kind: Kind) -> Option<f64> {
         let is_reset = |last: &Self| last.count > self.count || (kind == Kind::Rate && last.sum > self.sum);
         let last = last.filter(|last| !is_reset(last));

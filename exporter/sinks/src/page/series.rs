@@ -1,18 +1,19 @@
-//! One series: its newest points as they came, and its older points in buckets of equal size.
+//! One series: its newest points unchanged, and its older points in buckets of equal size.
 //!
-//! A bucket keeps the minimum, the maximum, the last value, and whether a value was not finite. When there are too many buckets,
-//! each two neighbours of one attempt become one, so a series covers any length of time in bounded memory.
+//! A bucket keeps the minimum, the maximum, the last value, and whether a value was not finite. At the
+//! capacity, adjacent buckets of one attempt are merged in pairs, so a series covers any length of time in
+//! bounded memory.
 
 use std::{collections::VecDeque, mem::size_of};
 
-/// One point, or several that were merged.
+/// One point, or several merged points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bucket {
     /// The time of the last point, in milliseconds since 1970.
     pub(super) time_millis: i64,
-    /// The step of the last point; [`NO_STEP`] where it is not known.
+    /// The step of the last point, or [`NO_STEP`].
     pub(super) step: u32,
-    /// The last finite value; NaN without one. Single precision is enough for a curve.
+    /// The last finite value, or NaN. Single precision is enough for a curve.
     pub(super) last: f32,
     pub(super) low: f32,
     pub(super) high: f32,
@@ -24,9 +25,9 @@ pub(super) struct Bucket {
 /// The step of a point without one.
 pub(super) const NO_STEP: u32 = u32::MAX;
 
-/// How many points a series may keep: buckets of older points, and newest points as they came.
+/// The capacity of a series: buckets of older points, and newest points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Room {
+pub(super) struct Capacity {
     pub(super) buckets: usize,
     pub(super) newest: usize,
 }
@@ -34,26 +35,26 @@ pub(super) struct Room {
 /// A series with its history.
 #[derive(Debug)]
 pub(super) struct Series {
-    /// Unique within its run.
+    /// The id, unique within its run.
     pub(super) id: u32,
     /// The attributes of its points, as `key=value`.
     pub(super) label: Box<str>,
-    /// The last value in full precision; the total of a counter.
+    /// The last value in full precision. For a counter it is the total.
     pub(super) latest: f64,
     pub(super) latest_nanos: u64,
-    /// The points that were ever added.
+    /// The number of all points so far.
     pub(super) count: u64,
-    /// The points that the stream has sent.
+    /// The number of points that the stream has sent.
     pub(super) streamed: u64,
     /// Whether its resource ended it.
     pub(super) is_ended: bool,
     pub(super) base: Option<Base>,
-    room: Room,
+    capacity: Capacity,
     buckets: Vec<Bucket>,
     newest: VecDeque<Bucket>,
-    /// Points of a complete bucket.
+    /// The number of points of a complete bucket.
     points_per_bucket: u32,
-    /// Points of the last bucket, while it is not complete.
+    /// The number of points of the last, incomplete bucket.
     open: u32,
 }
 
@@ -80,12 +81,12 @@ impl Bucket {
         }
     }
 
-    /// Takes the points of a later bucket in.
+    /// Merges the points of a later bucket.
     fn merge(&mut self, later: &Self) {
         self.time_millis = later.time_millis;
         self.step = later.step;
         self.attempt = later.attempt;
-        // `min` and `max` return the other value where one is NaN.
+        // `min` and `max` return the other value if one is NaN.
         self.low = self.low.min(later.low);
         self.high = self.high.max(later.high);
         if !later.last.is_nan() {
@@ -95,8 +96,8 @@ impl Bucket {
     }
 }
 
-impl Room {
-    /// Room for this number of points, half of them as they came.
+impl Capacity {
+    /// Returns the capacity for this number of points, half of them not merged.
     pub(super) fn of(points: usize) -> Self {
         Self {
             buckets: points / 2,
@@ -104,7 +105,7 @@ impl Room {
         }
     }
 
-    /// Room for the last value alone.
+    /// The capacity for the last value alone.
     pub(super) const LATEST: Self = Self {
         buckets: 0,
         newest: 1,
@@ -112,7 +113,7 @@ impl Room {
 }
 
 impl Series {
-    pub(super) fn new(id: u32, label: &str, room: Room) -> Self {
+    pub(super) fn new(id: u32, label: &str, capacity: Capacity) -> Self {
         Self {
             id,
             label: label.into(),
@@ -122,7 +123,7 @@ impl Series {
             streamed: 0,
             is_ended: false,
             base: None,
-            room,
+            capacity,
             buckets: Vec::new(),
             newest: VecDeque::new(),
             points_per_bucket: 1,
@@ -130,7 +131,8 @@ impl Series {
         }
     }
 
-    /// Adds a point. A second point of the same time replaces the first; an older one is not shown, and `false` is returned.
+    /// Adds a point. A second point of the same time replaces the first. Returns `false` for an older point,
+    /// which is not shown.
     pub(super) fn push(&mut self, point: Bucket) -> bool {
         match self.newest.back_mut() {
             Some(last) if point.time_millis < last.time_millis => return false,
@@ -141,7 +143,7 @@ impl Series {
             }
         }
         self.is_ended = false;
-        while self.newest.len() > self.room.newest {
+        while self.newest.len() > self.capacity.newest {
             if let Some(oldest) = self.newest.pop_front() {
                 self.push_bucket(&oldest);
             }
@@ -149,28 +151,28 @@ impl Series {
         true
     }
 
-    /// The points in the order of time: how many of them are merged, and all.
+    /// Returns the number of merged points, and all points in order of time.
     pub(super) fn points(&self) -> (usize, impl Iterator<Item = &Bucket> + Clone) {
         (self.buckets.len(), self.buckets.iter().chain(&self.newest))
     }
 
-    /// The points that the stream has not sent; `None` where some of them are merged already.
+    /// Returns the points that the stream has not sent, or `None` if some of them are merged.
     pub(super) fn unsent(&self) -> Option<impl Iterator<Item = &Bucket> + Clone> {
         let unsent = usize::try_from(self.count - self.streamed).ok()?;
         let kept = self.newest.len().checked_sub(unsent)?;
         Some(self.newest.range(kept..))
     }
 
-    /// The memory of its points and its label.
+    /// Returns the memory use of its points and its label.
     pub(super) fn bytes(&self) -> usize {
         (self.buckets.capacity() + self.newest.capacity()) * size_of::<Bucket>()
             + size_of::<Self>()
             + self.label.len()
     }
 
-    /// The room that it has.
-    pub(super) fn room(&self) -> Room {
-        self.room
+    /// Returns its capacity.
+    pub(super) fn capacity(&self) -> Capacity {
+        self.capacity
     }
 
     /// Returns the time of its last point in milliseconds since 1970.
@@ -178,16 +180,16 @@ impl Series {
         self.newest.back().map_or(i64::MIN, |point| point.time_millis)
     }
 
-    /// Returns the step of its last point, or `None` if that is not known.
+    /// Returns the step of its last point, or `None` if it is unknown.
     pub(super) fn last_step(&self) -> Option<i64> {
         let last = self.newest.back().filter(|point| point.step != NO_STEP)?;
         Some(i64::from(last.step))
     }
 
-    /// Changes its room; where that is less, the points that it has are merged until they fit.
-    pub(super) fn resize(&mut self, room: Room) {
-        self.room = room;
-        while self.newest.len() > room.newest {
+    /// Changes the capacity. Points are merged until they fit.
+    pub(super) fn resize(&mut self, capacity: Capacity) {
+        self.capacity = capacity;
+        while self.newest.len() > capacity.newest {
             if let Some(oldest) = self.newest.pop_front() {
                 self.push_bucket(&oldest);
             }
@@ -198,7 +200,7 @@ impl Series {
     }
 
     fn push_bucket(&mut self, point: &Bucket) {
-        if self.room.buckets == 0 {
+        if self.capacity.buckets == 0 {
             return;
         }
         match self.buckets.last_mut() {
@@ -218,21 +220,21 @@ impl Series {
     }
 
     fn halve_to_fit(&mut self) {
-        if self.room.buckets == 0 {
+        if self.capacity.buckets == 0 {
             self.buckets.clear();
         }
-        while self.buckets.len() > self.room.buckets {
+        while self.buckets.len() > self.capacity.buckets {
             self.halve(false);
-            if self.buckets.len() > self.room.buckets {
-                // More attempts than buckets: their ends are merged, too.
+            if self.buckets.len() > self.capacity.buckets {
+                // With more attempts than buckets, the ends of attempts are merged too.
                 self.halve(true);
             }
         }
     }
 
-    /// Merges each two neighbours, of one attempt unless `across_attempts`.
+    /// Merges adjacent buckets in pairs, across attempts if `across_attempts`.
     fn halve(&mut self, across_attempts: bool) {
-        let mut merged: Vec<Bucket> = Vec::with_capacity(self.room.buckets.min(self.buckets.len()));
+        let mut merged: Vec<Bucket> = Vec::with_capacity(self.capacity.buckets.min(self.buckets.len()));
         let mut is_last_a_pair = true;
         for bucket in &self.buckets {
             match merged.last_mut() {
@@ -268,8 +270,8 @@ impl Series {
 mod tests {
     use super::*;
 
-    fn filled(points: usize, room: usize, value: impl Fn(usize) -> f64) -> Series {
-        let mut series = Series::new(0, "", Room::of(room));
+    fn filled(points: usize, capacity: usize, value: impl Fn(usize) -> f64) -> Series {
+        let mut series = Series::new(0, "", Capacity::of(capacity));
         for number in 0..points {
             let time = number as u64 * 100_000_000;
             assert!(series.push(Bucket::of(time, number as u32, value(number), 0)));
@@ -295,14 +297,14 @@ mod tests {
         assert_eq!(points.iter().filter(|point| point.high == 1e6).count(), 1);
         assert_eq!(points.iter().filter(|point| point.has_non_finite).count(), 1);
         assert!(points.is_sorted_by_key(|point| point.time_millis));
-        // The newest points are as they came, and the last step is the last one.
+        // The newest points are not merged, and the last step is the last one.
         assert_eq!(points.last().map(|point| point.step), Some(35_999));
         assert!(
             points[merged..]
                 .windows(2)
                 .all(|pair| pair[1].step == pair[0].step + 1)
         );
-        // Buckets are of one size: no part of the run is coarser than another.
+        // Buckets have equal sizes: no part of the run is coarser than another.
         let steps: Vec<u32> = points[..merged]
             .windows(2)
             .map(|pair| pair[1].step - pair[0].step)
@@ -314,7 +316,7 @@ mod tests {
 
     #[test]
     fn points_of_two_attempts_are_never_merged() {
-        let mut series = Series::new(0, "", Room::of(16));
+        let mut series = Series::new(0, "", Capacity::of(16));
         for number in 0..200_u64 {
             let attempt = u16::from(number >= 77);
             series.push(Bucket::of(
@@ -334,7 +336,7 @@ mod tests {
 
     #[test]
     fn more_attempts_than_buckets_are_merged_in_the_end() {
-        let mut series = Series::new(0, "", Room::of(16));
+        let mut series = Series::new(0, "", Capacity::of(16));
         for number in 0..500_u64 {
             series.push(Bucket::of(number * 1_000_000, 0, 1.0, number as u16));
         }
@@ -350,12 +352,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_sent_is_what_came_since() {
+    fn unsent_points_are_those_since_the_last_update() {
         let mut series = filled(5, 16, |number| number as f64);
         series.streamed = 3;
         let unsent: Vec<f32> = series.unsent().unwrap().map(|point| point.last).collect();
         assert_eq!(unsent, [3.0, 4.0]);
-        series.resize(Room {
+        series.resize(Capacity {
             buckets: 4,
             newest: 1,
         });

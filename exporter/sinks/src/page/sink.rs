@@ -7,17 +7,17 @@ use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink, clock};
 
 use super::{PageStore, ingest};
 
-/// The bytes of the history are counted once in this number of batches.
+/// The number of batches between two measurements of the history's memory use.
 const BATCHES_PER_COUNT: u32 = 64;
 
-/// Keeps what runs, ranks and GPUs report for the page. It never waits, so a queue of its own never fills for long.
+/// Adds the telemetry of runs, ranks and GPUs to the page. It never waits, so its queue stays short.
 pub struct PageSink {
     store: PageStore,
     batches: u32,
 }
 
 impl PageSink {
-    /// A sink that fills the history.
+    /// Returns a sink that fills the history.
     pub fn new(store: PageStore) -> Self {
         Self { store, batches: 0 }
     }

@@ -1,4 +1,4 @@
-//! The answers of the page's server: the page, its data as JSON, and the stream of updates.
+//! The responses of the page's server: the page, its data as JSON, and the update stream.
 
 use std::collections::BTreeSet;
 
@@ -10,27 +10,27 @@ use tokio::sync::mpsc::Receiver;
 
 use super::{PageStore, asset, feed::MOST_WATCHED, snapshot};
 
-/// The page loads nothing, sends nothing to anybody else, and is shown in no other page.
+/// The page loads nothing, sends nothing to other hosts, and cannot be embedded.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; \
                       connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// An answer of the page.
+/// A response.
 pub(crate) struct PageAnswer {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: PageBody,
 }
 
-/// The body of an answer.
+/// The body of a response.
 pub(crate) enum PageBody {
-    /// All of it.
+    /// A complete body.
     Complete(Bytes),
-    /// Updates as they come.
+    /// A stream of updates.
     Updates(Receiver<Bytes>),
 }
 
 impl PageStore {
-    /// Answers a request for the page or its data; `None` for any other path.
+    /// Answers a request for the page or its data. Returns `None` for any other path.
     pub(crate) fn answer<B>(&self, request: &Request<B>) -> Option<PageAnswer> {
         let path = request.uri().path();
         if !matches!(path, "/" | "/api/overview" | "/api/run" | "/events") {
@@ -46,19 +46,19 @@ impl PageStore {
         })
     }
 
-    /// Whether an answer takes so long to write and compress that it belongs on a thread of its own.
+    /// Whether a response takes so long to write and compress that it needs the blocking pool.
     pub(crate) fn takes_long(path: &str) -> bool {
         matches!(path, "/api/overview" | "/api/run")
     }
 
-    /// The list of runs, GPUs and sinks as JSON.
+    /// Returns the list of runs, GPUs and sinks as JSON.
     fn overview(&self, is_live: bool) -> String {
         let sinks = self.sinks();
         let now_millis = clock::unix_now().as_millis() as i64;
         snapshot::overview(&self.history(), &sinks, now_millis, is_live)
     }
 
-    /// Returns the page as one HTML file with all that it shows, to be kept or sent around.
+    /// Returns the page as one HTML file with its data.
     pub fn standalone(&self) -> String {
         let overview = self.overview(false);
         let history = self.history();
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gzip_is_sent_to_whoever_takes_it() {
+    fn gzip_is_sent_if_accepted() {
         let headers = |value: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(value));

@@ -1,6 +1,6 @@
-//! The history as JSON: all of it when a browser opens the page, later only what is new.
+//! Encodes the history as JSON: a snapshot for a new browser, then only the changes.
 //!
-//! Points are written as columns. Times and steps are written as differences, which compress well and are short.
+//! Points are columns. Times and steps are delta-encoded, which is short and compresses well.
 
 use std::collections::HashSet;
 
@@ -18,13 +18,13 @@ use super::{
     steps::Step,
 };
 
-/// A rank's time of the last telemetry is sent again when it is newer by so much: the page shows it in seconds.
+/// The minimum change of a rank's last time that is sent again. The page shows it in seconds.
 const RANK_NANOS: u64 = 1_000_000_000;
 
-/// The points of the small curve in the list of runs.
+/// The number of points of a sparkline in the list of runs.
 const SPARK: usize = 40;
 
-/// Writes what is not of one run: the list of runs, GPUs, sinks, and the table of what the page shows.
+/// Writes the data outside runs: the list of runs, GPUs, sinks, and the layout.
 pub(super) fn overview(history: &History, sinks: &[SinkState], now_millis: i64, is_live: bool) -> String {
     let mut json = JsonWriter::default();
     json.object(|json| {
@@ -46,7 +46,7 @@ pub(super) fn overview(history: &History, sinks: &[SinkState], now_millis: i64, 
     json.finish()
 }
 
-/// Writes what is new since the last call: changed runs and GPUs, sinks.
+/// Writes the changes since the last call: changed runs and GPUs, sinks.
 pub(super) fn news(history: &mut History, sinks: &[SinkState], now_millis: i64) -> String {
     let mut json = JsonWriter::default();
     json.object(|json| {
@@ -80,7 +80,7 @@ pub(super) fn news(history: &mut History, sinks: &[SinkState], now_millis: i64) 
     json.finish()
 }
 
-/// Writes all of a run.
+/// Writes the snapshot of a run.
 pub(super) fn run(run: &RunHistory, catalogue: &Catalogue) -> String {
     let mut json = JsonWriter::default();
     json.object(|json| {
@@ -123,9 +123,9 @@ pub(super) fn run(run: &RunHistory, catalogue: &Catalogue) -> String {
     json.finish()
 }
 
-/// Writes what is new in a run since the last call.
+/// Writes the changes of a run since the last call.
 ///
-/// It has the points of the curves, and of the other ranks only the last value of what the table of ranks shows.
+/// They are the points of the curves, and the last values of the other ranks in the rank table.
 pub(super) fn delta(run: &mut RunHistory, catalogue: &Catalogue) -> String {
     let mut json = JsonWriter::default();
     let curves: HashSet<u32> = run.curves().iter().map(|curve| curve.series.id).collect();
@@ -133,7 +133,7 @@ pub(super) fn delta(run: &mut RunHistory, catalogue: &Catalogue) -> String {
         json.key("id").text(&run.id);
         json.key("shape").integer(run.shape as i64);
         json.key("revision").integer(run.revision as i64);
-        // A point for each series: its id, how many points came before, times, steps, values, the last value.
+        // For each series: its id, the number of earlier points, times, steps, values, the last value.
         json.key("series").list(|json| {
             for (metric, series) in run.series_by_metric() {
                 if series.count == series.streamed {
@@ -171,7 +171,7 @@ pub(super) fn delta(run: &mut RunHistory, catalogue: &Catalogue) -> String {
             let changed = run.steps.iter().filter(|step| step.revision > run.steps.streamed);
             changed.for_each(|step| write_step(json, step));
         });
-        // The number of the first of these events, so that a browser lists none twice and sees when some are missing.
+        // The number of the first of these events, so that a browser detects repeated and missing events.
         json.key("event_from").integer(run.events.unsent_from() as i64);
         json.key("events")
             .list(|json| run.events.unsent().for_each(|event| write_event(json, event)));
@@ -187,7 +187,7 @@ pub(super) fn delta(run: &mut RunHistory, catalogue: &Catalogue) -> String {
     json.finish()
 }
 
-/// Forgets what the stream has not sent, because nobody listened.
+/// Marks all changes as sent, because no browser is subscribed.
 pub(super) fn skip_to_now(run: &mut RunHistory) {
     run.every_series()
         .for_each(|series| series.streamed = series.count);
@@ -230,7 +230,7 @@ fn summary(json: &mut JsonWriter, run: &RunHistory, catalogue: &Catalogue) {
                 .filter_map(|event| event.verdict.as_ref());
             open.for_each(|verdict| json.text(&verdict.kind));
         });
-        // The series that shows how the run is doing.
+        // The headline series of the run.
         if let Some(curve) = run.first_curve(|metric| catalogue.definition(metric).is_headline) {
             json.key("value").any_number(curve.series.latest);
             json.key("spark")
@@ -239,7 +239,7 @@ fn summary(json: &mut JsonWriter, run: &RunHistory, catalogue: &Catalogue) {
     });
 }
 
-/// The number of steps that the run is to have.
+/// Returns the planned number of steps.
 fn planned(run: &RunHistory, catalogue: &Catalogue) -> Option<i64> {
     let metric = catalogue.find(layout::PLANNED_STEPS.name)?;
     let series = run
@@ -249,7 +249,7 @@ fn planned(run: &RunHistory, catalogue: &Catalogue) -> Option<i64> {
     (series.latest > 0.0).then_some(series.latest as i64)
 }
 
-/// Writes some points of a series, evenly, so that `most` remain.
+/// Writes at most `most` evenly spaced points of a series.
 fn spark(json: &mut JsonWriter, series: &Series, most: usize) {
     spark_of(json, series.points().1, most);
 }
@@ -257,7 +257,7 @@ fn spark(json: &mut JsonWriter, series: &Series, most: usize) {
 fn spark_of<'a>(json: &mut JsonWriter, points: impl Iterator<Item = &'a Bucket> + Clone, most: usize) {
     let count = points.clone().count();
     let every = count.div_ceil(most).max(1);
-    // The last point is always one of them.
+    // The last point is always included.
     let first = (count.max(1) - 1) % every;
     points
         .skip(first)
@@ -303,7 +303,7 @@ fn write_curve(json: &mut JsonWriter, definition: &Definition, curve: &Curve<'_>
                 .take(merged)
                 .for_each(|point| json.single(point.high));
         });
-        // Where another rank continues the curve: the time of the last point before, and the rank.
+        // Changes of rank: the time of the last point before, and the next rank.
         json.key("changes").list(|json| {
             for (millis, rank) in curve.changes() {
                 json.list(|json| {
@@ -312,7 +312,7 @@ fn write_curve(json: &mut JsonWriter, definition: &Definition, curve: &Curve<'_>
                 });
             }
         });
-        // The places of points of which a value was not finite, and the places where attempts begin.
+        // The indexes of points with a value that was not finite, and the indexes at which attempts start.
         json.key("bad").list(|json| {
             let places = points
                 .clone()
@@ -410,7 +410,7 @@ fn write_rank(json: &mut JsonWriter, rank: Option<i64>, member: &Member, catalog
     });
 }
 
-/// Writes a step: its ranks, how long each took, and the seconds of each phase as pairs of phase and seconds.
+/// Writes a step: its ranks, their durations, and the seconds of each phase as pairs of phase and seconds.
 fn write_step(json: &mut JsonWriter, step: &Step) {
     json.object(|json| {
         json.key("n").integer(step.number);
@@ -436,7 +436,7 @@ fn write_step(json: &mut JsonWriter, step: &Step) {
     });
 }
 
-/// Seconds to the microsecond, which is shorter to write.
+/// Rounds seconds to microseconds, which are shorter to write.
 fn rounded(seconds: f32) -> f32 {
     ((f64::from(seconds) * 1e6).round() / 1e6) as f32
 }
@@ -478,7 +478,7 @@ fn write_gpu(json: &mut JsonWriter, gpu: &Gpu, catalogue: &Catalogue, with_histo
                 if !definition.is_gpu_column {
                     continue;
                 }
-                // A state that does not hold is not worth its bytes: there are many of them.
+                // States that are off are left out, because there are many.
                 let is_off = |series: &&Series| definition.kind == Kind::State && series.latest == 0.0;
                 for series in series
                     .iter()
@@ -510,11 +510,11 @@ fn telemetry(json: &mut JsonWriter, history: &History, sinks: &[SinkState]) {
         json.key("bytes").integer(counts.bytes as i64);
         json.key("limit").integer(history.config.bytes as i64);
         json.key("runs_replaced").integer(counts.runs_replaced as i64);
-        // Pairs of a reason and its items.
+        // Pairs of a reason and its number of items.
         json.key("refused").list(|json| {
-            for (refusal, items) in counts.refused.by_reason() {
+            for (rejection, items) in counts.rejected.by_reason() {
                 json.list(|json| {
-                    json.text(&refusal.describe(&history.config));
+                    json.text(&rejection.describe(&history.config));
                     json.integer(items as i64);
                 });
             }

@@ -1,30 +1,30 @@
-//! The last steps of a run: how long each rank took for each phase of them.
+//! The last steps of a run: the time of each rank in each phase.
 //!
-//! A step is put together from its span and the spans directly under it, in whatever order they come, or from the
-//! points of a trainer that sends no spans.
+//! A step consists of its span and the child spans, in any order of arrival. For a trainer without spans it
+//! consists of points.
 
 use std::collections::VecDeque;
 
 use super::events::bounded;
 
-/// The most ranks of one step that are kept.
+/// The maximum number of stored ranks of one step.
 const MOST_RANKS: usize = 4_096;
 
-/// The most spans of one rank in one step; further ones are not shown.
+/// The maximum number of spans of one rank in one step.
 const MOST_PARTS: usize = 64;
 
-/// The most spans of one run that wait for the span of their step.
+/// The maximum number of spans of one run that wait for the span of their step.
 const MOST_WAITING: usize = 4_096;
 
-/// The steps of a run, oldest first.
+/// The steps of a run, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct StepWindow {
     steps: VecDeque<Step>,
-    /// Spans whose step is not known yet: an SDK exports a child when it ends, which is before its parent ends.
+    /// Spans whose step is unknown. An SDK exports a child at its end, which is before its parent ends.
     waiting: VecDeque<Waiting>,
-    /// The names of phases, by their place.
+    /// The names of phases, by index.
     phases: Vec<Box<str>>,
-    /// Counts changes, so that the stream knows what is new.
+    /// Counts changes, so that the stream detects them.
     pub(super) revision: u64,
     pub(super) streamed: u64,
 }
@@ -39,29 +39,29 @@ pub(super) struct Step {
     pub(super) revision: u64,
 }
 
-/// What one rank did in a step.
+/// The time of one rank in a step.
 #[derive(Debug)]
 pub(super) struct RankStep {
     pub(super) rank: i64,
-    /// The id of its span; 0 without one.
+    /// The id of its span, or 0.
     span: u64,
     trace: u128,
-    /// In seconds; NaN while it is not known.
+    /// The duration in seconds, or NaN while it is unknown.
     pub(super) duration: f32,
     parts: Vec<Part>,
 }
 
-/// A span under another one, or a phase that a point reports.
+/// A child span, or a phase that a point reports.
 #[derive(Debug)]
 struct Part {
-    /// The id of its span; 0 where a point reports it.
+    /// The id of its span, or 0 for a point.
     span: u64,
     parent: u64,
     phase: u16,
     seconds: f32,
 }
 
-/// A span that names no step and came before the span of its step.
+/// A span without a step number that arrived before the span of its step.
 #[derive(Debug)]
 struct Waiting {
     trace: u128,
@@ -73,7 +73,7 @@ struct Waiting {
     seconds: f32,
 }
 
-/// Whose step it is.
+/// The key of a step.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StepKey {
     pub(super) number: i64,
@@ -89,12 +89,12 @@ pub(super) struct SpanIds<'a> {
     pub(super) parent: &'a [u8],
 }
 
-/// The id of a span as a number; 0 for one of another length than OpenTelemetry's.
+/// Returns the id of a span as a number, or 0 for an invalid length.
 fn span_id(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_be_bytes)
 }
 
-/// The id of a trace as a number; 0 for one of another length than OpenTelemetry's.
+/// Returns the id of a trace as a number, or 0 for an invalid length.
 fn trace_id(bytes: &[u8]) -> u128 {
     bytes.try_into().map_or(0, u128::from_be_bytes)
 }
@@ -111,8 +111,8 @@ impl StepWindow {
         self.add_waiting(trace_id(ids.trace), key.number, most);
     }
 
-    /// Keeps a span that names no step until the span of its step comes; the one that waited longest leaves where there are
-    /// too many.
+    /// Stores a span without a step number until the span of its step arrives. At the limit, the oldest is
+    /// evicted.
     pub(super) fn wait(
         &mut self,
         (attempt, rank): (i64, i64),
@@ -188,7 +188,7 @@ impl StepWindow {
         rank.add(part);
     }
 
-    /// Adds what a point reports of a step: the duration of a phase, or of the step where `phase` is `None`.
+    /// Adds a point of a step: the duration of a phase, or of the step without a `phase`.
     pub(super) fn point(
         &mut self,
         key: StepKey,
@@ -213,7 +213,7 @@ impl StepWindow {
         }
     }
 
-    /// The step of a rank's trace.
+    /// Returns the step of a rank's trace.
     pub(super) fn of_trace(&self, trace: &[u8], rank: i64) -> Option<i64> {
         let trace = trace_id(trace);
         let is_it = |step: &&Step| {
@@ -234,7 +234,7 @@ impl StepWindow {
         &self.phases
     }
 
-    /// Forgets all but the newest steps.
+    /// Evicts all but the newest steps.
     pub(super) fn shrink(&mut self, most: usize) {
         while self.steps.len() > most {
             self.steps.pop_front();
@@ -250,7 +250,7 @@ impl StepWindow {
             + self.phases.iter().map(|phase| phase.len() + 16).sum::<usize>()
     }
 
-    /// The step of a key, new where it is not older than all that are kept.
+    /// Returns the step of a key. Creates it unless it is older than all stored steps.
     fn entry(&mut self, key: StepKey, most: usize) -> Option<&mut Step> {
         self.revision += 1;
         let revision = self.revision;
@@ -281,7 +281,7 @@ impl StepWindow {
     fn phase_id(&mut self, name: &str) -> u16 {
         let known = self.phases.iter().position(|phase| **phase == *name);
         let id = known.unwrap_or_else(|| {
-            // Names of spans have low cardinality; one that has not shares the last place.
+            // Span names have low cardinality. A name beyond the limit shares the last index.
             if self.phases.len() < 255 {
                 self.phases.push(name.into());
             }
@@ -326,7 +326,7 @@ impl RankStep {
         }
     }
 
-    /// Adds a part. A span that comes twice counts once: a sender repeats what it got no answer for.
+    /// Adds a part. A repeated span counts once, because a sender retries.
     fn add(&mut self, part: Part) {
         let is_same = |other: &&mut Part| other.phase == part.phase && other.span == part.span;
         let count = self.parts.len();
@@ -337,7 +337,7 @@ impl RankStep {
         }
     }
 
-    /// The seconds of each phase: of the spans directly under the step's span, or of points where there are no such spans.
+    /// Returns the seconds of each phase: from child spans, or from points if there are none.
     pub(super) fn phases(&self) -> impl Iterator<Item = (u16, f32)> {
         let is_child = |part: &&Part| part.parent != 0 && part.parent == self.span;
         let has_children = self.parts.iter().any(|part| is_child(&part));

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pulsetrain_pipeline::clock;
 
-use super::{PageConfig, PageRefusals, PageTelemetry, SinkState, feed::Feed, history::History};
+use super::{PageConfig, PageRejections, PageTelemetry, SinkState, feed::Feed, history::History};
 
-/// The history of the page; a clone is the same one.
+/// The history of the page. Clones share it.
 #[derive(Clone)]
 pub struct PageStore {
     shared: Arc<Shared>,
@@ -17,35 +17,36 @@ struct Shared {
     history: Mutex<History>,
     telemetry: Mutex<Option<Box<dyn PageTelemetry>>>,
     feed: Feed,
-    /// Tells this history from one of a process before or after: when it began, in nanoseconds since 1970.
+    /// The creation time in nanoseconds since 1970, which distinguishes this history from those of other
+    /// processes.
     instance: u128,
-    /// Whether the page asks for updates and shows ages; `false` for recorded runs.
+    /// Whether the page requests updates and shows ages. `false` for recorded runs.
     is_live: bool,
 }
 
-/// What the page keeps, and what it had no room for.
+/// The sizes of the history, and the rejected items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PageCounts {
-    /// Bytes of points, steps and events, when they were last counted.
+    /// The bytes of points, steps and events at the last measurement.
     pub bytes: usize,
-    /// Runs that made room for others.
+    /// The number of runs that were replaced by new ones.
     pub runs_replaced: u64,
     /// The items that are not shown, by reason.
-    pub refused: PageRefusals,
-    /// How often a run lost half of its resolution, because there were too many bytes.
+    pub rejected: PageRejections,
+    /// The number of times that a run was halved to save memory.
     pub runs_thinned: u64,
-    /// Batches that could not be read.
+    /// The number of malformed batches.
     pub malformed: u64,
 }
 
 impl PageStore {
-    /// An empty history of runs that go on.
+    /// Returns an empty history of active runs.
     pub fn new(config: PageConfig) -> Self {
         Self::of(config, true)
     }
 
-    /// An empty history of finished runs: the page shows no ages and asks for no updates.
+    /// Returns an empty history of finished runs. The page shows no ages and requests no updates.
     pub fn recorded(config: PageConfig) -> Self {
         Self::of(config, false)
     }
@@ -64,7 +65,7 @@ impl PageStore {
         }
     }
 
-    /// Shows the sinks that `telemetry` knows, instead of those that the page showed before.
+    /// Replaces the sinks that the page shows by those of `telemetry`.
     pub fn show_telemetry(&self, telemetry: Box<dyn PageTelemetry>) {
         *self
             .shared
@@ -73,14 +74,14 @@ impl PageStore {
             .unwrap_or_else(PoisonError::into_inner) = Some(telemetry);
     }
 
-    /// What the page keeps, and what it had no room for.
+    /// Returns the sizes of the history, and the rejected items.
     pub fn counts(&self) -> PageCounts {
         self.history().counts
     }
 
     /// Returns the points, spans and log records that the page does not show, by reason.
-    pub fn refused_points(&self) -> PageRefusals {
-        self.counts().refused
+    pub fn rejected_items(&self) -> PageRejections {
+        self.counts().rejected
     }
 
     /// Whether there is neither a run nor a GPU.
@@ -89,7 +90,7 @@ impl PageStore {
         history.runs.is_empty() && history.gpus.is_empty()
     }
 
-    /// The limits.
+    /// Returns the limits.
     pub fn config(&self) -> &PageConfig {
         &self.shared.config
     }

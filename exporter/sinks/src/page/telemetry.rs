@@ -1,4 +1,4 @@
-//! What the program itself reports: its sinks, their queues and what they dropped.
+//! The program's own state on the page: its sinks, their queues and their losses.
 
 use super::json::JsonWriter;
 
@@ -7,21 +7,21 @@ use super::json::JsonWriter;
 pub struct SinkState {
     /// The name of the sink.
     pub name: String,
-    /// The items that were sent to it.
+    /// The number of items sent to it.
     pub accepted: u64,
-    /// The items that arrived.
+    /// The number of delivered items.
     pub delivered: u64,
-    /// The items in its queue.
+    /// The number of items in its queue.
     pub queued: u64,
-    /// The items it lost, by reason.
+    /// The number of lost items, by reason.
     pub dropped: Vec<(String, u64)>,
-    /// Why its deliveries fail at the moment.
+    /// The current delivery error.
     pub error: Option<String>,
 }
 
-/// Something that knows the sinks of a program; asked whenever the page is updated.
+/// A source of the state of sinks. The page calls it at each update.
 pub trait PageTelemetry: Send + Sync + 'static {
-    /// The sinks as they are now.
+    /// Returns the current state of the sinks.
     fn sinks(&self) -> Vec<SinkState>;
 }
 

@@ -1,4 +1,4 @@
-//! The history's limits, and the content of a stream of updates.
+//! The limits of the history, and the content of an update stream.
 
 use opentelemetry_proto::tonic::{
     common::v1::{AnyValue, KeyValue, any_value},
@@ -29,7 +29,7 @@ fn text(key: &str, value: &str) -> KeyValue {
     }
 }
 
-/// The losses of a run, one a second from a time on.
+/// Returns the losses of a run, one a second from a time on.
 fn losses(run: &str, from: u64, values: &[f64]) -> Batch {
     points(run, metric::TRAIN_LOSS.name, from, values)
 }
@@ -66,7 +66,7 @@ async fn deliver(sink: &mut PageSink, batch: Batch) {
     assert_eq!(sink.deliver(&batch).await, Delivery::Delivered);
 }
 
-/// The data of the updates of a kind that wait in a stream.
+/// Returns the data of the queued updates of a kind.
 fn waiting(updates: &mut tokio::sync::mpsc::Receiver<bytes::Bytes>, kind: &str) -> Vec<Value> {
     std::iter::from_fn(|| updates.try_recv().ok())
         .filter_map(|update| {
@@ -95,7 +95,7 @@ async fn a_new_run_replaces_one_that_has_been_silent_and_never_one_that_reports(
         store.history().runs.keys().map(|id| &**id).collect::<Vec<_>>(),
         ["a", "b"]
     );
-    assert_eq!(store.refused_points().of(PageRefusal::Runs), 1);
+    assert_eq!(store.rejected_items().of(PageRejection::Runs), 1);
     store.history().runs.get_mut("a").unwrap().arrived_millis -= 3_600_000;
     deliver(&mut sink, losses("c", 1, &[1.0])).await;
     assert_eq!(
@@ -121,8 +121,8 @@ async fn series_beyond_the_limit_are_counted_and_not_kept() {
         .await;
     }
     assert_eq!(store.history().runs["a"].curves().len(), 3);
-    assert_eq!(store.refused_points().of(PageRefusal::SeriesOfRun), 14);
-    // The live page names the same number in its table of dropped items.
+    assert_eq!(store.rejected_items().of(PageRejection::SeriesOfRun), 14);
+    // The live page shows the same number in its table of dropped items.
     let mut updates = store.subscribe(Vec::new()).unwrap();
     store.update();
     let news = waiting(&mut updates, "news");
@@ -161,7 +161,7 @@ async fn memory_stays_within_its_bytes_and_the_silent_lose_resolution_first() {
         thinned("oldest") >= thinned("older") && thinned("older") >= thinned("new"),
         "{counts:?}"
     );
-    // What remains covers all of the time.
+    // The remaining points cover all of the time.
     let curves = history.runs["oldest"].curves();
     let series = curves[0].series;
     let times: Vec<i64> = series.points().1.map(|point| point.time_millis).collect();
@@ -172,7 +172,7 @@ async fn memory_stays_within_its_bytes_and_the_silent_lose_resolution_first() {
 }
 
 #[tokio::test]
-async fn an_update_has_what_is_new_and_a_stream_that_is_not_read_is_closed() {
+async fn update_has_the_changes_and_a_slow_stream_is_closed() {
     let store = PageStore::new(PageConfig::default());
     let mut sink = PageSink::new(store.clone());
     deliver(&mut sink, losses("a", 1, &[3.0, 2.0])).await;
@@ -227,7 +227,7 @@ async fn a_batch_that_is_not_otlp_is_refused_and_counted() {
     assert_eq!(store.counts().malformed, 1);
 }
 
-/// A batch with one loss of each rank.
+/// Returns a batch with one loss of each rank.
 fn ranks(run: &str, ranks: std::ops::Range<i64>, second: u64) -> Batch {
     let mut data = MetricsData::default();
     for rank in ranks {
@@ -248,7 +248,7 @@ async fn ranks_beyond_the_limit_are_counted_and_not_kept() {
     let mut sink = PageSink::new(store.clone());
     deliver(&mut sink, ranks("a", 0..4_100, 1)).await;
     assert_eq!(store.history().runs["a"].ranks(), 4_096);
-    assert_eq!(store.refused_points().of(PageRefusal::Ranks), 4);
+    assert_eq!(store.rejected_items().of(PageRejection::Ranks), 4);
 }
 
 #[tokio::test]
@@ -263,11 +263,12 @@ async fn an_update_has_the_ranks_and_series_that_the_page_shows_and_that_changed
     let deltas = waiting(&mut updates, "delta");
     let changed = deltas[1]["ranks"].as_array().unwrap();
     assert_eq!(changed.len(), 3, "{changed:?}");
-    // The loss is a curve of the lowest rank alone, and no column of the table of ranks.
+    // The loss is a curve of the lowest rank alone, and no column of the rank table.
     assert_eq!(deltas[1]["series"].as_array().unwrap().len(), 1);
 }
 
-/// A loss of a rank at a second, with the step that ends then; without a value the rank ends its series.
+/// Returns a loss of a rank at a second, with the step that ends then. Without a value the rank ends its
+/// series.
 fn loss_of_rank(rank: i64, second: u64, value: Option<f64>) -> Batch {
     let mut data = MetricsData::decode(&ranks("a", rank..rank + 1, second).bytes()[..]).unwrap();
     let metrics = &mut data.resource_metrics[0].scope_metrics[0].metrics;
@@ -292,7 +293,7 @@ fn loss_of_rank(rank: i64, second: u64, value: Option<f64>) -> Batch {
 /// The time of the last point before another rank continued a curve, and that rank.
 type Change = (i64, Option<i64>);
 
-/// The losses of the curve, its rank, and where other ranks continued it.
+/// Returns the losses of the curve, its rank, and its changes of rank.
 fn curve_of_loss(store: &PageStore) -> (Vec<f32>, Option<i64>, Vec<Change>) {
     let history = store.history();
     let loss = history.catalogue.find(metric::TRAIN_LOSS.name);
@@ -315,13 +316,13 @@ async fn the_curve_of_a_rank_that_has_ended_passes_to_the_lowest_that_reports() 
     }
     deliver(&mut sink, loss_of_rank(0, 3, None)).await;
     assert_eq!(curve_of_loss(&store), (vec![1.0, 2.0, 3.0], Some(0), vec![]));
-    // Rank 2 comes first, and rank 1 reports: the curve is not that of rank 2.
+    // Rank 2 arrives first, but rank 1 reports, so the curve belongs to rank 1.
     for (rank, second) in [(2, 4), (1, 4), (2, 5), (1, 5)] {
         deliver(&mut sink, loss_of_rank(rank, second, value(rank, second))).await;
     }
     let expected = (vec![1.0, 2.0, 3.0, 104.0, 105.0], Some(1), vec![(3_000, Some(1))]);
     assert_eq!(curve_of_loss(&store), expected);
-    // The value of the tile and the updates are of rank 1.
+    // The value of the tile and the updates belong to rank 1.
     let mut updates = store.subscribe(vec!["a".into()]).unwrap();
     store.update();
     deliver(&mut sink, loss_of_rank(1, 6, value(1, 6))).await;
@@ -422,7 +423,7 @@ async fn a_late_point_changes_neither_the_curve_nor_the_last_value() {
     let curves = history.runs["a"].curves();
     let series = curves[0].series;
     assert_eq!((series.latest, series.count), (1.0, 2));
-    assert_eq!(history.counts.refused.of(PageRefusal::Late), 1);
+    assert_eq!(history.counts.rejected.of(PageRejection::Late), 1);
 }
 
 #[tokio::test]
@@ -439,8 +440,11 @@ async fn points_without_a_value_or_a_metric_name_are_counted() {
     };
     gauge.data_points[1].value = None;
     deliver(&mut sink, Batch::new(Signal::Metrics, 4, data.encode_to_vec())).await;
-    let refused: Vec<_> = store.refused_points().by_reason().collect();
-    assert_eq!(refused, [(PageRefusal::Metrics, 2), (PageRefusal::NoValue, 1)]);
+    let refused: Vec<_> = store.rejected_items().by_reason().collect();
+    assert_eq!(
+        refused,
+        [(PageRejection::Metrics, 2), (PageRejection::NoValue, 1)]
+    );
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The history as text for a terminal: a block for each run, with its curve, its last values, its steps and its verdicts.
+//! The history as text for a terminal: for each run its curve, last values, steps and verdicts.
 
 use std::fmt::Write;
 
@@ -15,24 +15,24 @@ use super::{
 };
 use crate::sparkline;
 
-/// The columns of a sparkline.
+/// The width of a sparkline.
 const COLUMNS: usize = 60;
 
-/// The slowest steps that are named.
+/// The number of slowest steps listed.
 const SLOWEST: usize = 3;
 
-/// The newest verdicts that are named.
+/// The number of newest verdicts listed.
 const VERDICTS: usize = 8;
 
-/// How text is written.
+/// The style of the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TextStyle {
-    /// Whether it has colors, which only a terminal understands.
+    /// Whether to use colors, which only a terminal supports.
     pub has_color: bool,
 }
 
 impl TextStyle {
-    /// The text in a color of the terminal, by its number in SGR (ECMA-48).
+    /// Returns the text in a color of the terminal, by its SGR number (ECMA-48).
     fn painted(self, text: &str, color: &str) -> String {
         if self.has_color {
             format!("\x1b[{color}m{text}\x1b[0m")
@@ -65,7 +65,7 @@ impl PageStore {
             if place > 0 {
                 out.push('\n');
             }
-            // Writing into a string cannot fail.
+            // Writing to a string cannot fail.
             let _ = write_run(&mut out, &history, run, style);
         }
         if runs.is_empty() {
@@ -104,7 +104,7 @@ fn write_run(out: &mut String, history: &History, run: &RunHistory, style: TextS
     write_verdicts(out, run, style)
 }
 
-/// The curve of the loss, or of its replacement.
+/// Writes the curve of the loss, or of an alternative.
 fn write_curve(
     out: &mut String,
     run: &RunHistory,
@@ -138,7 +138,7 @@ fn write_curve(
     writeln!(out, "  {line}  {}", style.faint(&bounds))
 }
 
-/// The last value of the first metric that has one.
+/// Returns the last value of the first metric that has one.
 fn tile(run: &RunHistory, catalogue: &Catalogue, metrics: &[&Metric]) -> Option<String> {
     let (definition, series) = metrics.iter().find_map(|metric| {
         let metric = catalogue.find(metric.name)?;
@@ -230,7 +230,7 @@ fn write_verdicts(out: &mut String, run: &RunHistory, style: TextStyle) -> std::
     Ok(())
 }
 
-/// A value with its unit, as people write it.
+/// Formats a value with its unit.
 fn with_unit(value: f64, unit: &str) -> String {
     match unit {
         "1" => format!("{:.1} %", value * 100.0),
@@ -265,7 +265,7 @@ fn seconds(value: f64) -> String {
     }
 }
 
-/// A number with four significant digits.
+/// Formats a number with four significant digits.
 fn number(value: f64) -> String {
     if !value.is_finite() || value == 0.0 {
         return value.to_string();
@@ -281,13 +281,14 @@ fn number(value: f64) -> String {
     }
 }
 
-/// A text without what a terminal would obey.
+/// Returns a text without terminal control characters.
 fn printable(text: &str) -> String {
     let is_printed = |character: &char| !character.is_control() && !is_format(*character);
     text.chars().filter(is_printed).collect()
 }
 
-/// Whether a character changes the order of the text after it (UAX #9, explicit directional formatting), or ends the line.
+/// Whether a character changes the direction of text (UAX #9, explicit directional formatting) or ends the
+/// line.
 fn is_format(character: char) -> bool {
     matches!(
         character,
@@ -300,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_of_a_run_moves_nothing_on_the_terminal() {
+    fn text_of_a_run_has_no_control_characters() {
         let hostile = "a\x1b[2Jb\u{202e}c\u{2028}d\u{2066}e \u{5d0}";
         assert_eq!(printable(hostile), "a[2Jbcde \u{5d0}");
     }

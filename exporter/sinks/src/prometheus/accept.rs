@@ -1,7 +1,7 @@
-//! Content negotiation: what a client asks for in `Accept` and `Accept-Encoding`, and what it gets.
+//! Content negotiation by `Accept` and `Accept-Encoding`.
 //!
-//! The rules are those of prometheus/common `expfmt.Negotiate`: the entry with the highest quality that can be served wins,
-//! the first of equals; a client that takes nothing of it gets text 0.0.4.
+//! The rules are those of prometheus/common `expfmt.Negotiate`: the first supported entry with the highest
+//! quality wins. Without one, the format is text 0.0.4.
 
 use http::{
     HeaderMap,
@@ -10,15 +10,15 @@ use http::{
 
 use super::{escape::Escaping, render::Format};
 
-/// The format of an answer.
+/// The format of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Served {
+pub(super) struct ResponseFormat {
     pub(super) format: Format,
     version: &'static str,
     pub(super) escaping: Escaping,
 }
 
-/// The compression of an answer.
+/// The compression of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Coding {
     Identity,
@@ -26,8 +26,8 @@ pub(super) enum Coding {
     Zstd,
 }
 
-impl Served {
-    /// What the client of these headers gets.
+impl ResponseFormat {
+    /// Negotiates the format of a request.
     pub(super) fn to(headers: &HeaderMap) -> Self {
         entries(headers, &ACCEPT)
             .find_map(|entry| Self::of(&entry))
@@ -60,7 +60,7 @@ impl Served {
         })
     }
 
-    /// The value of `Content-Type`.
+    /// Returns the value of `Content-Type`.
     pub(super) fn content_type(self) -> String {
         let escaping = self.escaping.word();
         match self.format {
@@ -80,7 +80,7 @@ impl Served {
 }
 
 impl Coding {
-    /// What the client of these headers gets.
+    /// Negotiates the compression of a request.
     pub(super) fn to(headers: &HeaderMap) -> Self {
         let mut best = (Self::Identity, 0.0);
         for entry in entries(headers, &ACCEPT_ENCODING) {
@@ -89,7 +89,7 @@ impl Coding {
                 "gzip" | "x-gzip" | "*" => Self::Gzip,
                 _ => continue,
             };
-            // Of equals the client's first, but zstd before gzip: it is several times faster.
+            // Of equal entries the first wins, but zstd wins against gzip because it is several times faster.
             let better = coding == Self::Zstd && best.0 == Self::Gzip && entry.quality == best.1;
             if entry.quality > best.1 || better {
                 best = (coding, entry.quality);
@@ -98,7 +98,7 @@ impl Coding {
         best.0
     }
 
-    /// The value of `Content-Encoding`, where there is one.
+    /// Returns the value of `Content-Encoding`, if there is one.
     pub(super) fn word(self) -> Option<&'static str> {
         match self {
             Self::Identity => None,
@@ -108,7 +108,7 @@ impl Coding {
     }
 }
 
-/// One entry of a header that is a list of choices.
+/// One entry of an `Accept` header.
 struct Entry<'a> {
     name: &'a str,
     parameters: Vec<(&'a str, &'a str)>,
@@ -141,7 +141,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// The entries that the client takes at all, the most wanted first.
+/// Returns the entries that the client accepts, in order of preference.
 fn entries<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = Entry<'a>> {
     let values = headers
         .get_all(name)

@@ -1,4 +1,4 @@
-//! The bridge: the families of a program's own `prometheus::Registry` on our page, under their own names.
+//! The bridge from a program's own `prometheus::Registry` to the page, under its own names.
 
 use prometheus::{
     Registry,
@@ -26,7 +26,7 @@ pub struct RegistryBridge {
 }
 
 impl RegistryBridge {
-    /// A bridge to `registry`, which is read at each scrape.
+    /// Returns a bridge to `registry`, which is read at each scrape.
     pub fn new(registry: Registry) -> Self {
         Self { registry }
     }
@@ -44,7 +44,7 @@ fn family(family: &MetricFamily) -> Option<ExtraFamily> {
         MetricType::GAUGE => ExtraKind::Gauge,
         MetricType::HISTOGRAM => ExtraKind::Histogram,
         MetricType::SUMMARY => ExtraKind::Summary,
-        // The crate makes none, and gives no value of one that is made by hand.
+        // The crate creates none, and has no value accessor for one.
         MetricType::UNTYPED => return None,
     };
     Some(ExtraFamily {

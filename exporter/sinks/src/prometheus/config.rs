@@ -1,4 +1,4 @@
-//! What can be set of the Prometheus endpoint.
+//! The settings of the Prometheus endpoint.
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -9,48 +9,50 @@ use pulsetrain_net::Exposure;
 
 use crate::SinkError;
 
-/// The settings of the Prometheus endpoint; the default is what most want.
+/// The settings of the Prometheus endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrometheusConfig {
-    /// Where the endpoint listens. Default `127.0.0.1:9464`, the port that OpenTelemetry reserves for it.
+    /// The listen address. Default `127.0.0.1:9464`, the port that OpenTelemetry reserves for it.
     pub listen: SocketAddr,
-    /// Who may reach the endpoint, by TLS, with which credentials. Default: only this machine, plain, without credentials.
+    /// Access control: remote clients, TLS and credentials. Default: this machine only, without TLS and
+    /// credentials.
     pub exposure: Exposure,
     /// The path of the page. Default `/metrics`.
     pub path: String,
-    /// The resource attributes that become labels of every series; all others are in `target_info` only.
+    /// The resource attributes that become labels of every series. All others are in `target_info` only.
     /// Default `train.run.id`, `train.run.name`, `service.instance.id`, `host.name`, `train.rank`,
-    /// `train.attempt`: after a restart the counters of a rank begin again, in series of their own.
+    /// `train.attempt`: after a restart, the counters of a rank start at zero in new series.
     pub resource_labels: Vec<String>,
-    /// Whether every series carries the labels `otel_scope_name`, `otel_scope_version` and `otel_scope_schema_url`.
-    /// Default false, as in Prometheus' own OTLP receiver.
+    /// Whether every series has the labels `otel_scope_name`, `otel_scope_version` and
+    /// `otel_scope_schema_url`. Default false, as in Prometheus' own OTLP receiver.
     pub scope_labels: bool,
-    /// The most series at one time; points of further series are refused and counted. A histogram with all its buckets is
-    /// one series. What is about the program itself (`pulsetrain.*`) has room beyond that. Default 200,000, some 60 MB.
+    /// The maximum number of series. Points of further series are rejected and counted. A histogram with all
+    /// its buckets is one series. Internal metrics (`pulsetrain.*`) have a reserve beyond the limit. Default
+    /// 200,000, about 60 MB.
     pub series_limit: usize,
-    /// The most memory that series, names, help texts and resources may take, in bytes; what finds no room is refused and counted.
-    /// The allocator takes some 10 to 30 percent more. Default 256 MiB.
+    /// The maximum memory of series, names, help texts and resources in bytes. Points beyond it are rejected
+    /// and counted. The allocator adds 10 to 30 percent. Default 256 MiB.
     pub max_bytes: usize,
-    /// How long nothing may be sent for a series before it ends, or `None` for no limit. Default 24 hours: longer than the
-    /// time between two evaluations. At `series_limit` or `max_bytes` the series that were not sent for the longest time end
-    /// earlier, after 5 minutes at the least.
+    /// The time without points after which a series ends, or `None` for no limit. Default 24 hours, longer
+    /// than the time between two evaluations. At `series_limit` or `max_bytes`, the stalest series end
+    /// earlier, but not before 5 minutes.
     pub series_stale_after: Option<Duration>,
-    /// How long a resource (a run, a rank) may send nothing before all its series end. Default 10 minutes: longer than a
-    /// checkpoint takes.
+    /// The time without telemetry after which all series of a resource (a run, a rank) end. Default 10
+    /// minutes, longer than a checkpoint.
     pub stale_after: Duration,
-    /// How long a connection may move nothing before it is cut off: a reader that does not read, half a request, or nobody any
-    /// more. Default 2 minutes: longer than most scrape intervals, so that scrapers keep their connections.
+    /// The time without progress after which a connection is closed. Default 2 minutes, longer than most
+    /// scrape intervals, so that scrapers keep their connections.
     pub idle_timeout: Duration,
-    /// How names become Prometheus names. Default [`Translation::UnderscoreEscapingWithSuffixes`].
+    /// The translation of names to Prometheus names. Default [`Translation::UnderscoreEscapingWithSuffixes`].
     pub translation: Translation,
 }
 
-/// How names become Prometheus names: OpenTelemetry's `translation_strategy`.
+/// The translation of names to Prometheus names: OpenTelemetry's `translation_strategy`.
 ///
-/// What a client cannot read is escaped by the scheme that it asks for, or with underscores.
+/// Characters that a client cannot read are escaped by the scheme that it requests, or with underscores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Translation {
-    /// `gpu.power` in watts is `gpu_power_watts`, as Prometheus and the Collector name it by default.
+    /// `gpu.power` in watts is `gpu_power_watts`, the default of Prometheus and the Collector.
     #[default]
     UnderscoreEscapingWithSuffixes,
     /// `gpu.power` in watts is `gpu_power`.
@@ -88,8 +90,8 @@ impl Default for PrometheusConfig {
 }
 
 impl PrometheusConfig {
-    /// Whether series that were kept by these settings are those that `other` would keep: what differs is only how they are
-    /// served.
+    /// Whether the series kept under these settings are those kept under `other`, which differs only in how
+    /// they are served.
     pub fn keeps_as(&self, other: &Self) -> bool {
         let Self {
             listen,
@@ -108,7 +110,10 @@ impl PrometheusConfig {
         served_alike == *other
     }
 
-    /// Says what cannot be used, before anything is opened.
+    /// Validates the settings without side effects.
+    ///
+    /// # Errors
+    /// The first invalid setting.
     pub fn check(&self) -> Result<(), SinkError> {
         if !self.path.starts_with('/') || self.path.contains(['?', '#', ' ']) {
             return Err(SinkError::Setting {
@@ -129,7 +134,7 @@ impl PrometheusConfig {
 }
 
 impl Translation {
-    /// Whether names keep characters that are not legal in Prometheus before version 3.
+    /// Whether names keep characters that Prometheus before version 3 does not accept.
     pub(crate) fn keeps_utf8(self) -> bool {
         matches!(self, Self::NoUtf8EscapingWithSuffixes | Self::NoTranslation)
     }
@@ -156,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_keep_everybody_from_scraping_is_refused() {
+    fn settings_that_prevent_scraping_are_rejected() {
         let hasty = PrometheusConfig {
             idle_timeout: Duration::from_millis(100),
             ..PrometheusConfig::default()

@@ -1,22 +1,23 @@
-//! Escaping: names for clients that cannot read every character, and values between quotes.
+//! Escaping of names for clients without UTF-8 names, and of quoted values.
 //!
-//! The schemes are those of Prometheus' `docs/instrumenting/escaping_schemes.md` (prometheus/common `EscapeName`).
+//! The schemes are those of Prometheus' `docs/instrumenting/escaping_schemes.md` (prometheus/common
+//! `EscapeName`).
 
 use std::{borrow::Cow, fmt::Write};
 
-/// The label that holds the name of a series.
+/// The label with the name of a series.
 pub(super) const NAME_LABEL: &str = "__name__";
 
-/// How names with characters that old clients cannot read are written.
+/// The escaping scheme for names with characters that old clients cannot read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Escaping {
-    /// As they are, in quotes where needed.
+    /// No escaping; quoted where needed.
     AllowUtf8,
-    /// Each such character is an underscore.
+    /// Replaces each such character by an underscore.
     Underscores,
     /// `.` is `_dot_`, `_` is `__`, every other such character is `_UNICODE_`.
     Dots,
-    /// Such names begin with `U__` and have `_UNICODE_` for each such character.
+    /// Adds the prefix `U__` and replaces each such character by `_UNICODE_`.
     Values,
 }
 
@@ -24,7 +25,7 @@ impl Escaping {
     /// All schemes.
     const ALL: [Self; 4] = [Self::AllowUtf8, Self::Underscores, Self::Dots, Self::Values];
 
-    /// The word in `Accept` and `Content-Type`.
+    /// Returns the name of the scheme in `Accept` and `Content-Type`.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::AllowUtf8 => "allow-utf-8",
@@ -38,12 +39,12 @@ impl Escaping {
         Self::ALL.into_iter().find(|scheme| scheme.word() == word)
     }
 
-    /// The name of a label under this scheme, for readers that take no colon in it either.
+    /// Returns the escaped name of a label, in which a colon is escaped too.
     pub(super) fn label(self, name: &str) -> String {
         self.name(name).replace(':', "_")
     }
 
-    /// The name under this scheme.
+    /// Returns the escaped name.
     pub(super) fn name(self, name: &str) -> Cow<'_, str> {
         if name.is_empty() || self == Self::AllowUtf8 || (self != Self::Dots && is_legacy(name)) {
             return Cow::Borrowed(name);
@@ -71,7 +72,7 @@ impl Escaping {
     }
 }
 
-/// Whether some reader gets a label as the name of its series: `..name..` is `__name__` with underscores.
+/// Whether a scheme turns the label into the name of its series: `..name..` is `__name__` with underscores.
 pub(super) fn hides_name(label: &str) -> bool {
     label.len() <= 4 * NAME_LABEL.len()
         && Escaping::ALL
@@ -79,7 +80,7 @@ pub(super) fn hides_name(label: &str) -> bool {
             .any(|scheme| scheme.label(label) == NAME_LABEL)
 }
 
-/// Whether every Prometheus can read the name of a metric or a label.
+/// Whether every version of Prometheus can read the name.
 pub(super) fn is_legacy(name: &str) -> bool {
     !name.is_empty() && name.char_indices().all(|(place, c)| is_legacy_char(place, c))
 }
@@ -88,7 +89,7 @@ fn is_legacy_char(place: usize, c: char) -> bool {
     c.is_ascii_alphabetic() || c == '_' || c == ':' || (c.is_ascii_digit() && place > 0)
 }
 
-/// Writes the name of a label: bare where every Prometheus can read it, in quotes otherwise.
+/// Writes the name of a label, in quotes if it has characters that old versions cannot read.
 pub(super) fn push_label_name(name: &str, out: &mut String) {
     if is_legacy(name) && !name.contains(':') {
         out.push_str(name);
@@ -99,7 +100,8 @@ pub(super) fn push_label_name(name: &str, out: &mut String) {
     }
 }
 
-/// Writes what is between quotes. NUL, which Prometheus' readers of text take for the end of the page, becomes U+FFFD.
+/// Writes the content of a quoted string. NUL, which Prometheus' text parsers treat as the end of the page,
+/// becomes U+FFFD.
 pub(super) fn push_escaped(text: &str, out: &mut String) {
     let mut rest = text;
     while let Some(place) = rest.find(['\\', '"', '\n', '\0']) {
@@ -115,7 +117,7 @@ pub(super) fn push_escaped(text: &str, out: &mut String) {
     out.push_str(rest);
 }
 
-/// Reads back what [`push_escaped`] wrote.
+/// Reverses [`push_escaped`].
 pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
     if !text.contains('\\') {
         return Cow::Borrowed(text);
@@ -184,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_escaped_is_read_back() {
+    fn escaping_is_reversible() {
         for text in ["", "plain", "a\"b\\c\nd", "\\n", "ü\\"] {
             let mut escaped = String::new();
             push_escaped(text, &mut escaped);

@@ -1,4 +1,4 @@
-//! Families that do not come out of batches: the program's own telemetry, or a registry of another library.
+//! Families of other origin than batches: the program's own telemetry, or a registry of another library.
 
 use std::sync::Arc;
 
@@ -11,70 +11,70 @@ use super::{
     },
 };
 
-/// Something that has families of its own for the page.
+/// A source of additional families for the page.
 pub trait ExtraFamilies: Send + Sync + 'static {
-    /// The families as they are now; asked for once a scrape, before the first byte is written.
+    /// Returns the current families. It is called once a scrape, before the first byte is written.
     ///
-    /// A family whose name is on the page already is left out.
+    /// A family with a name that is already on the page is left out.
     fn families(&self) -> Vec<ExtraFamily>;
 }
 
-/// A metric with its series, under the name that it has in Prometheus.
+/// A metric with its series, under its Prometheus name.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExtraFamily {
-    /// The name: of a counter with `_total`, of a histogram without `_bucket`.
+    /// The name: with `_total` for a counter, without `_bucket` for a histogram.
     pub name: String,
-    /// What it measures; may be empty.
+    /// The help text, which may be empty.
     pub help: String,
-    /// How its values behave.
+    /// The type of its values.
     pub kind: Kind,
-    /// One a series; values of another kind than `kind` are left out.
+    /// The series. Values of another type than `kind` are left out.
     pub metrics: Vec<ExtraMetric>,
 }
 
 /// One series of a family.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExtraMetric {
-    /// The labels; values may be any text.
+    /// The labels. Values may be any text.
     pub labels: Vec<(String, String)>,
-    /// What it is now.
+    /// The current value.
     pub value: ExtraValue,
 }
 
 /// The value of a series.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExtraValue {
-    /// Of a counter, a gauge or an untyped family.
+    /// The value of a counter, a gauge or an untyped family.
     Number(f64),
-    /// Of a histogram.
+    /// The value of a histogram.
     Histogram {
         /// The number of observations.
         count: u64,
         /// Their sum.
         sum: f64,
-        /// Upper bound and the number of observations up to it, in rising order; the last bucket may be left out.
+        /// Upper bounds with cumulative counts, in rising order. The last bucket may be missing.
         buckets: Vec<(f64, u64)>,
     },
-    /// Of a summary.
+    /// The value of a summary.
     Summary {
         /// The number of observations.
         count: u64,
         /// Their sum.
         sum: f64,
-        /// Quantile and value.
+        /// Quantiles and values.
         quantiles: Vec<(f64, f64)>,
     },
 }
 
-/// A family that is ready for the page.
+/// A validated family.
 pub(super) struct ReadyFamily {
     pub(super) head: Head,
-    /// Label text and value.
+    /// Label text and value of each series.
     pub(super) series: Vec<(String, Value)>,
 }
 
 impl ExtraFamily {
-    /// The family as the page takes it, or none where it has no name or no series.
+    /// Validates the family. Returns `None` without a name or series.
     pub(super) fn ready(self) -> Option<ReadyFamily> {
         let kind = self.kind;
         let series: Vec<_> = self
@@ -118,7 +118,7 @@ impl ExtraValue {
     }
 }
 
-/// From counts up to each bound to counts of each bucket.
+/// Converts cumulative counts to counts of each bucket.
 fn histogram(count: u64, sum: f64, buckets: &[(f64, u64)]) -> Histogram {
     let finite = buckets.iter().filter(|(bound, _)| bound.is_finite());
     let (bounds, up_to): (Vec<f64>, Vec<u64>) = finite.copied().unzip();

@@ -1,6 +1,7 @@
-//! The names that one family takes on a page: its own and those of its samples, in every format.
+//! The reserved names of a family: its own and those of its samples, in every format.
 //!
-//! OpenMetrics 1.0 ("MetricFamily"): no two families may share any of them, and the suffix `_created` is reserved, too.
+//! OpenMetrics 1.0 ("MetricFamily"): no two families may share a name, and the suffix `_created` is reserved
+//! too.
 
 use super::store::family::Kind;
 

@@ -1,12 +1,13 @@
-//! The history of a run as OpenMetrics text: every point with its own time, for `promtool tsdb create-blocks-from openmetrics`.
+//! The history of a run as OpenMetrics text: every point with its time, for `promtool tsdb create-blocks-from
+//! openmetrics`.
 //!
-//! Names and labels are those of the page and of Prometheus' own OTLP receiver (`ingest`). OpenMetrics 1.0 wants all samples
-//! of a family together, those of a series in a row, in the order of time: `samples` sorts them, in temporary files where they
-//! do not fit into memory; `sink` is the sink.
+//! Names and labels are those of the page and of Prometheus' own OTLP receiver (`ingest`). OpenMetrics 1.0
+//! requires the samples of a family together, and those of a series in order of time. `samples` sorts them
+//! with an external merge sort; `sink` is the sink.
 //!
-//! Prometheus resolves milliseconds. Of several points of a series in one millisecond the last is written, and
-//! [`HistorySummary::replaced`] counts the others. Exemplars and the ends of series have no place in such a file:
-//! `promtool` ignores the former, the format lacks the latter.
+//! Prometheus has millisecond timestamps. Of several points of a series in one millisecond the last is
+//! written, and [`HistorySummary::replaced`] counts the others. Exemplars and the ends of series are not
+//! written: `promtool` ignores exemplars, and the format has no staleness markers.
 
 mod samples;
 mod sink;
@@ -20,27 +21,29 @@ use self::samples::Samples;
 pub use self::sink::OpenMetricsSink;
 use super::{PrometheusConfig, PrometheusStore, ingest::Ingest, sink::delivery};
 
-/// Gathers OTLP metrics and writes them as OpenMetrics text.
+/// Collects OTLP metrics and writes them as OpenMetrics text.
 ///
-/// Memory grows with the number of series; their points go to temporary files beyond the `room`.
+/// Memory grows with the number of series. Points beyond the memory budget `room` are spilled to temporary
+/// files.
 pub struct OpenMetricsHistory {
     ingest: Ingest<Samples>,
 }
 
-/// What a history has become.
+/// The contents of a written history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HistorySummary {
-    /// The series, a histogram with its buckets as one.
+    /// The number of series, a histogram with its buckets as one.
     pub series: usize,
-    /// The points written.
+    /// The number of points written.
     pub points: u64,
-    /// The points left out because a later one of their series, with another value, has the same millisecond.
+    /// The number of points that a later point of the same series and millisecond with another value
+    /// replaced.
     pub replaced: u64,
 }
 
 impl OpenMetricsHistory {
-    /// An empty history, with the names, labels and limits of `config`.
+    /// Returns an empty history with the names, labels and limits of `config`.
     pub fn new(config: &PrometheusConfig, room: Room) -> Self {
         let store = PrometheusStore::new(config);
         Self {
@@ -48,12 +51,12 @@ impl OpenMetricsHistory {
         }
     }
 
-    /// Adds a `MetricsData` message and returns how many of its points were refused, and why.
+    /// Adds a `MetricsData` message. Returns the number of rejected points, with reasons.
     ///
-    /// Points of delta temporality are refused, as Prometheus' own OTLP receiver does.
+    /// Points of delta temporality are rejected, as by Prometheus' own OTLP receiver.
     ///
     /// # Errors
-    /// Bytes that are not OTLP; a temporary file that cannot be written.
+    /// Malformed OTLP, or a temporary file that cannot be written.
     pub fn add(&mut self, bytes: &[u8]) -> Result<Delivery, HistoryError> {
         let refused = self.ingest.batch(bytes)?;
         self.ingest.receiver().failure()?;
@@ -68,13 +71,13 @@ impl OpenMetricsHistory {
     /// Writes all points.
     ///
     /// # Errors
-    /// An output that cannot be written, a temporary file that cannot be read.
+    /// An output that cannot be written, or a temporary file that cannot be read.
     pub fn write(self, out: &mut impl Write) -> io::Result<HistorySummary> {
         self.ingest.into_inner().write(out)
     }
 }
 
-/// Why a message could not be added.
+/// The reason why a message cannot be added.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HistoryError {
@@ -82,7 +85,7 @@ pub enum HistoryError {
     #[error("the batch is not OTLP: {0}")]
     Wire(#[from] WireError),
     /// A temporary file cannot be written.
-    #[error("cannot write a temporary file: {0}; make room in it, or set TMPDIR to another folder")]
+    #[error("cannot write a temporary file: {0}; free space on its disk, or set TMPDIR to another folder")]
     Spill(#[from] io::Error),
 }
 

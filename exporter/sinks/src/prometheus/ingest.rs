@@ -1,7 +1,8 @@
-//! From a batch to its receiver, the store or a history: resource by resource, metric by metric, point by point.
+//! Decodes a batch for a receiver, the store or a history: resource by resource, metric by metric, point by
+//! point.
 //!
-//! Points are read and labelled without any lock: `families` finds the family of their metric, `series` writes their labels,
-//! `pending` holds them until a few hundred go into their family at once.
+//! Points are decoded and labelled without a lock. `families` finds the family of a metric, `series` writes
+//! labels, and `pending` buffers a few hundred points before they are added to their family.
 
 mod families;
 mod pending;
@@ -24,7 +25,7 @@ use self::{
     series::ScopeLabels,
 };
 use super::{
-    PrometheusStore, Refusal,
+    PrometheusStore, Rejection,
     labels::Labeller,
     points::{self, PointError},
     store::{
@@ -36,26 +37,26 @@ use super::{
     },
 };
 
-/// The most bytes of a series' labels.
+/// The maximum length of a series' labels in bytes.
 pub(super) const MOST_LABEL_BYTES: usize = 16 << 10;
-/// A point that is further in the future than this, one minute, gets the time of its arrival in the store. After a point that
-/// is believed, no other of its series counts until that time.
+/// The tolerance for clock skew, one minute. A point further in the future gets its arrival time, because no
+/// other point of its series would count until then.
 const FUTURE_NANOS: u64 = 60_000_000_000;
-/// So many sets of bounds are remembered, to be shared by the histograms that have them.
+/// The number of bucket layouts that are cached and shared by histograms.
 const REMEMBERED_BOUNDS: usize = 64;
-/// Sets of more bounds are not shared.
+/// The maximum number of bounds in a shared layout.
 const MOST_SHARED_BOUNDS: usize = 256;
 
-/// The points refused, in the order of [`Refusal::ALL`].
-pub(super) type Refused = [u64; Refusal::ALL.len()];
+/// The number of rejected points, in the order of [`Rejection::ALL`].
+pub(super) type RejectedPoints = [u64; Rejection::ALL.len()];
 
 /// Receives the points of a batch, family by family.
 pub(super) trait PointReceiver {
-    /// The latest time of a point that is believed, `now` being the time of the machine.
+    /// Returns the latest credible time of a point, where `now` is the time of the machine.
     fn latest(now_unix_nanos: u64) -> u64;
 
-    /// Records points of one family and returns one refusal for each point that is refused.
-    fn record<'p>(&mut self, place: &Place<'_>, points: impl Iterator<Item = Point<'p>>) -> Vec<Refusal>;
+    /// Records points of one family. Returns one rejection for each rejected point.
+    fn record<'p>(&mut self, place: &Place<'_>, points: impl Iterator<Item = Point<'p>>) -> Vec<Rejection>;
 }
 
 /// The receiver that keeps the last value of every series: the store.
@@ -67,45 +68,45 @@ impl PointReceiver for LastValues {
         now_unix_nanos.saturating_add(FUTURE_NANOS)
     }
 
-    fn record<'p>(&mut self, place: &Place<'_>, points: impl Iterator<Item = Point<'p>>) -> Vec<Refusal> {
+    fn record<'p>(&mut self, place: &Place<'_>, points: impl Iterator<Item = Point<'p>>) -> Vec<Rejection> {
         let mut table = place.family.lock();
         let kind = place.family.head.kind;
         points
-            .filter_map(|point| table.record(point, kind, self.0.room()).err())
+            .filter_map(|point| table.record(point, kind, self.0.limit()).err())
             .collect()
     }
 }
 
-/// The part of the sink that knows OTLP.
+/// Decodes OTLP.
 pub(super) struct Ingest<R = LastValues> {
-    /// Has the names of families and the labels of targets; of an `Ingest` of [`LastValues`] the values, too.
+    /// Has the names of families and the labels of targets. With [`LastValues`] it also has the values.
     store: PrometheusStore,
     receiver: R,
     labeller: Labeller,
     families: Families,
     bounds: Vec<Arc<Bounds>>,
     pending: Pending,
-    /// The labels of the point at hand.
+    /// The labels of the current point.
     labels: String,
-    refused: Refused,
-    /// The points of the batch whose time is too far in the future.
+    rejected: RejectedPoints,
+    /// The number of points of the batch with a time in the future.
     ahead: u64,
     now_unix_nanos: u64,
     now_seconds: u32,
 }
 
-/// Where the points of a metric belong.
+/// The family, scope and target of points.
 pub(super) struct Place<'a> {
     pub(super) family: &'a Arc<Family>,
     source: u16,
     seen_seconds: u32,
     target: &'a Arc<Target>,
     scope: &'a ScopeLabels,
-    /// Whether it is about the program itself.
-    is_of_ourselves: bool,
+    /// Whether the metric is one of the program itself.
+    is_internal: bool,
 }
 
-/// What the four kinds of points have in common.
+/// The fields that the four kinds of points share.
 struct Parts<'a> {
     attributes: Repeated<'a, KeyValue<'a>>,
     exemplars: Repeated<'a, Exemplar<'a>>,
@@ -114,7 +115,7 @@ struct Parts<'a> {
     flags: u32,
 }
 
-/// Reads the parts that points of every kind have under the same names.
+/// Decodes the fields that points of every kind share.
 macro_rules! parts {
     ($point:expr, $exemplars:expr) => {
         Parts {
@@ -128,14 +129,14 @@ macro_rules! parts {
 }
 
 impl Ingest {
-    /// Records the last value of every series in `store`.
+    /// Returns a decoder that records the last value of every series in `store`.
     pub(super) fn new(store: PrometheusStore) -> Self {
         Self::into_receiver(store.clone(), LastValues(store))
     }
 }
 
 impl<R: PointReceiver> Ingest<R> {
-    /// Hands points to `receiver`, with the names and the labels that `store` gives them.
+    /// Returns a decoder that passes points to `receiver`, with the names and labels of `store`.
     pub(super) fn into_receiver(store: PrometheusStore, receiver: R) -> Self {
         Self {
             labeller: Labeller::new(store.config().translation),
@@ -145,24 +146,24 @@ impl<R: PointReceiver> Ingest<R> {
             bounds: Vec::new(),
             pending: Pending::default(),
             labels: String::new(),
-            refused: Refused::default(),
+            rejected: RejectedPoints::default(),
             ahead: 0,
             now_unix_nanos: 0,
             now_seconds: 0,
         }
     }
 
-    /// Adds a batch of metrics and returns what of it was refused.
-    pub(super) fn batch(&mut self, bytes: &[u8]) -> Result<Refused, WireError> {
-        self.refused = Refused::default();
+    /// Adds a batch of metrics. Returns the number of rejected points.
+    pub(super) fn batch(&mut self, bytes: &[u8]) -> Result<RejectedPoints, WireError> {
+        self.rejected = RejectedPoints::default();
         self.now_unix_nanos = u64::try_from(clock::unix_now().as_nanos()).unwrap_or(u64::MAX);
         self.now_seconds = self.store.now_seconds();
         let walked = self.resources(bytes);
-        for (refusal, points) in Refusal::ALL.iter().zip(self.refused) {
-            self.store.refuse(*refusal, points);
+        for (rejection, points) in Rejection::ALL.iter().zip(self.rejected) {
+            self.store.reject(*rejection, points);
         }
         self.store.note_ahead(std::mem::take(&mut self.ahead));
-        walked.map(|()| self.refused)
+        walked.map(|()| self.rejected)
     }
 
     pub(super) fn receiver(&mut self) -> &mut R {
@@ -182,8 +183,8 @@ impl<R: PointReceiver> Ingest<R> {
             let resource = resource?;
             let target = match self.target(&resource) {
                 Ok(target) => target,
-                Err(PointError::Refused(refusal)) => {
-                    self.refused[refusal as usize] += points_of(&resource)?;
+                Err(PointError::Rejected(rejection)) => {
+                    self.rejected[rejection as usize] += points_of(&resource)?;
                     continue;
                 }
                 Err(PointError::Wire(error)) => return Err(error),
@@ -204,7 +205,7 @@ impl<R: PointReceiver> Ingest<R> {
             promoted,
             &mut self.labeller,
             now,
-            self.store.room().budget(),
+            self.store.limit().budget(),
         )
     }
 
@@ -231,8 +232,8 @@ impl<R: PointReceiver> Ingest<R> {
         };
         let (family, source) = match self.families.of(metric, &data, &self.store) {
             Ok(found) => found,
-            Err(refusal) => {
-                self.refused[refusal as usize] += point_count(&data) as u64;
+            Err(rejection) => {
+                self.rejected[rejection as usize] += point_count(&data) as u64;
                 return Ok(());
             }
         };
@@ -242,7 +243,7 @@ impl<R: PointReceiver> Ingest<R> {
             seen_seconds: self.now_seconds,
             target,
             scope,
-            is_of_ourselves: families::is_of_ourselves(metric),
+            is_internal: families::is_internal(metric),
         };
         let walked = self.data(&data, &place);
         self.flush(&place);
@@ -268,7 +269,7 @@ impl<R: PointReceiver> Ingest<R> {
                 let temporality = histogram.aggregation_temporality.into();
                 self.each(&histogram.data_points, |ingest, point| {
                     let mut known = std::mem::take(&mut ingest.bounds);
-                    let budget = Arc::clone(ingest.store.room().budget());
+                    let budget = Arc::clone(ingest.store.limit().budget());
                     let value = || points::histogram(point, |bounds| shared(&mut known, bounds, &budget));
                     let taken =
                         ingest.point(place, &parts!(point, point.exemplars), Some(temporality), value);
@@ -292,7 +293,7 @@ impl<R: PointReceiver> Ingest<R> {
         }
     }
 
-    /// Takes in one point after the other; a refused one is counted and does not stop the others.
+    /// Adds each point. A rejected point is counted and does not stop the others.
     fn each<'a, P: Message<'a>>(
         &mut self,
         points: &Repeated<'a, P>,
@@ -301,14 +302,14 @@ impl<R: PointReceiver> Ingest<R> {
         for point in points.iter() {
             match take(self, &point?) {
                 Ok(()) => {}
-                Err(PointError::Refused(refusal)) => self.refused[refusal as usize] += 1,
+                Err(PointError::Rejected(rejection)) => self.rejected[rejection as usize] += 1,
                 Err(PointError::Wire(error)) => return Err(error),
             }
         }
         Ok(())
     }
 
-    /// Adds a point; `temporality` is none where the kind has none.
+    /// Adds a point. A kind without temporality passes `None`.
     fn point(
         &mut self,
         place: &Place<'_>,
@@ -323,7 +324,7 @@ impl<R: PointReceiver> Ingest<R> {
             let value = value()?;
             if kind == Kind::Counter && !matches!(value, Value::Number(count) if count >= 0.0) {
                 // OpenMetrics 1.0, "Counter": neither NaN nor negative.
-                return Err(PointError::Refused(Refusal::Malformed));
+                return Err(PointError::Rejected(Rejection::Malformed));
             }
             let exemplars = match kind {
                 Kind::Counter | Kind::Histogram => points::exemplars(&parts.exemplars, &value)?,
@@ -333,7 +334,7 @@ impl<R: PointReceiver> Ingest<R> {
         };
         series::write_labels(place, &parts.attributes, &mut self.labeller, &mut self.labels)?;
         let point = PendingPoint {
-            // What is not counted does not begin again: the start of a gauge has no meaning.
+            // The start time of a gauge has no meaning, so it marks no reset.
             start_unix_nanos: temporality.map_or(0, |_| parts.start_unix_nanos),
             time_unix_nanos: self.credible(parts.time_unix_nanos),
             change,
@@ -346,12 +347,12 @@ impl<R: PointReceiver> Ingest<R> {
     }
 
     fn flush(&mut self, place: &Place<'_>) {
-        for refusal in self.pending.flush(place, &mut self.receiver) {
-            self.refused[refusal as usize] += 1;
+        for rejection in self.pending.flush(place, &mut self.receiver) {
+            self.rejected[rejection as usize] += 1;
         }
     }
 
-    /// Returns the time of a point, or now if it has none or one that is not believed.
+    /// Returns the time of a point, or now if it has none or an incredible one.
     fn credible(&mut self, unix_nanos: u64) -> u64 {
         let is_ahead = unix_nanos > R::latest(self.now_unix_nanos);
         self.ahead += u64::from(is_ahead);
@@ -362,21 +363,21 @@ impl<R: PointReceiver> Ingest<R> {
     }
 }
 
-/// What a value does to its series, by the temporality of its metric.
+/// Returns the change of a series by a value, depending on the temporality of its metric.
 fn change(value: Value, temporality: Option<Temporality>) -> Result<Change, PointError> {
     match (temporality, &value) {
         (None | Some(Temporality::Cumulative), _) => Ok(Change::Set(value)),
         (Some(Temporality::Delta), Value::Number(_) | Value::Histogram(_)) => Ok(Change::Add(value)),
-        _ => Err(PointError::Refused(Refusal::Temporality)),
+        _ => Err(PointError::Rejected(Rejection::Temporality)),
     }
 }
 
-/// Bounds with these values, shared with the histograms that had the same ones lately.
+/// Returns bounds with these values, shared with recent histograms.
 fn shared(
     known: &mut Vec<Arc<Bounds>>,
     values: Vec<f64>,
     budget: &Arc<Budget>,
-) -> Result<Arc<Bounds>, Refusal> {
+) -> Result<Arc<Bounds>, Rejection> {
     if let Some(bounds) = known.iter().find(|bounds| bounds.values() == values) {
         return Ok(Arc::clone(bounds));
     }

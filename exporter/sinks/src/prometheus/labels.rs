@@ -1,7 +1,8 @@
-//! Labels as text: what is between the braces of a series, made once and kept with it.
+//! The label text of a series, between the braces. It is created once and stored.
 //!
-//! The text is the series' identity: labels are sorted by name, two keys that come out alike share one label with both
-//! values (`a;b`), empty values are left out (Prometheus takes them for absent labels).
+//! The text is the identity of the series. Labels are sorted by name. Keys that translate to the same name
+//! share one label with both values (`a;b`). Empty values are left out, because Prometheus treats them as
+//! absent.
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
@@ -13,16 +14,16 @@ use pulsetrain_otlp::{
 use super::{Translation, escape, names};
 use pulsetrain_otlp::json::value_text;
 
-/// The labels of one point or resource while they are gathered.
+/// The labels of one point or resource.
 pub(super) type Labels<'a> = Vec<(Arc<str>, Cow<'a, str>)>;
 
-/// The number of attribute keys that are remembered with their label names; then all are forgotten.
+/// The maximum number of cached label names. Beyond it the cache is cleared.
 const REMEMBERED_KEYS: usize = 4096;
 
-/// Longer keys are translated each time.
+/// The maximum length of a cached key.
 const MOST_REMEMBERED_BYTES: usize = 256;
 
-/// Turns attributes into labels.
+/// Converts attributes to labels.
 pub(super) struct Labeller {
     translation: Translation,
     names: HashMap<Box<str>, Option<Arc<str>>>,
@@ -36,7 +37,7 @@ impl Labeller {
         }
     }
 
-    /// The labels of `attributes` whose keys are wanted, sorted by name, each name once.
+    /// Returns the labels of `attributes` with wanted keys, sorted by name, each name once.
     pub(super) fn labels<'a>(
         &mut self,
         attributes: &Repeated<'a, KeyValue<'a>>,
@@ -54,7 +55,7 @@ impl Labeller {
                 pairs.push((key, value));
             }
         }
-        // By key first, so that values that share a label are in the order of their keys.
+        // Sorted by key first, so that values that share a label are in the order of their keys.
         pairs.sort_by(|(a, _), (b, _)| a.cmp(b));
         let mut labels: Labels<'a> = Vec::with_capacity(pairs.len() + 8);
         for (key, value) in pairs {
@@ -97,7 +98,7 @@ pub(super) fn write<'a>(labels: impl IntoIterator<Item = (&'a str, &'a str)>, ou
     }
 }
 
-/// The labels of a text that [`write`] wrote: names as they are, values still escaped.
+/// Parses the text of [`write`]. Names are decoded, and values are still escaped.
 pub(super) fn read(text: &str) -> impl Iterator<Item = (Cow<'_, str>, &str)> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -117,7 +118,7 @@ pub(super) fn read(text: &str) -> impl Iterator<Item = (Cow<'_, str>, &str)> {
     })
 }
 
-/// What is before the next quote that is not escaped, and what after it.
+/// Splits a text at the next quote that is not escaped.
 fn until_quote(text: &str) -> Option<(&str, &str)> {
     let bytes = text.as_bytes();
     let mut start = 0;

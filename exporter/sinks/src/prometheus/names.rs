@@ -1,6 +1,6 @@
-//! What a family is called: the translation that the settings ask for.
+//! The names of families, by the configured translation.
 //!
-//! The default is the registry's own rule (`pulsetrain_semconv::prometheus_name`); the others are those of
+//! The default is the rule of the registry (`pulsetrain_semconv::prometheus_name`). The others are those of
 //! prometheus/otlptranslator, `metric_namer.go`.
 
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use pulsetrain_semconv::{Instrument, prometheus_label, prometheus_name};
 
 use super::{Translation, escape};
 
-/// The name of a metric's family, suffixes included, or none where nothing legal is left of it.
+/// Returns the name of a metric's family with suffixes, or `None` if it has no valid character.
 pub(super) fn family_name(
     translation: Translation,
     name: &str,
@@ -23,13 +23,13 @@ pub(super) fn family_name(
         Translation::NoUtf8EscapingWithSuffixes => with_suffixes(name, unit, instrument),
         Translation::NoTranslation => name.to_owned(),
     };
-    // A name of underscores only is what is left of illegal characters, unless it was meant so.
+    // A name of underscores only is the result of invalid characters, unless it was such a name before.
     let says_something = family == name || family.contains(|c| c != '_');
     (says_something && !family.is_empty()).then_some(family)
 }
 
-/// The name of an attribute's label, or none where nothing is left of it. It is `__name__` where some reader would take it
-/// for the name of the series.
+/// Returns the name of an attribute's label, or `None` for an empty one. It is `__name__` if a scheme would
+/// turn it into the name of the series.
 pub(super) fn label_name(translation: Translation, key: &str) -> Option<String> {
     if key.is_empty() {
         return None;
@@ -45,7 +45,7 @@ pub(super) fn label_name(translation: Translation, key: &str) -> Option<String> 
     label.contains(|c| c != '_').then_some(label)
 }
 
-/// A name without NUL: Prometheus' readers of text take it for the end of the page.
+/// Returns a name without NUL, which Prometheus' text parsers treat as the end of the page.
 fn readable(name: &str) -> Cow<'_, str> {
     match name.contains('\0') {
         true => name.replace('\0', "_").into(),
@@ -53,7 +53,7 @@ fn readable(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// A unit as OpenMetrics has it in `# UNIT`, where the name ends in it; empty otherwise.
+/// Returns the unit for `# UNIT` if the name ends with it, otherwise an empty string.
 pub(super) fn unit_of(family: &str, unit: &str) -> String {
     let words = prometheus_name("", unit, Instrument::UpDownCounter);
     let base = family.strip_suffix("_total").unwrap_or(family);
@@ -63,7 +63,7 @@ pub(super) fn unit_of(family: &str, unit: &str) -> String {
     }
 }
 
-/// Runs of illegal characters become one underscore; underscores stay as they are.
+/// Replaces each run of invalid characters by one underscore. Underscores stay.
 fn underscores(name: &str) -> String {
     let legal = |c: char| c.is_ascii_alphanumeric() || c == ':' || c == '_';
     let parts: Vec<&str> = name
@@ -78,7 +78,7 @@ fn underscores(name: &str) -> String {
     }
 }
 
-/// The name as it is, with the unit, `_total` and `_ratio` where they belong and are not there yet.
+/// Appends the unit, `_total` and `_ratio` where needed.
 fn with_suffixes(name: &str, unit: &str, instrument: Instrument) -> String {
     let ratio = unit == "1" && instrument == Instrument::Gauge;
     let total = instrument == Instrument::Counter;
@@ -117,7 +117,7 @@ fn append(name: &mut String, suffix: &str) {
     name.push_str(suffix);
 }
 
-/// The name without the suffix and the one character before it, whatever that is.
+/// Removes the suffix and the character before it.
 fn without_suffix<'a>(name: &'a str, suffix: &str) -> &'a str {
     name.strip_suffix(suffix)
         .and_then(|stem| stem.char_indices().next_back())

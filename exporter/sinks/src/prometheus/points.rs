@@ -1,7 +1,8 @@
-//! OTLP points as values of the store.
+//! Converts OTLP points to values of the store.
 //!
-//! Explicit histograms keep their buckets; exponential ones become Prometheus' native histograms: schema at most 8, bucket
-//! index one higher (an OTLP bucket is named by its lower bound, a native one by its upper). Text has them in `render/classic`.
+//! Explicit histograms keep their buckets. Exponential ones become Prometheus' native histograms: the schema
+//! is at most 8, and the bucket index is one higher, because OTLP names a bucket by its lower bound and
+//! Prometheus by its upper. `render/classic` has their text form.
 
 use std::sync::Arc;
 
@@ -16,26 +17,26 @@ use pulsetrain_otlp::{
 use super::{
     escape, labels,
     store::{
-        Refusal,
+        Rejection,
         bounds::Bounds,
         value::{Exemplar, Histogram, Native, Side, Summary, Value},
     },
 };
 use pulsetrain_otlp::json::value_text;
 
-/// The most buckets of one histogram, and quantiles of one summary.
+/// The maximum number of buckets of a histogram, and of quantiles of a summary.
 const MOST_BUCKETS: usize = 10_000;
-/// The most exemplars that a native histogram keeps.
+/// The maximum number of exemplars of a native histogram.
 const MOST_NATIVE_EXEMPLARS: usize = 10;
-/// The most characters of an exemplar's labels (OpenMetrics 1.0, "Exemplars").
+/// The maximum length of an exemplar's labels in characters (OpenMetrics 1.0, "Exemplars").
 const MOST_EXEMPLAR_CHARACTERS: usize = 128;
-/// What a native histogram takes for zero where the point has no threshold (Prometheus' own default for OTLP).
+/// The zero threshold of a native histogram whose point has none (Prometheus' own default for OTLP).
 const ZERO_THRESHOLD: f64 = 1e-128;
 const SCHEMAS: std::ops::RangeInclusive<i32> = -4..=8;
 
-/// Why a point has no value here: refused, or its bytes are no protobuf.
+/// The reason why a point has no value: rejected, or malformed protobuf.
 pub(super) enum PointError {
-    Refused(Refusal),
+    Rejected(Rejection),
     Wire(WireError),
 }
 
@@ -45,7 +46,7 @@ impl From<WireError> for PointError {
     }
 }
 
-const MALFORMED: PointError = PointError::Refused(Refusal::Malformed);
+const MALFORMED: PointError = PointError::Rejected(Rejection::Malformed);
 
 pub(super) fn number(point: &NumberPoint<'_>) -> Result<Value, PointError> {
     point
@@ -54,10 +55,10 @@ pub(super) fn number(point: &NumberPoint<'_>) -> Result<Value, PointError> {
         .ok_or(MALFORMED)
 }
 
-/// The histogram of a point; `share` finds bounds that others have too.
+/// Returns the histogram of a point. `share` finds shared bounds.
 pub(super) fn histogram(
     point: &HistogramPoint<'_>,
-    share: impl FnOnce(Vec<f64>) -> Result<Arc<Bounds>, Refusal>,
+    share: impl FnOnce(Vec<f64>) -> Result<Arc<Bounds>, Rejection>,
 ) -> Result<Value, PointError> {
     let mut bounds: Vec<f64> = point.explicit_bounds.iter().collect::<Result<_, _>>()?;
     let mut buckets: Vec<u64> = point
@@ -75,14 +76,14 @@ pub(super) fn histogram(
     }
     merge_infinite(&mut bounds, &mut buckets);
     Ok(Value::Histogram(Box::new(Histogram {
-        bounds: share(bounds).map_err(PointError::Refused)?,
+        bounds: share(bounds).map_err(PointError::Rejected)?,
         buckets: buckets.into(),
         count: point.count,
         sum: point.sum,
     })))
 }
 
-/// Merges buckets at infinite bounds with their neighbours: the page writes `+Inf` itself.
+/// Merges buckets at infinite bounds with their neighbours, because the page writes `+Inf` itself.
 fn merge_infinite(bounds: &mut Vec<f64>, buckets: &mut Vec<u64>) {
     if bounds
         .pop_if(|bound| bound.is_infinite() && *bound > 0.0)
@@ -112,7 +113,7 @@ pub(super) fn native(point: &ExponentialHistogramPoint<'_>) -> Result<Value, Poi
         side(point.positive, scale_down)?,
         side(point.negative, scale_down)?,
     );
-    // Prometheus refuses a page with a histogram whose count is not that of its buckets.
+    // Prometheus rejects a page with a histogram whose count differs from the sum of its buckets.
     let counts = positive.counts.iter().chain(&negative.counts).copied();
     let count: u128 = counts.chain([point.zero_count]).map(u128::from).sum();
     let count = i64::try_from(count).map_err(|_| MALFORMED)? as u64;
@@ -163,7 +164,7 @@ pub(super) fn summary(point: &SummaryPoint<'_>) -> Result<Value, PointError> {
     let mut quantiles: Vec<(f64, f64)> = point
         .quantile_values
         .iter()
-        // Zero has one sign.
+        // Adding 0.0 removes the sign of zero.
         .map(|entry| entry.map(|entry| (entry.quantile + 0.0, entry.value)))
         .collect::<Result<_, _>>()?;
     if quantiles
@@ -181,7 +182,7 @@ pub(super) fn summary(point: &SummaryPoint<'_>) -> Result<Value, PointError> {
     })))
 }
 
-/// The exemplars of a point, each with its bucket.
+/// Returns the exemplars of a point, each with its bucket.
 pub(super) fn exemplars(
     exemplars: &Repeated<'_, OtlpExemplar<'_>>,
     value: &Value,
@@ -211,7 +212,7 @@ pub(super) fn exemplars(
     Ok(kept)
 }
 
-/// Trace and span first; the other attributes where all of them still fit.
+/// Returns the labels: trace and span first, then the other attributes if all of them fit.
 fn exemplar_labels(exemplar: &OtlpExemplar<'_>) -> Result<Box<str>, WireError> {
     let ids = [("trace_id", exemplar.trace_id), ("span_id", exemplar.span_id)];
     let mut pairs: Vec<(String, String)> = ids

@@ -1,7 +1,9 @@
-//! The remote-write sink: every point with its own time, for stores with Prometheus' protocol and without OTLP.
+//! The remote-write sink: every point with its time, for stores that accept Prometheus' protocol and not
+//! OTLP.
 //!
-//! Names and labels are those of the page (`ingest`). `samples` gathers the points of a batch by series, `request` encodes them
-//! as the protocol has it (<https://prometheus.io/docs/specs/prw/remote_write_spec/>, version 1.0: protobuf in a snappy block).
+//! Names and labels are those of the page (`ingest`). `samples` groups the points of a batch by series.
+//! `request` encodes them in the protocol (<https://prometheus.io/docs/specs/prw/remote_write_spec/>, version
+//! 1.0: protobuf in a snappy block).
 
 mod request;
 mod samples;
@@ -39,11 +41,11 @@ pub struct RemoteWriteSink {
 }
 
 impl RemoteWriteSink {
-    /// A sink that posts to `url`, the complete address of the endpoint. Headers, timeout and certificates are those of the
-    /// variables for OTLP, as for an OTLP target at that address.
+    /// Returns a sink that posts to `url`, the complete address of the endpoint. Headers, timeout and
+    /// certificates come from the OTLP variables, as for an OTLP target at that address.
     ///
     /// # Errors
-    /// An address or a variable that makes no sense; certificates that cannot be used.
+    /// An invalid address or variable, or certificates that cannot be used.
     pub fn new(
         url: &str,
         config: &PrometheusConfig,
@@ -85,12 +87,12 @@ impl RemoteWriteSink {
         for request in requests {
             match self.peer.within_timeout(self.attempt(request.bytes)).await {
                 Delivery::Delivered => {}
-                // A request is refused for its own samples; the others may be accepted.
+                // A request is rejected because of its samples. The others may be accepted.
                 Delivery::Refused { message } => {
                     refused.push(message);
                     points += request.points;
                 }
-                // The batch is sent again with all its requests; the receiver accepts equal samples twice.
+                // The batch is sent again with all its requests. The receiver accepts equal samples twice.
                 other => return other,
             }
         }
@@ -134,7 +136,8 @@ impl RemoteWriteSink {
         }
     }
 
-    /// Classifies an answer: 5xx and 429 may be sent again, every other status is final (specification, "Retries & Backoff").
+    /// Classifies a response: 5xx and 429 may be retried, every other status is final (specification,
+    /// "Retries & Backoff").
     fn outcome(&self, status: StatusCode, body: &[u8]) -> Delivery {
         let answer = plain(&String::from_utf8_lossy(body));
         let colon = if answer.is_empty() { "" } else { ": " };

@@ -1,7 +1,7 @@
-//! The page: everything in the store, piece by piece.
+//! Writes the page from the store in chunks.
 //!
-//! A piece is a few hundred series of one family, written while the family is locked. Between pieces nothing is locked, so
-//! neither a slow reader nor a large page holds up what comes in.
+//! A chunk is a few hundred series of one family, written under the lock of the family. No lock is held
+//! between chunks, so neither a slow reader nor a large page delays new points.
 
 mod classic;
 pub(super) mod go_float;
@@ -16,7 +16,7 @@ pub(super) use text::TextFamily;
 
 use super::store::value::Native;
 
-/// The buckets of an exponential histogram, `+Inf` included: bounds, and the observations up to each.
+/// Returns the buckets of an exponential histogram, `+Inf` included: bounds and cumulative counts.
 pub(super) fn classic_buckets(native: &Native) -> impl Iterator<Item = (f64, u64)> {
     let last = (f64::INFINITY, native.count);
     let buckets = classic::buckets(native).into_iter();

@@ -1,39 +1,40 @@
-//! The scrapes of the endpoint: a program that is about to end waits for the one that gets its last points.
+//! Counts scrapes, so that a program can wait at its end for the scrape of its last points.
 
 use std::time::Duration;
 
 use pulsetrain_pipeline::clock::{self, Instant};
 use tokio::sync::watch;
 
-/// The scrapes that were answered completely.
+/// The completed scrapes.
 #[derive(Debug)]
-pub(super) struct Scrapes(watch::Sender<Answered>);
+pub(super) struct Scrapes(watch::Sender<ScrapeStats>);
 
-/// How many there were, when the last one was, and the intervals between the last ones, the newest first.
+/// The number of scrapes, the time of the last one, and the latest intervals, newest first.
 #[derive(Clone, Copy, Debug, Default)]
-struct Answered {
+struct ScrapeStats {
     count: u64,
     last: Option<Instant>,
     intervals: [Option<Duration>; RECENT_INTERVALS],
-    /// Whether a request was one of a scraper by its header: it comes again, however long that takes.
+    /// Whether a request had the header of a scraper, which returns after any interval.
     has_scraper: bool,
 }
 
-/// Two scrapers of one page come at unequal intervals, and a busy machine answers two scrapes at once: the longest of the last
-/// intervals counts.
+/// The number of intervals kept. Two scrapers produce unequal intervals, and a busy machine answers two
+/// scrapes at once, so the longest of them counts.
 const RECENT_INTERVALS: usize = 4;
 
-/// A scraper is waited for at least as long as this, so that a short stall of the machine does not cost the last points.
+/// The minimum time to wait for a scraper, so that a short stall of the machine does not lose the last
+/// points.
 const SHORTEST_WAIT: Duration = Duration::from_secs(5);
 
 impl Default for Scrapes {
     fn default() -> Self {
-        Self(watch::Sender::new(Answered::default()))
+        Self(watch::Sender::new(ScrapeStats::default()))
     }
 }
 
 impl Scrapes {
-    /// Counts a scrape whose last byte was written.
+    /// Counts a completed scrape.
     pub(super) fn count(&self) {
         let now = clock::now();
         self.0.send_modify(|answered| {
@@ -44,14 +45,15 @@ impl Scrapes {
         });
     }
 
-    /// Notes that a request has the header of a scraper.
+    /// Records that a request has the header of a scraper.
     pub(super) fn note_scraper(&self) {
         self.0.send_modify(|answered| answered.has_scraper = true);
     }
 
-    /// Waits for two more scrapes where a scraper comes again and again: the first may have begun before. Waits for three intervals
-    /// between scrapes, for five seconds at least, and not longer than `limit`; for a scraper that is one by its header as long as
-    /// `limit`, because a busy scraper gives up answers that are counted here, and one of long intervals may have come once.
+    /// Waits for two more scrapes of a periodic scraper, because the first may have started before. Waits for
+    /// three scrape intervals, at least five seconds and at most `limit`. For a scraper with the header it
+    /// waits up to `limit`, because a busy scraper discards responses, and one with long intervals may have
+    /// scraped once.
     pub(super) async fn wait_for_next(&self, limit: Duration) {
         let mut scrapes = self.0.subscribe();
         let before = *scrapes.borrow();
@@ -71,7 +73,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn only_a_scraper_that_comes_again_is_waited_for() {
+    async fn only_a_periodic_scraper_is_waited_for() {
         let scrapes = Scrapes::default();
         let long = Duration::from_secs(3600);
         scrapes.wait_for_next(long).await;
@@ -88,7 +90,7 @@ mod tests {
         });
         tokio::join!(scrapes.wait_for_next(long), answered);
         assert_eq!(begun.elapsed(), Duration::from_millis(800));
-        // A scraper that is gone is not waited for longer than five seconds, nor than the limit.
+        // A scraper that stopped delays the end by at most five seconds or the limit.
         scrapes.wait_for_next(long).await;
         assert_eq!(begun.elapsed(), Duration::from_millis(5_800));
         scrapes.wait_for_next(Duration::from_millis(50)).await;

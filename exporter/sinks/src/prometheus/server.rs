@@ -1,7 +1,7 @@
-//! The HTTP server in front of the page.
+//! The HTTP server of the page.
 //!
-//! `answer` makes the answer to a request, `body` writes a page as its reader takes it, `progress` finds readers that take
-//! nothing. What a program adds to the page (`ExtraFamilies`) is asked for at each scrape.
+//! `answer` builds responses, `body` writes a page as its reader consumes it, and `progress` detects stalled
+//! readers. Additional families (`ExtraFamilies`) are collected at each scrape.
 
 mod answer;
 mod body;
@@ -21,12 +21,11 @@ use self::{answer::Site, body::ScrapeBody, progress::Progress};
 use super::{ExtraFamilies, PrometheusConfig, PrometheusStore};
 use crate::{PageStore, SinkError};
 
-/// The most connections at one time; further ones are refused. A process has 1,024 file descriptors where nobody raised
-/// that, and they are for logs too.
+/// The maximum number of connections. A process has 1,024 file descriptors by default, which logs need too.
 const MAX_CONNECTIONS: usize = 512;
-/// The time for pages that are being read when the server stops.
+/// The time for pages in progress when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
-/// The time of a connection whose request is refused.
+/// The maximum duration of a rejected connection.
 const REFUSED: Duration = Duration::from_secs(2);
 
 /// Serves the page over HTTP/1.1, with or without TLS.
@@ -38,10 +37,10 @@ pub struct PrometheusServer {
 }
 
 impl PrometheusServer {
-    /// Opens the port. Port 0 is a free one; [`local_addr`](Self::local_addr) returns it.
+    /// Opens the port. Port 0 selects a free one, which [`local_addr`](Self::local_addr) returns.
     ///
     /// # Errors
-    /// A configuration that makes no sense, a file that cannot be used, an address that is in use.
+    /// An invalid configuration, a file that cannot be used, or an address in use.
     pub async fn bind(
         config: &PrometheusConfig,
         store: PrometheusStore,
@@ -80,12 +79,12 @@ impl PrometheusServer {
         self
     }
 
-    /// Where the server listens.
+    /// Returns the listen address.
     pub fn local_addr(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers requests until `stop` is raised; pages that are being read then get five seconds to end.
+    /// Answers requests until `stop` is cancelled. Pages in progress then have five seconds to end.
     pub async fn run(self, stop: CancellationToken) {
         let (guard, idle_timeout) = (self.site.guard.clone(), self.idle_timeout);
         let site = Arc::new(self.site);
@@ -98,7 +97,7 @@ impl PrometheusServer {
         let stopped = async {
             stopped.cancelled().await;
             if let Some(updates) = updates {
-                // Its end closes the streams of updates.
+                // Its end closes the update streams.
                 let _ = updates.await;
             }
         };
@@ -111,12 +110,12 @@ impl PrometheusServer {
                 }
             }
         };
-        // An error here is a runtime that ends.
+        // An error here means that the runtime ends.
         let _ = accept(self.listener, guard, shared, GRACE, stopped, serve).await;
     }
 }
 
-/// Answers a request; what takes long to write does not hold up the other connections.
+/// Answers a request. Long responses are built on the blocking pool.
 async fn answer(
     site: Arc<Site>,
     request: Request<Incoming>,
@@ -129,7 +128,7 @@ async fn answer(
     Ok(writing.await.unwrap_or_else(|_| answer::failed()))
 }
 
-/// Serves one connection to its end, until it has moved nothing for too long, or until the server stops.
+/// Serves one connection until its end, an idle timeout, or the end of the server.
 async fn connection(
     site: Arc<Site>,
     stream: ServerStream,
@@ -153,7 +152,7 @@ async fn connection(
     };
     tokio::pin!(moves_nothing);
     tokio::select! {
-        // An error here is a client that went away.
+        // An error here means that the client disconnected.
         _ = connection.as_mut() => return,
         () = moves_nothing.as_mut() => return,
         () = stop.cancelled() => connection.as_mut().graceful_shutdown(),
@@ -164,7 +163,7 @@ async fn connection(
     }
 }
 
-/// Refuses the request of a connection.
+/// Rejects the request of a connection.
 async fn refuse(stream: ServerStream) {
     let service = service_fn(|_: Request<Incoming>| async { Ok::<_, Infallible>(answer::crowded()) });
     let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);

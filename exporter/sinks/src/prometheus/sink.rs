@@ -1,17 +1,17 @@
-//! The sink: adds batches and returns how many of their points it refused.
+//! The sink: adds batches and returns the number of rejected points.
 
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
 
 use super::{
-    PrometheusConfig, PrometheusCounts, PrometheusStore, Refusal,
-    ingest::{Ingest, Refused},
+    PrometheusConfig, PrometheusCounts, PrometheusStore, Rejection,
+    ingest::{Ingest, RejectedPoints},
 };
 
-/// Series are looked through for silent targets no more often than this.
+/// The minimum interval between two sweeps for stale targets.
 const SWEEP_EVERY_MILLIS: u64 = 5_000;
 
-/// Keeps the last value of every series of the batches that are delivered to it; spans and log records pass unread.
+/// Keeps the last value of every series of its batches. Spans and log records are ignored.
 pub struct PrometheusSink {
     store: PrometheusStore,
     ingest: Ingest,
@@ -19,12 +19,12 @@ pub struct PrometheusSink {
 }
 
 impl PrometheusSink {
-    /// A sink without series.
+    /// Returns a sink without series.
     pub fn new(config: &PrometheusConfig) -> Self {
         Self::filling(PrometheusStore::new(config))
     }
 
-    /// A sink that continues where the last one to fill this store has ended.
+    /// Returns a sink that continues to fill this store.
     pub fn filling(store: PrometheusStore) -> Self {
         Self {
             ingest: Ingest::new(store.clone()),
@@ -33,7 +33,7 @@ impl PrometheusSink {
         }
     }
 
-    /// The series, for the server and for telemetry; a clone sees the same ones.
+    /// Returns the store, for the server and for telemetry. Clones share it.
     pub fn store(&self) -> PrometheusStore {
         self.store.clone()
     }
@@ -48,12 +48,12 @@ impl PrometheusSink {
         match self.ingest.batch(batch.bytes()) {
             Ok(refused) => with_warnings(delivery(&refused), &before, &self.store.counts()),
             Err(error) => Delivery::Refused {
-                message: format!("the batch is no OTLP: {error}"),
+                message: format!("the batch is not OTLP: {error}"),
             },
         }
     }
 
-    /// A scrape sweeps too; this is for stores that nobody scrapes.
+    /// A scrape sweeps too. This sweep is for stores without a scraper.
     fn sweep(&mut self) {
         let now = self.store.now_millis();
         if now.saturating_sub(self.swept_millis) >= SWEEP_EVERY_MILLIS {
@@ -75,7 +75,7 @@ impl Sink for PrometheusSink {
     }
 }
 
-/// Adds to a delivery what its sender may want to change, although no point is lost by it.
+/// Adds warnings to a delivery about points that were stored, but not as sent.
 fn with_warnings(delivery: Delivery, before: &PrometheusCounts, now: &PrometheusCounts) -> Delivery {
     let (mut rejected, mut messages) = (0, Vec::new());
     match delivery {
@@ -99,7 +99,7 @@ fn with_warnings(delivery: Delivery, before: &PrometheusCounts, now: &Prometheus
     let evicted = now.evicted - before.evicted;
     if evicted > 0 {
         messages.push(format!(
-            "{evicted} series ended to make room: nothing was sent for them for 5 minutes; raise series_limit or max_bytes, or \
+            "{evicted} series without points for 5 minutes were evicted at the limit; raise series_limit or max_bytes, or \
              send fewer attribute values"
         ));
     }
@@ -112,12 +112,12 @@ fn with_warnings(delivery: Delivery, before: &PrometheusCounts, now: &Prometheus
     }
 }
 
-pub(super) fn delivery(refused: &Refused) -> Delivery {
-    let parts: Vec<String> = Refusal::ALL
+pub(super) fn delivery(refused: &RejectedPoints) -> Delivery {
+    let parts: Vec<String> = Rejection::ALL
         .iter()
         .zip(refused)
         .filter(|(_, points)| **points > 0)
-        .map(|(refusal, points)| format!("{points} points: {refusal}"))
+        .map(|(rejection, points)| format!("{points} points: {rejection}"))
         .collect();
     if parts.is_empty() {
         return Delivery::Delivered;

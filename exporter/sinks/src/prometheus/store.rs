@@ -1,13 +1,13 @@
 //! The store: every series with its last value, grouped by family.
 //!
-//! `sink` puts points in, `render` reads them. `family` holds the series of one name, `target` the resources that send
-//! them; a series ends when its resource reports it, or when the resource falls silent.
+//! `sink` adds points and `render` reads them. `family` holds the series of one name, and `target` the
+//! resources that send them. A series ends when its resource reports its end, or when the resource is stale.
 
 pub(super) mod bounds;
 pub(super) mod budget;
 pub(super) mod family;
-mod refusal;
-mod room;
+mod rejection;
+mod series_limit;
 pub(super) mod target;
 pub(super) mod value;
 
@@ -23,37 +23,37 @@ use std::{
 use http::{HeaderMap, header::ACCEPT};
 use pulsetrain_pipeline::clock::{self, Instant};
 
-pub use self::refusal::{PrometheusCounts, Refusal};
-pub(super) use self::room::Room;
+pub use self::rejection::{PrometheusCounts, Rejection};
+pub(super) use self::series_limit::SeriesLimit;
 use self::{
     family::{Family, Head, Kind},
     target::Targets,
 };
 use super::{
     PrometheusConfig,
-    accept::Served,
+    accept::ResponseFormat,
     escape::Escaping,
     family_names,
     render::{Format, Page},
     scrapes::Scrapes,
 };
 
-/// How long nothing must have been sent for a series that is ended to make room for others: Prometheus' own lookback.
+/// The minimum staleness of an evicted series: Prometheus' own lookback.
 const EVICTED_AFTER_SECONDS: u32 = 300;
 
-/// The least series that are ended at once to make room: all series are looked at for it.
+/// The minimum number of series evicted at once, because an eviction scans all series.
 const LEAST_EVICTED: usize = 256;
 
-/// Series that nobody sends are looked for at least so often.
+/// The maximum interval between two expirations of stale series.
 const MOST_EXPIRY_MILLIS: u64 = 60_000;
 
-/// What a family takes besides its texts.
+/// The size of a family without its texts.
 const FAMILY_BYTES: usize = 1024;
 
 /// The name of the family that describes the targets.
 pub(super) const TARGET_INFO: &str = "target_info";
 
-/// The series of one sink; a clone sees the same ones.
+/// The series of one sink. Clones share them.
 #[derive(Clone, Debug)]
 pub struct PrometheusStore {
     shared: Arc<Shared>,
@@ -64,15 +64,16 @@ struct Shared {
     config: PrometheusConfig,
     families: RwLock<Families>,
     targets: Mutex<Targets>,
-    room: Room,
-    refused: [AtomicU64; Refusal::ALL.len()],
+    limit: SeriesLimit,
+    rejected: [AtomicU64; Rejection::ALL.len()],
     ended: Ended,
     ahead: AtomicU64,
     scrapes: Scrapes,
     began: Instant,
 }
 
-/// Series that the store ended, and when it looked for them last, in milliseconds since it began.
+/// The number of series that the store ended, and the time of the last scan in milliseconds since the store's
+/// creation.
 #[derive(Debug, Default)]
 struct Ended {
     expired: AtomicU64,
@@ -98,8 +99,8 @@ impl PrometheusStore {
             config: config.clone(),
             families: RwLock::new(families),
             targets: Mutex::default(),
-            room: Room::new(config.series_limit, config.max_bytes),
-            refused: Default::default(),
+            limit: SeriesLimit::new(config.series_limit, config.max_bytes),
+            rejected: Default::default(),
             ended: Ended::default(),
             ahead: AtomicU64::new(0),
             scrapes: Scrapes::default(),
@@ -110,34 +111,34 @@ impl PrometheusStore {
         }
     }
 
-    /// Returns whether both are stores of the same series.
+    /// Whether both stores share the same series.
     pub fn shares_series_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }
 
-    /// What the store holds and what it refused.
+    /// Returns the sizes of the store and the number of rejected points.
     pub fn counts(&self) -> PrometheusCounts {
-        let refused = Refusal::ALL.iter().zip(&self.shared.refused);
+        let refused = Rejection::ALL.iter().zip(&self.shared.rejected);
         PrometheusCounts {
-            series: self.shared.room.taken(),
+            series: self.shared.limit.taken(),
             limit: self.shared.config.series_limit,
-            bytes: self.shared.room.budget().used(),
+            bytes: self.shared.limit.budget().used(),
             max_bytes: self.shared.config.max_bytes,
             expired: self.shared.ended.expired.load(Ordering::Relaxed),
             evicted: self.shared.ended.evicted.load(Ordering::Relaxed),
             ended_with_resource: self.shared.ended.with_resource.load(Ordering::Relaxed),
             ahead: self.shared.ahead.load(Ordering::Relaxed),
-            refused: refused
-                .map(|(refusal, points)| (*refusal, points.load(Ordering::Relaxed)))
+            rejected: refused
+                .map(|(rejection, points)| (*rejection, points.load(Ordering::Relaxed)))
                 .collect(),
         }
     }
 
-    /// Ends the series of the resources that have been silent for too long, and series that have been.
+    /// Ends stale series, and the series of stale resources.
     pub fn sweep(&self) {
         let stale_after = self.shared.config.stale_after;
         if self.targets().sweep(self.now_millis(), stale_after) {
-            let sweep = |family: &Arc<Family>| family.lock().sweep(&self.shared.room);
+            let sweep = |family: &Arc<Family>| family.lock().sweep(&self.shared.limit);
             let ended = self.families().iter().map(sweep).sum();
             self.shared
                 .ended
@@ -147,7 +148,7 @@ impl PrometheusStore {
         self.expire();
     }
 
-    /// Ends the series for which nothing has been sent within `series_stale_after`.
+    /// Ends the series without points within `series_stale_after`.
     fn expire(&self) {
         let Some(stale_after) = self.shared.config.series_stale_after else {
             return;
@@ -155,25 +156,24 @@ impl PrometheusStore {
         let ended = &self.shared.ended;
         let (now, looked) = (self.now_millis(), ended.looked_millis.load(Ordering::Relaxed));
         let stale_millis = u64::try_from(stale_after.as_millis()).unwrap_or(u64::MAX);
-        // To look at every series takes milliseconds, and nobody needs the exact end.
+        // A scan of all series takes milliseconds, and the exact end does not matter.
         if now.saturating_sub(looked) < (stale_millis / 20).min(MOST_EXPIRY_MILLIS) {
             return;
         }
         ended.looked_millis.store(now, Ordering::Relaxed);
         let since = u32::try_from(now.saturating_sub(stale_millis) / 1000).unwrap_or(u32::MAX);
-        let expire = |family: &Arc<Family>| family.lock().expire(since, &self.shared.room);
+        let expire = |family: &Arc<Family>| family.lock().expire(since, &self.shared.limit);
         let expired = self.families().iter().map(expire).sum();
         ended.expired.fetch_add(expired, Ordering::Relaxed);
     }
 
-    /// Makes room if something found none: ends the series for which nothing has been sent for the longest time, if that is
-    /// longer than [`EVICTED_AFTER_SECONDS`].
+    /// Evicts the stalest series after the limit was hit, if they are older than [`EVICTED_AFTER_SECONDS`].
     pub(super) fn make_room(&self) {
         let now = self.now_seconds();
         let Some(since) = now.checked_sub(EVICTED_AFTER_SECONDS) else {
             return;
         };
-        if !self.shared.room.budget().take_exhausted() {
+        if !self.shared.limit.budget().take_exhausted() {
             return;
         }
         let families = self.families();
@@ -190,7 +190,7 @@ impl PrometheusStore {
         }
         let evict = |(seen, number, place): &(u32, usize, u32)| {
             let family: &Arc<Family> = &families[*number];
-            family.lock().evict(*place, *seen, &self.shared.room)
+            family.lock().evict(*place, *seen, &self.shared.limit)
         };
         let evicted = silent.iter().filter(|series| evict(series)).count();
         self.shared
@@ -199,31 +199,31 @@ impl PrometheusStore {
             .fetch_add(evicted as u64, Ordering::Relaxed);
     }
 
-    /// Counts points whose time was too far in the future.
+    /// Counts points with a time in the future.
     pub(super) fn note_ahead(&self, points: u64) {
         self.shared.ahead.fetch_add(points, Ordering::Relaxed);
     }
 
-    /// Writes the page as a client without `Accept` gets it: text 0.0.4.
+    /// Writes the page for a client without `Accept`: text 0.0.4.
     pub fn write_text(&self, out: &mut Vec<u8>) {
         let mut page = Page::new(self, Vec::new(), Format::Text, Escaping::Underscores);
         while page.push_piece(out) {}
     }
 
-    /// Writes the page as a client with this `Accept` header gets it, and returns its content type.
+    /// Writes the page for a client with this `Accept` header. Returns its content type.
     pub fn write_page(&self, accept: &str, out: &mut Vec<u8>) -> String {
         let mut headers = HeaderMap::new();
         if let Ok(accept) = accept.parse() {
             headers.insert(ACCEPT, accept);
         }
-        let served = Served::to(&headers);
+        let served = ResponseFormat::to(&headers);
         let mut page = Page::new(self, Vec::new(), served.format, served.escaping);
         while page.push_piece(out) {}
         served.content_type()
     }
 
-    /// Waits for a scrape that has all that the store holds now, if there is a scraper that comes again and again. Waits for three
-    /// intervals of that scraper and not longer than `limit`.
+    /// Waits for a scrape of the current values, if there is a periodic scraper. Waits for three of its
+    /// intervals, at most `limit`.
     pub async fn wait_for_scrape(&self, limit: Duration) {
         self.shared.scrapes.wait_for_next(limit).await;
     }
@@ -236,22 +236,22 @@ impl PrometheusStore {
         self.shared.scrapes.count();
     }
 
-    /// The settings by which the series are kept.
+    /// Returns the settings of the series.
     pub fn config(&self) -> &PrometheusConfig {
         &self.shared.config
     }
 
-    pub(super) fn room(&self) -> &Room {
-        &self.shared.room
+    pub(super) fn limit(&self) -> &SeriesLimit {
+        &self.shared.limit
     }
 
-    /// The time since the store began.
+    /// Returns the time since the store's creation.
     pub(super) fn now_millis(&self) -> u64 {
         let since = clock::now().saturating_duration_since(self.shared.began);
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// The time since the store began, in seconds.
+    /// Returns the time since the store's creation, in seconds.
     pub(super) fn now_seconds(&self) -> u32 {
         u32::try_from(self.now_millis() / 1000).unwrap_or(u32::MAX)
     }
@@ -260,11 +260,11 @@ impl PrometheusStore {
         self.shared.targets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn refuse(&self, refusal: Refusal, points: u64) {
-        self.shared.refused[refusal as usize].fetch_add(points, Ordering::Relaxed);
+    pub(super) fn reject(&self, rejection: Rejection, points: u64) {
+        self.shared.rejected[rejection as usize].fetch_add(points, Ordering::Relaxed);
     }
 
-    /// All families in the order of their names.
+    /// Returns all families, sorted by name.
     pub(super) fn families(&self) -> Vec<Arc<Family>> {
         let families = self
             .shared
@@ -274,8 +274,8 @@ impl PrometheusStore {
         families.by_name.values().cloned().collect()
     }
 
-    /// The family of that name, new where there is none. It may be one about the program itself.
-    pub(super) fn family(&self, head: Head, is_of_ourselves: bool) -> Result<Arc<Family>, Refusal> {
+    /// Returns the family of that name, and creates it if it is new. It may be one of the program's own.
+    pub(super) fn family(&self, head: Head, is_internal: bool) -> Result<Arc<Family>, Rejection> {
         let mut families = self
             .shared
             .families
@@ -286,18 +286,18 @@ impl PrometheusStore {
             return if same {
                 Ok(Arc::clone(family))
             } else {
-                Err(Refusal::TypeConflict)
+                Err(Rejection::TypeConflict)
             };
         }
         let names = family_names::of(&head.name, head.kind);
         if names.iter().any(|name| families.sample_names.contains(name)) {
-            return Err(Refusal::TypeConflict);
+            return Err(Rejection::TypeConflict);
         }
-        if families.by_name.len() >= self.shared.room.limit(is_of_ourselves) {
-            return Err(Refusal::SeriesLimit);
+        if families.by_name.len() >= self.shared.limit.limit(is_internal) {
+            return Err(Rejection::SeriesLimit);
         }
         let texts = head.help.len() + head.unit.len() + (names.len() + 2) * head.name.len();
-        let charge = (self.shared.room.budget()).charge(FAMILY_BYTES + texts, is_of_ourselves)?;
+        let charge = (self.shared.limit.budget()).charge(FAMILY_BYTES + texts, is_internal)?;
         families.sample_names.extend(names);
         let family = Arc::new(Family::new(head, charge));
         families
@@ -306,7 +306,7 @@ impl PrometheusStore {
         Ok(family)
     }
 
-    /// Takes out the families without series; whoever remembers one must forget it.
+    /// Removes the families without series. Caches of families must be cleared too.
     pub(super) fn forget_empty_families(&self) {
         let mut families = self
             .shared

@@ -1,4 +1,4 @@
-//! Batches in, pages out: what the endpoint makes of points, without the network.
+//! Batches in, pages out: tests of the endpoint without the network.
 
 mod bad_input;
 mod counters;
@@ -9,7 +9,7 @@ mod otlp;
 
 use self::otlp::Batches;
 use super::{
-    PrometheusConfig, PrometheusSink, Refusal,
+    PrometheusConfig, PrometheusSink, Rejection,
     escape::Escaping,
     render::{Format, Page},
 };
@@ -30,23 +30,23 @@ impl World {
         }
     }
 
-    /// Delivers and expects that everything is taken.
+    /// Delivers batches and expects no rejection.
     fn take(&mut self, batches: Batches) {
-        assert_eq!(self.refused(batches), []);
+        assert_eq!(self.rejected(batches), []);
     }
 
-    /// Delivers and returns what of it was refused.
-    fn refused(&mut self, batches: Batches) -> Vec<(Refusal, u64)> {
-        let before = self.sink.store().counts().refused;
+    /// Delivers batches and returns the rejected points.
+    fn rejected(&mut self, batches: Batches) -> Vec<(Rejection, u64)> {
+        let before = self.sink.store().counts().rejected;
         let delivery = otlp::now(pulsetrain_pipeline::Sink::deliver(
             &mut self.sink,
             &batches.encode(),
         ));
-        let after = self.sink.store().counts().refused;
+        let after = self.sink.store().counts().rejected;
         let refused: Vec<_> = after
             .into_iter()
             .zip(before)
-            .map(|((refusal, after), (_, before))| (refusal, after - before))
+            .map(|((rejection, after), (_, before))| (rejection, after - before))
             .filter(|(_, points)| *points > 0)
             .collect();
         let rejected = match delivery {
@@ -65,7 +65,7 @@ impl World {
         out
     }
 
-    /// The lines of the text page that are samples of `name`.
+    /// Returns the lines of the text page that are samples of `name`.
     fn samples(&self, name: &str) -> Vec<String> {
         let mut out = Vec::new();
         self.sink.store().write_text(&mut out);
@@ -83,7 +83,7 @@ impl World {
 }
 
 #[test]
-fn a_page_of_large_series_is_written_whole_in_small_pieces() {
+fn page_of_large_series_is_complete_in_small_chunks() {
     let long = "x".repeat(10_000);
     let names: Vec<String> = (0..300).map(|number| format!("{long}{number}")).collect();
     let series = |name: &String| otlp::simple("g", otlp::T0, 1.0, &[("name", name)]);

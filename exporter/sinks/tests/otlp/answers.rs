@@ -1,4 +1,4 @@
-//! What a receiver can answer, over HTTP and over gRPC.
+//! The responses of a receiver, over HTTP and over gRPC.
 
 use std::{
     convert::Infallible,
@@ -23,12 +23,12 @@ pub(crate) const JSON: &str = "application/json";
 /// `Export…ServiceResponse { partial_success { rejected = 3, error_message = "bad" } }`.
 pub(crate) const THREE_REJECTED: &[u8] = b"\x0a\x07\x08\x03\x12\x03bad";
 
-/// An answer over HTTP.
+/// Returns a response over HTTP.
 pub(crate) fn http(status: u16, content_type: &str, body: impl Into<Bytes>) -> Answer {
     http_with(status, &[("content-type", content_type)], body)
 }
 
-/// An answer over HTTP with some headers.
+/// Returns a response over HTTP with headers.
 pub(crate) fn http_with(status: u16, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answer {
     let mut answer = Response::new(Full::new(body.into()).boxed_unsync());
     *answer.status_mut() = status.try_into().unwrap();
@@ -36,7 +36,7 @@ pub(crate) fn http_with(status: u16, headers: &[(&str, &str)], body: impl Into<B
     answer
 }
 
-/// The head of an answer and the beginning of a body that never ends.
+/// The head of a response and the beginning of a body that never ends.
 pub(crate) fn endless(content_type: &str) -> Answer {
     with_content_type(
         content_type,
@@ -63,12 +63,12 @@ impl Body for Endless {
     }
 }
 
-/// An answer over gRPC: a message, then the status in the trailers.
+/// Returns a response over gRPC: a message, then the status in the trailers.
 pub(crate) fn grpc(message: &[u8], trailers: &[(&str, &str)]) -> Answer {
     grpc_frame(0, message, trailers)
 }
 
-/// A success over gRPC whose message is compressed.
+/// Returns a success over gRPC with a compressed message.
 pub(crate) fn grpc_gzip(message: &[u8]) -> Answer {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(message).unwrap();
@@ -87,7 +87,7 @@ fn grpc_frame(flag: u8, message: &[u8], trailers: &[(&str, &str)]) -> Answer {
     with_content_type("application/grpc", Response::new(body.boxed_unsync()))
 }
 
-/// A refusal over gRPC: only trailers, as servers send them when there is no message.
+/// Returns an error over gRPC: only trailers, as servers send them without a message.
 pub(crate) fn grpc_status(code: u8, message: &str) -> Answer {
     grpc_refusal(&[("grpc-status", &code.to_string()), ("grpc-message", message)])
 }

@@ -1,5 +1,5 @@
-//! Tokens and passwords from files: sent with each request, read again when they change, and waited for while they are
-//! refused.
+//! Tokens and passwords from files: sent with each request, reread when they change, retried while they are
+//! rejected.
 
 use std::{
     fs,
@@ -42,7 +42,7 @@ fn sink(url: &str, settings: &OtlpSettings) -> Result<OtlpSink, SinkError> {
     OtlpSink::new(&OtlpConfig::from_section(Some(url), settings, |_| None)?)
 }
 
-/// The scheme of a receiver, its success, and its refusal of credentials.
+/// The scheme of a receiver, its success, and its rejection of credentials.
 type Kind = (&'static str, fn() -> Answer, fn() -> Answer);
 
 const KINDS: [Kind; 2] = [
@@ -58,7 +58,7 @@ const KINDS: [Kind; 2] = [
     ),
 ];
 
-/// A receiver that accepts one value of `authorization` only.
+/// Returns a receiver that accepts only one value of `authorization`.
 async fn guarded(scheme: usize, accepted: &Arc<Mutex<String>>) -> Receiver {
     let (_, success, unauthorized) = KINDS[scheme];
     let accepted = Arc::clone(accepted);

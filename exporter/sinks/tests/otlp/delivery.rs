@@ -1,10 +1,10 @@
-//! The outcome of a delivery that a test expects.
+//! The expected outcome of a delivery.
 
 use std::time::Duration;
 
 use pulsetrain_pipeline::Delivery;
 
-/// The message of a refusal.
+/// Returns the message of a rejection.
 pub(crate) fn refusal(delivery: Delivery) -> String {
     match delivery {
         Delivery::Refused { message } | Delivery::Denied { message } => message,
@@ -12,7 +12,7 @@ pub(crate) fn refusal(delivery: Delivery) -> String {
     }
 }
 
-/// The message of a request that is larger than the receiver accepts.
+/// Returns the message of a request that is larger than the receiver accepts.
 pub(crate) fn too_large(delivery: Delivery) -> String {
     match delivery {
         Delivery::TooLarge { message } => message,
@@ -20,7 +20,7 @@ pub(crate) fn too_large(delivery: Delivery) -> String {
     }
 }
 
-/// The message of a delivery whose signal the receiver does not support.
+/// Returns the message of a delivery whose signal the receiver does not support.
 pub(crate) fn unsupported(delivery: Delivery) -> String {
     match delivery {
         Delivery::Unsupported { message } => message,
@@ -28,7 +28,7 @@ pub(crate) fn unsupported(delivery: Delivery) -> String {
     }
 }
 
-/// The delay and the message of a delivery that may be tried again.
+/// Returns the delay and the message of a delivery that may be retried.
 pub(crate) fn retry(delivery: Delivery) -> (Option<Duration>, String) {
     match delivery {
         Delivery::Retry { after, message } => (after, message),

@@ -1,4 +1,4 @@
-//! gRPC: what is sent, and how each answer is classified.
+//! gRPC: the requests, and the classification of each response.
 
 use std::{io::Read, time::Duration};
 
@@ -17,7 +17,7 @@ const OK: &[(&str, &str)] = &[("grpc-status", "0")];
 /// `google.rpc.Status { code: 8, details: [Any { RetryInfo { retry_delay: 7 s } }] }` in base64.
 const RETRY_INFO: &str = "CAgaMAoodHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLlJldHJ5SW5mbxIECgIIBw==";
 
-/// The flag and the message of the one frame of a request.
+/// Returns the flag and the message of the only frame of a request.
 fn unframed(request: &Received) -> (u8, &[u8]) {
     let (flag, length) = (request.body[0], &request.body[1..5]);
     assert_eq!(

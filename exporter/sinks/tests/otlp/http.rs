@@ -1,4 +1,4 @@
-//! HTTP: what is sent, and how each answer is classified.
+//! HTTP: the requests, and the classification of each response.
 
 use std::{
     io::Read,
@@ -208,7 +208,7 @@ async fn request_over_the_limit_of_its_receiver_is_to_be_divided() {
 }
 
 #[tokio::test]
-async fn refusal_for_what_every_request_has_is_told_from_one_of_its_contents() {
+async fn rejection_of_every_request_differs_from_one_of_a_batch() {
     let receiver = Receiver::start(|| http(403, "text/plain", "")).await;
     assert!(matches!(
         receiver.deliver("http", &[]).await,
@@ -222,7 +222,7 @@ async fn refusal_for_what_every_request_has_is_told_from_one_of_its_contents() {
 }
 
 #[tokio::test]
-async fn a_refusal_carries_the_receivers_own_words_and_what_to_do() {
+async fn rejection_has_the_receivers_message_and_advice() {
     let cases = [
         (
             400,

@@ -1,4 +1,4 @@
-//! The OTLP sink against local receivers that answer as each test has it.
+//! The OTLP sink against local receivers with scripted responses.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Through a proxy: an HTTP proxy forwards plain HTTP, everything else passes a tunnel.
+//! Proxies: an HTTP proxy forwards plain HTTP, everything else uses a tunnel.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,10 +17,10 @@ use crate::{
     tls::Certificates,
 };
 
-/// A host that only the proxy knows.
+/// A host that only the proxy can resolve.
 const HOST: &str = "collector.test:4318";
 
-/// A proxy that connects to `to`, whatever host it is asked for; it keeps the head of each request.
+/// A proxy that connects to `to`, whatever host is requested. It records the head of each request.
 struct Proxy {
     address: String,
     heads: Arc<Mutex<Vec<String>>>,
@@ -149,7 +149,7 @@ async fn tls_and_grpc_go_through_a_tunnel() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_refuses_is_named_with_what_to_do() {
+async fn rejecting_proxy_is_named_with_advice() {
     for (refusal, expected) in [
         (
             "HTTP/1.1 407 Proxy Authentication Required\r\n\r\n",
@@ -173,8 +173,8 @@ async fn a_proxy_that_refuses_is_named_with_what_to_do() {
     assert!(message.contains("check HTTPS_PROXY"), "{message}");
 }
 
-/// Accepts one connection of a SOCKS5 client with a user and a password, and connects it to `to`. Returns the user, the password
-/// and the host that the client asked for (RFC 1928, RFC 1929).
+/// Accepts one connection of a SOCKS5 client with a user and a password, and connects it to `to`. Returns the
+/// user, the password and the requested host (RFC 1928, RFC 1929).
 async fn forward_socks(listener: TcpListener, to: String) -> [String; 3] {
     let (mut client, _) = listener.accept().await.unwrap();
     let text = async |client: &mut TcpStream| {

@@ -1,5 +1,5 @@
-//! A receiver on a free port of 127.0.0.1: HTTP/1 and HTTP/2, with or without TLS. It keeps each request and gives every one
-//! the same answer; it is gone when it is dropped.
+//! A receiver on a free port of 127.0.0.1: HTTP/1 and HTTP/2, with or without TLS. It records each request,
+//! answers all of them alike, and stops on drop.
 
 use std::{
     convert::Infallible,
@@ -33,7 +33,7 @@ pub(crate) struct Receiver {
     task: JoinHandle<()>,
 }
 
-/// What arrived.
+/// The recorded requests.
 #[derive(Default)]
 struct Log {
     connections: usize,
@@ -59,7 +59,7 @@ impl Receiver {
         Self::listen(None, move |_| answer()).await
     }
 
-    /// A receiver whose answer depends on the request.
+    /// Returns a receiver whose response depends on the request.
     pub(crate) async fn start_judging(answer: impl Fn(&Received) -> Answer + Send + Sync + 'static) -> Self {
         Self::listen(None, answer).await
     }
@@ -113,7 +113,7 @@ impl Drop for Receiver {
     }
 }
 
-/// A sink for a target; `variables` go without their prefix.
+/// Returns a sink for a target. `variables` have no prefix.
 pub(crate) fn sink(target: &str, variables: &[(&str, &str)]) -> OtlpSink {
     OtlpSink::new(&OtlpConfig::from_url(target, lookup(variables)).unwrap()).unwrap()
 }
@@ -127,7 +127,7 @@ pub(crate) fn lookup(variables: &[(&str, &str)]) -> impl Fn(&str) -> Option<Stri
     }
 }
 
-/// Ten items of one signal: one resource (or, over and over, the same) with an empty scope.
+/// Returns ten items of one signal: one resource (or repeatedly the same) with an empty scope.
 pub(crate) fn batch(signal: Signal) -> Batch {
     Batch::new(signal, 10, b"\x0a\x02\x12\x00".repeat(50))
 }
@@ -145,7 +145,7 @@ async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, log: Arc<Mutex<
 async fn secure(stream: TcpStream, tls: Option<TlsAcceptor>, log: Arc<Mutex<Log>>, answer: Answers) {
     match tls {
         None => serve(stream, log, answer).await,
-        // A client that does not like our certificate is what some tests are about.
+        // Some tests have a client that rejects our certificate.
         Some(tls) => {
             if let Ok(stream) = tls.accept(stream).await {
                 serve(stream, log, answer).await;
@@ -164,7 +164,7 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + 'static, log: Arc<M
             Ok::<_, Infallible>(answer)
         }
     });
-    // A client may leave in the middle of an answer; that is what some tests are about.
+    // Some tests have a client that disconnects during a response.
     let _ = auto::Builder::new(TokioExecutor::new())
         .serve_connection(TokioIo::new(stream), service)
         .await;

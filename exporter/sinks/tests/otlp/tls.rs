@@ -1,4 +1,4 @@
-//! TLS over HTTP and gRPC with certificates made here: trusted, not trusted, and with a client certificate.
+//! TLS over HTTP and gRPC with test certificates: trusted, untrusted, and with a client certificate.
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::{
     receiver::{Answer, Receiver, batch, lookup},
 };
 
-/// An authority, what it signed, and the client's files.
+/// A certificate authority, its certificates, and the client's files.
 pub(crate) struct Certificates {
     directory: TempDir,
     authority: CertifiedIssuer<'static, KeyPair>,
@@ -72,7 +72,7 @@ impl Certificates {
         }
     }
 
-    /// A server for 127.0.0.1 that asks for a client certificate, or does not.
+    /// Returns a server configuration for 127.0.0.1, with or without client certificates.
     pub(crate) fn server(&self, ask_client: bool) -> ServerConfig {
         self.server_with(self.signed("127.0.0.1"), ask_client)
     }
@@ -105,7 +105,7 @@ impl Certificates {
     }
 }
 
-/// A kind of receiver: the scheme of its target and what it answers.
+/// A kind of receiver: the scheme of its target and its response.
 type Kind = (&'static str, fn() -> Answer);
 
 const KINDS: [Kind; 2] = [
@@ -144,7 +144,7 @@ async fn a_client_certificate_is_shown_where_it_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_missing_client_certificate_is_told_with_its_variables() {
+async fn missing_client_certificate_is_reported_with_its_variables() {
     let certificates = Certificates::make();
     for (scheme, answer) in KINDS {
         let receiver = Receiver::start_tls(certificates.server(true), answer).await;
@@ -161,7 +161,7 @@ async fn a_missing_client_certificate_is_told_with_its_variables() {
 }
 
 #[tokio::test]
-async fn a_certificate_of_an_unknown_authority_is_told_with_the_variable() {
+async fn certificate_of_an_unknown_authority_is_reported_with_the_variable() {
     let (server, other) = (Certificates::make(), Certificates::make());
     for (scheme, answer) in KINDS {
         let receiver = Receiver::start_tls(server.server(false), answer).await;
@@ -179,7 +179,7 @@ async fn a_certificate_of_an_unknown_authority_is_told_with_the_variable() {
 }
 
 #[tokio::test]
-async fn tls_to_a_plain_port_and_plain_to_a_tls_port_are_told_apart() {
+async fn tls_to_a_plain_port_and_plain_to_a_tls_port_are_distinguished() {
     let certificates = Certificates::make();
     let authority = certificates.text("ca.pem");
     for ((tls_scheme, answer), plain_scheme) in KINDS.into_iter().zip(["http", "grpc"]) {

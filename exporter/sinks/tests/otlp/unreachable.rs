@@ -1,4 +1,5 @@
-//! Receivers that cannot be reached, break off, or speak another protocol: each may be tried again, with what to do.
+//! Receivers that are unreachable, disconnect, or speak another protocol: each delivery may be retried, with
+//! advice.
 
 use std::net::SocketAddr;
 
@@ -14,14 +15,14 @@ use crate::{
     receiver::{batch, sink},
 };
 
-/// The failure of the delivery to a target; panics unless it may be tried again.
+/// Returns the error of the delivery to a target. Panics unless it may be retried.
 async fn retry_message(target: &str) -> String {
     let (after, message) = retry(sink(target, &[]).deliver(&batch(Signal::Traces)).await);
     assert_eq!(after, None);
     message
 }
 
-/// A server that reads some of each request, answers with `bytes` and hangs up.
+/// A server that reads some of each request, answers with `bytes` and disconnects.
 async fn raw_server(bytes: &'static [u8]) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -37,7 +38,7 @@ async fn raw_server(bytes: &'static [u8]) -> SocketAddr {
 }
 
 #[tokio::test]
-async fn a_port_where_nothing_listens_says_so() {
+async fn port_without_a_listener_is_reported() {
     let address = TcpListener::bind("127.0.0.1:0")
         .await
         .unwrap()
@@ -57,7 +58,7 @@ async fn a_port_where_nothing_listens_says_so() {
 }
 
 #[tokio::test]
-async fn a_host_that_does_not_exist_says_so() {
+async fn unknown_host_is_reported() {
     let message = retry_message("http://no-such-host.invalid:4318").await;
     assert!(message.contains("check the host name"), "{message}");
 }
@@ -72,7 +73,7 @@ async fn an_answer_that_breaks_off_may_be_tried_again() {
 }
 
 #[tokio::test]
-async fn a_port_for_http_that_is_asked_for_grpc_is_told_apart() {
+async fn grpc_to_an_http_port_is_reported() {
     let address =
         raw_server(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
     let message = retry_message(&format!("grpc://{address}")).await;
@@ -80,7 +81,7 @@ async fn a_port_for_http_that_is_asked_for_grpc_is_told_apart() {
 }
 
 #[tokio::test]
-async fn a_port_for_grpc_that_is_asked_for_http_is_told_apart() {
+async fn http_to_a_grpc_port_is_reported() {
     let settings = b"\0\0\0\x04\0\0\0\0\0"; // the first frame of an HTTP/2 server
     let address = raw_server(settings).await;
     let message = retry_message(&format!("http://{address}")).await;

@@ -1,10 +1,10 @@
-//! Families from elsewhere, with ours.
+//! Families of other origin on the page.
 
 use pulsetrain_sinks::{ExtraFamilies, ExtraFamily, ExtraKind, ExtraMetric, ExtraValue};
 
 use crate::site::Site;
 
-/// Three families: one of them has the name of one of ours.
+/// Three families, one with the name of a family of the store.
 struct Own;
 
 impl ExtraFamilies for Own {
@@ -26,7 +26,7 @@ impl ExtraFamilies for Own {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn families_of_the_program_stand_beside_ours_and_never_twice() {
+async fn extra_families_are_on_the_page_once() {
     let mut site = Site::open(vec![Box::new(Own)]).await;
     site.fill("g", 1, 1.0).await;
     let page = site.get("/metrics", "").await;
@@ -41,7 +41,7 @@ async fn families_of_the_program_stand_beside_ours_and_never_twice() {
 
 #[cfg(feature = "prometheus-bridge")]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_registry_comes_out_as_its_own_encoder_has_it() -> Result<(), Box<dyn std::error::Error>> {
+async fn registry_is_encoded_as_by_its_own_encoder() -> Result<(), Box<dyn std::error::Error>> {
     use prometheus::{Encoder, HistogramOpts, HistogramVec, IntCounterVec, Opts, Registry, TextEncoder};
 
     let registry = Registry::new();

@@ -1,4 +1,4 @@
-//! Many clients, slow ones, and ones that are there when the server stops.
+//! Many clients, slow clients, and clients that are connected when the server stops.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ async fn a_thousand_scrapes_at_once_are_all_answered_while_points_come_in() {
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_that_never_read_hold_up_neither_points_nor_other_readers_nor_the_end() {
     let mut site = Site::open(Vec::new()).await;
-    // More than the sockets' buffers take.
+    // More than the buffers of the sockets.
     site.fill("g", 150_000, 0.123_456_789).await;
     let mut stuck = Vec::new();
     for _ in 0..20 {

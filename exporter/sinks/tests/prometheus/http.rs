@@ -1,4 +1,4 @@
-//! Requests and their answers.
+//! Requests and their responses.
 
 use std::io::Read;
 
@@ -7,7 +7,7 @@ use pulsetrain_sinks::{PrometheusConfig, PrometheusServer, PrometheusSink, SinkE
 use crate::site::{Site, free_port};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_page_comes_in_the_format_and_compression_that_were_asked_for() {
+async fn page_has_the_requested_format_and_compression() {
     let mut site = Site::open(Vec::new()).await;
     site.fill("g", 3, 0.5).await;
     let plain = site.get("/metrics", "").await;
@@ -42,7 +42,7 @@ async fn the_page_comes_in_the_format_and_compression_that_were_asked_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_the_page_is_answered_too() {
+async fn other_paths_are_answered() {
     let site = Site::open(Vec::new()).await;
     let head = site.ask("HEAD", "/metrics", "").await;
     assert_eq!((head.status, head.body.len()), (200, 0));
@@ -62,7 +62,7 @@ async fn what_is_not_the_page_is_answered_too() {
 }
 
 #[tokio::test]
-async fn a_port_in_use_an_open_address_and_a_bad_path_are_said() {
+async fn port_in_use_open_address_and_bad_path_are_reported() {
     let message = |config: PrometheusConfig| async move {
         let store = PrometheusSink::new(&config).store();
         let error: SinkError = PrometheusServer::bind(&config, store, Vec::new())

@@ -1,4 +1,4 @@
-//! The page over HTTP: what clients of every kind get, and what none of them can do to the server.
+//! The page over HTTP: the responses to clients of every kind, and hostile clients.
 
 mod bridge;
 mod clients;

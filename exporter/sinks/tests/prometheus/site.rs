@@ -1,4 +1,4 @@
-//! A server under test, and a client that reads raw answers.
+//! A server under test, and a client that reads raw responses.
 
 use std::{
     io::{Read, Write},
@@ -27,7 +27,7 @@ pub(crate) struct Site {
     server: JoinHandle<()>,
 }
 
-/// An answer to a request.
+/// A response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -51,7 +51,7 @@ impl Site {
         }
     }
 
-    /// Takes in `series` series of one gauge, each with `value`.
+    /// Adds `series` series of one gauge, each with `value`.
     pub(crate) async fn fill(&mut self, name: &str, series: usize, value: f64) {
         assert_eq!(
             self.sink.deliver(&gauge(name, series, value)).await,
@@ -59,7 +59,7 @@ impl Site {
         );
     }
 
-    /// The answer to `GET path` with these header lines.
+    /// Returns the response to `GET path` with these header lines.
     pub(crate) async fn get(&self, path: &str, headers: &str) -> Answer {
         self.ask("GET", path, headers).await
     }
@@ -72,7 +72,7 @@ impl Site {
             .expect("a client that does not panic")
     }
 
-    /// Stops the server and waits until it has ended.
+    /// Stops the server and waits for its end.
     pub(crate) async fn stop(self) {
         self.stop.cancel();
         self.server.await.expect("a server that does not panic");
@@ -80,7 +80,7 @@ impl Site {
 }
 
 impl Answer {
-    /// The value of a header, where it is there.
+    /// Returns the value of a header, if there is one.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines
@@ -93,7 +93,7 @@ impl Answer {
     }
 }
 
-/// The default settings, on a port that nobody uses.
+/// Returns the default settings with an unused port.
 pub(crate) fn free_port() -> PrometheusConfig {
     PrometheusConfig {
         listen: "127.0.0.1:0".parse().expect("an address"),

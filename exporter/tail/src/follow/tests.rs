@@ -192,7 +192,7 @@ async fn checkpoints_are_written_after_their_outputs_are_on_disk_and_not_otherwi
 }
 
 #[tokio::test]
-async fn a_follower_that_takes_over_resumes_after_the_data_in_flight() {
+async fn new_follower_resumes_after_the_data_in_flight() {
     let checkpointer = Checkpointer::in_memory();
     let (_pipeline, ingress, _permits) = gated();
     send(&checkpointer, &ingress, vec![batch()], read_to(100));

@@ -53,7 +53,7 @@ pub struct Alert {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// The run stands still or loses work: act now.
+    /// The run has stopped or loses work: act now.
     Critical,
     /// The run is slow or in danger: act today.
     Warning,

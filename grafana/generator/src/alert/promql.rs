@@ -58,7 +58,7 @@ fn offset(offset: &mut Option<Offset>, factor: f64) {
     }
 }
 
-/// Returns a duration divided by a factor, in whole milliseconds.
+/// Returns a duration divided by a factor, rounded to milliseconds.
 fn shorter(duration: Duration, factor: f64) -> Duration {
     Duration::from_millis((duration.as_secs_f64() * 1e3 / factor).round() as u64)
 }

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn an_incomplete_alert_is_refused_with_what_it_lacks() {
+    fn incomplete_alert_is_rejected_with_the_missing_field() {
         for (name, from, to, expected) in [
             (
                 "metric",

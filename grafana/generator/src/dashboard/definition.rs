@@ -195,7 +195,7 @@ pub(crate) struct Variable {
     pub(crate) data: Data,
 }
 
-/// What "All" of a variable stands for.
+/// The value of "All" of a variable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum All {

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{DefinitionError, Thresholds, Vocabulary};
 
-/// Stands for one value of an attribute in the query of a state timeline.
+/// The placeholder of one value of an attribute in the query of a state timeline.
 const STATE: &str = "$state";
 
 /// Resolves definitions, and collects what is wrong with them.
@@ -324,7 +324,7 @@ impl<'a> Resolver<'a> {
         annotations
     }
 
-    /// Resolves the variables, each of which is used by a query or by another variable.
+    /// Resolves the variables. Each must be used by a query or by another variable.
     fn variables(&mut self, names: &[String]) -> Vec<(String, Variable)> {
         let mut variables = Vec::new();
         for name in names {

@@ -151,7 +151,7 @@ fn a_query_that_no_data_can_answer_is_refused() {
 }
 
 #[test]
-fn what_a_dashboard_names_has_to_exist_and_to_be_used() {
+fn names_in_a_dashboard_exist_and_are_used() {
     for (new, message) in [
         ("[project, run, attempt, node]", "no variable `node`"),
         ("[project, run, attempt, sink]", "no query uses `$sink`"),

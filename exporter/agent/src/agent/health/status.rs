@@ -24,7 +24,7 @@ use hyper::{Response, body::Bytes, header};
 use pulsetrain_pipeline::{Ledger, SinkCounts, clock};
 use serde_json::{Value, json};
 
-use super::{Answer, Ready};
+use super::{Answer, Readiness};
 
 /// Where it is asked for.
 pub(super) const PATH: &str = "/status";
@@ -78,7 +78,7 @@ impl Status {
     }
 
     /// Answers a request.
-    pub(super) fn answer(&self, ready: &Ready) -> Answer {
+    pub(super) fn answer(&self, ready: &Readiness) -> Answer {
         let reason = ready.reason();
         let parts = self.parts();
         let (lags, now) = ((self.lags)(), clock::unix_now());

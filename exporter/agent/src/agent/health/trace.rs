@@ -13,14 +13,14 @@ pub(super) const PATH: &str = "/trace";
 
 /// What can be asked.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Question<'a> {
+struct TraceQuery<'a> {
     last: Option<Duration>,
     sink: Option<&'a str>,
 }
 
 /// Answers a request.
 pub(super) async fn answer(query: Option<&str>, recorders: &Recorders) -> Answer {
-    let question = match Question::parse(query.unwrap_or_default()) {
+    let question = match TraceQuery::parse(query.unwrap_or_default()) {
         Ok(question) => question,
         Err(problem) => return plain(StatusCode::BAD_REQUEST, format!("{problem}\n")),
     };
@@ -36,7 +36,7 @@ pub(super) async fn answer(query: Option<&str>, recorders: &Recorders) -> Answer
     }
 }
 
-impl<'a> Question<'a> {
+impl<'a> TraceQuery<'a> {
     fn parse(query: &'a str) -> Result<Self, String> {
         let mut question = Self::default();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -80,9 +80,9 @@ mod tests {
     }
 
     #[test]
-    fn a_question_names_a_time_a_sink_or_nothing() {
-        let parse = Question::parse;
-        assert_eq!(parse(""), Ok(Question::default()));
+    fn a_trace_query_has_an_optional_time_and_sink() {
+        let parse = TraceQuery::parse;
+        assert_eq!(parse(""), Ok(TraceQuery::default()));
         let asked = parse("last=90s&sink=recorder").unwrap();
         assert_eq!(
             (asked.last, asked.sink),

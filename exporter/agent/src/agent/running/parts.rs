@@ -22,7 +22,7 @@ use crate::{
     import::resource::on_this_machine,
     ledger_view::LedgerView,
     log::{self, Subject},
-    topology::{self, ALL_OFF, BuiltSink, KeptPages},
+    topology::{self, ALL_OFF, BuiltSink, RetainedStores},
 };
 
 impl Running {
@@ -108,7 +108,7 @@ impl Running {
         let mut series = series;
         match &series {
             Some(_) => {
-                let kept = KeptPages {
+                let kept = RetainedStores {
                     series: series.clone(),
                     page,
                 };

@@ -34,14 +34,14 @@ const SERVICE: &str = "pulsetrain";
 
 /// Puts what the SDK collects through an ingress. A clone has the same ingress.
 #[derive(Clone)]
-pub(super) struct DoorExporter {
+pub(super) struct IngressExporter {
     envelope: Arc<Envelope>,
     ingress: Arc<OnceLock<Ingress>>,
     writer: Arc<Mutex<MetricsWriter>>,
     levels: Arc<Mutex<Levels>>,
 }
 
-impl DoorExporter {
+impl IngressExporter {
     /// Returns an exporter with this service and these attributes in its resource.
     pub(super) fn of(resource: &Resource) -> Self {
         Self {
@@ -58,13 +58,13 @@ impl DoorExporter {
     }
 
     /// Sets the ingress that exports go to.
-    pub(super) fn set_door(&self, ingress: Ingress) {
+    pub(super) fn set_ingress(&self, ingress: Ingress) {
         // Set once, at the start.
         let _ = self.ingress.set(ingress);
     }
 }
 
-impl PushMetricExporter for DoorExporter {
+impl PushMetricExporter for IngressExporter {
     async fn export(&self, collected: &ResourceMetrics) -> OTelSdkResult {
         let Some(ingress) = self.ingress.get() else {
             return Ok(());

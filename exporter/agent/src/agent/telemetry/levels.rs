@@ -14,7 +14,7 @@ use pulsetrain_otlp::{
 use pulsetrain_pipeline::SinkCounts;
 use pulsetrain_semconv::{Attribute, Metric, attribute, metric};
 
-use super::watched::SourceFigures;
+use super::instrumented_source::SourceGauges;
 
 /// A source that brought nothing for this long has no lag: its runs have ended, or they are silent.
 const SILENCE: Duration = Duration::from_secs(300);
@@ -79,7 +79,7 @@ impl Levels {
     pub(super) fn read<'a>(
         &mut self,
         sinks: &[SinkCounts],
-        sources: impl IntoIterator<Item = (&'a String, &'a SourceFigures)>,
+        sources: impl IntoIterator<Item = (&'a String, &'a SourceGauges)>,
         last_reload_succeeded: bool,
         now: Duration,
     ) {
@@ -98,14 +98,14 @@ impl Levels {
                 self.now.extend(of_sink);
             }
         }
-        for (name, figures) in sources {
-            let last = figures.last_success();
+        for (name, gauges) in sources {
+            let last = gauges.last_success();
             if let Some(last) = last {
                 self.now
                     .insert((Series::LastSuccess, name.clone()), last.as_secs_f64());
             }
             let is_silent = last.is_none_or(|last| now.saturating_sub(last) > SILENCE);
-            if let Some(lag) = figures.lag().filter(|_| !is_silent) {
+            if let Some(lag) = gauges.lag().filter(|_| !is_silent) {
                 self.now.insert((Series::Lag, name.clone()), lag.as_secs_f64());
             }
         }
@@ -190,8 +190,8 @@ mod tests {
 
     #[test]
     fn lag_does_not_grow_after_the_last_item_and_ends_in_silence() {
-        let figures = std::sync::Arc::<SourceFigures>::default();
-        let watch = super::super::watched::noting(std::sync::Arc::clone(&figures));
+        let gauges = std::sync::Arc::<SourceGauges>::default();
+        let watch = super::super::instrumented_source::noting(std::sync::Arc::clone(&gauges));
         let now = clock::unix_now();
         let mut writer = MetricsWriter::default();
         let second_ago = (now - Duration::from_secs(1)).as_nanos() as u64;
@@ -204,7 +204,7 @@ mod tests {
         let name = "log".to_owned();
         let mut lags_after = |seconds| {
             let later = now + Duration::from_secs(seconds);
-            levels.read(&[], [(&name, &*figures)], true, later);
+            levels.read(&[], [(&name, &*gauges)], true, later);
             written_lags(&mut levels)
         };
         let first = lags_after(0);

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_may_lack_leading_zeros_and_nothing_else() {
+    fn id_without_leading_zeros_matches() {
         assert_eq!(trace_id("1A").unwrap(), format!("{:0>32}", "1a"));
         for text in ["", "xyz", &"1".repeat(33)] {
             assert!(trace_id(text).is_err(), "{text}");

@@ -1,4 +1,4 @@
-//! The counter of opened verdicts, which a scrape sees after the verdict has ended.
+//! The counter of opened verdicts, which a scrape observes after the verdict has ended.
 
 use pulsetrain_semconv::{event, metric};
 
@@ -8,7 +8,7 @@ use crate::{
     test_trainer::{Bench, SECOND, START, Trainer, at},
 };
 
-/// Times and values of the counter of a kind.
+/// Returns times and values of the counter of a kind.
 fn opened(bench: &Bench, kind: &str) -> Vec<(u64, f64)> {
     let attribute = format!("train.verdict.kind={kind}");
     let points = bench.points(&metric::TRAIN_OPENED_VERDICTS).into_iter();
@@ -16,7 +16,7 @@ fn opened(bench: &Bench, kind: &str) -> Vec<(u64, f64)> {
     points.map(|point| (point.time, point.value)).collect()
 }
 
-/// A run of 200 seconds whose loss is NaN in step 30, which is a verdict of 21 seconds.
+/// Returns a run of 200 seconds whose loss is NaN in step 30, a verdict of 21 seconds.
 fn run_with_a_short_verdict() -> Bench {
     let mut bench = bench(SignalsConfig::default());
     let mut trainer = Trainer::new("r", 0, 1);

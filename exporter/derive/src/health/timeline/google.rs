@@ -1,5 +1,6 @@
-//! The account next to Google's ml-goodput-measurement: `tests/goodput` has the entries of its recorder and the answers of its
-//! calculator, for a job with a restart (`restart`) and for the recorded run of MaxText (`maxtext`).
+//! Comparison with Google's ml-goodput-measurement. `tests/goodput` has the entries of its recorder and the
+//! results of its calculator, for a job with a restart (`restart`) and for the recorded run of MaxText
+//! (`maxtext`).
 
 use std::collections::BTreeMap;
 
@@ -8,7 +9,7 @@ use serde_json::Value;
 use super::{Interval, RunStep, Timeline, Use};
 use crate::{health::sample::median, unix_nanos::UnixNanos};
 
-/// The entries and the answers of a job.
+/// The entries and the results of a job.
 macro_rules! job {
     ($name:literal) => {
         (
@@ -18,7 +19,7 @@ macro_rules! job {
     };
 }
 
-/// The causes that have the same definition in both.
+/// The causes with the same definition in both.
 const SAME: [(Use, &str); 9] = [
     (Use::DeviceInitialization, "tpu_initialization"),
     (Use::TrainingPreparation, "training_prep"),
@@ -31,7 +32,7 @@ const SAME: [(Use, &str); 9] = [
     (Use::Other, "other"),
 ];
 
-/// Begins and ends of an interval, by the names of the entries.
+/// Starts and ends of an interval, by the names of the entries.
 const INTERVALS: [(&str, Use); 4] = [
     ("tpu_init", Use::DeviceInitialization),
     ("training_prep", Use::TrainingPreparation),
@@ -55,7 +56,7 @@ fn add_unnamed(timeline: &mut Timeline, attempt: i64, start: UnixNanos, end: Uni
     });
 }
 
-/// Gives the entries to an account as spans would give them: a step lasts until the next one begins.
+/// Adds the entries to an account as spans would: a step lasts until the next one begins.
 fn account(entries: &str) -> Timeline {
     let (mut timeline, mut attempt) = (Timeline::new(), -1);
     let mut started = BTreeMap::new();
@@ -129,7 +130,7 @@ impl Answers {
     }
 
     fn theirs(&self, cause: &str) -> f64 {
-        // A cause of its own is only where the job has recorded it.
+        // A cause exists only if the job has recorded it.
         self.theirs["badput_seconds"][cause].as_f64().unwrap_or_default()
     }
 
@@ -158,16 +159,16 @@ fn answers_of_a_job_with_a_restart_are_those_of_google() {
     for (used_for, cause) in SAME {
         answers.assert_equal(used_for, cause);
     }
-    // They take back the steps that were lost, we count those that are repeated: the same steps, but theirs had the times
-    // of the first attempt and ours have those of the second, whose first step compiles as well.
+    // Google subtracts the lost steps, and we count the repeated ones. These are the same steps, but Google's
+    // have the times of the first attempt, and ours those of the second, whose first step compiles too.
     answers.assert_equal(Use::Repeated, "wasted_progress_from_disruption");
     assert_near("productive", answers.ours(Use::Productive), answers.productive());
     answers.assert_same_wall_time();
 }
 
-/// The log of MaxText has no restart and nothing between its steps. Its first two steps compile, so the one definition that
-/// differs shows: how long a first step would be without startup. Google takes the mean of all later steps but the last, which no
-/// step follows; we take the median of the next seven.
+/// The log of MaxText has no restart and no gaps between its steps. Its first two steps compile, so the only
+/// different definition has an effect: the duration of a first step without startup. Google uses the mean of
+/// all later steps but the last, which no step follows. We use the median of the next seven.
 #[test]
 fn answers_of_the_recorded_run_of_maxtext_are_those_of_google_but_for_the_usual_step() {
     let job = job!("maxtext");

@@ -27,7 +27,7 @@ fn interval(used_for: Use, attempt: i64, start: f64, end: f64) -> Interval {
     }
 }
 
-/// The time that is settled, in seconds.
+/// Returns the settled time in seconds.
 fn wall_secs(timeline: &Timeline) -> f64 {
     timeline.settled.secs_since(timeline.started.unwrap_or_default())
 }
@@ -43,7 +43,8 @@ fn every_second_of_a_run_with_a_restart_has_one_use() {
     // 10 s preparation with 4 s of compilation inside it.
     timeline.add_interval(interval(Use::TrainingPreparation, 0, 0.0, 10.0));
     timeline.add_interval(interval(Use::ProgramStartup, 0, 6.0, 10.0));
-    // Ten steps of 2 s, of which each waits 0.5 s for data; the first takes 5 s. After step 5 a checkpoint of 3 s.
+    // Ten steps of 2 s, each with a data wait of 0.5 s. The first takes 5 s. After step 5 a checkpoint takes
+    // 3 s.
     let mut now = 10.0;
     for number in 0..10 {
         let secs = if number == 0 { 5.0 } else { 2.0 };
@@ -57,7 +58,7 @@ fn every_second_of_a_run_with_a_restart_has_one_use() {
             now += 3.0;
         }
     }
-    // Killed at 36 s, back at 50 s; prepares until 55 s, restores inside it, and repeats the steps 6 to 9.
+    // Killed at 36 s, back at 50 s. It prepares until 55 s, restores inside it, and repeats the steps 6 to 9.
     timeline.add_interval(interval(Use::TrainingPreparation, 1, 50.0, 55.0));
     timeline.add_interval(interval(Use::CheckpointRestore, 1, 53.0, 55.0));
     now = 55.0;
@@ -86,7 +87,7 @@ fn every_second_of_a_run_with_a_restart_has_one_use() {
 }
 
 #[test]
-fn checkpoint_that_runs_while_steps_go_on_costs_nothing() {
+fn asynchronous_checkpoint_costs_no_time() {
     let mut timeline = Timeline::new();
     timeline.add_interval(interval(Use::CheckpointSave, 0, 3.0, 7.0));
     (0..10).for_each(|number| timeline.add_step(step(0, number, number as f64, number as f64 + 1.0)));
@@ -126,7 +127,7 @@ fn stall_is_counted_while_it_lasts() {
     (0..10).for_each(|number| timeline.add_step(step(0, number, number as f64, number as f64 + 1.0)));
     timeline.stall_until(at(50.0));
     assert_eq!(totals(&timeline), [(Use::Productive, 10.0), (Use::Stall, 40.0)]);
-    // The step that ends the stall began before it: only its end is new.
+    // The step that ends the stall began before it, so only its end is new.
     timeline.add_step(step(0, 10, 10.0, 51.0));
     assert_eq!(totals(&timeline), [(Use::Productive, 11.0), (Use::Stall, 40.0)]);
 }

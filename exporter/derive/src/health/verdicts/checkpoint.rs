@@ -1,10 +1,11 @@
-//! `checkpoint_slow`: a checkpoint that takes far longer than those before it.
+//! `checkpoint_slow`: a checkpoint that takes far longer than the earlier ones.
 //!
-//! A save (the longest of its ranks) that takes over 4 times the median of the 16 saves before it, and at least a second longer.
-//! Established at the end of the save; resolved by the next save that does not. The first save of a run has nothing to be compared with.
+//! The condition is a save (the longest of its ranks) of over 4 times the median of the 16 saves before it,
+//! and at least a second longer. It is established at the end of the save, and resolved by the next save that
+//! is not slow. The first save of a run has no reference.
 //!
-//! The ranks of a save have its step in common or, where the spans have no step, their time. Recordings may bring one rank after
-//! the other, so a save finds its place by its time.
+//! The ranks of a save share its step or, if the spans have no step, its time. Recordings may contain one
+//! rank after the other, so a save is inserted by its time.
 
 use std::collections::VecDeque;
 
@@ -17,13 +18,13 @@ use super::super::{
 const SLOW: f64 = 4.0;
 const LEAST_EXCESS_SECS: f64 = 1.0;
 const WINDOW: usize = 16;
-/// The most saves that are kept.
+/// The maximum number of saves.
 const MAX_SAVES: usize = 1024;
 
 /// Watches the checkpoints of a run.
 #[derive(Debug, Default)]
 pub(crate) struct SlowCheckpoint {
-    /// By their start.
+    /// The saves by their start.
     saves: VecDeque<Save>,
 }
 
@@ -71,7 +72,7 @@ impl SlowCheckpoint {
         self.usual_before(newest).or(only)
     }
 
-    /// Returns the place of a save; `None` for one that is older than all that are kept.
+    /// Returns the index of a save, or `None` for one older than all stored ones.
     fn find_or_insert(&mut self, step: Option<i64>, start: UnixNanos, end: UnixNanos) -> Option<usize> {
         let newest = self.saves.len().wrapping_sub(1);
         let is_same = |(place, save): (usize, &Save)| {
@@ -128,7 +129,7 @@ mod tests {
         let (mut saves, mut board) = (SlowCheckpoint::default(), Board::default());
         for (number, secs) in [5.0, 6.0, 9.0, 5.0, 50.0, 5.5, 4.0].into_iter().enumerate() {
             let start = UnixNanos(number as u64 * 1_000_000_000_000);
-            // Two ranks save, one of them in no time.
+            // Two ranks save, one of them instantly.
             let end = UnixNanos(start.0 + (secs * 1e9) as u64);
             saves.on_save(Some(number as i64), start, end, &mut board);
             saves.on_save(Some(number as i64), start, UnixNanos(start.0 + 1), &mut board);
@@ -145,7 +146,8 @@ mod tests {
         );
     }
 
-    /// The saves of each rank come one after the other, every 100 s; that at 400 s takes 50 s on rank 1.
+    /// The saves of each rank arrive one rank after the other, every 100 s. The save at 400 s takes 50 s on
+    /// rank 1.
     #[test]
     fn recordings_of_ranks_one_after_the_other_have_one_verdict_with_or_without_steps() {
         for with_steps in [true, false] {

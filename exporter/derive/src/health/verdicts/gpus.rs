@@ -1,11 +1,14 @@
-//! `gpu_throttled`, `gpu_xid` and `gpu_lost`: what the driver reports of the GPUs of a run.
+//! `gpu_throttled`, `gpu_xid` and `gpu_lost`: conditions of a run's GPUs that the driver reports.
 //!
-//! - **Throttled**: the clocks were held down by heat or by a power brake for 10 s or more of the last 60 s, by the counter `gpu.throttle.time` or by the flags
-//!   `gpu.throttle.active`. Resolved below 1 s. A power cap is no fault: it is how GPUs are run. A rank that is slow while its GPU is held down at all
-//!   is no straggler.
-//! - **XID**: the counter `gpu.xid_errors` grew, by a code other than 43 and 45, which follow a killed process. Reported 15 s later unless the GPU is
-//!   lost by then, which is the cause then. Resolved after 5 minutes without another.
-//! - **Lost**: `gpu.fault.active` of the fault `lost`, which the driver's ERROR_GPU_IS_LOST sets. Resolved when the GPU answers again.
+//! - **Throttled**: heat or a power brake reduced the clocks for 10 s or more of the last 60 s, by the
+//!   counter `gpu.throttle.time` or by the flags `gpu.throttle.active`. Resolved below 1 s. A power cap is no
+//!   fault, because GPUs are run with one. A rank that is slow while its GPU is throttled at all is no
+//!   straggler.
+//! - **XID**: the counter `gpu.xid_errors` grew, by a code other than 43 and 45, which follow a killed
+//!   process. Reported 15 s later unless the GPU is lost by then, which is the cause then. Resolved after 5
+//!   minutes without another.
+//! - **Lost**: `gpu.fault.active` of the fault `lost`, which the driver's ERROR_GPU_IS_LOST sets. Resolved
+//!   when the GPU answers again.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -23,29 +26,30 @@ use super::StallKind;
 const WINDOW_SECS: f64 = 60.0;
 const THROTTLED_SECS: f64 = 10.0;
 const FREE_SECS: f64 = 1.0;
-/// A flag holds until the next reading, but not for longer.
+/// The maximum time for which a flag holds until the next reading.
 const LONGEST_READING_SECS: f64 = 15.0;
 const XID_WAIT: Duration = Duration::from_secs(15);
 const XID_QUIET: Duration = Duration::from_secs(300);
 /// Codes that are consequences: a process whose work was stopped, cleanup after a killed one.
 const CONSEQUENCES: [i64; 2] = [43, 45];
-/// Codes that a program causes most often.
+/// Codes with a program as the usual cause.
 const OF_THE_PROGRAM: [i64; 2] = [13, 31];
-/// A GPU is busy at low power above this utilization and below this share of its usual power.
+/// The limits of a GPU that is busy at low power: above this utilization, below this share of its usual
+/// power.
 const BUSY: f64 = 0.9;
 const LOW_POWER: f64 = 0.7;
-/// A reading is of the present when it is not older.
+/// The maximum age of a current reading.
 const FRESH_SECS: f64 = 30.0;
 const POWER_WINDOW: usize = 64;
-/// The most GPUs of a run.
+/// The maximum number of GPUs of a run.
 const MAX_GPUS: usize = 16_384;
-/// The most XID codes of a GPU; NVIDIA documents about 150.
+/// The maximum number of XID codes of a GPU. NVIDIA documents about 150.
 const MAX_XID_CODES: usize = 256;
-/// The power of a working GPU is noted this often at most, whatever the interval of the readings.
+/// The minimum interval of power samples of a working GPU, whatever the interval of the readings.
 const POWER_INTERVAL: Duration = Duration::from_secs(1);
-/// A GPU of which nothing has come for this long is no longer one of the run.
+/// The time without readings after which a GPU no longer belongs to the run.
 const FORGOTTEN: Duration = Duration::from_secs(24 * 3600);
-/// The most readings of the throttle window: 60 s at 10 readings a second.
+/// The maximum number of readings in the throttle window: 60 s at 10 readings a second.
 const MAX_THROTTLE_READINGS: usize = 640;
 
 const OF_A_GPU: [Kind; 3] = [Kind::GpuThrottled, Kind::GpuXid, Kind::GpuLost];
@@ -53,15 +57,16 @@ const OF_A_GPU: [Kind; 3] = [Kind::GpuThrottled, Kind::GpuXid, Kind::GpuLost];
 /// A reading of a GPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum GpuReading<'a> {
-    /// Share of time in which the GPU was busy.
+    /// The share of time in which the GPU was busy.
     Utilization(f64),
     /// Power in watts.
     Power(f64),
-    /// Whether heat or a power brake holds the clocks down, for one reason.
+    /// Whether heat or a power brake reduces the clocks, for one reason.
     Throttling(&'a str, bool),
-    /// Seconds in which heat or a power brake held the clocks down, for one reason, since the driver was loaded.
+    /// The seconds in which heat or a power brake reduced the clocks, for one reason, since the driver was
+    /// loaded.
     ThrottleTime(&'a str, Count),
-    /// Number of XID errors of a code.
+    /// The number of XID errors of a code.
     Xids(i64, Count),
     /// Whether the GPU does not answer.
     Lost(bool),
@@ -72,7 +77,7 @@ pub(crate) enum GpuReading<'a> {
 pub(crate) enum Count {
     /// The total since the start of the counter.
     Total(f64),
-    /// The growth since the reading before.
+    /// The growth since the previous reading.
     Growth(f64),
 }
 
@@ -87,15 +92,15 @@ struct Gpu {
     rank: Option<i64>,
     utilization: Option<(UnixNanos, f64)>,
     power: Option<(UnixNanos, f64)>,
-    /// Power while steps end: one sample a second at most, so that the first seconds of a hang, in which the run still seems to work,
-    /// are few among those of work.
+    /// The power while steps end, at most one sample a second. So the first seconds of a hang, in which the
+    /// run still seems to work, are few among those of work.
     usual_power: Samples,
     power_noted: UnixNanos,
     /// The time of the newest reading.
     newest: UnixNanos,
     throttle_time: BTreeMap<Box<str>, f64>,
     throttling: BTreeMap<Box<str>, UnixNanos>,
-    /// Seconds of throttling that readings added, with their times.
+    /// The seconds of throttling that readings added, with their times.
     throttled: VecDeque<(UnixNanos, f64)>,
     xids: BTreeMap<i64, f64>,
     pending_xid: Option<(UnixNanos, i64)>,
@@ -124,7 +129,8 @@ impl Default for Gpu {
 }
 
 impl GpuVerdicts {
-    /// Adds a reading; `steps_end` is whether the run makes progress. Returns `false` for a GPU beyond [`MAX_GPUS`].
+    /// Adds a reading. `steps_end` is whether the run makes progress. Returns `false` for a GPU beyond
+    /// [`MAX_GPUS`].
     pub(crate) fn on_reading(
         &mut self,
         id: &Arc<str>,
@@ -172,7 +178,7 @@ impl GpuVerdicts {
         true
     }
 
-    /// Judges throttling, reports XID errors that have waited long enough, and resolves those of long ago.
+    /// Evaluates throttling, reports XID errors that have waited long enough, and resolves old ones.
     pub(crate) fn on_time(&mut self, now: UnixNanos, board: &mut Board) {
         for (id, gpu) in &mut self.gpus {
             let subject = || Subject::Gpu(Arc::clone(id));
@@ -192,7 +198,7 @@ impl GpuVerdicts {
         }
     }
 
-    /// Removes the GPUs of which nothing has come for a day, resolves their verdicts, and returns their ids.
+    /// Removes the GPUs without readings for a day, resolves their verdicts, and returns their ids.
     pub(crate) fn evict(&mut self, now: UnixNanos, board: &mut Board) -> Vec<Arc<str>> {
         let is_old = |gpu: &Gpu| now >= gpu.newest.after(FORGOTTEN);
         let old: Vec<Arc<str>> = self
@@ -209,7 +215,7 @@ impl GpuVerdicts {
         old
     }
 
-    /// Reports what still waits: nothing comes any more.
+    /// Reports pending errors at the end of the input.
     pub(crate) fn finish(&mut self, board: &mut Board) {
         for (id, gpu) in &mut self.gpus {
             if let Some((time, code)) = gpu.pending_xid.take() {
@@ -220,13 +226,13 @@ impl GpuVerdicts {
         }
     }
 
-    /// Returns whether the clocks of a rank's GPU are held down at all.
+    /// Whether the clocks of a rank's GPU are throttled at all.
     pub(crate) fn is_throttling(&self, rank: i64) -> bool {
         let mut of_rank = self.gpus.values().filter(|gpu| gpu.rank == Some(rank));
         of_rank.any(|gpu| gpu.throttled_secs() >= FREE_SECS)
     }
 
-    /// Returns how the GPUs of a run are that makes no progress since `since`.
+    /// Returns the state of the GPUs of a run without progress since `since`.
     pub(crate) fn stall_kind(&self, since: UnixNanos, now: UnixNanos) -> (StallKind, Option<(f64, f64)>) {
         let is_fresh = |time: UnixNanos| time > since && now.secs_since(time) <= FRESH_SECS;
         let readings: Vec<(f64, f64, Option<f64>)> = self
@@ -265,7 +271,7 @@ impl Gpu {
                 return;
             }
         };
-        // Reasons overlap: at one time only the longest counts.
+        // Reasons overlap, so only the longest counts.
         if grown > 0.0 {
             self.add_throttled(time, grown.min(WINDOW_SECS));
         }
@@ -478,7 +484,7 @@ mod tests {
         for secs in 0..200 {
             let hot = f64::from(u8::from((51..=80).contains(&secs)));
             world.read(secs, GpuReading::ThrottleTime("thermal_cap", Count::Growth(hot)));
-            // The first error is one: nothing before it has to be known.
+            // The first error is one, without an earlier reading.
             let error = f64::from(u8::from(secs == 10));
             world.read(secs, GpuReading::Xids(94, Count::Growth(error)));
         }
@@ -497,7 +503,7 @@ mod tests {
         for (readings_a_second, readings) in [(1, 100), (10, 1000), (100, 10_000)] {
             let mut world = World::new();
             let time = |reading: u64| UnixNanos(reading * SECOND / readings_a_second);
-            // After 90 s the run hangs; for ten seconds it still seems to work.
+            // After 90 s the run hangs. For ten seconds it still seems to work.
             for reading in 0..readings {
                 let power = if reading < readings * 9 / 10 { 600.0 } else { 138.0 };
                 let reading_of_power = GpuReading::Power(power);

@@ -1,10 +1,11 @@
 //! `memory_leak`: memory of a rank that grows steadily from step to step.
 //!
-//! The memory of each step enters blocks; eight blocks in a row, each with a greater mean than the one before, are a leak if they
-//! grow by 3 % or more together and no single jump makes more than half of it. Memory that only fluctuates does so with
-//! a probability of 1/8! for each eight blocks, and then seldom by 3 %. Blocks of 16 steps find fast leaks after 128 steps, blocks of 256
-//! steps slow ones after 2048. The first 20 steps of an attempt are left out: there the allocator fills its caches.
-//! Resolved when eight blocks grow by less than 1 %.
+//! The memory of each step enters blocks. Eight consecutive blocks, each with a greater mean than the one
+//! before, are a leak if they grow by 3 % or more together and no single jump is more than half of it. Memory
+//! that only fluctuates does so with a probability of 1/8! for each eight blocks, and then rarely by 3 %.
+//! Blocks of 16 steps detect fast leaks after 128 steps, and blocks of 256 steps slow ones after 2048. The
+//! first 20 steps of an attempt are ignored, because the allocator fills its caches. Resolved when eight
+//! blocks grow by less than 1 %.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -45,7 +46,7 @@ struct Growth {
 }
 
 impl MemoryLeaks {
-    /// Returns the number of ranks that are kept.
+    /// Returns the number of tracked ranks.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.ranks.len()
@@ -96,7 +97,7 @@ impl MemoryLeaks {
 }
 
 impl Growth {
-    /// Adds a value; returns whether a block is complete with it.
+    /// Adds a value. Returns whether it completes a block.
     fn push(&mut self, value: f64, block: u32) -> bool {
         self.sum += value;
         self.count += 1;
@@ -111,7 +112,8 @@ impl Growth {
         true
     }
 
-    /// Whether the blocks grow (`true`), do not grow (`false`), or neither is sure.
+    /// Whether the blocks grow (`Some(true)`) or do not grow (`Some(false)`). Returns `None` if neither is
+    /// certain.
     fn verdict(&self) -> Option<bool> {
         if self.means.len() < BLOCKS {
             return None;

@@ -1,15 +1,17 @@
-//! `nonfinite_loss`, `loss_spike` and `grad_norm_spike`: what loss and gradient norm of the steps show.
+//! `nonfinite_loss`, `loss_spike` and `grad_norm_spike`: conditions of loss and gradient norm.
 //!
 //! - **Not finite**: NaN or infinity in loss or gradient norm. Resolved after 20 finite steps.
-//! - **Loss spike**: loss above `expected + max(8 deviations, 0.25 |expected|)` in 3 of the last 5 steps. Each loss leaves a residual:
-//!   its difference from the median of the 16 losses before it. `expected` is that median plus the median of the last 64 residuals; a
-//!   deviation is 1.4826 times the median absolute deviation of these residuals. So a loss that falls does not widen the bound. The
-//!   25th loss is the first that is judged. Resolved after 10 steps within the bound. The steps after a spike of the gradient norm are
-//!   its consequence and no verdict of their own.
-//! - **Gradient norm spike**: above 8 times the median of the last 64 norms (alert GradNormSpike of the field: 10 times the mean of an hour).
-//!   Resolved after 10 steps below 3 times the median.
+//! - **Loss spike**: loss above `expected + max(8 deviations, 0.25 |expected|)` in 3 of the last 5 steps.
+//!   Each loss has a residual: its difference from the median of the 16 losses before it. `expected` is that
+//!   median plus the median of the last 64 residuals. A deviation is 1.4826 times the median absolute
+//!   deviation of these residuals. So a falling loss does not widen the bound. The 25th loss is the first
+//!   that is judged. Resolved after 10 steps within the bound. The steps after a spike of the gradient norm
+//!   are its consequence and have no verdict of their own.
+//! - **Gradient norm spike**: above 8 times the median of the last 64 norms (common alert GradNormSpike: 10
+//!   times the mean of an hour). Resolved after 10 steps below 3 times the median.
 //!
-//! Values beyond a bound do not enter the window. If they last (64 in a row), they are the new normal and the window starts again.
+//! Values beyond a bound do not enter the window. If they last (64 in a row), they are the new normal and the
+//! window starts again.
 
 use super::super::{
     align::AlignedStep,
@@ -20,7 +22,7 @@ use super::super::{
 
 const WINDOW: usize = 64;
 const MIN_SAMPLES: usize = 16;
-/// How many losses the level is the median of, at most and at least.
+/// The maximum and the minimum number of losses for the level, which is their median.
 const LEVEL: usize = 16;
 const MIN_LEVEL: usize = 8;
 const LOSS_DEVIATIONS: f64 = 8.0;
@@ -31,7 +33,7 @@ const NORM_SPIKE: f64 = 8.0;
 const NORM_CALM: f64 = 3.0;
 const FINITE_STEPS: u32 = 20;
 const CALM_STEPS: u32 = 10;
-/// How many steps after a spike of the gradient norm the loss may be high because of it.
+/// The number of steps after a gradient norm spike in which a high loss is its consequence.
 const AFTER_NORM_SPIKE: u32 = 50;
 
 /// Watches loss and gradient norm of a run.
@@ -40,11 +42,11 @@ pub(crate) struct Numbers {
     attempt: i64,
     /// The newest losses.
     loss: Samples,
-    /// By how much the losses were above the level at their time.
+    /// The differences of the losses from the level at their time.
     residuals: Samples,
     norm: Samples,
     finite_in_a_row: u32,
-    /// The last steps, one bit each: whether the loss was high.
+    /// Whether the loss was high in the last steps, one bit each.
     loss_high: u32,
     loss_calm: u32,
     norm_calm: u32,
@@ -185,14 +187,14 @@ impl Numbers {
     }
 }
 
-/// The value of the step: that of the first rank that gives it, or of one whose value is not finite.
+/// Returns the value of the step: that of the first rank with one, or one that is not finite.
 fn of_ranks(step: &AlignedStep, value: impl Fn(&RankStep) -> Option<f64>) -> Option<f64> {
     let mut values = step.ranks.iter().filter_map(value);
     let first = values.next()?;
     Some(values.find(|value| !value.is_finite()).unwrap_or(first))
 }
 
-/// Adds a usual value to the window. Clears the window when odd values last, and returns whether it did.
+/// Adds a usual value to the window. Clears the window if outliers last, and returns whether it did.
 fn keep(window: &mut Samples, outliers: &mut u32, value: f64, is_odd: bool) -> bool {
     if !is_odd {
         *outliers = 0;
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn gradient_spike_is_a_verdict_and_the_loss_behind_it_is_not() {
+    fn gradient_spike_is_a_verdict_and_the_following_loss_is_not() {
         let values = (0..200).map(|number| {
             let in_spike = (100..103).contains(&number);
             let loss = if (100..110).contains(&number) { 4.0 } else { 2.0 };

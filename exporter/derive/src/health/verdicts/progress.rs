@@ -1,13 +1,15 @@
-//! `stalled` and `collective_hang`: no step ends any more although the run is not over.
+//! `stalled` and `collective_hang`: no step ends although the run is not finished.
 //!
-//! The stall time is the greatest of 30 s, 20 times the median time from step end to step end, and 3 times the longest such time of
-//! the last 512 steps (which includes the usual checkpoints and evaluations). After a step at which the run usually saves a
-//! checkpoint it is at least 20 times the usual save: a slow checkpoint ends by itself. Before the fifth step nothing is known.
-//! To all of it the time is added by which steps arrive later than other telemetry, such as GPU readings: a trainer that exports once a minute does not stall
+//! The stall time is the greatest of 30 s, 20 times the median time between step ends, and 3 times the
+//! longest such time of the last 512 steps (which includes the usual checkpoints and evaluations). After a
+//! step at which the run usually saves a checkpoint, it is at least 20 times the usual save, because a slow
+//! checkpoint ends by itself. Before the fifth step there is no stall time. The lag of steps relative to
+//! other telemetry, such as GPU readings, is added, so a trainer that exports once a minute does not stall
 //! every minute.
 //!
-//! A GPU that spins in a collective is busy at low power (asked for by operators, nebius/soperator#796): if at least half of the GPUs
-//! show a utilization of 90 % or more at no more than 70 % of the power that they draw in steps, the run hangs, else it is stalled.
+//! A GPU that spins in a collective is busy at low power (requested by operators, nebius/soperator#796). If
+//! at least half of the GPUs have a utilization of 90 % or more at no more than 70 % of their power in steps,
+//! the run hangs, otherwise it is stalled.
 
 use super::super::{UnixNanos, sample::Samples};
 
@@ -17,10 +19,10 @@ const LONGEST: f64 = 3.0;
 const SAVES: f64 = 20.0;
 const WINDOW: usize = 512;
 const LEAST_STEPS: u32 = 5;
-/// The share of the greatest lag that is kept after each further step.
+/// The share of the greatest lag that remains after each further step.
 const LAG_DECAY: f64 = 0.99;
 
-/// How a run without progress fails.
+/// The kind of missing progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StallKind {
     /// The GPUs are idle, or unknown.
@@ -36,7 +38,7 @@ pub(crate) struct Progress {
     attempt: i64,
     steps: u32,
     newest: Option<(i64, UnixNanos)>,
-    /// When the newest checkpoint, evaluation ... ended.
+    /// The end of the newest checkpoint, evaluation, ...
     activity: UnixNanos,
     planned: Option<i64>,
     is_over: bool,
@@ -63,7 +65,7 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// Adds the end of a step of any rank; `was_stalled` where a verdict was open until now.
+    /// Adds the end of a step of any rank. `was_stalled` is whether a verdict was open until now.
     pub(crate) fn on_step(&mut self, attempt: i64, number: i64, end: UnixNanos, was_stalled: bool) {
         if attempt != self.attempt {
             self.attempt = attempt;
@@ -88,7 +90,7 @@ impl Progress {
         self.lag_secs = (self.lag_secs * LAG_DECAY).max(secs);
     }
 
-    /// Adds the end of something else than a step: a checkpoint, an evaluation.
+    /// Adds the end of another activity: a checkpoint, an evaluation.
     pub(crate) fn on_activity(&mut self, end: UnixNanos) {
         self.activity = self.activity.max(end);
     }
@@ -100,27 +102,27 @@ impl Progress {
         }
     }
 
-    /// Sets how many steps the run is to do.
+    /// Sets the planned number of steps.
     pub(crate) fn set_planned(&mut self, steps: Option<i64>) {
         self.planned = steps;
     }
 
-    /// Returns whether it is known how many steps the run is to do.
+    /// Whether the planned number of steps is known.
     pub(crate) fn has_plan(&self) -> bool {
         self.planned.is_some()
     }
 
-    /// Ends the run: a finished run does not stall.
+    /// Ends the run. A finished run does not stall.
     pub(crate) fn end(&mut self) {
         self.is_over = true;
     }
 
-    /// Returns the newest step and when it ended.
+    /// Returns the newest step and its end.
     pub(crate) fn newest(&self) -> Option<(i64, UnixNanos)> {
         self.newest
     }
 
-    /// Returns the seconds without a step after which the run is stalled; `None` where it cannot be.
+    /// Returns the seconds without a step after which the run is stalled, or `None` if it cannot be.
     pub(crate) fn stall_secs(&self, usual_save_secs: Option<f64>) -> Option<f64> {
         let (number, _) = self.newest?;
         let is_done = self
@@ -137,7 +139,7 @@ impl Progress {
         Some(LEAST_SECS.max(by_median).max(by_longest).max(by_save) + self.lag_secs)
     }
 
-    /// Returns since when and for how many seconds nothing has ended, if that is a stall.
+    /// Returns the start and the seconds of a time without progress, if that is a stall.
     pub(crate) fn stalled_for(
         &self,
         now: UnixNanos,
@@ -146,11 +148,12 @@ impl Progress {
         let (_, end) = self.newest?;
         let end = end.max(self.activity);
         let secs = now.secs_since(end);
-        // The exact time is computed only when it may have passed.
+        // The exact time is computed only if it may have passed.
         (secs >= LEAST_SECS && secs >= self.stall_secs(usual_save_secs)?).then_some((end, secs))
     }
 
-    /// Whether a checkpoint is due at this step, by the distance of the last two. The step of a save may be counted from 0 or 1.
+    /// Whether a checkpoint is due at this step, by the distance of the last two. The step of a save may be
+    /// counted from 0 or 1.
     fn may_be_saving(&self, number: i64) -> bool {
         let [Some(one), Some(other)] = self.saves else {
             return false;

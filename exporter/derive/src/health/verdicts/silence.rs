@@ -1,10 +1,11 @@
 //! `telemetry_lost`: a rank that stopped sending steps while others continue.
 //!
-//! Ranks meet in every step, so a rank whose process is gone stops the others too: if these continue, only the rank's telemetry is
-//! lost. Established when the others are 20 steps and 10 seconds of event time ahead and nothing of the rank has arrived for 10 seconds, or
-//! for twice the time between its exports (`arrivals.rs`); resolved when the rank reports a step again, or by a restart. A gap that
-//! is found only when the rank is back is established and resolved at once. In recordings, where one rank may come after the other,
-//! only such gaps are found.
+//! Ranks synchronize in every step, so a dead rank stops the others too. If these continue, only the rank's
+//! telemetry is lost. The condition is established when the others are 20 steps and 10 seconds of event time
+//! ahead and no telemetry of the rank has arrived for 10 seconds, or for twice its export interval
+//! (`arrivals.rs`). It is resolved when the rank reports a step again, or by a restart. A gap that is found
+//! only after the rank is back is established and resolved at once. In recordings, where ranks may arrive one
+//! after the other, only such gaps are found.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -36,12 +37,12 @@ pub(crate) struct SilentRanks {
 struct Seen {
     number: i64,
     end: UnixNanos,
-    /// How far the step before was: a trainer may log every n-th step. `None` for the first step.
+    /// The distance to the step before, because a trainer may log every n-th step. `None` for the first step.
     stride: Option<i64>,
 }
 
 impl SilentRanks {
-    /// Creates a watch; a rank of which something arrived within `wait` is not silent.
+    /// Returns a detector in which a rank is not silent within `wait` after its last telemetry.
     pub(crate) fn new(wait: Duration) -> Self {
         Self {
             wait,
@@ -53,7 +54,7 @@ impl SilentRanks {
         }
     }
 
-    /// Returns the number of ranks that are kept.
+    /// Returns the number of tracked ranks.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.ranks.len()
@@ -78,14 +79,14 @@ impl SilentRanks {
         self.newest = self.newest.max(step.end);
         self.note(step, board);
         board.resolve(Kind::TelemetryLost, &Subject::Rank(step.rank), step.end);
-        // Once a step is enough.
+        // One check a step is enough.
         if self.newest_step > self.checked {
             self.checked = self.newest_step;
             self.check(arrivals, now, board);
         }
     }
 
-    /// Notes the newest step of a rank, and a gap before it.
+    /// Records the newest step of a rank, and a gap before it.
     fn note(&mut self, step: &RankStep, board: &mut Board) {
         let before = self.ranks.get(&step.rank).copied();
         let stride = before.map(|before| step.number.saturating_sub(before.number).max(1));
@@ -142,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    /// Steps of a second each; `arrives` gives the second at which a step of a rank arrives.
+    /// Runs steps of a second each. `arrives` returns the second at which a step of a rank arrives.
     fn opened(wait: Duration, arrives: impl Fn(i64, i64) -> Option<u64>) -> Vec<(Subject, bool, u64)> {
         let (mut silent, mut board) = (SilentRanks::new(wait), Board::default());
         let (mut arrivals, start) = (Arrivals::default(), clock::now());

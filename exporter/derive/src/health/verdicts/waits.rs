@@ -1,8 +1,9 @@
 //! `data_starved` and `inference_bound`: the share of the steps that waits for data, or for samples.
 //!
-//! The share of a step is the median over its ranks: one rank that waits alone is a straggler. A verdict opens when the median of
-//! the last 20 steps is above 20 % (alert DataStarved of the field), and resolves when it is below 15 %. Training waits for
-//! inference only if inference is the slower side: with both capacities known, `infer_capacity < train_capacity` (TorchSpec's rule).
+//! The share of a step is the median over its ranks, because one rank that waits alone is a straggler. A
+//! verdict opens when the median of the last 20 steps is above 20 % (common alert DataStarved), and resolves
+//! when it is below 15 %. Training waits for inference only if inference is the slower side: with both
+//! capacities known, `infer_capacity < train_capacity` (TorchSpec's rule).
 
 use super::super::{
     align::AlignedStep,
@@ -64,7 +65,7 @@ impl Waits {
     }
 }
 
-/// A level with the share that made it.
+/// A level with its share.
 enum ShareLevel {
     Holds(f64),
     Gone,
@@ -90,7 +91,7 @@ fn level(window: &mut Samples, share: Option<f64>) -> Option<ShareLevel> {
     }
 }
 
-/// The median over the ranks of a part of the step.
+/// Returns the median over the ranks of a part of the step.
 fn share_of(step: &AlignedStep, part: impl Fn(&RankStep) -> Option<f64>) -> Option<f64> {
     median(step.ranks.iter().filter_map(|rank| rank.share(part(rank)?)))
 }

@@ -14,10 +14,10 @@ use pulsetrain_semconv::{self as semconv, AttributeKind, Event, Metric, Number};
 
 use crate::{SCOPE, unix_nanos::UnixNanos};
 
-/// How many series of counters a resource has at most; the values of more are not sent.
+/// The maximum number of counter series of a resource. Values of further ones are not sent.
 const MAX_SERIES: usize = 256;
 
-/// After how long a state set repeats a state that has not changed.
+/// The interval at which an unchanged state is sent again.
 const REPEAT_STATE_NANOS: u64 = 60_000_000_000;
 
 /// The derived series of one resource.
@@ -29,14 +29,14 @@ pub(crate) struct ResourceSignals {
     envelope: Envelope,
     metrics: MetricsWriter,
     logs: LogsWriter,
-    /// From when sums count.
+    /// The start time of sums.
     start: Option<UnixNanos>,
     newest: UnixNanos,
     sums: Vec<(SeriesKey, f64)>,
     states: Vec<State>,
     /// The series that have a point and no end.
     active: Vec<ActiveSeries>,
-    /// Which metrics the resource sends itself: one bit an ordinal.
+    /// The metrics that the resource sends itself, one bit an ordinal.
     suppressed: Vec<u64>,
     pub(super) is_dirty: bool,
 }
@@ -44,7 +44,7 @@ pub(crate) struct ResourceSignals {
 /// A metric and the encoded attributes of one of its series.
 type SeriesKey = (u16, Vec<u8>);
 
-/// A series as its end is written.
+/// A series for the encoding of its end.
 #[derive(Debug)]
 struct ActiveSeries {
     metric: &'static Metric,
@@ -82,12 +82,12 @@ impl ResourceSignals {
         }
     }
 
-    /// Sets the time from which sums count, unless it is set.
+    /// Sets the start time of sums, unless it is set.
     pub(crate) fn starts_at(&mut self, time: UnixNanos) {
         self.start.get_or_insert(time);
     }
 
-    /// Notes that the resource sends this metric itself: it is not derived from now on.
+    /// Records that the resource sends this metric itself. It is not derived from now on.
     pub(crate) fn suppress(&mut self, metric: &Metric) {
         let (word, bit) = bit_of(metric);
         if self.suppressed.len() <= word {
@@ -126,7 +126,7 @@ impl ResourceSignals {
         }
     }
 
-    /// Adds to a counter, and sends its total. A growth of 0 sends the total again.
+    /// Adds to a counter, and sends its total. An increase of 0 sends the total again.
     pub(crate) fn add(
         &mut self,
         metric: &'static Metric,
@@ -162,7 +162,7 @@ impl ResourceSignals {
         }
     }
 
-    /// Puts a state set with one enum attribute into a state: one point a member whenever the state changes, and again once a
+    /// Sets the state of a state set with one enum attribute: one point a member at each change, and once a
     /// minute.
     pub(crate) fn state(
         &mut self,
@@ -203,7 +203,7 @@ impl ResourceSignals {
         }
     }
 
-    /// Ends all series, which begin again with the next value.
+    /// Ends all series. They start again with the next value.
     pub(crate) fn end(&mut self, time: UnixNanos) {
         let time = time.max(self.newest);
         for series in std::mem::take(&mut self.active) {
@@ -263,7 +263,7 @@ impl ResourceSignals {
         self.metrics.len() + self.logs.len()
     }
 
-    /// Takes out what has collected.
+    /// Takes the output.
     pub(super) fn finish(&mut self) -> impl Iterator<Item = Encoded> + use<> {
         let metrics = self.metrics.finish(&self.envelope);
         let logs = self.logs.finish(&self.envelope);
@@ -298,7 +298,7 @@ impl ActiveSeries {
 }
 
 impl AttributeValue {
-    /// Returns an owned value; derived series have texts and numbers only.
+    /// Returns an owned value. Derived series have only texts and numbers.
     fn of(value: &Value<'_>) -> Option<Self> {
         match value {
             Value::Text(text) => Some(Self::Text((*text).into())),
@@ -323,7 +323,7 @@ impl AttributeValue {
     }
 }
 
-/// Returns the total of a series, which is added where there is room.
+/// Returns the total of a series, and adds the series within the limit.
 fn sum_of<'a>(
     sums: &'a mut Vec<(SeriesKey, f64)>,
     metric: &Metric,

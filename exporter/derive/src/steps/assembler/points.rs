@@ -1,4 +1,4 @@
-//! Reads a batch of metrics: points of one resource and one time are one record of the trainer.
+//! Decodes a batch of metrics: points of one resource and one time are one record of the trainer.
 
 use pulsetrain_otlp::{
     WireError,
@@ -23,13 +23,13 @@ use crate::{
     unix_nanos::UnixNanos,
 };
 
-/// Sees the points that derivations want, with one bit for each of these.
+/// Called with the points that derivations request, with one bit for each derivation.
 pub(crate) type OnPoint<'a> = &'a mut dyn FnMut(u32, &PointFacts<'_>);
 
-/// Sees that a resource sends a derived metric itself.
+/// Called when a resource sends a derived metric itself.
 pub(crate) type OnSuppressed<'a> = &'a mut dyn FnMut(&[u8], &'static pulsetrain_semconv::Metric);
 
-/// One point, of a gauge, a sum or a histogram.
+/// One point of a gauge, a sum or a histogram.
 #[derive(Clone, Copy)]
 struct Point<'a> {
     attributes: Repeated<'a, KeyValue<'a>>,
@@ -41,7 +41,7 @@ struct Point<'a> {
     is_end: bool,
 }
 
-/// How the values of points follow each other.
+/// The relation between consecutive points.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Last,
@@ -50,10 +50,10 @@ enum Kind {
 }
 
 impl Assembler {
-    /// Reads a batch of metrics.
+    /// Decodes a batch of metrics.
     ///
     /// # Errors
-    /// Bytes that are not metrics; what came before them was read.
+    /// Bytes that are not metrics. The points before them are added.
     pub(crate) fn read_points(
         &mut self,
         batch: &Batch,
@@ -83,7 +83,7 @@ impl Assembler {
         on_point: OnPoint<'_>,
         on_suppressed: OnSuppressed<'_>,
     ) -> Result<(), WireError> {
-        // Read when the first point needs it: most batches have none that does.
+        // Decoded for the first point that needs it, because most batches have none.
         let mut origin = None;
         for scope in ResourceMetrics::decode(resource_message)?.scope_metrics {
             for metric in scope?.metrics {
@@ -92,7 +92,7 @@ impl Assembler {
                     continue;
                 };
                 if interest.is_derived {
-                    // Signals derived of a rank have the first resource of the rank.
+                    // Signals derived from a rank have the first resource of the rank.
                     if let Some(rank) = rank.and_then(|rank| self.ranks.get_mut(&rank)) {
                         if rank.suppress(interest.metric) {
                             on_suppressed(&rank.info.resource, interest.metric);
@@ -124,7 +124,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Takes a point of a rank into its group.
+    /// Adds a point of a rank to its group.
     fn take(&mut self, id: RankId, interest: Interest, point: &Point<'_>) {
         let Some(rank) = self.ranks.get_mut(&id) else {
             return;
@@ -152,7 +152,7 @@ impl Assembler {
         }
     }
 
-    /// Adds the groups that were read to the steps of a rank.
+    /// Adds the decoded groups to the steps of a rank.
     fn add_groups(&mut self, id: RankId, batch: &Batch, now: Instant) {
         let deadline = self.deadline(now);
         let mut groups = std::mem::take(&mut self.groups);
@@ -175,7 +175,7 @@ impl Assembler {
     }
 }
 
-/// Takes a point of a step into the group of its time.
+/// Adds a point of a step to the group of its time.
 fn take_into(groups: &mut Groups, rank: &mut RankSteps, role: Role, key: SeriesKey, point: &Point<'_>) {
     match (role, point.count) {
         (Role::Duration | Role::Phase(_), Some(count)) => {
@@ -205,7 +205,7 @@ fn take_into(groups: &mut Groups, rank: &mut RankSteps, role: Role, key: SeriesK
     }
 }
 
-/// Returns what a histogram observed since its last point: the mean, where there were several observations.
+/// Returns the observation of a histogram since its last point, or the mean of several.
 fn observed(rank: &mut RankSteps, key: SeriesKey, point: &Point<'_>, count: u64) -> Option<f64> {
     match point.kind {
         Kind::Delta => (count > 0).then(|| point.value / count as f64),

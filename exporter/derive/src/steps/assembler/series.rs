@@ -7,9 +7,10 @@ use pulsetrain_semconv::attribute;
 
 use crate::origin::text;
 
-/// Returns a hash of the attributes of a point that is about all that a rank does in a step; `None` for one about a part.
+/// Returns a hash of the attributes of a point that covers the rank's complete step, or `None` for one about
+/// a part.
 ///
-/// How a time was measured does not matter. Of statistics the sum counts, of the roles of RL the actor.
+/// The measurement method is ignored. Of statistics the sum counts, and of the roles of RL the actor.
 pub(super) fn of_rank(attributes: Repeated<'_, KeyValue<'_>>) -> Option<u64> {
     if attributes.is_empty() {
         return Some(0);

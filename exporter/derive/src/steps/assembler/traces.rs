@@ -1,4 +1,4 @@
-//! Reads a batch of spans: steps, their phases, and intervals outside of steps.
+//! Decodes a batch of spans: steps, their phases, and intervals outside of steps.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use crate::{
 };
 
 impl Assembler {
-    /// Reads a batch of spans; intervals outside of steps go to `out`.
+    /// Decodes a batch of spans. Intervals outside of steps go to `out`.
     ///
     /// # Errors
-    /// Bytes that are not spans; what came before them was read.
+    /// Bytes that are not spans. The spans before them are added.
     pub(crate) fn read_spans(
         &mut self,
         batch: &Batch,

@@ -1,8 +1,8 @@
-//! Lines as they are drawn, step by step.
+//! Formatted lines, step by step.
 
 use super::*;
 
-/// A step with values by the way in which they are shown.
+/// Returns a step with values by column format.
 fn step(secs: u64, values: &[(Show, f64)]) -> Step {
     let mut step = Step {
         unix_nanos: secs * 1_000_000_000,
@@ -46,7 +46,7 @@ fn the_line_is_that_of_surogate() {
 }
 
 #[test]
-fn what_a_run_does_not_say_is_worked_out_from_what_it_says() {
+fn missing_columns_are_computed_from_reported_ones() {
     let mut run = RunLine::default();
     let reported = |secs, number, tokens, duration| {
         let mut step = step(
@@ -73,7 +73,7 @@ fn what_a_run_does_not_say_is_worked_out_from_what_it_says() {
 }
 
 #[test]
-fn a_line_that_is_drawn_from_the_middle_of_a_run_begins_with_the_second_step_to_tell_its_pace() {
+fn line_from_the_middle_of_a_run_shows_its_pace_from_the_second_step() {
     let mut run = RunLine::default();
     let reported = |number, tokens, duration| {
         step(
@@ -93,7 +93,7 @@ fn a_line_that_is_drawn_from_the_middle_of_a_run_begins_with_the_second_step_to_
 }
 
 #[test]
-fn what_is_said_between_steps_is_shown_with_the_next() {
+fn values_between_steps_are_shown_with_the_next_step() {
     let mut run = RunLine::default();
     assert_eq!(run.advance(&step(0, &[(Show::Percent("mfu"), 0.41)])), None);
     assert_eq!(

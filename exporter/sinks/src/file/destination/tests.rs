@@ -20,8 +20,8 @@ use super::{
 struct World {
     folder: TempDir,
     state: TempDir,
-    /// The first ack that is not settled.
-    settled: Arc<AtomicU64>,
+    /// The first unacknowledged number.
+    first_unacked: Arc<AtomicU64>,
     config: FileConfig,
 }
 
@@ -42,7 +42,7 @@ impl World {
         Self {
             folder: folder(),
             state: folder(),
-            settled: Arc::default(),
+            first_unacked: Arc::default(),
             config: FileConfig {
                 rotation: Some(rotation),
                 permissions: None,
@@ -55,22 +55,22 @@ impl World {
     }
 
     fn journal(&self) -> FileJournal {
-        let settled = Arc::clone(&self.settled);
+        let first_unacked = Arc::clone(&self.first_unacked);
         FileJournal::new(self.state.path().join("out.journal"), move || {
-            settled.load(Ordering::Relaxed)
+            first_unacked.load(Ordering::Relaxed)
         })
     }
 
-    /// Begins as after a kill.
+    /// Starts the sink as after a kill.
     fn start(&self) -> FileSink {
         FileSink::recover(&self.path("out.binpb"), &self.journal(), &self.config).expect("it can be opened")
     }
 
-    fn settle_before(&self, number: u32) {
-        self.settled.store(u64::from(number), Ordering::Relaxed);
+    fn ack_before(&self, number: u32) {
+        self.first_unacked.store(u64::from(number), Ordering::Relaxed);
     }
 
-    /// The names of the files of the output, the oldest first.
+    /// Returns the names of the output's files, the oldest first.
     fn names(&self) -> Vec<String> {
         names(self.folder.path())
     }
@@ -79,7 +79,7 @@ impl World {
         names(self.state.path())
     }
 
-    /// The batches in each file, in the order of the names; the file that is written is the last.
+    /// Returns the batches in each file, in order of the names. The last file is the current one.
     fn files(&self) -> Vec<Vec<u32>> {
         let mut names = self.names();
         names.retain(|name| !name.ends_with(".partial"));
@@ -124,7 +124,7 @@ fn records(path: &Path) -> Vec<u32> {
     bytes.chunks(8).map(record).collect()
 }
 
-/// The batch of a number. Of a log, it has an ack with this number.
+/// Returns the batch of a number. A batch of a log has an ack with this number.
 fn batch(number: u32, is_of_log: bool) -> Batch {
     let batch = Batch::new(Signal::Metrics, 1, number.to_be_bytes().to_vec());
     match is_of_log {
@@ -139,7 +139,7 @@ async fn deliver(sink: &mut FileSink, numbers: impl IntoIterator<Item = u32>) {
     }
 }
 
-/// Waits until a condition holds that the thread for rotated files makes true.
+/// Waits for a condition that the thread for rotated files makes true.
 fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = wall_now() + Duration::from_secs(20);
     while !holds() {
@@ -225,8 +225,8 @@ async fn rotated_files_are_compressed_when_their_records_are_settled() {
         world.config.permissions = FilePermissions::parse("0640");
         let mut sink = world.start();
         deliver(&mut sink, 0..4).await;
-        world.settle_before(2);
-        // What a kill left of a file that was compressed.
+        world.ack_before(2);
+        // A kill interrupted the compression of a file.
         let rotated = world.names().swap_remove(0);
         fs::write(world.path(&format!("{rotated}{}.partial", &ending[6..])), "torn").unwrap();
         deliver(&mut sink, 4..6).await;
@@ -235,7 +235,7 @@ async fn rotated_files_are_compressed_when_their_records_are_settled() {
             compressed() == 1 && world.names().len() == 3
         });
         assert_eq!(world.all(), [0, 1, 2, 3, 4, 5]);
-        world.settle_before(6);
+        world.ack_before(6);
         deliver(&mut sink, [6]).await;
         wait_for("all rotated files are compressed", || {
             compressed() == 3 && world.names().len() == 4
@@ -254,26 +254,26 @@ async fn rotated_files_are_compressed_when_their_records_are_settled() {
 }
 
 #[tokio::test]
-async fn a_kill_after_a_rotation_cuts_off_what_comes_again_of_rotated_files_too() {
+async fn kill_after_a_rotation_truncates_replayed_records_of_rotated_files() {
     let world = World::new(2);
     deliver(&mut world.start(), 0..7).await;
-    world.settle_before(3);
+    world.ack_before(3);
     let mut sink = world.start();
     assert!(sink.notice().is_none());
     assert_eq!(world.all(), [0, 1, 2]);
     assert_eq!(world.state_names(), ["out.journal"]);
     deliver(&mut sink, 3..7).await;
     drop(sink);
-    world.settle_before(7);
+    world.ack_before(7);
     drop(world.start());
     let mut all = world.all();
     all.sort_unstable();
     assert_eq!(all, [0, 1, 2, 3, 4, 5, 6]);
 }
 
-/// The steps of a rotation: rename, open, set the journal aside, begin the next one.
+/// The steps of a rotation: rename, open, keep the journal, start the next one.
 #[tokio::test]
-async fn a_kill_between_any_two_steps_of_a_rotation_repeats_and_loses_nothing() {
+async fn kill_within_a_rotation_repeats_and_loses_no_record() {
     for steps in 0..4 {
         let world = World::new(100);
         let mut sink = world.start();
@@ -290,12 +290,12 @@ async fn a_kill_between_any_two_steps_of_a_rotation_repeats_and_loses_nothing() 
         if steps > 2 {
             fs::rename(&journal, journal.with_extension("1.journal")).unwrap();
         }
-        world.settle_before(2);
+        world.ack_before(2);
         let mut sink = world.start();
         assert_eq!(world.all(), [0, 1, 100], "after {steps} steps");
         deliver(&mut sink, 2..4).await;
         drop(sink);
-        world.settle_before(4);
+        world.ack_before(4);
         drop(world.start());
         assert_eq!(world.all(), [0, 1, 100, 2, 3], "after {steps} steps");
     }
@@ -317,7 +317,7 @@ async fn a_file_that_another_program_moved_is_written_until_it_is_opened_again()
     assert_eq!(records(&world.path("out.binpb")), [4, 5]);
     drop(sink);
     assert_eq!(control.reopen(), Ok(false), "nobody writes it");
-    world.settle_before(3);
+    world.ack_before(3);
     let sink = world.start();
     assert!(sink.notice().is_none());
     assert_eq!(
@@ -328,7 +328,7 @@ async fn a_file_that_another_program_moved_is_written_until_it_is_opened_again()
     assert_eq!(records(&world.path("out.binpb")), [0; 0]);
 }
 
-/// As logrotate does it with `create`: the next file is there already.
+/// logrotate with `create`: the next file exists already.
 #[tokio::test]
 async fn a_file_that_the_rotating_program_made_is_written() {
     let world = World::new(100);
@@ -343,7 +343,7 @@ async fn a_file_that_the_rotating_program_made_is_written() {
 }
 
 #[tokio::test]
-async fn a_moved_file_that_is_gone_is_reported_with_what_may_be_there_twice() {
+async fn missing_moved_file_is_reported_with_possible_duplicates() {
     let world = World::new(100);
     let mut sink = world.start();
     deliver(&mut sink, 0..4).await;
@@ -354,7 +354,7 @@ async fn a_moved_file_that_is_gone_is_reported_with_what_may_be_there_twice() {
     // A program that compresses at once leaves another file.
     fs::copy(world.path("out.binpb.1"), world.path("out.binpb.1.gz")).unwrap();
     fs::remove_file(world.path("out.binpb.1")).unwrap();
-    world.settle_before(1);
+    world.ack_before(1);
     let sink = world.start();
     let notice = sink.notice().expect("the user learns it").to_string();
     assert!(notice.contains("writes 24 bytes again"), "{notice}");
@@ -370,7 +370,7 @@ async fn a_file_that_is_removed_is_created_again_before_the_next_record() {
     deliver(&mut sink, 2..4).await;
     assert_eq!(records(&world.path("out.binpb")), [2, 3]);
     drop(sink);
-    world.settle_before(3);
+    world.ack_before(3);
     drop(world.start());
     assert_eq!(world.all(), [2]);
 }
@@ -394,7 +394,7 @@ async fn a_rotation_that_fails_leaves_everything_as_it_was_and_is_tried_again() 
     deliver(&mut sink, 2..4).await;
     assert_eq!(world.files(), [[0, 1], [2, 3]]);
     drop(sink);
-    world.settle_before(1);
+    world.ack_before(1);
     drop(world.start());
     assert_eq!(world.all(), [0]);
 }
@@ -405,9 +405,9 @@ async fn a_sink_that_a_reload_opens_knows_the_files_before() {
     deliver(&mut world.start(), 0..4).await;
     // Moved while no sink had it open.
     fs::rename(world.path("out.binpb"), world.path("out.binpb.1")).unwrap();
-    let go_on = FileSink::go_on(&world.path("out.binpb"), Some(&world.journal()), &world.config);
-    deliver(&mut go_on.unwrap(), 4..5).await;
-    world.settle_before(1);
+    let resumed = FileSink::resume(&world.path("out.binpb"), Some(&world.journal()), &world.config);
+    deliver(&mut resumed.unwrap(), 4..5).await;
+    world.ack_before(1);
     drop(world.start());
     assert_eq!(world.all(), [0]);
 }
@@ -450,7 +450,7 @@ async fn rotated_files_are_synced_before_the_next_and_journals_after_outputs() {
 }
 
 #[tokio::test]
-async fn a_symbolic_link_stays_and_the_file_behind_it_is_rotated() {
+async fn symbolic_link_stays_and_its_target_is_rotated() {
     let world = World::new(1);
     let other = tempfile::tempdir().unwrap();
     let target = other.path().join("data.binpb");
@@ -465,13 +465,13 @@ async fn a_symbolic_link_stays_and_the_file_behind_it_is_rotated() {
     assert_eq!(records(&target), [0; 0], "it comes again");
 }
 
-/// What happens to an output.
+/// An event of an output.
 #[derive(Clone, Debug)]
 enum Event {
-    /// So many batches of logs or of others are delivered.
+    /// Delivers a number of batches, of logs or of other sources.
     Deliver(u32, bool),
-    /// The positions up to this number of batches before the newest are written.
-    Settle(u32),
+    /// Stores checkpoints up to this number of batches before the newest.
+    Ack(u32),
     Move,
     Reopen,
     Kill,
@@ -480,7 +480,7 @@ enum Event {
 fn events() -> impl Strategy<Value = Vec<Event>> {
     let event = prop_oneof![
         4 => (1_u32..5, any::<bool>()).prop_map(|(count, is_of_log)| Event::Deliver(count, is_of_log)),
-        2 => (0_u32..6).prop_map(Event::Settle),
+        2 => (0_u32..6).prop_map(Event::Ack),
         1 => Just(Event::Move),
         1 => Just(Event::Reopen),
         2 => Just(Event::Kill),
@@ -491,15 +491,15 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// However an output is rotated, moved, reopened and killed: every record is there once.
+    /// Whatever rotations, moves, reopens and kills happen, every record is stored once.
     #[test]
     fn every_record_is_there_once(events in events(), limit in 1_u64..4) {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let world = World::new(limit);
             let mut sink = Some(world.start());
-            // Batches of logs are numbered from 0 in order; those of others from 1000.
-            let (mut next, mut settled, mut other, mut moved) = (0_u32, 0_u32, 1000_u32, 0);
+            // Batches of logs are numbered from 0 in order, and those of other sources from 1000.
+            let (mut next, mut first_unacked, mut other, mut moved) = (0_u32, 0_u32, 1000_u32, 0);
             for event in events {
                 let writing = sink.as_mut().unwrap();
                 match event {
@@ -513,9 +513,9 @@ proptest! {
                             other += 1;
                         }
                     }
-                    Event::Settle(before) => {
-                        settled = settled.max(next.saturating_sub(before));
-                        world.settle_before(settled);
+                    Event::Ack(before) => {
+                        first_unacked = first_unacked.max(next.saturating_sub(before));
+                        world.ack_before(first_unacked);
                     }
                     Event::Move => {
                         moved += 1;
@@ -525,7 +525,7 @@ proptest! {
                     Event::Kill => {
                         drop(sink.take());
                         sink = Some(world.start());
-                        next = settled;
+                        next = first_unacked;
                     }
                 }
             }

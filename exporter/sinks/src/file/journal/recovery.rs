@@ -1,8 +1,9 @@
-//! Recovery of a file after a restart: what comes again is cut off it, and everything else stays.
+//! Recovery of a file after a restart: records that are replayed are cut off, and all others stay.
 //!
-//! What stays after the first record that comes again is put aside (`.kept`), then the file is cut, then it comes back.
-//! Every step can be killed and done again. Rotated files that have records that are not settled are recovered first. Only bytes that the journal proves to be this program's are cut off: bytes
-//! after the last noted record move to a file of their own, and a file that the journal does not describe is kept as it is.
+//! The records that stay after the first replayed one are copied to `.kept`, then the file is truncated, then
+//! they are appended. Every step can be killed and repeated. Rotated files with unacknowledged records are
+//! recovered first. Only bytes that the journal proves to be this program's are cut off. Bytes after the last
+//! journaled record move to another file, and a file that the journal does not describe is kept.
 
 use std::{
     fs::{self, File},
@@ -13,37 +14,37 @@ use std::{
 
 use super::{
     super::{
-        foreign::{self, Aside},
+        foreign::{self, MovedBytes},
         format::FileFormat,
         identity::{self, FileIdentity},
     },
-    FileJournal, Notes, SetAside, Span,
+    FileJournal, Notes, PreviousJournal, Span,
 };
 
 /// A recovered file.
 #[derive(Debug)]
 pub(in super::super) struct Recovered {
-    /// Where the file ends, which is where the next record starts.
+    /// The end of the file, where the next record starts.
     pub(in super::super) end: u64,
-    /// The bytes that another program, or this one with another state folder, wrote; they are still there.
+    /// The number of kept bytes of another program, or of this program with another state folder.
     pub(in super::super) foreign: u64,
     /// The bytes that were moved to another file.
-    pub(in super::super) aside: Option<Aside>,
-    /// The bytes of records that are delivered again, although a rotated file that is gone from the folder holds them.
+    pub(in super::super) aside: Option<MovedBytes>,
+    /// The bytes of records that are delivered again, although a rotated file outside the folder holds them.
     pub(in super::super) repeated: u64,
 }
 
-/// What becomes of a file that the journal describes.
+/// The recovery plan of a file that the journal describes.
 pub(super) struct Plan {
     /// The records that stay.
     notes: Notes,
-    /// The bytes after the last noted record.
+    /// The bytes after the last journaled record.
     unknown: Range<u64>,
 }
 
 impl FileJournal {
-    /// Cuts off `file`, which is at `path`, and its predecessors in the same folder the records that their sources deliver
-    /// again.
+    /// Truncates `file`, at `path`, and its earlier files in the same folder, so that records that sources
+    /// replay are removed.
     pub(in super::super) fn recover(
         &self,
         file: &mut File,
@@ -53,7 +54,7 @@ impl FileJournal {
         let identity = FileIdentity::of(file)?;
         let resolved = identity::resolved(path)?;
         let folder = identity::folder(&resolved);
-        let gone = self.set_aside_of_moved(identity, folder)?;
+        let gone = self.keep_journal_of_moved(identity, folder)?;
         let mut repeated = self.recover_earlier(folder, format)?;
         let was_empty = file.metadata()?.len() == 0;
         let recovered = match self.cut_off(file, path, format)? {
@@ -73,9 +74,9 @@ impl FileJournal {
         })
     }
 
-    /// Sets the journal aside if the file that it describes has another name now, and `file` took its place. Returns the
-    /// bytes of records that are delivered again if that file is no longer in the folder.
-    fn set_aside_of_moved(&self, file: FileIdentity, folder: &Path) -> io::Result<u64> {
+    /// Keeps the journal under a new name if its file was moved and `file` replaced it. Returns the bytes of
+    /// records that are delivered again if that file is no longer in the folder.
+    fn keep_journal_of_moved(&self, file: FileIdentity, folder: &Path) -> io::Result<u64> {
         let described = self.read()?.and_then(|notes| notes.file);
         let Some(moved) = described.filter(|described| *described != file) else {
             return Ok(0);
@@ -83,18 +84,18 @@ impl FileJournal {
         if moved.find_in(folder)?.is_none() {
             return self.repeated_bytes();
         }
-        let aside = SetAside::free_path(&self.path);
+        let aside = PreviousJournal::free_path(&self.path);
         if self.kept_path().exists() {
             fs::rename(self.kept_path(), self.at(&aside).kept_path())?;
         }
         fs::rename(&self.path, aside).map(|()| 0)
     }
 
-    /// Recovers the files whose journals are set aside. Returns the bytes of records that could not be cut off because their
-    /// file is no longer in the folder.
+    /// Recovers the files of earlier journals. Returns the bytes of replayed records in files that are no
+    /// longer in the folder.
     fn recover_earlier(&self, folder: &Path, format: FileFormat) -> io::Result<u64> {
         let mut repeated = 0;
-        for aside in SetAside::all(&self.path)? {
+        for aside in PreviousJournal::all(&self.path)? {
             let journal = self.at(aside.path());
             let found = aside.file().map(|file| file.find_in(folder)).transpose()?;
             match found.flatten() {
@@ -110,7 +111,7 @@ impl FileJournal {
         Ok(repeated)
     }
 
-    /// The journal at another path.
+    /// Returns the journal at another path.
     fn at(&self, path: &Path) -> Self {
         Self {
             path: path.to_owned(),
@@ -119,13 +120,16 @@ impl FileJournal {
     }
 
     fn repeated_bytes(&self) -> io::Result<u64> {
-        let settled = (self.settled)();
+        let first_unacked = (self.first_unacked)();
         let notes = self.read()?.unwrap_or_default();
-        let repeated = notes.spans.iter().filter(|span| span.is_replayable(settled));
+        let repeated = notes
+            .spans
+            .iter()
+            .filter(|span| span.is_replayable(first_unacked));
         Ok(repeated.map(|span| span.len()).sum())
     }
 
-    /// Cuts off the records of `file` that are delivered again, or returns `None` if the journal does not describe it.
+    /// Removes the replayed records of `file`. Returns `None` if the journal does not describe it.
     fn cut_off(&self, file: &mut File, path: &Path, format: FileFormat) -> io::Result<Option<Recovered>> {
         let mut aside = None;
         if !self.kept_path().exists() {
@@ -135,7 +139,7 @@ impl FileJournal {
             aside = self.put_aside(file, path, &plan)?;
         }
         let (base, mut kept) = self.open_kept()?;
-        // Someone else may have emptied the file since it was put aside.
+        // Another program may have truncated the file since the copy.
         let base = base.min(file.metadata()?.len());
         file.set_len(base)?;
         file.seek(SeekFrom::Start(base))?;
@@ -162,9 +166,9 @@ impl FileJournal {
         })
     }
 
-    /// Decides what stays of the file, or gives `None` where the journal does not describe it.
+    /// Plans which records of the file stay. Returns `None` if the journal does not describe it.
     pub(super) fn plan(&self, file: &mut File, format: FileFormat) -> io::Result<Option<Plan>> {
-        let settled = (self.settled)();
+        let first_unacked = (self.first_unacked)();
         let length = file.metadata()?.len();
         let Some(mut notes) = self.read()? else {
             return Ok(None);
@@ -176,17 +180,22 @@ impl FileJournal {
             return Ok(None);
         }
         notes.spans.retain(|span| span.end <= length);
-        notes.raise_floor(settled);
-        notes.spans.retain(|span| !span.is_replayable(settled));
+        notes.raise_floor(first_unacked);
+        notes.spans.retain(|span| !span.is_replayable(first_unacked));
         Ok(Some(Plan {
             notes,
             unknown: end..length,
         }))
     }
 
-    /// Copies what is to be kept into a file of its own: first where it goes, then the records. Copies unknown bytes into
-    /// another file, which stays.
-    pub(super) fn put_aside(&self, file: &mut File, path: &Path, plan: &Plan) -> io::Result<Option<Aside>> {
+    /// Copies the records that stay into `.kept`, after their offset. Copies unknown bytes into another file,
+    /// which stays.
+    pub(super) fn put_aside(
+        &self,
+        file: &mut File,
+        path: &Path,
+        plan: &Plan,
+    ) -> io::Result<Option<MovedBytes>> {
         let new = self.path.with_extension("new");
         let mut kept = File::create(&new)?;
         kept.set_permissions(file.metadata()?.permissions())?;
@@ -200,7 +209,7 @@ impl FileJournal {
         Ok(aside)
     }
 
-    /// What was put aside: where it goes, and the records.
+    /// Opens `.kept`. Returns the offset and the records.
     fn open_kept(&self) -> io::Result<(u64, impl Read)> {
         let mut kept = BufReader::new(File::open(self.kept_path())?);
         let mut head = String::new();
@@ -216,8 +225,9 @@ impl FileJournal {
 }
 
 impl Notes {
-    /// Returns the end of the noted bytes that are in the file, a torn last record included, or `None` where the file is
-    /// not the one that was noted. Of a shorter file the records that are left count, as after a power failure.
+    /// Returns the end of the journaled bytes in the file, an incomplete last record included. Returns `None`
+    /// if the file is not the journaled one. In a shorter file, as after a power failure, the remaining
+    /// records count.
     fn noted_end(&self, file: &mut File, format: FileFormat, length: u64) -> io::Result<Option<u64>> {
         if self.floor > length {
             return Ok(None);
@@ -234,7 +244,7 @@ impl Notes {
 }
 
 impl Span {
-    /// Whether a record of this length is there, or the beginning of one where the file ends within it.
+    /// Whether the file holds a record of this length here, or the beginning of one at its end.
     fn is_of(self, file: &mut File, format: FileFormat, length: u64) -> io::Result<bool> {
         match format {
             FileFormat::JsonLines => {

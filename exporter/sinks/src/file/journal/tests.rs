@@ -12,17 +12,17 @@ use super::{
     *,
 };
 
-/// A file, its journal, and the first ack that is not settled.
+/// A file, its journal, and the first unacknowledged number.
 struct World {
     folder: TempDir,
-    settled: Arc<AtomicU64>,
+    first_unacked: Arc<AtomicU64>,
 }
 
 impl World {
     fn new() -> Self {
         Self {
             folder: tempfile::tempdir().expect("a temporary folder can be made"),
-            settled: Arc::default(),
+            first_unacked: Arc::default(),
         }
     }
 
@@ -31,9 +31,9 @@ impl World {
     }
 
     fn journal(&self) -> FileJournal {
-        let settled = Arc::clone(&self.settled);
+        let first_unacked = Arc::clone(&self.first_unacked);
         FileJournal::new(self.folder.path().join("out.journal"), move || {
-            settled.load(Ordering::Relaxed)
+            first_unacked.load(Ordering::Relaxed)
         })
     }
 
@@ -42,21 +42,21 @@ impl World {
             .expect("the file can be opened")
     }
 
-    /// Settles the acks before that of this letter.
-    fn settle_before(&self, letter: char) {
-        self.settled.store(letter.into(), Ordering::Relaxed);
+    /// Acknowledges the numbers before that of this letter.
+    fn ack_before(&self, letter: char) {
+        self.first_unacked.store(letter.into(), Ordering::Relaxed);
     }
 
     fn noted(&self) -> String {
         fs::read_to_string(self.folder.path().join("out.journal")).expect("the journal is there")
     }
 
-    /// The bytes that were moved to another file.
+    /// Returns the bytes that were moved to another file.
     fn aside(&self) -> Vec<u8> {
         fs::read(self.folder.path().join("out.aside-1.binpb")).expect("bytes were moved")
     }
 
-    /// The bodies of the records, each of which is one byte.
+    /// Returns the bodies of the records, each one byte.
     fn records(&self) -> String {
         let bytes = fs::read(self.out()).expect("the file is there");
         assert_eq!(bytes.len() % 5, 0, "{bytes:?}");
@@ -68,15 +68,16 @@ impl World {
     }
 }
 
-/// What a journal reported: whether it is in trouble, each time.
+/// The reports of a journal: for each, whether it was an error.
 #[derive(Clone, Default)]
-struct Told(Arc<Mutex<Vec<bool>>>);
+struct JournalErrors(Arc<Mutex<Vec<bool>>>);
 
-impl Told {
-    fn teller(&self) -> impl Fn(Option<io::Error>) + use<> {
-        let told = self.clone();
+impl JournalErrors {
+    fn reporter(&self) -> impl Fn(Option<io::Error>) + use<> {
+        let errors = self.clone();
         move |trouble| {
-            told.0
+            errors
+                .0
                 .lock()
                 .expect("nothing panics here")
                 .push(trouble.is_some());
@@ -92,7 +93,7 @@ fn batch(body: char) -> Batch {
     Batch::new(Signal::Metrics, 1, body.to_string().into_bytes())
 }
 
-/// Delivers a record a letter; those of capital letters come again after a kill, each with an ack that its letter numbers.
+/// Delivers one record a letter. Capital letters are replayed after a kill, each with the ack of its letter.
 async fn deliver(sink: &mut FileSink, bodies: &str) {
     for body in bodies.chars() {
         let mut batch = batch(body);
@@ -104,12 +105,12 @@ async fn deliver(sink: &mut FileSink, bodies: &str) {
 }
 
 #[tokio::test]
-async fn what_comes_again_is_cut_off_and_what_comes_once_is_kept() {
+async fn replayed_records_are_cut_off_and_others_are_kept() {
     let world = World::new();
     let mut sink = world.recover();
     deliver(&mut sink, "AxByCDzE").await;
     drop(sink);
-    world.settle_before('C');
+    world.ack_before('C');
     let mut sink = world.recover();
     assert_eq!(world.records(), "AxByz");
     deliver(&mut sink, "CDE").await;
@@ -122,18 +123,18 @@ async fn what_comes_again_is_cut_off_and_what_comes_once_is_kept() {
 async fn a_record_that_went_late_does_not_keep_those_that_went_before_it() {
     let world = World::new();
     deliver(&mut world.recover(), "BCADx").await;
-    world.settle_before('B');
+    world.ack_before('B');
     let mut sink = world.recover();
     assert_eq!(world.records(), "Ax");
     deliver(&mut sink, "CBD").await;
     drop(sink);
-    world.settle_before('C');
+    world.ack_before('C');
     drop(world.recover());
     assert_eq!(world.records(), "AxB");
 }
 
 #[tokio::test]
-async fn while_nothing_is_settled_only_what_comes_once_stays() {
+async fn without_acks_only_records_that_are_not_replayed_stay() {
     let world = World::new();
     deliver(&mut world.recover(), "AxB").await;
     drop(world.recover());
@@ -144,7 +145,7 @@ async fn while_nothing_is_settled_only_what_comes_once_stays() {
 async fn records_that_are_not_noted_move_to_another_file() {
     let world = World::new();
     deliver(&mut world.recover(), "Ax").await;
-    world.settle_before('Z');
+    world.ack_before('Z');
     let mut file = File::options().append(true).open(world.out()).unwrap();
     file.write_all(b"\0\0\0\x01B\0\0").unwrap();
     drop(world.recover());
@@ -227,7 +228,7 @@ async fn a_file_that_is_truncated_under_way_is_recovered_from_its_new_beginning(
     deliver(&mut sink, "zCuD").await;
     assert_eq!(world.records(), "zCuD");
     drop(sink);
-    world.settle_before('D');
+    world.ack_before('D');
     let mut sink = world.recover();
     assert_eq!(world.records(), "zCu");
     deliver(&mut sink, "Dv").await;
@@ -235,10 +236,10 @@ async fn a_file_that_is_truncated_under_way_is_recovered_from_its_new_beginning(
 }
 
 #[tokio::test]
-async fn a_file_that_is_truncated_while_nobody_writes_it_keeps_what_follows() {
+async fn file_truncated_between_runs_keeps_later_records() {
     let world = World::new();
     deliver(&mut world.recover(), "AxByz").await;
-    world.settle_before('Z');
+    world.ack_before('Z');
     drop(world.recover());
     fs::write(world.out(), b"").unwrap();
     let mut sink = world.recover();
@@ -250,10 +251,10 @@ async fn a_file_that_is_truncated_while_nobody_writes_it_keeps_what_follows() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_gone_begins_anew() {
+async fn missing_file_is_created() {
     let world = World::new();
     deliver(&mut world.recover(), "AAx").await;
-    world.settle_before('Z');
+    world.ack_before('Z');
     drop(world.recover());
     fs::remove_file(world.out()).unwrap();
     deliver(&mut world.recover(), "By").await;
@@ -262,11 +263,11 @@ async fn a_file_that_is_gone_begins_anew() {
 }
 
 #[tokio::test]
-async fn a_sink_that_is_opened_again_in_the_same_program_cuts_nothing_off() {
+async fn sink_reopened_in_the_same_process_cuts_nothing_off() {
     let world = World::new();
     deliver(&mut world.recover(), "AxB").await;
     deliver(
-        &mut FileSink::go_on(&world.out(), Some(&world.journal()), &FileConfig::default()).unwrap(),
+        &mut FileSink::resume(&world.out(), Some(&world.journal()), &FileConfig::default()).unwrap(),
         "Cy",
     )
     .await;
@@ -276,22 +277,22 @@ async fn a_sink_that_is_opened_again_in_the_same_program_cuts_nothing_off() {
 }
 
 #[test]
-fn a_journal_forgets_what_stays_in_any_case() {
+fn journal_drops_entries_of_acknowledged_records() {
     let world = World::new();
     let mut journal = world.journal().open().unwrap();
-    let (settled, late) = (batch('A').with_ack(ack('A')), batch('B').with_ack(ack('B')));
+    let (acked, late) = (batch('A').with_ack(ack('A')), batch('B').with_ack(ack('B')));
     let mut end = 0;
     while journal.bytes <= TRIMMED_BYTES {
-        journal.note(&settled, end, end + 5);
+        journal.note(&acked, end, end + 5);
         end += 5;
     }
-    world.settle_before('B');
+    world.ack_before('B');
     journal.note(&late, end, end + 5);
     assert_eq!(world.noted(), format!("{end}\n{end} {} 66\n", end + 5));
 }
 
 #[test]
-fn a_journal_of_which_nothing_is_settled_is_not_written_anew_with_every_line() {
+fn journal_without_acks_is_not_rewritten_for_every_line() {
     let world = World::new();
     let mut journal = world.journal().open().unwrap();
     let waits = batch('A').with_ack(ack('A'));
@@ -305,7 +306,7 @@ fn a_journal_of_which_nothing_is_settled_is_not_written_anew_with_every_line() {
 }
 
 #[tokio::test]
-async fn a_kill_between_a_note_and_its_record_leaves_what_was_there() {
+async fn kill_between_journal_entry_and_record_changes_no_record() {
     let world = World::new();
     deliver(&mut world.recover(), "x").await;
     let mut journal = world.journal().open().unwrap();
@@ -322,34 +323,34 @@ async fn a_kill_between_a_note_and_its_record_leaves_what_was_there() {
 #[test]
 fn the_note_of_a_record_that_could_not_be_written_is_taken_back() {
     let world = World::new();
-    let told = Told::default();
-    let mut journal = world.journal().telling(told.teller()).open().unwrap();
+    let errors = JournalErrors::default();
+    let mut journal = world.journal().on_error(errors.reporter()).open().unwrap();
     journal.note(&batch('x'), 0, 5);
     journal.note(&batch('y'), 5, 10);
-    journal.take_back();
+    journal.undo_last();
     assert_eq!(world.noted(), "0 5\n");
     let writable = std::mem::replace(&mut journal.file, File::open(world.journal().path()).unwrap());
     journal.note(&batch('y'), 5, 10);
-    journal.take_back();
-    assert_eq!(told.all(), [true, false]);
+    journal.undo_last();
+    assert_eq!(errors.all(), [true, false]);
     journal.file = writable;
     journal.note(&batch('z'), 5, 15);
     assert_eq!(world.noted(), "0 5\n5 15\n");
 }
 
 #[test]
-fn what_cannot_be_noted_is_told_and_noted_when_it_can_be() {
+fn failed_entries_are_reported_and_written_later() {
     let world = World::new();
-    let told = Told::default();
-    let mut journal = world.journal().telling(told.teller()).open().unwrap();
-    // Nothing can be written to what is open for reading only.
+    let errors = JournalErrors::default();
+    let mut journal = world.journal().on_error(errors.reporter()).open().unwrap();
+    // A file that is open for reading only cannot be written.
     let writable = std::mem::replace(&mut journal.file, File::open(world.journal().path()).unwrap());
     journal.note(&batch('A').with_ack(ack('A')), 0, 5);
     journal.note(&batch('x'), 5, 10);
-    assert_eq!((told.all(), world.noted().as_str()), (vec![true], ""));
+    assert_eq!((errors.all(), world.noted().as_str()), (vec![true], ""));
     journal.file = writable;
     journal.note(&batch('y'), 10, 15);
-    assert_eq!(told.all(), [true, false]);
+    assert_eq!(errors.all(), [true, false]);
     assert_eq!(world.noted(), "0 5 65\n5 10\n10 15\n");
 }
 

@@ -25,7 +25,7 @@ impl World {
         Self { folder, sink, files }
     }
 
-    /// What the files hold, the oldest first.
+    /// Returns the contents of the files, the oldest first.
     fn contents(&self) -> Vec<String> {
         let files = self
             .files
@@ -41,7 +41,7 @@ impl World {
             .collect()
     }
 
-    /// Everything that is in the folder.
+    /// Returns the number of entries in the folder.
     fn entries(&self) -> usize {
         fs::read_dir(self.folder.path().join("traces"))
             .expect("the folder is there")
@@ -50,7 +50,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_file_grows_and_is_whole_after_every_write() {
+async fn file_grows_and_is_complete_after_every_write() {
     let mut world = World::new(1 << 20, 3);
     for (index, name) in ["first", "second", "third"].into_iter().enumerate() {
         assert_eq!(world.sink.deliver(&batch(name)).await, Delivery::Delivered);
@@ -66,13 +66,13 @@ async fn a_file_grows_and_is_whole_after_every_write() {
 }
 
 #[tokio::test]
-async fn a_full_file_is_followed_by_the_next_and_the_oldest_goes() {
-    let one = Held::size_of(&batch("batch 0"));
+async fn full_file_is_followed_by_the_next_and_the_oldest_is_removed() {
+    let one = BatchRing::size_of(&batch("batch 0"));
     let mut world = World::new(2 * one, 2);
     for number in 0..7 {
         let delivered = world.sink.deliver(&batch(&format!("batch {number}"))).await;
         assert_eq!(delivered, Delivery::Delivered);
-        assert!(world.files.shared.lock().held.bytes() <= 2 * one);
+        assert!(world.files.shared.lock().ring.bytes() <= 2 * one);
     }
     world.sink.finish().await.expect("all is written");
     let contents = world.contents();
@@ -102,8 +102,8 @@ async fn a_file_that_has_had_its_time_is_followed_by_the_next() {
 }
 
 #[tokio::test]
-async fn a_disk_that_takes_nothing_is_said_and_nothing_is_lost_when_it_takes_again() {
-    let one = Held::size_of(&batch("batch 0"));
+async fn disk_error_is_reported_and_no_batch_is_lost_after_it() {
+    let one = BatchRing::size_of(&batch("batch 0"));
     let mut world = World::new(2 * one, 2);
     let folder = world.folder.path().join("traces");
     world.sink.deliver(&batch("batch 0")).await;
@@ -124,7 +124,7 @@ async fn a_disk_that_takes_nothing_is_said_and_nothing_is_lost_when_it_takes_aga
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_disk_catches_up_as_time_goes_by() {
+async fn disk_is_written_at_the_interval() {
     let World {
         folder,
         mut sink,
@@ -162,14 +162,14 @@ fn a_path_that_is_no_trace_is_refused() {
         flush_every: Duration::from_secs(1),
         perfetto: PerfettoConfig::default(),
     };
-    let refused = PerfettoFilesSink::open(config).expect_err("the name is none of a trace");
+    let refused = PerfettoFilesSink::open(config).expect_err("the extension is wrong");
     assert!(refused.to_string().contains(".pftrace"), "{refused}");
 }
 
-/// Files of a host with a wrong clock, or from before the clock stepped back, are not newer than what is written now.
+/// Files of a host with a wrong clock, or from before the clock stepped back, are older than new ones.
 #[tokio::test]
-async fn files_of_later_dates_do_not_push_out_what_is_written_now() {
-    let one = Held::size_of(&batch("batch 0"));
+async fn files_of_later_dates_do_not_evict_current_files() {
+    let one = BatchRing::size_of(&batch("batch 0"));
     let mut world = World::new(one, 3);
     for year in 2036..2039 {
         let name = format!("traces/run-{year}1121T074001Z.pftrace");

@@ -1,4 +1,4 @@
-//! How request bodies are compressed: the algorithm and its level.
+//! The compression of request bodies: algorithm and level.
 
 use std::{
     io::{self, Write},
@@ -7,30 +7,33 @@ use std::{
 
 use flate2::write::GzEncoder;
 
-/// Levels of gzip.
+/// The levels of gzip.
 const GZIP_LEVELS: RangeInclusive<i32> = 1..=9;
-/// Levels of zstd (its manual, "Simple API").
+/// The levels of zstd (its manual, "Simple API").
 const ZSTD_LEVELS: RangeInclusive<i32> = 1..=22;
-/// The fastest level. OTLP repeats itself, so that it already removes most; `benches/results/compression.txt` has the figures.
+/// The fastest level, which already removes most of OTLP's repetition; `benches/results/compression.txt` has
+/// the figures.
 const DEFAULT_LEVEL: i32 = 1;
 
-/// The algorithm and the level by which request bodies are compressed.
+/// The algorithm and the level of compression.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Compression {
-    /// None.
+    /// No compression.
     #[default]
     None,
     /// gzip at a level from 1, the fastest, to 9.
     Gzip(u32),
-    /// zstd at a level from 1, the fastest, to 22. It is not in the OTLP specification; the Collector's receivers read it.
+    /// zstd at a level from 1, the fastest, to 22. The OTLP specification does not define it; the Collector's
+    /// receivers decode it.
     Zstd(i32),
 }
 
 impl Compression {
-    /// Returns the compression of this name (`gzip`, `zstd` or `none`, in any case) at a level, or at the fastest one.
+    /// Returns the compression of this name (`gzip`, `zstd` or `none`, in any case), at a level or at the
+    /// fastest one.
     ///
     /// # Errors
-    /// What to write instead of an unknown name or of a level that the algorithm does not have.
+    /// The expected text, for an unknown name or a level that the algorithm does not have.
     pub fn named(name: &str, level: Option<i32>) -> Result<Self, &'static str> {
         let within = |levels: RangeInclusive<i32>, expected| match level.unwrap_or(DEFAULT_LEVEL) {
             level if levels.contains(&level) => Ok(level),
@@ -46,7 +49,7 @@ impl Compression {
         }
     }
 
-    /// Returns the content coding as HTTP and gRPC name it; `None` for plain bodies.
+    /// Returns the content coding for HTTP and gRPC, or `None` without compression.
     pub(crate) fn coding(self) -> Option<&'static str> {
         match self {
             Self::None => None,
@@ -58,7 +61,7 @@ impl Compression {
     /// Returns the compressed body.
     ///
     /// # Errors
-    /// What the encoder reports.
+    /// An error of the encoder.
     pub(crate) fn compress(self, body: &[u8]) -> io::Result<Vec<u8>> {
         match self {
             Self::None => Ok(body.to_vec()),

@@ -1,4 +1,4 @@
-//! Endpoints: which URLs are taken, what is added to them, and where nothing is.
+//! Endpoints: accepted URLs, default ports and paths.
 
 use http::{
     Uri,
@@ -16,23 +16,23 @@ const NO_PATH: &str = "a gRPC target has no path: leave out all after the port";
 const HTTP_FORMS: &str = "write a URL such as http://localhost:4318";
 const GRPC_FORMS: &str = "write a URL such as http://localhost:4317, or https:// for TLS";
 
-/// Where a signal goes, before OTLP's path is added.
+/// The endpoint of a signal, before OTLP's path is added.
 #[derive(Clone, Debug)]
 pub(super) enum Endpoint {
-    /// `v1/<signal>` is added over HTTP.
+    /// A base URL. Over HTTP, `v1/<signal>` is added.
     Base(Uri),
-    /// Used as it is.
+    /// A complete URL.
     Exact(Uri),
 }
 
-/// An explicit target from the command line.
+/// An explicit target of the command line.
 pub(super) struct Target {
     grpc: bool,
     pub(super) endpoint: Endpoint,
 }
 
 impl Endpoint {
-    /// The value of a variable for all signals.
+    /// Parses the value of the variable for all signals.
     pub(super) fn base(
         name: &str,
         value: &str,
@@ -42,7 +42,7 @@ impl Endpoint {
         from_variable(name, value, protocol, insecure).map(Self::Base)
     }
 
-    /// The value of a variable for one signal.
+    /// Parses the value of the variable of one signal.
     pub(super) fn exact(
         name: &str,
         value: &str,
@@ -52,7 +52,7 @@ impl Endpoint {
         from_variable(name, value, protocol, insecure).map(Self::Exact)
     }
 
-    /// The specification's default.
+    /// Returns the default of the specification.
     pub(super) fn default_for(protocol: Protocol) -> Self {
         Self::Base(match protocol {
             Protocol::Grpc => Uri::from_static("http://localhost:4317"),
@@ -65,7 +65,7 @@ impl Endpoint {
         uri
     }
 
-    /// Scheme, host and port.
+    /// Returns scheme, host and port.
     pub(super) fn origin(&self) -> (&str, String, u16) {
         let uri = self.uri();
         let scheme = uri.scheme_str().unwrap_or_default();
@@ -74,7 +74,7 @@ impl Endpoint {
         (scheme, host, uri.port_u16().unwrap_or(default))
     }
 
-    /// The URL of one signal. gRPC has no path of its own: the method is the path.
+    /// Returns the URL of one signal. gRPC has no path of its own, because the method is the path.
     pub(super) fn for_signal(&self, signal: Signal, protocol: Protocol) -> Uri {
         match self {
             Self::Base(uri) | Self::Exact(uri) if protocol == Protocol::Grpc => with_path(uri, "/"),
@@ -91,7 +91,7 @@ impl Endpoint {
 }
 
 impl Target {
-    /// Reads `grpc://`, `grpcs://`, `http://` or `https://`.
+    /// Parses `grpc://`, `grpcs://`, `http://` or `https://`.
     pub(super) fn parse(url: &str) -> Result<Self, SinkError> {
         let (scheme, rest) = url
             .split_once("://")
@@ -113,7 +113,7 @@ impl Target {
         })
     }
 
-    /// The protocol: the scheme's, and for HTTP JSON where the variables ask for it.
+    /// Returns the protocol of the scheme. For HTTP it is JSON if the variables select it.
     pub(super) fn protocol(&self, asked: Option<Protocol>) -> Protocol {
         match asked {
             _ if self.grpc => Protocol::Grpc,
@@ -123,7 +123,8 @@ impl Target {
     }
 }
 
-/// gRPC also takes `host:port`; `OTEL_EXPORTER_OTLP_INSECURE` then decides whether it means TLS, and is ignored elsewhere.
+/// Parses a variable. gRPC also accepts `host:port`. Then `OTEL_EXPORTER_OTLP_INSECURE` decides about TLS;
+/// otherwise it is ignored.
 fn from_variable(name: &str, value: &str, protocol: Protocol, insecure: bool) -> Result<Uri, SinkError> {
     let expected = match protocol {
         Protocol::Grpc => GRPC_FORMS,
@@ -153,7 +154,7 @@ fn parse(name: &str, text: &str, expected: &'static str) -> Result<Uri, SinkErro
     }
 }
 
-/// `http` takes any digits, and none, after the colon.
+/// Whether an authority is a host and a port. The `http` crate accepts any number of digits after the colon.
 fn is_host_and_port(authority: &str, host: &str) -> bool {
     let port = authority.strip_prefix(host).unwrap_or(authority);
     !host.is_empty()
@@ -163,7 +164,8 @@ fn is_host_and_port(authority: &str, host: &str) -> bool {
                 .is_some_and(|port| port.parse::<u16>().is_ok()))
 }
 
-/// A value with an `@` may hold a password, so it is not repeated; neither is a query, which may hold a key.
+/// Returns the error of an invalid value. A value with an `@` may contain a password, and a query may contain
+/// a key, so they are not shown.
 fn refused(name: &str, value: &str, expected: &'static str) -> SinkError {
     let name = name.to_owned();
     match value.contains('@') {

@@ -1,12 +1,12 @@
-//! A list of headers as `OTEL_EXPORTER_OTLP_HEADERS` holds it: W3C Baggage, `key=value,key=value`, values percent-encoded,
-//! without Baggage's `;metadata` (specification, protocol/exporter.md).
+//! Parses the header list of `OTEL_EXPORTER_OTLP_HEADERS`: W3C Baggage, `key=value,key=value` with
+//! percent-encoded values, without Baggage's `;metadata` (specification, protocol/exporter.md).
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use percent_encoding::percent_decode_str;
 
 use crate::SinkError;
 
-/// Headers that frame the request; a foreign value would break it.
+/// Headers that frame the request. Other values would break it.
 const RESERVED: [&str; 8] = [
     "connection",
     "content-encoding",
@@ -18,7 +18,7 @@ const RESERVED: [&str; 8] = [
     "upgrade",
 ];
 
-/// Reads the list. Values become sensitive, and no error repeats one.
+/// Parses the list. Values are marked as sensitive, and no error contains one.
 pub(super) fn parse(variable: &str, list: &str) -> Result<HeaderMap, SinkError> {
     let entries = list
         .split(',')
@@ -35,7 +35,7 @@ pub(super) fn parse(variable: &str, list: &str) -> Result<HeaderMap, SinkError> 
     })
 }
 
-/// As [`parse`], of names and values that are not encoded.
+/// Like [`parse`], for names and values that are not encoded.
 pub(super) fn from_pairs<'a>(
     setting: &str,
     pairs: impl IntoIterator<Item = (&'a str, &'a str)>,

@@ -1,5 +1,5 @@
-//! The proxy of an endpoint, HTTP or SOCKS5: `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, also in lower case, as Go's `net/http` and so the
-//! Collector reads them.
+//! The proxy of an endpoint, HTTP or SOCKS5. `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, also in lower case,
+//! are read as by Go's `net/http` and the Collector.
 
 use std::net::IpAddr;
 
@@ -13,18 +13,18 @@ use super::Password;
 pub struct Proxy {
     /// Its address.
     pub uri: Uri,
-    /// How requests pass it.
+    /// The route of requests through it.
     pub route: ProxyRoute,
 }
 
-/// How requests pass a proxy.
+/// The route of requests through a proxy.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ProxyRoute {
-    /// An HTTP proxy forwards plain HTTP/1.1. With the value of `proxy-authorization`, marked as sensitive.
+    /// An HTTP proxy forwards plain HTTP/1.1. Holds the value of `proxy-authorization`, marked as sensitive.
     Forward(Option<HeaderValue>),
-    /// A tunnel of an HTTP proxy (`CONNECT`). With the value of `proxy-authorization`, marked as sensitive.
+    /// A tunnel of an HTTP proxy (`CONNECT`). Holds the value of `proxy-authorization`, marked as sensitive.
     Tunnel(Option<HeaderValue>),
-    /// A tunnel of a SOCKS proxy of version 5, which resolves the host of the endpoint. With user and password.
+    /// A tunnel of a SOCKS5 proxy, which resolves the host of the endpoint. Holds user and password.
     Socks5(Option<(String, Password)>),
 }
 
@@ -32,7 +32,7 @@ impl Proxy {
     /// Returns the proxy for `to`. gRPC uses that of `https`, as grpc-go does. Loopback addresses have none.
     ///
     /// # Errors
-    /// A notice, without the value, for a variable that names no proxy of a known kind.
+    /// A notice without the value, for a variable that names a proxy of an unknown kind.
     pub(super) fn of_environment(
         lookup: &dyn Fn(&str) -> Option<String>,
         to: &Uri,
@@ -82,7 +82,7 @@ impl Proxy {
     }
 }
 
-/// `None` for a proxy of an unknown kind.
+/// Returns the route, or `None` for an unknown kind of proxy.
 fn route(proxy: &Intercept, tunnel: bool) -> Option<ProxyRoute> {
     let basic = proxy.basic_auth().cloned();
     let user = proxy.raw_auth();

@@ -1,4 +1,4 @@
-//! The settings that a section of a configuration gives for its receiver.
+//! The receiver settings of a configuration section.
 
 use std::{fmt, time::Duration};
 
@@ -7,28 +7,28 @@ use http::HeaderMap;
 use super::{Compression, NamedFile, TlsFiles, headers};
 use crate::SinkError;
 
-/// The settings of one section, for all signals. What is `None` comes from the environment if the endpoint has the origin of
-/// the environment's endpoint, otherwise from the defaults.
+/// The settings of one section, for all signals. A missing setting comes from the environment if both
+/// endpoints have the same origin, otherwise from the defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OtlpSettings {
     /// Whether bodies over HTTP are JSON instead of protobuf.
     pub json: Option<bool>,
-    /// The headers of every request; [`OtlpSettings::headers`] makes them.
+    /// The headers of every request, from [`OtlpSettings::headers`].
     pub headers: Option<HeaderMap>,
-    /// Who the client is, by the header `authorization`.
+    /// The credentials of the client, for the `authorization` header.
     pub credentials: Option<Credentials>,
-    /// The longest that one request may take, answer included; zero is no limit.
+    /// The maximum duration of one request, response included. Zero is no limit.
     pub timeout: Option<Duration>,
-    /// How request bodies are compressed.
+    /// The compression of request bodies.
     pub compression: Option<Compression>,
-    /// Whom to trust over TLS, and what to show.
+    /// The TLS settings.
     pub tls: TlsFiles,
 }
 
-/// What proves to a receiver who the client is, by the header `authorization`.
+/// The credentials in the `authorization` header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credentials {
-    /// `Bearer` with the token that a file holds.
+    /// `Bearer` with a token from a file.
     Bearer(NamedFile),
     /// `Basic` with a user and a password (RFC 7617).
     Basic {
@@ -39,7 +39,7 @@ pub enum Credentials {
     },
 }
 
-/// A password, or the file that holds it.
+/// A password, or the file that contains it.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Password {
     /// The password.
@@ -49,10 +49,11 @@ pub enum Password {
 }
 
 impl OtlpSettings {
-    /// Returns headers from names and values, which are marked as sensitive. `name` is that of the setting in messages.
+    /// Returns headers from names and values, which are marked as sensitive. `name` is the setting in
+    /// messages.
     ///
     /// # Errors
-    /// A name or a value that no header can have, without the value.
+    /// An invalid name or value, without the value.
     pub fn headers<'a>(
         name: &str,
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -62,7 +63,7 @@ impl OtlpSettings {
 }
 
 impl fmt::Debug for Password {
-    /// Shows no password.
+    /// Hides the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(_) => f.write_str("Text(..)"),

@@ -123,7 +123,7 @@ fn a_grpc_endpoint_without_scheme_means_tls_unless_insecure_is_set() {
 }
 
 #[test]
-fn each_variable_for_one_signal_goes_before_the_one_for_all() {
+fn variable_of_one_signal_overrides_the_one_for_all() {
     let config = from_env(&[
         ("PROTOCOL", "http/json"),
         ("TRACES_PROTOCOL", "http/protobuf"),
@@ -236,8 +236,8 @@ fn credentials_that_travel_unencrypted_to_another_machine_are_named_once_without
 fn an_unknown_value_is_ignored_with_a_notice_that_does_not_repeat_it() {
     let cases = [
         ("PROTOCOL", "s3cret", "set it to grpc, http/protobuf or http/json"),
-        ("METRICS_TIMEOUT", "s3cret", "give whole milliseconds"),
-        ("TIMEOUT", "-1", "give whole milliseconds"),
+        ("METRICS_TIMEOUT", "s3cret", "give an integer of milliseconds"),
+        ("TIMEOUT", "-1", "give an integer of milliseconds"),
         ("COMPRESSION", "s3cret", "set it to gzip, zstd or none"),
         ("INSECURE", "s3cret", "set it to true or false"),
     ];
@@ -312,7 +312,7 @@ fn credentials_in_an_endpoint_are_refused_and_not_repeated() {
 }
 
 #[test]
-fn a_target_says_protocol_and_tls_by_its_scheme() {
+fn scheme_of_a_target_selects_protocol_and_tls() {
     let cases = [
         ("grpc://h:1", Protocol::Grpc, "http://h:1/"),
         ("GRPCS://h:1/", Protocol::Grpc, "https://h:1/"),
@@ -344,7 +344,7 @@ fn a_target_without_port_means_otlps_own_but_https_keeps_443() {
 }
 
 #[test]
-fn a_target_goes_before_the_endpoints_and_takes_all_else_from_the_variables() {
+fn target_overrides_the_endpoints_and_keeps_other_variables() {
     let variables = [
         ("LOGS_ENDPOINT", "not a URL"),
         ("PROTOCOL", "http/json"),
@@ -387,7 +387,7 @@ fn headers_of_the_environment_are_sent_to_its_own_endpoint_only() {
     }
     let section = OtlpConfig::from_section(None, &none, env(&variables)).unwrap();
     assert_eq!(sent(&section), [1; 3], "the endpoint is the environment's");
-    // Without an endpoint the headers can only be for the target of the same command, and for the default endpoint.
+    // Without an endpoint, the headers apply to the target of the same command and to the default endpoint.
     let only = [("HEADERS", "authorization=s3cret")];
     assert_eq!(
         sent(&OtlpConfig::from_url("grpc://h", env(&only)).unwrap()),
@@ -462,7 +462,7 @@ fn no_setting_of_the_environment_is_used_for_another_host() {
 }
 
 #[test]
-fn a_target_that_is_no_url_says_which_forms_there_are() {
+fn invalid_target_names_the_valid_forms() {
     for url in [
         "collector:4317",
         "ftp://h",

@@ -1,6 +1,6 @@
-//! One method a setting: what a section sets, else the variable that gives it for a signal, and how its text is read.
+//! The settings of a signal, one method each: from the section, else from the variables.
 //!
-//! A variable whose value is not known is ignored with a notice that does not repeat the value.
+//! A variable with an unknown value is ignored with a notice that does not contain the value.
 
 use std::{cell::RefCell, time::Duration};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::SinkError;
 
-/// `OTEL_EXPORTER_OTLP_TIMEOUT` where it is not set (specification, protocol/exporter.md).
+/// The default of `OTEL_EXPORTER_OTLP_TIMEOUT` (specification, protocol/exporter.md).
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The `OTEL_EXPORTER_OTLP_*` variables of a lookup.
@@ -26,7 +26,7 @@ pub(super) struct Variables<'a> {
 /// Returns the value of a variable by its name.
 type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// A variable that is set, and what to.
+/// A variable and its value.
 struct Variable {
     name: String,
     value: String,
@@ -41,7 +41,7 @@ impl<'a> Variables<'a> {
         }
     }
 
-    /// The same variables, overridden for every signal by the settings of a section.
+    /// Overrides the variables of every signal by the settings of a section.
     pub(super) fn overridden_by(self, section: &'a OtlpSettings) -> Self {
         Self {
             section: Some(section),
@@ -49,12 +49,12 @@ impl<'a> Variables<'a> {
         }
     }
 
-    /// The variables that were ignored so far, each once.
+    /// Returns the variables that were ignored so far, each once.
     pub(super) fn notices(&self) -> Vec<String> {
         self.notices.borrow().clone()
     }
 
-    /// The protocol and the endpoint of a signal, by the variables and the encoding of the section.
+    /// Returns the protocol and the endpoint of a signal.
     pub(super) fn route(&self, signal: Signal) -> Result<(Protocol, Endpoint), SinkError> {
         let protocol = match (self.protocol(signal), self.encoding()) {
             (Some(Protocol::Grpc), _) => Protocol::Grpc,
@@ -63,8 +63,8 @@ impl<'a> Variables<'a> {
         Ok((protocol, self.endpoint(signal, protocol)?))
     }
 
-    /// The protocol that is asked for of a target whose URL chooses between gRPC and HTTP. Protobuf or JSON is the same
-    /// for every host: the variable is no secret, and its user may not be able to read the other one.
+    /// Returns the protocol for a target whose URL chooses between gRPC and HTTP. The choice of protobuf or
+    /// JSON applies to every host, because the variable is no secret.
     pub(super) fn target_protocol(&self, signal: Signal) -> Option<Protocol> {
         self.encoding().or_else(|| self.protocol(signal))
     }
@@ -96,7 +96,7 @@ impl<'a> Variables<'a> {
             .is_some_and(|variable| variable.value.eq_ignore_ascii_case("none"))
     }
 
-    /// Whether the signal has an endpoint of its own.
+    /// Whether the signal has its own endpoint.
     pub(super) fn has_own_endpoint(&self, signal: Signal) -> bool {
         self.own(signal, "ENDPOINT").is_some()
     }
@@ -112,7 +112,7 @@ impl<'a> Variables<'a> {
         }
     }
 
-    /// The headers for requests to this endpoint.
+    /// Returns the headers of requests to this endpoint.
     pub(super) fn headers(&self, signal: Signal, to: &Endpoint) -> Result<HeaderMap, SinkError> {
         if let Some(headers) = self.section.and_then(|section| section.headers.clone()) {
             return Ok(headers);
@@ -126,7 +126,7 @@ impl<'a> Variables<'a> {
     pub(super) fn timeout(&self, signal: Signal, to: &Endpoint) -> Option<Duration> {
         let variable = || {
             self.parsed(self.get_for(signal, "TIMEOUT", to), |value| {
-                let expected = "give whole milliseconds, such as 10000, or 0 for no limit";
+                let expected = "give an integer of milliseconds, such as 10000, or 0 for no limit";
                 value.parse().map(Duration::from_millis).map_err(|_| expected)
             })
         };
@@ -174,7 +174,7 @@ impl<'a> Variables<'a> {
         self.section?.credentials.clone()
     }
 
-    /// The proxy that the environment names for this endpoint.
+    /// Returns the proxy of the environment for this endpoint.
     pub(super) fn proxy(&self, to: &Endpoint, protocol: Protocol) -> Option<Proxy> {
         match Proxy::of_environment(self.lookup, to.uri(), protocol == Protocol::Grpc) {
             Ok(proxy) => proxy,
@@ -194,7 +194,7 @@ impl<'a> Variables<'a> {
         self.parsed(self.get(signal, "INSECURE"), read).unwrap_or(false)
     }
 
-    /// Reads a value; one that is not known is ignored with a notice.
+    /// Parses a value. An unknown value is ignored with a notice.
     fn parsed<T>(
         &self,
         variable: Option<Variable>,
@@ -205,7 +205,7 @@ impl<'a> Variables<'a> {
             Ok(value) => Some(value),
             Err(expected) => {
                 self.note(format!(
-                    "{name} is ignored, because its value is not known: {expected}"
+                    "{name} is ignored, because its value is unknown: {expected}"
                 ));
                 None
             }
@@ -219,14 +219,14 @@ impl<'a> Variables<'a> {
         }
     }
 
-    /// The variable of a setting, if it may be used for this endpoint.
+    /// Returns the variable of a setting, if it applies to this endpoint.
     fn get_for(&self, signal: Signal, name: &str, to: &Endpoint) -> Option<Variable> {
         self.get(signal, name)
             .filter(|_| self.is_own_endpoint(signal, to))
     }
 
-    /// Whether an endpoint has the origin of the environment's. Where the environment names none, a target of the command
-    /// line is all that its settings can be for.
+    /// Whether an endpoint has the origin of the environment's endpoint. If the environment has none, its
+    /// settings apply to the target of the command line.
     fn is_own_endpoint(&self, signal: Signal, to: &Endpoint) -> bool {
         let names_none = self.get(signal, "ENDPOINT").is_none();
         (names_none && self.section.is_none())
@@ -255,7 +255,7 @@ impl<'a> Variables<'a> {
     }
 }
 
-/// A variable of `lookup`; an empty one is none.
+/// Returns a variable of `lookup`, or `None` if it is empty.
 fn variable(lookup: Lookup<'_>, name: String) -> Option<Variable> {
     let text = lookup(&name)?;
     let value = text.trim();

@@ -1,4 +1,4 @@
-//! A codec that codes nothing: messages are bytes already.
+//! An identity codec: messages are encoded already.
 
 use bytes::{Buf, BufMut, Bytes};
 use tonic::{
@@ -6,17 +6,17 @@ use tonic::{
     codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
 };
 
-/// The gRPC frame before a message: a flag and a length.
+/// The size of the gRPC frame header: a flag and a length.
 const FRAME_HEADER_BYTES: usize = 5;
 
-/// Passes messages through as they are.
+/// Passes messages through unchanged.
 #[derive(Clone, Copy)]
 pub(super) struct RawCodec {
     buffer: BufferSettings,
 }
 
 impl RawCodec {
-    /// For a request of `length` bytes, so that its buffer is allocated once.
+    /// Returns the codec for a request of `length` bytes, so that its buffer is allocated once.
     pub(super) fn for_message(length: usize) -> Self {
         let whole = length + FRAME_HEADER_BYTES;
         Self {
@@ -54,7 +54,7 @@ impl Encoder for RawCodec {
     }
 }
 
-/// The answers, which are small.
+/// Decodes responses, which are small.
 pub(super) struct RawDecoder;
 
 impl Decoder for RawDecoder {

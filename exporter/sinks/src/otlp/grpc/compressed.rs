@@ -1,5 +1,5 @@
-//! Compression of gRPC messages at a chosen level, off the threads of the network: tonic has one level and compresses where it
-//! sends.
+//! Compresses gRPC messages at a chosen level, on the blocking pool. tonic has one level and compresses on
+//! the network threads.
 
 use std::{
     future::Future,
@@ -19,11 +19,12 @@ use crate::otlp::{
 };
 
 const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
-/// The frame before a message: a flag, and the length in four bytes (gRPC over HTTP/2, "Length-Prefixed-Message").
+/// The size of the frame header: a flag, and the length in four bytes (gRPC over HTTP/2,
+/// "Length-Prefixed-Message").
 const FRAME_HEADER_BYTES: usize = 5;
 const IS_COMPRESSED: u8 = 1;
 
-/// A transport that compresses the one message of each request.
+/// A transport that compresses the message of each request.
 #[derive(Clone)]
 pub(super) struct CompressedTransport {
     transport: Transport,
@@ -70,13 +71,13 @@ impl GrpcService<Body> for CompressedTransport {
     }
 }
 
-/// The frame of a plain message as that of a compressed one.
+/// Compresses the message in a frame.
 async fn frame(plain: Bytes, compression: Compression) -> Result<Bytes, BodyError> {
     let message = plain.slice(FRAME_HEADER_BYTES.min(plain.len())..);
     let message = body::compress(message, compression).await?;
     let mut frame = BytesMut::with_capacity(FRAME_HEADER_BYTES + message.len());
     frame.put_u8(IS_COMPRESSED);
-    // A request has 64 MiB at most.
+    // A request has at most 64 MiB.
     frame.put_u32(message.len() as u32);
     frame.put(message);
     Ok(frame.freeze())

@@ -1,4 +1,4 @@
-//! Log records: verdicts, errors of GPUs, warnings.
+//! Adds log records: verdicts, errors of GPUs, warnings.
 
 use pulsetrain_otlp::{
     WireError,
@@ -17,7 +17,7 @@ use super::{
     origin::{Origin, find, integer, text},
 };
 
-/// From this severity on a record is listed (OpenTelemetry logs data model, "SeverityNumber": WARN).
+/// The lowest severity that is listed (OpenTelemetry logs data model, "SeverityNumber": WARN).
 const WARN: i32 = 13;
 
 /// Adds a batch of log records.
@@ -96,12 +96,12 @@ fn add(
     } else {
         origin.run(history, false, now_millis)
     };
-    if let Err(refusal) = run {
-        history.counts.refused.count(refusal);
+    if let Err(rejection) = run {
+        history.counts.rejected.count(rejection);
     } else if let Ok(Some(run)) = run {
         push(run, event, &config);
     } else if event.gpu.is_some() && named.is_empty() && !origin.host.is_empty() {
-        // Nobody knows whose GPU it is: the event concerns every run on its host.
+        // The run of the GPU is unknown, so the event is added to every run on its host.
         for run in history.runs.values_mut().filter(|run| run.is_on(&origin.host)) {
             push(run, event.clone(), &config);
         }

@@ -1,4 +1,4 @@
-//! Points: into the series of their run and rank, or of their GPU.
+//! Adds points to the series of their run and rank, or of their GPU.
 
 use std::{collections::HashSet, fmt::Write, sync::LazyLock};
 
@@ -13,7 +13,7 @@ use pulsetrain_semconv::attribute;
 
 use super::{
     super::{
-        PageRefusal,
+        PageRejection,
         events::bounded,
         history::History,
         layout,
@@ -24,14 +24,14 @@ use super::{
     origin::{Origin, find, integer, text},
 };
 
-/// The most characters of a label.
+/// The maximum length of a label in characters.
 const MOST_LABEL: usize = 300;
 
-/// A point as the page needs it.
+/// A decoded point.
 struct Point<'a> {
     attributes: Repeated<'a, KeyValue<'a>>,
     time_nanos: u64,
-    /// `None` for a number that is absent and for a histogram without a sum.
+    /// The value, or `None` for an absent number and for a histogram without a sum.
     value: Option<Observed>,
 }
 
@@ -45,7 +45,7 @@ pub(in crate::page) fn metrics(
         let resource = resource?;
         let origin = Origin::of(resource.resource)?;
         let steps = Steps::of(&resource)?;
-        let mut adding = Adding {
+        let mut adding = ResourcePoints {
             history,
             origin,
             steps,
@@ -63,7 +63,7 @@ pub(in crate::page) fn metrics(
 }
 
 /// Adds the points of one resource.
-struct Adding<'h> {
+struct ResourcePoints<'h> {
     history: &'h mut History,
     origin: Origin,
     steps: Steps,
@@ -71,7 +71,7 @@ struct Adding<'h> {
     label: String,
 }
 
-/// The times at which the steps of a resource's batch ended, in order.
+/// The end times and numbers of the steps in a resource's batch, in order.
 struct Steps(Vec<(u64, i64)>);
 
 impl Steps {
@@ -95,19 +95,19 @@ impl Steps {
         Ok(Self(steps))
     }
 
-    /// The step that ended at that time, or the last one before it.
+    /// Returns the step that ended at that time, or the last one before it.
     fn at(&self, time_nanos: u64) -> Option<i64> {
         let after = self.0.partition_point(|(time, _)| *time <= time_nanos);
         self.0.get(after.checked_sub(1)?).map(|(_, step)| *step)
     }
 }
 
-impl Adding<'_> {
+impl ResourcePoints<'_> {
     fn note_steps(&mut self) {
         let Some((last_nanos, last)) = self.steps.0.last().copied() else {
             return;
         };
-        // A refused run is counted with its points.
+        // A rejected run is counted with its points.
         let Ok(Some(run)) = self.origin.run(self.history, true, self.now_millis) else {
             return;
         };
@@ -125,15 +125,15 @@ impl Adding<'_> {
         let id = self.history.catalogue.id(metric);
         each_point(metric, |point| {
             let added = match (id, point.value) {
-                (None, _) => Err(PageRefusal::Metrics),
-                (_, None) => Err(PageRefusal::NoValue),
+                (None, _) => Err(PageRejection::Metrics),
+                (_, None) => Err(PageRejection::NoValue),
                 (Some(id), Some(value)) => match find(&point.attributes, &attribute::GPU_ID)? {
                     Some(gpu) => self.gpu_point(id, &bounded(&text(gpu)), &point, value)?,
                     None => self.run_point(id, &point, value)?,
                 },
             };
-            if let Err(refusal) = added {
-                self.history.counts.refused.count(refusal);
+            if let Err(rejection) = added {
+                self.history.counts.rejected.count(rejection);
             }
             Ok(())
         })
@@ -144,12 +144,17 @@ impl Adding<'_> {
         metric: MetricId,
         point: &Point<'_>,
         value: Observed,
-    ) -> Result<Result<(), PageRefusal>, WireError> {
+    ) -> Result<Result<(), PageRejection>, WireError> {
         write_label(&point.attributes, &mut self.label)?;
         Ok(self.add_to_run(metric, point.time_nanos, value))
     }
 
-    fn add_to_run(&mut self, metric: MetricId, time_nanos: u64, value: Observed) -> Result<(), PageRefusal> {
+    fn add_to_run(
+        &mut self,
+        metric: MetricId,
+        time_nanos: u64,
+        value: Observed,
+    ) -> Result<(), PageRejection> {
         let is_training = layout::is_of_a_run(&self.history.catalogue.definition(metric).name);
         if self
             .origin
@@ -200,11 +205,11 @@ impl Adding<'_> {
         gpu: &str,
         point: &Point<'_>,
         value: Observed,
-    ) -> Result<Result<(), PageRefusal>, WireError> {
+    ) -> Result<Result<(), PageRejection>, WireError> {
         write_label(&point.attributes, &mut self.label)?;
         let key = (self.origin.host.clone(), gpu.into());
-        if let Err(refusal) = self.history.add_gpu(&key) {
-            return Ok(Err(refusal));
+        if let Err(rejection) = self.history.add_gpu(&key) {
+            return Ok(Err(rejection));
         }
         let History { gpus, catalogue, .. } = &mut *self.history;
         let Some(gpu) = gpus.get_mut(&key) else {
@@ -255,7 +260,7 @@ fn write_label(attributes: &Repeated<'_, KeyValue<'_>>, out: &mut String) -> Res
     parts.sort_unstable();
     for (place, (key, value)) in parts.iter().enumerate() {
         let comma = if place > 0 { ", " } else { "" };
-        // Writing into a string cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(out, "{comma}{key}={value}");
     }
     if let Some((end, _)) = out.char_indices().nth(MOST_LABEL) {
@@ -264,7 +269,7 @@ fn write_label(attributes: &Repeated<'_, KeyValue<'_>>, out: &mut String) -> Res
     Ok(())
 }
 
-/// Calls `add` with every point.
+/// Calls `add` with each point.
 fn each_point<'a>(
     metric: &Metric<'a>,
     mut add: impl FnMut(Point<'a>) -> Result<(), WireError>,

@@ -1,4 +1,4 @@
-//! Whose telemetry it is: run, rank and host, by the attributes of the resource.
+//! The origin of telemetry: run, rank and host, from the attributes of the resource.
 
 use std::borrow::Cow;
 
@@ -9,25 +9,25 @@ use pulsetrain_otlp::{
 use pulsetrain_semconv::{Attribute, attribute};
 
 use super::super::{
-    PageRefusal,
+    PageRejection,
     events::bounded,
     history::History,
-    refused::MOST_RANKS,
-    run::{About, RunHistory},
+    rejected::MOST_RANKS,
+    run::{RunDescription, RunHistory},
 };
 
 /// The description of a resource.
 #[derive(Debug, Default)]
 pub(super) struct Origin {
-    /// The run; empty where the resource names none.
+    /// The id of the run, or an empty string.
     run: String,
-    /// The run of a program that names none.
+    /// The id used instead, for a program that reports no run id.
     stand_in: String,
     pub(super) rank: Option<i64>,
     pub(super) host: Box<str>,
     local_rank: Option<i64>,
     pub(super) attempt: Option<i64>,
-    about: About,
+    about: RunDescription,
 }
 
 impl Origin {
@@ -66,8 +66,8 @@ impl Origin {
         Ok(origin)
     }
 
-    /// Returns the run, or `None` if the telemetry is not of a run. A resource without a run is one where `is_training`, or
-    /// where it was one before.
+    /// Returns the run, or `None` if the telemetry belongs to no run. A resource without a run id is a run if
+    /// `is_training`, or if it was one before.
     ///
     /// # Errors
     /// The run or the rank is beyond the limit.
@@ -76,14 +76,14 @@ impl Origin {
         history: &'h mut History,
         is_training: bool,
         now_millis: i64,
-    ) -> Result<Option<&'h mut RunHistory>, PageRefusal> {
+    ) -> Result<Option<&'h mut RunHistory>, PageRejection> {
         let id = self.run_id();
         if id.is_empty() || (self.run.is_empty() && !is_training && !history.runs.contains_key(id)) {
             return Ok(None);
         }
         let run = history.run(id, now_millis)?;
         if self.rank.is_some() && !run.members.contains_key(&self.rank) && run.ranks() >= MOST_RANKS {
-            return Err(PageRefusal::Ranks);
+            return Err(PageRejection::Ranks);
         }
         run.arrived_millis = now_millis;
         let about = &mut run.about;
@@ -106,7 +106,7 @@ impl Origin {
         Ok(Some(run))
     }
 
-    /// The id of the run, or of the program that names none.
+    /// Returns the id of the run, or the id used instead.
     pub(super) fn run_id(&self) -> &str {
         if self.run.is_empty() {
             &self.stand_in
@@ -115,7 +115,7 @@ impl Origin {
         }
     }
 
-    /// Whether the resource names its run.
+    /// Whether the resource has a run id.
     pub(super) fn names_run(&self) -> bool {
         !self.run.is_empty()
     }
@@ -125,12 +125,12 @@ impl Origin {
     }
 }
 
-/// The text of a value.
+/// Returns the text of a value.
 pub(super) fn text(value: AnyValue<'_>) -> Cow<'_, str> {
     pulsetrain_otlp::json::value_text(value)
 }
 
-/// The integer of a value, also where it is written as text.
+/// Returns the integer of a value, also if it is a string.
 pub(super) fn integer(value: AnyValue<'_>) -> Option<i64> {
     match value {
         AnyValue::Int(value) => Some(value),
@@ -140,7 +140,7 @@ pub(super) fn integer(value: AnyValue<'_>) -> Option<i64> {
     }
 }
 
-/// The value of an attribute.
+/// Returns the value of an attribute.
 pub(super) fn find<'a>(
     attributes: &Repeated<'a, KeyValue<'a>>,
     wanted: &Attribute,

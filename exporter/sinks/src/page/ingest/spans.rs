@@ -1,4 +1,4 @@
-//! Spans: the last steps with their phases, and marks such as checkpoints.
+//! Adds spans: steps with their phases, and marks such as checkpoints.
 
 use pulsetrain_otlp::{
     WireError,
@@ -16,10 +16,10 @@ use super::{
     origin::{Origin, find, integer},
 };
 
-/// The status of a span that failed (OpenTelemetry trace API, "Set Status").
+/// The status of a failed span (OpenTelemetry trace API, "Set Status").
 const FAILED: i32 = 2;
 
-/// The severity of a mark, and of one that failed (OpenTelemetry logs data model, "SeverityNumber").
+/// The severities of a mark and of a failed mark (OpenTelemetry logs data model, "SeverityNumber").
 const INFO: i32 = 9;
 const ERROR: i32 = 17;
 
@@ -44,8 +44,8 @@ fn add(history: &mut History, origin: &Origin, span: &Span<'_>, now_millis: i64)
     let run = match origin.run(history, is_step, now_millis) {
         Ok(Some(run)) => run,
         Ok(None) => return Ok(()),
-        Err(refusal) => {
-            history.counts.refused.count(refusal);
+        Err(rejection) => {
+            history.counts.rejected.count(rejection);
             return Ok(());
         }
     };

@@ -7,12 +7,13 @@ fn headers(name: HeaderName, value: &str) -> HeaderMap {
 }
 
 fn content_type(accept: &str) -> String {
-    Served::to(&headers(ACCEPT, accept)).content_type()
+    ResponseFormat::to(&headers(ACCEPT, accept)).content_type()
 }
 
 #[test]
-fn prometheus_gets_what_it_asks_for() {
-    // Sent by Prometheus 3.x (scrape/scrape.go): by default, with native histograms, with protobuf forced, without UTF-8 names.
+fn prometheus_gets_the_requested_format() {
+    // Headers of Prometheus 3.x (scrape/scrape.go): default, with native histograms, with protobuf forced,
+    // without UTF-8 names.
     let cases = [
         (
             "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
@@ -39,7 +40,7 @@ fn prometheus_gets_what_it_asks_for() {
 #[test]
 fn everybody_else_gets_text() {
     let text = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
-    assert_eq!(Served::to(&HeaderMap::new()).content_type(), text);
+    assert_eq!(ResponseFormat::to(&HeaderMap::new()).content_type(), text);
     for accept in [
         "*/*",
         "text/html, application/xhtml+xml;q=0.9, */*;q=0.8",
@@ -54,7 +55,7 @@ fn everybody_else_gets_text() {
 }
 
 #[test]
-fn compression_is_what_the_client_likes_best() {
+fn compression_is_the_preferred_one_of_the_client() {
     let cases = [
         ("gzip", Coding::Gzip),
         ("gzip, zstd", Coding::Zstd),

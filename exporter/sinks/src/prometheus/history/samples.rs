@@ -1,4 +1,4 @@
-//! Samples of all series, sorted by family, series and time.
+//! The samples of all series, sorted by family, series and time.
 
 use std::{
     collections::HashMap,
@@ -11,7 +11,7 @@ use pulsetrain_pipeline::spill::{Key, Room, Sorted, Sorter};
 
 use super::{
     super::{
-        PrometheusStore, Refusal,
+        PrometheusStore, Rejection,
         ingest::{Place, PointReceiver},
         render::TextFamily,
         store::{
@@ -25,18 +25,18 @@ use super::{
 };
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
-/// How far samples of `target_info` are apart, in milliseconds: half of Prometheus' lookback of five minutes, as its own OTLP
-/// receiver writes them (storage/remote/otlptranslator/prometheusremotewrite/helper.go).
+/// The interval of `target_info` samples in milliseconds: half of Prometheus' lookback of five minutes, as in
+/// its own OTLP receiver (storage/remote/otlptranslator/prometheusremotewrite/helper.go).
 const TARGET_INFO_MILLIS: u64 = 150_000;
 
-/// Gathers the points of all families.
+/// Collects the points of all families.
 pub(super) struct Samples {
-    /// Has the targets and counts the series.
+    /// Owns the targets and counts the series.
     store: PrometheusStore,
     families: Vec<FamilySamples>,
-    /// Places in `families` by the address of the family, which `families` keeps alive.
+    /// Indexes into `families` by the address of the family, which `families` keeps alive.
     places: HashMap<usize, usize>,
-    /// Times of targets by the address of the target, which its times keep alive.
+    /// Times of targets by the address of the target, which the entry keeps alive.
     targets: HashMap<usize, TargetTimes>,
     /// Samples as text, by the number of their family and series and their time in nanoseconds.
     sorter: Sorter,
@@ -51,7 +51,7 @@ struct FamilySamples {
     series: HashMap<Box<str>, SeriesPlace>,
 }
 
-/// A series, and the metric whose name is translated to that of the family.
+/// A series, and the metric whose name translates to that of the family.
 #[derive(Clone, Copy)]
 struct SeriesPlace {
     number: u32,
@@ -78,7 +78,7 @@ impl Samples {
         }
     }
 
-    /// Returns why a point could not be kept, once.
+    /// Returns a spill error, once.
     pub(super) fn failure(&mut self) -> io::Result<()> {
         self.failure.take().map_or(Ok(()), Err)
     }
@@ -87,7 +87,7 @@ impl Samples {
         self.targets.is_empty()
     }
 
-    /// Writes families in the order in which they came, `target_info` last, and the end mark.
+    /// Writes the families in order of arrival, then `target_info` and the end marker.
     pub(super) fn write(self, out: &mut impl Write) -> io::Result<HistorySummary> {
         let mut summary = HistorySummary {
             series: self.families.iter().map(|family| family.series.len()).sum(),
@@ -139,22 +139,20 @@ impl Samples {
         times.last = times.last.max(millis);
     }
 
-    fn record_point(&mut self, family: usize, point: &Point<'_>) -> Result<(), Refusal> {
+    fn record_point(&mut self, family: usize, point: &Point<'_>) -> Result<(), Rejection> {
         let value = match &point.change {
             Change::Set(value) => value,
-            Change::Add(_) => return Err(Refusal::Temporality),
-            // OpenMetrics has no mark for the end of a series.
+            Change::Add(_) => return Err(Rejection::Temporality),
+            // OpenMetrics has no marker for the end of a series.
             Change::End => return Ok(()),
         };
         let FamilySamples { text, series, .. } = &mut self.families[family];
         let place = match series.get(point.labels) {
             Some(place) => *place,
             None => {
-                self.store
-                    .room()
-                    .enter(point.labels.len(), point.is_of_ourselves)?;
+                self.store.limit().enter(point.labels.len(), point.is_internal)?;
                 let place = SeriesPlace {
-                    number: u32::try_from(series.len()).map_err(|_| Refusal::SeriesLimit)?,
+                    number: u32::try_from(series.len()).map_err(|_| Rejection::SeriesLimit)?,
                     source: point.source,
                 };
                 series.insert(point.labels.into(), place);
@@ -162,7 +160,7 @@ impl Samples {
             }
         };
         if place.source != point.source {
-            return Err(Refusal::NameCollision);
+            return Err(Rejection::NameCollision);
         }
         let millis = point.time_unix_nanos / NANOS_PER_MILLI;
         write_time(millis, &mut self.time);
@@ -187,7 +185,7 @@ impl PointReceiver for Samples {
         u64::MAX
     }
 
-    fn record<'p>(&mut self, place: &Place<'_>, points: impl Iterator<Item = Point<'p>>) -> Vec<Refusal> {
+    fn record<'p>(&mut self, place: &Place<'_>, points: impl Iterator<Item = Point<'p>>) -> Vec<Rejection> {
         let family = self.place_of(place.family);
         points
             .filter_map(|point| self.record_point(family, &point).err())
@@ -195,7 +193,7 @@ impl PointReceiver for Samples {
     }
 }
 
-/// Gives out the last sample of every series and millisecond.
+/// Iterates over the last sample of every series and millisecond.
 struct NextSample {
     sorted: Sorted,
     key: Option<Key>,
@@ -213,7 +211,8 @@ impl NextSample {
         }
     }
 
-    /// Returns the next sample, and counts those before it in its millisecond that differ from the one that follows them.
+    /// Returns the next sample. Counts the earlier samples of its millisecond that differ from their
+    /// successor.
     fn next(&mut self, summary: &mut HistorySummary) -> io::Result<Option<(Key, &[u8])>> {
         if self.key.is_none() {
             self.key = self.read()?;
@@ -225,7 +224,7 @@ impl NextSample {
         loop {
             let next = self.read()?;
             if next.is_none_or(|next| !is_same_milli(key, next)) {
-                // The text of the next sample is the one to give out at the next call.
+                // The text of the next sample is returned by the next call.
                 self.key = next;
                 std::mem::swap(&mut self.text, &mut self.next_text);
                 return Ok(Some((key, &self.next_text)));
@@ -251,7 +250,7 @@ fn is_same_milli(one: Key, other: Key) -> bool {
     one.0 == other.0 && one.1 / NANOS_PER_MILLI == other.1 / NANOS_PER_MILLI
 }
 
-/// Writes what describes the targets, from the first to the last of their points.
+/// Writes `target_info` samples, from the first to the last point of each target.
 fn write_target_info(targets: impl Iterator<Item = TargetTimes>, out: &mut impl Write) -> io::Result<()> {
     let mut targets: Vec<TargetTimes> = targets.filter(|times| !times.target.info.is_empty()).collect();
     if targets.is_empty() {
@@ -280,10 +279,10 @@ fn write_target_info(targets: impl Iterator<Item = TargetTimes>, out: &mut impl 
     Ok(())
 }
 
-/// Writes a time of OpenMetrics, in seconds, in place of what `out` holds.
+/// Replaces the content of `out` by a time of OpenMetrics in seconds.
 ///
-/// Prometheus reads it as `int64(t * 1000)` (model/textparse/openmetricsparse.go). That is exact from 2004 to 2038, where a
-/// double and its product with 1000 have equally many digits after the point.
+/// Prometheus parses it as `int64(t * 1000)` (model/textparse/openmetricsparse.go). That is exact from 2004
+/// to 2038, where a double and its product with 1000 have the same number of fraction bits.
 pub(super) fn write_time(unix_millis: u64, out: &mut String) {
     out.clear();
     // Writing to a `String` cannot fail.

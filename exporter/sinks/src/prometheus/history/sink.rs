@@ -1,4 +1,4 @@
-//! The sink that writes a history to a file when its sources have ended.
+//! The sink that writes a history to a file after its sources have ended.
 
 use std::{
     io,
@@ -12,12 +12,12 @@ use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink, spill::Room};
 use super::{HistorySummary, OpenMetricsHistory};
 use crate::{PrometheusConfig, SinkError, UnfinishedFile, blocking, file::cannot_open};
 
-/// The memory for samples that are not in temporary files.
+/// The memory budget for samples that are not spilled.
 const MEMORY_BYTES: usize = 64 << 20;
 
-/// Writes every point of its batches as OpenMetrics text, with its own time.
+/// Writes every point of its batches as OpenMetrics text, with its time.
 ///
-/// The file gets its name when the sink finishes. Without a point there is no file.
+/// The file gets its name when the sink finishes. Without points there is no file.
 pub struct OpenMetricsSink {
     name: String,
     parts: Arc<Mutex<Option<Parts>>>,
@@ -29,7 +29,7 @@ struct Parts {
 }
 
 impl OpenMetricsSink {
-    /// A sink that will write `path`, with the names and labels of `config`.
+    /// Returns a sink that writes `path`, with the names and labels of `config`.
     ///
     /// # Errors
     /// A path that cannot be written.
@@ -101,7 +101,7 @@ impl Parts {
 }
 
 impl HistorySummary {
-    /// Returns what of the history is not in the file, as a sentence part.
+    /// Describes the points that are not in the file, for a message.
     pub fn problem(&self) -> Option<String> {
         if self.points == 0 {
             return Some("there is no file, because no metrics arrived".to_owned());

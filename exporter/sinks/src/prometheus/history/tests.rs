@@ -1,9 +1,9 @@
-//! Histories of OTLP that is written as JSON.
+//! Histories of OTLP in JSON.
 
 use pulsetrain_otlp::{json, limits::Limits};
 use serde_json::{Value, json};
 
-use super::{super::Refusal, samples::write_time, *};
+use super::{super::Rejection, samples::write_time, *};
 
 /// 2026-11-21T00:18:40.123Z.
 const TIME: u64 = 1_795_220_320_123_000_000;
@@ -167,8 +167,8 @@ fn deltas_and_two_metrics_of_one_series_are_refused() {
         panic!("{refused:?}")
     };
     assert_eq!(rejected, 2);
-    for refusal in [Refusal::NameCollision, Refusal::Temporality] {
-        assert!(message.contains(&format!("1 points: {refusal}")), "{message}");
+    for rejection in [Rejection::NameCollision, Rejection::Temporality] {
+        assert!(message.contains(&format!("1 points: {rejection}")), "{message}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where a metric belongs: its family on the page, remembered so that each name is translated once.
+//! Finds the family of a metric. A cache avoids repeated translation of names.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -7,25 +7,25 @@ use pulsetrain_semconv::Instrument;
 
 use super::{
     super::{
-        PrometheusStore, Refusal, names,
+        PrometheusStore, Rejection, names,
         store::family::{Family, Head, Kind},
     },
     MOST_LABEL_BYTES,
 };
 
-/// How the names begin of what is about the program itself.
-const OURSELVES: &[u8] = b"pulsetrain.";
-/// The number of metrics that are remembered with their families; then all are forgotten.
+/// The prefix of the program's own metrics.
+const INTERNAL_PREFIX: &[u8] = b"pulsetrain.";
+/// The maximum number of cached metrics. Beyond it the cache is cleared.
 const REMEMBERED_METRICS: usize = 10_000;
-/// Metrics whose name and unit are longer are looked up each time.
+/// The maximum length of a cached name and unit.
 const MOST_REMEMBERED_BYTES: usize = 1 << 10;
-/// The most bytes of a description; the rest is cut off.
+/// The maximum length of a description in bytes. The rest is cut off.
 const MOST_HELP_BYTES: usize = 1 << 10;
 
 /// A family, and the metric's number among those that share it.
-type Found = Result<(Arc<Family>, u16), Refusal>;
+type Found = Result<(Arc<Family>, u16), Rejection>;
 
-/// The families of the metrics that came lately, by name, unit and kind.
+/// The cache of families by name, unit and kind of the metric.
 #[derive(Default)]
 pub(super) struct Families {
     known: HashMap<String, Found>,
@@ -33,7 +33,7 @@ pub(super) struct Families {
 }
 
 impl Families {
-    /// The family of a metric, a new one where it has none yet.
+    /// Returns the family of a metric, and creates it if it is new.
     pub(super) fn of(
         &mut self,
         metric: &Metric<'_>,
@@ -53,8 +53,8 @@ impl Families {
         if self.known.len() == REMEMBERED_METRICS {
             self.known.clear();
         }
-        // Room may come again; every other refusal holds for as long as the families are there.
-        let is_lasting = !matches!(found, Err(Refusal::SeriesLimit | Refusal::MemoryLimit));
+        // A limit may be lifted by evictions. Every other rejection lasts as long as the families exist.
+        let is_lasting = !matches!(found, Err(Rejection::SeriesLimit | Rejection::MemoryLimit));
         if is_lasting && self.key.len() <= MOST_REMEMBERED_BYTES {
             self.known.insert(self.key.clone(), found.clone());
         }
@@ -66,12 +66,12 @@ impl Families {
     }
 }
 
-/// Whether a metric is about the program itself.
-pub(super) fn is_of_ourselves(metric: &Metric<'_>) -> bool {
-    metric.name.as_bytes().starts_with(OURSELVES)
+/// Whether a metric is one of the program itself.
+pub(super) fn is_internal(metric: &Metric<'_>) -> bool {
+    metric.name.as_bytes().starts_with(INTERNAL_PREFIX)
 }
 
-/// The family in the store, which may have it already from elsewhere.
+/// Returns the family of the store, which another metric may have created.
 fn enter(
     store: &PrometheusStore,
     metric: &Metric<'_>,
@@ -81,16 +81,16 @@ fn enter(
     instrument: Instrument,
 ) -> Found {
     if name.len() + unit.len() > MOST_LABEL_BYTES {
-        return Err(Refusal::LabelsTooLong);
+        return Err(Rejection::LabelsTooLong);
     }
     let translation = store.config().translation;
-    let family = names::family_name(translation, name, unit, instrument).ok_or(Refusal::BadName)?;
+    let family = names::family_name(translation, name, unit, instrument).ok_or(Rejection::BadName)?;
     if kind == Kind::Counter && family == "_total" {
         // OpenMetrics has the family under its name without the suffix.
-        return Err(Refusal::BadName);
+        return Err(Rejection::BadName);
     }
     if family.len() > MOST_LABEL_BYTES {
-        return Err(Refusal::LabelsTooLong);
+        return Err(Rejection::LabelsTooLong);
     }
     let head = Head {
         unit: names::unit_of(&family, unit),
@@ -98,15 +98,15 @@ fn enter(
         help: help(&metric.description.to_str_lossy()),
         kind,
     };
-    let family = store.family(head, is_of_ourselves(metric))?;
-    let source = family.lock().source(name).ok_or(Refusal::NameCollision)?;
+    let family = store.family(head, is_internal(metric))?;
+    let source = family.lock().source(name).ok_or(Rejection::NameCollision)?;
     Ok((family, source))
 }
 
-/// A description as it is kept.
+/// Returns the help text of a description.
 fn help(description: &str) -> String {
     let end = description.floor_char_boundary(MOST_HELP_BYTES);
-    // Prometheus' readers of text take NUL for the end of the page.
+    // Prometheus' text parsers treat NUL as the end of the page.
     description[..end].replace('\0', "\u{fffd}")
 }
 
@@ -118,7 +118,7 @@ fn kind_of(data: &MetricData<'_>) -> (Kind, Instrument) {
         MetricData::Histogram(_) | MetricData::ExponentialHistogram(_) => {
             (Kind::Histogram, Instrument::Histogram)
         }
-        // A summary's name has the suffixes of a histogram's: its unit and nothing else.
+        // The name of a summary has the suffixes of a histogram: its unit only.
         MetricData::Summary(_) => (Kind::Summary, Instrument::Histogram),
     }
 }

@@ -1,11 +1,11 @@
-//! Points of one metric that wait for their family: so many at once that its lock is taken rarely, so few that it is not
-//! held for long.
+//! Buffers points of one metric before they are added to their family. The buffer is large enough that the
+//! lock is taken rarely, and small enough that it is held briefly.
 
 use std::ops::Range;
 
 use super::{
     super::{
-        Refusal,
+        Rejection,
         store::{
             family::{Change, Point},
             value::Exemplar,
@@ -14,10 +14,10 @@ use super::{
     Place, PointReceiver,
 };
 
-/// The most points that go into a family at once.
+/// The maximum number of points in the buffer.
 const MOST: usize = 256;
 
-/// The points that wait, with their labels.
+/// The buffered points with their labels.
 #[derive(Default)]
 pub(super) struct Pending {
     labels: String,
@@ -33,7 +33,7 @@ pub(super) struct PendingPoint {
 }
 
 impl Pending {
-    /// Adds a point; whether it is time to flush.
+    /// Adds a point. Returns whether the buffer is full.
     pub(super) fn push(&mut self, labels: &str, point: PendingPoint) -> bool {
         let start = self.labels.len();
         self.labels.push_str(labels);
@@ -41,8 +41,8 @@ impl Pending {
         self.points.len() >= MOST
     }
 
-    /// Hands all points to `receiver` and returns its refusals, one a point refused.
-    pub(super) fn flush(&mut self, place: &Place<'_>, receiver: &mut impl PointReceiver) -> Vec<Refusal> {
+    /// Passes all points to `receiver`. Returns one rejection for each rejected point.
+    pub(super) fn flush(&mut self, place: &Place<'_>, receiver: &mut impl PointReceiver) -> Vec<Rejection> {
         let mut refused = Vec::new();
         if !self.points.is_empty() {
             let labels = &self.labels;
@@ -53,7 +53,7 @@ impl Pending {
                 seen_seconds: place.seen_seconds,
                 source: place.source,
                 target: place.target,
-                is_of_ourselves: place.is_of_ourselves,
+                is_internal: place.is_internal,
                 change: point.change,
                 exemplars: point.exemplars,
             });

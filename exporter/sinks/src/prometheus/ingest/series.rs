@@ -6,7 +6,7 @@ use pulsetrain_otlp::view::{KeyValue, Repeated, ScopeMetrics};
 
 use super::{
     super::{
-        Refusal,
+        Rejection,
         escape::NAME_LABEL,
         labels::{self, Labeller},
         points::PointError,
@@ -15,10 +15,10 @@ use super::{
     MOST_LABEL_BYTES, Place,
 };
 
-/// Names and values of the labels that every series of a scope has.
+/// Names and values of the labels of a scope.
 pub(super) type ScopeLabels = Vec<(Arc<str>, String)>;
 
-/// The labels of a scope.
+/// Returns the labels of a scope.
 pub(super) fn of_scope(metrics: &ScopeMetrics<'_>) -> ScopeLabels {
     let scope = metrics.scope.unwrap_or_default();
     let labels = [
@@ -33,7 +33,7 @@ pub(super) fn of_scope(metrics: &ScopeMetrics<'_>) -> ScopeLabels {
         .collect()
 }
 
-/// Writes the labels of a series in place of what `out` holds.
+/// Replaces the content of `out` by the labels of a series.
 pub(super) fn write_labels(
     place: &Place<'_>,
     attributes: &Repeated<'_, KeyValue<'_>>,
@@ -55,13 +55,13 @@ pub(super) fn write_labels(
         all.push((Arc::clone(name), Cow::Borrowed(value)));
     }
     if all.iter().any(|(name, _)| is_reserved(name, kind)) {
-        return Err(PointError::Refused(Refusal::ReservedLabel));
+        return Err(PointError::Rejected(Rejection::ReservedLabel));
     }
     all.sort_by(|(a, _), (b, _)| a.cmp(b));
     out.clear();
     labels::write(all.iter().map(|(name, value)| (&**name, &**value)), out);
     if out.len() > MOST_LABEL_BYTES {
-        return Err(PointError::Refused(Refusal::LabelsTooLong));
+        return Err(PointError::Rejected(Rejection::LabelsTooLong));
     }
     Ok(())
 }

@@ -6,8 +6,8 @@ use Translation::{
 
 use super::*;
 
-/// Translation, name, unit, instrument, and what comes out: the cases of prometheus/otlptranslator v1.0.0,
-/// metric_namer_test.go, without those of a namespace, which we have not.
+/// Translation, name, unit, instrument and result: the cases of prometheus/otlptranslator v1.0.0,
+/// metric_namer_test.go, without those of a namespace.
 #[rustfmt::skip]
 const NAMES: &[(Translation, &str, &str, Instrument, Option<&str>)] = &[
     (UnderscoreEscapingWithoutSuffixes, "simple_metric", "", Gauge, Some("simple_metric")),
@@ -101,8 +101,8 @@ fn names_come_out_as_in_the_translators_own_table() {
     }
 }
 
-/// Key and label: the cases of label_namer_test.go, as Prometheus sets the namer for OTLP: runs of underscores are kept, and a
-/// label that starts with one gets `key` before it.
+/// Key and label: the cases of label_namer_test.go with Prometheus' settings for OTLP. Runs of underscores
+/// are kept, and a label that starts with one gets the prefix `key`.
 const LABELS: &[(&str, Option<&str>)] = &[
     ("", None),
     ("label:with:colons", Some("label_with_colons")),
@@ -143,7 +143,7 @@ fn labels_come_out_as_in_the_translators_own_table() {
 }
 
 #[test]
-fn a_unit_is_said_where_the_name_ends_in_it() {
+fn unit_is_written_if_the_name_ends_with_it() {
     for (family, unit, expected) in [
         ("gpu_power_watts", "W", "watts"),
         ("hw_energy_joules_total", "J", "joules"),

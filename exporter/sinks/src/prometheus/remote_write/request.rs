@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use pulsetrain_otlp::write::Buffer;
 
-/// Field numbers of `prometheus.WriteRequest`, `TimeSeries`, `Label` and `Sample` (prompb/remote.proto, prompb/types.proto).
+/// Field numbers of `prometheus.WriteRequest`, `TimeSeries`, `Label` and `Sample` (prompb/remote.proto,
+/// prompb/types.proto).
 const TIMESERIES: u32 = 1;
 const LABELS: u32 = 1;
 const SAMPLES: u32 = 2;
@@ -14,7 +15,7 @@ const LABEL_VALUE: u32 = 2;
 const SAMPLE_VALUE: u32 = 1;
 const SAMPLE_TIMESTAMP: u32 = 2;
 
-/// The longest literal of a snappy block whose length has two bytes.
+/// The maximum literal of a snappy block with a length of two bytes.
 const MOST_LITERAL: usize = 1 << 16;
 /// The tag of such a literal (<https://github.com/google/snappy/blob/main/format_description.txt>).
 const LITERAL_OF_TWO_BYTES: u8 = 61 << 2;
@@ -22,7 +23,7 @@ const LITERAL_OF_TWO_BYTES: u8 = 61 << 2;
 /// A time in milliseconds since 1970, and a value.
 pub(super) type Sample = (i64, f64);
 
-/// Encodes one series, whose labels are sorted by name.
+/// Encodes one series. Its labels are sorted by name.
 pub(super) fn push_series(labels: &[(Cow<'_, str>, Cow<'_, str>)], samples: &[Sample], request: &mut Buffer) {
     let mut series = Buffer::default();
     for (name, value) in labels {
@@ -40,8 +41,8 @@ pub(super) fn push_series(labels: &[(Cow<'_, str>, Cow<'_, str>)], samples: &[Sa
     request.delimited(TIMESERIES, series.as_slice());
 }
 
-/// Frames bytes as a snappy block of literals: not compressed, but readable for everybody who reads snappy. A series has its labels
-/// once a request, so that a dependency for compression would not pay.
+/// Frames bytes as a snappy block of literals: uncompressed, but every snappy decoder reads it. Each series
+/// has its labels once a request, so compression does not justify a dependency.
 pub(super) fn snappy_block(bytes: &[u8]) -> Bytes {
     let mut block = Buffer::with_capacity(bytes.len() + bytes.len() / MOST_LITERAL * 3 + 16);
     block.varint(bytes.len() as u64);

@@ -1,4 +1,4 @@
-//! The points of one batch, by series.
+//! Groups the points of one batch by series.
 
 use std::{
     borrow::Cow,
@@ -10,7 +10,7 @@ use pulsetrain_otlp::write::Buffer;
 
 use super::{
     super::{
-        Refusal,
+        Rejection,
         escape::{self, NAME_LABEL},
         ingest::{Place, PointReceiver},
         labels,
@@ -25,18 +25,18 @@ use super::{
     request::{self, Sample},
 };
 
-/// The most samples of one request, as Prometheus itself sends them by default (`max_samples_per_send`: 2,000).
+/// The maximum number of samples of one request, the default of Prometheus (`max_samples_per_send`: 2,000).
 const MOST_SAMPLES: usize = 2_000;
-/// How far samples of `target_info` are apart, in milliseconds: half of Prometheus' lookback.
+/// The interval of `target_info` samples in milliseconds: half of Prometheus' lookback.
 const TARGET_INFO_MILLIS: u64 = 150_000;
-/// The NaN that ends a series, and the one that is a value (prometheus/prometheus, model/value/value.go).
+/// The staleness marker, and the NaN that is a value (prometheus/prometheus, model/value/value.go).
 const STALE: f64 = f64::from_bits(0x7ff0_0000_0000_0002);
 const NAN: f64 = f64::from_bits(0x7ff8_0000_0000_0001);
 
-/// Gathers the points of a batch.
+/// The points of a batch.
 #[derive(Default)]
 pub(super) struct Samples {
-    series: BTreeMap<SeriesKey, Gathered>,
+    series: BTreeMap<SeriesKey, SeriesSamples>,
     /// The time of the last delivered `target_info` of each target, in milliseconds since 1970.
     targets: HashMap<Box<str>, u64>,
     /// The same for this batch, which is not delivered yet.
@@ -45,9 +45,10 @@ pub(super) struct Samples {
 
 /// The samples of one series.
 #[derive(Default)]
-struct Gathered {
+struct SeriesSamples {
     samples: Vec<Sample>,
-    /// Whether each sample counts one point: true for numbers and for the `_count` of a histogram or summary.
+    /// Whether each sample counts as one point: true for numbers and for the `_count` of a histogram or
+    /// summary.
     counts_points: bool,
 }
 
@@ -58,22 +59,22 @@ pub(super) struct Body {
     pub(super) points: u64,
 }
 
-/// The name of a sample, its labels as text, and one label more: `le` or `quantile`.
+/// The name of a sample, its labels as text, and the additional label `le` or `quantile`.
 type SeriesKey = (String, Box<str>, Option<(&'static str, String)>);
 
 impl Samples {
-    /// Forgets the points of the batch before.
+    /// Clears the points of the previous batch.
     pub(super) fn clear(&mut self) {
         self.series.clear();
         self.undelivered.clear();
     }
 
-    /// Notes that every request of the batch was delivered.
+    /// Records that every request of the batch was delivered.
     pub(super) fn note_delivered(&mut self) {
         self.targets.extend(self.undelivered.drain());
     }
 
-    /// Encodes what was gathered as bodies of requests.
+    /// Encodes the samples as request bodies.
     pub(super) fn requests(&mut self) -> Vec<Body> {
         let mut requests = Vec::new();
         let (mut request, mut count, mut points) = (Buffer::default(), 0, 0);
@@ -116,9 +117,9 @@ impl Samples {
         gathered.counts_points = counts_points;
     }
 
-    fn record_point(&mut self, family: &Head, point: &Point<'_>) -> Result<(), Refusal> {
+    fn record_point(&mut self, family: &Head, point: &Point<'_>) -> Result<(), Rejection> {
         let millis = point.time_unix_nanos / 1_000_000;
-        let time = i64::try_from(millis).map_err(|_| Refusal::Malformed)?;
+        let time = i64::try_from(millis).map_err(|_| Rejection::Malformed)?;
         match &point.change {
             Change::Set(value) => each_sample(value, |suffix, extra, value| {
                 let value = if value.is_nan() { NAN } else { value };
@@ -133,15 +134,15 @@ impl Samples {
             Change::End if matches!(family.kind, Kind::Counter | Kind::Gauge | Kind::Untyped) => {
                 self.add(family.name.clone(), point.labels, None, ((time, STALE), true));
             }
-            // Which buckets a histogram had is not known here.
+            // The buckets of the histogram are unknown here.
             Change::End => {}
-            Change::Add(_) => return Err(Refusal::Temporality),
+            Change::Add(_) => return Err(Rejection::Temporality),
         }
         self.describe(point.target, millis);
         Ok(())
     }
 
-    /// Adds a sample of `target_info` where the last one is too far away.
+    /// Adds a sample of `target_info` if the last one is too old.
     fn describe(&mut self, target: &Target, millis: u64) {
         let last = (self.undelivered.get(&target.info)).or_else(|| self.targets.get(&target.info));
         let is_due = last.is_none_or(|last| millis.abs_diff(*last) >= TARGET_INFO_MILLIS);
@@ -158,14 +159,15 @@ impl PointReceiver for Samples {
         u64::MAX
     }
 
-    fn record<'p>(&mut self, place: &Place<'_>, points: impl Iterator<Item = Point<'p>>) -> Vec<Refusal> {
+    fn record<'p>(&mut self, place: &Place<'_>, points: impl Iterator<Item = Point<'p>>) -> Vec<Rejection> {
         points
             .filter_map(|point| self.record_point(&place.family.head, &point).err())
             .collect()
     }
 }
 
-/// Gives out the samples of a value: the suffix of the name, the label `le` or `quantile`, and the number.
+/// Calls `add` for each sample of a value: the suffix of the name, the label `le` or `quantile`, and the
+/// number.
 fn each_sample(value: &Value, mut add: impl FnMut(&str, Option<(&'static str, String)>, f64)) {
     let mut count_and_sum = |count: u64, sum: Option<f64>| {
         add("_count", None, count as f64);
@@ -200,7 +202,7 @@ fn each_sample(value: &Value, mut add: impl FnMut(&str, Option<(&'static str, St
     }
 }
 
-/// All labels of a series by name, as the protocol demands.
+/// Returns all labels of a series, sorted by name as the protocol requires.
 fn sorted_labels<'a>(
     name: &'a str,
     labels: &'a str,
@@ -217,7 +219,7 @@ fn sorted_labels<'a>(
     all
 }
 
-/// The samples in order of time, of those of one millisecond the last.
+/// Sorts the samples by time and keeps the last of each millisecond.
 fn one_a_millisecond(mut samples: Vec<Sample>) -> Vec<Sample> {
     samples.sort_by_key(|(millis, _)| *millis);
     let mut kept: Vec<Sample> = Vec::with_capacity(samples.len());

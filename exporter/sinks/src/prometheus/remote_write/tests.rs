@@ -1,4 +1,4 @@
-//! Requests read back with prost, by messages that are written from the specification.
+//! Requests, decoded with prost messages that follow the specification.
 
 use prost::Message;
 
@@ -12,7 +12,7 @@ fn a_block_of_literals_is_read_by_a_reader_of_snappy() {
     }
 }
 
-/// Reads a snappy block of literals by its description.
+/// Decodes a snappy block of literals by its specification.
 fn read_literals(mut block: &[u8]) -> Vec<u8> {
     let length = prost::encoding::decode_varint(&mut block).expect("a length") as usize;
     let mut bytes = Vec::new();
@@ -59,7 +59,7 @@ struct RemoteSample {
     timestamp: i64,
 }
 
-/// The series of a `MetricsData` in JSON: labels, and samples with the bits of their values.
+/// Returns the series of a `MetricsData` in JSON: labels, and samples with the bits of their values.
 fn series(message: &str) -> Vec<(String, Vec<(i64, u64)>)> {
     let mut bytes = Vec::new();
     let limits = pulsetrain_otlp::limits::Limits::default();
@@ -135,7 +135,7 @@ fn an_address_without_a_path_is_refused() {
     }
 }
 
-/// Answers one request for each status; returns the address, and the bodies when all are answered.
+/// Answers one request for each status. Returns the address, and the bodies after all are answered.
 fn answering(statuses: &'static [u16]) -> (String, std::thread::JoinHandle<Vec<Vec<u8>>>) {
     use std::io::{BufRead, BufReader, Read, Write};
 

@@ -1,22 +1,24 @@
-//! Exponential buckets for formats that have none: as buckets whose bounds are powers of two.
+//! Exponential histograms as classic buckets, whose bounds are powers of two.
 //!
-//! Every power of two is a bound of every exponential histogram, however fine, so the counts are exact. Which of them are
-//! there changes only when observations come beyond all earlier ones: the buckets stay comparable from scrape to scrape.
+//! Every power of two is a bound of every exponential histogram, whatever its scale, so the counts are exact.
+//! The set of bounds changes only when an observation exceeds all earlier ones, so the buckets stay
+//! comparable between scrapes.
 
 use super::super::store::value::{Exemplar, Native, Side};
 
-/// The most buckets, `+Inf` aside. Where powers of two would be more, every second, fourth ... one is there.
+/// The maximum number of buckets without `+Inf`. Beyond it, only every second, fourth ... power of two is a
+/// bound.
 const MOST: i32 = 20;
 
-/// A bucket: what is at most `bound`.
+/// A bucket of all observations up to `bound`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bucket {
     pub(super) bound: f64,
-    /// How many observations are in it and in those below it.
+    /// The cumulative count.
     pub(super) cumulative: u64,
 }
 
-/// The buckets of a histogram in rising order, without `+Inf`; none where nothing was observed.
+/// Returns the buckets of a histogram in rising order, without `+Inf`. There are none without observations.
 pub(super) fn buckets(native: &Native) -> Vec<Bucket> {
     let not_positive = native
         .negative
@@ -32,14 +34,14 @@ pub(super) fn buckets(native: &Native) -> Vec<Bucket> {
     has_zero.then_some(zero).into_iter().chain(positive).collect()
 }
 
-/// The newest of these exemplars that is in the bucket up to `bound`, above the bound before it.
+/// Returns the newest exemplar in the bucket between two bounds.
 pub(super) fn exemplar(exemplars: &[Exemplar], before: f64, bound: f64) -> Option<&Exemplar> {
     let inside = exemplars.iter();
     let inside = inside.filter(|exemplar| exemplar.value > before && exemplar.value <= bound);
     inside.max_by_key(|exemplar| exemplar.unix_nanos)
 }
 
-/// The buckets of what is above zero, from the bound below all of it on.
+/// Returns the buckets above zero, starting with the bound below all observations.
 fn positive(native: &Native, below: u64) -> impl Iterator<Item = Bucket> {
     let grid = Grid::of(&native.positive, native.schema);
     let mut cumulative = below;
@@ -53,12 +55,12 @@ fn positive(native: &Native, below: u64) -> impl Iterator<Item = Bucket> {
                 cumulative = cumulative.saturating_add(*count);
             }
             let bound = f64::from(exponent).exp2();
-            // Beyond all numbers there is only +Inf, and below all of them zero.
+            // The last bound is +Inf, and the first is zero.
             (bound.is_finite() && bound > 0.0).then_some(Bucket { bound, cumulative })
         })
 }
 
-/// The bounds: powers of two with exponents from `first` to `last`, each `step` from the next.
+/// The bounds: powers of two with exponents from `first` to `last`, `step` apart.
 #[derive(Clone, Copy)]
 struct Grid {
     first: i32,
@@ -67,7 +69,7 @@ struct Grid {
 }
 
 impl Grid {
-    /// The bounds around all buckets that are not empty; none where there are none.
+    /// Returns the bounds around all buckets that are not empty, or `None`.
     fn of(side: &Side, schema: i32) -> Option<Self> {
         let filled = |count: &u64| *count > 0;
         let lowest = side.counts.iter().position(filled)?;
@@ -76,7 +78,7 @@ impl Grid {
             side.first
                 .saturating_add(i32::try_from(place).unwrap_or(i32::MAX))
         };
-        // The bucket below the lowest reaches up to where the lowest begins.
+        // The bound below the lowest bucket is where that bucket starts.
         let from = begins(index(lowest), schema);
         let to = reaches(index(highest), schema);
         let mut step = 1 << (-schema).max(0);
@@ -98,7 +100,7 @@ impl Grid {
     }
 }
 
-/// The exponent of the lowest power of two that the bucket `index` does not reach beyond.
+/// Returns the exponent of the lowest power of two that is an upper bound of the bucket `index`.
 fn reaches(index: i32, schema: i32) -> i32 {
     if schema >= 0 {
         (index >> schema).saturating_add(i32::from(index & ((1 << schema) - 1) != 0))
@@ -109,7 +111,7 @@ fn reaches(index: i32, schema: i32) -> i32 {
     }
 }
 
-/// The exponent of the highest power of two that is not above where the bucket `index` begins.
+/// Returns the exponent of the highest power of two that is a lower bound of the bucket `index`.
 fn begins(index: i32, schema: i32) -> i32 {
     let below = index.saturating_sub(1);
     if schema >= 0 {
@@ -121,7 +123,7 @@ fn begins(index: i32, schema: i32) -> i32 {
     }
 }
 
-/// Beyond every exponent that a number can have, and far from the ends of the type.
+/// Beyond the exponent of any number, and far from the limits of the type.
 const MOST_EXPONENT: i32 = 1 << 20;
 
 #[cfg(test)]
@@ -130,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    /// The histogram of these values in buckets of that schema.
+    /// Returns the histogram of these values in buckets of that schema.
     fn native(values: &[f64], schema: i32) -> Native {
         let index = |value: f64| (value.abs().log2() * f64::from(schema).exp2()).ceil() as i32;
         let side = |values: Vec<f64>| {
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_are_the_powers_of_two_around_what_was_observed() {
+    fn bounds_are_the_powers_of_two_around_the_observations() {
         assert_eq!(
             shown(&[0.6, 0.7, 1.5, 3.0], 8),
             [(0.5, 0), (1.0, 2), (2.0, 3), (4.0, 4)]
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_above_zero_is_at_most_zero() {
+    fn observations_up_to_zero_are_in_the_zero_bucket() {
         assert_eq!(shown(&[-2.0, 0.0, 0.0, 3.0], 2), [(0.0, 3), (2.0, 3), (4.0, 4)]);
     }
 
@@ -192,7 +194,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_bucket_holds_what_is_at_most_its_bound(
+        fn every_bucket_counts_observations_up_to_its_bound(
             values in prop::collection::vec(prop_oneof![Just(0.0), 1e-9..1e9, 0.1..10.0, -1e3..-1e-3], 0..60),
             schema in -4..=8,
         ) {
@@ -208,7 +210,7 @@ mod tests {
             }
         }
 
-        /// A bound goes only where the range grows, and then those that stay are among those that were.
+        /// A bound disappears only when the range grows. The remaining bounds are among the earlier ones.
         #[test]
         fn bounds_stay_or_thin_out(
             values in prop::collection::vec(1e-9..1e9, 1..40), more in 1e-9..1e9, schema in 0..=8,

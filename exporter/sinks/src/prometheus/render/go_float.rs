@@ -1,6 +1,6 @@
-//! Numbers as Go writes them, for labels: `le="1e+06"` must be the same text whoever exposes the series.
+//! Formats numbers like Go, for labels: `le="1e+06"` must be the same text in every exporter.
 
-/// The shortest text that is the same number, as `strconv.FormatFloat(value, 'g', -1, 64)`.
+/// Returns the shortest text of the number, like `strconv.FormatFloat(value, 'g', -1, 64)`.
 pub(crate) fn text(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -18,7 +18,7 @@ pub(crate) fn text(value: f64) -> String {
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// The same for OpenMetrics, where a whole number has a fraction: `1.0`.
+/// Returns the text for OpenMetrics, where an integer has a fraction: `1.0`.
 pub(crate) fn open_metrics(value: f64) -> String {
     let mut text = text(value);
     if !text.contains(['.', 'e', 'n', 'N']) {

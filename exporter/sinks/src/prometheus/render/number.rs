@@ -1,9 +1,10 @@
-//! Numbers of samples.
+//! Formats sample values.
 
-/// Writes the shortest text that is the same number; NaN and infinities as Prometheus has them.
+/// Writes the shortest text of the number, with Prometheus' forms of NaN and infinities.
 #[inline]
 pub(super) fn push(value: f64, out: &mut Vec<u8>) {
-    /// Whole numbers below this are written without a fraction; beyond it a f64 skips whole numbers.
+    /// The limit below which f64 represents every integer (2^53). Smaller integers are written without a
+    /// fraction.
     const WHOLE: f64 = 9_007_199_254_740_992.0;
     if value.abs() < WHOLE && value.trunc() == value {
         out.extend_from_slice(itoa::Buffer::new().format(value as i64).as_bytes());

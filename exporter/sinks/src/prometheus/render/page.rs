@@ -1,4 +1,4 @@
-//! One scrape's page, written piece by piece as its reader takes it.
+//! The page of one scrape, written in chunks as its reader consumes it.
 
 use std::{
     borrow::Cow,
@@ -25,10 +25,11 @@ use super::{
     text::TextFamily,
 };
 
-/// The most series in one piece: written in a fraction of a millisecond, in which a point may have to wait.
+/// The maximum number of series in a chunk. It is written in a fraction of a millisecond, during which a
+/// point may wait.
 const PIECE_SERIES: usize = 256;
 
-/// No series more is added to a piece of this number of bytes: each of those who read slowly, or not at all, has one in memory.
+/// The size at which a chunk is complete. Each slow reader keeps one chunk in memory.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// The encoding of a page.
@@ -39,16 +40,16 @@ pub(crate) enum Format {
     Protobuf,
 }
 
-/// A page that is being written. It shows the series that there were when it was begun, each with its value of now.
+/// A page in progress. It contains the series that existed at its start, each with its current value.
 pub(crate) struct Page {
     format: Format,
     escaping: Escaping,
-    /// Whether the labels of the store's own series may need escaping.
+    /// Whether the labels of the store's series may need escaping.
     escapes_labels: bool,
     births: u64,
     parts: std::vec::IntoIter<Part>,
     open: Option<Open>,
-    /// The names of families and samples on the page so far: each is of one family.
+    /// The names of families and samples so far. Each belongs to one family.
     names: HashSet<String>,
     hasher: RandomState,
     ended: bool,
@@ -59,13 +60,13 @@ enum Part {
     Ready(ReadyFamily),
 }
 
-/// The family that is being written.
+/// The family in progress.
 struct Open {
     family: Arc<Family>,
     next: usize,
-    /// Hashes of the escaped labels so far: two series may come out alike.
+    /// Hashes of the escaped labels so far, because two series may have the same escaped labels.
     escaped: HashSet<u64>,
-    /// None until the first series: a family without any is not on the page.
+    /// `None` until the first series. A family without series is not on the page.
     writer: Option<Writer>,
 }
 
@@ -75,7 +76,7 @@ enum Writer {
 }
 
 impl Page {
-    /// Begins a page of what is in the store now, followed by `extra`.
+    /// Starts a page of the current store, followed by `extra`.
     pub(crate) fn new(
         store: &PrometheusStore,
         extra: Vec<ReadyFamily>,
@@ -95,7 +96,7 @@ impl Page {
             format,
             escaping,
             escapes_labels: escaping == Escaping::Dots || (escaping != Escaping::AllowUtf8 && keeps_utf8),
-            births: store.room().births(),
+            births: store.limit().births(),
             parts: parts.into_iter(),
             open: None,
             names: HashSet::new(),
@@ -104,7 +105,7 @@ impl Page {
         }
     }
 
-    /// Writes the next piece, which may be empty; false when the page has ended.
+    /// Writes the next chunk, which may be empty. Returns `false` at the end of the page.
     pub(crate) fn push_piece(&mut self, out: &mut Vec<u8>) -> bool {
         if let Some(mut open) = self.open.take() {
             if self.push_series(&mut open, out) {
@@ -129,7 +130,7 @@ impl Page {
         true
     }
 
-    /// Writes some series of the open family; false when it has no more.
+    /// Writes some series of the family in progress. Returns `false` after its last one.
     fn push_series(&mut self, open: &mut Open, out: &mut Vec<u8>) -> bool {
         let family = Arc::clone(&open.family);
         let table = family.lock();
@@ -163,7 +164,7 @@ impl Page {
             writer.push_series(&labels, &series.value, exemplars, series.start_unix_nanos, out);
         }
         let goes_on = open.next < end || places.len() == PIECE_SERIES;
-        // Without fairness this thread would have the lock again before a point that waits for it wakes up.
+        // Without a fair unlock, this thread would take the lock again before a waiting point wakes up.
         MutexGuard::unlock_fair(table);
         goes_on
     }
@@ -187,7 +188,7 @@ impl Page {
         writer.finish(out);
     }
 
-    /// Begins a family; none where one of its names is on the page already.
+    /// Starts a family. Returns `None` if one of its names is already on the page.
     fn writer(&mut self, head: &Head, out: &mut Vec<u8>) -> Option<Writer> {
         let name = self.escaping.name(&head.name);
         let names = family_names::of(&name, head.kind);
@@ -203,7 +204,7 @@ impl Page {
         Some(Writer::Text(family))
     }
 
-    /// Labels whose names every reader takes. Two that come out alike share one label with both values.
+    /// Returns labels with escaped names. Labels with the same escaped name share one label with both values.
     fn escaped<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut labels: Vec<(String, Cow<'_, str>)> = Vec::new();
         for (name, value) in labels::read(text) {
@@ -253,7 +254,7 @@ impl Writer {
     }
 }
 
-/// The family that describes the targets, where there are any.
+/// Returns the family that describes the targets, if there are any.
 fn target_info(store: &PrometheusStore) -> Option<ReadyFamily> {
     let infos = store.targets().infos();
     if infos.is_empty() {

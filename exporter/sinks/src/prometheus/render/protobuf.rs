@@ -1,4 +1,4 @@
-//! Protobuf: `io.prometheus.client.MetricFamily`, each with its length before it; the only format with native histograms.
+//! Protobuf: length-delimited `io.prometheus.client.MetricFamily`, the only format with native histograms.
 
 use pulsetrain_otlp::write::Buffer;
 
@@ -10,10 +10,10 @@ use super::super::{
     },
 };
 
-/// What Prometheus' clients write for a number that is none; another NaN is Prometheus' mark for a series that ended.
+/// The NaN of Prometheus' client libraries. Another NaN is Prometheus' staleness marker.
 const NAN: u64 = 0x7ff8_0000_0000_0001;
 
-/// A family while its series are added.
+/// A family in progress.
 #[derive(Debug)]
 pub(super) struct ProtobufFamily {
     fields: Buffer,
@@ -24,7 +24,7 @@ pub(super) struct ProtobufFamily {
 }
 
 impl ProtobufFamily {
-    /// `name` is the family's name under the client's scheme.
+    /// Starts a family. `name` is its name under the client's scheme.
     pub(super) fn new(head: &Head, name: &str) -> Self {
         let mut fields = Buffer::default();
         fields.text(1, name);
@@ -40,7 +40,7 @@ impl ProtobufFamily {
         }
     }
 
-    /// The family with its length before it.
+    /// Writes the family with its length before it.
     pub(super) fn finish(self, out: &mut Vec<u8>) {
         let mut length = Buffer::default();
         length.varint(self.fields.len() as u64);
@@ -118,7 +118,7 @@ impl ProtobufFamily {
         self.inner.uint(7, native.zero_count);
         self.side(&native.negative, 9, 10);
         self.side(&native.positive, 12, 13);
-        // A histogram without spans and with no observation would be taken for one of the old kind.
+        // A histogram without spans and observations would be parsed as a classic one.
         if native.positive.is_empty() && native.negative.is_empty() {
             self.inner.delimited(12, &[]);
         }
@@ -129,7 +129,7 @@ impl ProtobufFamily {
         7
     }
 
-    /// Writes the buckets that are not empty: spans of them, and each count as the difference to the one before.
+    /// Writes the buckets that are not empty: their spans, and delta-encoded counts.
     fn side(&mut self, side: &Side, span_field: u32, delta_field: u32) {
         let mut deltas = Buffer::default();
         let (mut before, mut end) = (0i64, 0i64);
@@ -179,7 +179,7 @@ impl Side {
         self.counts.iter().all(|count| *count == 0)
     }
 
-    /// The runs of buckets that are not empty, each with the index of its first.
+    /// Returns the runs of buckets that are not empty, each with the index of its first.
     fn runs(&self) -> impl Iterator<Item = (i32, &[u64])> {
         let mut place = 0usize;
         std::iter::from_fn(move || {

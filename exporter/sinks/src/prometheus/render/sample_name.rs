@@ -1,18 +1,18 @@
-//! The name of a sample, ready to be written before its labels.
+//! The name of a sample, prepared for writing.
 
 use super::super::escape;
 
-/// A name in both forms that a sample line can begin with.
+/// A name in both forms of a sample line.
 #[derive(Debug)]
 pub(super) struct SampleName {
-    /// Before labels: `gpu_power{` or `{"gpu.power",`.
+    /// With labels: `gpu_power{` or `{"gpu.power",`.
     with_labels: String,
     /// Without labels: `gpu_power` or `{"gpu.power"}`.
     alone: String,
 }
 
 impl SampleName {
-    /// The name as it is; in quotes where it has characters that old readers do not take.
+    /// Returns the name, in quotes if it has characters that old clients cannot read.
     pub(super) fn new(name: &str) -> Self {
         if escape::is_legacy(name) {
             return Self {
@@ -27,7 +27,7 @@ impl SampleName {
         }
     }
 
-    /// Writes name and labels; `extra` is one more label, whose value needs no escaping.
+    /// Writes name and labels. `extra` is an additional label whose value needs no escaping.
     #[inline]
     pub(super) fn push(&self, labels: &str, extra: Option<(&str, &str)>, out: &mut Vec<u8>) {
         if labels.is_empty() && extra.is_none() {
@@ -48,7 +48,7 @@ impl SampleName {
     }
 }
 
-/// The name in a comment line (`# TYPE`).
+/// Returns the name for a comment line (`# TYPE`).
 pub(super) fn in_comment(name: &str) -> String {
     if escape::is_legacy(name) {
         name.to_owned()

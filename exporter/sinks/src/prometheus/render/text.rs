@@ -1,7 +1,7 @@
 //! The two text formats: Prometheus text 0.0.4 and OpenMetrics 1.0.
 //!
-//! They differ in the name of a counter's family, in units, exemplars and the end mark. Start times (`_created`) are left
-//! out: a Prometheus without a feature flag takes them for series of their own.
+//! They differ in the name of a counter's family, in units, exemplars and the end marker. Start times
+//! (`_created`) are left out, because a Prometheus without a feature flag stores them as separate series.
 
 use std::io::Write;
 
@@ -21,20 +21,21 @@ use super::{
 pub(crate) struct TextFamily {
     open_metrics: bool,
     kind: Kind,
-    /// As `# TYPE` has it.
+    /// The name in `# TYPE`.
     name: String,
-    /// Whether the name ends in the unit, as OpenMetrics asks for: under some schemes a unit of several words does not.
+    /// Whether the name ends with the unit, as OpenMetrics requires. Under some schemes a unit of several
+    /// words does not.
     has_unit: bool,
     plain: SampleName,
     bucket: SampleName,
     sum: SampleName,
     count: SampleName,
-    /// A space and the time of the samples; empty on a page, whose samples are of the scrape.
+    /// A space and the time of the samples, or empty on a page, whose samples have the time of the scrape.
     time: String,
 }
 
 impl TextFamily {
-    /// `name` is the family's name under the client's scheme.
+    /// Starts a family. `name` is its name under the client's scheme.
     pub(crate) fn new(head: &Head, name: &str, open_metrics: bool) -> Self {
         let suffix = match head.kind {
             Kind::Counter if open_metrics => "_total",
@@ -59,7 +60,7 @@ impl TextFamily {
         }
     }
 
-    /// Gives the samples that follow this time, in the unit of the format.
+    /// Sets the time of the following samples, in the unit of the format.
     pub(crate) fn set_time(&mut self, time: &str) {
         self.time.clear();
         self.time.extend([" ", time]);
@@ -128,7 +129,7 @@ impl TextFamily {
         self.push_sum_and_count(labels, sum, cumulative, out);
     }
 
-    /// Text has no exponential buckets: they are written as buckets with bounds.
+    /// Writes a native histogram as classic buckets, because text has no exponential buckets.
     fn push_native(&self, labels: &str, native: &Native, exemplars: &[Exemplar], out: &mut Vec<u8>) {
         let text = if self.open_metrics {
             go_float::open_metrics
@@ -169,7 +170,8 @@ impl TextFamily {
     }
 
     fn push_sum_and_count(&self, labels: &str, sum: Option<f64>, count: u64, out: &mut Vec<u8>) {
-        // OpenMetrics 1.0, "Histogram": a sum only grows, and there is no count without one. The bucket +Inf has the count.
+        // OpenMetrics 1.0, "Histogram": a sum only increases, and a count requires a sum. The bucket +Inf has
+        // the count.
         let sum = sum.filter(|sum| !self.open_metrics || *sum >= 0.0);
         if sum.is_none() && self.open_metrics && self.kind == Kind::Histogram {
             return;
@@ -223,7 +225,7 @@ fn type_word(kind: Kind, open_metrics: bool) -> &'static str {
     }
 }
 
-/// Help on one line; quotes are escaped in OpenMetrics only.
+/// Returns help text on one line. Only OpenMetrics escapes quotes.
 fn help(help: &str, open_metrics: bool) -> String {
     let escaped = help.replace('\\', "\\\\").replace('\n', "\\n");
     if open_metrics {

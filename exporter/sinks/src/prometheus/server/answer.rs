@@ -1,4 +1,4 @@
-//! The answer to a request.
+//! Builds the response to a request.
 
 use bytes::Bytes;
 use http::{
@@ -13,7 +13,7 @@ use pulsetrain_net::Guard;
 use super::{
     super::{
         ExtraFamilies, ExtraFamily, PrometheusStore,
-        accept::{Coding, Served},
+        accept::{Coding, ResponseFormat},
         render::Page,
     },
     body::ScrapeBody,
@@ -25,15 +25,15 @@ use crate::{
     page::site::{PageAnswer, PageBody},
 };
 
-/// The header with which Prometheus and its agents announce how long they wait for an answer.
+/// The header with Prometheus' scrape timeout.
 const SCRAPE_TIMEOUT: HeaderName = HeaderName::from_static("x-prometheus-scrape-timeout-seconds");
 
-/// What is served.
+/// The resources that are served.
 pub(super) struct Site {
     pub(super) path: String,
     pub(super) store: PrometheusStore,
     pub(super) extra: Vec<Box<dyn ExtraFamilies>>,
-    /// The live page, where it is served.
+    /// The live page, if it is served.
     pub(super) page: Option<PageStore>,
     pub(super) guard: Guard,
 }
@@ -73,7 +73,7 @@ impl Site {
         if request.headers().contains_key(SCRAPE_TIMEOUT) {
             self.store.note_scraper();
         }
-        let served = Served::to(request.headers());
+        let served = ResponseFormat::to(request.headers());
         let coding = Coding::to(request.headers());
         let Ok(compressor) = Compressor::new(coding) else {
             return plain(
@@ -115,7 +115,7 @@ fn of_page(page: PageAnswer, method: &Method, progress: &Progress) -> Response<S
     answer
 }
 
-/// The answer where writing another one failed.
+/// Returns the response after an internal error.
 pub(super) fn failed() -> Response<ScrapeBody> {
     plain(
         StatusCode::INTERNAL_SERVER_ERROR,
@@ -123,7 +123,7 @@ pub(super) fn failed() -> Response<ScrapeBody> {
     )
 }
 
-/// The answer where too many connections are open.
+/// Returns the response at the limit of connections.
 pub(super) fn crowded() -> Response<ScrapeBody> {
     let mut answer = plain(
         StatusCode::SERVICE_UNAVAILABLE,

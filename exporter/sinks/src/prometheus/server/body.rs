@@ -1,4 +1,4 @@
-//! The body of an answer: a page that is written as fast as its reader takes it, and no faster.
+//! The body of a response. A page is written at the speed of its reader.
 
 use std::{
     io,
@@ -16,20 +16,20 @@ use super::{
     progress::Progress,
 };
 
-/// So many bytes are handed out at a time.
+/// The maximum size of a frame.
 const FRAME_BYTES: usize = 64 << 10;
 
-/// What an answer carries.
+/// The body of a response.
 pub(super) enum ScrapeBody {
-    /// A text, or nothing.
+    /// A complete text, or nothing.
     Whole(Bytes),
     /// A page.
     Page(Box<Writing>),
-    /// Updates of the live page, as they come.
+    /// Updates of the live page.
     Updates(Receiver<Bytes>, Progress),
 }
 
-/// A page that is being written.
+/// A page in progress.
 pub(super) struct Writing {
     page: Page,
     /// The store of the page, which counts its scrapes.
@@ -59,7 +59,7 @@ impl ScrapeBody {
 }
 
 impl Writing {
-    /// The next bytes of the page; none at its end.
+    /// Returns the next bytes of the page, or `None` at its end.
     fn next(&mut self) -> io::Result<Option<Bytes>> {
         while !self.ended && self.compressor.ready() < FRAME_BYTES {
             self.piece.clear();

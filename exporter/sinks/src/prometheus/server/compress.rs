@@ -1,4 +1,4 @@
-//! Compression of a page while it is written.
+//! Compresses a page while it is written.
 
 use std::io::{self, Write};
 
@@ -6,14 +6,14 @@ use flate2::write::GzEncoder;
 
 use super::super::accept::Coding;
 
-/// Takes a page in and gives it out compressed, piece by piece.
+/// A streaming compressor.
 pub(super) enum Compressor {
     Identity(Vec<u8>),
     Gzip(Box<GzEncoder<Vec<u8>>>),
     Zstd(Box<zstd::stream::write::Encoder<'static, Vec<u8>>>),
 }
 
-/// The fastest level: text of a page shrinks tenfold even so.
+/// The fastest level. It reduces the text of a page tenfold.
 const LEVEL: u32 = 1;
 
 impl Compressor {
@@ -31,7 +31,7 @@ impl Compressor {
         })
     }
 
-    /// Takes a piece in; what is ready comes out of [`take`](Self::take).
+    /// Compresses a chunk. [`take`](Self::take) returns the output.
     pub(super) fn write(&mut self, piece: &[u8]) -> io::Result<()> {
         match self {
             Self::Identity(out) => out.write_all(piece),
@@ -48,7 +48,7 @@ impl Compressor {
         }
     }
 
-    /// How many bytes are ready.
+    /// Returns the size of the available output.
     pub(super) fn ready(&self) -> usize {
         match self {
             Self::Identity(out) => out.len(),
@@ -57,7 +57,7 @@ impl Compressor {
         }
     }
 
-    /// The bytes that are ready.
+    /// Takes the available output.
     pub(super) fn take(&mut self) -> Vec<u8> {
         match self {
             Self::Identity(out) => std::mem::take(out),

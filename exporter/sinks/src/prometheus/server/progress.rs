@@ -1,4 +1,4 @@
-//! Progress of a connection: how long ago its reader last took something.
+//! Detects stalled connections: tracks when a reader last consumed bytes.
 
 use std::{
     sync::{
@@ -11,14 +11,14 @@ use std::{
 use pulsetrain_net::Places;
 use pulsetrain_pipeline::clock::{self, Instant};
 
-/// How long a new connection may send no request.
+/// The time for the first request of a new connection.
 const FIRST_REQUEST: Duration = Duration::from_secs(10);
-/// The same while other connections find no place.
+/// The same at the limit of connections.
 const HURRIED_FIRST_REQUEST: Duration = Duration::from_secs(1);
-/// How long a connection may move nothing while others find no place.
+/// The idle timeout at the limit of connections.
 const HURRIED: Duration = Duration::from_secs(10);
 
-/// When a connection last moved; a clone sees the same.
+/// The time of a connection's last progress. Clones share it.
 #[derive(Clone, Debug)]
 pub(super) struct Progress {
     began: Instant,
@@ -33,9 +33,9 @@ impl Progress {
         }
     }
 
-    /// Notes that the connection moves now.
+    /// Records progress.
     pub(super) fn note(&self) {
-        // At least 1: 0 is a connection without a request.
+        // At least 1, because 0 means that there was no request.
         let since = clock::now()
             .saturating_duration_since(self.began)
             .as_millis()
@@ -44,7 +44,7 @@ impl Progress {
             .store(u64::try_from(since).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// Waits until the connection has not moved for `limit`.
+    /// Waits until the connection has been idle for `limit`.
     pub(super) async fn stalled(&self, limit: Duration) {
         loop {
             let end = self.end(limit.min(FIRST_REQUEST), limit);
@@ -55,7 +55,7 @@ impl Progress {
         }
     }
 
-    /// Waits until another connection finds no place while this one moves nothing.
+    /// Waits until another connection needs the place of this idle one.
     pub(super) async fn gives_way(&self, places: &Places) {
         loop {
             places.wanted().await;
@@ -65,8 +65,8 @@ impl Progress {
         }
     }
 
-    /// The end of a connection that moves nothing more: `first` from its begin if it sent no request, else `limit` after it
-    /// last moved.
+    /// Returns the deadline of an idle connection: `first` after its start without a request, else `limit`
+    /// after its last progress.
     fn end(&self, first: Duration, limit: Duration) -> Instant {
         match self.moved_millis.load(Ordering::Relaxed) {
             0 => clock::later(self.began, first),

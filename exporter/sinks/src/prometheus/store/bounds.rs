@@ -1,14 +1,14 @@
-//! The bounds of a histogram with their text, shared by all series of a family that have the same ones.
+//! The bounds of a histogram with their text, shared by the series of a family.
 
 use std::sync::Arc;
 
 use super::{
     super::render::go_float,
-    Refusal,
+    Rejection,
     budget::{Budget, Charge},
 };
 
-/// What one bound takes: itself, two boxed texts of up to 24 bytes.
+/// The size of one bound: the number, and two boxed texts of up to 24 bytes.
 const BOUND_BYTES: usize = size_of::<f64>() + size_of::<Text>() + 48;
 
 /// Bucket bounds in rising order.
@@ -19,7 +19,7 @@ pub(crate) struct Bounds {
     _charge: Option<Charge>,
 }
 
-/// A bound as text 0.0.4 (`1`) and OpenMetrics (`1.0`) have it.
+/// The text of a bound in text 0.0.4 (`1`) and OpenMetrics (`1.0`).
 #[derive(Debug)]
 struct Text {
     text: Box<str>,
@@ -40,8 +40,8 @@ impl Bounds {
         }
     }
 
-    /// Bounds that are charged to `budget`.
-    pub(crate) fn charged(values: Vec<f64>, budget: &Arc<Budget>) -> Result<Self, Refusal> {
+    /// Returns bounds whose memory is charged to `budget`.
+    pub(crate) fn charged(values: Vec<f64>, budget: &Arc<Budget>) -> Result<Self, Rejection> {
         let charge = budget.charge(values.len() * BOUND_BYTES, false)?;
         Ok(Self {
             _charge: Some(charge),
@@ -53,7 +53,7 @@ impl Bounds {
         &self.values
     }
 
-    /// The bounds as text, the last one (`+Inf`) included.
+    /// Returns the texts of the bounds, the last one (`+Inf`) included.
     pub(crate) fn texts(&self, open_metrics: bool) -> impl Iterator<Item = &str> {
         self.texts
             .iter()

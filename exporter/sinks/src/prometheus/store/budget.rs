@@ -1,27 +1,27 @@
-//! The memory budget of the store: what series, families, bounds and targets take, in bytes.
+//! The memory budget of the store for series, families, bounds and targets, in bytes.
 //!
-//! The sizes are those of the data and of the entries that hold it; the allocator takes some 10 to 30 percent more.
+//! Sizes include the data and the entries that hold it. The allocator adds 10 to 30 percent.
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-use super::Refusal;
+use super::Rejection;
 
-/// The bytes that telemetry about the program itself may take beyond the limit.
-const OF_OURSELVES: usize = 4 << 20;
+/// The reserve in bytes for internal metrics beyond the limit.
+const INTERNAL_RESERVE: usize = 4 << 20;
 
-/// A limit of bytes, and how many of them are in use.
+/// A limit in bytes, and the bytes in use.
 #[derive(Debug)]
 pub(crate) struct Budget {
     limit: usize,
     used: AtomicUsize,
-    /// Whether something found no room since the last eviction.
+    /// Whether the limit was hit since the last eviction.
     is_exhausted: AtomicBool,
 }
 
-/// Bytes of a budget, which are given back when this is dropped.
+/// A charge to a budget, which is released on drop.
 #[derive(Debug)]
 pub(crate) struct Charge {
     budget: Arc<Budget>,
@@ -37,26 +37,26 @@ impl Budget {
         }
     }
 
-    /// Takes bytes until the charge is dropped.
-    pub(crate) fn charge(self: &Arc<Self>, bytes: usize, is_of_ourselves: bool) -> Result<Charge, Refusal> {
-        self.take(bytes, is_of_ourselves)?;
+    /// Charges bytes until the result is dropped.
+    pub(crate) fn charge(self: &Arc<Self>, bytes: usize, is_internal: bool) -> Result<Charge, Rejection> {
+        self.take(bytes, is_internal)?;
         Ok(Charge {
             budget: Arc::clone(self),
             bytes,
         })
     }
 
-    /// Takes bytes, which [`give_back`](Self::give_back) returns.
-    pub(super) fn take(&self, bytes: usize, is_of_ourselves: bool) -> Result<(), Refusal> {
-        let limit = match is_of_ourselves {
-            true => self.limit.saturating_add(OF_OURSELVES),
+    /// Charges bytes, which [`give_back`](Self::give_back) releases.
+    pub(super) fn take(&self, bytes: usize, is_internal: bool) -> Result<(), Rejection> {
+        let limit = match is_internal {
+            true => self.limit.saturating_add(INTERNAL_RESERVE),
             false => self.limit,
         };
         let more = |used: usize| used.checked_add(bytes).filter(|used| *used <= limit);
         let taken = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         taken.map(drop).map_err(|_| {
             self.note_exhausted();
-            Refusal::MemoryLimit
+            Rejection::MemoryLimit
         })
     }
 
@@ -72,7 +72,7 @@ impl Budget {
         self.is_exhausted.store(true, Ordering::Relaxed);
     }
 
-    /// Returns whether something found no room since the last call.
+    /// Returns whether the limit was hit since the last call.
     pub(super) fn take_exhausted(&self) -> bool {
         self.is_exhausted.swap(false, Ordering::Relaxed)
     }

@@ -1,6 +1,6 @@
-//! A family: the series of one name, each with its last value, behind a lock of their own.
+//! A family: the series of one name with their last values, under one lock.
 //!
-//! A scrape takes the lock for a few hundred series at a time, so a point waits for microseconds at most.
+//! A scrape holds the lock for a few hundred series at a time, so a point waits for microseconds at most.
 
 use std::{hash::BuildHasher, sync::Arc};
 
@@ -8,23 +8,23 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::{
-    Refusal, Room,
+    Rejection, SeriesLimit,
     budget::Charge,
     target::Target,
     value::{Exemplar, Exemplars, Value},
 };
 
-/// The most metrics that share a family: each is looked for in a list.
+/// The maximum number of metrics that share a family, because their lookup is linear.
 const MOST_SOURCES: usize = 64;
 
-/// How the values of a family behave.
+/// The type of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Only grows.
+    /// Only increases.
     Counter,
-    /// Is what it was last set to.
+    /// The last value that was set.
     Gauge,
-    /// Is of no known kind.
+    /// Of unknown type.
     Untyped,
     /// Counts observations in buckets.
     Histogram,
@@ -37,7 +37,7 @@ pub enum Kind {
 /// The header of a family.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Head {
-    /// The translated name: of a counter with `_total`, of a histogram without `_bucket`.
+    /// The translated name: with `_total` for a counter, without `_bucket` for a histogram.
     pub(crate) name: String,
     pub(crate) help: String,
     pub(crate) unit: String,
@@ -60,51 +60,51 @@ pub(crate) struct Series {
     pub(crate) start_unix_nanos: u64,
     pub(crate) exemplars: Option<Box<Exemplars>>,
     pub(crate) target: Arc<Target>,
-    /// Which birth of the store it was: a scrape leaves out what was born after it began.
+    /// The creation number in the store. A scrape skips series created after its start.
     pub(crate) birth: u64,
     time_unix_nanos: u64,
-    /// When a point arrived last, in seconds since the store began.
+    /// The arrival time of the last point, in seconds since the store's creation.
     seen_seconds: u32,
-    /// What it takes of the budget.
+    /// The bytes charged to the budget.
     bytes: u32,
     source: u16,
 }
 
-/// The series of a family: places that stay where they are, so that a scrape can go on where it stopped.
+/// The series of a family. Their slots are stable, so that a scrape can resume.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     places: Vec<Option<Series>>,
     free: Vec<u32>,
-    /// Places by the hash of their labels.
+    /// Slots by the hash of their labels.
     index: HashTable<u32>,
     hasher: DefaultHashBuilder,
-    /// The names, before translation, of the metrics that share the family.
+    /// The untranslated names of the metrics that share the family.
     sources: Vec<Box<str>>,
 }
 
-/// A point for one series.
+/// A point of one series.
 #[derive(Debug)]
 pub(crate) struct Point<'a> {
     pub(crate) labels: &'a str,
     pub(crate) start_unix_nanos: u64,
     pub(crate) time_unix_nanos: u64,
-    /// When it arrived, in seconds since the store began.
+    /// Its arrival time, in seconds since the store's creation.
     pub(crate) seen_seconds: u32,
     pub(crate) source: u16,
     pub(crate) target: &'a Arc<Target>,
-    pub(crate) is_of_ourselves: bool,
+    pub(crate) is_internal: bool,
     pub(crate) change: Change,
     pub(crate) exemplars: Vec<Exemplar>,
 }
 
-/// What a point does to its series.
+/// The change of a series by a point.
 #[derive(Debug)]
 pub(crate) enum Change {
-    /// It is now this.
+    /// Sets the value.
     Set(Value),
-    /// So much more was counted.
+    /// Adds to the value.
     Add(Value),
-    /// It has ended.
+    /// Ends the series.
     End,
 }
 
@@ -117,23 +117,28 @@ impl Family {
         }
     }
 
-    /// The series. Whoever takes the lock again and again lets it go fairly (`unlock_fair`).
+    /// Locks the series. A caller that locks repeatedly unlocks fairly (`unlock_fair`).
     pub(crate) fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock()
     }
 }
 
 impl Table {
-    /// Takes a point in. One that is older than what the series has changes nothing.
-    pub(crate) fn record(&mut self, point: Point<'_>, kind: Kind, room: &Room) -> Result<(), Refusal> {
+    /// Records a point. A point older than the last one of the series changes nothing.
+    pub(crate) fn record(
+        &mut self,
+        point: Point<'_>,
+        kind: Kind,
+        limit: &SeriesLimit,
+    ) -> Result<(), Rejection> {
         match self.find(point.labels) {
-            Some(place) => self.update(place, point, kind, room),
-            None => self.begin(point, room),
+            Some(place) => self.update(place, point, kind, limit),
+            None => self.begin(point, limit),
         }
     }
 
-    /// The first point of a series.
-    fn begin(&mut self, point: Point<'_>, room: &Room) -> Result<(), Refusal> {
+    /// Records the first point of a series.
+    fn begin(&mut self, point: Point<'_>, limit: &SeriesLimit) -> Result<(), Rejection> {
         let (Change::Set(value) | Change::Add(value)) = point.change else {
             return Ok(());
         };
@@ -144,49 +149,55 @@ impl Table {
             start_unix_nanos: point.start_unix_nanos,
             exemplars: None,
             target: Arc::clone(point.target),
-            birth: room.enter(bytes as usize, point.is_of_ourselves)?,
+            birth: limit.enter(bytes as usize, point.is_internal)?,
             time_unix_nanos: point.time_unix_nanos,
             seen_seconds: point.seen_seconds,
             bytes,
             source: point.source,
         };
         let series = self.insert(series);
-        series.keep(point.exemplars, room, point.is_of_ourselves);
+        series.keep(point.exemplars, limit, point.is_internal);
         Ok(())
     }
 
-    fn update(&mut self, place: u32, point: Point<'_>, kind: Kind, room: &Room) -> Result<(), Refusal> {
+    fn update(
+        &mut self,
+        place: u32,
+        point: Point<'_>,
+        kind: Kind,
+        limit: &SeriesLimit,
+    ) -> Result<(), Rejection> {
         let Some(series) = self.places[place as usize].as_mut() else {
             return Ok(());
         };
         if series.source != point.source {
-            return Err(Refusal::NameCollision);
+            return Err(Rejection::NameCollision);
         }
         series.seen_seconds = point.seen_seconds;
         if series.is_past(&point) {
             return Ok(());
         }
         if matches!(point.change, Change::End) {
-            self.remove(place, room);
+            self.remove(place, limit);
             return Ok(());
         }
         if let Change::Set(value) | Change::Add(value) = &point.change {
-            // The value that is there and the new one may be added up, which does not take more than the larger.
+            // The two values may be added, and the result uses at most the memory of the larger.
             let larger = value.heap_bytes() > series.value.heap_bytes();
             if larger {
                 let bytes = Series::size(&series.labels, value, series.exemplars.as_deref());
-                room.resize(series.bytes as usize, bytes as usize, point.is_of_ourselves)?;
+                limit.resize(series.bytes as usize, bytes as usize, point.is_internal)?;
                 series.bytes = bytes;
             }
         }
         series.target = Arc::clone(point.target);
         series.change(point.change, point.start_unix_nanos, kind);
         series.time_unix_nanos = series.time_unix_nanos.max(point.time_unix_nanos);
-        series.keep(point.exemplars, room, point.is_of_ourselves);
+        series.keep(point.exemplars, limit, point.is_internal);
         Ok(())
     }
 
-    /// The number of a metric's name among those that share the family; none where there are too many.
+    /// Returns the number of a metric's name among those that share the family, or `None` at the limit.
     pub(crate) fn source(&mut self, name: &str) -> Option<u16> {
         let known = self.sources.iter().position(|other| **other == *name);
         let place = match known {
@@ -200,37 +211,38 @@ impl Table {
         u16::try_from(place).ok()
     }
 
-    /// Takes out the series without a point since `since_seconds`; returns how many.
-    pub(crate) fn expire(&mut self, since_seconds: u32, room: &Room) -> u64 {
-        self.remove_if(room, |series| series.seen_seconds < since_seconds)
+    /// Removes the series without a point since `since_seconds`. Returns their number.
+    pub(crate) fn expire(&mut self, since_seconds: u32, limit: &SeriesLimit) -> u64 {
+        self.remove_if(limit, |series| series.seen_seconds < since_seconds)
     }
 
-    /// Returns when a point of each series arrived last, in seconds since the store began, with its place.
+    /// Returns the slot and the arrival time of the last point of each series, in seconds since the store's
+    /// creation.
     pub(crate) fn arrivals(&self) -> impl Iterator<Item = (u32, u32)> {
         let series = (0..).zip(&self.places);
         series.filter_map(|(place, series)| Some((series.as_ref()?.seen_seconds, place)))
     }
 
-    /// Takes out a series, if no point of it arrived since `seen_seconds`; returns whether it did.
-    pub(crate) fn evict(&mut self, place: u32, seen_seconds: u32, room: &Room) -> bool {
+    /// Removes a series if no point arrived since `seen_seconds`. Returns whether it did.
+    pub(crate) fn evict(&mut self, place: u32, seen_seconds: u32, limit: &SeriesLimit) -> bool {
         let series = self.places.get(place as usize).and_then(Option::as_ref);
         let is_silent = series.is_some_and(|series| series.seen_seconds <= seen_seconds);
         if is_silent {
-            self.remove(place, room);
+            self.remove(place, limit);
         }
         is_silent
     }
 
-    /// Removes the series of targets that have ended; returns how many.
-    pub(crate) fn sweep(&mut self, room: &Room) -> u64 {
-        self.remove_if(room, |series| series.target.has_ended())
+    /// Removes the series of ended targets. Returns their number.
+    pub(crate) fn sweep(&mut self, limit: &SeriesLimit) -> u64 {
+        self.remove_if(limit, |series| series.target.has_ended())
     }
 
-    fn remove_if(&mut self, room: &Room, is_over: impl Fn(&Series) -> bool) -> u64 {
+    fn remove_if(&mut self, limit: &SeriesLimit, is_over: impl Fn(&Series) -> bool) -> u64 {
         let mut removed = 0;
         for place in 0..self.places.len() {
             if self.places[place].as_ref().is_some_and(&is_over) {
-                self.remove(place as u32, room);
+                self.remove(place as u32, limit);
                 removed += 1;
             }
         }
@@ -241,7 +253,7 @@ impl Table {
         self.index.is_empty()
     }
 
-    /// The places from `first` on, at most `count`; the places in use are series.
+    /// Returns at most `count` slots from `first` on. Used slots hold series.
     pub(crate) fn places(&self, first: usize, count: usize) -> &[Option<Series>] {
         let first = first.min(self.places.len());
         let last = first.saturating_add(count).min(self.places.len());
@@ -279,7 +291,7 @@ impl Table {
             .expect("invariant: the series was put there above")
     }
 
-    fn remove(&mut self, place: u32, room: &Room) {
+    fn remove(&mut self, place: u32, limit: &SeriesLimit) {
         let Some(series) = self.places[place as usize].take() else {
             return;
         };
@@ -288,13 +300,13 @@ impl Table {
             entry.remove();
         }
         self.free.push(place);
-        room.leave(series.bytes as usize);
+        limit.leave(series.bytes as usize);
     }
 }
 
 impl Series {
-    /// Whether the point is older than what the series has, or of a run that was over when the series' run began.
-    /// What was counted since another point is never too old: it is added in any order.
+    /// Whether the point is older than the last one of the series, or belongs to an earlier run. A delta
+    /// point is never too old, because it is added in any order.
     fn is_past(&self, point: &Point<'_>) -> bool {
         match point.change {
             Change::Add(_) => false,
@@ -313,7 +325,8 @@ impl Series {
                 if start_unix_nanos > self.start_unix_nanos {
                     self.start_unix_nanos = start_unix_nanos;
                 } else if fell {
-                    // A restart that the sender did not report: it counts from its last point (OTLP data model, "Resets").
+                    // A restart that the sender did not report: it counts from its last point (OTLP data
+                    // model, "Resets").
                     self.start_unix_nanos = self.time_unix_nanos;
                 }
                 self.value = value;
@@ -328,20 +341,20 @@ impl Series {
         }
     }
 
-    /// Keeps exemplars, or none at all if there is no memory for them.
-    fn keep(&mut self, exemplars: Vec<Exemplar>, room: &Room, is_of_ourselves: bool) {
+    /// Stores exemplars, or none if the memory limit is reached.
+    fn keep(&mut self, exemplars: Vec<Exemplar>, limit: &SeriesLimit, is_internal: bool) {
         if exemplars.is_empty() {
             return;
         }
         self.exemplars.get_or_insert_default().keep(exemplars);
         let bytes = Self::size(&self.labels, &self.value, self.exemplars.as_deref()).max(self.bytes);
-        match room.resize(self.bytes as usize, bytes as usize, is_of_ourselves) {
+        match limit.resize(self.bytes as usize, bytes as usize, is_internal) {
             Ok(()) => self.bytes = bytes,
             Err(_) => self.exemplars = None,
         }
     }
 
-    /// Returns what a series takes: itself, its place in the index, and what it points to.
+    /// Returns the size of a series: itself, its index entry, and its heap data.
     fn size(labels: &str, value: &Value, exemplars: Option<&Exemplars>) -> u32 {
         let fixed = size_of::<Option<Self>>() + 2 * size_of::<u32>();
         let exemplars = exemplars.map_or(0, Exemplars::heap_bytes);

@@ -1,4 +1,4 @@
-//! Targets: the resources that send points. A target that falls silent takes its series with it.
+//! Targets: the resources that send points. The series of a stale target end.
 
 use std::{
     borrow::Cow,
@@ -21,48 +21,49 @@ use super::{
         labels::{self, Labeller, Labels},
         points::PointError,
     },
-    Refusal,
+    Rejection,
     budget::{Budget, Charge},
 };
 
-/// What a target takes besides its texts.
+/// The size of a target without its texts.
 const TARGET_BYTES: usize = 512;
 
 const NAMESPACE: &str = "service.namespace";
 const NAME: &str = "service.name";
 const INSTANCE: &str = "service.instance.id";
 
-/// A resource, as its series see it.
+/// A resource, as its series refer to it.
 #[derive(Debug)]
 pub(crate) struct Target {
-    /// The labels of every series of the target, sorted by name: `job`, `instance` and those of the allow-list.
+    /// The labels of every series of the target, sorted by name: `job`, `instance` and those of the
+    /// allow-list.
     pub(crate) labels: Vec<(Arc<str>, Box<str>)>,
-    /// `job` and `instance` as label text; empty where the resource has neither.
+    /// `job` and `instance` as label text, or empty.
     pub(crate) identity: Box<str>,
-    /// The labels of its `target_info`; empty where it has none.
+    /// The labels of its `target_info`, or empty.
     pub(crate) info: Box<str>,
-    /// The attempt of the run; a later attempt of the same identity ends the series of this one.
+    /// The attempt of the run. A later attempt of the same identity ends the series of this one.
     attempt: Option<u64>,
-    /// When it last sent something, in milliseconds since the store began.
+    /// The time of its last telemetry, in milliseconds since the store's creation.
     seen_millis: AtomicU64,
     ended: AtomicBool,
     _charge: Charge,
 }
 
-/// The attributes of a resource, hashed: their text may be long, and as different as its senders like.
+/// The hash of a resource's attributes, whose text may be long and of high cardinality.
 type AttributesHash = [u64; 2];
 
-/// The targets that have sent something lately.
+/// The active targets.
 #[derive(Debug, Default)]
 pub(crate) struct Targets {
     by_attributes: HashMap<AttributesHash, Arc<Target>>,
     hashers: [RandomState; 2],
-    /// Whether targets with series have ended since the last sweep because a later attempt began.
+    /// Whether targets with series were replaced by a later attempt since the last sweep.
     superseded: bool,
 }
 
 impl Target {
-    /// Whether the target fell silent, which is the end of its series.
+    /// Whether the target is stale, which ends its series.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }
@@ -73,7 +74,7 @@ impl Target {
 }
 
 impl Targets {
-    /// The target of a resource, which has sent something just now.
+    /// Returns the target of a resource, and updates its time.
     pub(crate) fn enter(
         &mut self,
         resource: &Resource<'_>,
@@ -96,7 +97,7 @@ impl Targets {
         Ok(target)
     }
 
-    /// Ends the targets of which `target` is a later attempt: a killed attempt cannot end its own series.
+    /// Ends the earlier attempts of `target`, because a killed attempt cannot end its own series.
     fn end_earlier_attempts(&mut self, target: &Target) {
         if target.attempt.is_none() || target.identity.is_empty() {
             return;
@@ -112,7 +113,8 @@ impl Targets {
         });
     }
 
-    /// Takes out the targets that have been silent for longer than `stale_after`; whether there were any with series.
+    /// Removes the targets that have been silent for longer than `stale_after`. Returns whether one had
+    /// series.
     pub(crate) fn sweep(&mut self, now_millis: u64, stale_after: Duration) -> bool {
         let limit = u64::try_from(stale_after.as_millis()).unwrap_or(u64::MAX);
         let mut had_series = std::mem::take(&mut self.superseded);
@@ -128,7 +130,8 @@ impl Targets {
         had_series
     }
 
-    /// The `target_info` labels of the targets that have series: one a `job` and `instance`, that of the latest resource.
+    /// Returns the `target_info` labels of the targets with series: one a `job` and `instance`, from the
+    /// latest resource.
     pub(crate) fn infos(&self) -> Vec<Arc<Target>> {
         let mut latest: HashMap<&str, &Arc<Target>> = HashMap::new();
         // One owner is this table; every other one is a series.
@@ -169,11 +172,11 @@ impl Target {
         let own: usize = labels.iter().map(|label| label_bytes(label)).sum();
         let identity = text(&identity);
         if own + identity.len() > MOST_LABEL_BYTES {
-            return Err(PointError::Refused(Refusal::LabelsTooLong));
+            return Err(PointError::Rejected(Rejection::LabelsTooLong));
         }
         let info = if has_info { text(&info) } else { "".into() };
         let bytes = TARGET_BYTES + own + identity.len() + info.len();
-        let charge = budget.charge(bytes, false).map_err(PointError::Refused)?;
+        let charge = budget.charge(bytes, false).map_err(PointError::Rejected)?;
         Ok(Self {
             labels: labels
                 .into_iter()
@@ -189,7 +192,7 @@ impl Target {
     }
 }
 
-/// `job` is the service's name, with its namespace where it has one; `instance` is its instance id.
+/// Returns the identity. `job` is the service's name with its namespace, and `instance` its instance id.
 fn identity<'a>(
     attributes: &pulsetrain_otlp::view::Repeated<'a, pulsetrain_otlp::view::KeyValue<'a>>,
     labeller: &mut Labeller,
@@ -211,7 +214,7 @@ fn identity<'a>(
         .collect())
 }
 
-/// Removes the labels that do not fit into 16 KiB together with those before them: `target_info` is on every page.
+/// Removes the labels beyond 16 KiB, because `target_info` is on every page.
 fn keep_what_fits(labels: &mut Labels<'_>) {
     let mut left = MOST_LABEL_BYTES;
     labels.retain(|label| {
@@ -221,12 +224,12 @@ fn keep_what_fits(labels: &mut Labels<'_>) {
     });
 }
 
-/// Returns the bytes of a label with the characters around it.
+/// Returns the length of a label with its delimiters.
 fn label_bytes((name, value): &(Arc<str>, Cow<'_, str>)) -> usize {
     name.len() + value.len() + r#"="","#.len()
 }
 
-/// Puts the identity in, over labels of the same names.
+/// Replaces labels by those of the identity.
 fn override_with<'a>(labels: &mut Labels<'a>, identity: &Labels<'a>) {
     labels.retain(|(name, _)| identity.iter().all(|(other, _)| other != name));
     labels.extend(identity.iter().cloned());

@@ -1,13 +1,13 @@
-//! The value of a series, and how a later one joins it.
+//! The value of a series, and its update.
 
 use std::sync::Arc;
 
 use super::bounds::Bounds;
 
-/// What a series is now. Large kinds are boxed: most series are numbers.
+/// The current value of a series. Large kinds are boxed, because most series are numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
-    /// Of a counter or a gauge.
+    /// The value of a counter or a gauge.
     Number(f64),
     /// Buckets with explicit bounds.
     Histogram(Box<Histogram>),
@@ -21,7 +21,7 @@ pub(crate) enum Value {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Histogram {
     pub(crate) bounds: Arc<Bounds>,
-    /// Observations per bucket: one more than there are bounds.
+    /// Observations per bucket, one more than bounds.
     pub(crate) buckets: Box<[u64]>,
     pub(crate) count: u64,
     pub(crate) sum: Option<f64>,
@@ -39,7 +39,7 @@ pub(crate) struct Native {
     pub(crate) negative: Side,
 }
 
-/// The buckets of one sign, from the bucket with index `first` on; index i reaches up to 2^(i / 2^schema).
+/// The buckets of one sign, starting at index `first`. The upper bound of index i is 2^(i / 2^schema).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Side {
     pub(crate) first: i32,
@@ -55,10 +55,11 @@ pub(crate) struct Summary {
     pub(crate) quantiles: Box<[(f64, f64)]>,
 }
 
-/// A measurement as the example of a counter or a bucket.
+/// An exemplar of a counter or a bucket.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Exemplar {
-    /// The bucket of an explicit histogram; zero for a counter, the rank among the kept ones for a native histogram.
+    /// The bucket of an explicit histogram, zero for a counter, or the rank among the stored ones of a native
+    /// histogram.
     pub(crate) bucket: u32,
     /// Label text.
     pub(crate) labels: Box<str>,
@@ -66,14 +67,14 @@ pub(crate) struct Exemplar {
     pub(crate) unix_nanos: u64,
 }
 
-/// The exemplars of a series, by bucket. Boxed by its series: most have none.
+/// The exemplars of a series by bucket. They are boxed, because most series have none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Exemplars {
     newest: Vec<Exemplar>,
 }
 
 impl Value {
-    /// Returns the bytes that it takes beyond itself, without bounds, which are shared.
+    /// Returns its heap size, without the shared bounds.
     pub(crate) fn heap_bytes(&self) -> usize {
         match self {
             Self::Number(_) => 0,
@@ -87,7 +88,7 @@ impl Value {
         }
     }
 
-    /// Adds what was counted since the last point; false where it cannot be added.
+    /// Adds a delta. Returns `false` if it cannot be added.
     pub(crate) fn add(&mut self, delta: &Self) -> bool {
         match (self, delta) {
             (Self::Number(total), Self::Number(more)) => {
@@ -99,7 +100,7 @@ impl Value {
         }
     }
 
-    /// Whether this counted less than `other`, which a cumulative series does only after a restart.
+    /// Whether this is less than `other`, which happens to a cumulative series only after a restart.
     pub(crate) fn fell_below(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Number(new), Self::Number(old)) => new < old,
@@ -125,7 +126,7 @@ impl Histogram {
 }
 
 impl Exemplars {
-    /// Keeps the newest of each bucket.
+    /// Stores the newest of each bucket.
     pub(crate) fn keep(&mut self, exemplars: Vec<Exemplar>) {
         for exemplar in exemplars {
             match self.newest.iter_mut().find(|kept| kept.bucket == exemplar.bucket) {
@@ -136,7 +137,7 @@ impl Exemplars {
         self.newest.sort_by_key(|exemplar| exemplar.bucket);
     }
 
-    /// Returns the bytes that they take.
+    /// Returns their heap size.
     pub(crate) fn heap_bytes(&self) -> usize {
         let labels: usize = self.newest.iter().map(|exemplar| exemplar.labels.len()).sum();
         size_of::<Self>() + self.newest.capacity() * size_of::<Exemplar>() + labels

@@ -1,4 +1,4 @@
-//! What no well-meaning sender sends.
+//! Tests of invalid and hostile input.
 
 use opentelemetry_proto::tonic::{
     common::v1::{AnyValue, ArrayValue, any_value::Value},
@@ -8,7 +8,7 @@ use opentelemetry_proto::tonic::{
 use super::{otlp::*, *};
 
 #[test]
-fn series_over_the_limit_are_refused_and_the_others_go_on() {
+fn series_over_the_limit_are_rejected_and_others_continue() {
     let mut world = World::with(&PrometheusConfig {
         series_limit: 2,
         ..PrometheusConfig::default()
@@ -19,16 +19,16 @@ fn series_over_the_limit_are_refused_and_the_others_go_on() {
             .to_vec();
         run("r", vec![metric("g", "", "", gauge(points))])
     };
-    assert_eq!(world.refused(three(T0)), [(Refusal::SeriesLimit, 1)]);
-    assert_eq!(world.refused(three(T0 + 1)), [(Refusal::SeriesLimit, 1)]);
+    assert_eq!(world.rejected(three(T0)), [(Rejection::SeriesLimit, 1)]);
+    assert_eq!(world.rejected(three(T0 + 1)), [(Rejection::SeriesLimit, 1)]);
     assert_eq!(world.series(), 2);
-    // The end of one makes room for another.
+    // The end of a series frees its slot.
     world.take(run("r", vec![end("g", T0 + 2, &[("a", "1")])]));
     world.take(run("r", vec![simple("g", T0 + 3, 1.0, &[("a", "3")])]));
 }
 
 #[test]
-fn what_says_that_there_is_no_room_has_room() {
+fn metric_that_reports_the_limit_has_a_reserve() {
     let mut world = World::with(&PrometheusConfig {
         series_limit: 1,
         ..PrometheusConfig::default()
@@ -37,12 +37,12 @@ fn what_says_that_there_is_no_room_has_room() {
         let points = (0..count).map(|a| number(0, T0, 1.0, &[("a", &a.to_string())]));
         run("r", vec![metric(name, "", "", gauge(points.collect()))])
     };
-    assert_eq!(world.refused(of("g", 2)), [(Refusal::SeriesLimit, 1)]);
+    assert_eq!(world.rejected(of("g", 2)), [(Rejection::SeriesLimit, 1)]);
     world.take(of("pulsetrain.dropped_items", 20));
-    // Not for ever more, whoever calls them so.
+    // The reserve for internal series is limited too, whoever sends them.
     assert_eq!(
-        world.refused(of("pulsetrain.x", 1_000)),
-        [(Refusal::SeriesLimit, 20)]
+        world.rejected(of("pulsetrain.x", 1_000)),
+        [(Rejection::SeriesLimit, 20)]
     );
     assert_eq!(world.series(), 1_001);
 }
@@ -60,16 +60,16 @@ fn a_name_with_two_types_keeps_the_first() {
             sum(CUMULATIVE, true, vec![number(T0, T0, 1.0, &[])]),
         )],
     );
-    assert_eq!(world.refused(counter), [(Refusal::TypeConflict, 1)]);
-    // A histogram's samples have names of their own.
+    assert_eq!(world.rejected(counter), [(Rejection::TypeConflict, 1)]);
+    // A histogram's samples have other names.
     world.take(run("r", vec![simple("h_count", T0, 1.0, &[])]));
     let histogram = histogram(CUMULATIVE, buckets(T0, T0, &[], &[1], 1.0));
     assert_eq!(
-        world.refused(run("r", vec![metric("h", "", "", histogram)])),
-        [(Refusal::TypeConflict, 1)]
+        world.rejected(run("r", vec![metric("h", "", "", histogram)])),
+        [(Rejection::TypeConflict, 1)]
     );
     let info = run("r", vec![simple("target.info", T0, 1.0, &[])]);
-    assert_eq!(world.refused(info), [(Refusal::TypeConflict, 1)]);
+    assert_eq!(world.rejected(info), [(Rejection::TypeConflict, 1)]);
 }
 
 /// OpenMetrics has a counter under its name without `_total`, and reserves `_created`.
@@ -87,21 +87,22 @@ fn names_are_reserved_across_types_as_openmetrics_has_them() {
     world.take(run("r", vec![counter("requests")]));
     for taken in ["requests", "requests.created", "target", "target.info"] {
         let batch = run("r", vec![simple(taken, T0, 1.0, &[])]);
-        assert_eq!(world.refused(batch), [(Refusal::TypeConflict, 1)], "{taken}");
+        assert_eq!(world.rejected(batch), [(Rejection::TypeConflict, 1)], "{taken}");
     }
     world.take(run("r", vec![simple("jobs", T0, 1.0, &[])]));
     assert_eq!(
-        world.refused(run("r", vec![counter("jobs")])),
-        [(Refusal::TypeConflict, 1)]
+        world.rejected(run("r", vec![counter("jobs")])),
+        [(Rejection::TypeConflict, 1)]
     );
     let page = world.page(Format::OpenMetrics, Escaping::Underscores);
     let page = String::from_utf8(page).expect("a page is UTF-8");
     assert_eq!(page.matches("# TYPE").count(), 2, "{page}");
 }
 
-/// A reader without UTF-8 gets the first of two families that come out alike, and the first of two series.
+/// A client without UTF-8 gets the first of two families with the same escaped name, and the first of two
+/// such series.
 #[test]
-fn what_comes_out_alike_for_a_reader_without_utf8_is_there_once() {
+fn names_with_equal_escapes_appear_once_without_utf8() {
     let mut world = World::with(&PrometheusConfig {
         translation: crate::Translation::NoTranslation,
         ..PrometheusConfig::default()
@@ -129,7 +130,7 @@ fn what_comes_out_alike_for_a_reader_without_utf8_is_there_once() {
     }
 }
 
-/// OpenMetrics 1.0: "If the sum is there, so is the count", and no sum beside negative bounds.
+/// OpenMetrics 1.0: "If the sum is there, so is the count", and no sum with negative bounds.
 #[test]
 fn a_histogram_without_a_sum_has_no_count_in_openmetrics() {
     for (bounds, total) in [
@@ -161,16 +162,16 @@ fn counts_that_are_not_counts_are_refused() {
     for value in [-1.0, f64::NAN, f64::NEG_INFINITY] {
         let counter = sum(CUMULATIVE, true, vec![number(T0, T0, value, &[])]);
         let batch = run("r", vec![metric("c", "", "", counter)]);
-        assert_eq!(world.refused(batch), [(Refusal::Malformed, 1)], "{value}");
+        assert_eq!(world.rejected(batch), [(Rejection::Malformed, 1)], "{value}");
     }
-    // A sum that may fall is a gauge.
+    // A sum that may decrease is a gauge.
     let gauge = sum(CUMULATIVE, false, vec![number(T0, T0, -1.0, &[])]);
     world.take(run("r", vec![metric("g", "", "", gauge)]));
 }
 
-/// Prometheus refuses a page with a native histogram that counts something else than its buckets hold.
+/// Prometheus rejects a page with a native histogram whose count differs from the sum of its buckets.
 #[test]
-fn a_histogram_counts_what_its_buckets_hold() {
+fn histogram_count_is_the_sum_of_its_buckets() {
     let mut world = World::new();
     let mut wrong = exponential(CUMULATIVE, 0, 0, &[1, 2]);
     if let Data::ExponentialHistogram(histogram) = &mut wrong {
@@ -184,7 +185,7 @@ fn a_histogram_counts_what_its_buckets_hold() {
     );
     let huge = exponential(CUMULATIVE, 0, 0, &[u64::MAX, 1]);
     let batch = run("r", vec![metric("m", "", "", huge)]);
-    assert_eq!(world.refused(batch), [(Refusal::Malformed, 1)]);
+    assert_eq!(world.rejected(batch), [(Rejection::Malformed, 1)]);
     // The page writes +Inf itself.
     let infinite = buckets(
         T0,
@@ -212,7 +213,7 @@ fn names_that_collide_share_a_family_but_no_series() {
     world.take(run("r", vec![simple("a.b", T0, 1.0, &[("l", "1")])]));
     world.take(run("r", vec![simple("a_b", T0, 2.0, &[("l", "2")])]));
     let same = run("r", vec![simple("a_b", T0 + 1, 3.0, &[("l", "1")])]);
-    assert_eq!(world.refused(same), [(Refusal::NameCollision, 1)]);
+    assert_eq!(world.rejected(same), [(Rejection::NameCollision, 1)]);
     assert_eq!(
         world.samples("a_b"),
         [
@@ -245,8 +246,8 @@ fn labels_that_the_page_writes_itself_cannot_be_sent() {
     };
     for reserved in ["le", "__name__", "..name..", "_.name_:"] {
         assert_eq!(
-            world.refused(sent(reserved)),
-            [(Refusal::ReservedLabel, 1)],
+            world.rejected(sent(reserved)),
+            [(Rejection::ReservedLabel, 1)],
             "{reserved}"
         );
     }
@@ -265,7 +266,7 @@ fn a_resource_cannot_give_its_series_another_name() {
     });
     let resource = [("service.name", "real"), ("..name..", "evil"), ("zone", "a")];
     let batch = from(&resource, vec![simple("g", T0, 1.0, &[])]);
-    assert_eq!(world.refused(batch), [(Refusal::ReservedLabel, 1)]);
+    assert_eq!(world.rejected(batch), [(Rejection::ReservedLabel, 1)]);
 
     let mut world = World::new();
     world.take(from(&resource, vec![simple("g", T0, 1.0, &[])]));
@@ -285,10 +286,14 @@ fn labels_that_come_out_alike_for_a_reader_without_utf8_are_joined() {
         "r",
         vec![simple("g", T0, 1.0, &[("a_b", "2"), ("a.b", "1"), ("c", "x\"y")])],
     ));
-    // No reader may get a second name of the series, whichever scheme it asks for.
+    // No client may get a second name of the series, under any scheme.
     for reserved in ["..name..", "_name_", ".:name__"] {
         let batch = run("r", vec![simple("g", T0, 1.0, &[(reserved, "evil")])]);
-        assert_eq!(world.refused(batch), [(Refusal::ReservedLabel, 1)], "{reserved}");
+        assert_eq!(
+            world.rejected(batch),
+            [(Rejection::ReservedLabel, 1)],
+            "{reserved}"
+        );
     }
     let page = |escaping| String::from_utf8(world.page(Format::Text, escaping)).expect("a page is UTF-8");
     let underscores = page(Escaping::Underscores);
@@ -370,8 +375,8 @@ fn buckets_that_make_no_sense_are_refused() {
         let point = buckets(T0, T0, bounds, counts, 1.0);
         let batch = run("r", vec![metric("h", "", "", histogram(CUMULATIVE, point))]);
         assert_eq!(
-            world.refused(batch),
-            [(Refusal::Malformed, 1)],
+            world.rejected(batch),
+            [(Rejection::Malformed, 1)],
             "{bounds:?} {counts:?}"
         );
     }
@@ -379,7 +384,7 @@ fn buckets_that_make_no_sense_are_refused() {
         "r",
         vec![metric("n", "", "", exponential(CUMULATIVE, 0, i32::MAX, &[1, 1]))],
     );
-    assert_eq!(world.refused(far), [(Refusal::Malformed, 1)]);
+    assert_eq!(world.rejected(far), [(Rejection::Malformed, 1)]);
 }
 
 #[test]
@@ -387,9 +392,9 @@ fn a_megabyte_of_label_and_names_without_a_legal_character_are_refused() {
     let mut world = World::new();
     let long = "x".repeat(1 << 20);
     let batch = run("r", vec![simple("g", T0, 1.0, &[("a", &long)])]);
-    assert_eq!(world.refused(batch), [(Refusal::LabelsTooLong, 1)]);
+    assert_eq!(world.rejected(batch), [(Rejection::LabelsTooLong, 1)]);
     let batch = run("r", vec![simple("花火", T0, 1.0, &[]), simple("", T0, 1.0, &[])]);
-    assert_eq!(world.refused(batch), [(Refusal::BadName, 2)]);
+    assert_eq!(world.rejected(batch), [(Rejection::BadName, 2)]);
 }
 
 #[test]

@@ -20,12 +20,12 @@ fn durations(temporality: i32, time: u64, bounds: &[f64], counts: &[u64]) -> Bat
 }
 
 #[test]
-fn a_restart_begins_anew_with_its_new_start_time() {
+fn restart_resets_the_counter_with_its_start_time() {
     let mut world = World::new();
     world.take(counter(CUMULATIVE, T0, T0 + SECOND, 100.0));
     world.take(counter(CUMULATIVE, T0 + 5 * SECOND, T0 + 6 * SECOND, 3.0));
     assert_eq!(world.samples("x_total"), ["x_total{train_run_id=\"r\"} 3"]);
-    // A straggler of the first run does not take the counter back.
+    // A late point of the first run does not decrease the counter.
     world.take(counter(CUMULATIVE, T0, T0 + 7 * SECOND, 101.0));
     assert_eq!(world.samples("x_total"), ["x_total{train_run_id=\"r\"} 3"]);
     assert!(created(&world).ends_with("5"), "{}", created(&world));
@@ -40,7 +40,8 @@ fn a_fall_without_a_new_start_time_is_a_restart_since_the_last_point() {
     assert!(created(&world).ends_with("1"), "{}", created(&world));
 }
 
-/// The whole seconds of the start time on the protobuf page: the field's tag, its length, and a varint of 5 bytes.
+/// Returns the seconds of the start time on the protobuf page: the field's tag, its length, and a varint of 5
+/// bytes.
 fn created(world: &World) -> String {
     let page = world.page(Format::Protobuf, Escaping::AllowUtf8);
     let place = page.windows(2).rposition(|pair| pair == [0x1a, 0x08].as_slice());
@@ -53,7 +54,7 @@ fn created(world: &World) -> String {
 }
 
 #[test]
-fn a_point_that_comes_late_changes_nothing() {
+fn late_point_changes_nothing() {
     let mut world = World::new();
     world.take(run("r", vec![simple("g", T0 + SECOND, 2.0, &[])]));
     world.take(run("r", vec![simple("g", T0, 1.0, &[])]));
@@ -78,7 +79,7 @@ fn a_point_without_a_time_is_of_now() {
 }
 
 #[test]
-fn what_was_counted_since_the_last_point_is_added_up_in_any_order() {
+fn deltas_are_added_in_any_order() {
     let mut world = World::new();
     for (time, value) in [(1, 5.0), (3, 7.0), (2, 1.0)] {
         world.take(counter(
@@ -92,7 +93,7 @@ fn what_was_counted_since_the_last_point_is_added_up_in_any_order() {
 }
 
 #[test]
-fn histograms_of_the_same_bounds_are_added_up_and_new_bounds_begin_anew() {
+fn histogram_deltas_are_added_and_new_bounds_reset() {
     let mut world = World::new();
     world.take(durations(DELTA, T0 + 1, &[1.0, 2.0], &[1, 2, 3]));
     world.take(durations(DELTA, T0 + 2, &[1.0, 2.0], &[1, 0, 0]));
@@ -114,13 +115,13 @@ fn histograms_of_the_same_bounds_are_added_up_and_new_bounds_begin_anew() {
 }
 
 #[test]
-fn what_cannot_be_added_up_is_refused_and_counted() {
+fn deltas_that_cannot_be_summed_are_rejected_and_counted() {
     let mut world = World::new();
     let native = run("r", vec![metric("n", "s", "", exponential(DELTA, 3, 0, &[1]))]);
-    assert_eq!(world.refused(native), [(Refusal::Temporality, 1)]);
+    assert_eq!(world.rejected(native), [(Rejection::Temporality, 1)]);
     assert_eq!(
-        world.refused(counter(0, T0, T0, 1.0)),
-        [(Refusal::Temporality, 1)]
+        world.rejected(counter(0, T0, T0, 1.0)),
+        [(Rejection::Temporality, 1)]
     );
     assert_eq!(world.series(), 0);
 }
@@ -142,5 +143,5 @@ fn a_native_histogram_of_too_fine_a_scale_is_merged_and_of_too_coarse_a_one_refu
         "r",
         vec![metric("m", "s", "", exponential(CUMULATIVE, -5, 0, &[1]))],
     );
-    assert_eq!(world.refused(coarse), [(Refusal::Malformed, 1)]);
+    assert_eq!(world.rejected(coarse), [(Rejection::Malformed, 1)]);
 }

@@ -1,4 +1,4 @@
-//! How series end: by the flag, by silence; and that none stays for ever.
+//! The ends of series: by flag and by staleness. No series stays forever.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ async fn all_series_of_a_run_end_when_it_falls_silent_and_of_no_other() {
     ));
     for second in 1..=601 {
         advance(Duration::from_secs(1)).await;
-        // One of its series continues; the others are still worth showing.
+        // One of its series continues, so the others are still exposed.
         world.take(run("alive", vec![simple("loss", T0 + second, 1.0, &[])]));
     }
     assert_eq!(world.samples("loss"), ["loss{train_run_id=\"alive\"} 1"]);
@@ -91,7 +91,7 @@ fn target_info_of_a_restarted_rank_is_that_of_its_latest_attempt() {
     assert_eq!(world.sink.store().counts().ended_with_resource, 1);
 }
 
-/// Runs of 5 to 60 minutes begin every two minutes for a day; half of them end properly, half are killed.
+/// Runs of 5 to 60 minutes start every two minutes for a day. Half of them end properly, and half are killed.
 #[tokio::test(start_paused = true)]
 async fn a_day_of_runs_leaves_no_series_that_never_ends() {
     let mut world = World::new();
@@ -125,7 +125,7 @@ async fn a_day_of_runs_leaves_no_series_that_never_ends() {
         advance(Duration::from_secs(60)).await;
         most = most.max(world.series());
     }
-    // At most 30 runs at a time, and those of the last 10 minutes that were killed.
+    // At most 30 concurrent runs, and those of the last 10 minutes that were killed.
     assert!((20..=2 * (30 + 5 + 1)).contains(&most), "{most}");
     advance(Duration::from_secs(601)).await;
     assert_eq!(world.page(Format::Text, Escaping::Underscores), b"");

@@ -1,10 +1,10 @@
-//! One world, every format: the pages as they are, byte for byte.
+//! One store, every format: the pages, byte for byte.
 
 use super::{super::Translation, otlp::*, *};
 
 const STEPS: [f64; 3] = [0.005, 1.0, 2_500_000.0];
 
-/// A metric of every kind, with all that a text has to escape.
+/// A metric of every kind, with every character that a text format escapes.
 fn world(config: &PrometheusConfig) -> World {
     let mut world = World::with(config);
     let resource = [
@@ -120,7 +120,7 @@ fn untranslated_names_are_escaped_for_clients_that_cannot_read_them() {
     }
 }
 
-/// `io.prometheus.client`, metrics.proto, as far as the page uses it.
+/// `io.prometheus.client`, metrics.proto, the part that the page uses.
 mod client {
     #[derive(Clone, PartialEq, prost::Message)]
     pub(super) struct MetricFamily {

@@ -1,4 +1,4 @@
-//! Limits: of memory, of silence, of clocks that are ahead.
+//! Limits of memory, staleness and clock skew.
 
 use std::time::Duration;
 
@@ -47,7 +47,7 @@ fn long_resource_attributes_are_not_kept() {
     // It would be on every series.
     let named = [("train.run.id", long.as_str())];
     let batch = from(&named, vec![simple("g", T0, 1.0, &[]), simple("h", T0, 1.0, &[])]);
-    assert_eq!(world.refused(batch), [(Refusal::LabelsTooLong, 2)]);
+    assert_eq!(world.rejected(batch), [(Rejection::LabelsTooLong, 2)]);
 }
 
 #[test]
@@ -58,15 +58,15 @@ fn long_names_descriptions_and_keys_are_not_kept() {
         let name = format!("g{number}");
         let point = vec![self::number(0, T0, 1.0, &[])];
         world.take(run("r", vec![metric(&name, "", &long, gauge(point.clone()))]));
-        // Nothing but one character of the name is legal.
+        // Only one character of the name is valid.
         let dropped = format!("a{}{number}", "花".repeat(30_000));
         let batch = run("r", vec![metric(&dropped, "", "", gauge(point.clone()))]);
-        assert_eq!(world.refused(batch), [(Refusal::LabelsTooLong, 1)]);
+        assert_eq!(world.rejected(batch), [(Rejection::LabelsTooLong, 1)]);
         let batch = run("r", vec![metric("u", &long, "", gauge(point))]);
-        assert_eq!(world.refused(batch), [(Refusal::LabelsTooLong, 1)]);
+        assert_eq!(world.rejected(batch), [(Rejection::LabelsTooLong, 1)]);
         let key = format!("{number}{long}");
         let batch = run("r", vec![simple("k", T0, 1.0, &[(&key, "1")])]);
-        assert_eq!(world.refused(batch), [(Refusal::LabelsTooLong, 1)]);
+        assert_eq!(world.rejected(batch), [(Rejection::LabelsTooLong, 1)]);
     }
     assert!(page_bytes(&world) < 75_000, "{}", page_bytes(&world));
     assert!(counts(&world).bytes < 150_000, "{:?}", counts(&world));
@@ -85,15 +85,15 @@ fn the_memory_of_everything_is_counted_and_given_back() {
         run("r", vec![metric("h", "", "", histogram(CUMULATIVE, point))])
     };
     let mut taken = 0;
-    while world.refused(series(taken)).is_empty() {
+    while world.rejected(series(taken)).is_empty() {
         taken += 1;
         assert!(taken < 200, "there is no end to it");
     }
     let full = counts(&world);
     assert!(taken > 90 && full.bytes <= full.max_bytes, "{taken} {full:?}");
     assert!(full.bytes > full.max_bytes - 20_000, "{full:?}");
-    assert_eq!(world.refused(series(taken)), [(Refusal::MemoryLimit, 1)]);
-    // What reports that there is no room has room.
+    assert_eq!(world.rejected(series(taken)), [(Rejection::MemoryLimit, 1)]);
+    // The metric that reports the limit has a reserve.
     world.take(run("r", vec![simple("pulsetrain.dropped_items", T0, 1.0, &[])]));
     for number in 0..taken {
         let value = labels(number);
@@ -116,14 +116,14 @@ fn a_series_that_grows_is_counted() {
         run("r", vec![metric("h", "", "", histogram(CUMULATIVE, point))])
     };
     world.take(of(T0, 1));
-    assert_eq!(world.refused(of(T0 + 1, 5_000)), [(Refusal::MemoryLimit, 1)]);
+    assert_eq!(world.rejected(of(T0 + 1, 5_000)), [(Rejection::MemoryLimit, 1)]);
     assert_eq!(world.samples("h_bucket").len(), 2, "it is as it was");
     world.take(of(T0 + 2, 300));
     assert!(counts(&world).bytes > 300 * 16, "{:?}", counts(&world));
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_series_that_nobody_sends_ends_and_others_of_its_resource_stay() {
+async fn stale_series_ends_and_others_of_its_resource_stay() {
     let mut world = World::with(&PrometheusConfig {
         series_stale_after: Some(Duration::from_secs(300)),
         ..PrometheusConfig::default()
@@ -139,13 +139,13 @@ async fn a_series_that_nobody_sends_ends_and_others_of_its_resource_stay() {
         advance(Duration::from_secs(10)).await;
         world.take(run("r", vec![simple("g", T0 + second, 1.0, &[("pid", "2")])]));
     }
-    // The end is seen within a twentieth of the time.
+    // The end is detected within a twentieth of the time.
     advance(Duration::from_secs(15)).await;
     assert_eq!(world.samples("g"), ["g{pid=\"2\",train_run_id=\"r\"} 1"]);
     assert_eq!((counts(&world).expired, counts(&world).evicted), (1, 0));
 }
 
-/// A label that changes again and again, as a process id does: what is sent now is on the page.
+/// For a label that changes often, such as a process id, the page shows the current series.
 #[tokio::test(start_paused = true)]
 async fn at_the_limit_the_series_that_were_not_sent_for_the_longest_time_make_room() {
     let mut world = World::with(&PrometheusConfig {
@@ -162,8 +162,8 @@ async fn at_the_limit_the_series_that_were_not_sent_for_the_longest_time_make_ro
     }
     world.take(sent(200));
     assert_eq!(
-        world.refused(sent(600)),
-        [(Refusal::SeriesLimit, 200)],
+        world.rejected(sent(600)),
+        [(Rejection::SeriesLimit, 200)],
         "all of them were sent lately"
     );
     advance(Duration::from_secs(150)).await;
@@ -217,7 +217,7 @@ fn a_clock_that_was_ahead_does_not_freeze_its_series() {
     assert_eq!(counts(&world).ahead, 2);
 }
 
-/// Names that translate alike are looked for in a list.
+/// Names with the same translation are looked up linearly.
 #[test]
 fn few_metrics_share_a_family() {
     let mut world = World::new();
@@ -225,7 +225,11 @@ fn few_metrics_share_a_family() {
     for number in 0..200 {
         let name = format!("a{}b", ".".repeat(number + 1));
         let batch = run("r", vec![simple(&name, T0, 1.0, &[("l", &number.to_string())])]);
-        refused += world.refused(batch).iter().map(|(_, points)| points).sum::<u64>();
+        refused += world
+            .rejected(batch)
+            .iter()
+            .map(|(_, points)| points)
+            .sum::<u64>();
     }
     assert_eq!((world.samples("a_b").len(), refused), (64, 136));
 }

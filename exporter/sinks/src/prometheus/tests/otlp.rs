@@ -1,4 +1,4 @@
-//! OTLP for tests, written by the classes of `opentelemetry-proto`.
+//! OTLP for tests, built with the types of `opentelemetry-proto`.
 
 use std::{
     future::Future,
@@ -22,7 +22,7 @@ use pulsetrain_pipeline::Batch;
 
 pub(super) const DELTA: i32 = 1;
 pub(super) const CUMULATIVE: i32 = 2;
-/// A moment of 2024, in nanoseconds.
+/// A time in 2024, in nanoseconds.
 pub(super) const T0: u64 = 1_710_000_000_000_000_000;
 pub(super) const SECOND: u64 = 1_000_000_000;
 
@@ -32,7 +32,7 @@ pub(super) struct Batches {
     metrics: Vec<Metric>,
 }
 
-/// The result of a future that never waits.
+/// Returns the result of a future that never waits.
 pub(super) fn now<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result,
@@ -40,7 +40,7 @@ pub(super) fn now<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// A resource that sends `metrics`.
+/// Returns the batch of a resource that sends `metrics`.
 pub(super) fn from(resource: &[(&str, &str)], metrics: Vec<Metric>) -> Batches {
     Batches {
         resource: attributes(resource),
@@ -48,7 +48,7 @@ pub(super) fn from(resource: &[(&str, &str)], metrics: Vec<Metric>) -> Batches {
     }
 }
 
-/// A run of that id.
+/// Returns the batch of a run of that id.
 pub(super) fn run(id: &str, metrics: Vec<Metric>) -> Batches {
     from(&[("train.run.id", id)], metrics)
 }
@@ -100,7 +100,7 @@ pub(super) fn sum(aggregation_temporality: i32, is_monotonic: bool, points: Vec<
     })
 }
 
-/// A point of a sum that counts from `start` on.
+/// Returns a point of a sum that counts from `start` on.
 pub(super) fn number(start: u64, time: u64, value: f64, labels: &[(&str, &str)]) -> NumberDataPoint {
     NumberDataPoint {
         attributes: attributes(labels),
@@ -111,12 +111,12 @@ pub(super) fn number(start: u64, time: u64, value: f64, labels: &[(&str, &str)])
     }
 }
 
-/// A gauge in no unit with one point.
+/// Returns a unitless gauge with one point.
 pub(super) fn simple(name: &str, time: u64, value: f64, labels: &[(&str, &str)]) -> Metric {
     metric(name, "", "", gauge(vec![number(0, time, value, labels)]))
 }
 
-/// A point that marks the end of its series.
+/// Returns a point that marks the end of its series.
 pub(super) fn end(name: &str, time: u64, labels: &[(&str, &str)]) -> Metric {
     let point = NumberDataPoint {
         attributes: attributes(labels),

@@ -13,7 +13,7 @@ use pulsetrain_semconv::{attribute, instruments};
 use super::series::SeriesMetrics;
 
 /// The instruments, and the values that they recorded last.
-pub(super) struct Books {
+pub(super) struct LedgerMetrics {
     dropped: Counter<u64>,
     retries: Counter<u64>,
     items: UpDownCounter<i64>,
@@ -23,12 +23,12 @@ pub(super) struct Books {
     series: SeriesMetrics,
     /// The limit of the queue of each sink, in bytes.
     queue_limits: BTreeMap<String, i64>,
-    sent: BTreeMap<String, Sent>,
+    sent: BTreeMap<String, LastRecorded>,
 }
 
 /// The values recorded last for one sink.
 #[derive(Debug, Default)]
-struct Sent {
+struct LastRecorded {
     account: u64,
     dropped: BTreeMap<(DropReason, Signal), u64>,
     retries: u64,
@@ -38,7 +38,7 @@ struct Sent {
 /// The levels of the queue of each sink: items, batches and bytes, and the limit of the bytes.
 const LEVELS: usize = 4;
 
-impl Books {
+impl LedgerMetrics {
     pub(super) fn new(meter: &Meter) -> Self {
         Self {
             dropped: instruments::pulsetrain_dropped_items(meter),
@@ -83,10 +83,10 @@ impl Books {
             let mut sent = self.sent.remove(&counts.name).unwrap_or_default();
             if sent.account != counts.account {
                 // A sink that took the place of another counts from zero.
-                sent = Sent {
+                sent = LastRecorded {
                     account: counts.account,
                     levels: sent.levels,
-                    ..Sent::default()
+                    ..LastRecorded::default()
                 };
             }
             self.sums(counts, &mut sent);
@@ -103,7 +103,7 @@ impl Books {
         }
     }
 
-    fn sums(&self, counts: &SinkCounts, sent: &mut Sent) {
+    fn sums(&self, counts: &SinkCounts, sent: &mut LastRecorded) {
         let sink = KeyValue::new(attribute::PULSETRAIN_SINK_NAME.name, counts.name.clone());
         for dropped in &counts.dropped {
             let key = (dropped.reason, dropped.signal);
@@ -121,7 +121,7 @@ impl Books {
         sent.retries = counts.retries;
     }
 
-    fn levels(&self, sink: &str, sent: &mut Sent, now: [i64; LEVELS]) {
+    fn levels(&self, sink: &str, sent: &mut LastRecorded, now: [i64; LEVELS]) {
         let sink = [KeyValue::new(
             attribute::PULSETRAIN_SINK_NAME.name,
             sink.to_owned(),

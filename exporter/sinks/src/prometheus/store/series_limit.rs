@@ -1,25 +1,25 @@
-//! Room: how many series there are and what they take, how much there may be, and which was born when.
+//! The limits of a store: number of series and memory, with creation numbers.
 
 use std::sync::{
     Arc,
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
-use super::{Refusal, budget::Budget};
+use super::{Rejection, budget::Budget};
 
-/// The number of series about the program itself beyond the limit: among them is the one that reports that there is no more room.
-const OF_OURSELVES: usize = 1_000;
+/// The reserve for internal series beyond the limit. One of them reports that the limit is reached.
+const INTERNAL_RESERVE: usize = 1_000;
 
 /// Counts the series of all families.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct SeriesLimit {
     limit: usize,
     taken: AtomicUsize,
     births: AtomicU64,
     budget: Arc<Budget>,
 }
 
-impl Room {
+impl SeriesLimit {
     pub(super) fn new(limit: usize, max_bytes: usize) -> Self {
         Self {
             limit,
@@ -29,11 +29,10 @@ impl Room {
         }
     }
 
-    /// Takes the place of one more series of `bytes`, which may be one about the program itself, and returns which birth
-    /// it is.
-    pub(crate) fn enter(&self, bytes: usize, is_of_ourselves: bool) -> Result<u64, Refusal> {
-        self.budget.take(bytes, is_of_ourselves)?;
-        let limit = self.limit(is_of_ourselves);
+    /// Reserves a series of `bytes`, which may be an internal one. Returns its creation number.
+    pub(crate) fn enter(&self, bytes: usize, is_internal: bool) -> Result<u64, Rejection> {
+        self.budget.take(bytes, is_internal)?;
+        let limit = self.limit(is_internal);
         let more = |taken| (taken < limit).then_some(taken + 1);
         let entered = self
             .taken
@@ -41,24 +40,24 @@ impl Room {
         if entered.is_err() {
             self.budget.give_back(bytes);
             self.budget.note_exhausted();
-            return Err(Refusal::SeriesLimit);
+            return Err(Rejection::SeriesLimit);
         }
         Ok(self.births.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// Changes what a series takes.
-    pub(crate) fn resize(&self, before: usize, now: usize, is_of_ourselves: bool) -> Result<(), Refusal> {
+    /// Changes the size of a series.
+    pub(crate) fn resize(&self, before: usize, now: usize, is_internal: bool) -> Result<(), Rejection> {
         if now > before {
-            return self.budget.take(now - before, is_of_ourselves);
+            return self.budget.take(now - before, is_internal);
         }
         self.budget.give_back(before - now);
         Ok(())
     }
 
-    /// The most series, for a series that may be about the program itself.
-    pub(super) fn limit(&self, is_of_ourselves: bool) -> usize {
-        match is_of_ourselves {
-            true => self.limit.saturating_add(OF_OURSELVES),
+    /// Returns the maximum number of series, with the reserve for an internal one.
+    pub(super) fn limit(&self, is_internal: bool) -> usize {
+        match is_internal {
+            true => self.limit.saturating_add(INTERNAL_RESERVE),
             false => self.limit,
         }
     }
@@ -72,12 +71,12 @@ impl Room {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// The bytes that everything in the store takes.
+    /// Returns the memory budget of the store.
     pub(crate) fn budget(&self) -> &Arc<Budget> {
         &self.budget
     }
 
-    /// The last birth so far.
+    /// Returns the last creation number.
     pub(crate) fn births(&self) -> u64 {
         self.births.load(Ordering::Relaxed)
     }

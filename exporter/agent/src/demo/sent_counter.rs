@@ -7,18 +7,18 @@ use pulsetrain_pipeline::Batch;
 
 /// Counts batches; a clone counts into the same place.
 #[derive(Clone, Default)]
-pub(super) struct Sent(Arc<Mutex<Counted>>);
+pub(super) struct SentCounter(Arc<Mutex<SentCounts>>);
 
 /// What was counted.
 #[derive(Default)]
-pub(super) struct Counted {
+pub(super) struct SentCounts {
     /// Items and bytes.
     pub(super) counts: DemoCounts,
     /// Series.
     pub(super) series: SeriesCounter,
 }
 
-impl Sent {
+impl SentCounter {
     /// Counts a batch.
     pub(super) fn add(&self, batch: &Batch) {
         let mut counted = self.lock();
@@ -27,7 +27,7 @@ impl Sent {
     }
 
     /// Returns what was counted so far.
-    pub(super) fn lock(&self) -> MutexGuard<'_, Counted> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, SentCounts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

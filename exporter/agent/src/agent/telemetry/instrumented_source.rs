@@ -17,13 +17,13 @@ use super::newest::newest;
 
 /// When a source brought something last, and how old that was then; zero where it has brought nothing yet.
 #[derive(Debug, Default)]
-pub(super) struct SourceFigures {
+pub(super) struct SourceGauges {
     newest_unix_nanos: AtomicU64,
     lag_nanos: AtomicU64,
     last_unix_nanos: AtomicU64,
 }
 
-impl SourceFigures {
+impl SourceGauges {
     /// How old the newest item was when the last batch arrived; `None` where no item had a time.
     pub(super) fn lag(&self) -> Option<Duration> {
         read(&self.newest_unix_nanos)?;
@@ -58,22 +58,22 @@ pub(super) fn ingress(
     ingress: &Ingress,
     source: &str,
     accepted: Counter<u64>,
-    figures: Arc<SourceFigures>,
+    gauges: Arc<SourceGauges>,
 ) -> Ingress {
-    ingress.watched(watch(source, accepted, figures))
+    ingress.watched(watch(source, accepted, gauges))
 }
 
 /// Notes what it is shown, without counting it.
 #[cfg(test)]
-pub(super) fn noting(figures: Arc<SourceFigures>) -> impl Fn(&Batch) {
-    move |batch| figures.note(batch)
+pub(super) fn noting(gauges: Arc<SourceGauges>) -> impl Fn(&Batch) {
+    move |batch| gauges.note(batch)
 }
 
 /// Counts what it is shown.
 pub(super) fn watch(
     source: &str,
     accepted: Counter<u64>,
-    figures: Arc<SourceFigures>,
+    gauges: Arc<SourceGauges>,
 ) -> impl Fn(&Batch) + Send + Sync + 'static {
     let attributes = Signal::ALL.map(|signal| {
         [
@@ -85,6 +85,6 @@ pub(super) fn watch(
         if let Some(place) = Signal::ALL.iter().position(|signal| *signal == batch.signal()) {
             accepted.add(u64::from(batch.items()), &attributes[place]);
         }
-        figures.note(batch);
+        gauges.note(batch);
     }
 }

@@ -1,11 +1,11 @@
-//! The items that the page does not show: points, spans and log records beyond a limit, late points, points without a value.
+//! Items that the page does not show: beyond a limit, late, or without a value.
 
 use super::PageConfig;
 
-/// Why the page does not show an item.
+/// The reason why the page does not show an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum PageRefusal {
+pub enum PageRejection {
     /// The run is beyond [`PageConfig::runs`].
     Runs,
     /// The rank is beyond the ranks of one run.
@@ -24,20 +24,20 @@ pub enum PageRefusal {
     NoValue,
 }
 
-/// How many items of each [`PageRefusal`] the page did not show.
+/// The number of items by [`PageRejection`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PageRefusals([u64; PageRefusal::ALL.len()]);
+pub struct PageRejections([u64; PageRejection::ALL.len()]);
 
-/// The most ranks of one run.
+/// The maximum number of ranks of one run.
 pub(super) const MOST_RANKS: usize = 4_096;
 
-/// The most series of one GPU.
+/// The maximum number of series of one GPU.
 pub(super) const MOST_GPU_SERIES: usize = 400;
 
-/// The most metrics of the page.
+/// The maximum number of metrics.
 pub(super) const MOST_METRICS: usize = 20_000;
 
-impl PageRefusal {
+impl PageRejection {
     const ALL: [Self; 8] = [
         Self::Runs,
         Self::Ranks,
@@ -49,7 +49,7 @@ impl PageRefusal {
         Self::NoValue,
     ];
 
-    /// Returns the reason with its limit, and the name of the setting in [`PageConfig`] where there is one.
+    /// Returns the reason with its limit, and the name of its setting in [`PageConfig`].
     pub fn describe(self, config: &PageConfig) -> String {
         match self {
             Self::Runs => format!("more than {} runs (limit `runs`)", config.runs),
@@ -69,24 +69,24 @@ impl PageRefusal {
     }
 }
 
-impl PageRefusals {
-    pub(super) fn count(&mut self, refusal: PageRefusal) {
-        self.0[refusal as usize] += 1;
+impl PageRejections {
+    pub(super) fn count(&mut self, rejection: PageRejection) {
+        self.0[rejection as usize] += 1;
     }
 
-    /// Returns the items of one reason.
-    pub fn of(&self, refusal: PageRefusal) -> u64 {
-        self.0[refusal as usize]
+    /// Returns the number of items with a reason.
+    pub fn of(&self, rejection: PageRejection) -> u64 {
+        self.0[rejection as usize]
     }
 
-    /// Returns the items of all reasons.
+    /// Returns the number of all items.
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
-    /// Returns the reasons that have items, with their items.
-    pub fn by_reason(&self) -> impl Iterator<Item = (PageRefusal, u64)> {
-        let all = PageRefusal::ALL.map(|refusal| (refusal, self.of(refusal)));
+    /// Returns the reasons with items, and their numbers.
+    pub fn by_reason(&self) -> impl Iterator<Item = (PageRejection, u64)> {
+        let all = PageRejection::ALL.map(|rejection| (rejection, self.of(rejection)));
         all.into_iter().filter(|(_, items)| *items > 0)
     }
 }
@@ -97,10 +97,10 @@ mod tests {
 
     #[test]
     fn every_reason_has_a_counter_of_its_own() {
-        let mut refused = PageRefusals::default();
-        for (place, refusal) in PageRefusal::ALL.into_iter().enumerate() {
-            assert_eq!(refusal as usize, place);
-            (0..=place).for_each(|_| refused.count(refusal));
+        let mut refused = PageRejections::default();
+        for (place, rejection) in PageRejection::ALL.into_iter().enumerate() {
+            assert_eq!(rejection as usize, place);
+            (0..=place).for_each(|_| refused.count(rejection));
         }
         let counts: Vec<u64> = refused.by_reason().map(|(_, items)| items).collect();
         assert_eq!(counts, [1, 2, 3, 4, 5, 6, 7, 8]);

@@ -8,13 +8,12 @@ use std::{
 };
 
 use serde::{Deserialize, Deserializer};
-use serde_saphyr::Spanned;
 
 use super::section::{Setting, Shown};
 
 /// A line and a column, both from 1; zero for what is in no file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Spot {
+pub(crate) struct Location {
     /// The included file; empty for the configuration itself.
     pub(crate) file: &'static str,
     /// The line.
@@ -53,7 +52,7 @@ fn kept(name: &str) -> &'static str {
     name
 }
 
-impl Spot {
+impl Location {
     /// Returns this place, or `other` for what is in no file.
     pub(super) fn or(self, other: Self) -> Self {
         if self == Self::default() { other } else { self }
@@ -73,30 +72,30 @@ impl Spot {
 
 /// A value with its place. Two are equal if their values are: a moved line changes nothing.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Placed<T> {
+pub(crate) struct Spanned<T> {
     /// The value.
     pub(crate) value: T,
     /// Its place.
-    pub(crate) spot: Spot,
+    pub(crate) location: Location,
 }
 
-impl<T> Placed<T> {
+impl<T> Spanned<T> {
     /// Returns a value without a place.
-    pub(crate) fn nowhere(value: T) -> Self {
+    pub(crate) fn without_location(value: T) -> Self {
         Self {
             value,
-            spot: Spot::default(),
+            location: Location::default(),
         }
     }
 }
 
-impl<T: PartialEq> PartialEq for Placed<T> {
+impl<T: PartialEq> PartialEq for Spanned<T> {
     fn eq(&self, other: &Self) -> bool {
         self.value == other.value
     }
 }
 
-impl<T> Deref for Placed<T> {
+impl<T> Deref for Spanned<T> {
     type Target = T;
 
     fn deref(&self) -> &T {
@@ -104,14 +103,14 @@ impl<T> Deref for Placed<T> {
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Placed<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Spanned<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let Spanned {
+        let serde_saphyr::Spanned {
             value, referenced, ..
-        } = Spanned::deserialize(deserializer)?;
+        } = serde_saphyr::Spanned::deserialize(deserializer)?;
         Ok(Self {
             value,
-            spot: Spot {
+            location: Location {
                 file: READ_FILE.get(),
                 line: referenced.line(),
                 column: referenced.column(),
@@ -120,7 +119,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Placed<T> {
     }
 }
 
-impl<T: Setting> Setting for Placed<T> {
+impl<T: Setting> Setting for Spanned<T> {
     fn shown(&self) -> Shown {
         self.value.shown()
     }

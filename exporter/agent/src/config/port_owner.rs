@@ -10,7 +10,7 @@ use std::{
 const LISTENS: &str = "0A";
 
 /// Returns the program that listens on the port of an address, name and process id, or `None` if it is not visible.
-pub(crate) fn holder(address: SocketAddr) -> Option<String> {
+pub(crate) fn port_owner(address: SocketAddr) -> Option<String> {
     let tables =
         ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| fs::read_to_string(table).unwrap_or_default());
     let inodes: Vec<String> = tables
@@ -60,10 +60,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_that_is_ours_is_told_by_our_process() {
+    fn own_port_is_owned_by_this_process() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let who = holder(address).unwrap();
+        let who = port_owner(address).unwrap();
         assert!(
             who.ends_with(&format!("(process {})", std::process::id())),
             "{who}"

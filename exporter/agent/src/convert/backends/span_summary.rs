@@ -15,13 +15,13 @@ const MARGIN: u64 = 15_000_000_000;
 
 /// The time and the resources of spans.
 #[derive(Debug, Default)]
-pub(in crate::convert) struct Seen {
+pub(in crate::convert) struct SpanSummary {
     window: Option<TimeWindow>,
     /// The service's name and instance of each encoded resource.
     resources: HashMap<Vec<u8>, [String; 2]>,
 }
 
-impl Seen {
+impl SpanSummary {
     /// Notes what a message holds. What cannot be read is for others to complain of.
     pub(in crate::convert) fn note(&mut self, signal: Signal, bytes: &[u8]) {
         if signal == Signal::Traces {

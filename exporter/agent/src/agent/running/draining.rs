@@ -7,13 +7,13 @@ use super::{report, task::Task};
 
 /// Sinks that are drained, and whether one of them lost something.
 #[derive(Default)]
-pub(super) struct Leaving {
+pub(super) struct DrainingSinks {
     tasks: JoinSet<(SinkReport, bool)>,
     exclusive: usize,
     has_lost: bool,
 }
 
-impl Leaving {
+impl DrainingSinks {
     /// Waits for the report of a sink in the background, then ends its server. `is_exclusive` is whether it holds a port
     /// or a file until then.
     pub(super) fn add(

@@ -1,6 +1,7 @@
-//! Journals of files that were rotated or moved while some of their records were not settled.
+//! Journals of files that were rotated or moved while some of their records were unacknowledged.
 //!
-//! The journal `NAME.journal` of such a file is `NAME.1.journal`, and so on, until the last of its records is settled.
+//! The journal `NAME.journal` of such a file is `NAME.1.journal`, and so on, until its last record is
+//! acknowledged.
 
 use std::{
     ffi::OsStr,
@@ -12,15 +13,15 @@ use super::{super::identity::FileIdentity, Notes};
 
 /// The journal of an earlier file.
 #[derive(Debug)]
-pub(super) struct SetAside {
+pub(super) struct PreviousJournal {
     path: PathBuf,
     file: Option<FileIdentity>,
-    /// The number of the ack after the last one.
+    /// The number after the last ack.
     end: u64,
 }
 
-impl SetAside {
-    /// The journal at `path`, which holds `notes`.
+impl PreviousJournal {
+    /// Returns the journal at `path`, which holds `notes`.
     pub(super) fn new(path: PathBuf, notes: &Notes) -> Self {
         let acks = notes.spans.iter().filter_map(|span| span.ack);
         Self {
@@ -30,7 +31,7 @@ impl SetAside {
         }
     }
 
-    /// Returns the journals that were set aside for the one at `journal`.
+    /// Returns the earlier journals of the journal at `journal`.
     pub(super) fn all(journal: &Path) -> io::Result<Vec<Self>> {
         let folder = journal.parent().unwrap_or(Path::new("."));
         let mut numbered = Vec::new();
@@ -46,7 +47,7 @@ impl SetAside {
         numbered.into_iter().map(read).collect()
     }
 
-    /// Returns a path for the next journal that is set aside.
+    /// Returns an unused path for another earlier journal.
     pub(super) fn free_path(journal: &Path) -> PathBuf {
         let mut paths = (1_u32..).map(|number| journal.with_extension(format!("{number}.journal")));
         paths.find(|path| !path.exists()).unwrap_or_default()
@@ -62,10 +63,10 @@ impl SetAside {
         self.file
     }
 
-    /// Returns whether no record of the file is delivered again, and removes the journal in this case. A journal that cannot
-    /// be removed stays.
-    pub(super) fn is_settled(&self, settled: u64) -> bool {
-        self.end <= settled && self.remove().is_ok()
+    /// Whether no record of the file is replayed. Removes the journal in this case. A journal that cannot be
+    /// removed stays.
+    pub(super) fn is_acked(&self, first_unacked: u64) -> bool {
+        self.end <= first_unacked && self.remove().is_ok()
     }
 
     /// Removes the journal.
@@ -77,7 +78,7 @@ impl SetAside {
     }
 }
 
-/// Returns the number of a journal that was set aside for `journal`.
+/// Returns the number in the name of an earlier journal of `journal`.
 fn number(journal: &Path, path: &Path) -> Option<u32> {
     if path.extension() != Some(OsStr::new("journal")) {
         return None;

@@ -58,7 +58,7 @@ impl Sink for NamedSink {
 
 /// A sink whose deliveries are counted, by signal, and timed from the first attempt to the last. A request that is sent again
 /// with other batches merged into it is timed from the start.
-pub(super) struct MeasuredSink {
+pub(super) struct InstrumentedSink {
     sink: NamedSink,
     delivered: Counter<u64>,
     duration: Histogram<f64>,
@@ -66,7 +66,7 @@ pub(super) struct MeasuredSink {
     trying: Option<(usize, Instant)>,
 }
 
-impl MeasuredSink {
+impl InstrumentedSink {
     pub(super) fn new(sink: NamedSink, delivered: Counter<u64>, duration: Histogram<f64>) -> Self {
         Self {
             sink,
@@ -107,7 +107,7 @@ impl MeasuredSink {
     }
 }
 
-impl Sink for MeasuredSink {
+impl Sink for InstrumentedSink {
     fn name(&self) -> &str {
         self.sink.name()
     }

@@ -1,56 +1,57 @@
-//! Why a point is not kept, and how often that happened.
+//! Reasons for rejecting a point, and their counts.
 
 use std::fmt;
 
-/// What the store holds and what it refused.
+/// The sizes of the store and the number of rejected points.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PrometheusCounts {
-    /// The series now.
+    /// The current number of series.
     pub series: usize,
-    /// The most series that are kept.
+    /// The maximum number of series.
     pub limit: usize,
-    /// The bytes that series, families and targets take.
+    /// The memory use of series, families and targets in bytes.
     pub bytes: usize,
-    /// The most bytes that they may take.
+    /// The maximum memory use in bytes.
     pub max_bytes: usize,
-    /// The series that ended since the start because nothing was sent for them within `series_stale_after`.
+    /// The number of series that ended so far because they had no point within `series_stale_after`.
     pub expired: u64,
-    /// The series that ended since the start to make room for others.
+    /// The number of series evicted so far.
     pub evicted: u64,
-    /// The series that ended since the start with their resource: it sent nothing within `stale_after`, or a later attempt began.
+    /// The number of series that ended so far with their resource, which was stale for `stale_after` or had a
+    /// later attempt.
     pub ended_with_resource: u64,
-    /// The points since the start whose time was too far in the future; they got the time of their arrival.
+    /// The number of points so far with a time in the future, which was replaced by their arrival time.
     pub ahead: u64,
-    /// The points refused since the start, one entry a reason, in the order of [`Refusal::ALL`]; zeros included.
-    pub refused: Vec<(Refusal, u64)>,
+    /// The number of points rejected so far by reason, in the order of [`Rejection::ALL`], zeros included.
+    pub rejected: Vec<(Rejection, u64)>,
 }
 
-/// Why a point cannot be kept.
+/// The reason for rejecting a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Refusal {
-    /// Its series would be one more than `series_limit`.
+pub enum Rejection {
+    /// Its series exceeds `series_limit`.
     SeriesLimit,
-    /// Another metric has its name in Prometheus with another type.
+    /// Another metric has its Prometheus name with another type.
     TypeConflict,
-    /// Another metric has its name in Prometheus, and a series with the same labels.
+    /// Another metric has its Prometheus name, and a series with the same labels.
     NameCollision,
-    /// Nothing legal is left of its name.
+    /// Its name has no valid character.
     BadName,
-    /// It counts since the last point, or since nobody knows when, and its kind cannot be added up.
+    /// Its temporality is delta or unknown, and its kind cannot be summed.
     Temporality,
-    /// It has no value, buckets that make no sense, or counts a number below zero or NaN.
+    /// It has no value, inconsistent buckets, or a count that is negative or NaN.
     Malformed,
     /// Its name or its labels are longer than 16 KiB.
     LabelsTooLong,
     /// One of its labels has a name that the page writes itself.
     ReservedLabel,
-    /// There is no more memory for it within `max_bytes`.
+    /// It exceeds `max_bytes`.
     MemoryLimit,
 }
 
-impl Refusal {
+impl Rejection {
     /// All reasons, in the order of their declaration.
     pub const ALL: [Self; 9] = [
         Self::SeriesLimit,
@@ -64,7 +65,7 @@ impl Refusal {
         Self::MemoryLimit,
     ];
 
-    /// The reason as a value of a label.
+    /// Returns the label value of the reason.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::SeriesLimit => "series_limit",
@@ -80,7 +81,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::SeriesLimit => "over series_limit; raise it, or send fewer attribute values",
@@ -88,7 +89,7 @@ impl fmt::Display for Refusal {
             Self::NameCollision => "another metric has the name and the labels in Prometheus; rename one",
             Self::BadName => "no legal character in the name",
             Self::Temporality => {
-                "delta or unknown temporality of a kind that cannot be added up; send cumulative points"
+                "delta or unknown temporality of a kind that cannot be summed; send cumulative points"
             }
             Self::Malformed => "no value, buckets that do not fit together, or a count below zero or NaN",
             Self::LabelsTooLong => "a name, or labels, longer than 16 KiB",

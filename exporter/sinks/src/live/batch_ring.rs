@@ -1,4 +1,4 @@
-//! Batches that are kept for a while, within bounds.
+//! A bounded buffer of recent batches.
 
 use std::{collections::VecDeque, io::Write, mem::size_of, time::Duration};
 
@@ -8,22 +8,22 @@ use pulsetrain_pipeline::{Batch, clock::Instant};
 
 use pulsetrain_convert::{PerfettoConfig, PerfettoError, PerfettoMapper, PerfettoSummary};
 
-/// Batches in the order in which they came.
+/// Batches in order of arrival.
 #[derive(Debug, Default)]
-pub(super) struct Held {
-    batches: VecDeque<Kept>,
+pub(super) struct BatchRing {
+    batches: VecDeque<HeldBatch>,
     bytes: usize,
 }
 
 #[derive(Clone, Debug)]
-struct Kept {
+struct HeldBatch {
     at: Instant,
     signal: Signal,
     bytes: Bytes,
 }
 
-impl Held {
-    /// The memory that is taken.
+impl BatchRing {
+    /// Returns the memory use in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -32,22 +32,22 @@ impl Held {
         self.batches.is_empty()
     }
 
-    /// The memory that a batch takes.
+    /// Returns the memory use of a batch in bytes.
     pub(super) fn size_of(batch: &Batch) -> usize {
         memory_of(batch.bytes())
     }
 
     pub(super) fn push(&mut self, batch: &Batch, at: Instant) {
         self.bytes += Self::size_of(batch);
-        self.batches.push_back(Kept {
+        self.batches.push_back(HeldBatch {
             at,
             signal: batch.signal(),
             bytes: batch.bytes().clone(),
         });
     }
 
-    /// Forgets the oldest until the rest takes no more than `most_bytes` and is no older than `oldest`; returns how many it forgot
-    /// for want of room.
+    /// Evicts the oldest batches until the rest uses at most `most_bytes` and is no older than `oldest`.
+    /// Returns the number evicted for lack of memory.
     pub(super) fn forget(&mut self, most_bytes: usize, oldest: Option<Instant>) -> u64 {
         let mut forgotten = 0;
         while let Some(first) = self.batches.front() {
@@ -62,27 +62,27 @@ impl Held {
         forgotten
     }
 
-    /// What came since then, or all: it shares the bytes.
-    pub(super) fn since(&self, oldest: Option<Instant>) -> Snapshot {
+    /// Returns the batches since `oldest`, or all. The bytes are shared.
+    pub(super) fn since(&self, oldest: Option<Instant>) -> BatchSnapshot {
         let kept = self.batches.iter();
         let wanted = kept.filter(|kept| oldest.is_none_or(|oldest| kept.at >= oldest));
-        Snapshot(wanted.map(|kept| (kept.signal, kept.bytes.clone())).collect())
+        BatchSnapshot(wanted.map(|kept| (kept.signal, kept.bytes.clone())).collect())
     }
 }
 
-/// The memory of a batch: its bytes, its place in a ring that may be half empty, and 64 bytes for the reference count and the
-/// rounding of the allocator. Sources keep small batches in memory of their own.
+/// Returns the memory use of a batch: its bytes, its slot in a ring that may be half empty, and 64 bytes for
+/// the reference count and allocator rounding. Sources keep small batches in memory of their own.
 fn memory_of(bytes: &Bytes) -> usize {
     const ALLOCATION: usize = 64;
-    bytes.len() + 2 * size_of::<Kept>() + ALLOCATION
+    bytes.len() + 2 * size_of::<HeldBatch>() + ALLOCATION
 }
 
-/// Batches at one moment.
+/// The batches at one time.
 #[derive(Debug)]
-pub(super) struct Snapshot(Vec<(Signal, Bytes)>);
+pub(super) struct BatchSnapshot(Vec<(Signal, Bytes)>);
 
-impl Snapshot {
-    /// Draws the batches as one trace. A batch that is no OTLP is drawn as far as it goes.
+impl BatchSnapshot {
+    /// Writes the batches as one trace. An invalid batch is written up to its error.
     pub(super) fn draw<W: Write>(
         self,
         config: PerfettoConfig,
@@ -99,7 +99,7 @@ impl Snapshot {
     }
 }
 
-/// The moment so long before another; none where the clock did not run yet.
+/// Returns the time `ago` before `now`, or `None` before the start of the clock.
 pub(super) fn before(now: Instant, ago: Duration) -> Option<Instant> {
     now.checked_sub(ago)
 }
@@ -114,30 +114,30 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_is_forgotten_for_want_of_room_and_counted() {
+    fn oldest_batches_are_evicted_at_the_limit_and_counted() {
         let now = clock::now();
-        let mut held = Held::default();
-        let one = Held::size_of(&batch(100));
+        let mut ring = BatchRing::default();
+        let one = BatchRing::size_of(&batch(100));
         for _ in 0..4 {
-            held.push(&batch(100), now);
+            ring.push(&batch(100), now);
         }
-        assert_eq!(held.bytes(), 4 * one);
-        assert_eq!(held.forget(2 * one + 50, None), 2);
-        assert_eq!((held.bytes(), held.since(None).0.len()), (2 * one, 2));
-        assert_eq!(held.forget(0, None), 2);
-        assert!(held.is_empty() && held.bytes() == 0);
+        assert_eq!(ring.bytes(), 4 * one);
+        assert_eq!(ring.forget(2 * one + 50, None), 2);
+        assert_eq!((ring.bytes(), ring.since(None).0.len()), (2 * one, 2));
+        assert_eq!(ring.forget(0, None), 2);
+        assert!(ring.is_empty() && ring.bytes() == 0);
     }
 
     #[test]
-    fn what_is_too_old_is_forgotten_and_not_counted() {
+    fn old_batches_are_evicted_and_not_counted() {
         let start = clock::now();
-        let mut held = Held::default();
+        let mut ring = BatchRing::default();
         for second in 0..5 {
-            held.push(&batch(1), start + Duration::from_secs(second));
+            ring.push(&batch(1), start + Duration::from_secs(second));
         }
         let from = |second| Some(start + Duration::from_secs(second));
-        assert_eq!(held.since(from(3)).0.len(), 2);
-        assert_eq!(held.forget(usize::MAX, from(2)), 0);
-        assert_eq!(held.since(None).0.len(), 3);
+        assert_eq!(ring.since(from(3)).0.len(), 2);
+        assert_eq!(ring.forget(usize::MAX, from(2)), 0);
+        assert_eq!(ring.since(None).0.len(), 3);
     }
 }
