@@ -2,12 +2,13 @@
 //! see `tests/corpus/trainers/README.md`.
 
 mod expected;
+mod nvidia;
 
 use std::{collections::BTreeSet, env, fmt::Write, fs, path::Path};
 
 use pulsetrain_formats::recognise;
 
-use self::expected::SAMPLES;
+use self::{expected::SAMPLES, nvidia::NVIDIA};
 use crate::{
     Imported,
     imported::{Point, all_samples, sample, sample_text},
@@ -41,12 +42,16 @@ const TRAINERS: &[(&str, &str, &str)] = &[
     ("axolotl", "axolotl", "`hf-trainer`"),
     ("ms-swift", "ms-swift", "`hf-trainer`"),
     ("Megatron-Bridge", "megatron-bridge", "`megatron`"),
+    ("EasyR1", "easyr1", "`easyr1`"),
+    ("NeMo", "nemo", "`nemo`"),
+    ("nv-one-logger", "nv-one-logger", "`nv-one-logger`"),
+    ("Unsloth", "unsloth", "`hf-trainer`"),
     ("NCCL Inspector", "nccl-inspector", "`nccl-inspector`"),
 ];
 
 #[test]
 fn every_sample_of_a_trainer_is_recognised_and_its_series_have_the_values_that_were_logged() {
-    let problems: Vec<String> = SAMPLES.iter().flat_map(problems).collect();
+    let problems: Vec<String> = SAMPLES.iter().chain(NVIDIA).flat_map(problems).collect();
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
@@ -81,7 +86,11 @@ fn every_file_of_the_trainers_has_an_expectation() {
         .filter_map(|name| Some(name.strip_prefix(FOLDER)?.to_owned()))
         .filter(|name| name != "README.md" && !name.ends_with("keys.txt"))
         .collect();
-    let expected: BTreeSet<String> = SAMPLES.iter().map(|sample| sample.file.to_owned()).collect();
+    let expected: BTreeSet<String> = SAMPLES
+        .iter()
+        .chain(NVIDIA)
+        .map(|sample| sample.file.to_owned())
+        .collect();
     assert_eq!(found, expected);
 }
 

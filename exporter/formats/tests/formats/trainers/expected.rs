@@ -571,4 +571,29 @@ pub(super) const SAMPLES: &[Sample] = &[
             ),
         ],
     },
+    Sample {
+        file: "easyr1/experiment_log.jsonl",
+        format: "easyr1",
+        series: &[
+            ("train.global_step", &[1.0, 2.0, 3.0]),
+            ("rl.policy_loss", &[-0.0125, -0.025, -0.0375]),
+            ("train.step.duration", &[29.375, 55.375, 29.375]),
+            ("train.learning_rate", &[1e-6, 1e-6, 1e-6]),
+            ("train.tokens", &[1e5, 1e5, 1e5]),
+        ],
+    },
+    Sample {
+        file: "unsloth/grpo.log",
+        format: "hf-trainer",
+        series: &[
+            ("train.loss", &[0.125, 0.25]),
+            ("train.learning_rate", &[5e-6, 5e-6]),
+            ("rl.reward{rl.statistic=mean}", &[0.5, 1.0]),
+        ],
+    },
+    Sample {
+        file: "trl/cispo.log",
+        format: "hf-trainer",
+        series: &[("rl.policy_clip_upper_fraction", &[0.5, 0.25])],
+    },
 ];
