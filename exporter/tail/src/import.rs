@@ -6,8 +6,8 @@ mod survey;
 use std::sync::{Arc, atomic::AtomicU64};
 
 use pulsetrain_formats::{
-    FormatError, HEAD_BYTES, KeyUse, LogFormat, LogReader, Pace, ReadLimits, key_notices, recognise,
-    unreadable, without_mark,
+    FormatError, HEAD_BYTES, KeyUse, LogFormat, LogReader, Pace, ReadLimits, detect, key_notices, unreadable,
+    without_mark,
 };
 use pulsetrain_otlp::write::Encoded;
 use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Source};
@@ -143,13 +143,13 @@ pub(crate) fn choose(
     match (unreadable(input, head), named) {
         (Some(error), _) => Err(error.into()),
         (None, Some(format)) => Ok((format, "named by --format")),
-        (None, None) => Ok(recognise(input, head)?),
+        (None, None) => Ok(detect(input, head)?),
     }
 }
 
 /// Returns the error for a named format that reads nothing, with the format that the input looks like.
 fn nothing_of(format: &LogFormat, input: &str, head: &[u8]) -> TailError {
-    let instead = match recognise(input, head) {
+    let instead = match detect(input, head) {
         Ok((other, signature)) if other.name != format.name => {
             format!(
                 "; it looks like {} ({signature}): name that, or leave --format out",
@@ -178,7 +178,7 @@ fn read(
     report: &mut ImportReport,
 ) {
     let timezone = UsedTimezone::named_or_utc(options.timezone.as_ref());
-    let identity = format.identity(
+    let identity = format.run_header(
         without_mark(&head[..head.len().min(HEAD_BYTES)]),
         &options.mapping,
     );

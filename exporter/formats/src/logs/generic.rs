@@ -11,13 +11,13 @@ mod field;
 mod json;
 mod key_use;
 mod key_value;
-mod known;
 mod label_keys;
 mod labelled;
 mod likeness;
 mod lined;
 mod pairs;
 mod record;
+mod record_keys;
 mod suggestion;
 mod text;
 
@@ -34,7 +34,7 @@ pub use suggestion::suggest_mapping;
 
 use self::{csv::CsvLines, json::JsonLines, key_value::KeyValueLines, text::TextLines};
 use super::lines::{LineFormat, LineParser, identify_by};
-use super::{Begin, LogFormat, LogParser};
+use super::{LogFormat, LogParser, ParserFactory};
 
 /// JSON lines in the table of formats.
 pub(super) const JSON: LogFormat = mapped(
@@ -63,7 +63,7 @@ pub(super) const TEXT: LogFormat = mapped(
 /// Tables in the table of formats.
 pub(super) const CSV: LogFormat = LogFormat {
     // A new file begins with a header.
-    shrinks: false,
+    continues_after_truncate: false,
     ..mapped(
         MappedFormat::Csv,
         "tables with a header of any system, by a mapping",
@@ -76,17 +76,17 @@ const fn mapped(
     format: MappedFormat,
     brief: &'static str,
     parser: fn(&Arc<Mapping>) -> Box<dyn LogParser>,
-    identify: fn(&[u8]) -> super::Identity,
+    identify: fn(&[u8]) -> super::RunHeader,
 ) -> LogFormat {
     LogFormat {
         name: format.name(),
         brief,
         framework: "custom",
-        shrinks: true,
+        continues_after_truncate: true,
         splits: false,
-        recognise: |_| None,
+        detect: |_| None,
         identify,
-        parser: Begin::Mapped(parser),
+        parser: ParserFactory::Mapped(parser),
         coverage,
     }
 }

@@ -13,7 +13,7 @@ use self::{
     keys::{Dictionaries, ROWS},
 };
 use super::lines::{self, Line, LineFormat, LineParser};
-use super::{Begin, LogFormat, literal};
+use super::{LogFormat, ParserFactory, literal};
 use pulsetrain_record::{Recorder, SkipReason};
 
 /// The row of the Trainer's standard output in the table of formats.
@@ -21,17 +21,17 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "hf-trainer",
     brief: "standard output of Hugging Face's Trainer, TRL, axolotl, Unsloth and ms-swift, and logging.jsonl of ms-swift",
     framework: "hf_trainer",
-    shrinks: true,
+    continues_after_truncate: true,
     splits: false,
-    recognise: lines::recognise::<Printed>,
-    identify: lines::identify::<Printed>,
-    parser: Begin::Known(|| Box::new(LineParser::<Printed>::default())),
+    detect: lines::detect::<Console>,
+    identify: lines::identify::<Console>,
+    parser: ParserFactory::Builtin(|| Box::new(LineParser::<Console>::default())),
     coverage: coverage_of_output,
 };
 
 /// Reads the dictionaries.
 #[derive(Debug, Default)]
-struct Printed {
+struct Console {
     dictionaries: Dictionaries,
     headings: Headings,
 }
@@ -39,8 +39,8 @@ struct Printed {
 /// The rule for what a dictionary has said.
 const SAID_AGAIN: &str = "said_again";
 
-impl LineFormat for Printed {
-    fn sign(text: &str) -> Option<&'static str> {
+impl LineFormat for Console {
+    fn signature(text: &str) -> Option<&'static str> {
         let is_of_trainer = |text: &str, fields: &[Field<'_>]| {
             is_logged(text, fields) && fields.iter().any(|(key, _)| is_sign(key))
         };
@@ -49,11 +49,11 @@ impl LineFormat for Printed {
             .then_some("a Python dictionary with 'epoch' and a loss or a run time")
     }
 
-    fn is_whole(text: &str) -> bool {
+    fn is_complete(text: &str) -> bool {
         text.ends_with('}')
     }
 
-    fn is_begun(text: &str) -> bool {
+    fn is_record_start(text: &str) -> bool {
         begin(text) == Some(0)
     }
 
@@ -67,7 +67,7 @@ impl LineFormat for Printed {
                     let written = RecordMeta {
                         time_unix_nanos: line.read_time(),
                         step: done.map(|(step, _)| step),
-                        place: line.place(),
+                        position: line.position(),
                     };
                     if let Some((step, share)) = done {
                         self.dictionaries.step(written.time_unix_nanos, step, recorder);
@@ -77,7 +77,7 @@ impl LineFormat for Printed {
                     is_record = true;
                 }
                 None if BROKEN.iter().any(|sign| text.contains(sign)) => {
-                    recorder.skip(SkipReason::MalformedRecord, line.place(), || {
+                    recorder.report(SkipReason::MalformedRecord, line.position(), || {
                         "a dictionary of the Trainer is not whole, or holds what is no number and no text"
                             .to_owned()
                     });
@@ -130,14 +130,14 @@ const MS_SWIFT: &str = "train_speed(s/it)";
 
 /// Takes out how many steps are done, with the share of all that they are.
 fn take_done(fields: &mut Vec<Field<'_>>) -> Option<(i64, f64)> {
-    let place = fields.iter().position(|(key, _)| DONE.contains(&key.as_ref()))?;
-    let FieldValue::Text(text) = &fields[place].1 else {
+    let position = fields.iter().position(|(key, _)| DONE.contains(&key.as_ref()))?;
+    let FieldValue::Text(text) = &fields[position].1 else {
         return None;
     };
     let (done, all) = text.split_once('/')?;
     let (done, all) = (done.parse::<i64>().ok()?, all.parse::<i64>().ok()?);
     let share = (all > 0).then(|| done as f64 / all as f64)?;
-    fields.remove(place);
+    fields.remove(position);
     Some((done, share))
 }
 

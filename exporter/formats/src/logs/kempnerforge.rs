@@ -7,9 +7,9 @@ use pulsetrain_mapping::{
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
+use super::delimited::Delimiters;
 use super::lines::{self, Line, LineFormat, LineParser};
-use super::printed::Signs;
-use super::{Begin, LogFormat, literal, spans};
+use super::{LogFormat, ParserFactory, literal, spans};
 use pulsetrain_record::Recorder;
 
 /// The row of KempnerForge in the table of formats.
@@ -17,11 +17,11 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "kempnerforge",
     brief: "standard output of KempnerForge",
     framework: "kempnerforge",
-    shrinks: true,
+    continues_after_truncate: true,
     splits: false,
-    recognise: lines::recognise::<KempnerForge>,
+    detect: lines::detect::<KempnerForge>,
     identify: lines::identify::<KempnerForge>,
-    parser: Begin::Known(|| Box::new(LineParser::<KempnerForge>::default())),
+    parser: ParserFactory::Builtin(|| Box::new(LineParser::<KempnerForge>::default())),
     coverage: coverage_table,
 };
 
@@ -59,7 +59,7 @@ impl Default for KempnerForge {
 }
 
 impl LineFormat for KempnerForge {
-    fn sign(text: &str) -> Option<&'static str> {
+    fn signature(text: &str) -> Option<&'static str> {
         let message = message(text)?;
         if message.starts_with("Training config: JobConfig(") {
             return Some("\"Training config: JobConfig(\" after \"[rank N]\"");
@@ -72,7 +72,7 @@ impl LineFormat for KempnerForge {
         let written = |step| RecordMeta {
             time_unix_nanos: line.read_time(),
             step,
-            place: line.place(),
+            position: line.position(),
         };
         if let Some((step, fields)) = step_fields(line.text) {
             let written = written(Some(step));
@@ -151,9 +151,9 @@ fn record_step(
 }
 
 /// Of the line of a step.
-const STEP_SIGNS: Signs = Signs {
-    between: " | ",
-    within: b"=",
+const STEP_SIGNS: Delimiters = Delimiters {
+    pair: " | ",
+    key: b"=",
 };
 
 /// What stands behind `[rank N] LEVEL`.
@@ -282,7 +282,7 @@ mod tests {
             "[rank x] INFO [step 1] a=1",
             "[step 1] loss=2",
         ] {
-            assert_eq!(KempnerForge::sign(line), None, "{line}");
+            assert_eq!(KempnerForge::signature(line), None, "{line}");
             assert_eq!(
                 Sampled::read(&FORMAT, &format!("{line}\n")).counts.records,
                 0,

@@ -18,9 +18,9 @@ use pulsetrain_mapping::{CoverageRow, Field, MetricMapper, RecordMeta, RecordTab
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
+use super::delimited::Delimiters;
 use super::lines::{self, Line, LineFormat, LineParser};
-use super::printed::Signs;
-use super::{Begin, Identity, LogFormat, absl, literal, spans};
+use super::{LogFormat, ParserFactory, RunHeader, absl, literal, spans};
 use memory::MemoryLines;
 use pulsetrain_record::{LoggedTime, Recorder};
 
@@ -29,11 +29,11 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "maxtext",
     brief: "standard error or output of MaxText",
     framework: "maxtext",
-    shrinks: true,
+    continues_after_truncate: true,
     splits: false,
-    recognise: lines::recognise::<MaxText>,
+    detect: lines::detect::<MaxText>,
     identify,
-    parser: Begin::Known(|| Box::new(LineParser::<MaxText>::default())),
+    parser: ParserFactory::Builtin(|| Box::new(LineParser::<MaxText>::default())),
     coverage: coverage_table,
 };
 
@@ -58,14 +58,14 @@ const MESSAGES: [&str; 11] = [
     "Elastic ",
 ];
 
-fn identify(head: &[u8]) -> Identity {
+fn identify(head: &[u8]) -> RunHeader {
     let text = String::from_utf8_lossy(head);
     let name = text.split_once("Config param run_name: ").map(|(_, rest)| rest);
     let name = name.and_then(|rest| rest.split_once('\n'));
     let name = name.map(|(name, _)| name.trim());
-    Identity {
+    RunHeader {
         // The configuration comes in the order of the alphabet, so its name is far down.
-        may_grow: name.is_none() && text.contains(CONFIG) && !text.contains("completed step: "),
+        is_partial: name.is_none() && text.contains(CONFIG) && !text.contains("completed step: "),
         run_name: name.filter(|name| !name.is_empty()).map(str::to_owned),
         ..lines::identify::<MaxText>(head)
     }
@@ -91,7 +91,7 @@ impl Default for MaxText {
 }
 
 impl LineFormat for MaxText {
-    fn sign(text: &str) -> Option<&'static str> {
+    fn signature(text: &str) -> Option<&'static str> {
         let text = without_level(text);
         let (file, text) = absl::file_and_text(text).unwrap_or(("", text));
         if file == "pyconfig.py" && text.starts_with(CONFIG) {
@@ -118,7 +118,7 @@ impl LineFormat for MaxText {
         let written = |step| RecordMeta {
             time_unix_nanos: self.last_time.unwrap_or_else(|| line.read_time()),
             step,
-            place: line.place(),
+            position: line.position(),
         };
         if let Some((step, rest)) = step_line(text) {
             let ends_here = said.is_some() || line.is_live();
@@ -206,9 +206,9 @@ fn step_line(text: &str) -> Option<(i64, &str)> {
 }
 
 /// Of the lines of steps and evaluations.
-const SIGNS: Signs = Signs {
-    between: ", ",
-    within: b":=",
+const SIGNS: Delimiters = Delimiters {
+    pair: ", ",
+    key: b":=",
 };
 
 /// What may stand behind a number.

@@ -7,7 +7,7 @@ use pulsetrain_mapping::{
 use pulsetrain_semconv::metric;
 
 use super::lines::{self, Line, LineFormat, LineParser};
-use super::{Begin, LogFormat, spans, time};
+use super::{LogFormat, ParserFactory, spans, time};
 use pulsetrain_record::{LoggedTime, Recorder};
 
 /// The row of Megatron-LM in the table of formats.
@@ -15,11 +15,11 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "megatron",
     brief: "training lines of Megatron-LM and Megatron-Bridge",
     framework: "megatron",
-    shrinks: true,
+    continues_after_truncate: true,
     splits: false,
-    recognise: lines::recognise::<Megatron>,
+    detect: lines::detect::<Megatron>,
     identify: lines::identify::<Megatron>,
-    parser: Begin::Known(|| Box::new(LineParser::<Megatron>::default())),
+    parser: ParserFactory::Builtin(|| Box::new(LineParser::<Megatron>::default())),
     coverage: coverage_table,
 };
 
@@ -47,7 +47,7 @@ impl Default for Megatron {
 }
 
 impl LineFormat for Megatron {
-    fn sign(text: &str) -> Option<&'static str> {
+    fn signature(text: &str) -> Option<&'static str> {
         iteration(text).map(|_| "lines with \"iteration\" and \"elapsed time per iteration (ms):\"")
     }
 
@@ -61,7 +61,7 @@ impl LineFormat for Megatron {
                 None => line.read_time(),
             },
             step: Some(found.step),
-            place: line.place(),
+            position: line.position(),
         };
         self.fields.step(written.time_unix_nanos, found.step, recorder);
         let on_span = self

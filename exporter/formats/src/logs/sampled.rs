@@ -10,12 +10,12 @@ use pulsetrain_otlp::{
 };
 
 use super::{LogFormat, LogReader, ReadLimits, ReadTime};
-use pulsetrain_record::{Counts, Recorder, Run, Skipped};
+use pulsetrain_record::{Counts, ParseReport, Recorder, Run};
 
 /// Everything that came of a text.
 pub(crate) struct Sampled {
     pub(crate) counts: Counts,
-    pub(crate) skipped: Skipped,
+    pub(crate) skipped: ParseReport,
     batches: Vec<Encoded>,
 }
 

@@ -14,10 +14,10 @@ mod tables;
 
 use std::borrow::Cow;
 
-use super::{Begin, Identity, LogFormat, LogParser, Window, clean};
+use super::{LogFormat, LogParser, ParserFactory, RunHeader, Window, clean};
 use framing::Frame;
 use numbers::{Kind, Numbers};
-use pulsetrain_record::{LoggedTime, Place, Recorder, SkipReason};
+use pulsetrain_record::{LoggedTime, Recorder, SkipReason, SourcePosition};
 use record::{Record, Value};
 
 /// The row of Surogate in the table of formats.
@@ -25,29 +25,29 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "surogate",
     brief: "training.json of Surogate",
     framework: "surogate",
-    shrinks: false,
+    continues_after_truncate: false,
     splits: false,
-    recognise,
+    detect,
     identify,
-    parser: Begin::Known(|| Box::new(SurogateParser::default())),
+    parser: ParserFactory::Builtin(|| Box::new(SurogateParser::default())),
     coverage: tables::coverage,
 };
 
 /// The file before its first record.
 const EMPTY_ARRAY: &[u8] = b"[\n\n]\n";
 
-fn recognise(head: &[u8]) -> Option<&'static str> {
+fn detect(head: &[u8]) -> Option<&'static str> {
     if head == EMPTY_ARRAY {
         return Some("an array without records");
     }
     framing::first_start(head, 0).map(|_| "records that begin with {\"log\":")
 }
 
-fn identify(head: &[u8]) -> Identity {
-    let mut identity = Identity::default();
+fn identify(head: &[u8]) -> RunHeader {
+    let mut identity = RunHeader::default();
     let mut from = framing::first_start(head, 0).unwrap_or(head.len());
-    identity.may_grow = true;
-    while identity.may_grow
+    identity.is_partial = true;
+    while identity.is_partial
         && let Some(frame) = framing::next(head, from, false)
     {
         identity.take_in(&String::from_utf8_lossy(&head[frame.start..frame.end]));
@@ -59,7 +59,7 @@ fn identify(head: &[u8]) -> Identity {
 /// The kinds of record that come before and among the options, of which the run's name is one.
 const OPENING: [&str; 3] = ["cmd", "gpu-model", "option"];
 
-impl Identity {
+impl RunHeader {
     fn take_in(&mut self, text: &str) {
         let Ok(record) = record::parse(text) else { return };
         if self.start_unix_nanos.is_none() {
@@ -77,9 +77,9 @@ impl Identity {
         };
         if let (Some(Value::Text("run_name")), Some(Value::Text(name))) = (option("name"), option("value")) {
             self.run_name = Some((*name).to_owned()).filter(|name| !name.is_empty());
-            self.may_grow = false;
+            self.is_partial = false;
         }
-        self.may_grow &= OPENING.contains(&record.kind);
+        self.is_partial &= OPENING.contains(&record.kind);
     }
 }
 
@@ -108,7 +108,7 @@ impl LogParser for SurogateParser {
         done
     }
 
-    fn lose_sync(&mut self) {
+    fn resync(&mut self) {
         self.in_stray = true;
         self.looked_at = 0;
     }
@@ -131,7 +131,7 @@ impl SurogateParser {
         done
     }
 
-    /// Says what stands between records, unless it is the array's own punctuation or was said already.
+    /// StepHeader what stands between records, unless it is the array's own punctuation or was said already.
     fn said_between(&mut self, window: Window<'_>, start: usize, end: usize, recorder: &mut Recorder<'_>) {
         let stray = &window.bytes[start..end];
         if framing::is_punctuation(stray) {
@@ -139,7 +139,7 @@ impl SurogateParser {
         }
         if !std::mem::replace(&mut self.in_stray, true) {
             let message = || format!("{} bytes that belong to no record", stray.len());
-            recorder.skip(SkipReason::UnrecognisedBytes, window.place(start), message);
+            recorder.report(SkipReason::UnrecognisedBytes, window.position(start), message);
         }
     }
 
@@ -154,13 +154,13 @@ impl SurogateParser {
         };
         if let Some(numbers) = Numbers::parse(&text) {
             self.mapping
-                .numbers(&numbers, window.place(frame.start), recorder);
+                .numbers(&numbers, window.position(frame.start), recorder);
             return recorder.end_of_record();
         }
         match record::parse(&text) {
             Ok(mut record) => {
                 record.resolve(recorder);
-                self.parsed(&record, (&text, window.place(frame.start)), recorder);
+                self.parsed(&record, (&text, window.position(frame.start)), recorder);
                 recorder.end_of_record();
                 let end = frame.start + in_bytes(record.len);
                 self.said_between(window, end, frame.end, recorder);
@@ -171,17 +171,22 @@ impl SurogateParser {
                 } else {
                     SkipReason::MalformedRecord
                 };
-                let place = window.place(frame.start + in_bytes(error.offset));
-                recorder.skip(reason, place, || error.to_string());
+                let position = window.position(frame.start + in_bytes(error.offset));
+                recorder.report(reason, position, || error.to_string());
             }
         }
     }
 
     /// Records what a record says that is an event, or that more than punctuation follows.
-    fn parsed(&mut self, record: &Record<'_>, (text, place): (&str, Place), recorder: &mut Recorder<'_>) {
+    fn parsed(
+        &mut self,
+        record: &Record<'_>,
+        (text, position): (&str, SourcePosition),
+        recorder: &mut Recorder<'_>,
+    ) {
         let numbers = Kind::of(record.kind).and_then(|kind| Numbers::parse_as(kind, &text[..record.len]));
         match numbers {
-            Some(numbers) => self.mapping.numbers(&numbers, place, recorder),
+            Some(numbers) => self.mapping.numbers(&numbers, position, recorder),
             None => self.mapping.event(record, recorder),
         }
     }

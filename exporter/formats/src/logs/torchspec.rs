@@ -14,10 +14,10 @@ use pulsetrain_mapping::{Field, FieldValue, MetricMapper, RecordMeta, number_tex
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
+use super::delimited::Delimiters;
+use super::delimited::split;
 use super::lines::{self, Line, LineFormat, LineParser};
-use super::printed::Signs;
-use super::printed::split;
-use super::{Begin, LogFormat, literal, spans, time};
+use super::{LogFormat, ParserFactory, literal, spans, time};
 use bar::Bar;
 use pool::Waited;
 use progress::{Progress, Timing};
@@ -28,11 +28,11 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "torchspec",
     brief: "standard error of TorchSpec",
     framework: "torchspec",
-    shrinks: true,
+    continues_after_truncate: true,
     splits: false,
-    recognise: lines::recognise::<TorchSpec>,
+    detect: lines::detect::<TorchSpec>,
     identify: lines::identify::<TorchSpec>,
-    parser: Begin::Known(|| Box::new(LineParser::<TorchSpec>::default())),
+    parser: ParserFactory::Builtin(|| Box::new(LineParser::<TorchSpec>::default())),
     coverage: tables::coverage,
 };
 
@@ -73,7 +73,7 @@ impl Default for TorchSpec {
 }
 
 impl LineFormat for TorchSpec {
-    fn sign(text: &str) -> Option<&'static str> {
+    fn signature(text: &str) -> Option<&'static str> {
         if text.contains(TIMING) && text.contains(" dispatch=") {
             return Some("lines with \"TIMING step=\" and \"dispatch=\"");
         }
@@ -81,7 +81,7 @@ impl LineFormat for TorchSpec {
         is_bar.then_some("a progress bar with \"thru=\"")
     }
 
-    fn is_whole(text: &str) -> bool {
+    fn is_complete(text: &str) -> bool {
         text.trim_end().ends_with(']')
     }
 
@@ -106,15 +106,12 @@ const TIMING: &str = "TIMING step=";
 const LEVELS: [&str; 3] = [" INFO ", " WARNING ", " ERROR "];
 
 /// Of a line with "TIMING".
-const TIMES: Signs = Signs {
-    between: " ",
-    within: b"=",
-};
+const TIMES: Delimiters = Delimiters { pair: " ", key: b"=" };
 
 /// Of a line with "eval:".
-const EVAL: Signs = Signs {
-    between: ", ",
-    within: b"=:",
+const EVAL: Delimiters = Delimiters {
+    pair: ", ",
+    key: b"=:",
 };
 
 /// Where a log line begins, and its time: `[2026-11-21 00:21:27,088] loop.py:340 INFO ...`.
@@ -138,13 +135,13 @@ impl TorchSpec {
         };
         let step = bar.step;
         if progress.last_bar.replace(step) == Some(step) {
-            recorder.skip_value(SkipReason::LeftOut("bar_drawn_again"));
+            recorder.skip_value(SkipReason::Ignored("bar_drawn_again"));
             return true;
         }
         let written = RecordMeta {
             time_unix_nanos: progress.bar_time(&bar, line),
             step: Some(step),
-            place: line.place(),
+            position: line.position(),
         };
         if step > 0 {
             fields.step(written.time_unix_nanos, step, recorder);
@@ -155,11 +152,11 @@ impl TorchSpec {
         let is_wait_told =
             progress.timing.step == Some(step) && bar.fields.iter().any(|(key, _)| key == "wait");
         if is_wait_told {
-            recorder.skip_value(SkipReason::LeftOut("wait_told_by_timing"));
+            recorder.skip_value(SkipReason::Ignored("wait_told_by_timing"));
             bar.fields.retain(|(key, _)| key != "wait");
         }
         if bar.is_cut {
-            recorder.skip_value(SkipReason::LeftOut("cut_by_the_terminal"));
+            recorder.skip_value(SkipReason::Ignored("cut_by_the_terminal"));
         }
         fields.record(&tables::BAR, written, &bar.fields, &[], recorder);
         if let Some(verdict) = reading.and_then(|reading| reading.bottleneck()) {
@@ -181,7 +178,7 @@ impl TorchSpec {
         let written = |step| RecordMeta {
             time_unix_nanos,
             step,
-            place: line.place(),
+            position: line.position(),
         };
         if let Some((_, timing)) = text.split_once(TIMING) {
             return self.timing(timing, written(None), recorder);
@@ -216,7 +213,7 @@ impl TorchSpec {
             // Their own line said them to a tenth of a millisecond.
             let mut others = times;
             others.retain(|(key, _)| key != "fwd" && key != "bwd");
-            recorder.skip_values(SkipReason::LeftOut(breakdown::TOLD), 2);
+            recorder.skip_values(SkipReason::Ignored(breakdown::TOLD), 2);
             fields.record(&tables::TIMING, written, &others, &[], recorder)
         } else {
             fields.record(&tables::TIMING, written, &times, &[], recorder)
@@ -236,7 +233,7 @@ impl TorchSpec {
         recorder: &mut Recorder<'_>,
     ) -> bool {
         if self.progress.timing.step == Some(step) {
-            recorder.skip_values(SkipReason::LeftOut(breakdown::TOLD), values.len() as u64);
+            recorder.skip_values(SkipReason::Ignored(breakdown::TOLD), values.len() as u64);
             return true;
         }
         self.progress.passes_of = Some(step);
@@ -268,13 +265,13 @@ impl TorchSpec {
         } else if let Some(values) = message.strip_prefix("eval: ") {
             // The loop says the same again, and at which step it was.
             let values = EVAL.fields(values).count() as u64;
-            recorder.skip_values(SkipReason::LeftOut("eval_told_with_its_step"), values);
+            recorder.skip_values(SkipReason::Ignored("eval_told_with_its_step"), values);
             return true;
         } else if let Some((step, values)) = breakdown::parse(message) {
             return self.passes(step, &values, written, recorder);
         } else if let Some(waited) = Waited::parse(message) {
             if waited.is_not_over {
-                recorder.skip_value(SkipReason::LeftOut("wait_not_over"));
+                recorder.skip_value(SkipReason::Ignored("wait_not_over"));
             }
             fields = waited.fields;
         } else if MESSAGES.iter().any(|begin| message.starts_with(begin)) {

@@ -1,7 +1,7 @@
 //! torchtitan's console line: `step:  1  loss: 12.26000  grad_norm:  1.9000  memory: 30.10GiB(38.00%)  tps: 3,200  mfu: 18.21%`
 //! after `[titan] <time> - root - INFO -` (`torchtitan/components/metrics.py`). [`structured`] reads its JSON lines.
 
-mod around;
+mod run_info;
 pub(super) mod structured;
 
 use pulsetrain_mapping::{
@@ -9,9 +9,9 @@ use pulsetrain_mapping::{
 };
 use pulsetrain_semconv::metric;
 
-use self::around::Around;
+use self::run_info::RunInfo;
 use super::lines::{self, Line, LineFormat, LineParser};
-use super::{Begin, LogFormat, time};
+use super::{LogFormat, ParserFactory, time};
 use pulsetrain_record::{LoggedTime, Recorder, SkipReason};
 
 /// The row of torchtitan's console in the table of formats.
@@ -19,11 +19,11 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "torchtitan",
     brief: "console lines of torchtitan",
     framework: "torchtitan",
-    shrinks: true,
+    continues_after_truncate: true,
     splits: false,
-    recognise: lines::recognise::<TorchTitan>,
+    detect: lines::detect::<TorchTitan>,
     identify: lines::identify::<TorchTitan>,
-    parser: Begin::Known(|| Box::new(LineParser::<TorchTitan>::default())),
+    parser: ParserFactory::Builtin(|| Box::new(LineParser::<TorchTitan>::default())),
     coverage: coverage_table,
 };
 
@@ -35,20 +35,20 @@ static VALIDATION: RecordTable = RecordTable::new("torchtitan", "validation");
 #[derive(Debug)]
 struct TorchTitan {
     fields: MetricMapper,
-    around: Around,
+    run_info: RunInfo,
 }
 
 impl Default for TorchTitan {
     fn default() -> Self {
         Self {
             fields: MetricMapper::new("torchtitan"),
-            around: Around::default(),
+            run_info: RunInfo::default(),
         }
     }
 }
 
 impl LineFormat for TorchTitan {
-    fn sign(text: &str) -> Option<&'static str> {
+    fn signature(text: &str) -> Option<&'static str> {
         from_step(text)
             .and_then(step_fields)
             .map(|_| "lines with \"step:\", \"loss:\" and \"memory:\"")
@@ -64,11 +64,11 @@ impl LineFormat for TorchTitan {
         let written = RecordMeta {
             time_unix_nanos: time_of(line, recorder),
             step: Some(step),
-            place: line.place(),
+            position: line.position(),
         };
         if !is_validation {
             self.fields.step(written.time_unix_nanos, step, recorder);
-            self.around.step(step, written.time_unix_nanos, recorder);
+            self.run_info.step(step, written.time_unix_nanos, recorder);
         }
         let rows = if is_validation { &VALIDATION } else { &STEP };
         self.fields.record(rows, written, &fields, &[], recorder);
@@ -80,7 +80,7 @@ impl TorchTitan {
     /// A line that is no step.
     fn other(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         if signed(line.text).is_some() {
-            recorder.skip(SkipReason::MalformedRecord, line.place(), || {
+            recorder.report(SkipReason::MalformedRecord, line.position(), || {
                 "a step has words that are no key with a colon and its value: two processes may have written at once".to_owned()
             });
             return false;
@@ -93,7 +93,7 @@ impl TorchTitan {
             return false;
         };
         let time = |recorder: &mut Recorder<'_>| time_of(line, recorder);
-        self.around.message(message.trim_ascii_end(), time, recorder)
+        self.run_info.message(message.trim_ascii_end(), time, recorder)
     }
 }
 
@@ -160,7 +160,7 @@ fn coverage_table() -> Vec<CoverageRow> {
     RecordTable::coverage_of(&[&STEP, &VALIDATION])
         .into_iter()
         .chain([step])
-        .chain(around::coverage())
+        .chain(run_info::coverage())
         .collect()
 }
 

@@ -2,7 +2,7 @@
 
 use pulsetrain_mapping::trainer;
 
-use super::{Identity, LogParser, generic, lines::identify_by, ranked::each_printed_line};
+use super::{LogParser, RunHeader, generic, lines::identify_by, rank_prefix::each_printed_line};
 
 /// The sign of every trainer.
 pub(super) const DETECTED: &str = "lines that the patterns of its mapping match";
@@ -18,8 +18,8 @@ pub(super) fn parser(name: &str) -> Box<dyn LogParser> {
 }
 
 /// Returns what the first bytes of a log show of its run.
-pub(super) fn identify(name: &str, head: &[u8]) -> Identity {
-    Identity {
+pub(super) fn identify(name: &str, head: &[u8]) -> RunHeader {
+    RunHeader {
         framework: trainer(name).mapping().framework(),
         ..identify_by(parser(name), head)
     }
@@ -42,14 +42,14 @@ macro_rules! trainer_format {
             name: $name,
             brief: $brief,
             framework: $name,
-            shrinks: true,
+            continues_after_truncate: true,
             splits: false,
-            recognise: |head| {
+            detect: |head| {
                 let is_of = trainers::detects($name, &trainers::printed(head));
                 is_of.then_some(trainers::DETECTED)
             },
             identify: |head| trainers::identify($name, head),
-            parser: Begin::Embedded {
+            parser: ParserFactory::Embedded {
                 parser: || trainers::parser($name),
                 detects: |text| trainers::detects($name, text),
             },

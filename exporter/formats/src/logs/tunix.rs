@@ -11,9 +11,9 @@ use pulsetrain_mapping::{
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
+use super::delimited::split;
 use super::lines::{self, Line, LineFormat, LineParser};
-use super::printed::split;
-use super::{Begin, LogFormat, absl};
+use super::{LogFormat, ParserFactory, absl};
 use pulsetrain_record::{LoggedTime, Recorder, SkipReason};
 
 /// The row of Tunix's lines in the table of formats.
@@ -21,11 +21,11 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "tunix",
     brief: "standard error of Tunix",
     framework: "tunix",
-    shrinks: true,
+    continues_after_truncate: true,
     splits: false,
-    recognise: lines::recognise::<Tunix>,
+    detect: lines::detect::<Tunix>,
     identify: lines::identify::<Tunix>,
-    parser: Begin::Known(|| Box::new(LineParser::<Tunix>::default())),
+    parser: ParserFactory::Builtin(|| Box::new(LineParser::<Tunix>::default())),
     coverage: coverage_table,
 };
 
@@ -52,7 +52,7 @@ impl Default for Tunix {
 }
 
 impl LineFormat for Tunix {
-    fn sign(text: &str) -> Option<&'static str> {
+    fn signature(text: &str) -> Option<&'static str> {
         let (file, text) = absl::file_and_text(text)?;
         let is_ours = match file {
             "peft_trainer.py" => {
@@ -67,7 +67,7 @@ impl LineFormat for Tunix {
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         // Most lines are of other programs, and a time costs more than a name.
-        if Self::sign(line.text).is_none() {
+        if Self::signature(line.text).is_none() {
             return false;
         }
         let Some((prefix, text)) = absl::split(line.text, line.near_unix_nanos()) else {
@@ -77,7 +77,7 @@ impl LineFormat for Tunix {
         let written = |step| RecordMeta {
             time_unix_nanos,
             step,
-            place: line.place(),
+            position: line.position(),
         };
         if let Some((step, fields)) = step(text) {
             if fields.iter().any(|(key, _)| key == "training loss") {
@@ -93,7 +93,7 @@ impl LineFormat for Tunix {
         } else if text.starts_with(OPTIONS) {
             options(text, time_unix_nanos, recorder);
         } else if text.starts_with(STRINGS) {
-            recorder.skip_value(SkipReason::LeftOut("private_content"));
+            recorder.skip_value(SkipReason::Ignored("private_content"));
             return false;
         } else if let Some((key, size)) = text.split_once(": ") {
             let fields = [(key.into(), FieldValue::of(size))];

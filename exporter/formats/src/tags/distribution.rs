@@ -33,8 +33,8 @@ impl Distribution {
     /// more than there are bounds.
     pub(super) fn parts(&self) -> Option<HistogramParts<'_>> {
         let grows = self.bounds.is_sorted_by(|one, next| one < next);
-        let is_whole = self.bucket_counts.len() == self.bounds.len() + 1;
-        (grows && is_whole).then(|| HistogramParts {
+        let is_complete = self.bucket_counts.len() == self.bounds.len() + 1;
+        (grows && is_complete).then(|| HistogramParts {
             count: self
                 .bucket_counts
                 .iter()

@@ -6,6 +6,7 @@
 mod agreement;
 mod coverage;
 mod every_value;
+mod expected;
 mod foreign;
 mod generic;
 mod imported;
@@ -14,7 +15,6 @@ mod maxtext;
 mod no_value;
 mod ranks;
 mod readers;
-mod said;
 mod series;
 mod tensorboard;
 mod torchtitan;

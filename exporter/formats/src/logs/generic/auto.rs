@@ -9,8 +9,8 @@ use super::{
     text::{TextLines, is_context},
 };
 use crate::logs::lines::{Line, LineFormat, LineParser, identify_by};
-use crate::logs::ranked::each_printed_line;
-use crate::logs::{Begin, LogFormat};
+use crate::logs::rank_prefix::each_printed_line;
+use crate::logs::{LogFormat, ParserFactory};
 use pulsetrain_record::Recorder;
 
 /// The mapping that is the dictionary of usual keys.
@@ -21,11 +21,11 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     name: "generic",
     brief: "any log with usual keys, without configuration",
     framework: "custom",
-    shrinks: true,
+    continues_after_truncate: true,
     splits: false,
-    recognise: |head| agree(head).then_some(AGREEMENT),
+    detect: |head| agree(head).then_some(AGREEMENT),
     identify: |head| identify_by(parser(), head),
-    parser: Begin::Fallback(parser),
+    parser: ParserFactory::Fallback(parser),
     coverage: || trainer(DICTIONARY).mapping().coverage(),
 };
 
@@ -90,16 +90,16 @@ fn has_result(header: &Header) -> bool {
 }
 
 impl LineFormat for GenericLines {
-    fn sign(_: &str) -> Option<&'static str> {
+    fn signature(_: &str) -> Option<&'static str> {
         None
     }
 
-    fn is_whole(text: &str) -> bool {
-        TextLines::is_whole(text)
+    fn is_complete(text: &str) -> bool {
+        TextLines::is_complete(text)
     }
 
-    fn is_begun(text: &str) -> bool {
-        TextLines::is_begun(text)
+    fn is_record_start(text: &str) -> bool {
+        TextLines::is_record_start(text)
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {

@@ -181,11 +181,11 @@ impl CsvLines {
 }
 
 impl LineFormat for CsvLines {
-    fn sign(_: &str) -> Option<&'static str> {
+    fn signature(_: &str) -> Option<&'static str> {
         None
     }
 
-    fn is_begun(text: &str) -> bool {
+    fn is_record_start(text: &str) -> bool {
         text.contains(DELIMITERS)
     }
 
@@ -199,7 +199,7 @@ impl LineFormat for CsvLines {
         let Some(mut fields) = header.fields(line.text) else {
             // Between the rows of aligned columns a log has other lines.
             if header.delimiter != SPACES {
-                recorder.skip(SkipReason::MalformedRecord, line.place(), || {
+                recorder.report(SkipReason::MalformedRecord, line.position(), || {
                     format!(
                         "the row has another number of cells than the header, which has {}",
                         header.keys.len()

@@ -8,7 +8,7 @@ use pulsetrain_otlp::write::{Attribute, Value};
 use pulsetrain_record::{Recorder, SkipReason};
 use pulsetrain_semconv::{self as semconv, AttributeKind, Metric};
 
-use super::known::KeyInfo;
+use super::record_keys::KeyInfo;
 
 /// What the fields of a record share.
 pub(super) struct RecordContext<'r> {
@@ -96,7 +96,7 @@ impl RecordContext<'_> {
         recorder: &mut Recorder<'_>,
     ) -> bool {
         if self.mapping.drops_unknown() {
-            recorder.skip_value(SkipReason::LeftOut(BY_MAPPING));
+            recorder.skip_value(SkipReason::Ignored(BY_MAPPING));
             return false;
         }
         let Some(measured) = Measured::of(value) else {
@@ -104,16 +104,16 @@ impl RecordContext<'_> {
         };
         let RecordMeta {
             time_unix_nanos,
-            place,
+            position,
             ..
         } = self.meta;
         info.state
-            .keep((time_unix_nanos, measured.value), key, place, recorder);
+            .keep((time_unix_nanos, measured.value), key, position, recorder);
         false
     }
 
     fn not_a_number(&self, key: &str, value: &FieldValue<'_>, recorder: &mut Recorder<'_>) {
-        recorder.skip(SkipReason::MalformedRecord, self.meta.place, || match value {
+        recorder.report(SkipReason::MalformedRecord, self.meta.position, || match value {
             FieldValue::Text(text) => {
                 format!("{key}: expected a number in a unit of its metric, found {text:?}")
             }

@@ -25,15 +25,15 @@ impl JsonLines {
 }
 
 impl LineFormat for JsonLines {
-    fn sign(_: &str) -> Option<&'static str> {
+    fn signature(_: &str) -> Option<&'static str> {
         None
     }
 
-    fn is_whole(text: &str) -> bool {
+    fn is_complete(text: &str) -> bool {
         text.trim_end().ends_with('}')
     }
 
-    fn is_begun(text: &str) -> bool {
+    fn is_record_start(text: &str) -> bool {
         text.contains('{')
     }
 
@@ -51,7 +51,7 @@ impl LineFormat for JsonLines {
             return false;
         };
         let Some(object) = literal::read(&body[start..], literal::DEPTH, &mut fields) else {
-            recorder.skip(SkipReason::MalformedRecord, line.place(), || {
+            recorder.report(SkipReason::MalformedRecord, line.position(), || {
                 "the line is no whole JSON object".to_owned()
             });
             return false;

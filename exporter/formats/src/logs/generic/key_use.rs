@@ -6,7 +6,7 @@ use pulsetrain_semconv::metric;
 
 use pulsetrain_mapping::{ResolvedMapping, Target};
 
-use super::{known::KeyInfo, record::Records};
+use super::{record::Records, record_keys::KeyInfo};
 
 /// A key of a log, and what became of its values.
 #[derive(Clone, Debug, PartialEq, Eq)]

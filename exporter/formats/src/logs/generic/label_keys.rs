@@ -5,8 +5,8 @@ use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use pulsetrain_semconv::metric;
 
-use super::known::{REMEMBERED, step_rank};
-use super::labelled::{COUNT, Labelled, Printed};
+use super::labelled::{COUNT, Labelled, LabelledNumber};
+use super::record_keys::{MAX_KEYS, step_rank};
 
 /// Words before values of an evaluation.
 const EVALUATION: [&str; 10] = [
@@ -146,7 +146,7 @@ impl LabelKeys {
         }
         let key = self.known_key(label, is_eval);
         let labels = &mut self.labels[usize::from(is_eval)];
-        if labels.len() >= REMEMBERED {
+        if labels.len() >= MAX_KEYS {
             labels.clear();
         }
         labels.insert(label.to_owned(), key.clone());
@@ -176,7 +176,7 @@ impl LabelKeys {
 
     /// Names a number by the words after it: `1200 tok/s`, `45.6% bf16 MFU`.
     fn by_measure<'a>(&mut self, number: &Labelled<'a>) -> Option<Field<'a>> {
-        let Printed::Value(value, unit) = number.number else {
+        let LabelledNumber::Value(value, unit) = number.number else {
             return None;
         };
         // A rate says what it measures; `250 ms` after other words measures what they name.
@@ -194,12 +194,12 @@ impl LabelKeys {
     /// Returns the value under a key that a rule knows.
     fn value<'a>(&mut self, number: &Labelled<'a>, key: &str) -> Option<FieldValue<'a>> {
         match number.number {
-            Printed::Value(count, unit) if !unit.is_empty() && self.is_step(key) => {
+            LabelledNumber::Value(count, unit) if !unit.is_empty() && self.is_step(key) => {
                 let conversion = unit::conversion(unit, STEPS)?;
                 Some(FieldValue::Number(conversion.apply(count)))
             }
-            Printed::Value(..) => Some(value_of(number)),
-            Printed::Fraction(done, _) => {
+            LabelledNumber::Value(..) => Some(value_of(number)),
+            LabelledNumber::Fraction(done, _) => {
                 let facts = self.facts(key);
                 let is_place = facts.is_step || facts.is_epoch;
                 Some(if is_place {
@@ -209,7 +209,7 @@ impl LabelKeys {
                 })
             }
             // A clock is a duration; the time of a day is not.
-            Printed::Clock(_) => {
+            LabelledNumber::Clock(_) => {
                 let facts = self.facts(key);
                 (facts.is_duration && !facts.is_time).then(|| value_of(number))
             }
@@ -220,7 +220,7 @@ impl LabelKeys {
         if let Some(facts) = self.facts.get(key) {
             return *facts;
         }
-        if self.facts.len() >= REMEMBERED {
+        if self.facts.len() >= MAX_KEYS {
             self.facts.clear();
         }
         let facts = Facts::of(key, &self.mapping);
@@ -261,7 +261,7 @@ fn is_count(number: &Labelled<'_>) -> bool {
         .next()
         .unwrap_or_default();
     let is_of_epoch = last.is_empty() || BATCHES.iter().any(|batch| batch.eq_ignore_ascii_case(last));
-    is_of_epoch && matches!(number.number, Printed::Fraction(..))
+    is_of_epoch && matches!(number.number, LabelledNumber::Fraction(..))
 }
 
 /// A label without the words before it that are no names: levels, times, places in source code.
@@ -294,14 +294,14 @@ fn unknown<'a>(number: &Labelled<'a>) -> Option<Field<'a>> {
     let is_name = key.starts_with(|first: char| first.is_alphabetic() || first == '_');
     let is_place = key.contains(".py") || key.contains("://");
     let is_short = key.split_whitespace().count() <= MOST_WORDS;
-    let is_key = is_name && is_short && !is_place && !matches!(number.number, Printed::Clock(_));
+    let is_key = is_name && is_short && !is_place && !matches!(number.number, LabelledNumber::Clock(_));
     is_key.then(|| (Cow::Borrowed(key), value_of(number)))
 }
 
 fn value_of<'a>(number: &Labelled<'a>) -> FieldValue<'a> {
     match number.number {
-        Printed::Value(value, "") | Printed::Clock(value) => FieldValue::Number(value),
-        Printed::Fraction(done, total) => FieldValue::Number(done / total),
-        Printed::Value(..) => FieldValue::Text(number.text()),
+        LabelledNumber::Value(value, "") | LabelledNumber::Clock(value) => FieldValue::Number(value),
+        LabelledNumber::Fraction(done, total) => FieldValue::Number(done / total),
+        LabelledNumber::Value(..) => FieldValue::Text(number.text()),
     }
 }

@@ -16,12 +16,12 @@ pub(super) struct Labelled<'a> {
     /// The words after the number where nothing else names it: `tok/s`.
     pub(super) measure: &'a str,
     /// The number.
-    pub(super) number: Printed<'a>,
+    pub(super) number: LabelledNumber<'a>,
 }
 
 /// A number as it is printed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Printed<'a> {
+pub(super) enum LabelledNumber<'a> {
     /// A number, with the unit that follows it.
     Value(f64, &'a str),
     /// `10/100`.
@@ -109,28 +109,28 @@ fn token_len(text: &str) -> usize {
 }
 
 /// The number that `text` begins with, and its length.
-fn number(text: &str) -> Option<(Printed<'_>, usize)> {
+fn number(text: &str) -> Option<(LabelledNumber<'_>, usize)> {
     if let Some((seconds, len)) = days(text).or_else(|| spelled_duration(text)) {
-        return Some((Printed::Clock(seconds), len));
+        return Some((LabelledNumber::Clock(seconds), len));
     }
     let len = token_len(text);
     let token = text[..len].trim_end_matches([':', '.', '!']);
     let token = token.strip_suffix("x").unwrap_or(token);
     if let Some(seconds) = clock(token) {
-        return Some((Printed::Clock(seconds), token.len()));
+        return Some((LabelledNumber::Clock(seconds), token.len()));
     }
     if let Some((done, total)) = token.split_once('/')
         && let (Some(done), Some(total)) = (number_text::count(done), number_text::count(total))
     {
-        return Some((Printed::Fraction(done, total), token.len()));
+        return Some((LabelledNumber::Fraction(done, total), token.len()));
     }
     let rest = &text[token.len()..];
     let (value, unit) = number_text::with_suffix(token)
         .or_else(|| Some((decimal_comma(token, rest)?, "")))
         .or_else(|| before_comma(token))?;
     match spaced_total(rest).filter(|_| unit.is_empty()) {
-        Some((total, total_len)) => Some((Printed::Fraction(value, total), token.len() + total_len)),
-        None => Some((Printed::Value(value, unit), token.len())),
+        Some((total, total_len)) => Some((LabelledNumber::Fraction(value, total), token.len() + total_len)),
+        None => Some((LabelledNumber::Value(value, unit), token.len())),
     }
 }
 
@@ -142,18 +142,18 @@ pub(super) fn cell(text: &str) -> Option<FieldValue<'_>> {
         return None;
     }
     Some(match number {
-        Printed::Value(value, "") | Printed::Clock(value) | Printed::Fraction(value, _) => {
-            FieldValue::Number(value)
-        }
-        Printed::Value(..) => FieldValue::Text(Cow::Borrowed(text)),
+        LabelledNumber::Value(value, "")
+        | LabelledNumber::Clock(value)
+        | LabelledNumber::Fraction(value, _) => FieldValue::Number(value),
+        LabelledNumber::Value(..) => FieldValue::Text(Cow::Borrowed(text)),
     })
 }
 
 /// The length of the time that follows a date such as `11/01`.
-fn clock_after_date(number: Printed<'_>, rest: &str) -> Option<usize> {
+fn clock_after_date(number: LabelledNumber<'_>, rest: &str) -> Option<usize> {
     let time = rest.strip_prefix(' ')?;
     let len = token_len(time);
-    let is_date = matches!(number, Printed::Fraction(..));
+    let is_date = matches!(number, LabelledNumber::Fraction(..));
     (is_date && clock(&time[..len]).is_some()).then_some(1 + len)
 }
 
@@ -247,8 +247,8 @@ fn clock(token: &str) -> Option<f64> {
 }
 
 /// Adds the unit that stands after a space, with the length that it takes: `234 ms`.
-fn with_next_word<'a>(number: Printed<'a>, rest: &'a str) -> (Printed<'a>, usize) {
-    let Printed::Value(value, "") = number else {
+fn with_next_word<'a>(number: LabelledNumber<'a>, rest: &'a str) -> (LabelledNumber<'a>, usize) {
+    let LabelledNumber::Value(value, "") = number else {
         return (number, 0);
     };
     let Some(next) = rest.strip_prefix(' ') else {
@@ -258,7 +258,7 @@ fn with_next_word<'a>(number: Printed<'a>, rest: &'a str) -> (Printed<'a>, usize
         .find(|letter: char| letter.is_whitespace() || ",;|)]}".contains(letter))
         .unwrap_or(next.len());
     if unit::is_spelling(&next[..len]) {
-        (Printed::Value(value, &next[..len]), 1 + len)
+        (LabelledNumber::Value(value, &next[..len]), 1 + len)
     } else {
         (number, 0)
     }
@@ -322,9 +322,9 @@ impl<'a> Labelled<'a> {
     /// Returns the number as text of a value, with its unit.
     pub(super) fn text(&self) -> Cow<'a, str> {
         match self.number {
-            Printed::Value(value, unit) => Cow::Owned(format!("{value}{unit}")),
-            Printed::Fraction(done, total) => Cow::Owned((done / total).to_string()),
-            Printed::Clock(seconds) => Cow::Owned(seconds.to_string()),
+            LabelledNumber::Value(value, unit) => Cow::Owned(format!("{value}{unit}")),
+            LabelledNumber::Fraction(done, total) => Cow::Owned((done / total).to_string()),
+            LabelledNumber::Clock(seconds) => Cow::Owned(seconds.to_string()),
         }
     }
 }
@@ -336,7 +336,7 @@ mod tests {
     fn shown(line: &str) -> String {
         let shown = labelled(line).into_iter().map(|number| {
             let name = match number.label {
-                "" if matches!(number.number, Printed::Fraction(..)) => COUNT,
+                "" if matches!(number.number, LabelledNumber::Fraction(..)) => COUNT,
                 "" => number.measure,
                 label => label,
             };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
-use super::{clock, field::RecordContext, known::KeyCache};
+use super::{clock, field::RecordContext, record_keys::RecordKeys};
 use crate::logs::{lines::Line, spans};
 use pulsetrain_mapping::{Field, FieldValue, Mapping, MetricMapper, RecordMeta};
 use pulsetrain_record::{Recorder, SkipReason};
@@ -14,7 +14,7 @@ use pulsetrain_record::{Recorder, SkipReason};
 #[derive(Debug)]
 pub(super) struct Records {
     pub(super) mapping: Arc<Mapping>,
-    pub(super) keys: KeyCache,
+    pub(super) keys: RecordKeys,
     steps: MetricMapper,
     /// What the span of the newest record carries.
     on_span: Vec<Attribute<'static>>,
@@ -27,7 +27,7 @@ impl Records {
     pub(super) fn of(mapping: &Arc<Mapping>) -> Self {
         Self {
             mapping: Arc::clone(mapping),
-            keys: KeyCache::default(),
+            keys: RecordKeys::default(),
             steps: MetricMapper::new("custom"),
             on_span: Vec::new(),
             texts: Vec::new(),
@@ -43,7 +43,7 @@ impl Records {
         let meta = RecordMeta {
             time_unix_nanos: time.unwrap_or_else(|| line.read_time()),
             step: step.map(|step| step as i64),
-            place: line.place(),
+            position: line.position(),
         };
         if let Some(step) = meta.step {
             self.steps.step(meta.time_unix_nanos, step, recorder);
@@ -131,7 +131,7 @@ impl Records {
         );
         for text in &self.texts {
             let state = &mut self.keys.of(*text).state;
-            state.report_unknown(&fields[*text].0, meta.place, recorder);
+            state.report_unknown(&fields[*text].0, meta.position, recorder);
         }
     }
 
@@ -154,7 +154,7 @@ impl Records {
         let (key, value) = &fields[field];
         let time = clock::read(form, value).map(|time| recorder.instant(time));
         if time.is_none() {
-            recorder.skip(SkipReason::MalformedRecord, line.place(), || {
+            recorder.report(SkipReason::MalformedRecord, line.position(), || {
                 format!(
                     "{key}: expected a time of the form that the mapping names; the time of reading is used"
                 )

@@ -14,7 +14,7 @@ use crate::{
         encoding,
         lines::LineParser,
         parser::{LogParser, ReadTime, Window},
-        ranked::each_printed_line,
+        rank_prefix::each_printed_line,
     },
 };
 use pulsetrain_record::{Recorder, Run};
@@ -40,7 +40,7 @@ fn suggestion(name: &str, log: &[u8]) -> Option<String> {
     let mut parser = LineParser::<GenericLines>::default();
     let window = Window {
         bytes: log,
-        start: pulsetrain_record::Place { offset: 0, line: 1 },
+        start: pulsetrain_record::SourcePosition { offset: 0, line: 1 },
         is_last: true,
         time: ReadTime::default(),
     };

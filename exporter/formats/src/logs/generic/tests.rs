@@ -52,7 +52,7 @@ fn json_lines_are_read_by_the_mapping() {
         .skipped
         .problems()
         .iter()
-        .map(|told| told.place.line)
+        .map(|told| told.position.line)
         .collect();
     assert_eq!(told, [2, 2], "novel and host, once each");
 }
@@ -100,7 +100,7 @@ values:
         .iter()
         .find(|problem| problem.reason == SkipReason::MalformedRecord)
         .unwrap();
-    assert!(parsecs.message.contains("12parsecs") && parsecs.place.line == 4);
+    assert!(parsecs.message.contains("12parsecs") && parsecs.position.line == 4);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn values_in_brackets_are_numbers_or_are_counted() {
 fn the_first_record_of_the_mapping_identifies_the_run() {
     let own = mapping(r"line: 'step (?<step>\d+) \| loss (?<train.loss>\S+)'");
     let own = Arc::new(own);
-    let first = |text: &str| KEY_VALUE.identity(text.as_bytes(), &own).first_record;
+    let first = |text: &str| KEY_VALUE.run_header(text.as_bytes(), &own).first_record;
     assert_eq!(first("starting: x\n"), b"", "a line with a colon is no record");
     let (one, other) = (
         "starting: x\nstep 1 | loss 2.5\n",

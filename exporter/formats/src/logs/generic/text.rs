@@ -9,7 +9,7 @@ use super::{
     epoch_steps::EpochSteps,
     key_use::KeyUse,
     label_keys::{LabelKeys, begins_evaluation},
-    labelled::{COUNT, Labelled, Printed, labelled},
+    labelled::{COUNT, Labelled, LabelledNumber, labelled},
     record::Records,
 };
 use crate::logs::lines::{Line, LineFormat};
@@ -102,8 +102,8 @@ impl TextLines {
                 continue;
             };
             totals.push(match number.number {
-                Printed::Fraction(_, total) => Some(total),
-                Printed::Value(..) | Printed::Clock(_) => None,
+                LabelledNumber::Fraction(_, total) => Some(total),
+                LabelledNumber::Value(..) | LabelledNumber::Clock(_) => None,
             });
             fields.push(field);
         }
@@ -194,15 +194,15 @@ fn is_one_of(metric: &Metric, all: &[&Metric]) -> bool {
 }
 
 impl LineFormat for TextLines {
-    fn sign(_: &str) -> Option<&'static str> {
+    fn signature(_: &str) -> Option<&'static str> {
         None
     }
 
-    fn is_whole(text: &str) -> bool {
+    fn is_complete(text: &str) -> bool {
         text.trim_end().ends_with(['}', ']'])
     }
 
-    fn is_begun(text: &str) -> bool {
+    fn is_record_start(text: &str) -> bool {
         text.bytes().any(|byte| byte.is_ascii_digit())
     }
 

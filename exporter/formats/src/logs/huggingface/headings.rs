@@ -76,7 +76,7 @@ impl Headings {
         let section = self.section.trim_start_matches("Running ").to_ascii_lowercase();
         let setting = (format!("{section}.{name}"), value.to_owned());
         if self.told.contains(&setting) {
-            recorder.skip_value(SkipReason::LeftOut(SAID_AGAIN));
+            recorder.skip_value(SkipReason::Ignored(SAID_AGAIN));
             return false;
         }
         let value = match number_text::any(value) {
@@ -108,7 +108,7 @@ impl Headings {
                 let written = RecordMeta {
                     time_unix_nanos: line.read_time(),
                     step: None,
-                    place: line.place(),
+                    position: line.position(),
                 };
                 let field = (Cow::Borrowed("eval_perplexity"), FieldValue::Number(number));
                 dictionaries.record(written, vec![field], recorder);
@@ -120,7 +120,7 @@ impl Headings {
             }
             _ if key.contains(' ') => false,
             _ => {
-                recorder.skip_value(SkipReason::LeftOut(SAID_AGAIN));
+                recorder.skip_value(SkipReason::Ignored(SAID_AGAIN));
                 false
             }
         }

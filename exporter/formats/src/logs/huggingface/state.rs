@@ -1,10 +1,10 @@
 //! `trainer_state.json`: one JSON object whose `log_history` lists what was logged, with every digit and its step.
 //!
-//! Whoever saves the state again writes all of it anew; what it said before is not told again ([`Told`]), and one whose history begins
+//! Whoever saves the state again writes all of it anew; what it said before is not told again ([`HistoryDigest`]), and one whose history begins
 //! otherwise is of another run.
 
 mod entries;
-mod told;
+mod history_digest;
 mod totals;
 
 use memchr::memmem;
@@ -12,11 +12,11 @@ use serde_json::Value as Json;
 
 use self::{
     entries::{Entries, Listed},
-    told::{Told, hash},
+    history_digest::{HistoryDigest, hash},
     totals::Totals,
 };
 use crate::logs::{
-    Begin, Identity, LogFormat, LogParser, Pace, Window,
+    LogFormat, LogParser, Pace, ParserFactory, RunHeader, Window,
     literal::{self, Object},
 };
 use pulsetrain_record::{Recorder, SkipReason};
@@ -26,11 +26,11 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     name: "hf-trainer-state",
     brief: "trainer_state.json of Hugging Face's Trainer",
     framework: "hf_trainer",
-    shrinks: true,
+    continues_after_truncate: true,
     splits: true,
-    recognise,
+    detect,
     identify,
-    parser: Begin::Known(|| Box::new(StateParser::default())),
+    parser: ParserFactory::Builtin(|| Box::new(StateParser::default())),
     coverage: super::coverage_of_state,
 };
 
@@ -39,21 +39,21 @@ const HISTORY: &[u8] = b"\"log_history\": [";
 /// So much may stand before the history: where it is longer, what it says is not looked at.
 const LONGEST_HEAD: usize = 1 << 18;
 
-fn recognise(head: &[u8]) -> Option<&'static str> {
+fn detect(head: &[u8]) -> Option<&'static str> {
     let is_object = head.trim_ascii_start().starts_with(b"{");
     (is_object && memmem::find(head, HISTORY).is_some()).then_some("an object with \"log_history\"")
 }
 
-fn identify(head: &[u8]) -> Identity {
+fn identify(head: &[u8]) -> RunHeader {
     let first = memmem::find(head, HISTORY).and_then(|start| {
         let end = memchr::memchr2(b'}', b']', &head[start + HISTORY.len()..])?;
         let first = &head[start..start + HISTORY.len() + end];
         // Before anything was logged, nothing tells the run from others.
         first[HISTORY.len()..].contains(&b'{').then(|| first.to_vec())
     });
-    Identity {
+    RunHeader {
         first_record: first.unwrap_or_default(),
-        ..Identity::default()
+        ..RunHeader::default()
     }
 }
 
@@ -71,7 +71,7 @@ enum At {
 struct StateParser {
     entries: Entries,
     totals: Totals,
-    told: Told,
+    told: HistoryDigest,
     at: At,
 }
 
@@ -80,7 +80,7 @@ impl Default for StateParser {
         Self {
             entries: Entries::default(),
             totals: Totals::default(),
-            told: Told::default(),
+            told: HistoryDigest::default(),
             at: At::Before,
         }
     }
@@ -120,7 +120,7 @@ impl LogParser for StateParser {
         done
     }
 
-    fn lose_sync(&mut self) {
+    fn resync(&mut self) {
         self.at = At::Before;
     }
 
@@ -132,7 +132,7 @@ impl LogParser for StateParser {
         self.entries.clock.set_pace(pace);
     }
 
-    fn is_written_anew(&self) -> bool {
+    fn is_rewritten(&self) -> bool {
         true
     }
 
@@ -148,16 +148,16 @@ impl LogParser for StateParser {
     }
 
     /// Each checkpoint has a state with the whole history.
-    fn shares_told(&self) -> bool {
+    fn shares_state(&self) -> bool {
         true
     }
 
-    fn told(&self) -> Option<Json> {
+    fn snapshot(&self) -> Option<Json> {
         self.told.to_json()
     }
 
-    fn remember(&mut self, told: &Json) -> bool {
-        let told = Told::of_json(told);
+    fn restore(&mut self, told: &Json) -> bool {
+        let told = HistoryDigest::of_json(told);
         let is_known = told.is_some();
         self.told = told.unwrap_or_default();
         is_known
@@ -168,7 +168,7 @@ impl StateParser {
     fn entries(&mut self, window: Window<'_>, mut done: usize, recorder: &mut Recorder<'_>) -> usize {
         let text = valid(&window.bytes[done..]);
         let mut rest = text;
-        let mut place = window.place(done);
+        let mut position = window.position(done);
         loop {
             let entry = rest.trim_start_matches(|letter: char| letter == ',' || letter.is_whitespace());
             if entry.starts_with(']') {
@@ -179,27 +179,27 @@ impl StateParser {
             let Some(Object { len, nulls }) = literal::read(entry, 0, &mut fields) else {
                 break;
             };
-            place = place.advanced_by(&rest.as_bytes()[..rest.len() - entry.len()]);
+            position = position.advanced_by(&rest.as_bytes()[..rest.len() - entry.len()]);
             let listed = Listed {
                 text: &entry[..len],
                 fields,
                 nulls,
             };
             self.entries
-                .take(listed, (window, place), &mut self.told, recorder);
-            place = place.advanced_by(&entry.as_bytes()[..len]);
+                .take(listed, (window, position), &mut self.told, recorder);
+            position = position.advanced_by(&entry.as_bytes()[..len]);
             rest = &entry[len..];
         }
         done += text.len() - rest.len();
         if window.is_last {
             let message = || "the file ends within its log_history".to_owned();
-            recorder.skip(SkipReason::IncompleteRecord, place, message);
+            recorder.report(SkipReason::IncompleteRecord, position, message);
             done = window.bytes.len();
         }
         done
     }
 
-    /// What stands around the history: of the whole run. Says whether all of it is there.
+    /// What stands around the history: of the whole run. StepHeader whether all of it is there.
     fn end(&mut self, window: Window<'_>, done: usize, recorder: &mut Recorder<'_>) -> bool {
         let rest = valid(&window.bytes[done..]).trim_start_matches([',', ' ', '\n', '\r', '\t']);
         let object = format!("{{{}{rest}", self.totals.head());
@@ -208,7 +208,7 @@ impl StateParser {
         };
         // Of an earlier state all is known, and what stands around it was true once.
         if !self.told.knows_more_than(self.entries.listed()) && !self.told.knows_around(hash(&object)) {
-            let written = self.entries.written(window, window.place(done));
+            let written = self.entries.written(window, window.position(done));
             let dictionaries = &mut self.entries.dictionaries;
             self.totals
                 .record(written, fields, &mut self.told, dictionaries, recorder);
@@ -249,7 +249,7 @@ mod tests {
         let mut recorder = Recorder::new(Run::default(), |_| {});
         let mut reader = LogReader::new(&FORMAT, ReadLimits::default());
         for state in states {
-            reader.go_on_elsewhere();
+            reader.continue_in_new_input();
             for piece in state.as_bytes().chunks(7) {
                 reader.push(piece, &mut recorder);
             }

@@ -4,16 +4,13 @@
 
 use pulsetrain_mapping::{Field, FieldValue, RecordTable, number_text};
 
-use crate::logs::printed::Signs;
+use crate::logs::delimited::Delimiters;
 
 /// What they call their numbers. Losses that are weighed into the total one are kept under their own names.
 pub(super) static ROWS: RecordTable = RecordTable::new("maxtext", "distillation");
 
 const METRICS: &str = "Distillation metrics | ";
-const OF_METRICS: Signs = Signs {
-    between: " ",
-    within: b"=",
-};
+const OF_METRICS: Delimiters = Delimiters { pair: " ", key: b"=" };
 
 /// What a line says, and at which step where it says that.
 pub(super) fn fields(text: &str) -> Option<(Option<i64>, Vec<Field<'_>>)> {

@@ -18,25 +18,25 @@ use self::{
     timeline::Timeline,
 };
 use crate::{
-    logs::{Begin, Identity, LogFormat, LogParser, Window},
-    said::Said,
+    logs::{LogFormat, LogParser, ParserFactory, RunHeader, Window},
+    seen_ids::SeenIds,
 };
-use pulsetrain_record::{Place, Recorder, SkipReason};
+use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
 /// The row of the entries of goodput in the table of formats.
 pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     name: "maxtext-goodput",
     brief: "Cloud Logging entries of ml-goodput-measurement",
     framework: "maxtext",
-    shrinks: false,
+    continues_after_truncate: false,
     splits: true,
-    recognise,
+    detect,
     identify,
-    parser: Begin::Known(|| Box::new(EntriesParser::default())),
+    parser: ParserFactory::Builtin(|| Box::new(EntriesParser::default())),
     coverage: table::coverage,
 };
 
-fn recognise(head: &[u8]) -> Option<&'static str> {
+fn detect(head: &[u8]) -> Option<&'static str> {
     let has = |words: &str| memchr::memmem::find(head, words.as_bytes()).is_some();
     let is_text = memchr::memchr(0, head).is_none();
     let is_ours = is_text && has("\"job_name\"") && entry::TIMES.iter().any(|key| has(key));
@@ -44,7 +44,7 @@ fn recognise(head: &[u8]) -> Option<&'static str> {
 }
 
 /// Files of one job are of one run, whichever entries they begin with.
-fn identify(head: &[u8]) -> Identity {
+fn identify(head: &[u8]) -> RunHeader {
     let key = b"\"job_name\"";
     let behind = memchr::memmem::find(head, key).map(|at| &head[at + key.len()..]);
     let value = behind.and_then(|rest| rest.trim_ascii_start().strip_prefix(b":"));
@@ -53,10 +53,10 @@ fn identify(head: &[u8]) -> Identity {
         values.next()?.ok()
     });
     let name = name.filter(|name| !name.is_empty());
-    Identity {
+    RunHeader {
         first_record: name.clone().unwrap_or_default().into_bytes(),
         run_name: name,
-        ..Identity::default()
+        ..RunHeader::default()
     }
 }
 
@@ -85,11 +85,11 @@ struct EntriesParser {
     timeline: Timeline,
     /// Until when entries were taken, now and before the file began again.
     taken_to: [u64; 2],
-    is_begun: bool,
+    has_started: bool,
     /// Whether the entries are in a list: who exports again writes it anew.
     is_list: bool,
     /// What was said of a list.
-    said: Said,
+    said: SeenIds,
     /// Whether a list has begun, which shows its end.
     is_in_list: bool,
     /// Whether what stands here belongs to no entry and was said already.
@@ -98,26 +98,26 @@ struct EntriesParser {
 
 impl LogParser for EntriesParser {
     fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
-        if window.start.offset == 0 && std::mem::replace(&mut self.is_begun, true) {
-            self.begin_anew();
+        if window.start.offset == 0 && std::mem::replace(&mut self.has_started, true) {
+            self.begin_pass();
         }
         let done = self.objects(window, recorder);
         if window.is_last {
-            self.release(recorder);
+            self.flush_buffered(recorder);
             self.timeline.end(recorder);
         }
         done
     }
 
-    fn lose_sync(&mut self) {
+    fn resync(&mut self) {
         self.in_stray = true;
     }
 
-    fn held_from(&self) -> Option<Place> {
-        self.held.first().map(|entry| entry.place)
+    fn earliest_buffered(&self) -> Option<SourcePosition> {
+        self.held.first().map(|entry| entry.position)
     }
 
-    fn release(&mut self, recorder: &mut Recorder<'_>) {
+    fn flush_buffered(&mut self, recorder: &mut Recorder<'_>) {
         if self.order == Order::NewestFirst {
             self.begin_older(recorder);
             self.held.reverse();
@@ -128,7 +128,7 @@ impl LogParser for EntriesParser {
         }
     }
 
-    fn is_written_anew(&self) -> bool {
+    fn is_rewritten(&self) -> bool {
         self.is_list
     }
 
@@ -137,7 +137,7 @@ impl LogParser for EntriesParser {
         Some(self.job.as_ref().is_none_or(|known| *known == job))
     }
 
-    fn told(&self) -> Option<Json> {
+    fn snapshot(&self) -> Option<Json> {
         if !self.is_list {
             return None;
         }
@@ -145,8 +145,8 @@ impl LogParser for EntriesParser {
         Some(json!({"job": self.job, "said": said}))
     }
 
-    fn remember(&mut self, told: &Json) -> bool {
-        let said = told.get("said").and_then(Said::of_json);
+    fn restore(&mut self, told: &Json) -> bool {
+        let said = told.get("said").and_then(SeenIds::of_json);
         let job = told.get("job").and_then(Json::as_str);
         self.is_list = said.is_some();
         self.job = job.map(str::to_owned);
@@ -157,17 +157,17 @@ impl LogParser for EntriesParser {
 
 impl EntriesParser {
     /// The file begins again: what was exported was exported again, with what came since.
-    fn begin_anew(&mut self) {
+    fn begin_pass(&mut self) {
         *self = Self {
             job: self.job.take(),
             timeline: std::mem::take(&mut self.timeline),
             taken_to: [self.taken_to[0]; 2],
-            is_begun: true,
+            has_started: true,
             is_list: self.is_list,
             said: std::mem::take(&mut self.said),
             ..Self::default()
         };
-        self.said.begin_anew();
+        self.said.begin_pass();
     }
 
     /// Records an entry. One that a follower before this one has told is taken in, so that what goes on from it is known.
@@ -190,7 +190,7 @@ impl EntriesParser {
         let mut done = 0;
         loop {
             done += self.between(&window.bytes[done..], recorder);
-            let place = window.place(done);
+            let position = window.position(done);
             let rest = &window.bytes[done..];
             let Some(first) = rest.first() else {
                 return done;
@@ -201,11 +201,11 @@ impl EntriesParser {
                     self.in_stray = false;
                     let text = &rest[..values.byte_offset()];
                     done += text.len();
-                    self.object(&object, (text, place), recorder);
+                    self.object(&object, (text, position), recorder);
                 }
                 Some(Err(error)) if error.is_eof() && !window.is_last => return done,
                 Some(Err(error)) if error.is_eof() => {
-                    recorder.skip(SkipReason::IncompleteRecord, place, || {
+                    recorder.report(SkipReason::IncompleteRecord, position, || {
                         "the input ends within this entry".to_owned()
                     });
                     return window.bytes.len();
@@ -213,7 +213,7 @@ impl EntriesParser {
                 _ => match memchr::memchr(b'\n', rest) {
                     None if !window.is_last => return done,
                     end => {
-                        self.stray(place, recorder);
+                        self.stray(position, recorder);
                         done += end.map_or(rest.len(), |end| end + 1);
                     }
                 },
@@ -230,7 +230,7 @@ impl EntriesParser {
                 b'[' => (self.is_in_list, self.is_list) = (true, true),
                 b']' => {
                     self.is_in_list = false;
-                    self.release(recorder);
+                    self.flush_buffered(recorder);
                 }
                 _ => {}
             })
@@ -238,24 +238,29 @@ impl EntriesParser {
     }
 
     /// A line that belongs to no entry; those that follow it are not told apart from it.
-    fn stray(&mut self, place: Place, recorder: &mut Recorder<'_>) {
+    fn stray(&mut self, position: SourcePosition, recorder: &mut Recorder<'_>) {
         if !std::mem::replace(&mut self.in_stray, true) {
-            recorder.skip(SkipReason::UnrecognisedBytes, place, || {
+            recorder.report(SkipReason::UnrecognisedBytes, position, || {
                 "a line that is no JSON object of Cloud Logging".to_owned()
             });
         }
     }
 
-    fn object(&mut self, object: &Json, (text, place): (&[u8], Place), recorder: &mut Recorder<'_>) {
-        match Entry::of(object, text, place) {
+    fn object(
+        &mut self,
+        object: &Json,
+        (text, position): (&[u8], SourcePosition),
+        recorder: &mut Recorder<'_>,
+    ) {
+        match Entry::of(object, text, position) {
             Of::Goodput(job, entry) => {
                 if *self.job.get_or_insert_with(|| job.clone()) == job {
                     self.take(entry, recorder);
                 } else {
-                    recorder.skip_value(SkipReason::LeftOut("entry_of_another_job"));
+                    recorder.skip_value(SkipReason::Ignored("entry_of_another_job"));
                 }
             }
-            Of::Another => recorder.skip_value(SkipReason::LeftOut("entry_of_another_log")),
+            Of::Another => recorder.skip_value(SkipReason::Ignored("entry_of_another_log")),
         }
     }
 
@@ -272,7 +277,7 @@ impl EntriesParser {
         }
         self.held.push(entry);
         if self.order == Order::OldestFirst || self.held.len() >= MOST_HELD {
-            self.release(recorder);
+            self.flush_buffered(recorder);
         }
     }
 
@@ -283,7 +288,7 @@ impl EntriesParser {
         };
         let told_from = self.told_from_unix_nanos.replace(oldest.time_unix_nanos);
         if told_from.is_some_and(|told_from| newest.time_unix_nanos <= told_from) {
-            recorder.skip(SkipReason::IncompleteRecord, newest.place, || {
+            recorder.report(SkipReason::IncompleteRecord, newest.position, || {
                 "older entries come behind newer ones that were told: what goes on from these to those has no end".to_owned()
             });
             std::mem::take(&mut self.timeline).end(recorder);

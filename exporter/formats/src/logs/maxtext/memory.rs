@@ -78,7 +78,7 @@ impl MemoryLines {
                 if let Some(available) = usage.available {
                     record(&metric::MEMORY_HOST_AVAILABLE, available * GIB, &[]);
                 }
-                recorder.skip_value(SkipReason::LeftOut("share_of_used_and_limit"));
+                recorder.skip_value(SkipReason::Ignored("share_of_used_and_limit"));
             }
         }
     }

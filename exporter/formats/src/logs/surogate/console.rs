@@ -11,9 +11,9 @@ use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
 use self::heading::Heading;
+use crate::logs::delimited::Delimiters;
 use crate::logs::lines::{self, Line, LineFormat, LineParser};
-use crate::logs::printed::Signs;
-use crate::logs::{Begin, LogFormat, literal, spans};
+use crate::logs::{LogFormat, ParserFactory, literal, spans};
 use pulsetrain_record::Recorder;
 
 /// The row of Surogate's console in the table of formats.
@@ -21,11 +21,11 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     name: "surogate-console",
     brief: "standard output of Surogate",
     framework: "surogate",
-    shrinks: true,
+    continues_after_truncate: true,
     splits: false,
-    recognise: lines::recognise::<Console>,
+    detect: lines::detect::<Console>,
     identify: lines::identify::<Console>,
-    parser: Begin::Known(|| Box::new(LineParser::<Console>::default())),
+    parser: ParserFactory::Builtin(|| Box::new(LineParser::<Console>::default())),
     coverage: coverage_table,
 };
 
@@ -35,10 +35,7 @@ const GPU: &str = "[G] step";
 const GPU_MORE: &str = "Mem Usage";
 
 /// Of the line of reinforcement learning.
-const GRPO: Signs = Signs {
-    between: " ",
-    within: b"=",
-};
+const GRPO: Delimiters = Delimiters { pair: " ", key: b"=" };
 
 /// Reads the console's lines.
 #[derive(Debug)]
@@ -60,7 +57,7 @@ impl Default for Console {
 }
 
 impl LineFormat for Console {
-    fn sign(text: &str) -> Option<&'static str> {
+    fn signature(text: &str) -> Option<&'static str> {
         if text.starts_with(STEP) && text.contains(" | norm ") {
             Some("lines that begin with \":: step\"")
         } else if text.starts_with(EVAL) && text.contains(" | gap ") {
@@ -78,7 +75,7 @@ impl LineFormat for Console {
         let written = |step| RecordMeta {
             time_unix_nanos: line.read_time(),
             step,
-            place: line.place(),
+            position: line.position(),
         };
         if let Some(head) = Head::of(text) {
             self.step(&head, written(Some(head.step)), line.is_live(), recorder);

@@ -53,8 +53,8 @@ const CLOSING: &[u8] = b"\n]\n";
 fn before_closing(bytes: &[u8], from: usize) -> Option<Frame> {
     let text = bytes[from..].strip_suffix(CLOSING)?;
     let end = from + text.len();
-    let is_whole = |text: &str| record::parse(text).is_ok_and(|record| record.len == text.len());
-    let complete = text.ends_with(b"}") && is_whole(&String::from_utf8_lossy(text));
+    let is_complete = |text: &str| record::parse(text).is_ok_and(|record| record.len == text.len());
+    let complete = text.ends_with(b"}") && is_complete(&String::from_utf8_lossy(text));
     complete.then_some(Frame {
         start: from,
         end,

@@ -11,7 +11,7 @@ use pulsetrain_semconv::{attribute, event, metric};
 
 use super::{mapping::gpu, tables::GPU};
 use crate::logs::lines::{self, Line, LineFormat, LineParser};
-use crate::logs::{Begin, LogFormat, literal, spans};
+use crate::logs::{LogFormat, ParserFactory, literal, spans};
 use pulsetrain_record::{Recorder, SkipReason};
 
 /// The row of Surogate's JSON lines in the table of formats.
@@ -19,11 +19,11 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     name: "surogate-jsonl",
     brief: "surogate_metrics.jsonl of Surogate",
     framework: "surogate",
-    shrinks: false,
+    continues_after_truncate: false,
     splits: false,
-    recognise: lines::recognise::<JsonLines>,
+    detect: lines::detect::<JsonLines>,
     identify: lines::identify::<JsonLines>,
-    parser: Begin::Known(|| Box::new(LineParser::<JsonLines>::default())),
+    parser: ParserFactory::Builtin(|| Box::new(LineParser::<JsonLines>::default())),
     coverage: coverage_table,
 };
 
@@ -42,7 +42,7 @@ impl Default for JsonLines {
 }
 
 impl LineFormat for JsonLines {
-    fn sign(text: &str) -> Option<&'static str> {
+    fn signature(text: &str) -> Option<&'static str> {
         let is_ours = text.starts_with('{')
             && text.contains("\"ts\":")
             && ["\"train/", "\"eval/", "\"type\": \"config\"", "\"type\": \"gpu\""]
@@ -51,25 +51,25 @@ impl LineFormat for JsonLines {
         is_ours.then_some("JSON lines with \"ts\" and \"train/\" or a \"type\"")
     }
 
-    fn is_whole(text: &str) -> bool {
+    fn is_complete(text: &str) -> bool {
         text.ends_with('}')
     }
 
-    fn is_begun(text: &str) -> bool {
+    fn is_record_start(text: &str) -> bool {
         text.starts_with('{')
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         let Some(record) = JsonRecord::parse(line.text) else {
             let message = || "a line is no whole JSON object with \"ts\"".to_owned();
-            recorder.skip(SkipReason::MalformedRecord, line.place(), message);
+            recorder.report(SkipReason::MalformedRecord, line.position(), message);
             return false;
         };
         let secs = record.number("ts");
         let written = RecordMeta {
             time_unix_nanos: secs.map_or_else(|| line.read_time(), |secs| (secs * 1e9) as u64),
             step: record.number("step").map(|step| step as i64),
-            place: line.place(),
+            position: line.position(),
         };
         match record.kind {
             Kind::Config => record.config(written, recorder),
@@ -129,7 +129,7 @@ impl Kind {
 impl<'l> JsonRecord<'l> {
     /// `{"step": 3, "ts": 1795220321.5, "train/loss": 6.36434, ...}`. Of a key that comes twice, the first counts.
     fn parse(text: &'l str) -> Option<Self> {
-        JsonLines::sign(text)?;
+        JsonLines::signature(text)?;
         let (mut fields, mut nulls) = (Vec::with_capacity(32), 0);
         literal::each_value(text, |key, value, _| match value {
             Some(value) => fields.push((key, value)),

@@ -5,8 +5,8 @@
 
 mod events;
 pub(super) mod gpu;
-mod leftover;
 mod plan;
+mod unmapped_fields;
 
 use pulsetrain_mapping::{MetricMapper, RecordContext, RecordMeta};
 use pulsetrain_otlp::write::{Attribute, Value as Out};
@@ -18,7 +18,7 @@ use super::{
     record::Record,
 };
 use crate::logs::spans;
-use pulsetrain_record::{Place, Recorder};
+use pulsetrain_record::{Recorder, SourcePosition};
 
 /// Maps the records of one run.
 #[derive(Debug)]
@@ -56,11 +56,16 @@ impl Mapping {
     }
 
     /// Records everything that a record of numbers has.
-    pub(super) fn numbers(&mut self, record: &Numbers<'_>, place: Place, recorder: &mut Recorder<'_>) {
+    pub(super) fn numbers(
+        &mut self,
+        record: &Numbers<'_>,
+        position: SourcePosition,
+        recorder: &mut Recorder<'_>,
+    ) {
         let meta = RecordMeta {
             time_unix_nanos: recorder.instant(record.time),
             step: Some(record.step),
-            place,
+            position,
         };
         match record.kind {
             Kind::Step => self.step(record, meta, recorder),
@@ -71,7 +76,7 @@ impl Mapping {
                 self.record(record, (None, &[]), meta, recorder);
             }
         }
-        leftover::record_others(
+        unmapped_fields::record_others(
             (record.name, record.step),
             meta.time_unix_nanos,
             &record.others,

@@ -3,14 +3,14 @@
 use super::{super::LogReader, *};
 use crate::logs::{ReadLimits, sampled::Sampled};
 use pulsetrain_mapping::FieldValue;
-use pulsetrain_record::{Counts, Run, Skipped};
+use pulsetrain_record::{Counts, ParseReport, Run};
 use record::{Kept, parse};
 
 fn fields(text: &str) -> Vec<(&str, Value<'_>)> {
     parse(text).unwrap().fields
 }
 
-fn read_in_pieces(text: &[u8], piece: usize, limits: ReadLimits) -> (Counts, Skipped) {
+fn read_in_pieces(text: &[u8], piece: usize, limits: ReadLimits) -> (Counts, ParseReport) {
     let mut recorder = Recorder::new(Run::default(), |_| {});
     let mut reader = LogReader::new(&FORMAT, limits);
     text.chunks(piece)
@@ -19,7 +19,7 @@ fn read_in_pieces(text: &[u8], piece: usize, limits: ReadLimits) -> (Counts, Ski
     recorder.finish()
 }
 
-fn read(text: &str) -> (Counts, Skipped) {
+fn read(text: &str) -> (Counts, ParseReport) {
     read_in_pieces(text.as_bytes(), 7, ReadLimits::default())
 }
 
@@ -119,7 +119,7 @@ fn a_bad_record_costs_only_itself() {
         skipped.counts().collect::<Vec<_>>(),
         [(SkipReason::MalformedRecord, 1)]
     );
-    assert_eq!(skipped.problems()[0].place.line, 3);
+    assert_eq!(skipped.problems()[0].position.line, 3);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_file_that_is_still_being_written_ends_in_an_incomplete_record() {
 
 #[test]
 fn an_array_without_records_is_empty_and_well() {
-    assert!(recognise(EMPTY_ARRAY).is_some());
+    assert!(detect(EMPTY_ARRAY).is_some());
     let (counts, skipped) = read("[\n\n]\n");
     assert_eq!((counts.records, skipped.has_losses()), (0, false));
 }
@@ -203,7 +203,7 @@ fn bytes_that_are_no_text_do_not_shift_places() {
             skipped
                 .problems()
                 .iter()
-                .all(|problem| problem.place.offset < end)
+                .all(|problem| problem.position.offset < end)
         );
     }
     let cut = "{\"log\": \"info\", \"time\": \"@@@@@@@@@@@@@@@@@@";

@@ -1,8 +1,8 @@
 //! One drawing of the progress bar:
 //! `Training:  50%|█████     | 20/40 [00:03<00:03,  5.99step/s, loss=1.053, thru=44.3, wait=0.1s, epoch=1/2]`.
 
+use crate::logs::delimited::Delimiters;
 use crate::logs::literal;
-use crate::logs::printed::Signs;
 use pulsetrain_mapping::{Field, FieldValue, number_text};
 
 /// What a bar says.
@@ -15,9 +15,9 @@ pub(super) struct Bar<'a> {
     pub(super) is_cut: bool,
 }
 
-const VALUES: Signs = Signs {
-    between: ", ",
-    within: b"=",
+const VALUES: Delimiters = Delimiters {
+    pair: ", ",
+    key: b"=",
 };
 
 impl<'a> Bar<'a> {

@@ -4,16 +4,13 @@
 //! It counts steps from zero and the loop counts them from one, and both are for some steps only, so most are told by one of
 //! them.
 
-use crate::logs::printed::Signs;
+use crate::logs::delimited::Delimiters;
 use pulsetrain_mapping::Field;
 
 /// The rule by which the second of two lines that tell the passes of a step is left out.
 pub(super) const TOLD: &str = "passes_told_by_another_line";
 
-const VALUES: Signs = Signs {
-    between: " ",
-    within: b"=",
-};
+const VALUES: Delimiters = Delimiters { pair: " ", key: b"=" };
 
 /// The step, counted as the loop does, and its times in milliseconds.
 pub(super) fn parse(message: &str) -> Option<(i64, Vec<Field<'_>>)> {

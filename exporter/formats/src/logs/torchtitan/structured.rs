@@ -9,7 +9,7 @@ use pulsetrain_semconv::{attribute, event, metric, span};
 
 use self::spans::{Mark, OpenSpans, SPANS};
 use crate::logs::lines::{self, Line, LineFormat, LineParser};
-use crate::logs::{Begin, LogFormat, literal};
+use crate::logs::{LogFormat, ParserFactory, literal};
 use pulsetrain_record::{Rank, Recorder, SkipReason};
 
 /// The row of torchtitan's structured log in the table of formats.
@@ -17,11 +17,11 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     name: "torchtitan-structured",
     brief: "structured log of torchtitan",
     framework: "torchtitan",
-    shrinks: false,
+    continues_after_truncate: false,
     splits: false,
-    recognise: lines::recognise::<Structured>,
+    detect: lines::detect::<Structured>,
     identify: lines::identify::<Structured>,
-    parser: Begin::Known(|| Box::new(LineParser::<Structured>::default())),
+    parser: ParserFactory::Builtin(|| Box::new(LineParser::<Structured>::default())),
     coverage: coverage_table,
 };
 
@@ -51,34 +51,34 @@ impl Default for Structured {
 }
 
 impl LineFormat for Structured {
-    fn sign(text: &str) -> Option<&'static str> {
+    fn signature(text: &str) -> Option<&'static str> {
         let is_ours =
             text.starts_with('{') && text.contains("\"log_type_name\":") && text.contains("\"time_us\":");
         is_ours.then_some("JSON lines with \"log_type_name\" and \"time_us\"")
     }
 
-    fn is_whole(text: &str) -> bool {
+    fn is_complete(text: &str) -> bool {
         text.ends_with('}')
     }
 
-    fn is_begun(text: &str) -> bool {
+    fn is_record_start(text: &str) -> bool {
         text.starts_with('{')
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         let mut fields = Vec::new();
-        let sign = Self::sign(line.text);
-        let object = sign.and_then(|_| literal::read(line.text, 0, &mut fields));
+        let signature = Self::signature(line.text);
+        let object = signature.and_then(|_| literal::read(line.text, 0, &mut fields));
         let time = object.and_then(|_| literal::number(&fields, "time_us"));
         let Some(time_us) = time else {
             let message = || "a line is no whole JSON object with \"log_type_name\"".to_owned();
-            recorder.skip(SkipReason::MalformedRecord, line.place(), message);
+            recorder.report(SkipReason::MalformedRecord, line.position(), message);
             return false;
         };
         let written = RecordMeta {
             time_unix_nanos: (time_us as u64).saturating_mul(1000),
             step: literal::number(&fields, "step").map(|step| step as i64),
-            place: line.place(),
+            position: line.position(),
         };
         let rank = literal::number(&fields, "global_rank").or_else(|| literal::number(&fields, "rank"));
         let rank = rank.map(|rank| rank as i64).filter(|rank| *rank >= 0);
@@ -114,7 +114,7 @@ impl LineFormat for Structured {
             _ => match kind.strip_suffix("_start").filter(|_| is_event) {
                 Some(name) => {
                     self.spans.start(mark(name), recorder);
-                    recorder.skip_value(SkipReason::LeftOut("start_told_by_end"));
+                    recorder.skip_value(SkipReason::Ignored("start_told_by_end"));
                 }
                 // Of what went wrong the message says more than the name.
                 None if is_event => message(
@@ -143,7 +143,7 @@ fn record_value(
     fields.record(&VALUES, written, &field, &[], recorder);
 }
 
-/// Says once of a writer where it runs.
+/// StepHeader once of a writer where it runs.
 fn writer(fields: &[Field<'_>], written: RecordMeta, recorder: &mut Recorder<'_>) {
     let texts =
         ["source", "host_name"].map(|key| literal::text(fields, key).map(|text| (key, Out::Text(text))));
@@ -207,7 +207,7 @@ fn coverage_table() -> Vec<CoverageRow> {
         CoverageRow::rule("every other log_type_name", event::RUN_MESSAGE.name, "one event"),
         CoverageRow::rule(
             "delta_ms, tid, rank, relative_step, seq_id, caller, log_*, logger_name, time, time_ms",
-            "(left out: they number and place the record)",
+            "(left out: they number and position the record)",
             "",
         ),
         CoverageRow::rule("*_start", "(left out: the end says when it began)", ""),

@@ -5,36 +5,36 @@ use pulsetrain_mapping::CoverageRow;
 use pulsetrain_semconv::metric;
 use serde_json::Value;
 
-use crate::logs::{Begin, Identity, LogFormat, LogParser, Window};
+use crate::logs::{LogFormat, LogParser, ParserFactory, RunHeader, Window};
 use crate::tags;
 use pulsetrain_mapping::tunix_otel::{MODE, OtelPoint, PREFIX, SCOPE, STEP, TunixOtel};
-use pulsetrain_record::{Place, Recorder, SkipReason};
+use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
 /// The row of Tunix's OpenTelemetry in the table of formats.
 pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     name: "tunix-otel",
     brief: "Tunix's metrics by OpenTelemetry's console exporter or as OTLP/JSON",
     framework: "tunix",
-    shrinks: true,
+    continues_after_truncate: true,
     splits: true,
-    recognise,
+    detect,
     identify,
-    parser: Begin::Known(|| Box::new(OtelParser::default())),
+    parser: ParserFactory::Builtin(|| Box::new(OtelParser::default())),
     coverage,
 };
 
-fn recognise(head: &[u8]) -> Option<&'static str> {
+fn detect(head: &[u8]) -> Option<&'static str> {
     let has = |words: &str| memchr::memmem::find(head, words.as_bytes()).is_some();
     let is_text = memchr::memchr(0, head).is_none();
     let is_export = has("\"resource_metrics\"") || has("\"resourceMetrics\"");
     (is_text && is_export && has(MODE)).then_some("metrics with \"tunix.training.mode\"")
 }
 
-fn identify(head: &[u8]) -> Identity {
+fn identify(head: &[u8]) -> RunHeader {
     let end = memchr::memmem::find(head, MODE.as_bytes());
-    Identity {
+    RunHeader {
         first_record: head[..end.unwrap_or(0)].to_vec(),
-        ..Identity::default()
+        ..RunHeader::default()
     }
 }
 
@@ -54,7 +54,7 @@ impl LogParser for OtelParser {
         done
     }
 
-    fn lose_sync(&mut self) {
+    fn resync(&mut self) {
         self.is_within_line = true;
     }
 }
@@ -68,13 +68,13 @@ impl OtelParser {
             match values.next() {
                 Some(Ok(export)) => {
                     done = start + values.byte_offset();
-                    if self.export(&export, window.place(start), recorder) {
+                    if self.export(&export, window.position(start), recorder) {
                         recorder.end_of_record();
                     }
                 }
                 Some(Err(error)) if error.is_eof() && !window.is_last => return start,
                 Some(Err(error)) if error.is_eof() => {
-                    recorder.skip(SkipReason::IncompleteRecord, window.place(start), || {
+                    recorder.report(SkipReason::IncompleteRecord, window.position(start), || {
                         "the input ends within this export".to_owned()
                     });
                     return window.bytes.len();
@@ -99,7 +99,7 @@ impl OtelParser {
 
 impl OtelParser {
     /// Records what an export says; answers whether it says something of Tunix.
-    fn export(&mut self, export: &Value, place: Place, recorder: &mut Recorder<'_>) -> bool {
+    fn export(&mut self, export: &Value, position: SourcePosition, recorder: &mut Recorder<'_>) -> bool {
         let Some(resources) = either(export, "resource_metrics", "resourceMetrics") else {
             return false;
         };
@@ -113,12 +113,12 @@ impl OtelParser {
             if scope["scope"]["name"] != SCOPE {
                 metrics
                     .iter()
-                    .for_each(|_| recorder.skip_value(SkipReason::LeftOut("scope_of_another")));
+                    .for_each(|_| recorder.skip_value(SkipReason::Ignored("scope_of_another")));
                 continue;
             }
             is_ours = true;
             let points: Vec<OtelPoint<'_>> = metrics.iter().flat_map(points).collect();
-            self.tunix.record(&points, place, recorder);
+            self.tunix.record(&points, position, recorder);
         }
         is_ours
     }
@@ -238,7 +238,7 @@ mod tests {
     fn a_trainer_without_a_prefix_has_no_attribute_for_it() {
         let text = export("", "tunix.training.loss", "2.5").replace(&format!(", \"{PREFIX}\": \"\""), "");
         assert!(
-            !text.contains(PREFIX) && recognise(text.as_bytes()).is_some(),
+            !text.contains(PREFIX) && detect(text.as_bytes()).is_some(),
             "{text}"
         );
         assert_eq!(Sampled::read(&FORMAT, &text).values("train.loss"), [2.5]);

@@ -2,12 +2,12 @@
 
 use super::{
     super::keys::Dictionaries,
-    told::{Told, hash},
+    history_digest::{HistoryDigest, hash},
 };
 use crate::logs::line_clock::LineClock;
 use crate::logs::{Window, literal};
 use pulsetrain_mapping::{Field, RecordMeta};
-use pulsetrain_record::{Place, Recorder, SkipReason};
+use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
 /// An entry as it is listed.
 pub(super) struct Listed<'a> {
@@ -24,7 +24,7 @@ pub(super) struct Entries {
     /// Entries have no time.
     pub(super) clock: LineClock,
     /// How many entries of the file that is read now have come.
-    place: usize,
+    position: usize,
     /// How many entries were recorded since the program began.
     recorded: usize,
 }
@@ -34,7 +34,7 @@ impl Default for Entries {
         Self {
             dictionaries: Dictionaries::default().of_one_attempt(),
             clock: LineClock::default(),
-            place: 0,
+            position: 0,
             recorded: 0,
         }
     }
@@ -43,41 +43,47 @@ impl Default for Entries {
 impl Entries {
     /// The file begins again.
     pub(super) fn begin(&mut self) {
-        self.place = 0;
+        self.position = 0;
     }
 
     /// How many entries the file has listed so far.
     pub(super) fn listed(&self) -> usize {
-        self.place
+        self.position
     }
 
     /// Takes the next entry. What was told before a restart is recorded, so that sums come to what they were, and does not leave.
     pub(super) fn take(
         &mut self,
         listed: Listed<'_>,
-        (window, place): (Window<'_>, Place),
-        told: &mut Told,
+        (window, position): (Window<'_>, SourcePosition),
+        told: &mut HistoryDigest,
         recorder: &mut Recorder<'_>,
     ) {
-        if !told.knows_entry(self.place, hash(listed.text)) {
-            self.record(listed, window, place, recorder);
-        } else if self.place >= self.recorded {
+        if !told.knows_entry(self.position, hash(listed.text)) {
+            self.record(listed, window, position, recorder);
+        } else if self.position >= self.recorded {
             let clock = self.clock.clone();
-            recorder.replay(|recorder| self.record(listed, window, place, recorder));
+            recorder.replay(|recorder| self.record(listed, window, position, recorder));
             self.clock = clock;
         }
-        self.place += 1;
-        self.recorded = self.recorded.max(self.place);
+        self.position += 1;
+        self.recorded = self.recorded.max(self.position);
     }
 
-    fn record(&mut self, listed: Listed<'_>, window: Window<'_>, place: Place, recorder: &mut Recorder<'_>) {
+    fn record(
+        &mut self,
+        listed: Listed<'_>,
+        window: Window<'_>,
+        position: SourcePosition,
+        recorder: &mut Recorder<'_>,
+    ) {
         let Listed {
             mut fields, nulls, ..
         } = listed;
         recorder.skip_values(SkipReason::NotMeasured, nulls);
         let written = RecordMeta {
             step: literal::number(&fields, "step").map(|step| step as i64),
-            ..self.written(window, place)
+            ..self.written(window, position)
         };
         fields.retain(|(key, _)| key != "step");
         if let Some(step) = written.step {
@@ -88,11 +94,11 @@ impl Entries {
     }
 
     /// When and where the next thing was written.
-    pub(super) fn written(&mut self, window: Window<'_>, place: Place) -> RecordMeta {
+    pub(super) fn written(&mut self, window: Window<'_>, position: SourcePosition) -> RecordMeta {
         RecordMeta {
             time_unix_nanos: self.clock.time("", window.time),
             step: None,
-            place,
+            position,
         }
     }
 }

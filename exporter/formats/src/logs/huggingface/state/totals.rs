@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::metric;
 
-use super::told::{Told, hash};
+use super::history_digest::{HistoryDigest, hash};
 use crate::logs::huggingface::SAID_AGAIN;
 use crate::logs::huggingface::keys::Dictionaries;
 use crate::logs::literal;
@@ -61,7 +61,7 @@ impl Totals {
         &self,
         written: RecordMeta,
         mut fields: Vec<Field<'_>>,
-        told: &mut Told,
+        told: &mut HistoryDigest,
         dictionaries: &mut Dictionaries,
         recorder: &mut Recorder<'_>,
     ) {
@@ -77,9 +77,9 @@ impl Totals {
             if OPTIONS.contains(&key) {
                 option(key, value, time, told, recorder);
             } else if AGAIN.contains(&key) {
-                recorder.skip_value(SkipReason::LeftOut(SAID_AGAIN));
+                recorder.skip_value(SkipReason::Ignored(SAID_AGAIN));
             } else if BOOKKEEPING.contains(&key) {
-                recorder.skip_value(SkipReason::LeftOut(OF_TRAINER));
+                recorder.skip_value(SkipReason::Ignored(OF_TRAINER));
             } else {
                 return true;
             }
@@ -94,7 +94,7 @@ fn option(
     key: &str,
     value: &FieldValue<'_>,
     time_unix_nanos: u64,
-    told: &mut Told,
+    told: &mut HistoryDigest,
     recorder: &mut Recorder<'_>,
 ) {
     let text = match value {

@@ -4,7 +4,7 @@ use pulsetrain_mapping::{Field, FieldValue};
 use serde_json::{Map, Value as Json};
 use xxhash_rust::xxh3::xxh3_64;
 
-use pulsetrain_record::Place;
+use pulsetrain_record::SourcePosition;
 
 /// The times that tell the recorder's entries from others.
 pub(super) const TIMES: [&str; 11] = [
@@ -39,7 +39,7 @@ pub(super) struct Entry {
     pub(super) fields: Vec<Field<'static>>,
     /// How many of its keys have no value.
     pub(super) nulls: u64,
-    pub(super) place: Place,
+    pub(super) position: SourcePosition,
 }
 
 /// What an entry marks.
@@ -62,20 +62,20 @@ pub(super) struct Work {
 
 impl Entry {
     /// Reads a `LogEntry` or its payload, which stands there as `text`.
-    pub(super) fn of(object: &Json, text: &[u8], place: Place) -> Of {
+    pub(super) fn of(object: &Json, text: &[u8], position: SourcePosition) -> Of {
         let payload = object.get("jsonPayload").unwrap_or(object);
         let read = || {
             let payload = payload.as_object()?;
             let job = payload.get("job_name")?.as_str()?.to_owned();
             Some((
                 job,
-                Self::of_payload(payload, xxh3_64(text).to_be_bytes(), place)?,
+                Self::of_payload(payload, xxh3_64(text).to_be_bytes(), position)?,
             ))
         };
         read().map_or(Of::Another, |(job, entry)| Of::Goodput(job, entry))
     }
 
-    fn of_payload(payload: &Map<String, Json>, id: [u8; 8], place: Place) -> Option<Self> {
+    fn of_payload(payload: &Map<String, Json>, id: [u8; 8], position: SourcePosition) -> Option<Self> {
         let (key, secs) = payload.iter().find_map(|(key, value)| {
             let is_time = key.ends_with("_time") || key.ends_with("_timestamp");
             Some((key, value.as_f64().filter(|secs| is_time && *secs >= 0.0)?))
@@ -111,7 +111,7 @@ impl Entry {
             time_unix_nanos: unix_nanos(secs),
             mark,
             fields: others.filter_map(|(key, value)| field(key, value)).collect(),
-            place,
+            position,
         })
     }
 }

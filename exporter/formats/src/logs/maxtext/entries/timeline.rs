@@ -12,8 +12,8 @@ use pulsetrain_semconv::{self as semconv, attribute, metric, span};
 use super::entry::{Entry, Mark, Work};
 use pulsetrain_record::{Recorder, SkipReason, ids};
 
-const UNFINISHED: SkipReason = SkipReason::LeftOut("work_without_an_end");
-const UNBEGUN: SkipReason = SkipReason::LeftOut("work_without_a_start");
+const UNFINISHED: SkipReason = SkipReason::Ignored("work_without_an_end");
+const UNBEGUN: SkipReason = SkipReason::Ignored("work_without_a_start");
 
 fn cause(name: &'static str) -> Attribute<'static> {
     (&attribute::TRAIN_BADPUT_CAUSE, Value::Text(name))
@@ -97,7 +97,7 @@ impl Timeline {
         let written = RecordMeta {
             time_unix_nanos: time,
             step: None,
-            place: entry.place,
+            position: entry.position,
         };
         recorder.skip_values(SkipReason::NotMeasured, entry.nulls);
         self.fields.record(&COUNTS, written, &entry.fields, &[], recorder);

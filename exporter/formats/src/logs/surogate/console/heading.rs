@@ -88,7 +88,7 @@ impl Heading {
             Section::System if key == "Memory" => memory(value),
             Section::Dataset if value.ends_with(" tokens") => one(key, tokens(value)),
             Section::Dataset => {
-                recorder.skip_value(SkipReason::LeftOut("tokens_of_one_file"));
+                recorder.skip_value(SkipReason::Ignored("tokens_of_one_file"));
                 return false;
             }
             Section::SpeedOfLight => one(key, scaled(value)),

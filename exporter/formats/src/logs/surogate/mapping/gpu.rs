@@ -6,7 +6,7 @@ use pulsetrain_semconv::{self as semconv, attribute, event, metric};
 use super::{
     super::record::{Record, Value},
     events::scalar,
-    leftover::Leftovers,
+    unmapped_fields::UnmappedFields,
 };
 use pulsetrain_record::Recorder;
 
@@ -48,13 +48,13 @@ pub(super) struct GpuNames {
 impl GpuNames {
     /// Records what a GPU is.
     pub(super) fn model(&mut self, record: &Record<'_>, recorder: &mut Recorder<'_>) {
-        let mut leftovers = Leftovers::of(record);
-        let raw_uuid = leftovers.take_text("uuid");
+        let mut unmapped = UnmappedFields::of(record);
+        let raw_uuid = unmapped.take_text("uuid");
         let uuid = raw_uuid.map(nvml_uuid);
         let mut attributes: Vec<Attribute<'_>> = Vec::with_capacity(MODEL.len() + 1);
         for (key, attribute) in MODEL {
             attributes.extend(
-                leftovers
+                unmapped
                     .take(key)
                     .map(|value| (*attribute, typed(attribute, value))),
             );
@@ -62,7 +62,7 @@ impl GpuNames {
         attributes.extend(raw_uuid.map(|uuid| (&attribute::GPU_UUID, Out::Text(uuid))));
         attributes.extend(uuid.as_deref().map(|uuid| (&attribute::GPU_ID, Out::Text(uuid))));
         recorder.record_event(&event::RUN_GPU_MODEL, record.time_unix_nanos, None, &attributes);
-        leftovers.record(recorder);
+        unmapped.record(recorder);
         let index = field(record, "id").and_then(Value::as_f64);
         self.uuids.extend(index.map(|index| index as i64).zip(uuid));
     }

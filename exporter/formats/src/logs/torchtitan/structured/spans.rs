@@ -87,9 +87,9 @@ impl OpenSpans {
         let key = (mark.rank, mark.task.to_owned());
         let (ended, outer) = match self.of_tasks.get_mut(&key) {
             Some(open) => {
-                let place = open.iter().rposition(|open| open.name == mark.name);
+                let position = open.iter().rposition(|open| open.name == mark.name);
                 // What lies in it has ended too, unsaid.
-                let ended = place.and_then(|place| open.drain(place..).next());
+                let ended = position.and_then(|position| open.drain(position..).next());
                 let outer = open.last().cloned();
                 if open.is_empty() {
                     self.of_tasks.remove(&key);

@@ -17,7 +17,7 @@ const NOT_SEEN: u64 = u64::MAX;
 
 /// What was said, by ids and with its times.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct SeenIds {
     /// All until then was.
     until: u64,
     /// Before the file began again.
@@ -36,9 +36,9 @@ struct Kept {
     step: Option<i64>,
 }
 
-impl Said {
+impl SeenIds {
     /// The file begins again.
-    pub(crate) fn begin_anew(&mut self) {
+    pub(crate) fn begin_pass(&mut self) {
         self.before.extend(self.now.drain(..));
     }
 
@@ -104,9 +104,9 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_known_again_and_only_that() {
-        let mut said = Said::default();
+        let mut said = SeenIds::default();
         assert!(said.is_new(id(7), 100) && said.is_new(id(u64::MAX), 200));
-        let (mut said, step) = Said::of_json(&said.to_json(Some(3)).unwrap()).unwrap();
+        let (mut said, step) = SeenIds::of_json(&said.to_json(Some(3)).unwrap()).unwrap();
         assert_eq!(step, Some(3));
         assert!(!said.is_new(id(7), 100) && !said.is_new(id(u64::MAX), 200));
         assert!(
@@ -117,25 +117,25 @@ mod tests {
 
     #[test]
     fn of_many_the_last_are_kept_and_all_before_them_are_known() {
-        let mut said = Said::default();
+        let mut said = SeenIds::default();
         let many = MOST_KEPT as u64 + 10;
         assert!((1..=many).all(|number| said.is_new(id(number), number)));
         for _ in 0..2 {
             let kept = said.to_json(None).unwrap();
             assert_eq!(kept["ids"].as_str().unwrap().len(), 16 * MOST_KEPT);
-            said = Said::of_json(&kept).unwrap().0;
+            said = SeenIds::of_json(&kept).unwrap().0;
             assert!((1..=many).all(|number| !said.is_new(id(number), number)));
             assert!(said.is_new(id(many + 1), many - 1));
-            said = Said::of_json(&kept).unwrap().0;
+            said = SeenIds::of_json(&kept).unwrap().0;
             assert!(!(1..=many).any(|number| said.is_new(id(number), number)));
         }
     }
 
     #[test]
     fn what_makes_no_sense_is_nothing() {
-        let mut kept = Said::default().to_json(None).unwrap();
+        let mut kept = SeenIds::default().to_json(None).unwrap();
         kept["ids"] = "00".into();
-        assert!(Said::of_json(&kept).is_none());
-        assert!(Said::of_json(&Json::from("said")).is_none());
+        assert!(SeenIds::of_json(&kept).is_none());
+        assert!(SeenIds::of_json(&Json::from("said")).is_none());
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::{field, label_keys::TIME};
 use pulsetrain_mapping::{Field, FieldValue, KeyState, Mapping};
-use pulsetrain_record::in_order::InOrder;
+use pulsetrain_record::key_cache::KeyCache;
 use pulsetrain_semconv::Metric;
 
 /// The keys that are the step where the mapping names none.
@@ -14,7 +14,7 @@ const STEPS: [&str; 4] = ["step", "global_step", "iteration", "iter"];
 const TIMES: [&str; 4] = ["time", "timestamp", "ts", "_timestamp"];
 
 /// Of how many keys it is remembered what they mean; of more it is found out anew.
-pub(super) const REMEMBERED: usize = 4096;
+pub(super) const MAX_KEYS: usize = 4096;
 
 /// Separates a key from the kind of its record.
 const KIND: &str = "\u{1f}";
@@ -52,10 +52,10 @@ pub(super) struct KeyInfo {
 
 /// The keys of a log.
 #[derive(Debug, Default)]
-pub(super) struct KeyCache {
-    known: InOrder<KeyInfo>,
+pub(super) struct RecordKeys {
+    known: KeyCache<KeyInfo>,
     /// Of each field of the record where in `known` its key is.
-    places: Vec<usize>,
+    indices: Vec<usize>,
     /// The fields of the record that may say the time, by their likelihood.
     times: [Option<usize>; TIMES.len()],
     /// The fields whose keys may be the step, with their likelihood, and those of them that may say it.
@@ -63,7 +63,7 @@ pub(super) struct KeyCache {
     steps: Vec<Option<usize>>,
 }
 
-impl KeyCache {
+impl RecordKeys {
     /// Looks up the keys of a record's fields.
     pub(super) fn look_up(&mut self, fields: &[Field<'_>], mapping: &Mapping) {
         self.find(fields, mapping);
@@ -77,10 +77,10 @@ impl KeyCache {
     }
 
     fn find(&mut self, fields: &[Field<'_>], mapping: &Mapping) {
-        if self.known.len() >= REMEMBERED {
+        if self.known.len() >= MAX_KEYS {
             self.known.clear();
         }
-        self.places.clear();
+        self.indices.clear();
         self.step_keys.clear();
         self.times = [None; TIMES.len()];
         let kind = mapping.kind().and_then(|kind| text_of(fields, kind));
@@ -89,12 +89,12 @@ impl KeyCache {
                 Some(kind) => Cow::Owned([key, KIND, kind].concat()),
                 None => Cow::Borrowed(key.as_ref()),
             };
-            let place = match self.known.place(&name) {
-                Some(place) => place,
+            let index = match self.known.index_of(&name) {
+                Some(index) => index,
                 None => self.known.add(&name, KeyInfo::find(kind, key, mapping)),
             };
-            self.places.push(place);
-            let KeyInfo { time, step, .. } = *self.known.at(place);
+            self.indices.push(index);
+            let KeyInfo { time, step, .. } = *self.known.at(index);
             if let Some(rank) = time {
                 self.times[rank].get_or_insert(number);
             }
@@ -107,9 +107,9 @@ impl KeyCache {
         let known = &mut self.known;
         self.steps.iter().any(Option::is_some)
             || self
-                .places
+                .indices
                 .iter()
-                .any(|place| known.at(*place).state.resolved.is_some())
+                .any(|index| known.at(*index).state.resolved.is_some())
     }
 
     /// Whether one of the fields of the record, of which there are `count`, has a metric.
@@ -128,12 +128,14 @@ impl KeyCache {
     /// The field that says the step; of a key that comes twice, the first.
     pub(super) fn step(&self) -> Option<usize> {
         let found = self.steps.iter().flatten().next()?;
-        self.places.iter().position(|place| *place == self.places[*found])
+        self.indices
+            .iter()
+            .position(|index| *index == self.indices[*found])
     }
 
     /// Whether two fields have the same key, if there is a second one.
     pub(super) fn are_same(&self, field: usize, other: Option<usize>) -> bool {
-        other.is_some_and(|other| self.places[field] == self.places[other])
+        other.is_some_and(|other| self.indices[field] == self.indices[other])
     }
 
     /// Iterates over all keys that were looked up.
@@ -144,12 +146,12 @@ impl KeyCache {
 
     /// What is known of the key of a field.
     pub(super) fn of(&mut self, field: usize) -> &mut KeyInfo {
-        self.known.at(self.places[field])
+        self.known.at(self.indices[field])
     }
 }
 
 impl KeyInfo {
-    /// Returns the place of the key among those that can be the step.
+    /// Returns the index of the key among those that can be the step.
     pub(super) fn step(&self) -> Option<usize> {
         self.step
     }
@@ -185,7 +187,7 @@ impl KeyInfo {
     }
 }
 
-/// Returns the place of a key among those that can be the step, or `None` if it cannot.
+/// Returns the index of a key among those that can be the step, or `None` if it cannot.
 pub(super) fn step_rank(mapping: &Mapping, key: &str) -> Option<usize> {
     let spelling = mapping.spelling(key);
     let rank = |key: &str| match mapping.steps() {

@@ -1,4 +1,4 @@
-//! What torchtitan's console says around its steps: the size of the model, how many steps there will be, and how long its
+//! What torchtitan's console says run_info its steps: the size of the model, how many steps there will be, and how long its
 //! checkpoints took (`torchtitan/trainer.py`, `torchtitan/components/checkpointer`).
 
 use pulsetrain_mapping::{CoverageRow, number_text, record_option};
@@ -14,12 +14,12 @@ const BF16: &[Attribute<'static>] = &[(&attribute::GPU_PRECISION, Out::Text("bf1
 
 /// What is known of the run.
 #[derive(Debug, Default)]
-pub(super) struct Around {
+pub(super) struct RunInfo {
     /// How many steps there will be.
     total_steps: Option<f64>,
 }
 
-impl Around {
+impl RunInfo {
     /// Records how far the run is, if it has said how far it goes.
     pub(super) fn step(&self, step: i64, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
         if let Some(total) = self.total_steps {

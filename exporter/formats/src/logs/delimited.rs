@@ -5,23 +5,23 @@ use pulsetrain_mapping::{FieldValue, number_text};
 
 /// How the fields of a line are written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Signs {
+pub(super) struct Delimiters {
     /// Stands between two fields.
-    pub(super) between: &'static str,
+    pub(super) pair: &'static str,
     /// Stands between a key and its value: the first of any of these.
-    pub(super) within: &'static [u8],
+    pub(super) key: &'static [u8],
 }
 
 /// A field with its value as it is printed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Printed<'a> {
+pub(super) struct KeyValue<'a> {
     pub(super) key: &'a str,
     pub(super) text: &'a str,
     /// The number in `text`, and its unit; nothing where it is none.
     pub(super) number: Option<(f64, &'a str)>,
 }
 
-impl<'a> Printed<'a> {
+impl<'a> KeyValue<'a> {
     /// A number in one of these units, as it is; text otherwise.
     #[inline]
     pub(super) fn value(&self, units: &[&str]) -> FieldValue<'a> {
@@ -32,21 +32,21 @@ impl<'a> Printed<'a> {
     }
 }
 
-impl Signs {
+impl Delimiters {
     /// The fields of a text; what has no sign is none.
-    pub(super) fn fields(self, text: &str) -> impl Iterator<Item = Printed<'_>> {
-        let mut ends = memmem::find_iter(text.as_bytes(), self.between).chain([text.len()]);
+    pub(super) fn fields(self, text: &str) -> impl Iterator<Item = KeyValue<'_>> {
+        let mut ends = memmem::find_iter(text.as_bytes(), self.pair).chain([text.len()]);
         let mut start = 0;
         std::iter::from_fn(move || {
             let end = ends.next()?;
             let part = &text[start..end];
-            start = end + self.between.len();
+            start = end + self.pair.len();
             Some(part)
         })
         .filter_map(move |part| {
-            let (key, value) = self.key(part)?;
+            let (key, value) = self.split_key(part)?;
             let text = value.trim_ascii_end();
-            Some(Printed {
+            Some(KeyValue {
                 key: key.trim_ascii(),
                 text,
                 number: number_text::with_suffix(text),
@@ -56,8 +56,8 @@ impl Signs {
 
     /// The text before the first sign, and that behind it.
     #[inline]
-    fn key(self, text: &str) -> Option<(&str, &str)> {
-        let at = match self.within {
+    fn split_key(self, text: &str) -> Option<(&str, &str)> {
+        let at = match self.key {
             [sign] => memchr::memchr(*sign, text.as_bytes())?,
             signs => text.bytes().position(|byte| signs.contains(&byte))?,
         };
@@ -81,14 +81,14 @@ pub(super) fn split<'a>(
 mod tests {
     use super::*;
 
-    const COMMAS: Signs = Signs {
-        between: ", ",
-        within: b"=:",
+    const COMMAS: Delimiters = Delimiters {
+        pair: ", ",
+        key: b"=:",
     };
 
     #[track_caller]
-    fn printed(signs: Signs, text: &str, expected: &[(&str, &str)]) {
-        let found: Vec<Printed<'_>> = signs.fields(text).collect();
+    fn printed(signs: Delimiters, text: &str, expected: &[(&str, &str)]) {
+        let found: Vec<KeyValue<'_>> = signs.fields(text).collect();
         let pairs: Vec<_> = found.iter().map(|field| (field.key, field.text)).collect();
         assert_eq!(pairs, expected, "{text}");
         for field in found {
@@ -114,9 +114,9 @@ mod tests {
 
     #[test]
     fn what_is_no_plain_number_ends_where_the_next_field_begins() {
-        let bars = Signs {
-            between: " | ",
-            within: b"=",
+        let bars = Delimiters {
+            pair: " | ",
+            key: b"=",
         };
         printed(
             bars,
@@ -130,10 +130,7 @@ mod tests {
                 ("lr", "2.74e-04"),
             ],
         );
-        let words = Signs {
-            between: " ",
-            within: b"=",
-        };
+        let words = Delimiters { pair: " ", key: b"=" };
         let text = "step=0.081s [fwd=0.018s bwd=0.033s] size=1.5 GiB";
         let expected = [
             ("step", "0.081s"),

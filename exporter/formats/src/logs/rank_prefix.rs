@@ -8,17 +8,17 @@ use pulsetrain_record::Rank;
 
 /// A line of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ranked<'a> {
+pub(super) struct RankedLine<'a> {
     /// The worker's number, where the line says it.
     pub(super) rank: Option<Rank>,
     /// What the worker wrote.
     pub(super) text: &'a str,
 }
 
-impl<'a> Ranked<'a> {
+impl<'a> RankedLine<'a> {
     /// A line with what a launcher put before it, or as it is.
     #[inline]
-    pub(super) fn of(line: &'a str) -> Self {
+    pub(super) fn parse(line: &'a str) -> Self {
         let prefixed = match line.as_bytes().first() {
             Some(b'[') => in_brackets(line),
             Some(b'(') => by_ray(line),
@@ -35,19 +35,19 @@ impl<'a> Ranked<'a> {
 /// Calls `take` with each line of a log as its worker printed it: without colours and prefixes of launchers.
 pub(super) fn each_printed_line(log: &[u8], mut take: impl FnMut(&str)) {
     for line in log.split(|byte| matches!(byte, b'\n' | b'\r')) {
-        take(Ranked::of(&clean(line)).text);
+        take(RankedLine::parse(&clean(line)).text);
     }
 }
 
 /// `[rank0]:`, `[default0]:`, `[Rank 0]`; the prefix of KempnerForge, `[rank 0]`, is part of its lines.
-fn in_brackets(line: &str) -> Option<Ranked<'_>> {
+fn in_brackets(line: &str) -> Option<RankedLine<'_>> {
     let (inside, rest) = line[1..].split_once(']')?;
     if let Some(number) = inside
         .strip_prefix("Rank ")
         .or_else(|| inside.strip_prefix("rank "))
     {
         let is_own = inside.starts_with('r') && !rest.starts_with(':');
-        return Some(Ranked {
+        return Some(RankedLine {
             rank: Some(Rank::OfJob(self::number(number)?)),
             text: if is_own { line } else { behind(rest) },
         });
@@ -55,14 +55,14 @@ fn in_brackets(line: &str) -> Option<Ranked<'_>> {
     let rest = rest.strip_prefix(':')?;
     let digits = inside.trim_start_matches(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
     (digits.len() < inside.len()).then_some(())?;
-    Some(Ranked {
+    Some(RankedLine {
         rank: Some(Rank::OfHost(number(digits)?)),
         text: rest.strip_prefix(' ').unwrap_or(rest),
     })
 }
 
 /// `(TrainActor pid=7, ip=10.0.0.1)`, and at the end what Ray adds where it leaves equal lines out.
-fn by_ray(line: &str) -> Option<Ranked<'_>> {
+fn by_ray(line: &str) -> Option<RankedLine<'_>> {
     let (_, process) = line.split_once(" pid=")?;
     let (process, text) = process.split_once(") ")?;
     let pid = process.split(',').next()?;
@@ -74,16 +74,16 @@ fn by_ray(line: &str) -> Option<Ranked<'_>> {
         Some((text, times)) if times.contains("x across cluster]") => text,
         _ => text,
     };
-    Some(Ranked {
+    Some(RankedLine {
         rank: rank.and_then(number).map(Rank::OfJob),
         text,
     })
 }
 
 /// `0: `, as wide as the largest number.
-fn by_srun(line: &str) -> Option<Ranked<'_>> {
+fn by_srun(line: &str) -> Option<RankedLine<'_>> {
     let (task, text) = line.split_once(": ")?;
-    Some(Ranked {
+    Some(RankedLine {
         rank: Some(Rank::OfJob(number(task.trim_start_matches(' '))?)),
         text,
     })
@@ -121,7 +121,11 @@ mod tests {
             ("(TrainActor(rank=2) pid=4711, ip=10.0.0.1) loss", Some(OfJob(2))),
             ("(TrainActor pid=4711) loss [repeated 3x across cluster]", None),
         ] {
-            assert_eq!(Ranked::of(line), Ranked { rank, text: "loss" }, "{line}");
+            assert_eq!(
+                RankedLine::parse(line),
+                RankedLine { rank, text: "loss" },
+                "{line}"
+            );
         }
     }
 
@@ -129,8 +133,8 @@ mod tests {
     fn the_prefix_of_a_trainer_says_the_rank_and_stays() {
         let line = "[rank 2] INFO     [step 10] loss=6.8";
         assert_eq!(
-            Ranked::of(line),
-            Ranked {
+            RankedLine::parse(line),
+            RankedLine {
                 rank: Some(OfJob(2)),
                 text: line
             }
@@ -157,8 +161,8 @@ mod tests {
             "",
         ] {
             assert_eq!(
-                Ranked::of(line),
-                Ranked {
+                RankedLine::parse(line),
+                RankedLine {
                     rank: None,
                     text: line
                 },

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
-use pulsetrain_record::in_order::MOST_NAMES;
+use pulsetrain_record::key_cache::MOST_NAMES;
 
 /// So much of a hash is kept: a history may have many entries.
 pub(super) fn hash(text: &str) -> u32 {
@@ -17,7 +17,7 @@ pub(super) fn hash(text: &str) -> u32 {
 
 /// What was told, by its hashes.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct HistoryDigest {
     /// Of each entry of the history.
     entries: Vec<u32>,
     settings: BTreeMap<String, u32>,
@@ -34,12 +34,12 @@ struct Kept {
     around: Option<u32>,
 }
 
-impl Told {
+impl HistoryDigest {
     /// Notes an entry, and says whether it was told before at its place; from the first that was not, all are new.
-    pub(super) fn knows_entry(&mut self, place: usize, hash: u32) -> bool {
-        let is_known = self.entries.get(place) == Some(&hash);
+    pub(super) fn knows_entry(&mut self, position: usize, hash: u32) -> bool {
+        let is_known = self.entries.get(position) == Some(&hash);
         if !is_known {
-            self.entries.truncate(place);
+            self.entries.truncate(position);
             self.entries.push(hash);
         }
         is_known
@@ -100,8 +100,8 @@ impl Told {
 mod tests {
     use super::*;
 
-    fn told() -> Told {
-        let mut told = Told::default();
+    fn told() -> HistoryDigest {
+        let mut told = HistoryDigest::default();
         assert!(!told.knows_entry(0, 1));
         assert!(!told.knows_entry(1, u32::MAX));
         assert!(!told.knows_setting("max_steps", 8));
@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn what_is_kept_is_known_again() {
         let kept = told().to_json().unwrap();
-        let mut told = Told::of_json(&kept).unwrap();
+        let mut told = HistoryDigest::of_json(&kept).unwrap();
         assert!(told.knows_entry(0, 1) && told.knows_entry(1, u32::MAX));
         assert!(told.knows_setting("max_steps", 8) && told.knows_around(3));
         assert!(!told.knows_entry(2, 2) && !told.knows_setting("max_steps", 9) && !told.knows_around(4));
@@ -131,8 +131,8 @@ mod tests {
         for entries in ["0000000", "0000000g", "\u{e9}\u{e9}\u{e9}\u{e9}"] {
             let mut torn = kept.clone();
             torn["entries"] = entries.into();
-            assert!(Told::of_json(&torn).is_none(), "{entries}");
+            assert!(HistoryDigest::of_json(&torn).is_none(), "{entries}");
         }
-        assert!(Told::of_json(&Json::Null).is_none());
+        assert!(HistoryDigest::of_json(&Json::Null).is_none());
     }
 }

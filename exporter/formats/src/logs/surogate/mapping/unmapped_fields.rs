@@ -8,12 +8,12 @@ use pulsetrain_record::Recorder;
 
 /// Fields that nobody has taken yet.
 #[derive(Debug)]
-pub(super) struct Leftovers<'r, 'a> {
+pub(super) struct UnmappedFields<'r, 'a> {
     record: &'r Record<'a>,
     fields: Vec<&'r (&'a str, Value<'a>)>,
 }
 
-impl<'r, 'a> Leftovers<'r, 'a> {
+impl<'r, 'a> UnmappedFields<'r, 'a> {
     /// All fields of a record.
     pub(super) fn of(record: &'r Record<'a>) -> Self {
         Self {
@@ -24,17 +24,17 @@ impl<'r, 'a> Leftovers<'r, 'a> {
 
     /// Takes the field `key`, whatever it holds.
     pub(super) fn take(&mut self, key: &str) -> Option<&'r Value<'a>> {
-        let place = self.fields.iter().position(|(name, _)| *name == key)?;
-        Some(&self.fields.remove(place).1)
+        let position = self.fields.iter().position(|(name, _)| *name == key)?;
+        Some(&self.fields.remove(position).1)
     }
 
     /// Takes the field `key`, if it is text.
     pub(super) fn take_text(&mut self, key: &str) -> Option<&'a str> {
-        let place = self
+        let position = self
             .fields
             .iter()
             .position(|(name, value)| *name == key && matches!(value, Value::Text(_)))?;
-        match &self.fields.remove(place).1 {
+        match &self.fields.remove(position).1 {
             Value::Text(text) => Some(text),
             _ => None,
         }
