@@ -1,6 +1,6 @@
-//! What of a file was said before it was written anew, spans or entries, also by a follower before this one.
+//! Ids of items already emitted from a file that its writer rewrites, kept across restarts.
 //!
-//! What is kept for the next follower has a bound: the ids of what is latest, and until when all before that was.
+//! The saved state has a bound: the newest ids, and the time up to which all older items are treated as emitted.
 
 use std::collections::HashMap;
 
@@ -9,88 +9,89 @@ use serde_json::Value as Json;
 
 type Id = [u8; 8];
 
-/// So many ids are kept: what comes only when so many later ones were said is taken for one of those before them.
-const MOST_KEPT: usize = 4096;
+/// The maximum number of saved ids. An item older than all of them is treated as already emitted.
+const MAX_SAVED_IDS: usize = 4096;
 
-/// The time of what was kept, until it comes again.
+/// The time of a restored id until its item is read again.
 const NOT_SEEN: u64 = u64::MAX;
 
-/// What was said, by ids and with its times.
+/// Ids and times of the emitted items (a dedup window).
 #[derive(Debug, Default)]
 pub(crate) struct SeenIds {
-    /// All until then was.
-    until: u64,
-    /// Before the file began again.
-    before: HashMap<Id, u64>,
-    /// Since.
-    now: Vec<(Id, u64)>,
+    /// All items up to this time were emitted.
+    emitted_until: u64,
+    /// The items of earlier passes over the file.
+    earlier: HashMap<Id, u64>,
+    /// The items of this pass that earlier passes did not have.
+    current: Vec<(Id, u64)>,
 }
 
-/// The same as it is kept.
+/// The saved form of [`SeenIds`].
 #[derive(Deserialize, Serialize)]
-struct Kept {
-    until: u64,
-    /// Sixteen digits each.
+struct SavedIds {
+    #[serde(rename = "until")]
+    emitted_until: u64,
+    /// Sixteen hexadecimal digits an id.
     ids: String,
-    /// The last step that is told as a whole.
+    /// The last step that was recorded completely.
     step: Option<i64>,
 }
 
 impl SeenIds {
-    /// The file begins again.
+    /// Begins another pass over the file, from its beginning.
     pub(crate) fn begin_pass(&mut self) {
-        self.before.extend(self.now.drain(..));
+        self.earlier.extend(self.current.drain(..));
     }
 
-    /// Notes what comes, and says whether it was not said before the file began again.
+    /// Adds an item, and returns whether no earlier pass had it.
     pub(crate) fn is_new(&mut self, id: Id, time: u64) -> bool {
-        if let Some(known) = self.before.get_mut(&id) {
+        if let Some(known) = self.earlier.get_mut(&id) {
             *known = time;
             return false;
         }
-        let is_new = time > self.until;
+        let is_new = time > self.emitted_until;
         if is_new {
-            self.now.push((id, time));
+            self.current.push((id, time));
         }
         is_new
     }
 
-    /// What is to be kept, with the last step that is told as a whole.
+    /// Returns the state to save, with the last step that was recorded completely.
     pub(crate) fn to_json(&self, step: Option<i64>) -> Option<Json> {
-        let before = self.before.iter().map(|(id, time)| (*id, *time));
-        let mut said: Vec<_> = before.chain(self.now.iter().copied()).collect();
-        said.sort_unstable_by_key(|(_, time)| *time);
-        let (rest, kept) = said.split_at(said.len().saturating_sub(MOST_KEPT));
-        let seen = rest
+        let earlier = self.earlier.iter().map(|(id, time)| (*id, *time));
+        let mut all: Vec<_> = earlier.chain(self.current.iter().copied()).collect();
+        all.sort_unstable_by_key(|(_, time)| *time);
+        let (oldest, newest) = all.split_at(all.len().saturating_sub(MAX_SAVED_IDS));
+        let dropped = oldest
             .iter()
             .map(|(_, time)| *time)
             .filter(|time| *time != NOT_SEEN);
-        let kept = Kept {
-            until: seen.max().unwrap_or_default().max(self.until),
-            ids: kept
+        let saved = SavedIds {
+            emitted_until: dropped.max().unwrap_or_default().max(self.emitted_until),
+            ids: newest
                 .iter()
                 .map(|(id, _)| format!("{:016x}", u64::from_be_bytes(*id)))
                 .collect(),
             step,
         };
-        serde_json::to_value(kept).ok()
+        serde_json::to_value(saved).ok()
     }
 
-    /// What was kept, with the last step that is told as a whole; nothing where it makes no sense.
+    /// Restores a saved state, with the last step that was recorded completely. Returns `None` if the state is not valid.
     pub(crate) fn of_json(json: &Json) -> Option<(Self, Option<i64>)> {
-        let kept = Kept::deserialize(json).ok()?;
-        let (ids, rest) = kept.ids.as_bytes().as_chunks::<16>();
+        let saved = SavedIds::deserialize(json).ok()?;
+        let (ids, rest) = saved.ids.as_bytes().as_chunks::<16>();
         let id = |digits: &[u8; 16]| {
             let id = u64::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()?;
             Some((id.to_be_bytes(), NOT_SEEN))
         };
-        let before = ids.iter().map(id).collect::<Option<_>>();
-        let said = Self {
-            until: kept.until,
-            before: before.filter(|_| rest.is_empty())?,
-            now: Vec::new(),
+        let earlier = ids.iter().map(id).collect::<Option<_>>();
+        let seen = Self {
+            emitted_until: saved.emitted_until,
+            earlier: earlier.filter(|_| rest.is_empty())?,
+            current: Vec::new(),
         };
-        Some((said, kept.step))
+        Some((seen, saved.step))
     }
 }
 
@@ -103,39 +104,39 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_known_again_and_only_that() {
-        let mut said = SeenIds::default();
-        assert!(said.is_new(id(7), 100) && said.is_new(id(u64::MAX), 200));
-        let (mut said, step) = SeenIds::of_json(&said.to_json(Some(3)).unwrap()).unwrap();
+    fn restored_ids_are_known_and_no_others() {
+        let mut seen = SeenIds::default();
+        assert!(seen.is_new(id(7), 100) && seen.is_new(id(u64::MAX), 200));
+        let (mut seen, step) = SeenIds::of_json(&seen.to_json(Some(3)).unwrap()).unwrap();
         assert_eq!(step, Some(3));
-        assert!(!said.is_new(id(7), 100) && !said.is_new(id(u64::MAX), 200));
+        assert!(!seen.is_new(id(7), 100) && !seen.is_new(id(u64::MAX), 200));
         assert!(
-            said.is_new(id(8), 50),
-            "it is of before the others and was not said"
+            seen.is_new(id(8), 50),
+            "an id that is older than the others and was never added"
         );
     }
 
     #[test]
-    fn of_many_the_last_are_kept_and_all_before_them_are_known() {
-        let mut said = SeenIds::default();
-        let many = MOST_KEPT as u64 + 10;
-        assert!((1..=many).all(|number| said.is_new(id(number), number)));
+    fn newest_ids_are_saved_and_older_items_count_as_emitted() {
+        let mut seen = SeenIds::default();
+        let many = MAX_SAVED_IDS as u64 + 10;
+        assert!((1..=many).all(|number| seen.is_new(id(number), number)));
         for _ in 0..2 {
-            let kept = said.to_json(None).unwrap();
-            assert_eq!(kept["ids"].as_str().unwrap().len(), 16 * MOST_KEPT);
-            said = SeenIds::of_json(&kept).unwrap().0;
-            assert!((1..=many).all(|number| !said.is_new(id(number), number)));
-            assert!(said.is_new(id(many + 1), many - 1));
-            said = SeenIds::of_json(&kept).unwrap().0;
-            assert!(!(1..=many).any(|number| said.is_new(id(number), number)));
+            let kept = seen.to_json(None).unwrap();
+            assert_eq!(kept["ids"].as_str().unwrap().len(), 16 * MAX_SAVED_IDS);
+            seen = SeenIds::of_json(&kept).unwrap().0;
+            assert!((1..=many).all(|number| !seen.is_new(id(number), number)));
+            assert!(seen.is_new(id(many + 1), many - 1));
+            seen = SeenIds::of_json(&kept).unwrap().0;
+            assert!(!(1..=many).any(|number| seen.is_new(id(number), number)));
         }
     }
 
     #[test]
-    fn what_makes_no_sense_is_nothing() {
-        let mut kept = SeenIds::default().to_json(None).unwrap();
-        kept["ids"] = "00".into();
-        assert!(SeenIds::of_json(&kept).is_none());
-        assert!(SeenIds::of_json(&Json::from("said")).is_none());
+    fn an_invalid_state_is_none() {
+        let mut saved = SeenIds::default().to_json(None).unwrap();
+        saved["ids"] = "00".into();
+        assert!(SeenIds::of_json(&saved).is_none());
+        assert!(SeenIds::of_json(&Json::from("seen")).is_none());
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, atomic::AtomicU64};
 
 use pulsetrain_formats::{
     FormatError, HEAD_BYTES, KeyUse, LogFormat, LogReader, Pace, ReadLimits, detect, key_notices, unreadable,
-    without_mark,
+    without_byte_order_mark,
 };
 use pulsetrain_otlp::write::Encoded;
 use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Source};
@@ -179,7 +179,7 @@ fn read(
 ) {
     let timezone = UsedTimezone::named_or_utc(options.timezone.as_ref());
     let identity = format.run_header(
-        without_mark(&head[..head.len().min(HEAD_BYTES)]),
+        without_byte_order_mark(&head[..head.len().min(HEAD_BYTES)]),
         &options.mapping,
     );
     report.run = options.run(format, identity.in_timezone(&timezone), &report.input);

@@ -13,7 +13,7 @@ use crate::FormatError;
 /// [`FormatError::UnknownFormat`] if no format detects the input. [`FormatError::Compressed`] or [`FormatError::Utf16`] if its
 /// encoding is the reason. [`FormatError::AmbiguousFormat`] if several formats do.
 pub fn detect(input: &str, head: &[u8]) -> Result<(&'static LogFormat, &'static str), FormatError> {
-    let text = encoding::without_mark(head);
+    let text = encoding::without_byte_order_mark(head);
     let mut candidates: Vec<_> = FORMATS
         .iter()
         .filter(|format| !matches!(format.parser, ParserFactory::Embedded { .. }) && !format.is_fallback())

@@ -55,7 +55,7 @@ pub trait LogParser: Send {
         Vec::new()
     }
 
-    /// Tells the parser that bytes before the next window were dropped and reported. The window may begin inside a record.
+    /// Notifies the parser that bytes before the next window were dropped and reported. The window may begin inside a record.
     fn resync(&mut self);
 
     /// Whether the input is text in lines. Lines of a binary input are not counted, because that costs a part of the reading

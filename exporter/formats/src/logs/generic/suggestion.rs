@@ -30,7 +30,7 @@ pub fn suggest_mapping(name: &str, log: &[u8]) -> Result<String, FormatError> {
     if let Some(error) = encoding::unreadable(name, log) {
         return Err(error);
     }
-    suggestion(name, encoding::without_mark(log)).ok_or_else(|| FormatError::NoKeys {
+    suggestion(name, encoding::without_byte_order_mark(log)).ok_or_else(|| FormatError::NoKeys {
         name: name.to_owned(),
     })
 }

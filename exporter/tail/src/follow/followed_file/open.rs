@@ -2,7 +2,7 @@
 
 use std::fs::{File, Metadata};
 
-use pulsetrain_formats::{FormatError, HEAD_BYTES, LogFormat, format_by_name, without_mark};
+use pulsetrain_formats::{FormatError, HEAD_BYTES, LogFormat, format_by_name, without_byte_order_mark};
 use pulsetrain_record::Run;
 
 use super::{
@@ -186,7 +186,7 @@ impl FollowedFile {
         let timezone = self.timezone_of(&opened.0, &metadata, context);
         let identity = format
             .0
-            .run_header(without_mark(&head), &context.options().mapping)
+            .run_header(without_byte_order_mark(&head), &context.options().mapping)
             .in_timezone(&timezone);
         let is_final =
             is_complete || head.len() >= HEAD_BYTES || context.is_shutting_down() || is_silent(&metadata);
