@@ -1,7 +1,7 @@
 //! Logs of no known system: JSON lines, lines of `key=value`, printed text and tables, by a [`Mapping`] of the user.
 //!
-//! `json`, `key_value`, `text` and `csv` turn lines into fields, `record` and `field` turn these into points. `known` caches the
-//! row of each key, and `clock` reads times.
+//! `json`, `key_value`, `text` and `csv` parse lines into fields, `record` and `field` record the fields. `record_keys` caches
+//! the row of each key, and `clock` parses times.
 
 mod auto;
 mod clock;
@@ -91,7 +91,7 @@ const fn mapped(
     }
 }
 
-/// Returns the parser of the format that a mapping names; printed text where it names none.
+/// Returns the parser of the format that a mapping names, or of printed text if it names none.
 pub(super) fn mapped_parser(mapping: &Arc<Mapping>) -> Box<dyn LogParser> {
     parser(mapping.format().unwrap_or(MappedFormat::Text), mapping)
 }
@@ -105,8 +105,8 @@ fn parser(format: MappedFormat, mapping: &Arc<Mapping>) -> Box<dyn LogParser> {
     }
 }
 
-/// Returns a parser of lines. Where the mapping names the format, the prefixes of launchers are removed; else they may be for its
-/// patterns.
+/// Returns a parser of lines. The prefixes of launchers are stripped if the mapping names the format; otherwise its patterns
+/// may match them.
 fn lines<F: LineFormat + 'static>(
     mapping: &Arc<Mapping>,
     begin: fn(&Arc<Mapping>) -> F,
@@ -128,7 +128,7 @@ fn coverage() -> Vec<CoverageRow> {
         CoverageRow::rule(
             "keys of the mapping",
             "the metric of the mapping",
-            "by the unit, the factor or the suffix that the value has",
+            "converted by the unit, the factor or the suffix of the value",
         ),
         CoverageRow::rule(
             "the name of a metric",

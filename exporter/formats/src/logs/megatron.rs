@@ -1,4 +1,4 @@
-//! Megatron-LM's training line: ` [time] iteration 10/ 100 | consumed samples: 1280 | ... | lm loss: 1.0E+01 |`
+//! Parses Megatron-LM's training line: ` [time] iteration 10/ 100 | consumed samples: 1280 | ... | lm loss: 1.0E+01 |`
 //! (`megatron/training/training.py`), printed by the last rank. Megatron-Bridge prints the same line.
 
 use pulsetrain_mapping::{
@@ -25,12 +25,10 @@ pub(super) const FORMAT: LogFormat = LogFormat {
 
 const ELAPSED: &str = "elapsed time per iteration (ms)";
 
-/// The balance of experts: of micro-batches, sequences or the global batch, of which a run has one.
-
-/// Power and energy are means over GPUs that the line does not name, so no GPU's metric takes them.
+/// The rows of the line. Power and energy are means over unnamed GPUs, so no GPU metric takes them.
 static ITERATION: RecordTable = RecordTable::new("megatron", "iteration");
 
-/// Reads Megatron-LM's lines.
+/// Parses Megatron-LM's lines.
 #[derive(Debug)]
 struct Megatron {
     fields: MetricMapper,
@@ -55,7 +53,7 @@ impl LineFormat for Megatron {
         let Some(found) = iteration(line.text) else {
             return false;
         };
-        let written = RecordMeta {
+        let meta = RecordMeta {
             time_unix_nanos: match found.time {
                 Some(time) => recorder.instant(time),
                 None => line.read_time(),
@@ -63,11 +61,9 @@ impl LineFormat for Megatron {
             step: Some(found.step),
             position: line.position(),
         };
-        self.fields.step(written.time_unix_nanos, found.step, recorder);
-        let on_span = self
-            .fields
-            .record(&ITERATION, written, &found.fields, &[], recorder);
-        // Between lines further apart the time is a mean, and no iteration is known to have ended with it.
+        self.fields.step(meta.time_unix_nanos, found.step, recorder);
+        let on_span = self.fields.record(&ITERATION, meta, &found.fields, &[], recorder);
+        // Between lines further apart the time is a mean, so no iteration is known to have ended with the line.
         let is_next = self.last_step.replace(found.step) == found.step.checked_sub(1);
         let elapsed = found
             .fields
@@ -75,7 +71,7 @@ impl LineFormat for Megatron {
             .find(|(key, _)| key == ELAPSED)
             .and_then(|(_, value)| value.number());
         if let Some(ms) = elapsed.filter(|_| is_next && found.time.is_some()) {
-            spans::step(found.step, written.time_unix_nanos, ms / 1e3, on_span, recorder);
+            spans::step(found.step, meta.time_unix_nanos, ms / 1e3, on_span, recorder);
         }
         true
     }

@@ -1,5 +1,5 @@
-//! torchtitan's console line: `step:  1  loss: 12.26000  grad_norm:  1.9000  memory: 30.10GiB(38.00%)  tps: 3,200  mfu: 18.21%`
-//! after `[titan] <time> - root - INFO -` (`torchtitan/components/metrics.py`). [`structured`] reads its JSON lines.
+//! Parses torchtitan's console line: `step:  1  loss: 12.26000  grad_norm:  1.9000  memory: 30.10GiB(38.00%)  tps: 3,200  mfu:
+//! 18.21%` after `[titan] <time> - root - INFO -` (`torchtitan/components/metrics.py`). [`structured`] parses its JSON lines.
 
 mod run_info;
 pub(super) mod structured;
@@ -31,7 +31,7 @@ static STEP: RecordTable = RecordTable::new("torchtitan", "step");
 
 static VALIDATION: RecordTable = RecordTable::new("torchtitan", "validation");
 
-/// Reads torchtitan's lines.
+/// Parses torchtitan's lines.
 #[derive(Debug)]
 struct TorchTitan {
     fields: MetricMapper,
@@ -61,32 +61,32 @@ impl LineFormat for TorchTitan {
         };
         let before = text.map_or("", |text| &line.text[..line.text.len() - text.len()]);
         let is_validation = before.ends_with("validate ");
-        let written = RecordMeta {
+        let meta = RecordMeta {
             time_unix_nanos: time_of(line, recorder),
             step: Some(step),
             position: line.position(),
         };
         if !is_validation {
-            self.fields.step(written.time_unix_nanos, step, recorder);
-            self.run_info.step(step, written.time_unix_nanos, recorder);
+            self.fields.step(meta.time_unix_nanos, step, recorder);
+            self.run_info.step(step, meta.time_unix_nanos, recorder);
         }
         let rows = if is_validation { &VALIDATION } else { &STEP };
-        self.fields.record(rows, written, &fields, &[], recorder);
+        self.fields.record(rows, meta, &fields, &[], recorder);
         true
     }
 }
 
 impl TorchTitan {
-    /// A line that is no step.
+    /// Parses a line that is not a step.
     fn other(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        if signed(line.text).is_some() {
+        if step_text(line.text).is_some() {
             recorder.report(SkipReason::MalformedRecord, line.position(), || {
-                "a step has words that are no key with a colon and its value: two processes may have written at once".to_owned()
+                "the line of a step is garbled; two processes may have written at once".to_owned()
             });
             return false;
         }
         let Some((_, message)) = line.text.strip_prefix("[titan] ").and_then(|text| {
-            // The time, the logger and the level stand before it.
+            // The time, the logger and the level precede the message.
             let mut parts = text.splitn(4, " - ");
             parts.nth(2).zip(parts.next())
         }) else {
@@ -97,7 +97,7 @@ impl TorchTitan {
     }
 }
 
-/// When a line was written, in nanoseconds since 1970.
+/// Returns the time of a line in nanoseconds since 1970.
 fn time_of(line: &Line<'_>, recorder: &mut Recorder<'_>) -> u64 {
     match logged_time(line.text) {
         Some(time) => recorder.instant(time),
@@ -111,9 +111,9 @@ fn logged_time(text: &str) -> Option<LoggedTime> {
     time::logged(text.split_once(" - ").map_or(text, |(time, _)| time).trim_ascii())
 }
 
-/// The step of a line, and its fields: each key with its colon before its value.
+/// Returns the step and the fields of a line: each key has a colon before its value.
 fn step_fields(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
-    let mut words = signed(text)?.split_ascii_whitespace();
+    let mut words = step_text(text)?.split_ascii_whitespace();
     let (mut step, mut fields) = (None, Vec::new());
     while let Some(key) = words.next() {
         let key = key.strip_suffix(':')?;
@@ -127,13 +127,13 @@ fn step_fields(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
     Some((step? as i64, fields))
 }
 
-/// The step and all that follows it.
+/// Returns the text from the step on.
 fn from_step(text: &str) -> Option<&str> {
     Some(&text[text.find("step:")?..])
 }
 
-/// The same, where all is there by which a step is known.
-fn signed(text: &str) -> Option<&str> {
+/// Returns the text from the step on, if the line has the signature of a step.
+fn step_text(text: &str) -> Option<&str> {
     let text = from_step(text)?;
     (text.contains("loss:") && text.contains("memory:")).then_some(text)
 }
@@ -170,7 +170,7 @@ mod tests {
     use crate::logs::sampled::Sampled;
 
     #[test]
-    fn what_stands_around_the_steps_is_read_too() {
+    fn lines_between_the_steps_are_parsed() {
         let titan = |message: &str| format!("[titan] 2026-11-21 00:21:27,088 - root - INFO - {message}\n");
         let text = [
             titan("CUDA capacity: NVIDIA H100 with 95.00GiB memory"),

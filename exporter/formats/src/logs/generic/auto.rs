@@ -1,4 +1,4 @@
-//! Logs that no other format recognises, read by the dictionary in `mappings/generic.yaml` without configuration.
+//! Parses logs that no other format detects, by the dictionary in `mappings/generic.yaml` and without configuration.
 
 use pulsetrain_mapping::{Field, trainer};
 use std::collections::{BTreeSet, HashMap};
@@ -13,10 +13,10 @@ use crate::logs::rank_prefix::each_printed_line;
 use crate::logs::{LogFormat, ParserFactory};
 use pulsetrain_record::Recorder;
 
-/// The mapping that is the dictionary of usual keys.
+/// The mapping with the dictionary of usual keys.
 const DICTIONARY: &str = "generic";
 
-/// The row in the table of formats. Its `recognise` counts only after that of all others.
+/// The row in the table of formats. Its `detect` is tried after those of all others.
 pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     name: "generic",
     brief: "any log with usual keys, without configuration",
@@ -31,11 +31,11 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
 
 const AGREEMENT: &str = "lines with usual keys";
 
-/// The fewest records that have the same keys.
-const FEWEST: usize = 3;
+/// The minimum number of records with the same keys.
+const MIN_RECORDS: usize = 3;
 
-/// Of so many lines between the first record and the last one, at least one is a record.
-const LINES_A_RECORD: usize = 5;
+/// The maximum number of lines for one record, between the first and the last record.
+const MAX_LINES_A_RECORD: usize = 5;
 
 fn parser() -> Box<dyn crate::logs::LogParser> {
     Box::new(LineParser::<GenericLines>::default())
@@ -119,7 +119,7 @@ impl LineFormat for GenericLines {
 #[derive(Default)]
 struct Group {
     records: usize,
-    /// Steps with values: those of a training change.
+    /// The steps with their values: those of a training change.
     moves: BTreeSet<[u64; 2]>,
     /// Whether a record has a step, or several numbers.
     is_series: bool,
@@ -141,8 +141,8 @@ fn agree(head: &[u8]) -> bool {
             note(&fields, lines, &mut groups);
         }
     });
-    let is_agreed = |group: &Group| group.records >= FEWEST && group.moves.len() > 1 && group.is_series;
-    records * LINES_A_RECORD >= span && groups.values().any(is_agreed)
+    let is_agreed = |group: &Group| group.records >= MIN_RECORDS && group.moves.len() > 1 && group.is_series;
+    records * MAX_LINES_A_RECORD >= span && groups.values().any(is_agreed)
 }
 
 fn note(fields: &[Field<'_>], lines: &mut TextLines, groups: &mut HashMap<String, Group>) {

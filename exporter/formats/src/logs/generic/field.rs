@@ -10,7 +10,7 @@ use pulsetrain_semconv::{self as semconv, AttributeKind, Metric};
 
 use super::record_keys::KeyInfo;
 
-/// What the fields of a record share.
+/// The context of the fields of a record.
 pub(super) struct RecordContext<'r> {
     pub(super) meta: RecordMeta,
     /// All fields of the record.
@@ -122,7 +122,7 @@ impl RecordContext<'_> {
     }
 }
 
-/// The reason of fields that the user leaves out.
+/// The reason of fields that the user's mapping drops.
 const BY_MAPPING: &str = "mapping";
 
 /// Whether a value is a text without a number.
@@ -130,8 +130,8 @@ pub(super) fn is_text(value: &FieldValue<'_>) -> bool {
     Measured::of(value).is_none()
 }
 
-/// Returns the attributes that other fields of the record are, or `None` where a field cannot be its attribute. A record without
-/// the field has a point without the attribute.
+/// Returns the attributes with values from other fields of the record. `None` if a value does not fit its attribute. If the
+/// field is missing, the point lacks the attribute.
 fn attributes<'a>(row: &FieldMapping, fields: &'a [Field<'_>]) -> Option<Vec<Attribute<'a>>> {
     let from = row.attributes_from.iter().filter_map(|(attribute, key)| {
         let (_, value) = fields.iter().find(|(name, _)| name == key)?;

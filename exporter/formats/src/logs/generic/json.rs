@@ -1,4 +1,4 @@
-//! JSON lines, and dictionaries as Python prints them.
+//! Parses JSON lines and Python dictionaries.
 
 use pulsetrain_mapping::Mapping;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl LineFormat for JsonLines {
         let Some((mut fields, body)) = self.records.lined(line.text) else {
             return false;
         };
-        // Nearly always at once.
+        // Nearly every line begins with the object.
         let start = if body.starts_with('{') {
             Some(0)
         } else {
@@ -52,7 +52,7 @@ impl LineFormat for JsonLines {
         };
         let Some(object) = literal::read(&body[start..], literal::DEPTH, &mut fields) else {
             recorder.report(SkipReason::MalformedRecord, line.position(), || {
-                "the line is no whole JSON object".to_owned()
+                "the line is not a complete JSON object; it is skipped".to_owned()
             });
             return false;
         };

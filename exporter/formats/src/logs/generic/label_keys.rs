@@ -1,4 +1,4 @@
-//! The keys of labelled numbers: the part of a label, or the unit behind a number, that a mapping knows.
+//! Finds the keys of labelled numbers: the part of a label, or the unit after a number, that the mapping knows.
 
 use pulsetrain_mapping::{Field, FieldValue, Mapping, unit};
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
@@ -55,7 +55,7 @@ pub(super) struct LabelKeys {
     facts: HashMap<String, Facts>,
 }
 
-/// What a mapping knows of a key.
+/// The properties of a key in a mapping.
 #[derive(Clone, Copy, Debug)]
 struct Facts {
     is_known: bool,
@@ -91,7 +91,7 @@ impl LabelKeys {
         }
     }
 
-    /// Returns the field that a number is, or `None` if nothing names it.
+    /// Returns the field of a number, or `None` if it has no key.
     pub(super) fn field<'a>(&mut self, number: &Labelled<'a>, is_eval: bool) -> Option<Field<'a>> {
         if let Some(key) = self.of_label(number.label, is_eval) {
             let value = self.value(number, &key)?;
@@ -104,8 +104,7 @@ impl LabelKeys {
         self.by_measure(number).or_else(|| unknown(number))
     }
 
-    /// Gives the fields of a record that is marked as one of an evaluation, as `"split": "val"` does, the keys of an
-    /// evaluation.
+    /// Renames the fields of a record that is marked as an evaluation, as by `"split": "val"`, to the keys of an evaluation.
     pub(super) fn mark_evaluation(&mut self, fields: &mut [Field<'_>]) {
         let is_mark = |(key, value): &Field<'_>| match value {
             FieldValue::Text(text) => {
@@ -179,7 +178,7 @@ impl LabelKeys {
         let LabelledNumber::Value(value, unit) = number.number else {
             return None;
         };
-        // A rate says what it measures; `250 ms` after other words measures what they name.
+        // The unit of a rate names its quantity. The unit of `250 ms` does not; other words name it.
         let is_named = number.label.is_empty() || unit.contains('/');
         if is_named && self.facts(unit).is_known {
             return Some((Cow::Borrowed(unit), FieldValue::Number(value)));
@@ -201,8 +200,8 @@ impl LabelKeys {
             LabelledNumber::Value(..) => Some(value_of(number)),
             LabelledNumber::Fraction(done, _) => {
                 let facts = self.facts(key);
-                let is_place = facts.is_step || facts.is_epoch;
-                Some(if is_place {
+                let is_location = facts.is_step || facts.is_epoch;
+                Some(if is_location {
                     FieldValue::Number(done)
                 } else {
                     value_of(number)
@@ -264,7 +263,7 @@ fn is_count(number: &Labelled<'_>) -> bool {
     is_of_epoch && matches!(number.number, LabelledNumber::Fraction(..))
 }
 
-/// A label without the words before it that are no names: levels, times, places in source code.
+/// Strips leading words that are not names: levels, times, source locations.
 fn without_noise(label: &str) -> &str {
     let is_noise = |word: &str| {
         let is_level = word.len() > 3 && word.bytes().all(|byte| byte.is_ascii_uppercase());
@@ -280,7 +279,7 @@ fn without_noise(label: &str) -> &str {
     rest
 }
 
-/// A text, and what is left of it without its first word, its first two, ...
+/// Iterates over a text without its first n words, for n = 0, 1, 2 and so on.
 fn tails(text: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(text), |rest| {
         let (_, after) = rest.split_once(char::is_whitespace)?;
@@ -288,13 +287,13 @@ fn tails(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A number that no rule knows, under its label.
+/// Returns a number without a row under its label.
 fn unknown<'a>(number: &Labelled<'a>) -> Option<Field<'a>> {
     let key = without_noise(number.label);
     let is_name = key.starts_with(|first: char| first.is_alphabetic() || first == '_');
-    let is_place = key.contains(".py") || key.contains("://");
+    let is_location = key.contains(".py") || key.contains("://");
     let is_short = key.split_whitespace().count() <= MOST_WORDS;
-    let is_key = is_name && is_short && !is_place && !matches!(number.number, LabelledNumber::Clock(_));
+    let is_key = is_name && is_short && !is_location && !matches!(number.number, LabelledNumber::Clock(_));
     is_key.then(|| (Cow::Borrowed(key), value_of(number)))
 }
 

@@ -1,4 +1,4 @@
-//! Makes points, spans and events of the records of a log of no known format.
+//! Records the points, spans and events of the records of a log of unknown format.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::logs::{lines::Line, spans};
 use pulsetrain_mapping::{Field, FieldValue, Mapping, MetricMapper, RecordMeta};
 use pulsetrain_record::{Recorder, SkipReason};
 
-/// What was read of a log so far.
+/// The state of a log between records.
 #[derive(Debug)]
 pub(super) struct Records {
     pub(super) mapping: Arc<Mapping>,
     pub(super) keys: RecordKeys,
     steps: MetricMapper,
-    /// What the span of the newest record carries.
+    /// The span attributes of the newest record.
     on_span: Vec<Attribute<'static>>,
     texts: Vec<usize>,
     /// The metrics without attributes of the newest record.
@@ -71,10 +71,10 @@ impl Records {
                 if known.is_attribute {
                     continue;
                 }
-                let is_said = [time_field, step_field]
+                let is_header = [time_field, step_field]
                     .into_iter()
-                    .any(|said| self.keys.are_same(number, said));
-                if !is_said && context.unknown(field, self.keys.of(number), recorder) {
+                    .any(|field| self.keys.are_same(number, field));
+                if !is_header && context.unknown(field, self.keys.of(number), recorder) {
                     self.texts.push(number);
                 }
                 continue;
@@ -86,7 +86,7 @@ impl Records {
                 && matches!(value, FieldValue::Number(_))
                 && known.is_time
                 && metric.is_some_and(|metric| metric.ordinal == metric::TRAIN_STEP_DURATION.ordinal);
-            // Two keys of a record with one metric: the first has it.
+            // If two keys of a record have the same metric, the first one is recorded as it.
             if self.mapping.is_loose()
                 && let Some(metric) = metric
                 && (is_unclear || known.is_unmapped || self.recorded.contains(&metric.ordinal))
@@ -108,14 +108,14 @@ impl Records {
             }
         }
         self.record_texts(fields, meta, recorder);
-        // A span is only made from what was measured: when the line was written, and how long the step took.
+        // A span needs measured values: the time of the line and the duration of the step.
         if let (Some(step), Some(duration), true) = (meta.step, duration, time.is_some() || line.is_live()) {
             self.on_span.push((&attribute::TRAIN_STEP, Out::Int(step)));
             spans::step(step, meta.time_unix_nanos, duration, &self.on_span, recorder);
         }
     }
 
-    /// Keeps texts that nobody knows, in one event.
+    /// Records unmapped texts in one event.
     fn record_texts(&mut self, fields: &[Field<'_>], meta: RecordMeta, recorder: &mut Recorder<'_>) {
         if self.texts.is_empty() {
             return;
@@ -135,7 +135,7 @@ impl Records {
         }
     }
 
-    /// The field that says the time, and the time; nothing where the record says none.
+    /// Returns the field of the time and the time, or `None` if the record has none.
     fn time(
         &self,
         fields: &[Field<'_>],

@@ -1,4 +1,4 @@
-//! What is known of the keys of a log, found out when each comes first; and the keys of the record that is read now.
+//! The keys of a log, resolved once each; and the keys of the current record.
 
 use std::borrow::Cow;
 
@@ -7,13 +7,13 @@ use pulsetrain_mapping::{Field, FieldValue, KeyState, Mapping};
 use pulsetrain_record::key_cache::KeyCache;
 use pulsetrain_semconv::Metric;
 
-/// The keys that are the step where the mapping names none.
+/// The keys of the step if the mapping names none.
 const STEPS: [&str; 4] = ["step", "global_step", "iteration", "iter"];
 
-/// The keys that are the time where the mapping names none.
+/// The keys of the time if the mapping names none.
 const TIMES: [&str; 4] = ["time", "timestamp", "ts", "_timestamp"];
 
-/// Of how many keys it is remembered what they mean; of more it is found out anew.
+/// The maximum number of cached keys.
 pub(super) const MAX_KEYS: usize = 4096;
 
 /// Separates a key from the kind of its record.
@@ -30,11 +30,11 @@ fn text_of<'f>(fields: &'f [Field<'_>], key: &str) -> Option<&'f str> {
 /// A key of the log.
 #[derive(Debug)]
 pub(super) struct KeyInfo {
-    /// Its row and its series.
+    /// The mapping row and the series.
     pub(super) state: KeyState,
     /// The first value of the key in a record.
     pub(super) example: Option<String>,
-    /// Whether a value is kept as `train.custom` although a rule knows the key.
+    /// Whether a value is kept as `train.custom` although a row matches the key.
     pub(super) is_unmapped: bool,
     /// Whether the first value is a text without a number.
     pub(super) is_text: bool,
@@ -44,21 +44,21 @@ pub(super) struct KeyInfo {
     pub(super) is_attribute: bool,
     /// Whether the key is `time`, without words that the mapping ignores.
     pub(super) is_time: bool,
-    /// The place among the keys that may be the time, those that are more likely first.
+    /// The rank of the key among those that can be the time; `None` for other keys.
     time: Option<usize>,
-    /// The same of the step.
+    /// The rank of the key among those that can be the step; `None` for other keys.
     step: Option<usize>,
 }
 
-/// The keys of a log.
+/// The keys of a log and of its current record.
 #[derive(Debug, Default)]
 pub(super) struct RecordKeys {
     known: KeyCache<KeyInfo>,
-    /// Of each field of the record where in `known` its key is.
+    /// For each field of the record, the index of its key in `known`.
     indices: Vec<usize>,
-    /// The fields of the record that may say the time, by their likelihood.
+    /// The fields of the record that can be the time, by rank.
     times: [Option<usize>; TIMES.len()],
-    /// The fields whose keys may be the step, with their likelihood, and those of them that may say it.
+    /// The fields whose keys can be the step, with their rank; and those whose value can be one.
     step_keys: Vec<(usize, usize)>,
     steps: Vec<Option<usize>>,
 }
@@ -102,7 +102,7 @@ impl RecordKeys {
         }
     }
 
-    /// Whether a field is a step, or something whose meaning is known.
+    /// Whether a field is a step or its key has a row.
     pub(super) fn are_of_record(&mut self) -> bool {
         let known = &mut self.known;
         self.steps.iter().any(Option::is_some)
@@ -120,12 +120,12 @@ impl RecordKeys {
         })
     }
 
-    /// The fields that may say the time, likely ones first.
+    /// Returns the fields that can be the time, by rank.
     pub(super) fn times(&self) -> impl Iterator<Item = usize> + '_ {
         self.times.iter().flatten().copied()
     }
 
-    /// The field that says the step; of a key that comes twice, the first.
+    /// Returns the field of the step: of a key that occurs twice, the first one.
     pub(super) fn step(&self) -> Option<usize> {
         let found = self.steps.iter().flatten().next()?;
         self.indices
@@ -144,7 +144,7 @@ impl RecordKeys {
         known.map(|(name, info)| (name.split_once(KIND).map_or(name, |(key, _)| key), info))
     }
 
-    /// What is known of the key of a field.
+    /// Returns the key of a field.
     pub(super) fn of(&mut self, field: usize) -> &mut KeyInfo {
         self.known.at(self.indices[field])
     }

@@ -1,4 +1,4 @@
-//! Writes the mapping that a log needs: `pulsetrain import --suggest-mapping`.
+//! Writes a mapping for a log: `pulsetrain import --suggest-mapping`.
 
 use std::fmt::Write;
 
@@ -25,7 +25,7 @@ const MOST_KEYS: usize = 100;
 /// Returns the mapping for a log, as YAML with comments.
 ///
 /// # Errors
-/// A log that is not text, or in which no number has a label.
+/// Fails if the log is not text or no number in it has a label.
 pub fn suggest_mapping(name: &str, log: &[u8]) -> Result<String, FormatError> {
     if let Some(error) = encoding::unreadable(name, log) {
         return Err(error);
@@ -88,12 +88,12 @@ fn mapping(name: &str, format: &str, uses: &[KeyUse]) -> String {
 
 fn step(used: &KeyUse) -> Option<(usize, String)> {
     match used.role {
-        KeyRole::Step(place) => Some((place, quoted(&used.key))),
+        KeyRole::Step(rank) => Some((rank, quoted(&used.key))),
         _ => None,
     }
 }
 
-/// A rule for the user to complete.
+/// Formats a row that the user has to complete.
 fn commented(key: &str, example: &str) -> String {
     format!(
         "  # - {{key: {}, metric: }}  # {example}; kept as train.custom",

@@ -48,13 +48,13 @@ fn json_lines_are_read_by_the_mapping() {
         (read.counts.records, read.counts.spans, read.counts.events),
         (2, 2, 1)
     );
-    let told: Vec<_> = read
+    let lines: Vec<_> = read
         .skipped
         .problems()
         .iter()
-        .map(|told| told.position.line)
+        .map(|problem| problem.position.line)
         .collect();
-    assert_eq!(told, [2, 2], "novel and host, once each");
+    assert_eq!(lines, [2, 2], "novel and host, once each");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn the_time_at_the_beginning_of_a_line_is_that_of_the_record() {
 }
 
 #[test]
-fn what_the_user_leaves_out_is_counted_and_not_kept() {
+fn values_dropped_by_the_mapping_are_counted() {
     let mapping = mapping(
         "unknown: drop
 values:

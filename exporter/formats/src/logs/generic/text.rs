@@ -1,4 +1,4 @@
-//! Printed text: the object in a line, else its labelled numbers. `labelled` finds the numbers, this file their keys.
+//! Parses printed text: the object in a line, else its labelled numbers. `labelled` finds the numbers, this file their keys.
 
 use pulsetrain_mapping::{Field, FieldValue, Mapping, Target};
 use std::{borrow::Cow, sync::Arc};
@@ -39,10 +39,10 @@ static WITH_STEP: &[&Metric] = &[
     &metric::MEMORY_FRAMEWORK_RESERVED,
 ];
 
-/// The key of an epoch that has none.
+/// The key of an epoch without a label.
 const EPOCH: &str = "epoch";
 
-/// Reads printed text.
+/// Parses printed text.
 #[derive(Debug)]
 pub(super) struct TextLines {
     pub(super) records: Records,
@@ -128,7 +128,7 @@ impl TextLines {
         }
     }
 
-    /// Keeps the epoch of a line, which need not be a record: steps may start over with it.
+    /// Notes the epoch of a line, which need not be a record: steps may start over with it.
     fn note_epoch(&mut self, fields: &[Field<'_>], totals: &[Option<f64>]) {
         for (number, (_, value)) in fields.iter().enumerate() {
             let known = self.records.keys.of(number);
@@ -219,9 +219,9 @@ impl LineFormat for TextLines {
     }
 }
 
-/// The object in a line, and where it begins.
+/// Returns the object in a line and its offset.
 pub(super) fn object(text: &str) -> Option<(usize, Vec<Field<'_>>)> {
-    let starts = ["{\"", "{'"].into_iter().filter_map(|sign| text.find(sign));
+    let starts = ["{\"", "{'"].into_iter().filter_map(|opening| text.find(opening));
     let start = starts.min()?;
     let mut fields = Vec::new();
     literal::read(&text[start..], literal::DEPTH, &mut fields)?;

@@ -136,7 +136,7 @@ fn settings_under_headings_are_options_and_what_was_said_is_not_said_again() {
     assert_eq!(read.counts.events, 5);
     assert_eq!(read.values("eval.perplexity"), [2.5]);
     assert_eq!(read.values("eval.loss"), [1.0]);
-    let said_again = (SkipReason::Ignored(SAID_AGAIN), 4);
+    let said_again = (SkipReason::Ignored(DUPLICATE), 4);
     assert_eq!(read.skipped.counts().collect::<Vec<_>>(), [said_again]);
 }
 

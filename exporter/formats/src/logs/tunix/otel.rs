@@ -1,5 +1,5 @@
-//! What Tunix says through OpenTelemetry (`enable_opentelemetry`, `tunix/sft/metrics_logger.py`): the JSON of the SDK's
-//! console exporter between other lines, or OTLP/JSON. What its names mean is in `pulsetrain_mapping::tunix_otel`.
+//! Parses Tunix's OpenTelemetry metrics (`enable_opentelemetry`, `tunix/sft/metrics_logger.py`): the JSON of the SDK's console
+//! exporter between other lines, or OTLP/JSON. `pulsetrain_mapping::tunix_otel` maps the names.
 
 use pulsetrain_mapping::CoverageRow;
 use pulsetrain_semconv::metric;
@@ -42,7 +42,7 @@ fn identify(head: &[u8]) -> RunHeader {
 #[derive(Debug, Default)]
 struct OtelParser {
     tunix: TunixOtel,
-    /// Whether the next window begins within a line.
+    /// Whether the next window begins inside a line.
     is_within_line: bool,
 }
 
@@ -75,18 +75,18 @@ impl OtelParser {
                 Some(Err(error)) if error.is_eof() && !window.is_last => return start,
                 Some(Err(error)) if error.is_eof() => {
                     recorder.report(SkipReason::IncompleteRecord, window.position(start), || {
-                        "the input ends within this export".to_owned()
+                        "the input ends inside this export; it is skipped".to_owned()
                     });
                     return window.bytes.len();
                 }
-                // A line of something else that begins alike.
+                // A line of something else that begins with a brace.
                 _ => done = start + 1,
             }
         }
         window.bytes.len()
     }
 
-    /// The next brace that begins a line.
+    /// Returns the offset of the next brace at the beginning of a line.
     fn object_start(&self, bytes: &[u8], from: usize) -> Option<usize> {
         let begins_line = |at: usize| match at.checked_sub(1) {
             Some(before) => bytes[before] == b'\n',
@@ -98,7 +98,7 @@ impl OtelParser {
 }
 
 impl OtelParser {
-    /// Records what an export says; answers whether it says something of Tunix.
+    /// Records an export. Returns whether it has metrics of Tunix.
     fn export(&mut self, export: &Value, position: SourcePosition, recorder: &mut Recorder<'_>) -> bool {
         let Some(resources) = either(export, "resource_metrics", "resourceMetrics") else {
             return false;
@@ -124,7 +124,7 @@ impl OtelParser {
     }
 }
 
-/// The points of a metric, in either form; what is not whole is none.
+/// Returns the points of a metric, in either form. Incomplete points are skipped.
 fn points(metric: &Value) -> impl Iterator<Item = OtelPoint<'_>> {
     let points = metric
         .pointer("/data/data_points")
@@ -150,7 +150,7 @@ fn point<'v>(name: &'v str, value: &'v Value) -> Option<OtelPoint<'v>> {
     })
 }
 
-/// An attribute of an object of names, or of a list of pairs.
+/// Returns an attribute of a JSON object or of an OTLP list of pairs.
 fn attribute<'v>(attributes: &'v Value, name: &str) -> Option<&'v str> {
     if let Some(value) = attributes.get(name) {
         return value.as_str();
@@ -176,16 +176,16 @@ fn coverage() -> Vec<CoverageRow> {
         CoverageRow::rule(
             STEP,
             metric::TRAIN_GLOBAL_STEP.name,
-            "said with every point of the step",
+            "from every point of the step",
         ),
         CoverageRow::rule(
             "tunix.training.loss, .perplexity, .learning_rate, .gradient.norm",
-            "what the tag prefix/mode/name becomes",
+            "the metric of the tag prefix/mode/name",
             "as for the tag; the names of the tags are below",
         ),
         CoverageRow::rule(
             "tunix.a.b of prefix p in mode m",
-            "what the tag p/m/a/b becomes",
+            "the metric of the tag p/m/a/b",
             "as for the tag",
         ),
         CoverageRow::rule("a value of the same step again", "(left out: exported_again)", ""),
@@ -255,11 +255,11 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_between_exports_is_no_record_and_half_an_export_is_said() {
-        let whole = export("actor", "tunix.training.loss", "2.5");
+    fn text_between_exports_is_skipped_and_a_partial_export_is_reported() {
+        let complete = export("actor", "tunix.training.loss", "2.5");
         let text = format!(
-            "starting\n{{not json}}\n{whole}\nstep 1\n{}",
-            &whole[..whole.len() / 2]
+            "starting\n{{not json}}\n{complete}\nstep 1\n{}",
+            &complete[..complete.len() / 2]
         );
         let read = Sampled::read(&FORMAT, &text);
         assert_eq!(read.values("train.loss"), [2.5]);
@@ -268,12 +268,12 @@ mod tests {
     }
 
     #[test]
-    fn an_export_begins_its_line_however_the_text_is_cut() {
-        let whole = export("actor", "tunix.training.loss", "2.5");
+    fn an_export_begins_a_line_in_every_chunking() {
+        let complete = export("actor", "tunix.training.loss", "2.5");
         for (text, records) in [
-            (format!("{{}}{whole}\n{whole}"), 1),
-            (format!("x{whole}\n{{{whole}\n"), 0),
-            (format!("x\n{whole}\n\n{whole}"), 2),
+            (format!("{{}}{complete}\n{complete}"), 1),
+            (format!("x{complete}\n{{{complete}\n"), 0),
+            (format!("x\n{complete}\n\n{complete}"), 2),
         ] {
             assert_eq!(Sampled::read(&FORMAT, &text).counts.records, records, "{text}");
             let mut recorder = Recorder::new(pulsetrain_record::Run::default(), |_| {});

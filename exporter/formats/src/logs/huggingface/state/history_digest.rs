@@ -1,6 +1,6 @@
-//! What was told of states that are written over one another, so that of the next one only what is new is told.
+//! The digest of the recorded states: it finds the new entries of a state that replaces another.
 //!
-//! It outlives a restart as JSON: a hash for each entry of the history and each setting, and one for what stands around the history.
+//! It is saved as JSON: a hash for each entry of the history and each setting, and one for the totals.
 
 use std::collections::BTreeMap;
 
@@ -10,33 +10,34 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use pulsetrain_record::key_cache::MOST_NAMES;
 
-/// So much of a hash is kept: a history may have many entries.
+/// Hashes a text to 32 bits: a history may have many entries.
 pub(super) fn hash(text: &str) -> u32 {
     (xxh3_64(text.as_bytes()) >> 32) as u32
 }
 
-/// What was told, by its hashes.
+/// Hashes of the recorded parts of a state.
 #[derive(Debug, Default)]
 pub(super) struct HistoryDigest {
-    /// Of each entry of the history.
+    /// The hash of each entry of the history.
     entries: Vec<u32>,
     settings: BTreeMap<String, u32>,
-    /// Of all that stands around the history.
-    around: Option<u32>,
+    /// The hash of the totals, the fields around the history.
+    totals: Option<u32>,
 }
 
-/// The same as it is kept.
+/// The saved form of [`HistoryDigest`].
 #[derive(Deserialize, Serialize)]
-struct Kept {
+struct SavedDigest {
     /// The hashes of all entries, eight digits each.
     entries: String,
     settings: BTreeMap<String, u32>,
-    around: Option<u32>,
+    #[serde(rename = "around")]
+    totals: Option<u32>,
 }
 
 impl HistoryDigest {
-    /// Notes an entry, and says whether it was told before at its place; from the first that was not, all are new.
-    pub(super) fn knows_entry(&mut self, position: usize, hash: u32) -> bool {
+    /// Adds an entry, and returns whether it was recorded before at this index. After the first new entry all are new.
+    pub(super) fn has_entry(&mut self, position: usize, hash: u32) -> bool {
         let is_known = self.entries.get(position) == Some(&hash);
         if !is_known {
             self.entries.truncate(position);
@@ -45,44 +46,44 @@ impl HistoryDigest {
         is_known
     }
 
-    /// Whether more entries were told than so many.
-    pub(super) fn knows_more_than(&self, entries: usize) -> bool {
+    /// Whether more entries than these are recorded.
+    pub(super) fn has_more_entries_than(&self, entries: usize) -> bool {
         self.entries.len() > entries
     }
 
-    /// With which entry the history begins.
+    /// Returns the hash of the first entry.
     pub(super) fn first_entry(&self) -> Option<u32> {
         self.entries.first().copied()
     }
 
-    /// Notes a setting, and returns whether it was recorded before as it is. Settings beyond the limit are not remembered: they
+    /// Adds a setting, and returns whether it was recorded before with this value. Settings beyond the limit are not kept: they
     /// are recorded each time.
-    pub(super) fn knows_setting(&mut self, key: &str, hash: u32) -> bool {
+    pub(super) fn has_setting(&mut self, key: &str, hash: u32) -> bool {
         if self.settings.len() >= MOST_NAMES && !self.settings.contains_key(key) {
             return false;
         }
         self.settings.insert(key.to_owned(), hash) == Some(hash)
     }
 
-    /// Notes what stands around the history, and says whether it was told before as it is.
-    pub(super) fn knows_around(&mut self, hash: u32) -> bool {
-        self.around.replace(hash) == Some(hash)
+    /// Sets the hash of the totals, and returns whether they are unchanged.
+    pub(super) fn has_same_totals(&mut self, hash: u32) -> bool {
+        self.totals.replace(hash) == Some(hash)
     }
 
-    /// What is to be kept.
+    /// Returns the state to save.
     pub(super) fn to_json(&self) -> Option<Json> {
-        let kept = Kept {
+        let saved = SavedDigest {
             entries: self.entries.iter().map(|hash| format!("{hash:08x}")).collect(),
             settings: self.settings.clone(),
-            around: self.around,
+            totals: self.totals,
         };
-        serde_json::to_value(kept).ok()
+        serde_json::to_value(saved).ok()
     }
 
-    /// What was kept; nothing where it makes no sense.
+    /// Restores a saved state. Returns `None` if the state is not valid.
     pub(super) fn of_json(json: &Json) -> Option<Self> {
-        let kept = Kept::deserialize(json).ok()?;
-        let (entries, rest) = kept.entries.as_bytes().as_chunks::<8>();
+        let saved = SavedDigest::deserialize(json).ok()?;
+        let (entries, rest) = saved.entries.as_bytes().as_chunks::<8>();
         let entry = |digits: &[u8; 8]| u32::from_str_radix(str::from_utf8(digits).ok()?, 16).ok();
         Some(Self {
             entries: entries
@@ -90,8 +91,8 @@ impl HistoryDigest {
                 .map(entry)
                 .collect::<Option<_>>()
                 .filter(|_| rest.is_empty())?,
-            settings: kept.settings,
-            around: kept.around,
+            settings: saved.settings,
+            totals: saved.totals,
         })
     }
 }
@@ -100,38 +101,38 @@ impl HistoryDigest {
 mod tests {
     use super::*;
 
-    fn told() -> HistoryDigest {
-        let mut told = HistoryDigest::default();
-        assert!(!told.knows_entry(0, 1));
-        assert!(!told.knows_entry(1, u32::MAX));
-        assert!(!told.knows_setting("max_steps", 8));
-        assert!(!told.knows_around(3));
-        told
+    fn digest() -> HistoryDigest {
+        let mut digest = HistoryDigest::default();
+        assert!(!digest.has_entry(0, 1));
+        assert!(!digest.has_entry(1, u32::MAX));
+        assert!(!digest.has_setting("max_steps", 8));
+        assert!(!digest.has_same_totals(3));
+        digest
     }
 
     #[test]
-    fn what_is_kept_is_known_again() {
-        let kept = told().to_json().unwrap();
-        let mut told = HistoryDigest::of_json(&kept).unwrap();
-        assert!(told.knows_entry(0, 1) && told.knows_entry(1, u32::MAX));
-        assert!(told.knows_setting("max_steps", 8) && told.knows_around(3));
-        assert!(!told.knows_entry(2, 2) && !told.knows_setting("max_steps", 9) && !told.knows_around(4));
+    fn a_restored_digest_knows_its_entries() {
+        let kept = digest().to_json().unwrap();
+        let mut digest = HistoryDigest::of_json(&kept).unwrap();
+        assert!(digest.has_entry(0, 1) && digest.has_entry(1, u32::MAX));
+        assert!(digest.has_setting("max_steps", 8) && digest.has_same_totals(3));
+        assert!(!digest.has_entry(2, 2) && !digest.has_setting("max_steps", 9) && !digest.has_same_totals(4));
     }
 
     #[test]
     fn from_the_first_new_entry_all_are_new() {
-        let mut told = told();
-        assert!(!told.knows_entry(0, 2));
-        assert!(!told.knows_entry(1, u32::MAX));
+        let mut digest = digest();
+        assert!(!digest.has_entry(0, 2));
+        assert!(!digest.has_entry(1, u32::MAX));
     }
 
     #[test]
-    fn what_makes_no_sense_is_nothing() {
-        let kept = told().to_json().unwrap();
+    fn an_invalid_state_is_none() {
+        let kept = digest().to_json().unwrap();
         for entries in ["0000000", "0000000g", "\u{e9}\u{e9}\u{e9}\u{e9}"] {
-            let mut torn = kept.clone();
-            torn["entries"] = entries.into();
-            assert!(HistoryDigest::of_json(&torn).is_none(), "{entries}");
+            let mut invalid = kept.clone();
+            invalid["entries"] = entries.into();
+            assert!(HistoryDigest::of_json(&invalid).is_none(), "{entries}");
         }
         assert!(HistoryDigest::of_json(&Json::Null).is_none());
     }

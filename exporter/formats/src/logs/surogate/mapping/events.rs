@@ -1,4 +1,4 @@
-//! Records that are events: what the run was called with, its options, its messages, and what is known of tensors and memory.
+//! Records events: the command of the run, its options, its messages, and statistics of tensors and memory.
 
 use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
@@ -10,7 +10,7 @@ use super::{
 };
 use pulsetrain_record::Recorder;
 
-/// Bytes of every segment of the allocator, by kind of memory.
+/// Records the bytes of every segment of the allocator, by kind of memory.
 pub(super) fn allocator(record: &Record<'_>, recorder: &mut Recorder<'_>) {
     let mut unmapped = UnmappedFields::of(record);
     let stats = unmapped.take("stats");
@@ -61,7 +61,7 @@ pub(super) fn abs_maxes(record: &Record<'_>, recorder: &mut Recorder<'_>) {
     unmapped.record(recorder);
 }
 
-/// `{"name": "x", "value": 1.5}` as an entry of a map.
+/// Converts `{"name": "x", "value": 1.5}` to an entry of a map.
 fn named_value<'a>(entry: &Value<'a>) -> Option<(&'a str, Out<'a>)> {
     let Value::Map(fields) = entry else { return None };
     let name = fields.iter().find_map(|(key, value)| match value {
@@ -127,7 +127,7 @@ fn step_of(record: &Record<'_>) -> Attribute<'static> {
     (&attribute::TRAIN_STEP, Out::Int(record.step))
 }
 
-/// The elements of a list; none of anything else.
+/// Returns the elements of a list, or nothing for any other value.
 fn list<'v, 'a>(value: &'v Value<'a>) -> &'v [Value<'a>] {
     if let Value::List(values) = value {
         values
@@ -136,7 +136,7 @@ fn list<'v, 'a>(value: &'v Value<'a>) -> &'v [Value<'a>] {
     }
 }
 
-/// A single value; a list or a map is none.
+/// Converts a single value. A list or a map becomes empty text.
 pub(super) fn scalar<'a>(value: &Value<'a>) -> Out<'a> {
     match value {
         Value::Int(value) => Out::Int(*value),
