@@ -1,4 +1,4 @@
-//! Errors of a complete input; [`Skipped`](pulsetrain_record::Skipped) has those of single records.
+//! Errors of a complete input. [`ParseReport`](pulsetrain_record::ParseReport) has those of single records.
 
 /// Why a format could not be chosen.
 #[derive(Debug, thiserror::Error)]
@@ -9,7 +9,7 @@ pub enum FormatError {
     UnknownFormat {
         /// The input.
         name: String,
-        /// The keys in it, and what to do.
+        /// The keys in it, and the next command to run.
         instead: String,
     },
     /// No number in the input has a label.
@@ -20,28 +20,28 @@ pub enum FormatError {
         /// The input.
         name: String,
     },
-    /// The input is compressed in a way that is not read.
-    #[error("{name} is compressed; give it decompressed: {program} -dc {name} | pulsetrain import -")]
+    /// The input has an unsupported compression.
+    #[error("{name}: the file is compressed; decompress it: {program} -dc {name} | pulsetrain import -")]
     Compressed {
         /// The input.
         name: String,
-        /// What decompresses it.
+        /// The program that decompresses it.
         program: &'static str,
     },
     /// The input is text in UTF-16.
     #[error(
-        "{name} is text in UTF-16, as PowerShell writes it; give it in UTF-8: iconv -f utf-16 -t utf-8 {name} | pulsetrain import -"
+        "{name}: the text is UTF-16; convert it to UTF-8: iconv -f utf-16 -t utf-8 {name} | pulsetrain import -"
     )]
     Utf16 {
         /// The input.
         name: String,
     },
     /// Several formats recognise the input.
-    #[error("{name} may be one of {candidates}; name one with --format")]
+    #[error("{name}: several formats match: {candidates}; choose one with --format")]
     AmbiguousFormat {
         /// The input.
         name: String,
-        /// The names of the formats, each with the sign that it saw.
+        /// The names of the formats, each with its signature.
         candidates: String,
     },
 }

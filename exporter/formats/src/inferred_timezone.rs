@@ -1,4 +1,4 @@
-//! Infers the zone of a log that is being written now: its newest time, compared with the clock when that was written.
+//! Infers the time zone of a growing log: compares its newest time with the clock at the time of the write.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use pulsetrain_record::{Timezone, TimezoneReason, UsedTimezone};
 
 mod stamp;
 
-/// How much of the end of a log is looked at for its newest time.
+/// The number of bytes at the end of a log that are searched for its newest time.
 pub const NEWEST_BYTES: usize = 64 << 10;
 
-/// How far a time may be ahead of the clock by which it is judged: clocks of file systems and machines differ.
-const AHEAD: Duration = Duration::from_secs(60);
+/// The maximum lead of a time over the clock that judges it: clocks of file systems and machines differ.
+const MAX_LEAD: Duration = Duration::from_secs(60);
 
-/// How old the newest time may be: lines without a time may follow it.
-const BEHIND: Duration = Duration::from_secs(600);
+/// The maximum age of the newest time: lines without a time may follow it.
+const MAX_AGE: Duration = Duration::from_secs(600);
 
 /// Offsets of zones are multiples of this.
 const QUARTER_NANOS: i64 = 900 * 1_000_000_000;
@@ -23,7 +23,7 @@ const QUARTER_NANOS: i64 = 900 * 1_000_000_000;
 /// The offsets that zones have, in quarter hours: UTC-12:00 to UTC+14:00.
 const QUARTERS: std::ops::RangeInclusive<i64> = -48..=56;
 
-/// Returns the zone in which the newest time of a text, which was written at a time, is plausible; `None` where nothing is.
+/// Returns the zone in which the newest time of a text is plausible, or `None`. The text was written at the given time.
 ///
 /// The zone of this machine and UTC come first, because their clocks are those of most trainers. Any other offset has to fit the
 /// last line to the minute.
@@ -39,7 +39,7 @@ fn infer_on(machine: Option<Timezone>, text: &[u8], written_unix_nanos: u64) -> 
     let known = [machine, Some(Timezone::default())];
     let fits = |zone: &Timezone| {
         let late = written_unix_nanos as i64 - zone.instant(newest.local_unix_nanos) as i64;
-        (-(AHEAD.as_nanos() as i64)..=BEHIND.as_nanos() as i64).contains(&late)
+        (-(MAX_LEAD.as_nanos() as i64)..=MAX_AGE.as_nanos() as i64).contains(&late)
     };
     let zone = known.into_iter().flatten().find(fits);
     let zone = zone.or_else(|| {
@@ -52,11 +52,11 @@ fn infer_on(machine: Option<Timezone>, text: &[u8], written_unix_nanos: u64) -> 
     })
 }
 
-/// The zone whose clock is ahead of UTC by about this many nanoseconds.
+/// Returns the fixed zone that is about this many nanoseconds ahead of UTC.
 fn fixed(ahead_nanos: i64) -> Option<Timezone> {
     let quarters = (ahead_nanos + QUARTER_NANOS / 2).div_euclid(QUARTER_NANOS);
     let rest = ahead_nanos - quarters * QUARTER_NANOS;
-    let is_plausible = QUARTERS.contains(&quarters) && rest.unsigned_abs() <= AHEAD.as_nanos() as u64;
+    let is_plausible = QUARTERS.contains(&quarters) && rest.unsigned_abs() <= MAX_LEAD.as_nanos() as u64;
     let offset = Offset::from_seconds(i32::try_from(quarters * 900).ok()?).ok()?;
     is_plausible.then(|| Timezone::fixed(offset))
 }

@@ -6,7 +6,7 @@
 mod error;
 mod inferred_timezone;
 mod logs;
-mod said;
+mod seen_ids;
 mod tags;
 mod tensorboard;
 #[cfg(test)]
@@ -17,9 +17,9 @@ mod wandb;
 pub use error::FormatError;
 pub use inferred_timezone::{NEWEST_BYTES, infer as infer_timezone};
 pub use logs::{
-    Begin, FORMATS, HEAD_BYTES, IDENTITY_PATIENCE, Identity, KeyRole, KeyUse, LogFormat, LogParser,
-    LogReader, MOST_RECORDS, Pace, PacedBy, ReadLimits, ReadTime, Survey, Window, format_by_name,
-    format_names, key_notices, parse_with_every_format, recognise, suggest_mapping, unreadable, without_mark,
+    FORMATS, HEAD_BYTES, HEADER_TIMEOUT, KeyRole, KeyUse, LogFormat, LogParser, LogReader, MOST_RECORDS,
+    Pace, PacedBy, ParserFactory, ReadLimits, ReadTime, RunHeader, Survey, Window, detect, format_by_name,
+    format_names, key_notices, parse_with_every_format, suggest_mapping, unreadable, without_byte_order_mark,
 };
 pub use pulsetrain_mapping::Mapping;
 pub use tensorboard::FORMAT as TENSORBOARD;

@@ -1,10 +1,11 @@
 //! Training logs: one file or folder a format, one row of [`FORMATS`] a format.
 //!
-//! A format ([`LogFormat`]) says how to recognise its files and parses bytes into a [`Recorder`](pulsetrain_record::Recorder);
-//! [`LogReader`] gives it the bytes of an input.
+//! A format ([`LogFormat`]) detects its files and parses bytes into a [`Recorder`](pulsetrain_record::Recorder). [`LogReader`]
+//! feeds a parser with the bytes of an input.
 
 mod absl;
 mod clean;
+mod delimited;
 mod detect;
 mod encoding;
 mod format;
@@ -20,8 +21,7 @@ mod maxtext;
 mod megatron;
 mod pace;
 mod parser;
-mod printed;
-mod ranked;
+mod rank_prefix;
 mod reader;
 #[cfg(test)]
 pub(crate) mod sampled;
@@ -33,9 +33,9 @@ mod torchtitan;
 mod trainers;
 mod tunix;
 
-pub use detect::{parse_with_every_format, recognise};
-pub use encoding::{unreadable, without_mark};
-pub use format::{Begin, HEAD_BYTES, IDENTITY_PATIENCE, Identity, LogFormat};
+pub use detect::{detect, parse_with_every_format};
+pub use encoding::{unreadable, without_byte_order_mark};
+pub use format::{HEAD_BYTES, HEADER_TIMEOUT, LogFormat, ParserFactory, RunHeader};
 pub use format_list::{FORMATS, format_by_name, format_names};
 pub use generic::{KeyRole, KeyUse, key_notices, suggest_mapping};
 pub use pace::{MOST_RECORDS, Pace, PacedBy, Survey};

@@ -1,6 +1,6 @@
-//! Numbers and texts under tags: what TensorBoard event files and wandb files hold.
+//! Scalars, texts and histograms with tags: the content of TensorBoard event files and wandb files.
 //!
-//! A trainer that writes both kinds of file uses the same tags; its mapping has what they mean.
+//! A trainer that writes both kinds of file uses the same tags. Its mapping defines them.
 
 mod distribution;
 mod scalars;
@@ -12,14 +12,14 @@ pub(crate) use torchspec::Reading as TorchSpecReading;
 
 use pulsetrain_mapping::{CoverageRow, shared_scalars, trainer, trainers};
 
-/// What becomes of the tags of all trainers, for the documentation.
+/// Returns the coverage rows of the tags of all trainers.
 pub(crate) fn coverage() -> Vec<CoverageRow> {
     let tables = trainers().map(|trainer| trainer.mapping().scalars().table());
     let rows = tables.flat_map(|table| table.coverage());
     rows.chain(shared_scalars().coverage()).collect()
 }
 
-/// What becomes of the tags of one trainer, for the documentation.
+/// Returns the coverage rows of the tags of one trainer.
 pub(crate) fn coverage_of(name: &str) -> Vec<CoverageRow> {
     trainer(name).mapping().scalars().table().coverage()
 }

@@ -12,27 +12,27 @@ mod summary;
 mod tensor;
 mod values;
 
-use crate::logs::{Begin, Identity, LogFormat, LogParser, Window};
+use crate::logs::{LogFormat, LogParser, ParserFactory, RunHeader, Window};
 use crate::tags::{self, Scalars};
 use event::{Content, Event};
 use frame::Frame;
 use pulsetrain_mapping::{Trainer, framework_of_tag};
-use pulsetrain_record::{Place, Recorder, SkipReason};
+use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
 /// The row of TensorBoard in the table of formats.
 pub const FORMAT: LogFormat = LogFormat {
     name: "tensorboard",
     brief: "event files of TensorBoard (events.out.tfevents.*)",
     framework: "tensorboard",
-    shrinks: false,
+    continues_after_truncate: false,
     splits: true,
-    recognise,
+    detect,
     identify,
-    parser: Begin::Known(|| Box::new(EventFileParser::default())),
+    parser: ParserFactory::Builtin(|| Box::new(EventFileParser::default())),
     coverage: tags::coverage,
 };
 
-fn recognise(head: &[u8]) -> Option<&'static str> {
+fn detect(head: &[u8]) -> Option<&'static str> {
     match frame::first(head) {
         Frame::Whole {
             is_sound: true,
@@ -43,15 +43,15 @@ fn recognise(head: &[u8]) -> Option<&'static str> {
     Some(trainer_of(head).map_or("records with the checksums of TFRecord", Trainer::sign))
 }
 
-fn identify(head: &[u8]) -> Identity {
+fn identify(head: &[u8]) -> RunHeader {
     let Some((record, event)) = records(head).next() else {
-        return Identity::default();
+        return RunHeader::default();
     };
-    Identity {
+    RunHeader {
         framework: trainer_of(head).and_then(|trainer| trainer.mapping().framework()),
         start_unix_nanos: event.time_unix_nanos(),
         first_record: record.to_vec(),
-        ..Identity::default()
+        ..RunHeader::default()
     }
 }
 
@@ -101,7 +101,7 @@ impl LogParser for EventFileParser {
             let rest = &window.bytes[done..];
             match frame::first(rest) {
                 Frame::Whole { record, is_sound } => {
-                    self.record(record, is_sound, place(window, done), recorder);
+                    self.record(record, is_sound, position(window, done), recorder);
                     done += frame::HEAD_LEN + record.len() + frame::TAIL_LEN;
                 }
                 Frame::TooLong(length) => {
@@ -110,7 +110,7 @@ impl LogParser for EventFileParser {
                             "a record of {length} bytes is passed over; pictures and graphs are that long"
                         )
                     };
-                    recorder.skip(SkipReason::RecordTooLong, place(window, done), message);
+                    recorder.report(SkipReason::RecordTooLong, position(window, done), message);
                     self.to_skip = length;
                 }
                 Frame::Broken => self.lose(window, done, recorder),
@@ -120,7 +120,7 @@ impl LogParser for EventFileParser {
                             "the file ends inside a record: its writer is still at it, or was stopped"
                                 .to_owned()
                         };
-                        recorder.skip(SkipReason::IncompleteRecord, place(window, done), message);
+                        recorder.report(SkipReason::IncompleteRecord, position(window, done), message);
                         return window.bytes.len();
                     }
                     return done;
@@ -129,7 +129,7 @@ impl LogParser for EventFileParser {
         }
     }
 
-    fn lose_sync(&mut self) {
+    fn resync(&mut self) {
         self.is_lost = true;
     }
 
@@ -146,27 +146,33 @@ impl EventFileParser {
         skipped as usize
     }
 
-    /// Says that nothing can be read from here on.
+    /// StepHeader that nothing can be read from here on.
     fn lose(&mut self, window: Window<'_>, offset: usize, recorder: &mut Recorder<'_>) {
         let message = || {
             "the checksum of a record's length is wrong, so the rest of the file cannot be read".to_owned()
         };
-        recorder.skip(SkipReason::MalformedRecord, place(window, offset), message);
+        recorder.report(SkipReason::MalformedRecord, position(window, offset), message);
         self.is_lost = true;
     }
 
     #[inline]
-    fn record(&mut self, record: &[u8], is_sound: bool, place: Place, recorder: &mut Recorder<'_>) {
+    fn record(
+        &mut self,
+        record: &[u8],
+        is_sound: bool,
+        position: SourcePosition,
+        recorder: &mut Recorder<'_>,
+    ) {
         let read = match event::parse(record) {
             Ok(event) if is_sound => self
-                .event(event, place, recorder)
+                .event(event, position, recorder)
                 .map_err(|error| error.to_string()),
             Err(error) if is_sound => Err(error.to_string()),
             _ => Err("its checksum is wrong".to_owned()),
         };
         match read {
             Ok(()) => recorder.end_of_record(),
-            Err(error) => recorder.skip(SkipReason::MalformedRecord, place, || {
+            Err(error) => recorder.report(SkipReason::MalformedRecord, position, || {
                 format!(
                     "a record of {} bytes is not taken over, or not wholly: {error}",
                     record.len()
@@ -177,8 +183,8 @@ impl EventFileParser {
 }
 
 /// Where something stands in the file, which has no lines.
-fn place(window: Window<'_>, offset: usize) -> Place {
-    Place {
+fn position(window: Window<'_>, offset: usize) -> SourcePosition {
+    SourcePosition {
         offset: window.start.offset + offset as u64,
         line: 1,
     }

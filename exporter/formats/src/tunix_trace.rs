@@ -24,7 +24,7 @@ use pulsetrain_perfetto::{EventKind, Item, Time, TraceEvent, Track};
 use serde_json::Value as Json;
 
 use self::{groups::Groups, timelines::Timelines, wall::WallClock};
-use pulsetrain_record::{Place, Recorder, SkipReason};
+use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
 pub use conversion::{TunixConversion, convert_tunix_trace};
 pub(crate) use parser::{GROUPS_FORMAT, TIMELINES_FORMAT, first_record};
@@ -103,41 +103,41 @@ impl TunixTrace {
     }
 
     /// Whether it is written anew with every step.
-    fn is_written_anew(&self) -> bool {
+    fn is_rewritten(&self) -> bool {
         matches!(self.slices, Slices::Timelines(_))
     }
 
     /// What was told, where it is written anew.
-    fn told(&self) -> Option<Json> {
+    fn snapshot(&self) -> Option<Json> {
         match &self.slices {
             Slices::Groups(_) => None,
-            Slices::Timelines(timelines) => timelines.told(),
+            Slices::Timelines(timelines) => timelines.snapshot(),
         }
     }
 
     /// Takes over what was told by a follower before this one; says whether it makes sense.
-    fn remember(&mut self, told: &Json) -> bool {
+    fn restore(&mut self, told: &Json) -> bool {
         match &mut self.slices {
             Slices::Groups(_) => false,
-            Slices::Timelines(timelines) => timelines.remember(told),
+            Slices::Timelines(timelines) => timelines.restore(told),
         }
     }
 
     /// Takes the next item of the trace.
-    pub(crate) fn item(&mut self, item: Item, place: Place, recorder: &mut Recorder<'_>) {
+    pub(crate) fn item(&mut self, item: Item, position: SourcePosition, recorder: &mut Recorder<'_>) {
         let track = match &item {
             Item::Track(track) => Some(track.uuid),
             Item::Event(event) => Some(event.track_uuid),
             _ => None,
         };
         if track.is_some_and(|uuid| !self.admits(uuid)) {
-            return recorder.skip(SkipReason::TooManyNames, place, || {
+            return recorder.report(SkipReason::TooManyNames, position, || {
                 format!("the trace has more than {MOST_TRACKS} tracks; slices on further ones are left out")
             });
         }
         match item {
             Item::Track(track) => self.track(&track, recorder),
-            Item::Event(event) => self.event(event, place, recorder),
+            Item::Event(event) => self.event(event, position, recorder),
             _ => {}
         }
     }
@@ -163,9 +163,9 @@ impl TunixTrace {
         }
     }
 
-    fn event(&mut self, event: TraceEvent, place: Place, recorder: &mut Recorder<'_>) {
+    fn event(&mut self, event: TraceEvent, position: SourcePosition, recorder: &mut Recorder<'_>) {
         let time = WallClock::nanos(event.time);
-        let wall = self.wall(event.time, place, recorder);
+        let wall = self.wall(event.time, position, recorder);
         let uuid = event.track_uuid;
         let is_paired = match (&mut self.slices, event.kind) {
             (Slices::Groups(groups), EventKind::Begin) => {
@@ -183,19 +183,19 @@ impl TunixTrace {
         if !is_paired {
             self.stray_ends += 1;
             let message = || format!("a slice ends on track {uuid} where none began");
-            recorder.skip(SkipReason::MalformedRecord, place, message);
+            recorder.report(SkipReason::MalformedRecord, position, message);
         }
     }
 
     /// The clock, which the first event sets: version 1 counts from anywhere, version 2 from when its tracer was made.
-    fn wall(&mut self, time: Time, place: Place, recorder: &mut Recorder<'_>) -> WallClock {
+    fn wall(&mut self, time: Time, position: SourcePosition, recorder: &mut Recorder<'_>) -> WallClock {
         *self.wall.get_or_insert_with(|| {
             let Time::Clock { nanos, .. } = time else {
                 return WallClock::new(0, 0);
             };
             let start = recorder.run().start_unix_nanos;
             if start == 0 {
-                recorder.skip(SkipReason::NoWallClock, place, || {
+                recorder.report(SkipReason::NoWallClock, position, || {
                     "neither the trace nor its file's name says when it was, so its times count from 1970; \
                      name its beginning with --start-time"
                         .to_owned()

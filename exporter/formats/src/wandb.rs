@@ -11,13 +11,13 @@ mod machine;
 mod record;
 
 use crate::{
-    logs::{Begin, Identity, LogFormat, LogParser, Window},
+    logs::{LogFormat, LogParser, ParserFactory, RunHeader, Window},
     tags::{self, Scalars},
 };
 use blocks::{Blocks, Found};
 use content::{Role, Summarised};
 use pulsetrain_mapping::{Trainer, framework_of_tag};
-use pulsetrain_record::{Place, Recorder, SkipReason, in_order::InOrder};
+use pulsetrain_record::{Recorder, SkipReason, SourcePosition, key_cache::KeyCache};
 use record::Record;
 
 /// The row of wandb in the table of formats.
@@ -25,11 +25,11 @@ pub(crate) const FORMAT: LogFormat = LogFormat {
     name: "wandb",
     brief: "offline files of wandb (run-*.wandb)",
     framework: "wandb",
-    shrinks: false,
+    continues_after_truncate: false,
     splits: true,
-    recognise,
+    detect,
     identify,
-    parser: Begin::Known(|| Box::new(WandbParser::default())),
+    parser: ParserFactory::Builtin(|| Box::new(WandbParser::default())),
     coverage: || {
         tags::coverage()
             .into_iter()
@@ -39,15 +39,15 @@ pub(crate) const FORMAT: LogFormat = LogFormat {
     },
 };
 
-fn recognise(head: &[u8]) -> Option<&'static str> {
+fn detect(head: &[u8]) -> Option<&'static str> {
     head.starts_with(&blocks::MAGIC)
         .then(|| trainer_of(head).map_or("the first bytes of a wandb file", Trainer::sign))
 }
 
-fn identify(head: &[u8]) -> Identity {
-    let mut identity = Identity {
+fn identify(head: &[u8]) -> RunHeader {
+    let mut identity = RunHeader {
         framework: trainer_of(head).and_then(|trainer| trainer.mapping().framework()),
-        ..Identity::default()
+        ..RunHeader::default()
     };
     for record in records(head) {
         if let Ok(Record::Run(run)) = record::parse(&record)
@@ -93,9 +93,9 @@ struct WandbParser {
     history: Scalars,
     machine: Scalars,
     /// The keys that a history has had.
-    keys: InOrder<Role>,
+    keys: KeyCache<Role>,
     /// The last word of the summary on every key.
-    summary: InOrder<Summarised>,
+    summary: KeyCache<Summarised>,
     /// The time of the newest record that has one.
     time_unix_nanos: u64,
 }
@@ -106,8 +106,8 @@ impl Default for WandbParser {
             blocks: Blocks::default(),
             history: Scalars::unordered(),
             machine: Scalars::of_writer(&machine::ROWS),
-            keys: InOrder::default(),
-            summary: InOrder::default(),
+            keys: KeyCache::default(),
+            summary: KeyCache::default(),
             time_unix_nanos: 0,
         }
     }
@@ -117,7 +117,7 @@ impl LogParser for WandbParser {
     fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
         let mut done = 0;
         loop {
-            let place = Place {
+            let place = SourcePosition {
                 offset: window.start.offset + done as u64,
                 line: 1,
             };
@@ -130,7 +130,7 @@ impl LogParser for WandbParser {
                     done += len;
                 }
                 Found::Broken { len, problem } => {
-                    recorder.skip(SkipReason::MalformedRecord, place, || problem.to_owned());
+                    recorder.report(SkipReason::MalformedRecord, place, || problem.to_owned());
                     done += len;
                 }
                 Found::Partial { len } => {
@@ -145,8 +145,8 @@ impl LogParser for WandbParser {
         }
     }
 
-    fn lose_sync(&mut self) {
-        self.blocks.lose_sync();
+    fn resync(&mut self) {
+        self.blocks.resync();
     }
 
     fn has_lines(&self) -> bool {
@@ -161,13 +161,13 @@ impl WandbParser {
             return done;
         }
         if done < window.bytes.len() || self.blocks.is_inside_record() {
-            let place = Place {
+            let place = SourcePosition {
                 offset: window.start.offset + done as u64,
                 line: 1,
             };
             let message =
                 || "the file ends inside a record: its writer is still at it, or was stopped".to_owned();
-            recorder.skip(SkipReason::IncompleteRecord, place, message);
+            recorder.report(SkipReason::IncompleteRecord, place, message);
         }
         self.end_of_summary(recorder);
         window.bytes.len()

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use pulsetrain_record::Place;
+use pulsetrain_record::SourcePosition;
 
 use crate::number_text;
 
@@ -59,5 +59,5 @@ pub struct RecordMeta {
     /// The step of the record, if it has one.
     pub step: Option<i64>,
     /// The position of the record in the log.
-    pub place: Place,
+    pub position: SourcePosition,
 }

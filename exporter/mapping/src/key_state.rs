@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use pulsetrain_otlp::write::{Attribute, Value};
-use pulsetrain_record::{Place, PreparedSeries, Recorder, SkipReason, in_order::MOST_NAMES};
+use pulsetrain_record::{PreparedSeries, Recorder, SkipReason, SourcePosition, key_cache::MOST_NAMES};
 use pulsetrain_semconv::{self as semconv, AttributeKind, Instrument, Metric, Number};
 
 use crate::{Target, field_mapping::ResolvedMapping};
@@ -80,7 +80,7 @@ impl KeyState {
                 return Recorded::Done;
             }
             Target::Dropped(reason) => {
-                recorder.skip_value(SkipReason::LeftOut(reason));
+                recorder.skip_value(SkipReason::Ignored(reason));
                 return Recorded::Done;
             }
             Target::Step | Target::State(..) => return Recorded::Unfit,
@@ -153,17 +153,17 @@ impl KeyState {
         &mut self,
         (time_unix_nanos, number): (u64, f64),
         name: &str,
-        place: Place,
+        position: SourcePosition,
         recorder: &mut Recorder<'_>,
     ) {
-        self.report_unknown(name, place, recorder);
+        self.report_unknown(name, position, recorder);
         recorder.record_custom(time_unix_nanos, name, number);
     }
 
     /// Reports once that the registry has no metric for the key.
-    pub fn report_unknown(&mut self, name: &str, place: Place, recorder: &mut Recorder<'_>) {
+    pub fn report_unknown(&mut self, name: &str, position: SourcePosition, recorder: &mut Recorder<'_>) {
         if !std::mem::replace(&mut self.is_reported, true) {
-            recorder.skip(SkipReason::UnknownName, place, || {
+            recorder.report(SkipReason::UnknownName, position, || {
                 format!("{name} has no metric in the registry; its values are kept as train.custom")
             });
         }

@@ -4,8 +4,8 @@ use std::ptr;
 
 use pulsetrain_otlp::write::{Attribute, Value};
 use pulsetrain_record::{
-    Place, PreparedSeries, Recorder, SkipReason,
-    in_order::{InOrder, MOST_NAMES},
+    PreparedSeries, Recorder, SkipReason, SourcePosition,
+    key_cache::{KeyCache, MOST_NAMES},
 };
 use pulsetrain_semconv::{attribute, event, metric};
 
@@ -42,7 +42,7 @@ pub struct MetricMapper {
 struct ScopeKeys {
     table: &'static FieldTable,
     scope: Option<i64>,
-    keys: InOrder<KeyState>,
+    keys: KeyCache<KeyState>,
 }
 
 /// The most tables and scopes that are kept apart; records of further scopes are resolved each time.
@@ -158,7 +158,7 @@ impl ScopeKeys {
         Self {
             table: context.table,
             scope: context.scope,
-            keys: InOrder::default(),
+            keys: KeyCache::default(),
         }
     }
 
@@ -183,7 +183,12 @@ impl ScopeKeys {
             let Some(number) = value.number() else {
                 return false;
             };
-            state.keep((meta.time_unix_nanos, number), &name(key), meta.place, recorder);
+            state.keep(
+                (meta.time_unix_nanos, number),
+                &name(key),
+                meta.position,
+                recorder,
+            );
             return true;
         };
         let Some(number) = value.number() else {
@@ -191,7 +196,7 @@ impl ScopeKeys {
                 return true;
             };
             if !state.record_state((meta.time_unix_nanos, text), context.attributes, recorder) {
-                not_a_number(key, text, meta.place, recorder);
+                not_a_number(key, text, meta.position, recorder);
             }
             return true;
         };
@@ -216,7 +221,7 @@ impl ScopeKeys {
     /// Returns the state of a key; of a key beyond the limit one that is not kept.
     #[inline]
     fn state<'s>(&'s mut self, key: &str, beyond: &'s mut Option<KeyState>) -> &'s mut KeyState {
-        match self.keys.place(key) {
+        match self.keys.index_of(key) {
             Some(index) => self.keys.at(index),
             None if self.keys.len() >= MOST_NAMES => beyond.insert(KeyState::new(self.table.resolve(key))),
             None => {
@@ -240,7 +245,7 @@ impl ScopeKeys {
                 entries.push((key, Value::Text(text)));
                 let mut beyond = None;
                 let state = self.state(key, &mut beyond);
-                state.report_unknown(&name(key), meta.place, recorder);
+                state.report_unknown(&name(key), meta.position, recorder);
             }
         }
         if entries.is_empty() {
@@ -259,10 +264,10 @@ impl ScopeKeys {
 }
 
 /// Counts a value that is not a number: `N/A` and the like are not measured, text that begins with digits is malformed.
-fn not_a_number(key: &str, text: &str, place: Place, recorder: &mut Recorder<'_>) {
+fn not_a_number(key: &str, text: &str, position: SourcePosition, recorder: &mut Recorder<'_>) {
     let unsigned = text.trim_start_matches(['-', '+']);
     if unsigned.starts_with(|first: char| first.is_ascii_digit()) {
-        recorder.skip(SkipReason::MalformedRecord, place, || {
+        recorder.report(SkipReason::MalformedRecord, position, || {
             format!("{key}: expected a number such as 1234.5, found {text:?}")
         });
     } else {
@@ -288,7 +293,7 @@ mod tests {
         RecordMeta {
             time_unix_nanos: 1,
             step: None,
-            place: Place::default(),
+            position: SourcePosition::default(),
         }
     }
 

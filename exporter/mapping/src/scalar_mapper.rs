@@ -2,8 +2,8 @@
 
 use pulsetrain_otlp::write::{Attribute, HistogramParts, Value};
 use pulsetrain_record::{
-    Place, Recorder, SkipReason,
-    in_order::{InOrder, MOST_NAMES},
+    Recorder, SkipReason, SourcePosition,
+    key_cache::{KeyCache, MOST_NAMES},
 };
 use pulsetrain_semconv::{Metric, attribute, event, metric};
 
@@ -22,7 +22,7 @@ pub struct ScalarMeta {
     /// The step that the writer gave, if there is one.
     pub step: Option<i64>,
     /// The position in the file.
-    pub place: Place,
+    pub position: SourcePosition,
 }
 
 /// The index of a tag among those of its file; `None` for a tag beyond the limit, whose values are skipped and counted. An index
@@ -38,7 +38,7 @@ pub struct ScalarMapper {
     /// The rows of tags that the writer itself gives, whatever the trainer.
     own: Option<&'static FieldTable>,
     trainer: Option<&'static Trainer>,
-    tags: InOrder<Tag>,
+    tags: KeyCache<Tag>,
     highest_step: Option<i64>,
 }
 
@@ -76,7 +76,7 @@ impl ScalarMapper {
     /// Identifies the trainer by a tag; its own rows count from then on. Call it with all tags of a record first if they come in no
     /// order.
     pub fn detect_framework(&mut self, tag: &[u8]) {
-        if self.trainer.is_none() && self.tags.place_of_bytes(tag).is_none() {
+        if self.trainer.is_none() && self.tags.index_of_bytes(tag).is_none() {
             self.trainer = framework_of_tag(&String::from_utf8_lossy(tag));
             if self.trainer.is_some() {
                 self.resolve_again();
@@ -100,7 +100,7 @@ impl ScalarMapper {
     /// Returns the index of a tag by its bytes. Tags are UTF-8; invalid bytes are replaced.
     #[inline]
     pub fn intern(&mut self, tag: &[u8]) -> TagIndex {
-        match self.tags.place_of_bytes(tag) {
+        match self.tags.index_of_bytes(tag) {
             Some(index) => Some(index),
             None => self.index(&String::from_utf8_lossy(tag)),
         }
@@ -138,20 +138,20 @@ impl ScalarMapper {
         recorder: &mut Recorder<'_>,
     ) -> Option<(&'static Metric, f64)> {
         let Some(index) = index else {
-            skip_beyond_limit(meta.place, recorder);
+            skip_beyond_limit(meta.position, recorder);
             return None;
         };
-        let (name, tag) = self.tags.named_at(index);
+        let (name, tag) = self.tags.key_and_value(index);
         let time = meta.time_unix_nanos;
         let Some(resolved) = &tag.state.resolved else {
-            tag.state.keep((time, value), name, meta.place, recorder);
+            tag.state.keep((time, value), name, meta.position, recorder);
             self.record_step(meta, recorder);
             return None;
         };
         if matches!(resolved.mapping.target, Target::Step)
             && meta.step.is_some_and(|step| value == step as f64)
         {
-            recorder.skip_value(SkipReason::LeftOut(STEP_AGAIN));
+            recorder.skip_value(SkipReason::Ignored(STEP_AGAIN));
             self.record_step(meta, recorder);
             return None;
         }
@@ -188,9 +188,9 @@ impl ScalarMapper {
         recorder: &mut Recorder<'_>,
     ) {
         let Some(index) = index else {
-            return skip_beyond_limit(meta.place, recorder);
+            return skip_beyond_limit(meta.position, recorder);
         };
-        let (name, tag) = self.tags.named_at(index);
+        let (name, tag) = self.tags.key_and_value(index);
         let time = meta.time_unix_nanos;
         match &tag.text {
             Some(TextRole::Configuration) => {
@@ -217,9 +217,9 @@ impl ScalarMapper {
         recorder: &mut Recorder<'_>,
     ) {
         let Some(index) = index else {
-            return skip_beyond_limit(meta.place, recorder);
+            return skip_beyond_limit(meta.position, recorder);
         };
-        let (name, tag) = self.tags.named_at(index);
+        let (name, tag) = self.tags.key_and_value(index);
         let time = meta.time_unix_nanos;
         let since = std::mem::replace(&mut tag.last_time_unix_nanos, time).min(time);
         recorder.record_custom_distribution(since, time, name, parts, bounds);
@@ -236,7 +236,7 @@ impl ScalarMapper {
 
     #[inline]
     fn index(&mut self, tag: &str) -> TagIndex {
-        match self.tags.place(tag) {
+        match self.tags.index_of(tag) {
             Some(index) => Some(index),
             None => self.add(tag),
         }
@@ -277,8 +277,8 @@ pub fn record_option(name: &str, value: Value<'_>, time_unix_nanos: u64, recorde
     recorder.record_event(&event::RUN_OPTION, time_unix_nanos, None, &attributes);
 }
 
-fn skip_beyond_limit(place: Place, recorder: &mut Recorder<'_>) {
-    recorder.skip(SkipReason::TooManyNames, place, || {
+fn skip_beyond_limit(position: SourcePosition, recorder: &mut Recorder<'_>) {
+    recorder.report(SkipReason::TooManyNames, position, || {
         format!("this input has more than {MOST_NAMES} names; values under further ones are left out: log fewer names")
     });
 }

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use pulsetrain_record::{Place, Recorder, SkipReason};
+use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
 use crate::{ScalarMapper, ScalarMeta, trainer};
 
@@ -75,12 +75,17 @@ impl Default for TunixOtel {
 }
 
 impl TunixOtel {
-    /// Records the points of one export: a point of the step may follow the points of the step.
-    pub fn record(&mut self, points: &[OtelPoint<'_>], place: Place, recorder: &mut Recorder<'_>) {
+    /// Records the points of one export: the points of their steps may follow them.
+    pub fn record(
+        &mut self,
+        points: &[OtelPoint<'_>],
+        position: SourcePosition,
+        recorder: &mut Recorder<'_>,
+    ) {
         self.learn_steps(points);
         points
             .iter()
-            .for_each(|point| self.record_point(point, place, recorder));
+            .for_each(|point| self.record_point(point, position, recorder));
     }
 
     fn learn_steps(&mut self, points: &[OtelPoint<'_>]) {
@@ -92,9 +97,9 @@ impl TunixOtel {
         }
     }
 
-    fn record_point(&mut self, point: &OtelPoint<'_>, place: Place, recorder: &mut Recorder<'_>) {
+    fn record_point(&mut self, point: &OtelPoint<'_>, position: SourcePosition, recorder: &mut Recorder<'_>) {
         if point.name == STEP {
-            return recorder.skip_value(SkipReason::LeftOut("step_again"));
+            return recorder.skip_value(SkipReason::Ignored("step_again"));
         }
         let tag = tag(point);
         if !self.scalars.admits(&tag, MOST_TAGS) {
@@ -104,11 +109,11 @@ impl TunixOtel {
         let at = ScalarMeta {
             time_unix_nanos: point.time_unix_nanos,
             step: self.steps.get(&of).copied(),
-            place,
+            position,
         };
         let news = (at.step, point.value.to_bits());
         if self.last.get(&tag) == Some(&news) {
-            return recorder.skip_value(SkipReason::LeftOut(EXPORTED_AGAIN));
+            return recorder.skip_value(SkipReason::Ignored(EXPORTED_AGAIN));
         }
         self.scalars.record(&tag, at, point.value, recorder);
         self.last.insert(tag, news);

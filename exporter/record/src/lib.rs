@@ -2,18 +2,18 @@
 //!
 //! A [`Run`] identifies a training run; ids of its traces and spans are derived from it, so that all ranks agree on them
 //! without communication. A [`Recorder`] encodes values, spans and events of the run as batches of OTLP. What cannot be
-//! recorded is counted in [`Skipped`], by reason and place.
+//! recorded is counted in [`ParseReport`], by reason and place.
 
 pub mod ids;
-pub mod in_order;
+pub mod key_cache;
 pub mod launcher;
+mod parse_report;
 mod recorder;
 mod run;
-mod skipped;
 mod timezone;
 
 pub use ids::{eval_span, lifecycle_trace, step_span, step_trace};
+pub use parse_report::{ParseReport, Problem, SkipReason, SourcePosition};
 pub use recorder::{AttemptState, Counts, LocalClock, PreparedSeries, Rank, Recorder};
 pub use run::{Run, start_in_name};
-pub use skipped::{Place, Problem, SkipReason, Skipped};
 pub use timezone::{LoggedTime, Timezone, TimezoneReason, UsedTimezone};

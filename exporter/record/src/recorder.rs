@@ -34,7 +34,7 @@ use self::{
     active_series::ActiveSeries, attempts::HighestSteps, custom::CustomNames, ranks::RankState,
     series::SeriesTable, state::StateTable,
 };
-use crate::{Place, Run, SkipReason, Skipped, ids::StepIds};
+use crate::{ParseReport, Run, SkipReason, SourcePosition, ids::StepIds};
 
 /// The size at which a batch leaves: large enough that its envelope does not count, small enough for any receiver, and for the
 /// nearest half megabyte of a processor's memory to hold it twice, once while it fills and once in its envelope.
@@ -77,7 +77,7 @@ pub struct Recorder<'a> {
     /// `None` if the series are not ended with the run.
     active: Option<ActiveSeries>,
     counts: Counts,
-    skipped: Skipped,
+    skipped: ParseReport,
     /// The start time of sums; zero before the first sum of a run without a start time.
     sums_start_unix_nanos: u64,
     /// The latest time that was recorded.
@@ -121,7 +121,7 @@ impl<'a> Recorder<'a> {
             custom: CustomNames::default(),
             active: None,
             counts: Counts::default(),
-            skipped: Skipped::default(),
+            skipped: ParseReport::default(),
             last_unix_nanos: 0,
             step_duration: None,
             local_clock: Arc::default(),
@@ -146,7 +146,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// What has been skipped so far.
-    pub fn skipped(&self) -> &Skipped {
+    pub fn parse_report(&self) -> &ParseReport {
         &self.skipped
     }
 
@@ -161,9 +161,9 @@ impl<'a> Recorder<'a> {
         self.send(BATCH_BYTES);
     }
 
-    /// Reports skipped input with its place.
-    pub fn skip(&mut self, reason: SkipReason, place: Place, message: impl FnOnce() -> String) {
-        self.skipped.add(reason, place, message);
+    /// Reports skipped input with its position.
+    pub fn report(&mut self, reason: SkipReason, position: SourcePosition, message: impl FnOnce() -> String) {
+        self.skipped.add(reason, position, message);
     }
 
     /// Counts a value that was skipped by a rule.
@@ -335,7 +335,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Flushes, and returns the counts of recorded and skipped items.
-    pub fn finish(mut self) -> (Counts, Skipped) {
+    pub fn finish(mut self) -> (Counts, ParseReport) {
         self.flush();
         (self.counts, self.skipped)
     }

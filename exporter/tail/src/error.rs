@@ -1,4 +1,4 @@
-//! Errors of an import and of a follower; [`Skipped`](pulsetrain_record::Skipped) has those of single records.
+//! Errors of an import and of a follower; [`ParseReport`](pulsetrain_record::ParseReport) has those of single records.
 
 use std::{io, path::PathBuf};
 

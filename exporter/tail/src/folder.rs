@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pulsetrain_formats::{FormatError, HEAD_BYTES, LogFormat, TENSORBOARD, recognise, without_mark};
+use pulsetrain_formats::{FormatError, HEAD_BYTES, LogFormat, TENSORBOARD, detect, without_byte_order_mark};
 use pulsetrain_otlp::frames::inflated;
 
 use crate::event_files::event_files;
@@ -35,9 +35,9 @@ fn is_hidden(path: &Path) -> bool {
 fn is_log(path: &Path, format: Option<&LogFormat>) -> bool {
     let Ok(head) = head_of(path) else { return true };
     match format {
-        Some(format) => format.takes_mapping() || (format.recognise)(without_mark(&head)).is_some(),
+        Some(format) => format.takes_mapping() || (format.detect)(without_byte_order_mark(&head)).is_some(),
         None => matches!(
-            recognise("", &head),
+            detect("", &head),
             Ok(_) | Err(FormatError::AmbiguousFormat { .. })
         ),
     }

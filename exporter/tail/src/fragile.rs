@@ -1,20 +1,20 @@
 //! A format for tests: its parser panics at a line `panic` and makes a record of every other line.
 
-use pulsetrain_formats::{Begin, Identity, LogFormat, LogParser, Window};
+use pulsetrain_formats::{LogFormat, LogParser, ParserFactory, RunHeader, Window};
 use pulsetrain_record::Recorder;
 
 pub(crate) static FORMAT: LogFormat = LogFormat {
     name: "fragile",
     brief: "lines of a test",
     framework: "test",
-    shrinks: false,
+    continues_after_truncate: false,
     splits: false,
-    recognise: |_| None,
-    identify: |head| Identity {
+    detect: |_| None,
+    identify: |head| RunHeader {
         first_record: head.to_vec(),
-        ..Identity::default()
+        ..RunHeader::default()
     },
-    parser: Begin::Known(|| Box::new(Fragile)),
+    parser: ParserFactory::Builtin(|| Box::new(Fragile)),
     coverage: Vec::new,
 };
 
@@ -35,5 +35,5 @@ impl LogParser for Fragile {
         done
     }
 
-    fn lose_sync(&mut self) {}
+    fn resync(&mut self) {}
 }

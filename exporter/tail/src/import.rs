@@ -6,8 +6,8 @@ mod survey;
 use std::sync::{Arc, atomic::AtomicU64};
 
 use pulsetrain_formats::{
-    FormatError, HEAD_BYTES, KeyUse, LogFormat, LogReader, Pace, ReadLimits, key_notices, recognise,
-    unreadable, without_mark,
+    FormatError, HEAD_BYTES, KeyUse, LogFormat, LogReader, Pace, ReadLimits, detect, key_notices, unreadable,
+    without_byte_order_mark,
 };
 use pulsetrain_otlp::write::Encoded;
 use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Source};
@@ -174,8 +174,8 @@ fn inspect_head(input: &LogInput, options: &RunOptions, report: &mut ImportRepor
         }
     };
     report.format = Some((format.name, signature));
-    let identity = format.identity(
-        without_mark(&head[..head.len().min(HEAD_BYTES)]),
+    let identity = format.run_header(
+        without_byte_order_mark(&head[..head.len().min(HEAD_BYTES)]),
         &options.mapping,
     );
     report.run = options.run(format, identity, &report.input);
@@ -203,13 +203,13 @@ pub(crate) fn choose(
     match (unreadable(input, head), named) {
         (Some(error), _) => Err(error.into()),
         (None, Some(format)) => Ok((format, "named by --format")),
-        (None, None) => Ok(recognise(input, head)?),
+        (None, None) => Ok(detect(input, head)?),
     }
 }
 
 /// Returns the error for a named format that reads nothing, with the format that the input looks like.
 fn nothing_of(format: &LogFormat, input: &str, head: &[u8]) -> TailError {
-    let instead = match recognise(input, head) {
+    let instead = match detect(input, head) {
         Ok((other, signature)) if other.name != format.name => {
             format!(
                 "; it looks like {} ({signature}): name that, or leave --format out",
@@ -238,8 +238,8 @@ fn read(
     report: &mut ImportReport,
 ) {
     let timezone = UsedTimezone::named_or_utc(options.timezone.as_ref());
-    let identity = format.identity(
-        without_mark(&head[..head.len().min(HEAD_BYTES)]),
+    let identity = format.run_header(
+        without_byte_order_mark(&head[..head.len().min(HEAD_BYTES)]),
         &options.mapping,
     );
     report.run = options.run(format, identity.in_timezone(&timezone), &report.input);

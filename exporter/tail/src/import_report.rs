@@ -1,6 +1,6 @@
 //! The outcome of an import.
 
-use pulsetrain_record::{Counts, Run, Skipped, UsedTimezone};
+use pulsetrain_record::{Counts, ParseReport, Run, UsedTimezone};
 
 use crate::TailError;
 
@@ -18,7 +18,7 @@ pub struct ImportReport {
     /// The counts of recorded items.
     pub counts: Counts,
     /// The skipped records.
-    pub skipped: Skipped,
+    pub skipped: ParseReport,
     /// Further notices for the user.
     pub notices: Vec<String>,
     /// Whether the notices list the keys that become `train.custom`.

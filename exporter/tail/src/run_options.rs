@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pulsetrain_formats::{Identity, LogFormat, Mapping};
+use pulsetrain_formats::{LogFormat, Mapping, RunHeader};
 use pulsetrain_record::{Run, Timezone, ids};
 
 use crate::{Claims, Member, RankSource};
@@ -41,8 +41,8 @@ impl RunOptions {
         logged.or(mapped).unwrap_or(format.framework)
     }
     /// Returns the run of an input. A value of the user wins over one of the log, which wins over the name of the file.
-    pub fn run(&self, format: &LogFormat, identity: Identity, input: &str) -> Run {
-        let Identity {
+    pub fn run(&self, format: &LogFormat, identity: RunHeader, input: &str) -> Run {
+        let RunHeader {
             framework,
             run_name,
             project,

@@ -11,7 +11,7 @@ const TIME: ReadTime = ReadTime {
 
 /// Whatever the bytes are, nothing panics, and it does not matter in which pieces they come.
 pub(crate) fn read_alike(format: &LogFormat, bytes: &[u8]) {
-    let _ = (format.recognise)(bytes);
+    let _ = (format.detect)(bytes);
     let _ = (format.identify)(bytes);
     let whole = read(format, [bytes].into_iter());
     let middle = bytes.len() / 2;

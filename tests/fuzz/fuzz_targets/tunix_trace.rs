@@ -17,7 +17,7 @@ use pulsetrain_formats::{LogFormat, LogReader, ReadLimits, format_by_name};
 fuzz_target!(|bytes: &[u8]| {
     for name in ["tunix-trace", "tunix-trace-v2"] {
         let format = format_by_name(name).unwrap();
-        (format.recognise)(bytes);
+        (format.detect)(bytes);
         (format.identify)(bytes);
         let whole = read(format, bytes, bytes.len().max(1));
         assert_eq!(whole, read(format, bytes, 61), "{name} in pieces");

@@ -60,7 +60,9 @@ fn zeros_within_a_line_cost_that_line_alone() {
             is_part(&losses, &expected),
             "{log}: {losses:?} and not {expected:?}"
         );
-        finished.expect_code(1).expect_words(&["64 bytes are zero"]);
+        finished
+            .expect_code(1)
+            .expect_words(&["64 zero bytes in a text file"]);
     }
 }
 

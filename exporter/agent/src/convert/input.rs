@@ -11,7 +11,7 @@ use pulsetrain_backends::{begins_answer, read_answers, read_zipkin};
 use pulsetrain_convert::{
     MovedClock, PerfettoConversion, PerfettoTrace, ReadCounts, convert_chrome_json, convert_perfetto,
 };
-use pulsetrain_formats::{LogFormat, TunixConversion, TunixVersion, convert_tunix_trace, recognise};
+use pulsetrain_formats::{LogFormat, TunixConversion, TunixVersion, convert_tunix_trace, detect};
 use pulsetrain_otlp::{
     Signal,
     frames::{FrameReader, inflated, is_unframed},
@@ -142,7 +142,7 @@ fn is_zipkin(head: &[u8]) -> bool {
 /// Names the command for an input that is a training log and not OTLP.
 fn log_notice(path: &Path, head: &[u8]) -> Option<String> {
     let path = path.display();
-    let (format, _) = recognise(&path.to_string(), head).ok()?;
+    let (format, _) = detect(&path.to_string(), head).ok()?;
     Some(format!(
         "this is a log ({}); read it with `pulsetrain import {path} --to FILE.pftrace`",
         format.name

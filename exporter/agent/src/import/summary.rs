@@ -7,7 +7,7 @@ use std::{
 };
 
 use pulsetrain_pipeline::{Dropped, SinkReport};
-use pulsetrain_record::{Counts, Problem, SkipReason, Skipped};
+use pulsetrain_record::{Counts, ParseReport, Problem, SkipReason};
 use pulsetrain_tail::ImportReport;
 use serde_json::{Map, Value, json};
 
@@ -21,7 +21,7 @@ pub(crate) struct Summary {
     inputs: Vec<ImportReport>,
     sinks: Vec<SinkReport>,
     counts: Counts,
-    skipped: Skipped,
+    skipped: ParseReport,
     delivered: u64,
     dropped: BTreeMap<&'static str, u64>,
     /// What the user should know of several inputs together.
@@ -30,7 +30,7 @@ pub(crate) struct Summary {
 
 impl Summary {
     pub(crate) fn new(inputs: Vec<ImportReport>, sinks: Vec<SinkReport>) -> Self {
-        let (mut counts, mut skipped) = (Counts::default(), Skipped::default());
+        let (mut counts, mut skipped) = (Counts::default(), ParseReport::default());
         for input in &inputs {
             counts.merge(input.counts);
             skipped.merge(input.skipped.clone());
@@ -170,7 +170,7 @@ fn write_input(input: &ImportReport, out: &mut impl Write) -> io::Result<()> {
         .iter()
         .filter(|problem| !is_listed(problem))
     {
-        let place = problem.place;
+        let place = problem.position;
         let reason = problem.reason.as_str().replace('_', " ");
         writeln!(
             out,
@@ -227,8 +227,8 @@ fn input_json(input: &ImportReport) -> Value {
     let problems = input.skipped.problems().iter().map(|problem| {
         json!({
             "reason": problem.reason.as_str(),
-            "line": problem.place.line,
-            "offset": problem.place.offset,
+            "line": problem.position.line,
+            "offset": problem.position.offset,
             "message": problem.message,
         })
     });

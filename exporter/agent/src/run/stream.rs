@@ -3,7 +3,7 @@
 use std::{sync::mpsc::RecvTimeoutError, time::Duration};
 
 use pulsetrain_formats::{
-    IDENTITY_PATIENCE, LogFormat, LogReader, ReadLimits, ReadTime, infer_timezone, recognise,
+    HEADER_TIMEOUT, LogFormat, LogReader, ReadLimits, ReadTime, detect, infer_timezone,
 };
 use pulsetrain_otlp::write::Encoded;
 use pulsetrain_pipeline::{
@@ -131,7 +131,7 @@ fn recognised(
             return Some((format, "named by --format", head));
         }
         if attempts.is_due(head.len(), is_open)
-            && let Ok((format, sign)) = recognise("", &head)
+            && let Ok((format, sign)) = detect("", &head)
         {
             return Some((format, sign, head));
         }
@@ -168,16 +168,16 @@ impl Attempts {
 /// Reads until the first lines have the identity of the run, such as its name, or a limit is reached.
 fn read_identity(format: &LogFormat, options: &RunOptions, text: &mut Text, head: &mut Vec<u8>) {
     let mut spoke = clock::now();
-    let mut identity = format.identity(head, &options.mapping);
-    while head.len() < HEAD_BYTES && !identity.is_whole() {
+    let mut identity = format.run_header(head, &options.mapping);
+    while head.len() < HEAD_BYTES && !identity.is_complete() {
         let is_begun = !identity.first_record.is_empty();
         let before = head.len();
-        if (is_begun && spoke.elapsed() >= IDENTITY_PATIENCE) || !text.read(head) {
+        if (is_begun && spoke.elapsed() >= HEADER_TIMEOUT) || !text.read(head) {
             return;
         }
         if head.len() > before {
             spoke = clock::now();
-            identity = format.identity(head, &options.mapping);
+            identity = format.run_header(head, &options.mapping);
         }
     }
 }
@@ -198,7 +198,7 @@ fn run(
     options: &RunOptions,
     timezone: &UsedTimezone,
 ) -> Run {
-    let found = format.identity(head, &options.mapping).in_timezone(timezone);
+    let found = format.run_header(head, &options.mapping).in_timezone(timezone);
     Run {
         id: identity.id,
         name: options.run_name.clone().or(found.run_name).unwrap_or_default(),

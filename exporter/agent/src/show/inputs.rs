@@ -7,7 +7,7 @@ use std::{
 };
 
 use pulsetrain_backends::begins_answer;
-use pulsetrain_formats::{FormatError, format_names, recognise};
+use pulsetrain_formats::{FormatError, detect, format_names};
 use pulsetrain_otlp::frames::inflated;
 
 use crate::failure::Failure;
@@ -146,7 +146,7 @@ fn head_of(path: &Path) -> std::io::Result<Vec<u8>> {
 
 fn kind(path: &Path, head: &[u8]) -> Option<InputKind> {
     let is_log = matches!(
-        recognise(&path.to_string_lossy(), head),
+        detect(&path.to_string_lossy(), head),
         Ok(_) | Err(FormatError::AmbiguousFormat { .. })
     );
     if is_otlp_json(head) || begins_answer(head) {

@@ -25,8 +25,8 @@ pub(crate) struct Repeated {
     pub(crate) from: &'static str,
     /// What the first line after it contains; the end of the file where no line does.
     pub(crate) until: &'static str,
-    /// What stands between two repetitions.
-    pub(crate) between: &'static str,
+    /// Separates two repetitions.
+    pub(crate) separator: &'static str,
     /// By how much each repetition is later than the one before.
     pub(crate) later_secs: i64,
 }
@@ -55,7 +55,7 @@ impl Repeated {
         let times = (size / body.len()).max(1);
         repeat(body, times, self.later_secs, |number, body| {
             if number > 0 {
-                input.extend_from_slice(self.between.as_bytes());
+                input.extend_from_slice(self.separator.as_bytes());
             }
             input.extend_from_slice(body);
         });

@@ -8,14 +8,14 @@ use crate::logs::time;
 pub(super) struct Stamp {
     /// Nanoseconds since 1970, as if its clock showed UTC.
     pub(super) local_unix_nanos: u64,
-    /// Whether it is in the last line, so that it was written last.
+    /// Whether the time is in the last line, so that it was written last.
     pub(super) is_last: bool,
 }
 
-/// Returns the last time in a text that was written near a time; `None` where the last one carries a zone, or there is none.
+/// Returns the last time in a text, or `None` if there is none or it carries a zone. The text was written near the given time.
 pub(super) fn newest(text: &[u8], near_unix_nanos: u64) -> Option<Stamp> {
     let lines = text.rsplit(|byte| matches!(byte, b'\n' | b'\r'));
-    // What closes a JSON array is no line of its own.
+    // The end of a JSON array does not count as a line.
     let mut lines = lines.filter(|line| line.iter().any(u8::is_ascii_alphanumeric));
     let first = lines.next()?;
     let found = of_line(first, near_unix_nanos).map(|time| (time, true));

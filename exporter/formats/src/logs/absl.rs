@@ -1,17 +1,17 @@
-//! The prefix of absl's log lines: `I1121 00:33:13.624218 140413477075840 metric_logger.py:230] text`.
+//! Parses the prefix of absl's log lines: `I1121 00:33:13.624218 140413477075840 metric_logger.py:230] text`.
 
 use super::time;
 
-/// What the prefix says.
+/// The fields of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Prefix<'a> {
-    /// When the line was written: nanoseconds from 1970 to the local time, as if it were UTC.
+    /// The time of the line: nanoseconds from 1970 to the local time, as if it were UTC.
     pub(super) local_unix_nanos: u64,
-    /// The file that wrote it.
+    /// The source file that logged the line.
     pub(super) file: &'a str,
 }
 
-/// A line's prefix and its text; nothing where it has no prefix.
+/// Splits a line into prefix and text, or returns `None` if it has no prefix.
 pub(super) fn split(line: &str, near_unix_nanos: u64) -> Option<(Prefix<'_>, &str)> {
     let (file, stamp, text) = parts(line)?;
     let local_unix_nanos = time::absl_unix_nanos(stamp, near_unix_nanos)?;
@@ -24,7 +24,7 @@ pub(super) fn split(line: &str, near_unix_nanos: u64) -> Option<(Prefix<'_>, &st
     ))
 }
 
-/// The file that wrote a line, and its text, without the cost of its time.
+/// Returns the source file and the text of a line, without the cost of parsing its time.
 pub(super) fn file_and_text(line: &str) -> Option<(&str, &str)> {
     parts(line).map(|(file, _, text)| (file, text))
 }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prefix_says_time_and_file() {
+    fn a_prefix_has_time_and_file() {
         let near = time::unix_nanos("2026-11-22 00:00:00").unwrap();
         let line = "I1121 00:33:13.624218 140413477075840 metric_logger.py:230] completed step: 0";
         let (prefix, text) = split(line, near).unwrap();

@@ -1,19 +1,19 @@
-//! Text out of the bytes of a log: without colours and backspaces, and with torn characters replaced.
+//! Decodes the bytes of a log to text: removes control sequences and backspaces, replaces invalid UTF-8.
 
 use std::{borrow::Cow, ops::Range, str::Utf8Error, string::FromUtf8Error};
 
-/// Bytes of which most are clean text already. That is found out for many lines at once: to ask it of each takes longer than
-/// to read the line.
+/// Decodes lines of bytes that are mostly clean text. UTF-8 is validated for many lines at once, because validating each line
+/// costs more than parsing it.
 pub(super) struct CleanText<'a> {
     bytes: &'a [u8],
-    /// Where `text` stands in the bytes.
+    /// The offset of `text` in the bytes.
     start: usize,
-    /// Bytes that are text as they are.
+    /// The validated text without escapes.
     text: &'a str,
 }
 
-/// So much is checked at once: where every line has a colour, the next one is not looked for further than this.
-const STRETCH: usize = 1 << 16;
+/// The number of bytes validated at once. It bounds the work if every line has an escape.
+const BLOCK_BYTES: usize = 1 << 16;
 
 impl<'a> CleanText<'a> {
     pub(super) fn of(bytes: &'a [u8]) -> Self {
@@ -24,7 +24,7 @@ impl<'a> CleanText<'a> {
         }
     }
 
-    /// The text of a line; lines come in their order.
+    /// Returns the text of a line. Lines must be asked for in order.
     #[inline]
     pub(super) fn line(&mut self, line: Range<usize>) -> Cow<'a, str> {
         if line.end > self.start + self.text.len() {
@@ -35,27 +35,27 @@ impl<'a> CleanText<'a> {
     }
 
     fn check(&mut self, start: usize) {
-        let stretch = &self.bytes[start..self.bytes.len().min(start + STRETCH)];
+        let stretch = &self.bytes[start..self.bytes.len().min(start + BLOCK_BYTES)];
         let plain = &stretch[..memchr::memchr(ESCAPE, stretch).unwrap_or(stretch.len())];
         self.start = start;
-        self.text = checked(plain).unwrap_or_else(|torn| {
-            str::from_utf8(&plain[..torn.valid_up_to()]).expect("invariant: it is valid up to there")
+        self.text = checked(plain).unwrap_or_else(|error| {
+            str::from_utf8(&plain[..error.valid_up_to()]).expect("invariant: it is valid up to there")
         });
     }
 }
 
-/// Bytes as text; where they are none, what the standard library says of them.
+/// Returns the bytes as text, or the error of the standard library.
 fn checked(bytes: &[u8]) -> Result<&str, Utf8Error> {
     simdutf8::basic::from_utf8(bytes).or_else(|_| str::from_utf8(bytes))
 }
 
-/// The text of some bytes, without their torn characters.
+/// Decodes bytes and replaces invalid UTF-8.
 pub(super) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
-    // Checked as a whole first, which is much faster and nearly always enough.
+    // Validates all bytes first, which is much faster and nearly always succeeds.
     checked(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
-/// The text of some bytes: no colours, no torn characters.
+/// Decodes bytes, removes control sequences and replaces invalid UTF-8.
 pub(super) fn clean(bytes: &[u8]) -> Cow<'_, str> {
     if memchr::memchr(ESCAPE, bytes).is_none() {
         return lossy(bytes);
@@ -67,7 +67,7 @@ pub(super) fn clean(bytes: &[u8]) -> Cow<'_, str> {
         rest = &rest[escape + sequence_len(&rest[escape..])..];
     }
     kept.extend_from_slice(rest);
-    // Coloured progress bars of Keras move back before they are drawn again.
+    // Colored progress bars of Keras move back before they are redrawn.
     kept.retain(|byte| *byte != BACKSPACE);
     let lossy = |torn: FromUtf8Error| String::from_utf8_lossy(torn.as_bytes()).into_owned();
     Cow::Owned(String::from_utf8(kept).unwrap_or_else(lossy))
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_the_same_text_whether_it_is_cleaned_alone_or_among_others() {
+    fn a_line_is_the_same_text_alone_and_in_a_block() {
         let mut bytes = Vec::new();
         for number in 0..20_000 {
             bytes.extend_from_slice(match number % 7 {
@@ -157,8 +157,8 @@ mod tests {
     }
 
     #[test]
-    fn a_line_longer_than_a_stretch_is_whole() {
-        let bytes = vec![b'x'; 3 * STRETCH];
+    fn a_line_longer_than_a_block_is_complete() {
+        let bytes = vec![b'x'; 3 * BLOCK_BYTES];
         assert_eq!(
             CleanText::of(&bytes).line(10..bytes.len()).len(),
             bytes.len() - 10

@@ -1,9 +1,9 @@
-//! Inputs whose bytes are no log in any format: compressed ones, and text in UTF-16 as shells of Windows write it.
+//! Detects inputs that no format can read: compressed files, and text in UTF-16 as Windows shells write it.
 
 use crate::FormatError;
 
-/// What compressed files begin with, and what decompresses them. Of the first two only those come here that are followed, or
-/// that were compressed twice.
+/// Magic numbers of compressed files, with the program that decompresses each. gzip and zstd arrive here only from followed
+/// files and from doubly compressed ones.
 const COMPRESSED: [(&[u8], &str); 5] = [
     (b"\x1f\x8b", "gzip"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
@@ -12,13 +12,13 @@ const COMPRESSED: [(&[u8], &str); 5] = [
     (b"\x04\x22\x4d\x18", "lz4"),
 ];
 
-/// The marks at the beginning of text in UTF-16, in both orders of bytes.
+/// The byte order marks of UTF-16.
 const UTF_16: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
 
-/// The mark that some editors put at the beginning of text in UTF-8, which says nothing.
+/// The byte order mark of UTF-8.
 pub(super) const UTF_8: &[u8] = b"\xef\xbb\xbf";
 
-/// Why no format can read what begins like this, with what to do about it.
+/// Returns the error of an input that no format can read.
 pub fn unreadable(input: &str, head: &[u8]) -> Option<FormatError> {
     let name = || input.to_owned();
     if let Some((_, program)) = COMPRESSED.iter().find(|(magic, _)| head.starts_with(magic)) {
@@ -31,8 +31,8 @@ pub fn unreadable(input: &str, head: &[u8]) -> Option<FormatError> {
     is_utf_16.then(|| FormatError::Utf16 { name: name() })
 }
 
-/// What is a log of the first bytes: all but for the mark.
-pub fn without_mark(head: &[u8]) -> &[u8] {
+/// Returns the head without a byte order mark.
+pub fn without_byte_order_mark(head: &[u8]) -> &[u8] {
     head.strip_prefix(UTF_8).unwrap_or(head)
 }
 
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_bytes_of_utf_16_are_taken_for_it() {
+    fn utf_16_is_detected_by_its_mark_and_zero_bytes() {
         let utf_16 = |text: &str| {
             let units = std::iter::once(0xfeff).chain(text.encode_utf16());
             units.flat_map(u16::to_le_bytes).collect::<Vec<u8>>()
@@ -56,6 +56,6 @@ mod tests {
         assert!(unreadable("log", b"step 1").is_none());
         assert!(unreadable("log", b"BZh91AY&SY").is_some());
         assert!(unreadable("log", b"BZhukov wrote this log").is_none());
-        assert_eq!(without_mark(b"\xef\xbb\xbfstep"), b"step");
+        assert_eq!(without_byte_order_mark(b"\xef\xbb\xbfstep"), b"step");
     }
 }

@@ -1,4 +1,4 @@
-//! The definition of a log format: what every format file provides, and what the first bytes of an input identify.
+//! The definition of a log format, and the header of a run that the first bytes of an input hold.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use pulsetrain_record::{LoggedTime, UsedTimezone};
 
 use super::{LogParser, encoding, lines};
 
-/// The number of bytes at the beginning of an input that identify its format and its run.
+/// The number of leading bytes that are read to detect the format and the run of an input.
 pub const HEAD_BYTES: usize = 256 << 10;
 
 /// A log format: a row of [`FORMATS`](super::FORMATS).
@@ -15,63 +15,63 @@ pub const HEAD_BYTES: usize = 256 << 10;
 pub struct LogFormat {
     /// The name that `--format` takes.
     pub name: &'static str,
-    /// What writes it, in one sentence.
+    /// The program that writes the format, in one sentence.
     pub brief: &'static str,
-    /// The trainer that writes it: `service.name` where the user says nothing else.
+    /// The trainer that writes the format: the default of `service.name`.
     pub framework: &'static str,
-    /// Whether the same run goes on in a file that was emptied or replaced, by its writer or by whoever rotates logs. In
-    /// the others a new run begins then.
-    pub shrinks: bool,
-    /// Whether one rank of a run may write several files of this format, as writers of TensorBoard do.
+    /// Whether the run continues in a file that was truncated or replaced, by its writer or by a log rotation. If `false`, a
+    /// new run begins then.
+    pub continues_after_truncate: bool,
+    /// Whether one rank of a run may write several files of this format, as TensorBoard writers do.
     pub splits: bool,
-    /// Says by what the first bytes of an input show that it is of this format, or nothing.
-    pub recognise: fn(&[u8]) -> Option<&'static str>,
-    /// Reads from the first bytes of an input what its run is called and when it began; of a format with a mapping, by the
-    /// default one. [`Self::identity`] asks the mapping of the user.
-    pub identify: fn(&[u8]) -> Identity,
-    /// Begins to parse an input.
-    pub parser: Begin,
-    /// What becomes of every name upstream.
+    /// Returns the signature of the format in the first bytes of an input, or `None`.
+    pub detect: fn(&[u8]) -> Option<&'static str>,
+    /// Returns the header of the run in the first bytes of an input. A format with a mapping uses the default mapping;
+    /// [`Self::run_header`] uses the user's.
+    pub identify: fn(&[u8]) -> RunHeader,
+    /// Creates the parser of an input.
+    pub parser: ParserFactory,
+    /// Returns the coverage table: the metric of every upstream key.
     pub coverage: fn() -> Vec<CoverageRow>,
 }
 
-/// How a format begins to parse an input.
+/// Creates the parser of a format.
 #[derive(Clone, Copy, Debug)]
-pub enum Begin {
-    /// By what it knows itself.
-    Known(fn() -> Box<dyn LogParser>),
-    /// By what it knows itself, of an input that no other format recognises.
+pub enum ParserFactory {
+    /// A parser that needs no mapping.
+    Builtin(fn() -> Box<dyn LogParser>),
+    /// A parser that needs no mapping, for inputs that no other format detects.
     Fallback(fn() -> Box<dyn LogParser>),
-    /// By an embedded mapping.
+    /// A parser with an embedded mapping.
     Embedded {
-        /// Begins to parse an input.
+        /// Creates the parser of an input.
         parser: fn() -> Box<dyn LogParser>,
-        /// Whether the printed text at the beginning of an input is of this format.
+        /// Whether the text at the beginning of an input is of this format.
         detects: fn(&str) -> bool,
     },
-    /// By what the user says that the keys mean.
+    /// A parser with the user's mapping.
     Mapped(fn(&Arc<Mapping>) -> Box<dyn LogParser>),
 }
 
 impl LogFormat {
-    /// Whether what its keys mean is for a [`Mapping`] to say.
+    /// Whether the format needs a [`Mapping`] of its keys.
     pub fn takes_mapping(&self) -> bool {
-        matches!(self.parser, Begin::Mapped(_))
+        matches!(self.parser, ParserFactory::Mapped(_))
     }
 
-    /// Whether it only recognises inputs that no other format does.
+    /// Whether the format is used only for inputs that no other format detects.
     pub fn is_fallback(&self) -> bool {
-        matches!(self.parser, Begin::Fallback(_))
+        matches!(self.parser, ParserFactory::Fallback(_))
     }
 
-    /// Returns what the first bytes of an input show of its run. Where the format takes a mapping, the mapping decides which line
-    /// is the first record; a head of full size without a record identifies the run by itself.
-    pub fn identity(&self, head: &[u8], mapping: &Arc<Mapping>) -> Identity {
-        let Begin::Mapped(begin) = self.parser else {
+    /// Returns the header of the run in the first bytes of an input. The mapping, if the format takes one, decides which line
+    /// is the first record. A head of full size without a record identifies the run by itself.
+    pub fn run_header(&self, head: &[u8], mapping: &Arc<Mapping>) -> RunHeader {
+        let ParserFactory::Mapped(begin) = self.parser else {
             return (self.identify)(head);
         };
         let mut identity = lines::identify_by(begin(mapping), head);
-        // The mark of an editor is not part of the head.
+        // The head has no byte order mark.
         let full = HEAD_BYTES - encoding::UTF_8.len();
         let is_text = || memchr::memchr(0, head).is_none();
         if identity.first_record.is_empty() && head.len() >= full && is_text() {
@@ -81,32 +81,32 @@ impl LogFormat {
     }
 }
 
-/// What the first bytes of an input say of its run.
+/// The header of a run: its identity, as the first bytes of an input show it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Identity {
-    /// The trainer that wrote it, where the format is that of several.
+pub struct RunHeader {
+    /// The trainer that wrote the input, if several trainers write this format.
     pub framework: Option<&'static str>,
     /// The name that the user gave the run.
     pub run_name: Option<String>,
     /// The project that the run belongs to.
     pub project: Option<String>,
-    /// When the run began, in nanoseconds since 1970.
+    /// The start of the run, in nanoseconds since 1970.
     pub start_unix_nanos: Option<u64>,
-    /// Whether that is a local time, of a zone that the input does not name.
+    /// Whether the start is a local time without a known zone.
     pub start_is_local: bool,
-    /// The first record: it tells this run from every other.
+    /// The first record. It distinguishes this run from every other.
     pub first_record: Vec<u8>,
-    /// Whether the next records could still say more of the run.
-    pub may_grow: bool,
-    /// Whether only the name of the file says when the run began.
+    /// Whether later records may complete the header.
+    pub is_partial: bool,
+    /// Whether the start comes from the name of the file.
     pub start_is_in_name: bool,
 }
 
-/// For how long an input may be silent before what it has said of its run is taken for all of it.
-pub const IDENTITY_PATIENCE: Duration = Duration::from_secs(10);
+/// An incomplete header is used if the input has been silent for this long.
+pub const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
-impl Identity {
-    /// The same identity with the instant of a start that is a local time.
+impl RunHeader {
+    /// Returns the header with its local start converted to an instant.
     #[must_use]
     pub fn in_timezone(self, timezone: &UsedTimezone) -> Self {
         let instant = |local| timezone.instant(LoggedTime::Local(local));
@@ -120,8 +120,8 @@ impl Identity {
         }
     }
 
-    /// Whether there is a run, and everything is known that the input will say of it.
-    pub fn is_whole(&self) -> bool {
-        !self.first_record.is_empty() && !self.may_grow
+    /// Whether the input has a first record and the header is final.
+    pub fn is_complete(&self) -> bool {
+        !self.first_record.is_empty() && !self.is_partial
     }
 }

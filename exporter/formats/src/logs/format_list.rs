@@ -1,12 +1,12 @@
 //! The list of all formats. No other file names them: a new format is its own file and one row here.
 
 use super::{
-    Begin, LogFormat, generic, huggingface, kempnerforge, maxtext, megatron, surogate, torchspec, torchtitan,
-    trainers, trainers::trainer_format, tunix,
+    LogFormat, ParserFactory, generic, huggingface, kempnerforge, maxtext, megatron, surogate, torchspec,
+    torchtitan, trainers, trainers::trainer_format, tunix,
 };
 use crate::{tensorboard, tunix_trace, wandb};
 
-/// Every format that is known.
+/// Every known format.
 pub static FORMATS: &[LogFormat] = &[
     surogate::FORMAT,
     surogate::console::FORMAT,
@@ -50,10 +50,10 @@ pub static FORMATS: &[LogFormat] = &[
     generic::GENERIC,
 ];
 
-/// The format of a name.
+/// Returns the format with a name.
 ///
 /// # Errors
-/// The names of all formats, if there is none of this name.
+/// Returns the names of all formats if no format has this name.
 pub fn format_by_name(name: &str) -> Result<&'static LogFormat, String> {
     FORMATS
         .iter()
@@ -61,7 +61,7 @@ pub fn format_by_name(name: &str) -> Result<&'static LogFormat, String> {
         .ok_or_else(format_names)
 }
 
-/// The names of all formats, for messages.
+/// Returns the names of all formats, for messages.
 pub fn format_names() -> String {
     FORMATS
         .iter()

@@ -1,7 +1,7 @@
 //! Logs of no known system: JSON lines, lines of `key=value`, printed text and tables, by a [`Mapping`] of the user.
 //!
-//! `json`, `key_value`, `text` and `csv` turn lines into fields, `record` and `field` turn these into points. `known` caches the
-//! row of each key, and `clock` reads times.
+//! `json`, `key_value`, `text` and `csv` parse lines into fields, `record` and `field` record the fields. `record_keys` caches
+//! the row of each key, and `clock` parses times.
 
 mod auto;
 mod clock;
@@ -11,13 +11,13 @@ mod field;
 mod json;
 mod key_use;
 mod key_value;
-mod known;
 mod label_keys;
 mod labelled;
 mod likeness;
 mod lined;
 mod pairs;
 mod record;
+mod record_keys;
 mod suggestion;
 mod text;
 
@@ -34,7 +34,7 @@ pub use suggestion::suggest_mapping;
 
 use self::{csv::CsvLines, json::JsonLines, key_value::KeyValueLines, text::TextLines};
 use super::lines::{LineFormat, LineParser, identify_by};
-use super::{Begin, LogFormat, LogParser};
+use super::{LogFormat, LogParser, ParserFactory};
 
 /// JSON lines in the table of formats.
 pub(super) const JSON: LogFormat = mapped(
@@ -63,7 +63,7 @@ pub(super) const TEXT: LogFormat = mapped(
 /// Tables in the table of formats.
 pub(super) const CSV: LogFormat = LogFormat {
     // A new file begins with a header.
-    shrinks: false,
+    continues_after_truncate: false,
     ..mapped(
         MappedFormat::Csv,
         "tables with a header of any system, by a mapping",
@@ -76,22 +76,22 @@ const fn mapped(
     format: MappedFormat,
     brief: &'static str,
     parser: fn(&Arc<Mapping>) -> Box<dyn LogParser>,
-    identify: fn(&[u8]) -> super::Identity,
+    identify: fn(&[u8]) -> super::RunHeader,
 ) -> LogFormat {
     LogFormat {
         name: format.name(),
         brief,
         framework: "custom",
-        shrinks: true,
+        continues_after_truncate: true,
         splits: false,
-        recognise: |_| None,
+        detect: |_| None,
         identify,
-        parser: Begin::Mapped(parser),
+        parser: ParserFactory::Mapped(parser),
         coverage,
     }
 }
 
-/// Returns the parser of the format that a mapping names; printed text where it names none.
+/// Returns the parser of the format that a mapping names, or of printed text if it names none.
 pub(super) fn mapped_parser(mapping: &Arc<Mapping>) -> Box<dyn LogParser> {
     parser(mapping.format().unwrap_or(MappedFormat::Text), mapping)
 }
@@ -105,8 +105,8 @@ fn parser(format: MappedFormat, mapping: &Arc<Mapping>) -> Box<dyn LogParser> {
     }
 }
 
-/// Returns a parser of lines. Where the mapping names the format, the prefixes of launchers are removed; else they may be for its
-/// patterns.
+/// Returns a parser of lines. The prefixes of launchers are stripped if the mapping names the format; otherwise its patterns
+/// may match them.
 fn lines<F: LineFormat + 'static>(
     mapping: &Arc<Mapping>,
     begin: fn(&Arc<Mapping>) -> F,
@@ -128,7 +128,7 @@ fn coverage() -> Vec<CoverageRow> {
         CoverageRow::rule(
             "keys of the mapping",
             "the metric of the mapping",
-            "by the unit, the factor or the suffix that the value has",
+            "converted by the unit, the factor or the suffix of the value",
         ),
         CoverageRow::rule(
             "the name of a metric",

@@ -1,5 +1,5 @@
-//! What the Trainer of Hugging Face's transformers prints: one Python dictionary a line on standard output, whose numbers
-//! are numbers in version 4 and strings in version 5. [`keys`] knows what they mean, [`state`] reads `trainer_state.json`.
+//! Parses the standard output of Hugging Face's Trainer: one Python dictionary a line. Version 4 prints numbers, version 5
+//! prints strings. [`keys`] maps the keys, [`state`] parses `trainer_state.json`.
 
 mod headings;
 mod keys;
@@ -13,7 +13,7 @@ use self::{
     keys::{Dictionaries, ROWS},
 };
 use super::lines::{self, Line, LineFormat, LineParser};
-use super::{Begin, LogFormat, literal};
+use super::{LogFormat, ParserFactory, literal};
 use pulsetrain_record::{Recorder, SkipReason};
 
 /// The row of the Trainer's standard output in the table of formats.
@@ -21,39 +21,39 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "hf-trainer",
     brief: "standard output of Hugging Face's Trainer, TRL, axolotl, Unsloth and ms-swift, and logging.jsonl of ms-swift",
     framework: "hf_trainer",
-    shrinks: true,
+    continues_after_truncate: true,
     splits: false,
-    recognise: lines::recognise::<Printed>,
-    identify: lines::identify::<Printed>,
-    parser: Begin::Known(|| Box::new(LineParser::<Printed>::default())),
+    detect: lines::detect::<Console>,
+    identify: lines::identify::<Console>,
+    parser: ParserFactory::Builtin(|| Box::new(LineParser::<Console>::default())),
     coverage: coverage_of_output,
 };
 
-/// Reads the dictionaries.
+/// Parses the dictionaries.
 #[derive(Debug, Default)]
-struct Printed {
+struct Console {
     dictionaries: Dictionaries,
     headings: Headings,
 }
 
-/// The rule for what a dictionary has said.
-const SAID_AGAIN: &str = "said_again";
+/// The reason of a value that a dictionary has already reported.
+const DUPLICATE: &str = "said_again";
 
-impl LineFormat for Printed {
-    fn sign(text: &str) -> Option<&'static str> {
+impl LineFormat for Console {
+    fn signature(text: &str) -> Option<&'static str> {
         let is_of_trainer = |text: &str, fields: &[Field<'_>]| {
-            is_logged(text, fields) && fields.iter().any(|(key, _)| is_sign(key))
+            is_logged(text, fields) && fields.iter().any(|(key, _)| is_signature_key(key))
         };
         objects(text)
             .any(|(text, object)| object.is_some_and(|fields| is_of_trainer(text, &fields)))
             .then_some("a Python dictionary with 'epoch' and a loss or a run time")
     }
 
-    fn is_whole(text: &str) -> bool {
+    fn is_complete(text: &str) -> bool {
         text.ends_with('}')
     }
 
-    fn is_begun(text: &str) -> bool {
+    fn is_record_start(text: &str) -> bool {
         begin(text) == Some(0)
     }
 
@@ -64,22 +64,21 @@ impl LineFormat for Printed {
                 Some(mut fields) if is_logged(text, &fields) => {
                     let done = take_done(&mut fields);
                     read_durations(&mut fields);
-                    let written = RecordMeta {
+                    let meta = RecordMeta {
                         time_unix_nanos: line.read_time(),
                         step: done.map(|(step, _)| step),
-                        place: line.place(),
+                        position: line.position(),
                     };
                     if let Some((step, share)) = done {
-                        self.dictionaries.step(written.time_unix_nanos, step, recorder);
-                        recorder.record(&metric::TRAIN_PROGRESS, written.time_unix_nanos, share, &[]);
+                        self.dictionaries.step(meta.time_unix_nanos, step, recorder);
+                        recorder.record(&metric::TRAIN_PROGRESS, meta.time_unix_nanos, share, &[]);
                     }
-                    self.dictionaries.record(written, fields, recorder);
+                    self.dictionaries.record(meta, fields, recorder);
                     is_record = true;
                 }
-                None if BROKEN.iter().any(|sign| text.contains(sign)) => {
-                    recorder.skip(SkipReason::MalformedRecord, line.place(), || {
-                        "a dictionary of the Trainer is not whole, or holds what is no number and no text"
-                            .to_owned()
+                None if MALFORMED.iter().any(|part| text.contains(part)) => {
+                    recorder.report(SkipReason::MalformedRecord, line.position(), || {
+                        "the dictionary of the Trainer is incomplete or has a value that is neither number nor text".to_owned()
                     });
                 }
                 _ => {}
@@ -89,25 +88,25 @@ impl LineFormat for Printed {
     }
 }
 
-/// By what something that is not whole is known for a dictionary of the Trainer.
-const BROKEN: [&str; 3] = ["'epoch':", "{'loss':", "_loss':"];
+/// Parts of a malformed dictionary that identify it as one of the Trainer's.
+const MALFORMED: [&str; 3] = ["'epoch':", "{'loss':", "_loss':"];
 
-/// After so many that are not whole, no other is looked for in a line.
-const MOST_BROKEN: u32 = 8;
+/// The maximum number of malformed dictionaries in a line. The rest of the line is skipped.
+const MAX_MALFORMED: u32 = 8;
 
-/// The dictionaries in a line, each with what stands there and nothing where it is not whole: a progress bar may stand before
-/// one, and two processes may print into one line.
+/// Iterates over the dictionaries in a line, each with its text, and `None` if it is malformed. A progress bar may precede one,
+/// and two processes may print into one line.
 fn objects(text: &str) -> impl Iterator<Item = (&str, Option<Vec<Field<'_>>>)> {
-    let (mut rest, mut broken) = (text, 0);
+    let (mut rest, mut malformed) = (text, 0);
     std::iter::from_fn(move || {
-        let start = begin(rest).filter(|_| broken < MOST_BROKEN)?;
+        let start = begin(rest).filter(|_| malformed < MAX_MALFORMED)?;
         let text = &rest[start..];
         let object = literal::object(text);
-        // What is broken ends where the next one begins.
+        // A malformed dictionary ends at the beginning of the next one.
         let len = match &object {
             Some((_, len)) => *len,
             None => {
-                broken += 1;
+                malformed += 1;
                 begin(&text[1..]).map_or(text.len(), |next| next + 1)
             }
         };
@@ -116,32 +115,32 @@ fn objects(text: &str) -> impl Iterator<Item = (&str, Option<Vec<Field<'_>>>)> {
     })
 }
 
-/// Returns where the first dictionary of a text begins: as Python prints it, or as JSON.
+/// Returns the offset of the first dictionary of a text, in Python or JSON syntax.
 fn begin(text: &str) -> Option<usize> {
     let mut opens = memchr::memchr_iter(b'{', text.as_bytes());
     opens.find(|at| matches!(text.as_bytes().get(at + 1), Some(b'\'' | b'"')))
 }
 
-/// The keys under which ms-swift logs how many steps are done, as `'10/12'`: with transformers, and with Megatron.
+/// The keys under which ms-swift logs the completed steps, as `'10/12'`: with transformers, and with Megatron.
 const DONE: [&str; 2] = ["global_step/max_steps", "iteration"];
 
 /// The key that all records of ms-swift have, in its output and in `logging.jsonl`.
 const MS_SWIFT: &str = "train_speed(s/it)";
 
-/// Takes out how many steps are done, with the share of all that they are.
+/// Removes the field of the completed steps. Returns the steps and their share of all steps.
 fn take_done(fields: &mut Vec<Field<'_>>) -> Option<(i64, f64)> {
-    let place = fields.iter().position(|(key, _)| DONE.contains(&key.as_ref()))?;
-    let FieldValue::Text(text) = &fields[place].1 else {
+    let position = fields.iter().position(|(key, _)| DONE.contains(&key.as_ref()))?;
+    let FieldValue::Text(text) = &fields[position].1 else {
         return None;
     };
     let (done, all) = text.split_once('/')?;
     let (done, all) = (done.parse::<i64>().ok()?, all.parse::<i64>().ok()?);
     let share = (all > 0).then(|| done as f64 / all as f64)?;
-    fields.remove(place);
+    fields.remove(position);
     Some((done, share))
 }
 
-/// Makes numbers of the durations of ms-swift, such as `'1h 2m 3s'`.
+/// Converts the durations of ms-swift, such as `'1h 2m 3s'`, to numbers.
 fn read_durations(fields: &mut [Field<'_>]) {
     for (key, value) in fields {
         if let FieldValue::Text(text) = value
@@ -153,8 +152,8 @@ fn read_durations(fields: &mut [Field<'_>]) {
     }
 }
 
-/// Whether a dictionary is what the Trainer has logged: all have the epoch, but for an evaluation before any training. JSON is a log
-/// only of ms-swift, because other programs write an epoch into JSON too.
+/// Whether a dictionary was logged by the Trainer. All have the epoch, except an evaluation before any training. JSON counts
+/// only from ms-swift, because other programs write an epoch into JSON too.
 fn is_logged(text: &str, fields: &[Field<'_>]) -> bool {
     let is_of_swift = fields.iter().any(|(key, _)| key == MS_SWIFT);
     if is_of_swift || text.starts_with("{\"") {
@@ -165,8 +164,8 @@ fn is_logged(text: &str, fields: &[Field<'_>]) -> bool {
     fields.iter().any(is_epoch) || (has_end("_runtime") && has_end("_samples_per_second"))
 }
 
-/// Whether a key is one of those by which the Trainer is known: others write the epoch too.
-fn is_sign(key: &str) -> bool {
+/// Whether a key identifies the Trainer. The epoch alone does not: other programs write it too.
+fn is_signature_key(key: &str) -> bool {
     key == "loss"
         || ["_loss", "_runtime"].iter().any(|end| key.ends_with(end))
         || ["objective/", "loss/"].iter().any(|begin| key.starts_with(begin))
@@ -196,7 +195,7 @@ fn coverage_of_output() -> Vec<CoverageRow> {
         ),
         CoverageRow::rule(
             "the rest of ***** ... metrics *****",
-            "(left out: said_again; a dictionary said it with more digits)",
+            "(left out: said_again; a dictionary has it with more digits)",
             "",
         ),
     ];
@@ -216,7 +215,7 @@ fn coverage_of_state() -> Vec<CoverageRow> {
         CoverageRow::rule(
             "global_step / max_steps",
             metric::TRAIN_PROGRESS.name,
-            "the share of them that is done",
+            "the completed share",
         ),
         CoverageRow::rule(
             "max_steps, num_train_epochs, train_batch_size, logging_steps, eval_steps, save_steps, trial_name, trial_params",
@@ -230,15 +229,15 @@ fn coverage_of_state() -> Vec<CoverageRow> {
         ),
         CoverageRow::rule(
             "epoch, global_step, num_input_tokens_seen of the state itself",
-            "(left out: said_again; the last entry of the history says them)",
+            "(left out: said_again; the last entry of the history has them)",
             "",
         ),
         CoverageRow::rule("is_*, stateful_callbacks", "(left out: trainer_bookkeeping)", ""),
         CoverageRow::rule(
-            "an entry of log_history that was said before",
-            "(not said again)",
-            "followed, the states of all checkpoints of a run are told as one, also after a kill (`--state`); an import tells each \
-             file whole, so import the last",
+            "an entry of log_history that was already recorded",
+            "(not recorded again)",
+            "a follower reads the states of all checkpoints of a run as one, also after a kill (`--state`); an import records \
+             each file completely, so import the last",
         ),
         CoverageRow::rule("null", "(left out: not_measured)", "in an entry of log_history"),
     ];

@@ -1,5 +1,5 @@
-//! KempnerForge's standard output and error (`kempnerforge/metrics/{logger,tracker,memory}.py`): lines after `[rank N] INFO`,
-//! without a time. Training, mixtures of experts and evaluations share the prefix `[step N]` and differ in their keys.
+//! Parses KempnerForge's standard output and error (`kempnerforge/metrics/{logger,tracker,memory}.py`): lines after `[rank N]
+//! INFO`, without a time. Training, mixtures of experts and evaluations share the prefix `[step N]` and differ in their keys.
 
 use pulsetrain_mapping::{
     CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text,
@@ -7,9 +7,9 @@ use pulsetrain_mapping::{
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
+use super::delimited::Delimiters;
 use super::lines::{self, Line, LineFormat, LineParser};
-use super::printed::Signs;
-use super::{Begin, LogFormat, literal, spans};
+use super::{LogFormat, ParserFactory, literal, spans};
 use pulsetrain_record::Recorder;
 
 /// The row of KempnerForge in the table of formats.
@@ -17,25 +17,25 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "kempnerforge",
     brief: "standard output of KempnerForge",
     framework: "kempnerforge",
-    shrinks: true,
+    continues_after_truncate: true,
     splits: false,
-    recognise: lines::recognise::<KempnerForge>,
+    detect: lines::detect::<KempnerForge>,
     identify: lines::identify::<KempnerForge>,
-    parser: Begin::Known(|| Box::new(LineParser::<KempnerForge>::default())),
+    parser: ParserFactory::Builtin(|| Box::new(LineParser::<KempnerForge>::default())),
     coverage: coverage_table,
 };
 
-/// What a line about the memory of a GPU begins with.
+/// The beginning of a line about the memory of a GPU.
 const GPU: &str = "GPU mem: ";
 
 static STEP: RecordTable = RecordTable::new("kempnerforge", "step");
 
-/// Of the line "GPU mem: 1.2GB allocated, 3.4GB peak, 5.6GB reserved / 80.0GB total (4%)".
+/// The rows of "GPU mem: 1.2GB allocated, 3.4GB peak, 5.6GB reserved / 80.0GB total (4%)".
 static GPU_MEMORY: RecordTable = RecordTable::new("kempnerforge", "gpu_memory");
 
 static MODEL: RecordTable = RecordTable::new("kempnerforge", "model");
 
-/// What messages of a run's life begin with.
+/// The beginnings of lifecycle messages.
 const MESSAGES: [&str; 5] = [
     "Starting training: ",
     "Training complete: ",
@@ -44,7 +44,7 @@ const MESSAGES: [&str; 5] = [
     "Shutdown requested ",
 ];
 
-/// Reads KempnerForge's lines.
+/// Parses KempnerForge's lines.
 #[derive(Debug)]
 struct KempnerForge {
     fields: MetricMapper,
@@ -59,7 +59,7 @@ impl Default for KempnerForge {
 }
 
 impl LineFormat for KempnerForge {
-    fn sign(text: &str) -> Option<&'static str> {
+    fn signature(text: &str) -> Option<&'static str> {
         let message = message(text)?;
         if message.starts_with("Training config: JobConfig(") {
             return Some("\"Training config: JobConfig(\" after \"[rank N]\"");
@@ -69,14 +69,14 @@ impl LineFormat for KempnerForge {
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        let written = |step| RecordMeta {
+        let meta = |step| RecordMeta {
             time_unix_nanos: line.read_time(),
             step,
-            place: line.place(),
+            position: line.position(),
         };
         if let Some((step, fields)) = step_fields(line.text) {
-            let written = written(Some(step));
-            record_step(&fields, &mut self.fields, written, line.is_live(), recorder);
+            let meta = meta(Some(step));
+            record_step(&fields, &mut self.fields, meta, line.is_live(), recorder);
             return true;
         }
         let Some(message) = message(line.text) else {
@@ -87,22 +87,17 @@ impl LineFormat for KempnerForge {
         {
             let fields = gpu_memory(usage);
             self.fields
-                .record(&GPU_MEMORY, written(Some(step)), &fields, &[], recorder);
+                .record(&GPU_MEMORY, meta(Some(step)), &fields, &[], recorder);
         } else if let Some(config) = message.strip_prefix("Training config: ") {
             let attributes = [(&attribute::TRAIN_FRAMEWORK, Out::Text("kempnerforge"))];
             let body = Some(Out::Text(config));
-            recorder.record_event(
-                &event::RUN_CONFIG,
-                written(None).time_unix_nanos,
-                body,
-                &attributes,
-            );
+            recorder.record_event(&event::RUN_CONFIG, meta(None).time_unix_nanos, body, &attributes);
         } else if let Some(parameters) = parameters(message) {
             let fields = [("parameters".into(), FieldValue::Number(parameters))];
-            self.fields.record(&MODEL, written(None), &fields, &[], recorder);
+            self.fields.record(&MODEL, meta(None), &fields, &[], recorder);
         } else if MESSAGES.iter().any(|begin| message.starts_with(begin)) {
             let body = Some(Out::Text(message));
-            recorder.record_event(&event::RUN_MESSAGE, written(None).time_unix_nanos, body, &[]);
+            recorder.record_event(&event::RUN_MESSAGE, meta(None).time_unix_nanos, body, &[]);
         } else {
             return false;
         }
@@ -110,8 +105,8 @@ impl LineFormat for KempnerForge {
     }
 }
 
-/// The step of a line and its fields:
-/// `[rank 0] INFO     [step 10] loss=6.8125 | lr=3.00e-04 | tok/s=1,129 | mfu=46.6% | mem=41.5/80GB | step_time=0.23s`.
+/// Returns the step and the fields of a line: `[rank 0] INFO     [step 10] loss=6.8125 | lr=3.00e-04 | tok/s=1,129 | mfu=46.6%
+/// | mem=41.5/80GB | step_time=0.23s`.
 fn step_fields(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
     let (number, rest) = step_text(message(text)?)?;
     if rest.starts_with(GPU) {
@@ -119,13 +114,13 @@ fn step_fields(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
     }
     let step = number_text::count(number)? as i64;
     let mut fields = Vec::with_capacity(16);
-    for printed in STEP_SIGNS.fields(rest) {
+    for field in STEP_DELIMITERS.fields(rest) {
         // `mem=0.5/80GB` is two fields.
-        match printed.text.split_once('/').filter(|_| printed.key == "mem") {
+        match field.text.split_once('/').filter(|_| field.key == "mem") {
             Some((used, total)) => {
                 fields.extend([("mem".into(), size(used)), ("mem total".into(), size(total))]);
             }
-            None => fields.push((printed.key.into(), scaled(printed.number, printed.text))),
+            None => fields.push((field.key.into(), scaled(field.number, field.text))),
         }
     }
     Some((step, fields))
@@ -134,29 +129,29 @@ fn step_fields(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
 fn record_step(
     fields: &[Field<'_>],
     known: &mut MetricMapper,
-    written: RecordMeta,
+    meta: RecordMeta,
     is_live: bool,
     recorder: &mut Recorder<'_>,
 ) {
-    let time = written.time_unix_nanos;
+    let time = meta.time_unix_nanos;
     let duration = literal::number(fields, "step_time");
     let is_train = fields.iter().any(|(key, _)| key == "loss");
-    if let Some(step) = written.step.filter(|_| is_train) {
+    if let Some(step) = meta.step.filter(|_| is_train) {
         known.step(time, step, recorder);
     }
-    let on_span = known.record(&STEP, written, fields, &[], recorder);
-    if is_live && let (Some(step), Some(duration)) = (written.step, duration) {
+    let on_span = known.record(&STEP, meta, fields, &[], recorder);
+    if is_live && let (Some(step), Some(duration)) = (meta.step, duration) {
         spans::step(step, time, duration, on_span, recorder);
     }
 }
 
-/// Of the line of a step.
-const STEP_SIGNS: Signs = Signs {
-    between: " | ",
-    within: b"=",
+/// The delimiters of a line of a step.
+const STEP_DELIMITERS: Delimiters = Delimiters {
+    pair: " | ",
+    key: b"=",
 };
 
-/// What stands behind `[rank N] LEVEL`.
+/// Returns the text after `[rank N] LEVEL`.
 fn message(text: &str) -> Option<&str> {
     let (rank, rest) = text.strip_prefix("[rank ")?.split_once("] ")?;
     rank.parse::<u32>().ok()?;
@@ -164,7 +159,7 @@ fn message(text: &str) -> Option<&str> {
     Some(message.trim_ascii_start())
 }
 
-/// The step's number and what is said of it.
+/// Returns the step number and the rest of the message.
 fn step(message: &str) -> Option<(i64, &str)> {
     let (step, rest) = step_text(message)?;
     Some((step.parse().ok()?, rest))
@@ -174,8 +169,8 @@ fn step_text(message: &str) -> Option<(&str, &str)> {
     message.strip_prefix("[step ")?.split_once("] ")
 }
 
-/// How often a number is meant that the logger prints so: `1,129`, `0.2%`, `1.57s`, `80GB`, and `1.5M` for a million and a half.
-fn times(unit: &str) -> Option<f64> {
+/// Returns the factor of a unit that the logger prints: `1,129`, `0.2%`, `1.57s`, `80GB`, and `1.5M` for 1,500,000.
+fn factor(unit: &str) -> Option<f64> {
     match unit {
         "" | "%" | "s" | "GB" => Some(1.0),
         "k" => Some(1e3),
@@ -185,14 +180,14 @@ fn times(unit: &str) -> Option<f64> {
     }
 }
 
-/// A size in GB.
+/// Parses a size in GB.
 fn size(text: &str) -> FieldValue<'_> {
     scaled(number_text::with_suffix(text), text)
 }
 
-/// A number by the factor of its unit, or the text where it is none.
+/// Returns a number multiplied by the factor of its unit, or the text if it is not a number.
 fn scaled<'l>(number: Option<(f64, &str)>, text: &'l str) -> FieldValue<'l> {
-    let number = number.and_then(|(number, unit)| Some(number * times(unit)?));
+    let number = number.and_then(|(number, unit)| Some(number * factor(unit)?));
     number.map_or(FieldValue::of(text), FieldValue::Number)
 }
 
@@ -282,7 +277,7 @@ mod tests {
             "[rank x] INFO [step 1] a=1",
             "[step 1] loss=2",
         ] {
-            assert_eq!(KempnerForge::sign(line), None, "{line}");
+            assert_eq!(KempnerForge::signature(line), None, "{line}");
             assert_eq!(
                 Sampled::read(&FORMAT, &format!("{line}\n")).counts.records,
                 0,

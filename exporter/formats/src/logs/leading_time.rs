@@ -1,10 +1,10 @@
-//! Reads the time at the beginning of a line, as Python's logging writes `asctime`: `2026-01-02 10:00:00,123 INFO ...`, in brackets
-//! too.
+//! Parses the time at the beginning of a line, as Python's logging writes `asctime`: `2026-01-02 10:00:00,123 INFO ...`, also
+//! in brackets.
 
 use super::generic;
 use pulsetrain_record::LoggedTime;
 
-/// The first bytes of such a time: the date and what separates it from the clock.
+/// The number of bytes of the date and its separator.
 const DATE: usize = 11;
 
 /// Returns the time at the beginning of a line, or `None` for another beginning.

@@ -1,65 +1,64 @@
-//! Gives times to records that have none of their own: the time at the beginning of the line, that of reading in a log that is being
-//! written, else an invented one.
+//! Assigns times to records without their own: the time at the beginning of the line, the read time in a growing log, else an
+//! invented one.
 
 use std::{cell::Cell, sync::Arc};
 
 use super::{ReadTime, leading_time::leading_time, pace::Pace};
 use pulsetrain_record::LocalClock;
 
-/// The least time between two records without a time: records of one read keep their order, and no two points of a series fall
-/// together.
+/// The minimum distance of two records without a time. It keeps their order and separates the points of a series.
 pub(super) const TICK_NANOS: u64 = 1_000_000;
 const LIVE_TICK_NANOS: u64 = 1_000;
 
 /// The clock of one log.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LineClock {
-    /// The last time that was given.
+    /// The last assigned time.
     last: Cell<u64>,
     /// The last time at the beginning of a line; zero before the first.
-    written: Cell<u64>,
-    /// How many times were invented.
+    last_leading: Cell<u64>,
+    /// The number of invented times.
     invented: Cell<u64>,
-    /// When records were written that have no time, where the log shows it.
+    /// The times of records without one, if the log allows to derive them.
     pace: Option<Pace>,
     /// The zone of times at the beginnings of lines.
     local: Arc<LocalClock>,
 }
 
 impl LineClock {
-    /// Returns the time of the next record, which is on this line; to be called once a record.
+    /// Returns the time of the next record, which is on this line. Call it once a record.
     pub(super) fn time(&self, line: &str, read: ReadTime) -> u64 {
         let next = |tick| self.last.get().saturating_add(tick);
         let time = match leading_time(line).map(|time| self.local.instant(time)) {
             // Many lines of one second.
-            Some(time) if time == self.written.replace(time) => next(TICK_NANOS),
+            Some(time) if time == self.last_leading.replace(time) => next(TICK_NANOS),
             Some(time) => time,
             None if read.is_live => read.unix_nanos.max(next(LIVE_TICK_NANOS)),
-            None if self.written.get() > 0 => next(TICK_NANOS),
+            None if self.last_leading.get() > 0 => next(TICK_NANOS),
             None => self.invent(read.unix_nanos.max(next(TICK_NANOS))),
         };
         self.last.set(time);
         time
     }
 
-    /// How many times were invented so far.
+    /// Returns the number of invented times so far.
     pub(super) fn invented(&self) -> u64 {
         self.invented.get()
     }
 
-    /// Reads times at the beginnings of lines by this clock.
+    /// Sets the zone of times at the beginnings of lines.
     pub(super) fn set_local(&mut self, local: &Arc<LocalClock>) {
         self.local = Arc::clone(local);
     }
 
-    /// Gives the records without a time those of `pace`.
+    /// Sets the times of records without one.
     pub(super) fn set_pace(&mut self, pace: Pace) {
         self.pace = Some(pace);
     }
 
     fn invent(&self, otherwise: u64) -> u64 {
-        let place = self.invented.replace(self.invented.get() + 1);
-        let paced = self.pace.as_ref().and_then(|pace| pace.time(place));
+        let index = self.invented.replace(self.invented.get() + 1);
+        let paced = self.pace.as_ref().and_then(|pace| pace.time(index));
         paced.unwrap_or(otherwise)
     }
 }
@@ -98,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_are_read_as_they_are_written_have_the_time_of_reading() {
+    fn lines_of_a_growing_log_have_the_read_time() {
         let clock = LineClock::default();
         let live = ReadTime {
             is_live: true,

@@ -1,97 +1,97 @@
-//! Logs that are lines: bytes in, clean text out, one line at a time.
+//! Splits a log into lines of clean text.
 //!
-//! A line ends at a newline, a carriage return or both, for progress bars write only the latter. Colours are taken out, torn
-//! UTF-8 is replaced, and what a launcher puts before the lines of its workers is taken off ([`Ranked`]). A last line without
-//! an end may be half of one: it is read only where its format can tell.
+//! A line ends at a newline, a carriage return or both; progress bars write only carriage returns. Control sequences are
+//! removed, invalid UTF-8 is replaced, and the prefix of a launcher is stripped ([`RankedLine`]). A last line without an end
+//! may be incomplete: it is parsed only if its format can detect that it is complete.
 
 use std::collections::BTreeMap;
 
 use super::{
-    Identity, KeyUse, LogParser, Pace, ReadTime, Window,
+    KeyUse, LogParser, Pace, ReadTime, RunHeader, Window,
     clean::{CleanText, clean},
     leading_time::leading_time,
     line_clock::LineClock,
-    ranked::Ranked,
+    rank_prefix::RankedLine,
 };
-use pulsetrain_record::{Place, Rank, Recorder, Run, SkipReason};
+use pulsetrain_record::{Rank, Recorder, Run, SkipReason, SourcePosition};
 
 /// A format whose records are lines.
 pub(super) trait LineFormat: Send {
-    /// Whether a last line without an end shows by itself that it is whole, as a bar in brackets does.
-    fn is_whole(_text: &str) -> bool
+    /// Whether a last line without an end is complete, as a dictionary with its closing bracket is.
+    fn is_complete(_text: &str) -> bool
     where
         Self: Sized,
     {
         false
     }
 
-    /// By what a line shows that it is of this format.
-    fn sign(text: &str) -> Option<&'static str>
+    /// Returns the signature of the format in a line, or `None`.
+    fn signature(text: &str) -> Option<&'static str>
     where
         Self: Sized;
 
     /// Whether a last line without an end is the beginning of a record.
-    fn is_begun(text: &str) -> bool
+    fn is_record_start(text: &str) -> bool
     where
         Self: Sized,
     {
-        Self::sign(text).is_some()
+        Self::signature(text).is_some()
     }
 
-    /// Returns what became of the keys so far, for formats that read unknown logs.
+    /// Returns the use of each key so far, for formats that read unknown logs.
     fn key_uses(&mut self) -> Vec<KeyUse> {
         Vec::new()
     }
 
-    /// Records what a line says; answers whether it was a record.
+    /// Records the values of a line and returns whether it was a record.
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool;
 }
 
 /// A line of a log.
 #[derive(Clone, Copy)]
 pub(super) struct Line<'a> {
-    /// Its text, without its end and without colours.
+    /// The text, without line end and control sequences.
     pub(super) text: &'a str,
-    place: Place,
+    position: SourcePosition,
     time: ReadTime,
     clock: &'a LineClock,
 }
 
 impl Line<'_> {
-    /// Returns the time of a record without one of its own: that at the beginning of the line, or one of the log's clock. To be
-    /// called once a record.
+    /// Returns the time of a record without its own: the time at the beginning of the line, or one from the log's clock. Call
+    /// it once a record.
     pub(super) fn read_time(&self) -> u64 {
         self.clock.time(self.text, self.time)
     }
 
-    /// Near which time the line was written, for dates without a year.
+    /// Returns an approximate time of the line, for dates without a year.
     pub(super) fn near_unix_nanos(&self) -> u64 {
         self.time.unix_nanos
     }
 
-    /// Whether [`Self::read_time`] is when the line was written, so that a span can end there.
+    /// Whether [`Self::read_time`] is the time at which the line was written, so that a span can end there.
     pub(super) fn is_live(&self) -> bool {
         self.time.is_live || leading_time(self.text).is_some()
     }
 
-    /// Where the line begins.
-    pub(super) fn place(&self) -> Place {
-        self.place
+    /// Returns the position of the line.
+    pub(super) fn position(&self) -> SourcePosition {
+        self.position
     }
 }
 
 /// Parses a log by its lines.
 pub(super) struct LineParser<F> {
     format: F,
-    /// The format's state of each rank, where the lines of several are in one log: as many as a recorder has room for.
+    /// The format's state of each rank, if the log has lines of several. The recorder limits the number of ranks.
     of_ranks: BTreeMap<i64, F>,
-    /// Begins to read another rank; nothing where what begins a line is for the user to say.
+    /// Creates the format of another rank. `None` if a mapping defines the prefix of a line.
     begin: Option<Box<dyn Fn() -> F + Send>>,
-    /// The rank of the line whose first part a carriage return has ended.
+    /// The rank of the current line, whose first part ended at a carriage return.
     rank: Option<Rank>,
     clock: LineClock,
-    /// Whether the rest of the line that stands here was lost.
-    is_torn: bool,
+    /// Whether the beginning of the current line was lost.
+    in_lost_line: bool,
 }
 
 impl<F: LineFormat + Default + 'static> Default for LineParser<F> {
@@ -103,34 +103,34 @@ impl<F: LineFormat + Default + 'static> Default for LineParser<F> {
 impl<F: LineFormat> LogParser for LineParser<F> {
     fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
         let mut done = 0;
-        let mut place = window.start;
+        let mut position = window.start;
         self.clock.set_local(recorder.local_clock());
         let mut texts = CleanText::of(window.bytes);
         let has_zeros = memchr::memchr(0, window.bytes).is_some();
         for end in memchr::memchr2_iter(b'\n', b'\r', window.bytes) {
-            if std::mem::take(&mut self.is_torn) || end == done {
-                // Nothing is there, or nothing that is whole.
+            if std::mem::take(&mut self.in_lost_line) || end == done {
+                // The line is empty or incomplete.
             } else if has_zeros && memchr::memchr(0, &window.bytes[done..end]).is_some() {
-                self.line_with_zeros(&window.bytes[done..end], false, place, window.time, recorder);
+                self.line_with_zeros(&window.bytes[done..end], false, position, window.time, recorder);
             } else {
-                self.line(&texts.line(done..end), place, window.time, recorder);
+                self.line(&texts.line(done..end), position, window.time, recorder);
             }
             if window.bytes[end] == b'\n' {
                 self.rank = None;
             }
             done = end + 1;
-            place.offset = window.start.offset + done as u64;
-            place.line += u64::from(window.bytes[end] == b'\n');
+            position.offset = window.start.offset + done as u64;
+            position.line += u64::from(window.bytes[end] == b'\n');
         }
-        if window.is_last && done < window.bytes.len() && !self.is_torn {
-            self.line_with_zeros(&window.bytes[done..], true, place, window.time, recorder);
+        if window.is_last && done < window.bytes.len() && !self.in_lost_line {
+            self.line_with_zeros(&window.bytes[done..], true, position, window.time, recorder);
             done = window.bytes.len();
         }
         done
     }
 
-    fn lose_sync(&mut self) {
-        self.is_torn = true;
+    fn resync(&mut self) {
+        self.in_lost_line = true;
     }
 
     fn invented_times(&self) -> u64 {
@@ -153,7 +153,7 @@ impl<F: LineFormat> LogParser for LineParser<F> {
 }
 
 impl<F: LineFormat> LineParser<F> {
-    /// A parser of a log that may have the lines of several ranks: `begin` begins the format of each.
+    /// Creates a parser of a log with lines of several ranks. `begin` creates the format of each rank.
     pub(super) fn of_ranks(begin: impl Fn() -> F + Send + 'static) -> Self {
         Self {
             format: begin(),
@@ -161,11 +161,11 @@ impl<F: LineFormat> LineParser<F> {
             of_ranks: BTreeMap::new(),
             rank: None,
             clock: LineClock::default(),
-            is_torn: false,
+            in_lost_line: false,
         }
     }
 
-    /// A parser for a format that begins with something known.
+    /// Creates a parser without states of ranks.
     pub(super) fn of(format: F) -> Self {
         Self {
             format,
@@ -173,7 +173,7 @@ impl<F: LineFormat> LineParser<F> {
             begin: None,
             rank: None,
             clock: LineClock::default(),
-            is_torn: false,
+            in_lost_line: false,
         }
     }
 
@@ -182,11 +182,11 @@ impl<F: LineFormat> LineParser<F> {
         &self.format
     }
 
-    fn line(&mut self, text: &str, place: Place, time: ReadTime, recorder: &mut Recorder<'_>) {
-        let ranked = self.ranked(text);
+    fn line(&mut self, text: &str, position: SourcePosition, time: ReadTime, recorder: &mut Recorder<'_>) {
+        let ranked = self.without_prefix(text);
         let line = Line {
             text: ranked.text,
-            place,
+            position,
             time,
             clock: &self.clock,
         };
@@ -199,7 +199,7 @@ impl<F: LineFormat> LineParser<F> {
         if format.line(&line, recorder) {
             recorder.end_of_record();
             if !has_room {
-                recorder.skip(SkipReason::TooManyRanks, place, || {
+                recorder.report(SkipReason::TooManyRanks, position, || {
                     "the log has too many ranks; the records of further ones count as the run's own"
                         .to_owned()
                 });
@@ -207,38 +207,38 @@ impl<F: LineFormat> LineParser<F> {
         }
     }
 
-    /// A line without what a launcher put before it.
-    fn ranked<'l>(&self, text: &'l str) -> Ranked<'l> {
+    /// Splits the prefix of a launcher from a line.
+    fn without_prefix<'l>(&self, text: &'l str) -> RankedLine<'l> {
         if self.begin.is_some() {
-            Ranked::of(text)
+            RankedLine::parse(text)
         } else {
-            Ranked { rank: None, text }
+            RankedLine { rank: None, text }
         }
     }
 
-    /// A line with bytes in it that were never written: a machine that went down leaves zeros in place of the last of them, and
-    /// so does a writer whose log was emptied under it. What stands before them has lost its end.
+    /// Parses a line with zero bytes. A file has zeros where the machine went down before a write, or where another program
+    /// truncated the log. The text before the zeros has lost its end.
     fn line_with_zeros(
         &mut self,
         bytes: &[u8],
         is_last: bool,
-        place: Place,
+        position: SourcePosition,
         time: ReadTime,
         recorder: &mut Recorder<'_>,
     ) {
         let mut rest = bytes;
         while let Some(zero) = memchr::memchr(0, rest) {
-            let at = place.advanced_by(&bytes[..bytes.len() - rest.len()]);
+            let at = position.advanced_by(&bytes[..bytes.len() - rest.len()]);
             let zeros = rest[zero..].iter().take_while(|byte| **byte == 0).count();
             if zero > 0 {
                 self.last_line(&rest[..zero], at, time, recorder);
             }
-            recorder.skip(SkipReason::UnrecognisedBytes, at.advanced_by(&rest[..zero]), || {
-                format!("{zeros} bytes are zero, which no text has: they may stand where something was never written")
+            recorder.report(SkipReason::UnrecognisedBytes, at.advanced_by(&rest[..zero]), || {
+                format!("{zeros} zero bytes in a text file; a write was lost here, or the file was truncated while its writer held it open")
             });
             rest = &rest[zero + zeros..];
         }
-        let at = place.advanced_by(&bytes[..bytes.len() - rest.len()]);
+        let at = position.advanced_by(&bytes[..bytes.len() - rest.len()]);
         match rest {
             [] => {}
             _ if is_last => self.last_line(rest, at, time, recorder),
@@ -246,41 +246,47 @@ impl<F: LineFormat> LineParser<F> {
         }
     }
 
-    /// The line that the input ends in: a number in it may lack its last digits.
-    fn last_line(&mut self, bytes: &[u8], place: Place, time: ReadTime, recorder: &mut Recorder<'_>) {
+    /// Parses the last line of the input. A number in it may lack its last digits.
+    fn last_line(
+        &mut self,
+        bytes: &[u8],
+        position: SourcePosition,
+        time: ReadTime,
+        recorder: &mut Recorder<'_>,
+    ) {
         let cleaned = clean(bytes);
-        let text = self.ranked(&cleaned).text;
-        if F::is_whole(text) {
-            self.line(&cleaned, place, time, recorder);
-        } else if F::is_begun(text) {
-            recorder.skip(SkipReason::IncompleteRecord, place, || {
+        let text = self.without_prefix(&cleaned).text;
+        if F::is_complete(text) {
+            self.line(&cleaned, position, time, recorder);
+        } else if F::is_record_start(text) {
+            recorder.report(SkipReason::IncompleteRecord, position, || {
                 "the input ends within this line".to_owned()
             });
         }
     }
 }
 
-/// The first line that bears a format's sign, with the sign.
-pub(super) fn recognise<F: LineFormat>(head: &[u8]) -> Option<&'static str> {
-    signed_line::<F>(head).map(|(_, sign)| sign)
+/// Returns the signature of the format in the first line that has it.
+pub(super) fn detect<F: LineFormat>(head: &[u8]) -> Option<&'static str> {
+    first_signature::<F>(head).map(|(_, signature)| signature)
 }
 
-/// A run is known by everything up to the first line that bears the format's sign.
-pub(super) fn identify<F: LineFormat>(head: &[u8]) -> Identity {
-    let end = signed_line::<F>(head).map_or(0, |(end, _)| end);
-    Identity {
+/// Returns the header of a run: everything up to the first line with the format's signature.
+pub(super) fn identify<F: LineFormat>(head: &[u8]) -> RunHeader {
+    let end = first_signature::<F>(head).map_or(0, |(end, _)| end);
+    RunHeader {
         first_record: text_of(head)[..end].to_vec(),
-        ..Identity::default()
+        ..RunHeader::default()
     }
 }
 
-/// Identifies a run by everything up to the end of the first line that a parser records.
-pub(super) fn identify_by(mut parser: Box<dyn LogParser>, head: &[u8]) -> Identity {
+/// Returns the header of a run: everything up to the end of the first line that a parser records.
+pub(super) fn identify_by(mut parser: Box<dyn LogParser>, head: &[u8]) -> RunHeader {
     let mut recorder = Recorder::new(Run::default(), |_| {});
     let mut is_record = |bytes, is_last| {
         let window = Window {
             bytes,
-            start: Place::default(),
+            start: SourcePosition::default(),
             is_last,
             time: ReadTime::default(),
         };
@@ -291,57 +297,57 @@ pub(super) fn identify_by(mut parser: Box<dyn LogParser>, head: &[u8]) -> Identi
     let mut ends = memchr::memchr2_iter(b'\n', b'\r', head);
     let end = ends.find(|end| is_record(&head[std::mem::replace(&mut start, end + 1)..=*end], false));
     let end = end.or_else(|| is_record(&head[start..], true).then_some(head.len()));
-    Identity {
+    RunHeader {
         first_record: head[..end.unwrap_or(0)].to_vec(),
-        ..Identity::default()
+        ..RunHeader::default()
     }
 }
 
-/// What is text of the first bytes. A file of another kind may hold what a program printed; text has no zeros but where
-/// something was never written.
+/// Returns the text at the beginning of the head, after leading zeros and up to the next zero. A file of another kind may
+/// contain printed text.
 fn text_of(head: &[u8]) -> &[u8] {
     let zeros = head.iter().take_while(|byte| **byte == 0).count();
     let text = &head[zeros..];
     &text[..memchr::memchr(0, text).unwrap_or(text.len())]
 }
 
-fn signed_line<F: LineFormat>(head: &[u8]) -> Option<(usize, &'static str)> {
+fn first_signature<F: LineFormat>(head: &[u8]) -> Option<(usize, &'static str)> {
     let head = text_of(head);
     let mut start = 0;
     for end in memchr::memchr2_iter(b'\n', b'\r', head) {
         let line = clean(&head[start..end]);
-        if let Some(sign) = F::sign(Ranked::of(&line).text) {
-            return Some((end, sign));
+        if let Some(signature) = F::signature(RankedLine::parse(&line).text) {
+            return Some((end, signature));
         }
         start = end + 1;
     }
     let last = clean(&head[start..]);
-    let last = Ranked::of(&last).text;
-    let sign = F::sign(last).filter(|_| F::is_whole(last));
-    sign.map(|sign| (head.len(), sign))
+    let last = RankedLine::parse(&last).text;
+    let signature = F::signature(last).filter(|_| F::is_complete(last));
+    signature.map(|signature| (head.len(), signature))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pulsetrain_record::{Counts, Skipped};
+    use pulsetrain_record::{Counts, ParseReport};
 
     #[derive(Default)]
-    struct Words(Vec<(String, u64)>, Vec<Place>);
+    struct Words(Vec<(String, u64)>, Vec<SourcePosition>);
 
     impl LineFormat for Words {
-        fn sign(text: &str) -> Option<&'static str> {
+        fn signature(text: &str) -> Option<&'static str> {
             text.starts_with("step").then_some("a step")
         }
 
         fn line(&mut self, line: &Line<'_>, _: &mut Recorder<'_>) -> bool {
             self.0.push((line.text.to_owned(), line.read_time()));
-            self.1.push(line.place());
+            self.1.push(line.position());
             true
         }
     }
 
-    fn read(pieces: &[&[u8]]) -> (Vec<(String, u64)>, Counts, Skipped) {
+    fn read(pieces: &[&[u8]]) -> (Vec<(String, u64)>, Counts, ParseReport) {
         let mut parser = LineParser::<Words>::default();
         let mut recorder = Recorder::new(Run::default(), |_| {});
         let mut unread = Vec::new();
@@ -349,7 +355,7 @@ mod tests {
             unread.extend_from_slice(piece);
             let window = Window {
                 bytes: &unread,
-                start: Place::default(),
+                start: SourcePosition::default(),
                 is_last: number + 1 == pieces.len(),
                 time: ReadTime {
                     unix_nanos: 5_000_000,
@@ -369,12 +375,16 @@ mod tests {
         let mut recorder = Recorder::new(Run::default(), |_| {});
         let window = Window {
             bytes: b"a\r\nbar\rbar\n\nc\n",
-            start: Place { offset: 100, line: 7 },
+            start: SourcePosition { offset: 100, line: 7 },
             is_last: false,
             time: ReadTime::default(),
         };
         assert_eq!(parser.parse(window, &mut recorder), window.bytes.len());
-        let places = parser.format.1.iter().map(|place| (place.offset, place.line));
+        let places = parser
+            .format
+            .1
+            .iter()
+            .map(|position| (position.offset, position.line));
         assert_eq!(
             places.collect::<Vec<_>>(),
             [(100, 7), (103, 8), (107, 8), (112, 10)]
@@ -386,13 +396,13 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_line_end_ends_a_line() {
+    fn newline_and_carriage_return_end_a_line() {
         assert_eq!(texts(&[b"a\nb\r\nc\rd\n"]), ["a", "b", "c", "d"]);
         assert_eq!(texts(&[b"a\r", b"\nb", b"c\n"]), ["a", "bc"]);
     }
 
     #[test]
-    fn colours_and_torn_characters_are_taken_out() {
+    fn control_sequences_and_invalid_utf8_are_removed() {
         assert_eq!(
             texts(&[b"\x1b[1m>> eval\x1b[22m \xff\n\x1b[3"]),
             [">> eval \u{fffd}"]
@@ -407,7 +417,7 @@ mod tests {
         let mut recorder = Recorder::new(Run::default(), |_| {});
         let window = Window {
             bytes: text.as_bytes(),
-            start: Place::default(),
+            start: SourcePosition::default(),
             is_last: true,
             time: ReadTime::default(),
         };
@@ -429,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn a_last_line_without_an_end_is_said_and_not_read() {
+    fn last_line_without_an_end_is_reported_and_not_parsed() {
         let (lines, _, skipped) = read(&[b"a\nstep 1 loss 2.3"]);
         assert_eq!(lines.len(), 1);
         assert_eq!(

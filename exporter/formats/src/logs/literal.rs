@@ -1,24 +1,25 @@
-//! Flat objects as JSON and as Python print them: `{"loss": 2.3, "epoch": NaN}` and `{'loss': '4.471', 'done': True}`.
+//! Parses flat objects of JSON and Python literals: `{"loss": 2.3, "epoch": NaN}` and `{'loss': '4.471', 'done': True}`.
 //!
-//! Python's `json` writes `NaN` and `Infinity`, which strict readers refuse; a diverged loss must not be lost over that.
+//! Python's `json` writes `NaN` and `Infinity`, which strict parsers refuse. A diverged loss must not be lost for that.
 
 use pulsetrain_mapping::{Decimal, Field, FieldValue, number_text};
 use std::{borrow::Cow, ops::Range};
 
-/// How many objects deep the fields of nested objects are read.
+/// The maximum depth of nested objects whose fields are read.
 pub(super) const DEPTH: usize = 16;
 
-/// An object that was read.
+/// The size of a parsed object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Object {
-    /// The number of bytes that it takes.
+    /// The number of bytes of the object.
     pub(super) len: usize,
-    /// How many of its keys have no value.
+    /// The number of keys whose value is `null` or `None`.
     pub(super) nulls: u64,
 }
 
-/// Adds the fields of the object at the beginning of `text`; `None` if it is not whole. Fields of objects inside it, `depth` deep,
-/// have keys that are joined by dots; lists and deeper objects are given as their text, `null` and `None` not at all.
+/// Appends the fields of the object at the beginning of `text`. Returns `None` if the object is incomplete. Fields of objects
+/// up to `depth` levels inside have keys joined by dots. Lists and deeper objects are kept as text; `null` and `None` are only
+/// counted.
 pub(super) fn read<'a>(text: &'a str, depth: usize, fields: &mut Vec<Field<'a>>) -> Option<Object> {
     let mut nulls = 0;
     let len = Cursor::object(text, depth, |key, _, value| match value {
@@ -35,7 +36,7 @@ pub(super) fn object(text: &str) -> Option<(Vec<Field<'_>>, usize)> {
     Some((fields, object.len))
 }
 
-/// Calls `take` with each key of such an object, its value, and the text of that as it stands there.
+/// Calls `take` with each key of the object, its value, and the text of the value. Returns the length of the object.
 pub(super) fn each_value<'a>(
     text: &'a str,
     mut take: impl FnMut(Cow<'a, str>, Option<FieldValue<'a>>, &'a str),
@@ -43,7 +44,7 @@ pub(super) fn each_value<'a>(
     Cursor::object(text, 0, |key, range, value| take(key, value, &text[range]))
 }
 
-/// The value of `key` as text.
+/// Returns the value of `key` if it is text.
 pub(super) fn text<'f>(fields: &'f [Field<'_>], key: &str) -> Option<&'f str> {
     fields
         .iter()
@@ -54,7 +55,7 @@ pub(super) fn text<'f>(fields: &'f [Field<'_>], key: &str) -> Option<&'f str> {
         })
 }
 
-/// The value of `key` as a number.
+/// Returns the value of `key` as a number.
 pub(super) fn number(fields: &[Field<'_>], key: &str) -> Option<f64> {
     fields
         .iter()
@@ -68,9 +69,8 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// Calls `field` with each key of the object at the beginning of `text`, the place of its value and the value, and says
-    /// how many bytes the object takes. Of objects inside it, `depth` deep, the fields are given under keys that are joined by
-    /// dots.
+    /// Calls `field` with each key of the object at the beginning of `text`, the range of its value, and the value. Returns the
+    /// length of the object. Fields of objects up to `depth` levels inside have keys joined by dots.
     fn object(
         text: &'a str,
         depth: usize,
@@ -81,7 +81,7 @@ impl<'a> Cursor<'a> {
         Some(cursor.at)
     }
 
-    /// The fields of an object inside others, whose keys and dots are `outer`.
+    /// Parses the fields of a nested object whose key path is `outer`.
     fn fields<F>(&mut self, depth: usize, outer: &str, field: &mut F) -> Option<()>
     where
         F: FnMut(Cow<'a, str>, Range<usize>, Option<FieldValue<'a>>),
@@ -117,7 +117,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A list or an object inside, whole and unread: as deep as it likes, for nothing here descends into it.
+    /// Returns the text of a list or an object. The nesting depth is unlimited, because nothing here recurses.
     fn nested(&mut self) -> Option<&'a str> {
         let start = self.at;
         let mut depth = 0_usize;
@@ -159,7 +159,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A string in either kind of quotes; a copy only where it has escapes.
+    /// Parses a string in either kind of quotes. It is copied only if it has escapes.
     fn string(&mut self) -> Option<Cow<'a, str>> {
         let quote = self.peek()?;
         if quote != b'"' && quote != b'\'' {
@@ -182,7 +182,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// What stands behind white space.
+    /// Returns the next byte after white space.
     #[inline]
     fn peek(&mut self) -> Option<u8> {
         loop {
@@ -207,7 +207,7 @@ fn joined<'a>(outer: &str, key: Cow<'a, str>) -> Cow<'a, str> {
     Cow::Owned([outer, &key].concat())
 }
 
-/// The number that `bytes` begin with, and its length; nothing where it takes more to read it.
+/// Parses the plain number at the beginning of `bytes`, with its length. Returns `None` for a value of any other form.
 #[inline(always)]
 fn plain_number(bytes: &[u8]) -> Option<(f64, usize)> {
     let decimal = Decimal::prefix(bytes)?;
@@ -215,8 +215,8 @@ fn plain_number(bytes: &[u8]) -> Option<(f64, usize)> {
     ends.then_some((decimal.value, decimal.len))
 }
 
-/// What Python prints of numbers of libraries, and its length: `np.float64(0.85)`, `tensor(1.5, device='cuda:0')`. Nothing
-/// where no name stands before a bracket.
+/// Parses the constructor call that Python prints for a number of a library, with its length: `np.float64(0.85)`, `tensor(1.5,
+/// device='cuda:0')`.
 fn called(text: &str) -> Option<(FieldValue<'_>, usize)> {
     let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_');
     let name = text.bytes().take_while(|byte| is_of_name(byte)).count();
@@ -245,7 +245,7 @@ fn ends_word(byte: u8) -> bool {
     matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t')
 }
 
-/// The text that escapes stand for; one that stands for nothing is left as it is.
+/// Replaces escapes by their characters. An unknown escape stays as it is.
 fn unescape(raw: &str) -> String {
     let mut text = String::with_capacity(raw.len());
     let mut rest = raw;
@@ -261,7 +261,7 @@ fn unescape(raw: &str) -> String {
                 let code = rest
                     .get(..4)
                     .and_then(|digits| u32::from_str_radix(digits, 16).ok());
-                // Halves of a surrogate pair stand for nothing alone.
+                // A half of a surrogate pair alone is not a character.
                 text.push(
                     code.and_then(char::from_u32)
                         .unwrap_or(char::REPLACEMENT_CHARACTER),
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_is_kept_as_text_however_deep() {
+    fn nested_values_of_any_depth_are_kept_as_text() {
         let deep = format!(
             "{{\"x\": {}1{}, \"y\": 2}}",
             "[".repeat(100_000),
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_whole_is_refused() {
+    fn incomplete_objects_are_refused() {
         for text in [
             "",
             "{",

@@ -1,9 +1,10 @@
-//! MaxText's standard error and output (`src/maxtext/common/metric_logger.py`, `utils/max_utils.py`), with absl's prefix
-//! and, as older releases print, without.
+//! Parses MaxText's standard error and output (`src/maxtext/common/metric_logger.py`, `utils/max_utils.py`), with absl's prefix
+//! and, from older releases, without.
 //!
-//! A step is printed while the next one runs, so its time is late by up to a step. [`tables`] says what the numbers are,
-//! [`evals`] reads the lines of evaluations, [`memory`] those about memory, [`goodput`] those about goodput, [`distillation`]
-//! those of a distillation, [`facts`] those of one fact each, [`metrics_file`] the JSON lines, [`entries`] what goodput is counted from.
+//! A step is printed while the next one runs, so its time is late by up to one step. [`tables`] maps the keys. [`evals`] parses
+//! the lines of evaluations, [`memory`] those about memory, [`goodput`] those about goodput, [`distillation`] those of a
+//! distillation, [`facts`] single facts. [`metrics_file`] parses the JSON lines, and [`entries`] the entries of the goodput
+//! recorder.
 
 mod distillation;
 pub(super) mod entries;
@@ -18,9 +19,9 @@ use pulsetrain_mapping::{CoverageRow, Field, MetricMapper, RecordMeta, RecordTab
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
+use super::delimited::Delimiters;
 use super::lines::{self, Line, LineFormat, LineParser};
-use super::printed::Signs;
-use super::{Begin, Identity, LogFormat, absl, literal, spans};
+use super::{LogFormat, ParserFactory, RunHeader, absl, literal, spans};
 use memory::MemoryLines;
 use pulsetrain_record::{LoggedTime, Recorder};
 
@@ -29,21 +30,21 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "maxtext",
     brief: "standard error or output of MaxText",
     framework: "maxtext",
-    shrinks: true,
+    continues_after_truncate: true,
     splits: false,
-    recognise: lines::recognise::<MaxText>,
+    detect: lines::detect::<MaxText>,
     identify,
-    parser: Begin::Known(|| Box::new(LineParser::<MaxText>::default())),
+    parser: ParserFactory::Builtin(|| Box::new(LineParser::<MaxText>::default())),
     coverage: coverage_table,
 };
 
 const CONFIG: &str = "Config param ";
 const SYSTEM: &str = "System Information: ";
 
-/// How the lines go on in which the backend names the devices.
+/// The beginnings of the lines in which the backend names the devices.
 const BACKEND: [&str; 2] = ["TFRT ", "Built on "];
 
-/// What messages of a run's life begin with.
+/// The beginnings of lifecycle messages.
 const MESSAGES: [&str; 11] = [
     "Aborting training due to ",
     "Training stopped: ",
@@ -58,25 +59,25 @@ const MESSAGES: [&str; 11] = [
     "Elastic ",
 ];
 
-fn identify(head: &[u8]) -> Identity {
+fn identify(head: &[u8]) -> RunHeader {
     let text = String::from_utf8_lossy(head);
     let name = text.split_once("Config param run_name: ").map(|(_, rest)| rest);
     let name = name.and_then(|rest| rest.split_once('\n'));
     let name = name.map(|(name, _)| name.trim());
-    Identity {
-        // The configuration comes in the order of the alphabet, so its name is far down.
-        may_grow: name.is_none() && text.contains(CONFIG) && !text.contains("completed step: "),
+    RunHeader {
+        // The configuration is sorted by name, so the run's name comes late.
+        is_partial: name.is_none() && text.contains(CONFIG) && !text.contains("completed step: "),
         run_name: name.filter(|name| !name.is_empty()).map(str::to_owned),
         ..lines::identify::<MaxText>(head)
     }
 }
 
-/// Reads MaxText's lines.
+/// Parses MaxText's lines.
 #[derive(Debug)]
 struct MaxText {
     fields: MetricMapper,
     memory: MemoryLines,
-    /// The time of the last line that said one: lines that belong to it follow without.
+    /// The time of the last line that has one. Lines without a time that follow belong to it.
     last_time: Option<u64>,
 }
 
@@ -91,7 +92,7 @@ impl Default for MaxText {
 }
 
 impl LineFormat for MaxText {
-    fn sign(text: &str) -> Option<&'static str> {
+    fn signature(text: &str) -> Option<&'static str> {
         let text = without_level(text);
         let (file, text) = absl::file_and_text(text).unwrap_or(("", text));
         if file == "pyconfig.py" && text.starts_with(CONFIG) {
@@ -108,63 +109,62 @@ impl LineFormat for MaxText {
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         let text = without_level(line.text);
         let prefixed = absl::split(text, line.near_unix_nanos());
-        let (said, text) = prefixed.map_or((None, text), |(prefix, text)| {
+        let (own_time, text) = prefixed.map_or((None, text), |(prefix, text)| {
             (
                 Some(recorder.instant(LoggedTime::Local(prefix.local_unix_nanos))),
                 text,
             )
         });
-        self.last_time = said.or(self.last_time);
-        let written = |step| RecordMeta {
+        self.last_time = own_time.or(self.last_time);
+        let meta = |step| RecordMeta {
             time_unix_nanos: self.last_time.unwrap_or_else(|| line.read_time()),
             step,
-            place: line.place(),
+            position: line.position(),
         };
         if let Some((step, rest)) = step_line(text) {
-            let ends_here = said.is_some() || line.is_live();
-            let written = written(Some(step));
-            self.step(written, rest, ends_here, recorder);
+            let ends_here = own_time.is_some() || line.is_live();
+            let meta = meta(Some(step));
+            self.step(meta, rest, ends_here, recorder);
         } else if let Some((step, values)) = evals::parts(text) {
             let fields = numbers(values);
-            let written = written(step);
-            self.fields.record(&evals::ROWS, written, &fields, &[], recorder);
+            let meta = meta(step);
+            self.fields.record(&evals::ROWS, meta, &fields, &[], recorder);
         } else if let Some(option) = text.strip_prefix(CONFIG) {
-            option_event(option, written(None), recorder);
+            option_event(option, meta(None), recorder);
         } else if let Some(fact) = text.strip_prefix(SYSTEM) {
             let fact = fact.split_once(':').unwrap_or((fact, ""));
-            environment_event(fact, written(None), recorder);
+            environment_event(fact, meta(None), recorder);
         } else if BACKEND.iter().any(|begin| text.starts_with(begin)) {
-            environment_event(("Jax Backend", text), written(None), recorder);
+            environment_event(("Jax Backend", text), meta(None), recorder);
         } else if let Some(fields) = facts::fields(text) {
-            let written = written(None);
-            self.fields.record(&facts::ROWS, written, &fields, &[], recorder);
+            let meta = meta(None);
+            self.fields.record(&facts::ROWS, meta, &fields, &[], recorder);
             if let Some(shape) = facts::mesh(text) {
-                environment_event(shape, written, recorder);
+                environment_event(shape, meta, recorder);
             }
         } else if let Some((step, fields)) = goodput::fields(text) {
-            let written = written(step);
-            self.fields
-                .record(&goodput::ROWS, written, &fields, &[], recorder);
+            let meta = meta(step);
+            self.fields.record(&goodput::ROWS, meta, &fields, &[], recorder);
         } else if let Some((step, fields)) = distillation::fields(text) {
-            let ends_here = said.is_some() || line.is_live();
-            let written = written(step);
-            self.distilled(written, &fields, ends_here, recorder);
+            let ends_here = own_time.is_some() || line.is_live();
+            let meta = meta(step);
+            self.distilled(meta, &fields, ends_here, recorder);
         } else if MESSAGES.iter().any(|begin| text.starts_with(begin)) {
             let body = Some(Out::Text(text));
-            recorder.record_event(&event::RUN_MESSAGE, written(None).time_unix_nanos, body, &[]);
+            recorder.record_event(&event::RUN_MESSAGE, meta(None).time_unix_nanos, body, &[]);
         } else {
-            return self.memory.line(text, || written(None).time_unix_nanos, recorder);
+            return self.memory.line(text, || meta(None).time_unix_nanos, recorder);
         }
         true
     }
 }
 
 impl MaxText {
-    fn step(&mut self, written: RecordMeta, rest: &str, ends_here: bool, recorder: &mut Recorder<'_>) {
+    fn step(&mut self, meta: RecordMeta, rest: &str, ends_here: bool, recorder: &mut Recorder<'_>) {
         let fields = numbers(rest);
-        let (step, time) = (written.step.unwrap_or_default(), written.time_unix_nanos);
+        let (step, time) = (meta.step.unwrap_or_default(), meta.time_unix_nanos);
         self.fields.step(time, step, recorder);
-        let on_span = self.fields.record(&tables::STEP, written, &fields, &[], recorder);
+        let on_span = self.fields.record(&tables::STEP, meta, &fields, &[], recorder);
         if let Some(duration) = literal::number(&fields, "seconds").filter(|_| ends_here) {
             spans::step(step, time, duration, on_span, recorder);
         }
@@ -172,30 +172,30 @@ impl MaxText {
 
     fn distilled(
         &mut self,
-        written: RecordMeta,
+        meta: RecordMeta,
         fields: &[Field<'_>],
         ends_here: bool,
         recorder: &mut Recorder<'_>,
     ) {
-        if let Some(step) = written.step {
-            self.fields.step(written.time_unix_nanos, step, recorder);
+        if let Some(step) = meta.step {
+            self.fields.step(meta.time_unix_nanos, step, recorder);
         }
         let on_span = self
             .fields
-            .record(&distillation::ROWS, written, fields, &[], recorder);
+            .record(&distillation::ROWS, meta, fields, &[], recorder);
         let duration = literal::number(fields, "step_time").filter(|_| ends_here);
-        if let Some((step, duration)) = written.step.zip(duration) {
-            spans::step(step, written.time_unix_nanos, duration, on_span, recorder);
+        if let Some((step, duration)) = meta.step.zip(duration) {
+            spans::step(step, meta.time_unix_nanos, duration, on_span, recorder);
         }
     }
 }
 
-/// A line without what Python's own handler puts before it, where nobody has started absl's.
+/// Strips the prefix of Python's default handler, which logs if absl's is not started.
 fn without_level(line: &str) -> &str {
     line.strip_prefix("INFO:absl:").unwrap_or(line)
 }
 
-/// The number of a step and what its line says of it.
+/// Returns the step number and the fields of a line of a step.
 fn step_line(text: &str) -> Option<(i64, &str)> {
     let text = text.strip_prefix("[Rampup Batch Size Phase], ").unwrap_or(text);
     let rest = text
@@ -205,42 +205,37 @@ fn step_line(text: &str) -> Option<(i64, &str)> {
     Some((step.trim().parse().ok()?, rest))
 }
 
-/// Of the lines of steps and evaluations.
-const SIGNS: Signs = Signs {
-    between: ", ",
-    within: b":=",
+/// The delimiters of the lines of steps and evaluations.
+const DELIMITERS: Delimiters = Delimiters {
+    pair: ", ",
+    key: b":=",
 };
 
-/// What may stand behind a number.
+/// The unit that may follow a number.
 const PERCENT: &[&str] = &["%"];
 
 /// The fields of a step, such as `seconds: 0.672, TFLOP/s/device: 0.000, loss: 6.035`, or of an evaluation.
 fn numbers(text: &str) -> Vec<Field<'_>> {
-    let fields = SIGNS.fields(text);
+    let fields = DELIMITERS.fields(text);
     fields
-        .map(|printed| (printed.key.into(), printed.value(PERCENT)))
+        .map(|field| (field.key.into(), field.value(PERCENT)))
         .collect()
 }
 
-fn option_event(option: &str, written: RecordMeta, recorder: &mut Recorder<'_>) {
+fn option_event(option: &str, meta: RecordMeta, recorder: &mut Recorder<'_>) {
     let (name, value) = option.split_once(':').unwrap_or((option, ""));
     let attributes = [
         (&attribute::RUN_OPTION_NAME, Out::Text(name.trim())),
         (&attribute::RUN_OPTION_VALUE, Out::Text(value.trim())),
     ];
-    recorder.record_event(&event::RUN_OPTION, written.time_unix_nanos, None, &attributes);
+    recorder.record_event(&event::RUN_OPTION, meta.time_unix_nanos, None, &attributes);
 }
 
-fn environment_event((name, value): (&str, &str), written: RecordMeta, recorder: &mut Recorder<'_>) {
+fn environment_event((name, value): (&str, &str), meta: RecordMeta, recorder: &mut Recorder<'_>) {
     let entries = [(name.trim(), Out::Text(value.trim()))];
     let attributes = [(&attribute::TRAIN_FRAMEWORK, Out::Text("maxtext"))];
     let body = Some(Out::Map(&entries));
-    recorder.record_event(
-        &event::RUN_ENVIRONMENT,
-        written.time_unix_nanos,
-        body,
-        &attributes,
-    );
+    recorder.record_event(&event::RUN_ENVIRONMENT, meta.time_unix_nanos, body, &attributes);
 }
 
 fn coverage_table() -> Vec<CoverageRow> {

@@ -1,4 +1,4 @@
-//! Megatron-LM's training line: ` [time] iteration 10/ 100 | consumed samples: 1280 | ... | lm loss: 1.0E+01 |`
+//! Parses Megatron-LM's training line: ` [time] iteration 10/ 100 | consumed samples: 1280 | ... | lm loss: 1.0E+01 |`
 //! (`megatron/training/training.py`), printed by the last rank. Megatron-Bridge prints the same line.
 
 use pulsetrain_mapping::{
@@ -7,7 +7,7 @@ use pulsetrain_mapping::{
 use pulsetrain_semconv::metric;
 
 use super::lines::{self, Line, LineFormat, LineParser};
-use super::{Begin, LogFormat, spans, time};
+use super::{LogFormat, ParserFactory, spans, time};
 use pulsetrain_record::{LoggedTime, Recorder};
 
 /// The row of Megatron-LM in the table of formats.
@@ -15,22 +15,20 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "megatron",
     brief: "training lines of Megatron-LM and Megatron-Bridge",
     framework: "megatron",
-    shrinks: true,
+    continues_after_truncate: true,
     splits: false,
-    recognise: lines::recognise::<Megatron>,
+    detect: lines::detect::<Megatron>,
     identify: lines::identify::<Megatron>,
-    parser: Begin::Known(|| Box::new(LineParser::<Megatron>::default())),
+    parser: ParserFactory::Builtin(|| Box::new(LineParser::<Megatron>::default())),
     coverage: coverage_table,
 };
 
 const ELAPSED: &str = "elapsed time per iteration (ms)";
 
-/// The balance of experts: of micro-batches, sequences or the global batch, of which a run has one.
-
-/// Power and energy are means over GPUs that the line does not name, so no GPU's metric takes them.
+/// The rows of the line. Power and energy are means over unnamed GPUs, so no GPU metric takes them.
 static ITERATION: RecordTable = RecordTable::new("megatron", "iteration");
 
-/// Reads Megatron-LM's lines.
+/// Parses Megatron-LM's lines.
 #[derive(Debug)]
 struct Megatron {
     fields: MetricMapper,
@@ -47,7 +45,7 @@ impl Default for Megatron {
 }
 
 impl LineFormat for Megatron {
-    fn sign(text: &str) -> Option<&'static str> {
+    fn signature(text: &str) -> Option<&'static str> {
         iteration(text).map(|_| "lines with \"iteration\" and \"elapsed time per iteration (ms):\"")
     }
 
@@ -55,19 +53,17 @@ impl LineFormat for Megatron {
         let Some(found) = iteration(line.text) else {
             return false;
         };
-        let written = RecordMeta {
+        let meta = RecordMeta {
             time_unix_nanos: match found.time {
                 Some(time) => recorder.instant(time),
                 None => line.read_time(),
             },
             step: Some(found.step),
-            place: line.place(),
+            position: line.position(),
         };
-        self.fields.step(written.time_unix_nanos, found.step, recorder);
-        let on_span = self
-            .fields
-            .record(&ITERATION, written, &found.fields, &[], recorder);
-        // Between lines further apart the time is a mean, and no iteration is known to have ended with it.
+        self.fields.step(meta.time_unix_nanos, found.step, recorder);
+        let on_span = self.fields.record(&ITERATION, meta, &found.fields, &[], recorder);
+        // Between lines further apart the time is a mean, so no iteration is known to have ended with the line.
         let is_next = self.last_step.replace(found.step) == found.step.checked_sub(1);
         let elapsed = found
             .fields
@@ -75,7 +71,7 @@ impl LineFormat for Megatron {
             .find(|(key, _)| key == ELAPSED)
             .and_then(|(_, value)| value.number());
         if let Some(ms) = elapsed.filter(|_| is_next && found.time.is_some()) {
-            spans::step(found.step, written.time_unix_nanos, ms / 1e3, on_span, recorder);
+            spans::step(found.step, meta.time_unix_nanos, ms / 1e3, on_span, recorder);
         }
         true
     }

@@ -1,7 +1,7 @@
-//! Spaces the records of a finished log without times, by the step durations or the run time that the log reports.
+//! Spaces the records of a finished log without times, by the step durations or the run time in the log.
 //!
-//! A first reading gives the n-th record without a time the n-th millisecond of 1970. So the points of that reading show what each
-//! record reported, and [`Survey`] makes the [`Pace`] of it by which the second reading goes.
+//! The first pass over the log assigns the n-th millisecond of 1970 to the n-th record without a time. The points of that pass
+//! show the reported durations of each record. [`Survey`] derives the [`Pace`] from them, which the second pass uses.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -14,36 +14,36 @@ use pulsetrain_semconv::{attribute, metric};
 
 use super::line_clock::TICK_NANOS;
 
-/// Of more records without a time none is spaced.
+/// The maximum number of records without a time. A longer log is not spaced.
 pub const MOST_RECORDS: u64 = 1 << 20;
 
 /// The measure that spaces the records of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacedBy {
-    /// Each by the duration of its steps.
+    /// The duration of the steps of each record.
     StepDurations,
-    /// All evenly, over the time that the run took.
+    /// The run time, spread evenly.
     RunTime,
 }
 
-/// When the records of a log without times were written.
+/// The times of the records of a log without times.
 #[derive(Clone, Debug)]
 pub struct Pace {
     start_unix_nanos: u64,
-    /// Nanoseconds after the start, of each record.
+    /// The offset of each record from the start, in nanoseconds.
     offsets: Arc<[u64]>,
     /// The measure that spaces the records.
     pub by: PacedBy,
 }
 
 impl Pace {
-    /// The time of the record at a place; nothing where the log has grown since it was surveyed.
-    pub(super) fn time(&self, place: u64) -> Option<u64> {
-        let offset = self.offsets.get(usize::try_from(place).ok()?)?;
+    /// Returns the time of the n-th record. `None` if the log has grown since the survey.
+    pub(super) fn time(&self, index: u64) -> Option<u64> {
+        let offset = self.offsets.get(usize::try_from(index).ok()?)?;
         Some(self.start_unix_nanos.saturating_add(*offset))
     }
 
-    /// The same pace from `start` on, or up to `end`.
+    /// Moves the pace to begin at `start`, or else to end at `end`.
     pub fn between(self, start: Option<u64>, end: u64) -> Self {
         let len = self.offsets.last().copied().unwrap_or_default();
         Self {
@@ -53,23 +53,23 @@ impl Pace {
     }
 }
 
-/// What the records of a log report of time.
+/// The durations that the records of a log report.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// Seconds of a step by the rank and the place of the record.
+    /// Seconds of a step, by rank and record index.
     durations: BTreeMap<(i64, u64), f64>,
     steps: BTreeMap<(i64, u64), f64>,
-    /// Seconds since the run began by the place of the record.
+    /// Seconds since the start of the run, by record index.
     elapsed: BTreeMap<u64, f64>,
-    /// What the durations of each rank have come to.
+    /// The sum of the durations of each rank so far.
     sums: BTreeMap<i64, f64>,
-    /// The records up to the last one that reports something.
+    /// The number of records up to the last one that reports something.
     records: u64,
     has_times: bool,
 }
 
 impl Survey {
-    /// Takes in what the first reading recorded.
+    /// Adds a batch of the first pass.
     pub fn observe(&mut self, encoded: &Encoded) {
         if encoded.signal != Signal::Metrics {
             return;
@@ -96,38 +96,38 @@ impl Survey {
             Some(MetricData::Gauge(gauge)) => {
                 for point in gauge.data_points.iter().flatten() {
                     let value = point.value().map(|value| value.as_f64());
-                    let (Some(place), Some(value)) = (self.place(point.time_unix_nano), value) else {
+                    let (Some(index), Some(value)) = (self.index(point.time_unix_nano), value) else {
                         continue;
                     };
                     if metric.name == metric::TRAIN_GLOBAL_STEP.name {
-                        self.steps.insert((rank, place), value);
+                        self.steps.insert((rank, index), value);
                     } else if metric.name == metric::TRAIN_ELAPSED_TIME.name {
-                        self.elapsed.insert(place, value);
+                        self.elapsed.insert(index, value);
                     }
                 }
             }
             Some(MetricData::Histogram(histogram)) if metric.name == metric::TRAIN_STEP_DURATION.name => {
                 for point in histogram.data_points.iter().flatten() {
-                    let (Some(place), Some(sum)) = (self.place(point.time_unix_nano), point.sum) else {
+                    let (Some(index), Some(sum)) = (self.index(point.time_unix_nano), point.sum) else {
                         continue;
                     };
                     let before = self.sums.insert(rank, sum).unwrap_or_default();
-                    self.durations.insert((rank, place), sum - before);
+                    self.durations.insert((rank, index), sum - before);
                 }
             }
             _ => {}
         }
     }
 
-    /// The place of the record with this time; nothing where the log itself has the time.
-    fn place(&mut self, time_unix_nanos: u64) -> Option<u64> {
-        let place = (time_unix_nanos / TICK_NANOS).checked_sub(1)?;
-        let is_place = place < MOST_RECORDS && time_unix_nanos.is_multiple_of(TICK_NANOS);
-        self.has_times |= !is_place;
-        if is_place {
-            self.records = self.records.max(place + 1);
+    /// Returns the index of the record with this time. `None` if the log itself has the time.
+    fn index(&mut self, time_unix_nanos: u64) -> Option<u64> {
+        let index = (time_unix_nanos / TICK_NANOS).checked_sub(1)?;
+        let is_index = index < MOST_RECORDS && time_unix_nanos.is_multiple_of(TICK_NANOS);
+        self.has_times |= !is_index;
+        if is_index {
+            self.records = self.records.max(index + 1);
         }
-        is_place.then_some(place)
+        is_index.then_some(index)
     }
 
     /// Returns the pace of the records, or `None` if the log has times or reports no durations.
@@ -147,43 +147,43 @@ impl Survey {
         })
     }
 
-    /// Whether the log reports how long the run took so far in its second half.
+    /// Whether the log reports the elapsed time of the run in its second half.
     fn run_time_covers_most(&self) -> bool {
         let last = self.elapsed.last_key_value();
-        last.is_some_and(|(place, _)| *place >= self.records / 2)
+        last.is_some_and(|(index, _)| *index >= self.records / 2)
     }
 
-    /// Each record with a duration is later than the one before of its rank by the duration of all steps since.
+    /// Spaces records by durations: a record follows the last one of its rank by the duration of all steps since then.
     fn by_durations(&self) -> Vec<u64> {
         let mut at = BTreeMap::new();
         let mut ranks = BTreeMap::<i64, (u64, Option<f64>)>::new();
-        for ((rank, place), duration) in &self.durations {
+        for ((rank, index), duration) in &self.durations {
             let (offset, last_step) = ranks.entry(*rank).or_default();
-            let step = self.steps.get(&(*rank, *place)).copied();
+            let step = self.steps.get(&(*rank, *index)).copied();
             let grown = step.zip(*last_step).map_or(1.0, |(step, last)| step - last);
             *last_step = step.or(*last_step);
             *offset = offset.saturating_add(nanos(duration * grown.max(1.0)));
-            at.insert(*place, *offset);
+            at.insert(*index, *offset);
         }
         let mut last = 0_u64;
-        let offset = |place| {
-            last = at.get(&place).copied().unwrap_or(last.saturating_add(TICK_NANOS));
+        let offset = |index| {
+            last = at.get(&index).copied().unwrap_or(last.saturating_add(TICK_NANOS));
             last
         };
         (0..self.records).map(offset).collect()
     }
 
-    /// Between two records that report the run time so far, all others are spaced evenly.
+    /// Spaces records by run time: evenly between two records that report the elapsed time.
     fn by_run_time(&self) -> Option<Vec<u64>> {
         let mut offsets = Vec::new();
         let mut last = 0_u64;
-        for (place, elapsed) in &self.elapsed {
+        for (index, elapsed) in &self.elapsed {
             let offset = nanos(*elapsed);
             if offset <= last {
                 continue;
             }
             let before = offsets.len() as u64;
-            let gaps = place + 1 - before;
+            let gaps = index + 1 - before;
             offsets.extend((1..=gaps).map(|gap| last + part(offset - last, gap, gaps)));
             last = offset;
         }
@@ -194,12 +194,12 @@ impl Survey {
     }
 }
 
-/// `gap` of `gaps` equal parts.
+/// Returns `gap` of `gaps` equal parts.
 fn part(all: u64, gap: u64, gaps: u64) -> u64 {
     (u128::from(all) * u128::from(gap) / u128::from(gaps)) as u64
 }
 
-/// No run takes longer than a hundred years.
+/// Converts seconds to nanoseconds, at most about a hundred years.
 fn nanos(seconds: f64) -> u64 {
     (seconds.clamp(0.0, 3e9) * 1e9) as u64
 }
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_that_log_in_turn_are_spaced_side_by_side() {
+    fn ranks_that_log_in_turn_share_the_time_axis() {
         let lines = |step: u32| {
             let line = |rank| format!("[rank{rank}]: {{'loss': 2.5, 'epoch': 0.{step}, 'step_time': 60}}\n");
             line(0) + &line(1)
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn the_run_time_counts_more_than_durations_that_leave_steps_out() {
+    fn the_run_time_has_precedence_over_durations_of_few_steps() {
         let text = "{'loss': 2.5, 'epoch': 0.5, 'step_time': 1.0}\n{'train_runtime': 120.0, 'epoch': 1.0}\n";
         assert_eq!(
             offsets("hf-trainer", text),
@@ -289,7 +289,7 @@ mod tests {
             offsets: [MINUTE, 3 * MINUTE].into(),
             by: PacedBy::RunTime,
         };
-        let times = |pace: Pace| [0, 1, 2].map(|place| pace.time(place));
+        let times = |pace: Pace| [0, 1, 2].map(|index| pace.time(index));
         let ended = pace.clone().between(None, 10 * MINUTE);
         assert_eq!(times(ended), [Some(8 * MINUTE), Some(10 * MINUTE), None]);
         let begun = pace.between(Some(MINUTE), 10 * MINUTE);

@@ -1,108 +1,108 @@
-//! What a parser of a log is: given the bytes of one input in windows, it records what they say.
+//! The trait of log parsers: a parser gets one input in windows of bytes and records its values.
 //!
-//! Most of them need no more than [`LogParser::parse`]: a follower that is killed goes on where their records end. The rest is for
-//! those whose files do not simply grow.
+//! Most parsers implement only [`LogParser::parse`] and [`LogParser::resync`]. A restarted follower continues at the end of the
+//! last parsed record. The other methods serve files that are not append-only.
 
 use serde_json::Value as Json;
 
 use super::{KeyUse, Pace};
-use pulsetrain_record::{Place, Recorder};
+use pulsetrain_record::{Recorder, SourcePosition};
 
-/// What a parser is given: unread bytes, and where they stand in the input.
+/// A window of unparsed bytes and its position in the input.
 #[derive(Clone, Copy, Debug)]
 pub struct Window<'a> {
     /// The bytes.
     pub bytes: &'a [u8],
-    /// The place of the first of them.
-    pub start: Place,
-    /// Whether no byte will follow them.
+    /// The position of the first byte.
+    pub start: SourcePosition,
+    /// Whether the input ends after the window.
     pub is_last: bool,
-    /// The time of what says no time of its own.
+    /// The time of records without one.
     pub time: ReadTime,
 }
 
-/// When bytes were read, for what says no time of its own and for dates without a year.
+/// The time at which bytes were read, for records without a time and for dates without a year.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadTime {
-    /// Nanoseconds since 1970: the moment of reading; of a file that was finished before, `--start-time` or its last change.
+    /// Nanoseconds since 1970: the time of reading. For a finished file, `--start-time` or its modification time.
     pub unix_nanos: u64,
-    /// Whether the bytes were read as they were written, so that the time is that of the line and not only near it.
+    /// Whether the bytes were read as they were written, so that the time of reading is that of the line.
     pub is_live: bool,
 }
 
 impl Window<'_> {
-    /// The place of the byte at `offset` of the window.
-    pub fn place(&self, offset: usize) -> Place {
+    /// Returns the position of the byte at `offset` of the window.
+    pub fn position(&self, offset: usize) -> SourcePosition {
         self.start.advanced_by(&self.bytes[..offset])
     }
 }
 
 /// Parses the bytes of one input, in windows.
 pub trait LogParser: Send {
-    /// Records what is complete in the window, and says how many of its bytes are done with. The next window begins there.
+    /// Records the complete records of the window and returns the number of bytes consumed. The next window begins there.
     fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize;
 
-    /// How many records of a finished input have a time that was invented, because the input has none.
+    /// Returns the number of records whose time was invented, because the finished input has none.
     fn invented_times(&self) -> u64 {
         0
     }
 
-    /// Gives the records without a time those of `pace`. It is asked before it reads anything.
+    /// Sets the times of records without one. Called before the first window.
     fn set_pace(&mut self, _pace: Pace) {}
 
-    /// Returns what became of the keys so far, for formats that read unknown logs.
+    /// Returns the use of each key so far, for formats that read unknown logs.
     fn key_uses(&mut self) -> Vec<KeyUse> {
         Vec::new()
     }
 
-    /// The bytes up to the next window are lost, so it may begin within a record, which was counted already.
-    fn lose_sync(&mut self);
+    /// Notifies the parser that bytes before the next window were dropped and reported. The window may begin inside a record.
+    fn resync(&mut self);
 
-    /// Whether the input is of lines. Those of one that is not are not counted: it would take a part of the time that reading
-    /// takes.
+    /// Whether the input is text in lines. Lines of a binary input are not counted, because that costs a part of the reading
+    /// time.
     fn has_lines(&self) -> bool {
         true
     }
 
-    /// Where the oldest record stands that is read but not recorded, because what follows may come before it in time. After a
-    /// restart it is read again.
-    fn held_from(&self) -> Option<Place> {
+    /// Returns the position of the oldest parsed record that is buffered and not yet recorded. Reading resumes there after a
+    /// restart.
+    fn earliest_buffered(&self) -> Option<SourcePosition> {
         None
     }
 
-    /// Records what is held: the input has said nothing for long, or what was read of it was recorded before.
-    fn release(&mut self, _recorder: &mut Recorder<'_>) {}
+    /// Records the buffered records: the input was silent for long, or the bytes were recorded before a restart.
+    fn flush_buffered(&mut self, _recorder: &mut Recorder<'_>) {}
 
-    /// Whether each new record is written over the end of the file, from the end of the last one on.
+    /// Whether each new record overwrites the end of the file, after the last record.
     fn rewrites_end(&self) -> bool {
         false
     }
 
-    /// Whether the file is written anew as a whole, with all that it said before: whenever it has changed it is read from its
-    /// beginning, and the parser tells what is new.
-    fn is_written_anew(&self) -> bool {
+    /// Whether the writer replaces the file, with all older records in it. After each change the file is read from its
+    /// beginning, and the parser records only new items.
+    fn is_rewritten(&self) -> bool {
         false
     }
 
-    /// Whether a file that begins so is still of the run that was read; nothing where too little of it is there. Asked where it is
-    /// written anew.
+    /// Whether a file with this head continues the run that was read. `None` if the head is too short. Asked only for rewritten
+    /// files.
     fn is_of_run(&self, _head: &[u8]) -> Option<bool> {
         Some(true)
     }
 
-    /// What was told, for a parser that reads on after a restart, where the file is written anew.
-    fn told(&self) -> Option<Json> {
+    /// Returns the state of a parser of rewritten files: the items recorded so far. [`Self::restore`] takes it after a restart.
+    fn snapshot(&self) -> Option<Json> {
         None
     }
 
-    /// Whether several files of a run say the same of it, as checkpoints do: what one has told no other tells.
-    fn shares_told(&self) -> bool {
+    /// Whether several files of a run hold the same items, as checkpoints do, so that their parsers share one state.
+    fn shares_state(&self) -> bool {
         false
     }
 
-    /// Takes over what was told before a restart, or of another file of the run, and says whether that makes sense. It is asked
-    /// before it reads anything.
-    fn remember(&mut self, _told: &Json) -> bool {
+    /// Restores the state of before a restart, or of another file of the run. Returns whether the state is valid. Called before
+    /// the first window.
+    fn restore(&mut self, _state: &Json) -> bool {
         false
     }
 }

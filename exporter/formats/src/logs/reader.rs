@@ -1,22 +1,22 @@
-//! Drives a parser over an input: windows of bounded size, and what cannot be parsed within them is skipped and said.
+//! Feeds an input to its parser in windows of bounded size. Records that exceed the limit are skipped and reported.
 
 mod live;
 
 use pulsetrain_mapping::Mapping;
 use std::sync::Arc;
 
-use super::{Begin, KeyUse, LogFormat, LogParser, Pace, ReadTime, Window, encoding};
-use pulsetrain_record::{Place, Recorder, SkipReason};
+use super::{KeyUse, LogFormat, LogParser, Pace, ParserFactory, ReadTime, Window, encoding};
+use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
-/// How much of an input is held at once.
+/// Limits of the memory for one input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadLimits {
-    /// The longest record in bytes; a longer one is skipped.
+    /// The maximum size of a record in bytes. A longer record is skipped.
     pub record_bytes: usize,
 }
 
 impl Default for ReadLimits {
-    /// 16 MiB: a thousand times the longest record that was ever seen.
+    /// Returns 16 MiB, a thousand times the longest record in the corpus.
     fn default() -> Self {
         Self {
             record_bytes: 16 << 20,
@@ -24,28 +24,30 @@ impl Default for ReadLimits {
     }
 }
 
-/// Gives the bytes of one input to its parser as they come.
+/// Feeds the bytes of one input to its parser.
 pub struct LogReader {
     parser: Box<dyn LogParser>,
     unread: Vec<u8>,
-    start: Place,
+    start: SourcePosition,
     time: ReadTime,
     limits: ReadLimits,
 }
 
 impl LogReader {
-    /// Begins to read an input of a format; one that takes a mapping has the default one.
+    /// Creates a reader of a format, with the default mapping if the format takes one.
     pub fn new(format: &LogFormat, limits: ReadLimits) -> Self {
         Self::mapped(format, &Arc::default(), limits)
     }
 
-    /// Begins to read an input of a format; `mapping` says what keys mean where the format does not.
+    /// Creates a reader of a format with the user's mapping, which is unused if the format takes none.
     pub fn mapped(format: &LogFormat, mapping: &Arc<Mapping>, limits: ReadLimits) -> Self {
-        let start = Place { offset: 0, line: 1 };
+        let start = SourcePosition { offset: 0, line: 1 };
         Self {
             parser: match format.parser {
-                Begin::Known(parser) | Begin::Fallback(parser) | Begin::Embedded { parser, .. } => parser(),
-                Begin::Mapped(parser) => parser(mapping),
+                ParserFactory::Builtin(parser)
+                | ParserFactory::Fallback(parser)
+                | ParserFactory::Embedded { parser, .. } => parser(),
+                ParserFactory::Mapped(parser) => parser(mapping),
             },
             unread: Vec::new(),
             start,
@@ -54,40 +56,40 @@ impl LogReader {
         }
     }
 
-    /// Where the first byte that is not done with stands.
-    pub fn position(&self) -> Place {
+    /// Returns the position of the first unconsumed byte.
+    pub fn position(&self) -> SourcePosition {
         self.start
     }
 
-    /// Says when the bytes that follow are read.
+    /// Sets the read time of the following bytes.
     pub fn set_time(&mut self, time: ReadTime) {
         self.time = time;
     }
 
-    /// How many records of a finished input have an invented time so far.
+    /// Returns the number of records with an invented time so far.
     pub fn invented_times(&self) -> u64 {
         self.parser.invented_times()
     }
 
-    /// Gives the records without a time those of `pace`.
+    /// Sets the times of records without one.
     pub fn set_pace(&mut self, pace: Pace) {
         self.parser.set_pace(pace);
     }
 
-    /// Returns what became of the keys so far, for formats that read unknown logs.
+    /// Returns the use of each key so far, for formats that read unknown logs.
     pub fn key_uses(&mut self) -> Vec<KeyUse> {
         self.parser.key_uses()
     }
 
-    /// Takes the next bytes of the input and records what they complete.
+    /// Appends the next bytes of the input and records the records that they complete.
     pub fn push(&mut self, bytes: &[u8], recorder: &mut Recorder<'_>) {
-        let bytes = self.finish_cut_record(bytes, recorder);
+        let bytes = self.finish_split_record(bytes, recorder);
         if self.unread.is_empty() && self.start.offset > 0 {
             let done = self.parse_window(bytes, false, recorder);
             self.unread.extend_from_slice(&bytes[done..]);
         } else {
             self.unread.extend_from_slice(bytes);
-            self.pass_mark();
+            self.skip_byte_order_mark();
             self.parse(false, recorder);
         }
         if self.unread.len() > self.limits.record_bytes {
@@ -95,17 +97,20 @@ impl LogReader {
         }
     }
 
-    /// Gives the parser the record that the last bytes cut together with the first of these, and says which are left: the
-    /// rest is then parsed where it stands, and most of an input is never copied.
-    fn finish_cut_record<'b>(&mut self, bytes: &'b [u8], recorder: &mut Recorder<'_>) -> &'b [u8] {
-        if self.start.offset == 0 || !(1..=SEAM).contains(&self.unread.len()) || bytes.len() <= SEAM {
+    /// Completes the record that the last chunk split, and returns the remaining bytes. They are parsed in place, so most of an
+    /// input is never copied.
+    fn finish_split_record<'b>(&mut self, bytes: &'b [u8], recorder: &mut Recorder<'_>) -> &'b [u8] {
+        if self.start.offset == 0
+            || !(1..=SEAM_BYTES).contains(&self.unread.len())
+            || bytes.len() <= SEAM_BYTES
+        {
             return bytes;
         }
-        let (seam, rest) = bytes.split_at(SEAM);
+        let (seam, rest) = bytes.split_at(SEAM_BYTES);
         self.unread.extend_from_slice(seam);
         self.parse(false, recorder);
-        match SEAM.checked_sub(self.unread.len()) {
-            // The parser is done with all that was left, and with this much of the new bytes.
+        match SEAM_BYTES.checked_sub(self.unread.len()) {
+            // The parser consumed all buffered bytes, and this many of the new ones.
             Some(done) => {
                 self.unread.clear();
                 &bytes[done..]
@@ -114,14 +119,14 @@ impl LogReader {
         }
     }
 
-    /// Records what is left when the input has ended.
-    pub fn finish(mut self, recorder: &mut Recorder<'_>) -> Place {
+    /// Records the rest of an input that has ended, and returns the position of its end.
+    pub fn finish(mut self, recorder: &mut Recorder<'_>) -> SourcePosition {
         self.parse(true, recorder);
         self.start
     }
 
-    /// Passes over the mark of an editor at the very beginning, which belongs to no record.
-    fn pass_mark(&mut self) {
+    /// Skips a byte order mark, which belongs to no record.
+    fn skip_byte_order_mark(&mut self) {
         if self.start.offset == 0 && self.unread.starts_with(encoding::UTF_8) {
             self.unread.drain(..encoding::UTF_8.len());
             self.start.offset = encoding::UTF_8.len() as u64;
@@ -135,7 +140,7 @@ impl LogReader {
         self.unread = unread;
     }
 
-    /// Has the parser record what is complete in some bytes, and says how many of them it is done with.
+    /// Parses a window of bytes and returns the number of bytes consumed.
     fn parse_window(&mut self, bytes: &[u8], is_last: bool, recorder: &mut Recorder<'_>) -> usize {
         let window = Window {
             bytes,
@@ -145,33 +150,33 @@ impl LogReader {
         };
         let done = self.parser.parse(window, recorder);
         if self.parser.has_lines() {
-            self.start = window.place(done);
+            self.start = window.position(done);
         } else {
             self.start.offset += done as u64;
         }
         done
     }
 
-    /// Drops a record that is too long, but for its last bytes: they may hold the beginning of the next one.
+    /// Drops a record that is too long, except its last bytes, which may hold the beginning of the next one.
     fn skip_record(&mut self, recorder: &mut Recorder<'_>) {
         let limit = self.limits.record_bytes;
-        let message = || format!("a record of more than {limit} bytes is skipped");
-        recorder.skip(SkipReason::RecordTooLong, self.start, message);
+        let message = || format!("a record is longer than {limit} bytes; it is skipped");
+        recorder.report(SkipReason::RecordTooLong, self.start, message);
         let window = Window {
             bytes: &self.unread,
             start: self.start,
             is_last: false,
             time: self.time,
         };
-        let dropped = self.unread.len().saturating_sub(KEPT);
-        self.start = window.place(dropped);
+        let dropped = self.unread.len().saturating_sub(KEPT_BYTES);
+        self.start = window.position(dropped);
         self.unread.drain(..dropped);
-        self.parser.lose_sync();
+        self.parser.resync();
     }
 }
 
-/// So many bytes are joined to a record that was cut: nearly every record ends within them.
-const SEAM: usize = 16 << 10;
+/// The number of new bytes that are joined to a split record. Nearly every record ends within them.
+const SEAM_BYTES: usize = 16 << 10;
 
-/// The bytes that are kept of a record that is too long: more than any format's sign of a record's beginning.
-const KEPT: usize = 256;
+/// The number of bytes kept of a record that is too long: more than the signature of a record's beginning.
+const KEPT_BYTES: usize = 256;

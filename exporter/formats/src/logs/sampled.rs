@@ -1,4 +1,4 @@
-//! What a format makes of some text, for the tests of the formats.
+//! Parses a text with a format, for the tests of the formats.
 
 use pulsetrain_mapping::Mapping;
 use std::{cell::RefCell, sync::Arc};
@@ -10,12 +10,12 @@ use pulsetrain_otlp::{
 };
 
 use super::{LogFormat, LogReader, ReadLimits, ReadTime};
-use pulsetrain_record::{Counts, Recorder, Run, Skipped};
+use pulsetrain_record::{Counts, ParseReport, Recorder, Run};
 
-/// Everything that came of a text.
+/// The output of a parser.
 pub(crate) struct Sampled {
     pub(crate) counts: Counts,
-    pub(crate) skipped: Skipped,
+    pub(crate) skipped: ParseReport,
     batches: Vec<Encoded>,
 }
 
@@ -28,12 +28,12 @@ impl Sampled {
         Self::read_mapped(format, &Arc::default(), text)
     }
 
-    /// Reads a text as a finished file whose keys mean what `mapping` says.
+    /// Reads a text as a finished file with a mapping.
     pub(super) fn read_mapped(format: &LogFormat, mapping: &Arc<Mapping>, text: &str) -> Self {
         Self::read_bytes(format, mapping, text.as_bytes())
     }
 
-    /// Reads a file that is no text.
+    /// Reads a binary file.
     pub(crate) fn read_file(format: &LogFormat, file: &[u8]) -> Self {
         Self::read_bytes(format, &Arc::default(), file)
     }
@@ -46,7 +46,7 @@ impl Sampled {
             unix_nanos: NEAR,
             is_live: false,
         });
-        // In pieces, so that every test cuts lines too.
+        // In chunks, so that every test splits lines too.
         bytes
             .chunks(7)
             .for_each(|piece| reader.push(piece, &mut recorder));
@@ -59,14 +59,14 @@ impl Sampled {
         }
     }
 
-    /// The values of a metric's points, in order; of a histogram what its sum grew by.
+    /// Returns the values of a metric's points in order; of a histogram, the increases of its sum.
     pub(crate) fn values(&self, name: &str) -> Vec<f64> {
         let mut values = Vec::new();
         self.each(name, |data| collect(data, &mut values));
         values
     }
 
-    /// The times of the points of a gauge, in order.
+    /// Returns the times of the points of a gauge in order.
     pub(super) fn times(&self, name: &str) -> Vec<u64> {
         let mut times = Vec::new();
         self.each(name, |data| {
@@ -79,7 +79,7 @@ impl Sampled {
         times
     }
 
-    /// The state that a state set entered last, without the name of its attribute.
+    /// Returns the last state that a state set entered, without the name of its attribute.
     pub(super) fn state(&self, name: &str) -> Option<String> {
         let states = self.attributes(name).into_iter().zip(self.values(name));
         let mut entered = states.filter(|(_, value)| *value == 1.0);
@@ -87,7 +87,7 @@ impl Sampled {
         state.split_once('=').map(|(_, state)| state.to_owned())
     }
 
-    /// The attributes of the points of a gauge or a sum, each as `key=value` in order.
+    /// Returns the attributes of the points of a gauge or a sum, each as `key=value` in order.
     pub(crate) fn attributes(&self, name: &str) -> Vec<String> {
         let mut all = Vec::new();
         self.each(name, |data| {

@@ -1,11 +1,11 @@
-//! Spans that a log's durations make: one that ended when its line was written.
+//! Records spans from the durations in a log. A span ends when its line was written.
 
 use pulsetrain_otlp::write::{Attribute, SpanParts};
 use pulsetrain_semconv::{self as semconv, Span, span};
 
 use pulsetrain_record::{Recorder, ids};
 
-/// Records the span of a step that ended at `end_unix_nanos`; none where the duration is no duration.
+/// Records the span of a step that ended at `end_unix_nanos`. Records nothing if the duration is negative or not finite.
 pub(super) fn step(
     step: i64,
     end_unix_nanos: u64,

@@ -1,4 +1,4 @@
-//! Surogate's `training.json`: a JSON array with one flat record a line, whose closing `]` each new record overwrites
+//! Parses Surogate's `training.json`: a JSON array with one flat record a line. Each new record overwrites the closing `]`
 //! (`csrc/src/runtime/training/logging.cpp` of Surogate).
 //!
 //! [`framing`] finds the records in the bytes, [`numbers`] parses those of numbers and [`record`] all others, and [`mapping`]
@@ -14,10 +14,10 @@ mod tables;
 
 use std::borrow::Cow;
 
-use super::{Begin, Identity, LogFormat, LogParser, Window, clean};
+use super::{LogFormat, LogParser, ParserFactory, RunHeader, Window, clean};
 use framing::Frame;
 use numbers::{Kind, Numbers};
-use pulsetrain_record::{LoggedTime, Place, Recorder, SkipReason};
+use pulsetrain_record::{LoggedTime, Recorder, SkipReason, SourcePosition};
 use record::{Record, Value};
 
 /// The row of Surogate in the table of formats.
@@ -25,42 +25,42 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "surogate",
     brief: "training.json of Surogate",
     framework: "surogate",
-    shrinks: false,
+    continues_after_truncate: false,
     splits: false,
-    recognise,
+    detect,
     identify,
-    parser: Begin::Known(|| Box::new(SurogateParser::default())),
+    parser: ParserFactory::Builtin(|| Box::new(SurogateParser::default())),
     coverage: tables::coverage,
 };
 
 /// The file before its first record.
 const EMPTY_ARRAY: &[u8] = b"[\n\n]\n";
 
-fn recognise(head: &[u8]) -> Option<&'static str> {
+fn detect(head: &[u8]) -> Option<&'static str> {
     if head == EMPTY_ARRAY {
         return Some("an array without records");
     }
     framing::first_start(head, 0).map(|_| "records that begin with {\"log\":")
 }
 
-fn identify(head: &[u8]) -> Identity {
-    let mut identity = Identity::default();
+fn identify(head: &[u8]) -> RunHeader {
+    let mut header = RunHeader::default();
     let mut from = framing::first_start(head, 0).unwrap_or(head.len());
-    identity.may_grow = true;
-    while identity.may_grow
+    header.is_partial = true;
+    while header.is_partial
         && let Some(frame) = framing::next(head, from, false)
     {
-        identity.take_in(&String::from_utf8_lossy(&head[frame.start..frame.end]));
+        header.add_record(&String::from_utf8_lossy(&head[frame.start..frame.end]));
         from = frame.next;
     }
-    identity
+    header
 }
 
-/// The kinds of record that come before and among the options, of which the run's name is one.
+/// The kinds of records before and among the options. The run's name is an option.
 const OPENING: [&str; 3] = ["cmd", "gpu-model", "option"];
 
-impl Identity {
-    fn take_in(&mut self, text: &str) {
+impl RunHeader {
+    fn add_record(&mut self, text: &str) {
         let Ok(record) = record::parse(text) else { return };
         if self.start_unix_nanos.is_none() {
             let (LoggedTime::Utc(start) | LoggedTime::Local(start)) = record.time;
@@ -77,9 +77,9 @@ impl Identity {
         };
         if let (Some(Value::Text("run_name")), Some(Value::Text(name))) = (option("name"), option("value")) {
             self.run_name = Some((*name).to_owned()).filter(|name| !name.is_empty());
-            self.may_grow = false;
+            self.is_partial = false;
         }
-        self.may_grow &= OPENING.contains(&record.kind);
+        self.is_partial &= OPENING.contains(&record.kind);
     }
 }
 
@@ -87,20 +87,20 @@ impl Identity {
 #[derive(Debug, Default)]
 struct SurogateParser {
     mapping: mapping::Mapping,
-    /// Whether what stands here belongs to no record and was said already.
-    in_stray: bool,
-    /// Up to where in the bytes that were kept no record begins: without all that stood before them it might seem so.
-    looked_at: usize,
+    /// Whether the parser is in bytes outside of records that are already reported.
+    in_reported_gap: bool,
+    /// The number of kept bytes in which no record begins. Without the bytes before them one might seem to.
+    searched: usize,
 }
 
 impl LogParser for SurogateParser {
     fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
-        let looked_at = std::mem::take(&mut self.looked_at);
-        let mut done = match framing::first_start(window.bytes, looked_at) {
+        let searched = std::mem::take(&mut self.searched);
+        let mut done = match framing::first_start(window.bytes, searched) {
             Some(start) => start,
             None => return self.no_record(window, recorder),
         };
-        self.said_between(window, 0, done, recorder);
+        self.report_gap(window, 0, done, recorder);
         while let Some(frame) = framing::next(window.bytes, done, window.is_last) {
             self.record(window, frame, recorder);
             done = frame.next;
@@ -108,9 +108,9 @@ impl LogParser for SurogateParser {
         done
     }
 
-    fn lose_sync(&mut self) {
-        self.in_stray = true;
-        self.looked_at = 0;
+    fn resync(&mut self) {
+        self.in_reported_gap = true;
+        self.searched = 0;
     }
 
     fn rewrites_end(&self) -> bool {
@@ -119,51 +119,56 @@ impl LogParser for SurogateParser {
 }
 
 impl SurogateParser {
-    /// A window in which no record begins: all of it but what may be the beginning of one is done with.
+    /// Consumes a window without the beginning of a record, except bytes that may be a part of one.
     fn no_record(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
         let done = if window.is_last {
             window.bytes.len()
         } else {
             framing::keep_from(window.bytes)
         };
-        self.looked_at = framing::looked_at(window.bytes).saturating_sub(done);
-        self.said_between(window, 0, done, recorder);
+        self.searched = framing::searched(window.bytes).saturating_sub(done);
+        self.report_gap(window, 0, done, recorder);
         done
     }
 
-    /// Says what stands between records, unless it is the array's own punctuation or was said already.
-    fn said_between(&mut self, window: Window<'_>, start: usize, end: usize, recorder: &mut Recorder<'_>) {
-        let stray = &window.bytes[start..end];
-        if framing::is_punctuation(stray) {
+    /// Reports bytes between records, except the punctuation of the array and bytes already reported.
+    fn report_gap(&mut self, window: Window<'_>, start: usize, end: usize, recorder: &mut Recorder<'_>) {
+        let gap = &window.bytes[start..end];
+        if framing::is_punctuation(gap) {
             return;
         }
-        if !std::mem::replace(&mut self.in_stray, true) {
-            let message = || format!("{} bytes that belong to no record", stray.len());
-            recorder.skip(SkipReason::UnrecognisedBytes, window.place(start), message);
+        if !std::mem::replace(&mut self.in_reported_gap, true) {
+            let message = || {
+                format!(
+                    "{} bytes between records belong to none; they are skipped",
+                    gap.len()
+                )
+            };
+            recorder.report(SkipReason::UnrecognisedBytes, window.position(start), message);
         }
     }
 
     fn record(&mut self, window: Window<'_>, frame: Frame, recorder: &mut Recorder<'_>) {
-        self.in_stray = false;
+        self.in_reported_gap = false;
         let bytes = &window.bytes[frame.start..frame.end];
         let text = clean::lossy(bytes);
-        // What is valid stands where it stands in the text, and nearly all is.
+        // Offsets in valid UTF-8, which nearly all text is, equal those in the bytes.
         let in_bytes = |offset| match &text {
             Cow::Borrowed(_) => offset,
             Cow::Owned(_) => in_bytes(bytes, offset),
         };
         if let Some(numbers) = Numbers::parse(&text) {
             self.mapping
-                .numbers(&numbers, window.place(frame.start), recorder);
+                .numbers(&numbers, window.position(frame.start), recorder);
             return recorder.end_of_record();
         }
         match record::parse(&text) {
             Ok(mut record) => {
                 record.resolve(recorder);
-                self.parsed(&record, (&text, window.place(frame.start)), recorder);
+                self.parsed(&record, (&text, window.position(frame.start)), recorder);
                 recorder.end_of_record();
                 let end = frame.start + in_bytes(record.len);
-                self.said_between(window, end, frame.end, recorder);
+                self.report_gap(window, end, frame.end, recorder);
             }
             Err(error) => {
                 let reason = if frame.next == window.bytes.len() && window.is_last && error.is_cut_off {
@@ -171,23 +176,28 @@ impl SurogateParser {
                 } else {
                     SkipReason::MalformedRecord
                 };
-                let place = window.place(frame.start + in_bytes(error.offset));
-                recorder.skip(reason, place, || error.to_string());
+                let position = window.position(frame.start + in_bytes(error.offset));
+                recorder.report(reason, position, || error.to_string());
             }
         }
     }
 
-    /// Records what a record says that is an event, or that more than punctuation follows.
-    fn parsed(&mut self, record: &Record<'_>, (text, place): (&str, Place), recorder: &mut Recorder<'_>) {
+    /// Records an event, or a record of numbers that is followed by more than punctuation.
+    fn parsed(
+        &mut self,
+        record: &Record<'_>,
+        (text, position): (&str, SourcePosition),
+        recorder: &mut Recorder<'_>,
+    ) {
         let numbers = Kind::of(record.kind).and_then(|kind| Numbers::parse_as(kind, &text[..record.len]));
         match numbers {
-            Some(numbers) => self.mapping.numbers(&numbers, place, recorder),
+            Some(numbers) => self.mapping.numbers(&numbers, position, recorder),
             None => self.mapping.event(record, recorder),
         }
     }
 }
 
-/// Where in `bytes` the place is that is `offset` in their text: what is no UTF-8 is longer there.
+/// Converts an offset in the decoded text to one in `bytes`. They differ after invalid UTF-8.
 fn in_bytes(bytes: &[u8], offset: usize) -> usize {
     let (mut of_text, mut of_bytes) = (0, 0);
     for chunk in bytes.utf8_chunks() {

@@ -1,10 +1,10 @@
-//! Times as training logs print them: `2026-11-21 00:18:40.978996216`, and absl's `1121 00:33:07.258122` without a year.
+//! Parses times of training logs: `2026-11-21 00:18:40.978996216`, and absl's `1121 00:33:07.258122` without a year.
 //!
-//! Most logs print local times without their zone, which [`LoggedTime`] leaves to the user or to the clock.
+//! Most logs print local times without their zone; [`LoggedTime`] keeps that.
 
 use pulsetrain_record::LoggedTime;
 
-/// Reads a time; `None` where the text is none. Fewer digits, a decimal comma, a `T` and a `Z` are read too.
+/// Parses a time, or returns `None`. Fewer digits, a decimal comma, a `T` and a `Z` are accepted.
 pub(crate) fn logged(text: &str) -> Option<LoggedTime> {
     let zoned = text.strip_suffix('Z').and_then(local_nanos);
     zoned
@@ -12,13 +12,13 @@ pub(crate) fn logged(text: &str) -> Option<LoggedTime> {
         .or_else(|| local_nanos(text).map(LoggedTime::Local))
 }
 
-/// Nanoseconds from 1970 to a time without a zone, as if it were UTC.
+/// Returns the nanoseconds from 1970 to a time without a zone, as if it were UTC.
 pub(crate) fn local_nanos(text: &str) -> Option<u64> {
     let (midnight, clock) = day_and_clock(text)?;
     midnight.checked_add(clock_nanos(clock.as_bytes())?)
 }
 
-/// The nanoseconds from 1970 to the day of such a time, and the text of the time of that day.
+/// Returns the nanoseconds from 1970 to the day of a time, and the text of its clock.
 pub(super) fn day_and_clock(text: &str) -> Option<(u64, &str)> {
     let (date, clock) = text.split_at_checked(11)?;
     let bytes = date.as_bytes();
@@ -33,7 +33,7 @@ pub(super) fn day_and_clock(text: &str) -> Option<(u64, &str)> {
     Some((nanos_at(date, 0)?, clock))
 }
 
-/// Nanoseconds since 1970 at a time of a day.
+/// Returns the nanoseconds from 1970 to a time of a day.
 fn nanos_at((year, month, day): (u64, u64, u64), clock_nanos: u64) -> Option<u64> {
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
@@ -43,7 +43,7 @@ fn nanos_at((year, month, day): (u64, u64, u64), clock_nanos: u64) -> Option<u64
         .checked_add(clock_nanos)
 }
 
-/// The nanoseconds since midnight of a time of a day. Digits behind the ninth decimal place are cut off.
+/// Returns the nanoseconds from midnight to a clock time. Digits after the ninth decimal place are cut off.
 fn clock_nanos(text: &[u8]) -> Option<u64> {
     let (clock, fraction) = text.split_at_checked(8)?;
     if [clock[2], clock[5]] != *b"::" {
@@ -54,19 +54,20 @@ fn clock_nanos(text: &[u8]) -> Option<u64> {
     if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    let whole = ((hour * 60 + minute) * 60 + second) * NANOS_OF_SECOND;
+    let seconds = ((hour * 60 + minute) * 60 + second) * NANOS_OF_SECOND;
     if fraction.is_empty() {
-        return Some(whole);
+        return Some(seconds);
     }
     let places = fraction
         .strip_prefix(b".")
         .or_else(|| fraction.strip_prefix(b","))?;
     digits(places)?;
     let nine = places.iter().chain(std::iter::repeat(&b'0')).take(9);
-    Some(nine.fold(0, |nanos, digit| nanos * 10 + u64::from(digit - b'0')) + whole)
+    Some(nine.fold(0, |nanos, digit| nanos * 10 + u64::from(digit - b'0')) + seconds)
 }
 
-/// Nanoseconds from 1970 to absl's `1121 00:33:07.258122`, as if it were UTC, in the year that brings it nearest to `near_unix_nanos`.
+/// Returns the nanoseconds from 1970 to absl's `1121 00:33:07.258122`, as if it were UTC, in the year nearest to
+/// `near_unix_nanos`.
 pub(crate) fn absl_unix_nanos(text: &str, near_unix_nanos: u64) -> Option<u64> {
     let (date, clock) = text.split_at_checked(4)?;
     let (month, day) = date.split_at_checked(2)?;
@@ -93,7 +94,7 @@ fn digits(text: &[u8]) -> Option<u64> {
     })
 }
 
-/// Days from 1970-01-01 to a date of the proleptic Gregorian calendar; `None` before 1970. The algorithm is
+/// Returns the days from 1970-01-01 to a date of the proleptic Gregorian calendar, or `None` before 1970. The algorithm is
 /// `days_from_civil` of <https://howardhinnant.github.io/date_algorithms.html>.
 fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
     let year = if month <= 2 { year.checked_sub(1)? } else { year };
@@ -112,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_with_a_zone_is_told_from_a_local_one() {
+    fn a_time_with_a_zone_is_not_local() {
         assert_eq!(
             logged("1970-01-01T00:00:01Z"),
             Some(LoggedTime::Utc(1_000_000_000))
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused() {
+    fn invalid_times_are_refused() {
         for text in [
             "",
             "2026-11-21",

@@ -1,7 +1,7 @@
-//! TorchSpec's standard error: a progress bar, cut by carriage returns, with log lines glued to it
+//! Parses TorchSpec's standard error: a progress bar, redrawn with carriage returns and mixed with log lines
 //! (`torchspec/controller/loop.py`, `torchspec/controller/inference_manager.py`).
 //!
-//! Log lines say their time. A bar says the seconds since the start; its time is not before the line before it.
+//! Log lines have their time. A bar has the seconds since the start, and its time is not before that of the previous line.
 
 mod bar;
 mod breakdown;
@@ -14,10 +14,10 @@ use pulsetrain_mapping::{Field, FieldValue, MetricMapper, RecordMeta, number_tex
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
+use super::delimited::Delimiters;
+use super::delimited::split;
 use super::lines::{self, Line, LineFormat, LineParser};
-use super::printed::Signs;
-use super::printed::split;
-use super::{Begin, LogFormat, literal, spans, time};
+use super::{LogFormat, ParserFactory, literal, spans, time};
 use bar::Bar;
 use pool::Waited;
 use progress::{Progress, Timing};
@@ -28,15 +28,15 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "torchspec",
     brief: "standard error of TorchSpec",
     framework: "torchspec",
-    shrinks: true,
+    continues_after_truncate: true,
     splits: false,
-    recognise: lines::recognise::<TorchSpec>,
+    detect: lines::detect::<TorchSpec>,
     identify: lines::identify::<TorchSpec>,
-    parser: Begin::Known(|| Box::new(LineParser::<TorchSpec>::default())),
+    parser: ParserFactory::Builtin(|| Box::new(LineParser::<TorchSpec>::default())),
     coverage: tables::coverage,
 };
 
-/// What messages of a run's life begin with.
+/// The beginnings of lifecycle messages.
 const MESSAGES: [&str; 16] = [
     "Training completed: ",
     "Epoch ",
@@ -56,7 +56,7 @@ const MESSAGES: [&str; 16] = [
     "Cleaned up temp dir ",
 ];
 
-/// Reads TorchSpec's lines.
+/// Parses TorchSpec's lines.
 #[derive(Debug)]
 struct TorchSpec {
     fields: MetricMapper,
@@ -73,7 +73,7 @@ impl Default for TorchSpec {
 }
 
 impl LineFormat for TorchSpec {
-    fn sign(text: &str) -> Option<&'static str> {
+    fn signature(text: &str) -> Option<&'static str> {
         if text.contains(TIMING) && text.contains(" dispatch=") {
             return Some("lines with \"TIMING step=\" and \"dispatch=\"");
         }
@@ -81,7 +81,7 @@ impl LineFormat for TorchSpec {
         is_bar.then_some("a progress bar with \"thru=\"")
     }
 
-    fn is_whole(text: &str) -> bool {
+    fn is_complete(text: &str) -> bool {
         text.trim_end().ends_with(']')
     }
 
@@ -102,27 +102,24 @@ impl LineFormat for TorchSpec {
 
 const TIMING: &str = "TIMING step=";
 
-/// What stands before a message.
+/// The levels before a message.
 const LEVELS: [&str; 3] = [" INFO ", " WARNING ", " ERROR "];
 
-/// Of a line with "TIMING".
-const TIMES: Signs = Signs {
-    between: " ",
-    within: b"=",
+/// The delimiters of a line with "TIMING".
+const TIMES: Delimiters = Delimiters { pair: " ", key: b"=" };
+
+/// The delimiters of a line with "eval:".
+const EVAL: Delimiters = Delimiters {
+    pair: ", ",
+    key: b"=:",
 };
 
-/// Of a line with "eval:".
-const EVAL: Signs = Signs {
-    between: ", ",
-    within: b"=:",
-};
-
-/// Where a log line begins, and its time: `[2026-11-21 00:21:27,088] loop.py:340 INFO ...`.
+/// Returns the offset of a log line and its time: `[2026-11-21 00:21:27,088] loop.py:340 INFO ...`.
 fn log_start(text: &str) -> Option<(usize, LoggedTime)> {
     memchr::memchr_iter(b'[', text.as_bytes()).find_map(|at| Some((at, logged_time(&text[at..])?)))
 }
 
-/// The bytes of a time with what stands before it.
+/// The length of a time with its bracket.
 const TIME: usize = 24;
 
 fn logged_time(text: &str) -> Option<LoggedTime> {
@@ -130,7 +127,7 @@ fn logged_time(text: &str) -> Option<LoggedTime> {
 }
 
 impl TorchSpec {
-    /// Records a bar, and says whether it is one.
+    /// Records a bar and returns whether the text is one.
     fn bar(&mut self, numbers: &str, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         let Self { fields, progress } = self;
         let Some(mut bar) = Bar::parse(numbers) else {
@@ -138,33 +135,33 @@ impl TorchSpec {
         };
         let step = bar.step;
         if progress.last_bar.replace(step) == Some(step) {
-            recorder.skip_value(SkipReason::LeftOut("bar_drawn_again"));
+            recorder.skip_value(SkipReason::Ignored("bar_drawn_again"));
             return true;
         }
-        let written = RecordMeta {
+        let meta = RecordMeta {
             time_unix_nanos: progress.bar_time(&bar, line),
             step: Some(step),
-            place: line.place(),
+            position: line.position(),
         };
         if step > 0 {
-            fields.step(written.time_unix_nanos, step, recorder);
+            fields.step(meta.time_unix_nanos, step, recorder);
         }
-        progress.pool.is_of(bar.number("pool"));
+        progress.pool.observe(bar.number("pool"));
         let reading = progress.reading(&bar);
-        // The line before said it to the millisecond.
-        let is_wait_told =
+        // The previous line has it with milliseconds.
+        let is_wait_recorded =
             progress.timing.step == Some(step) && bar.fields.iter().any(|(key, _)| key == "wait");
-        if is_wait_told {
-            recorder.skip_value(SkipReason::LeftOut("wait_told_by_timing"));
+        if is_wait_recorded {
+            recorder.skip_value(SkipReason::Ignored("wait_told_by_timing"));
             bar.fields.retain(|(key, _)| key != "wait");
         }
         if bar.is_cut {
-            recorder.skip_value(SkipReason::LeftOut("cut_by_the_terminal"));
+            recorder.skip_value(SkipReason::Ignored("cut_by_the_terminal"));
         }
-        fields.record(&tables::BAR, written, &bar.fields, &[], recorder);
+        fields.record(&tables::BAR, meta, &bar.fields, &[], recorder);
         if let Some(verdict) = reading.and_then(|reading| reading.bottleneck()) {
             let (metric, attribute) = (&metric::PERF_BOTTLENECK, &attribute::PERF_BOTTLENECK);
-            recorder.record_state(metric, attribute, written.time_unix_nanos, verdict, &[]);
+            recorder.record_state(metric, attribute, meta.time_unix_nanos, verdict, &[]);
         }
         true
     }
@@ -176,25 +173,25 @@ impl TorchSpec {
         line: &Line<'_>,
         recorder: &mut Recorder<'_>,
     ) -> bool {
-        // A line may be written before the bar that stands before it was drawn, as far as seconds tell.
+        // A line may be older than the bar before it, within the same second.
         self.progress.last_time = self.progress.last_time.max(Some(time_unix_nanos));
-        let written = |step| RecordMeta {
+        let meta = |step| RecordMeta {
             time_unix_nanos,
             step,
-            place: line.place(),
+            position: line.position(),
         };
         if let Some((_, timing)) = text.split_once(TIMING) {
-            return self.timing(timing, written(None), recorder);
+            return self.timing(timing, meta(None), recorder);
         }
         let mut levels = LEVELS.iter();
         let Some((_, message)) = levels.find_map(|level| text.split_once(level)) else {
             return false;
         };
-        self.message(message, written(None), recorder)
+        self.message(message, meta(None), recorder)
     }
 
-    /// Records what stands behind "TIMING", and says whether it is that.
-    fn timing(&mut self, text: &str, written: RecordMeta, recorder: &mut Recorder<'_>) -> bool {
+    /// Records the fields after "TIMING" and returns whether the text has them.
+    fn timing(&mut self, text: &str, meta: RecordMeta, recorder: &mut Recorder<'_>) -> bool {
         let Self { fields, progress } = self;
         let Some((step, times)) = times(text) else {
             return false;
@@ -207,88 +204,88 @@ impl TorchSpec {
             compute_secs: secs("compute"),
             dispatch_secs: secs("dispatch"),
         };
-        let written = RecordMeta {
+        let meta = RecordMeta {
             step: Some(step),
-            ..written
+            ..meta
         };
-        fields.step(written.time_unix_nanos, step, recorder);
+        fields.step(meta.time_unix_nanos, step, recorder);
         let on_span = if progress.passes_of == Some(step) {
-            // Their own line said them to a tenth of a millisecond.
+            // The line of the passes has them with tenths of a millisecond.
             let mut others = times;
             others.retain(|(key, _)| key != "fwd" && key != "bwd");
-            recorder.skip_values(SkipReason::LeftOut(breakdown::TOLD), 2);
-            fields.record(&tables::TIMING, written, &others, &[], recorder)
+            recorder.skip_values(SkipReason::Ignored(breakdown::DUPLICATE), 2);
+            fields.record(&tables::TIMING, meta, &others, &[], recorder)
         } else {
-            fields.record(&tables::TIMING, written, &times, &[], recorder)
+            fields.record(&tables::TIMING, meta, &times, &[], recorder)
         };
         if let Some(duration) = progress.timing.step_secs {
-            spans::step(step, written.time_unix_nanos, duration, on_span, recorder);
+            spans::step(step, meta.time_unix_nanos, duration, on_span, recorder);
         }
         true
     }
 
-    /// Forward and backward pass of a step, unless the line with its other times came first.
+    /// Records the forward and backward pass of a step, unless the line with its other times came first.
     fn passes(
         &mut self,
         step: i64,
         values: &[Field<'_>],
-        written: RecordMeta,
+        meta: RecordMeta,
         recorder: &mut Recorder<'_>,
     ) -> bool {
         if self.progress.timing.step == Some(step) {
-            recorder.skip_values(SkipReason::LeftOut(breakdown::TOLD), values.len() as u64);
+            recorder.skip_values(SkipReason::Ignored(breakdown::DUPLICATE), values.len() as u64);
             return true;
         }
         self.progress.passes_of = Some(step);
         self.fields
-            .record(&tables::BREAKDOWN, written, values, &[], recorder);
+            .record(&tables::BREAKDOWN, meta, values, &[], recorder);
         true
     }
 
-    fn message(&mut self, message: &str, written: RecordMeta, recorder: &mut Recorder<'_>) -> bool {
+    fn message(&mut self, message: &str, meta: RecordMeta, recorder: &mut Recorder<'_>) -> bool {
         let fields: Vec<Field<'_>>;
         if let Some(options) = message.strip_prefix("Starting: ") {
-            self.progress.start = Some(written.time_unix_nanos);
+            self.progress.start = Some(meta.time_unix_nanos);
             let size = split(options, ", ", "=").find(|(name, _)| *name == "global_batch_size");
             self.progress.global_batch_size = size.and_then(|(_, size)| number_text::any(size));
             if let Some(size) = self.progress.global_batch_size {
-                recorder.record(&metric::TRAIN_BATCH_SIZE, written.time_unix_nanos, size, &[]);
+                recorder.record(&metric::TRAIN_BATCH_SIZE, meta.time_unix_nanos, size, &[]);
             }
-            options_events(options, written, recorder);
+            options_events(options, meta, recorder);
             return true;
         } else if let Some((step, values)) = eval(message) {
             let values = EVAL.fields(values);
             fields = values.map(|value| (value.key.into(), value.value(&[]))).collect();
-            let written = RecordMeta {
+            let meta = RecordMeta {
                 step: Some(step),
-                ..written
+                ..meta
             };
-            self.fields.record(&tables::EVAL, written, &fields, &[], recorder);
+            self.fields.record(&tables::EVAL, meta, &fields, &[], recorder);
             return true;
         } else if let Some(values) = message.strip_prefix("eval: ") {
-            // The loop says the same again, and at which step it was.
+            // The loop repeats it with the step.
             let values = EVAL.fields(values).count() as u64;
-            recorder.skip_values(SkipReason::LeftOut("eval_told_with_its_step"), values);
+            recorder.skip_values(SkipReason::Ignored("eval_told_with_its_step"), values);
             return true;
         } else if let Some((step, values)) = breakdown::parse(message) {
-            return self.passes(step, &values, written, recorder);
+            return self.passes(step, &values, meta, recorder);
         } else if let Some(waited) = Waited::parse(message) {
             if waited.is_not_over {
-                recorder.skip_value(SkipReason::LeftOut("wait_not_over"));
+                recorder.skip_value(SkipReason::Ignored("wait_not_over"));
             }
             fields = waited.fields;
         } else if MESSAGES.iter().any(|begin| message.starts_with(begin)) {
             let body = Some(Out::Text(message));
-            recorder.record_event(&event::RUN_MESSAGE, written.time_unix_nanos, body, &[]);
+            recorder.record_event(&event::RUN_MESSAGE, meta.time_unix_nanos, body, &[]);
             self.progress
                 .weight_sync
-                .line(message, written.time_unix_nanos, recorder);
+                .line(message, meta.time_unix_nanos, recorder);
             return true;
         } else {
             return false;
         }
         self.fields
-            .record(&tables::BACKPRESSURE, written, &fields, &[], recorder);
+            .record(&tables::BACKPRESSURE, meta, &fields, &[], recorder);
         true
     }
 }
@@ -321,14 +318,14 @@ fn seconds(text: &str) -> FieldValue<'_> {
     }
 }
 
-fn options_events(options: &str, written: RecordMeta, recorder: &mut Recorder<'_>) {
+fn options_events(options: &str, meta: RecordMeta, recorder: &mut Recorder<'_>) {
     for (name, value) in split(options, ", ", "=") {
         let value = number_text::any(value).map_or(Out::Text(value), |number| Out::Int(number as i64));
         let attributes = [
             (&attribute::RUN_OPTION_NAME, Out::Text(name)),
             (&attribute::RUN_OPTION_VALUE, value),
         ];
-        recorder.record_event(&event::RUN_OPTION, written.time_unix_nanos, None, &attributes);
+        recorder.record_event(&event::RUN_OPTION, meta.time_unix_nanos, None, &attributes);
     }
 }
 

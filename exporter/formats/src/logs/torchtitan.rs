@@ -1,7 +1,7 @@
-//! torchtitan's console line: `step:  1  loss: 12.26000  grad_norm:  1.9000  memory: 30.10GiB(38.00%)  tps: 3,200  mfu: 18.21%`
-//! after `[titan] <time> - root - INFO -` (`torchtitan/components/metrics.py`). [`structured`] reads its JSON lines.
+//! Parses torchtitan's console line: `step:  1  loss: 12.26000  grad_norm:  1.9000  memory: 30.10GiB(38.00%)  tps: 3,200  mfu:
+//! 18.21%` after `[titan] <time> - root - INFO -` (`torchtitan/components/metrics.py`). [`structured`] parses its JSON lines.
 
-mod around;
+mod run_info;
 pub(super) mod structured;
 
 use pulsetrain_mapping::{
@@ -9,9 +9,9 @@ use pulsetrain_mapping::{
 };
 use pulsetrain_semconv::metric;
 
-use self::around::Around;
+use self::run_info::RunInfo;
 use super::lines::{self, Line, LineFormat, LineParser};
-use super::{Begin, LogFormat, time};
+use super::{LogFormat, ParserFactory, time};
 use pulsetrain_record::{LoggedTime, Recorder, SkipReason};
 
 /// The row of torchtitan's console in the table of formats.
@@ -19,11 +19,11 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "torchtitan",
     brief: "console lines of torchtitan",
     framework: "torchtitan",
-    shrinks: true,
+    continues_after_truncate: true,
     splits: false,
-    recognise: lines::recognise::<TorchTitan>,
+    detect: lines::detect::<TorchTitan>,
     identify: lines::identify::<TorchTitan>,
-    parser: Begin::Known(|| Box::new(LineParser::<TorchTitan>::default())),
+    parser: ParserFactory::Builtin(|| Box::new(LineParser::<TorchTitan>::default())),
     coverage: coverage_table,
 };
 
@@ -31,24 +31,24 @@ static STEP: RecordTable = RecordTable::new("torchtitan", "step");
 
 static VALIDATION: RecordTable = RecordTable::new("torchtitan", "validation");
 
-/// Reads torchtitan's lines.
+/// Parses torchtitan's lines.
 #[derive(Debug)]
 struct TorchTitan {
     fields: MetricMapper,
-    around: Around,
+    run_info: RunInfo,
 }
 
 impl Default for TorchTitan {
     fn default() -> Self {
         Self {
             fields: MetricMapper::new("torchtitan"),
-            around: Around::default(),
+            run_info: RunInfo::default(),
         }
     }
 }
 
 impl LineFormat for TorchTitan {
-    fn sign(text: &str) -> Option<&'static str> {
+    fn signature(text: &str) -> Option<&'static str> {
         from_step(text)
             .and_then(step_fields)
             .map(|_| "lines with \"step:\", \"loss:\" and \"memory:\"")
@@ -61,43 +61,43 @@ impl LineFormat for TorchTitan {
         };
         let before = text.map_or("", |text| &line.text[..line.text.len() - text.len()]);
         let is_validation = before.ends_with("validate ");
-        let written = RecordMeta {
+        let meta = RecordMeta {
             time_unix_nanos: time_of(line, recorder),
             step: Some(step),
-            place: line.place(),
+            position: line.position(),
         };
         if !is_validation {
-            self.fields.step(written.time_unix_nanos, step, recorder);
-            self.around.step(step, written.time_unix_nanos, recorder);
+            self.fields.step(meta.time_unix_nanos, step, recorder);
+            self.run_info.step(step, meta.time_unix_nanos, recorder);
         }
         let rows = if is_validation { &VALIDATION } else { &STEP };
-        self.fields.record(rows, written, &fields, &[], recorder);
+        self.fields.record(rows, meta, &fields, &[], recorder);
         true
     }
 }
 
 impl TorchTitan {
-    /// A line that is no step.
+    /// Parses a line that is not a step.
     fn other(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        if signed(line.text).is_some() {
-            recorder.skip(SkipReason::MalformedRecord, line.place(), || {
-                "a step has words that are no key with a colon and its value: two processes may have written at once".to_owned()
+        if step_text(line.text).is_some() {
+            recorder.report(SkipReason::MalformedRecord, line.position(), || {
+                "the line of a step is garbled; two processes may have written at once".to_owned()
             });
             return false;
         }
         let Some((_, message)) = line.text.strip_prefix("[titan] ").and_then(|text| {
-            // The time, the logger and the level stand before it.
+            // The time, the logger and the level precede the message.
             let mut parts = text.splitn(4, " - ");
             parts.nth(2).zip(parts.next())
         }) else {
             return false;
         };
         let time = |recorder: &mut Recorder<'_>| time_of(line, recorder);
-        self.around.message(message.trim_ascii_end(), time, recorder)
+        self.run_info.message(message.trim_ascii_end(), time, recorder)
     }
 }
 
-/// When a line was written, in nanoseconds since 1970.
+/// Returns the time of a line in nanoseconds since 1970.
 fn time_of(line: &Line<'_>, recorder: &mut Recorder<'_>) -> u64 {
     match logged_time(line.text) {
         Some(time) => recorder.instant(time),
@@ -111,9 +111,9 @@ fn logged_time(text: &str) -> Option<LoggedTime> {
     time::logged(text.split_once(" - ").map_or(text, |(time, _)| time).trim_ascii())
 }
 
-/// The step of a line, and its fields: each key with its colon before its value.
+/// Returns the step and the fields of a line: each key has a colon before its value.
 fn step_fields(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
-    let mut words = signed(text)?.split_ascii_whitespace();
+    let mut words = step_text(text)?.split_ascii_whitespace();
     let (mut step, mut fields) = (None, Vec::new());
     while let Some(key) = words.next() {
         let key = key.strip_suffix(':')?;
@@ -127,13 +127,13 @@ fn step_fields(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
     Some((step? as i64, fields))
 }
 
-/// The step and all that follows it.
+/// Returns the text from the step on.
 fn from_step(text: &str) -> Option<&str> {
     Some(&text[text.find("step:")?..])
 }
 
-/// The same, where all is there by which a step is known.
-fn signed(text: &str) -> Option<&str> {
+/// Returns the text from the step on, if the line has the signature of a step.
+fn step_text(text: &str) -> Option<&str> {
     let text = from_step(text)?;
     (text.contains("loss:") && text.contains("memory:")).then_some(text)
 }
@@ -160,7 +160,7 @@ fn coverage_table() -> Vec<CoverageRow> {
     RecordTable::coverage_of(&[&STEP, &VALIDATION])
         .into_iter()
         .chain([step])
-        .chain(around::coverage())
+        .chain(run_info::coverage())
         .collect()
 }
 
@@ -170,7 +170,7 @@ mod tests {
     use crate::logs::sampled::Sampled;
 
     #[test]
-    fn what_stands_around_the_steps_is_read_too() {
+    fn lines_between_the_steps_are_parsed() {
         let titan = |message: &str| format!("[titan] 2026-11-21 00:21:27,088 - root - INFO - {message}\n");
         let text = [
             titan("CUDA capacity: NVIDIA H100 with 95.00GiB memory"),

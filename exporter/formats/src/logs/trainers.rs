@@ -1,10 +1,10 @@
-//! Trainers whose logs are read by their mapping alone, and a row here.
+//! Formats of trainers that need only a mapping and a row here.
 
 use pulsetrain_mapping::trainer;
 
-use super::{Identity, LogParser, generic, lines::identify_by, ranked::each_printed_line};
+use super::{LogParser, RunHeader, generic, lines::identify_by, rank_prefix::each_printed_line};
 
-/// The sign of every trainer.
+/// The signature of every trainer.
 pub(super) const DETECTED: &str = "lines that the patterns of its mapping match";
 
 /// Whether some line of [`printed`] text matches each pattern of the trainer's mapping.
@@ -12,14 +12,14 @@ pub(super) fn detects(name: &str, text: &str) -> bool {
     trainer(name).mapping().detects(text)
 }
 
-/// Begins to parse a log of the trainer.
+/// Creates the parser of a log of the trainer.
 pub(super) fn parser(name: &str) -> Box<dyn LogParser> {
     generic::mapped_parser(trainer(name).mapping())
 }
 
-/// Returns what the first bytes of a log show of its run.
-pub(super) fn identify(name: &str, head: &[u8]) -> Identity {
-    Identity {
+/// Returns the header of the run in the first bytes of a log.
+pub(super) fn identify(name: &str, head: &[u8]) -> RunHeader {
+    RunHeader {
         framework: trainer(name).mapping().framework(),
         ..identify_by(parser(name), head)
     }
@@ -42,14 +42,14 @@ macro_rules! trainer_format {
             name: $name,
             brief: $brief,
             framework: $name,
-            shrinks: true,
+            continues_after_truncate: true,
             splits: false,
-            recognise: |head| {
+            detect: |head| {
                 let is_of = trainers::detects($name, &trainers::printed(head));
                 is_of.then_some(trainers::DETECTED)
             },
             identify: |head| trainers::identify($name, head),
-            parser: Begin::Embedded {
+            parser: ParserFactory::Embedded {
                 parser: || trainers::parser($name),
                 detects: |text| trainers::detects($name, text),
             },

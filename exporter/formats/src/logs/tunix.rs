@@ -1,7 +1,7 @@
-//! Tunix's standard error: absl lines of its trainers (`tunix/sft/peft_trainer.py`, `tunix/rl/rl_cluster.py`).
+//! Parses Tunix's standard error: absl lines of its trainers (`tunix/sft/peft_trainer.py`, `tunix/rl/rl_cluster.py`).
 //!
-//! Prompts, completions and the ids of trajectories are left out: what they say may be private. [`otel`] reads what Tunix says
-//! through OpenTelemetry.
+//! Prompts, completions and the ids of trajectories are left out, because they may be private. [`otel`] parses the
+//! OpenTelemetry exports.
 
 pub(super) mod otel;
 
@@ -11,9 +11,9 @@ use pulsetrain_mapping::{
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
+use super::delimited::split;
 use super::lines::{self, Line, LineFormat, LineParser};
-use super::printed::split;
-use super::{Begin, LogFormat, absl};
+use super::{LogFormat, ParserFactory, absl};
 use pulsetrain_record::{LoggedTime, Recorder, SkipReason};
 
 /// The row of Tunix's lines in the table of formats.
@@ -21,11 +21,11 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "tunix",
     brief: "standard error of Tunix",
     framework: "tunix",
-    shrinks: true,
+    continues_after_truncate: true,
     splits: false,
-    recognise: lines::recognise::<Tunix>,
+    detect: lines::detect::<Tunix>,
     identify: lines::identify::<Tunix>,
-    parser: Begin::Known(|| Box::new(LineParser::<Tunix>::default())),
+    parser: ParserFactory::Builtin(|| Box::new(LineParser::<Tunix>::default())),
     coverage: coverage_table,
 };
 
@@ -37,7 +37,7 @@ const STRINGS: &str = "Rollout string metric ";
 const OPTIONS: &str = "Training with full_batch_size=";
 const FINISHED: &str = "Train loop finished in: ";
 
-/// Reads Tunix's lines.
+/// Parses Tunix's lines.
 #[derive(Debug)]
 struct Tunix {
     fields: MetricMapper,
@@ -52,7 +52,7 @@ impl Default for Tunix {
 }
 
 impl LineFormat for Tunix {
-    fn sign(text: &str) -> Option<&'static str> {
+    fn signature(text: &str) -> Option<&'static str> {
         let (file, text) = absl::file_and_text(text)?;
         let is_ours = match file {
             "peft_trainer.py" => {
@@ -66,25 +66,25 @@ impl LineFormat for Tunix {
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        // Most lines are of other programs, and a time costs more than a name.
-        if Self::sign(line.text).is_none() {
+        // Most lines are of other programs. Parsing a time costs more than comparing a name.
+        if Self::signature(line.text).is_none() {
             return false;
         }
         let Some((prefix, text)) = absl::split(line.text, line.near_unix_nanos()) else {
             return false;
         };
         let time_unix_nanos = recorder.instant(LoggedTime::Local(prefix.local_unix_nanos));
-        let written = |step| RecordMeta {
+        let meta = |step| RecordMeta {
             time_unix_nanos,
             step,
-            place: line.place(),
+            position: line.position(),
         };
         if let Some((step, fields)) = step(text) {
             if fields.iter().any(|(key, _)| key == "training loss") {
                 self.fields.step(time_unix_nanos, step, recorder);
             }
             self.fields
-                .record(&STEP, written(Some(step)), &fields, &[], recorder);
+                .record(&STEP, meta(Some(step)), &fields, &[], recorder);
         } else if let Some(rest) = text.strip_prefix(FINISHED) {
             let secs = rest.split(' ').next().and_then(number_text::any);
             let duration = secs.map(|secs| (&attribute::RUN_MESSAGE_DURATION, Out::Double(secs)));
@@ -93,11 +93,11 @@ impl LineFormat for Tunix {
         } else if text.starts_with(OPTIONS) {
             options(text, time_unix_nanos, recorder);
         } else if text.starts_with(STRINGS) {
-            recorder.skip_value(SkipReason::LeftOut("private_content"));
+            recorder.skip_value(SkipReason::Ignored("private_content"));
             return false;
         } else if let Some((key, size)) = text.split_once(": ") {
             let fields = [(key.into(), FieldValue::of(size))];
-            self.fields.record(&CACHE, written(None), &fields, &[], recorder);
+            self.fields.record(&CACHE, meta(None), &fields, &[], recorder);
         }
         true
     }
@@ -159,7 +159,7 @@ mod tests {
     use crate::logs::sampled::Sampled;
 
     #[test]
-    fn steps_and_evaluations_are_told_apart() {
+    fn steps_and_evaluations_are_distinguished() {
         let read = Sampled::read(
             &FORMAT,
             "I1121 00:12:04.391063 140567410772864 peft_trainer.py:770] Train step 1 training loss: -0.027751  - training perplexity: 0.972631\n\

@@ -1,24 +1,25 @@
-//! A distribution that a writer has sorted into buckets of its own.
+//! A histogram with the bucket bounds of its writer.
 
 use pulsetrain_otlp::write::HistogramParts;
 
-/// Counts by bucket as OTLP has them: bucket `i` ends at bound `i`, and the last one is open.
+/// Bucket counts as in OTLP: bucket `i` ends at bound `i`, and the last one is open.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Distribution {
     pub(crate) bounds: Vec<f64>,
     pub(crate) bucket_counts: Vec<u64>,
     pub(crate) min: f64,
     pub(crate) max: f64,
-    /// NaN where the writer does not say it.
+    /// NaN if the writer does not report the sum.
     pub(crate) sum: f64,
 }
 
 impl Distribution {
-    /// Counts between neighbouring edges, one fewer than those; nothing is below the first edge or above the last.
+    /// Creates a distribution from counts between neighbouring edges, one fewer than the edges. Nothing is below the first edge
+    /// or above the last.
     pub(crate) fn between(edges: Vec<f64>, counts: &[f64]) -> Self {
         let first = counts.iter().position(|count| *count > 0.0);
         let last = counts.iter().rposition(|count| *count > 0.0);
-        let edge = |place: Option<usize>| place.and_then(|place| edges.get(place)).copied();
+        let edge = |index: Option<usize>| index.and_then(|index| edges.get(index)).copied();
         let inner = counts.iter().map(|count| count.round() as u64);
         Self {
             bucket_counts: std::iter::once(0).chain(inner).chain([0]).collect(),
@@ -29,12 +30,11 @@ impl Distribution {
         }
     }
 
-    /// The contents as they leave; nothing if they are no histogram of OTLP: bounds that do not grow, or not one bucket
-    /// more than there are bounds.
+    /// Returns the OTLP histogram. `None` if the bounds are not increasing or their number does not fit the counts.
     pub(super) fn parts(&self) -> Option<HistogramParts<'_>> {
         let grows = self.bounds.is_sorted_by(|one, next| one < next);
-        let is_whole = self.bucket_counts.len() == self.bounds.len() + 1;
-        (grows && is_whole).then(|| HistogramParts {
+        let is_complete = self.bucket_counts.len() == self.bounds.len() + 1;
+        (grows && is_complete).then(|| HistogramParts {
             count: self
                 .bucket_counts
                 .iter()

@@ -1,4 +1,4 @@
-//! Records the numbers of a file with what follows from several of them.
+//! Records the scalars of a file, and the signals derived from several of them.
 
 use std::ops::{Deref, DerefMut};
 
@@ -16,22 +16,22 @@ use super::{
 pub(crate) struct Scalars {
     mapper: ScalarMapper,
     bottleneck: StepReading,
-    /// Whether the numbers of a step come in no order, and [`Self::end_of_step`] marks their end.
+    /// Whether the scalars of a step are unordered, so that [`Self::end_of_step`] marks their end.
     is_unordered: bool,
 }
 
 impl Scalars {
-    /// Returns the scalars of a writer that gives tags by itself.
+    /// Creates the scalars of a writer that adds tags of its own.
     pub(crate) fn of_writer(own: &'static FieldTable) -> Self {
         Self::of(ScalarMapper::of_writer(own))
     }
 
-    /// Returns the scalars of a known trainer.
+    /// Creates the scalars of a known trainer.
     pub(crate) fn of_trainer(trainer: &'static Trainer) -> Self {
         Self::of(ScalarMapper::of_trainer(trainer))
     }
 
-    /// Returns the scalars of a writer that gives those of a step at once, in no order.
+    /// Creates the scalars of a writer that logs those of a step together, unordered.
     pub(crate) fn unordered() -> Self {
         Self {
             is_unordered: true,
@@ -46,7 +46,7 @@ impl Scalars {
         }
     }
 
-    /// Ends a step of a writer that gives numbers in no order.
+    /// Ends a step of a writer of unordered scalars.
     pub(crate) fn end_of_step(&self, meta: ScalarMeta, recorder: &mut Recorder<'_>) {
         if self.is_torchspec() {
             self.bottleneck.record(meta.time_unix_nanos, recorder);
@@ -58,13 +58,13 @@ impl Scalars {
         trainer.is_some_and(|trainer| trainer.name() == torchspec::NAME)
     }
 
-    /// Records a number under a tag.
+    /// Records a scalar by its tag.
     pub(crate) fn record(&mut self, tag: &str, meta: ScalarMeta, value: f64, recorder: &mut Recorder<'_>) {
         let point = self.mapper.record(tag, meta, value, recorder);
         self.observe(point, meta, recorder);
     }
 
-    /// Records a number under the tag of an index.
+    /// Records a scalar by the index of its tag.
     pub(crate) fn record_at(
         &mut self,
         index: TagIndex,
@@ -85,13 +85,13 @@ impl Scalars {
         let Some((metric, value)) = point.filter(|_| self.is_torchspec()) else {
             return;
         };
-        let is_last = self.bottleneck.take(metric, value, meta.step);
+        let is_last = self.bottleneck.observe(metric, value, meta.step);
         if is_last && !self.is_unordered {
             self.bottleneck.record(meta.time_unix_nanos, recorder);
         }
     }
 
-    /// Records a distribution under the tag of an index; returns whether it is one.
+    /// Records a histogram by the index of its tag. Returns whether the histogram is valid.
     pub(crate) fn record_distribution_at(
         &mut self,
         index: TagIndex,

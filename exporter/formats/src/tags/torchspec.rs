@@ -1,8 +1,8 @@
-//! What limits a run of TorchSpec, read from the tags of its steps.
+//! The bottleneck of a TorchSpec run, derived from the tags of its steps.
 
 mod bottleneck;
 
 pub(crate) use bottleneck::{Reading, StepReading};
 
-/// Its name in `mappings/`.
+/// The name of the trainer in `mappings/`.
 pub(super) const NAME: &str = "torchspec";

@@ -37,7 +37,7 @@ pub(super) fn lone_scalar(summary: &[u8]) -> Option<(&[u8], f32)> {
         return None;
     };
     // A length of one byte.
-    let is_whole = *value_len < 0x80 && usize::from(*value_len) == value.len();
+    let is_complete = *value_len < 0x80 && usize::from(*value_len) == value.len();
     let [TAG, tag_len, rest @ ..] = value else {
         return None;
     };
@@ -45,7 +45,7 @@ pub(super) fn lone_scalar(summary: &[u8]) -> Option<(&[u8], f32)> {
     let [SIMPLE_VALUE, b0, b1, b2, b3] = rest else {
         return None;
     };
-    is_whole.then(|| (tag, f32::from_le_bytes([*b0, *b1, *b2, *b3])))
+    is_complete.then(|| (tag, f32::from_le_bytes([*b0, *b1, *b2, *b3])))
 }
 
 /// The values of a summary, one after the other.

@@ -5,7 +5,7 @@ use crate::{
     logs::{LogReader, ReadLimits},
     test_message::{bytes, varint},
 };
-use pulsetrain_record::{Counts, Run, Skipped};
+use pulsetrain_record::{Counts, ParseReport, Run};
 
 fn double(field: u64, value: f64) -> Vec<u8> {
     [varint(field << 3 | 1), value.to_le_bytes().to_vec()].concat()
@@ -46,7 +46,7 @@ fn file(events: &[Vec<u8>]) -> Vec<u8> {
         .collect()
 }
 
-fn read_in_pieces(file: &[u8], piece: usize) -> (Counts, Skipped) {
+fn read_in_pieces(file: &[u8], piece: usize) -> (Counts, ParseReport) {
     let mut recorder = Recorder::new(Run::default(), |_| {});
     let mut reader = LogReader::new(&FORMAT, ReadLimits::default());
     file.chunks(piece)
@@ -55,11 +55,11 @@ fn read_in_pieces(file: &[u8], piece: usize) -> (Counts, Skipped) {
     recorder.finish()
 }
 
-fn read(file: &[u8]) -> (Counts, Skipped) {
+fn read(file: &[u8]) -> (Counts, ParseReport) {
     read_in_pieces(file, file.len().max(1))
 }
 
-fn reasons(skipped: &Skipped) -> Vec<(SkipReason, u64)> {
+fn reasons(skipped: &ParseReport) -> Vec<(SkipReason, u64)> {
     skipped.counts().collect()
 }
 
@@ -134,7 +134,7 @@ fn a_flipped_bit_in_a_record_costs_that_record_and_is_said_with_its_place() {
     assert_eq!(counts.records, 3);
     assert_eq!(reasons(&skipped), [(SkipReason::MalformedRecord, 1)]);
     let problem = &skipped.problems()[0];
-    assert_eq!(problem.place.offset, start as u64);
+    assert_eq!(problem.position.offset, start as u64);
     assert!(problem.message.contains("checksum"), "{}", problem.message);
 }
 
@@ -148,7 +148,7 @@ fn a_flipped_bit_in_a_length_ends_the_reading_and_is_said_once() {
         let (counts, skipped) = read_in_pieces(&file, piece);
         assert_eq!(counts.records, 2);
         assert_eq!(reasons(&skipped), [(SkipReason::MalformedRecord, 1)]);
-        assert_eq!(skipped.problems()[0].place.offset, start as u64);
+        assert_eq!(skipped.problems()[0].position.offset, start as u64);
     }
 }
 
@@ -229,8 +229,8 @@ fn pictures_and_graphs_are_left_out_and_counted() {
     assert_eq!(
         reasons(&skipped),
         [
-            (SkipReason::LeftOut("graph"), 1),
-            (SkipReason::LeftOut("media"), 1)
+            (SkipReason::Ignored("graph"), 1),
+            (SkipReason::Ignored("media"), 1)
         ]
     );
     assert!(!skipped.has_losses());
@@ -272,18 +272,15 @@ fn a_step_that_was_taken_back_is_said_again() {
 #[test]
 fn a_file_without_known_signs_is_still_an_event_file() {
     let file = file(&[event(1, &scalar("novel", 1.0))]);
-    assert_eq!(recognise(&file), Some("records with the checksums of TFRecord"));
+    assert_eq!(detect(&file), Some("records with the checksums of TFRecord"));
     let identity = identify(&file);
     assert_eq!(
         (identity.framework, identity.start_unix_nanos),
         (None, Some(1_795_220_486_000_000_000))
     );
     assert_eq!(
-        recognise(&file[..40]),
+        detect(&file[..40]),
         Some("records with the checksums of TFRecord")
     );
-    assert_eq!(
-        (recognise(&file[..20]), recognise(b"[\n  {\"log\": ")),
-        (None, None)
-    );
+    assert_eq!((detect(&file[..20]), detect(b"[\n  {\"log\": ")), (None, None));
 }

@@ -13,7 +13,7 @@ use super::{
     tensor,
 };
 use crate::tags::Distribution;
-use pulsetrain_record::{Place, Recorder, SkipReason};
+use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
 /// The most numbers of a tensor that are read: the rows of a histogram with thousands of buckets.
 const MOST_NUMBERS: usize = 1 << 16;
@@ -31,9 +31,9 @@ const MEDIA_PLUGINS: [&[u8]; 8] = [
 ];
 
 /// The rule for pictures and sounds.
-const MEDIA: SkipReason = SkipReason::LeftOut("media");
+const MEDIA: SkipReason = SkipReason::Ignored("media");
 /// The rule for what describes hyperparameters but is none.
-const HPARAMS_FORM: SkipReason = SkipReason::LeftOut("hparams_form");
+const HPARAMS_FORM: SkipReason = SkipReason::Ignored("hparams_form");
 
 /// Why a value is not taken over.
 #[derive(Debug, thiserror::Error)]
@@ -52,21 +52,21 @@ impl EventFileParser {
     pub(super) fn event(
         &mut self,
         event: Event<'_>,
-        place: Place,
+        position: SourcePosition,
         recorder: &mut Recorder<'_>,
     ) -> Result<(), ValueError> {
         self.time_unix_nanos = event.time_unix_nanos().unwrap_or(self.time_unix_nanos);
         let at = ScalarMeta {
             time_unix_nanos: self.time_unix_nanos,
             step: Some(event.step),
-            place,
+            position,
         };
         let mut outcome = Ok(());
         match event.content {
             Content::Summary(summary) => {
                 if let Some((tag, number)) = summary::lone_scalar(summary) {
-                    let place = self.scalars.intern(tag);
-                    self.scalars.record_at(place, at, number.into(), recorder);
+                    let position = self.scalars.intern(tag);
+                    self.scalars.record_at(position, at, number.into(), recorder);
                     return Ok(());
                 }
                 for value in summary::values(summary) {
@@ -76,7 +76,7 @@ impl EventFileParser {
                     outcome = outcome.and(read);
                 }
             }
-            Content::NoTelemetry(rule) => recorder.skip_value(SkipReason::LeftOut(rule)),
+            Content::NoTelemetry(rule) => recorder.skip_value(SkipReason::Ignored(rule)),
             Content::SessionStart => self.scalars.restart_from(event.step),
             Content::Version | Content::Nothing => {}
         }
@@ -92,8 +92,8 @@ impl EventFileParser {
     ) -> Result<(), ValueError> {
         match value.data {
             Data::Scalar(number) => {
-                let place = self.scalars.intern(value.tag);
-                self.scalars.record_at(place, at, number.into(), recorder);
+                let position = self.scalars.intern(value.tag);
+                self.scalars.record_at(position, at, number.into(), recorder);
             }
             Data::Histogram(bytes) => self.histogram(value.tag, at, &histogram::parse(bytes)?, recorder)?,
             Data::Tensor(bytes) if value.plugin != b"hparams" => self.tensor(value, bytes, at, recorder)?,
@@ -121,13 +121,13 @@ impl EventFileParser {
                 self.histogram(tag, at, &histogram::of_rows(numbers), recorder)?;
             }
             ([number], None) => {
-                let place = self.scalars.intern(tag);
-                self.scalars.record_at(place, at, *number, recorder);
+                let position = self.scalars.intern(tag);
+                self.scalars.record_at(position, at, *number, recorder);
             }
             ([], Some(first)) => {
-                let place = self.scalars.intern(tag);
+                let position = self.scalars.intern(tag);
                 let lines = lines(first, &tensor.further_strings);
-                self.scalars.record_text_at(place, at, &lines, recorder);
+                self.scalars.record_text_at(position, at, &lines, recorder);
             }
             _ => {
                 return Err(ValueError::Tensor {
@@ -146,10 +146,10 @@ impl EventFileParser {
         distribution: &Distribution,
         recorder: &mut Recorder<'_>,
     ) -> Result<(), ValueError> {
-        let place = self.scalars.intern(tag);
+        let position = self.scalars.intern(tag);
         let is_taken = self
             .scalars
-            .record_distribution_at(place, at, distribution, recorder);
+            .record_distribution_at(position, at, distribution, recorder);
         is_taken.then_some(()).ok_or_else(|| ValueError::Histogram {
             tag: text(tag).into_owned(),
         })

@@ -2,10 +2,10 @@
 
 use pulsetrain_otlp::Signal;
 use pulsetrain_perfetto::{Item, ReadError};
-use pulsetrain_record::{Place, Recorder, Run, Skipped};
+use pulsetrain_record::{ParseReport, Recorder, Run, SourcePosition};
 
 use super::{TunixTrace, Version, first_record};
-use crate::logs::{Identity, LogFormat};
+use crate::logs::{LogFormat, RunHeader};
 
 /// The most errors that are listed.
 const ERRORS: usize = 20;
@@ -22,7 +22,7 @@ pub struct TunixConversion {
     /// What could not be read, with its place; the first few.
     pub errors: Vec<String>,
     /// What has no place in OTLP.
-    pub skipped: Skipped,
+    pub skipped: ParseReport,
 }
 
 /// Converts the items of a trace of this version and passes OTLP messages to `deliver`. `run` makes the run of its identity.
@@ -33,7 +33,7 @@ pub struct TunixConversion {
 pub fn convert_tunix_trace<E>(
     version: Version,
     mut items: impl Iterator<Item = Result<Item, ReadError>>,
-    run: impl FnOnce(&LogFormat, Identity) -> Run,
+    run: impl FnOnce(&LogFormat, RunHeader) -> Run,
     deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), E>,
 ) -> Result<TunixConversion, E> {
     let mut conversion = TunixConversion::default();
@@ -50,10 +50,10 @@ pub fn convert_tunix_trace<E>(
             None
         }
     });
-    let identity = Identity {
+    let identity = RunHeader {
         first_record: first.unwrap_or_default(),
         start_is_in_name: true,
-        ..Identity::default()
+        ..RunHeader::default()
     };
     let run = run(version.format(), identity);
     let (mut outcome, mut messages) = (Ok(()), 0);
@@ -67,7 +67,7 @@ pub fn convert_tunix_trace<E>(
     let mut trace = TunixTrace::new(version);
     for item in before.into_iter().map(Ok).chain(items) {
         match item {
-            Ok(item) => trace.item(item, Place::default(), &mut recorder),
+            Ok(item) => trace.item(item, SourcePosition::default(), &mut recorder),
             Err(error) => conversion.fail(&error),
         }
     }

@@ -15,7 +15,7 @@ use super::{
 use pulsetrain_record::{Recorder, SkipReason, ids};
 
 /// The rule under which a group that was said already is left out.
-const COPY: SkipReason = SkipReason::LeftOut("group_of_another_timeline");
+const COPY: SkipReason = SkipReason::Ignored("group_of_another_timeline");
 
 /// Reads slices of version 1.
 #[derive(Debug, Default)]
@@ -84,7 +84,7 @@ enum RowKind {
 /// A slice that has begun.
 #[derive(Debug)]
 struct Slice {
-    said: SliceName,
+    parsed: SliceName,
     start: u64,
     id: [u8; 8],
     parent: Option<usize>,
@@ -119,25 +119,25 @@ impl Groups {
     /// A slice begins.
     pub(super) fn begin(&mut self, uuid: u64, time: u64, name: &str, recorder: &mut Recorder<'_>) {
         self.latest = self.latest.max(time);
-        let said = SliceName::parse(name);
-        self.unknown.look_at(&said, recorder);
+        let parsed = SliceName::parse(name);
+        self.unknown.look_at(&parsed, recorder);
         let row = self.rows.entry(uuid).or_default();
         let step = &mut self.step;
         row.around
             .retain(|&group| row.kind == RowKind::Actor || step.groups[group].holds(time));
-        let is_group = names::is_group(&said.name);
+        let is_group = names::is_group(&parsed.name);
         if row.kind == RowKind::Actor && is_group {
             row.around.clear();
         }
-        if said.name == STEP && step.number.is_none() {
+        if parsed.name == STEP && step.number.is_none() {
             step.number = Some(self.next_step);
             self.next_step += 1;
         }
-        let known = is_group.then(|| step.place_of(&said.name, time)).flatten();
+        let known = is_group.then(|| step.place_of(&parsed.name, time)).flatten();
         let ordinal = row.ordinal(name, time);
         let id = match step
             .number
-            .filter(|_| said.name == STEP && step.groups.is_empty())
+            .filter(|_| parsed.name == STEP && step.groups.is_empty())
         {
             Some(number) => ids::step_span(recorder.run(), number),
             None => ids::work_span(recorder.run(), &row.timeline.name, name, time, ordinal),
@@ -146,14 +146,14 @@ impl Groups {
             RowKind::Rollout | RowKind::Reference => step.innermost(time),
             _ => {
                 let around = row.around.iter().rev();
-                let holds = |group: &&usize| names::may_hold(&step.groups[**group].name, &said.name);
+                let holds = |group: &&usize| names::may_hold(&step.groups[**group].name, &parsed.name);
                 around
                     .copied()
                     .find(|group| holds(&group))
                     .or_else(|| step.innermost(time))
             }
         };
-        let group = is_group.then(|| known.unwrap_or_else(|| step.open(&said.name, time, id, parent)));
+        let group = is_group.then(|| known.unwrap_or_else(|| step.open(&parsed.name, time, id, parent)));
         row.around.extend(group);
         row.open.push(Slice {
             parent: parent.filter(|parent| Some(*parent) != group),
@@ -161,7 +161,7 @@ impl Groups {
             start: time,
             group,
             is_copy: known.is_some(),
-            said,
+            parsed,
         });
     }
 
@@ -284,15 +284,15 @@ impl Fragment {
         }
         let parent = slice.parent.map(|parent| &self.groups[parent]);
         let own = slice.group.map(|group| &self.groups[group]).or(parent);
-        let said = &slice.said;
+        let parsed = &slice.parsed;
         let is_of_critic = parent.is_some_and(|parent| parent.name == CRITIC_LOOP);
         let work = Work {
-            meaning: names::meaning(said, is_of_critic),
-            said,
-            mini_batch: said.mini_batch.or(own.and_then(|group| group.mini_batch)),
-            micro_batch: said.micro_batch.or(own.and_then(|group| group.micro_batch)),
+            meaning: names::meaning(parsed, is_of_critic),
+            parsed,
+            mini_batch: parsed.mini_batch.or(own.and_then(|group| group.mini_batch)),
+            micro_batch: parsed.micro_batch.or(own.and_then(|group| group.micro_batch)),
             timeline,
-            step: said.step.or(self.number),
+            step: parsed.step.or(self.number),
             id: slice.id,
             parent: parent.map(|parent| parent.id),
             start_unix_nanos: wall.unix(slice.start),
@@ -311,7 +311,7 @@ impl Fragment {
         };
         let parent = slice.parent.map(|parent| self.groups[parent].name.as_str());
         let times = &mut self.times;
-        match (kind, slice.said.name.as_str()) {
+        match (kind, slice.parsed.name.as_str()) {
             (RowKind::Main, STEP) => times.step = Some(interval),
             (RowKind::Main, "weight_sync") if parent == Some(STEP) => times.weight_sync = Some(interval),
             (RowKind::Main, "peft_train_step") if parent == Some(ACTOR_LOOP) => {

@@ -16,7 +16,7 @@ use pulsetrain_semconv::{
 };
 
 use super::slice_name::SliceName;
-use pulsetrain_record::{Place, Recorder, SkipReason};
+use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
 /// A name upstream.
 #[derive(Debug)]
@@ -66,15 +66,15 @@ pub(super) struct Meaning {
 }
 
 /// What a slice of this name is; `is_of_critic` where it is known that the critic is trained.
-pub(super) fn meaning(said: &SliceName, is_of_critic: bool) -> Meaning {
-    let Some(name) = find(&said.name) else {
+pub(super) fn meaning(parsed: &SliceName, is_of_critic: bool) -> Meaning {
+    let Some(name) = find(&parsed.name) else {
         return Meaning {
             span: &PERF_STAGE,
             role: None,
             is_known: false,
         };
     };
-    let is_of_critic = is_of_critic || said.role.as_deref() == Some("critic");
+    let is_of_critic = is_of_critic || parsed.role.as_deref() == Some("critic");
     if is_of_critic && name.span.name == RL_ACTOR_TRAIN.name {
         return Meaning {
             span: &RL_CRITIC_TRAIN,
@@ -94,13 +94,15 @@ pub(super) fn meaning(said: &SliceName, is_of_critic: bool) -> Meaning {
 pub(super) struct UnknownNames(HashSet<String>);
 
 impl UnknownNames {
-    /// Says the name of a slice that is not in the table, if it was not said before.
-    pub(super) fn look_at(&mut self, said: &SliceName, recorder: &mut Recorder<'_>) {
+    /// StepHeader the name of a slice that is not in the table, if it was not said before.
+    pub(super) fn look_at(&mut self, parsed: &SliceName, recorder: &mut Recorder<'_>) {
         let is_new =
-            find(&said.name).is_none() && !self.0.contains(&said.name) && self.0.len() < MOST_UNKNOWN;
+            find(&parsed.name).is_none() && !self.0.contains(&parsed.name) && self.0.len() < MOST_UNKNOWN;
         if is_new {
-            recorder.skip(SkipReason::UnknownName, Place::default(), || said.name.clone());
-            self.0.insert(said.name.clone());
+            recorder.report(SkipReason::UnknownName, SourcePosition::default(), || {
+                parsed.name.clone()
+            });
+            self.0.insert(parsed.name.clone());
         }
     }
 }

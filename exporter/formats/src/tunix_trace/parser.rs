@@ -5,25 +5,25 @@ use pulsetrain_perfetto::{EventKind, Item, ReadError, TraceDecoder, TraceReader}
 use serde_json::Value as Json;
 
 use super::{TunixTrace, Version, WallClock, names};
-use crate::logs::{Begin, Identity, LogFormat, LogParser, Window};
-use pulsetrain_record::{Place, Recorder, SkipReason};
+use crate::logs::{LogFormat, LogParser, ParserFactory, RunHeader, Window};
+use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
 /// The row of version 1: a file that grows by a fragment a step.
 pub(crate) const GROUPS_FORMAT: LogFormat = LogFormat {
     name: "tunix-trace",
     brief: "Perfetto traces of Tunix, version 1 (perfetto_trace_*.pb)",
     framework: "tunix",
-    shrinks: false,
+    continues_after_truncate: false,
     splits: true,
-    recognise: |head| {
-        recognise(
+    detect: |head| {
+        detect(
             head,
             Version::Groups,
             "the outermost track of Tunix's traces of version 1",
         )
     },
     identify,
-    parser: Begin::Known(|| Box::new(TraceParser::new(Version::Groups))),
+    parser: ParserFactory::Builtin(|| Box::new(TraceParser::new(Version::Groups))),
     coverage: names::coverage,
 };
 
@@ -32,17 +32,17 @@ pub(crate) const TIMELINES_FORMAT: LogFormat = LogFormat {
     name: "tunix-trace-v2",
     brief: "Perfetto traces of Tunix, version 2 (perfetto_trace_v2_*.pb)",
     framework: "tunix",
-    shrinks: true,
+    continues_after_truncate: true,
     splits: true,
-    recognise: |head| {
-        recognise(
+    detect: |head| {
+        detect(
             head,
             Version::Timelines,
             "the tracks of Tunix's traces of version 2",
         )
     },
     identify,
-    parser: Begin::Known(|| Box::new(TraceParser::new(Version::Timelines))),
+    parser: ParserFactory::Builtin(|| Box::new(TraceParser::new(Version::Timelines))),
     coverage: || {
         vec![CoverageRow::rule(
             "as `tunix-trace`",
@@ -55,7 +55,7 @@ pub(crate) const TIMELINES_FORMAT: LogFormat = LogFormat {
 /// A packet's first byte; what is compressed begins otherwise.
 const PACKET: u8 = b'\n';
 
-fn recognise(head: &[u8], version: Version, sign: &'static str) -> Option<&'static str> {
+fn detect(head: &[u8], version: Version, sign: &'static str) -> Option<&'static str> {
     (version_of(head) == Some(version)).then_some(sign)
 }
 
@@ -73,13 +73,13 @@ fn version_of(head: &[u8]) -> Option<Version> {
 const MOST_TRACKS: usize = 1000;
 
 /// The first slice: its time tells the run from every other.
-fn identify(head: &[u8]) -> Identity {
+fn identify(head: &[u8]) -> RunHeader {
     let mut items = TraceReader::new(head).filter_map(Result::ok);
     let first_record = items.find_map(|item| first_record(&item)).unwrap_or_default();
-    Identity {
+    RunHeader {
         first_record,
         start_is_in_name: true,
-        ..Identity::default()
+        ..RunHeader::default()
     }
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn first_record(item: &Item) -> Option<Vec<u8>> {
 struct TraceParser {
     trace: TunixTrace,
     decoder: TraceDecoder,
-    is_begun: bool,
+    is_record_start: bool,
     /// Where the next packet begins is not known, so nothing can be read any more.
     is_lost: bool,
 }
@@ -109,7 +109,7 @@ impl TraceParser {
         Self {
             trace: TunixTrace::new(version),
             decoder: TraceDecoder::default(),
-            is_begun: false,
+            is_record_start: false,
             is_lost: false,
         }
     }
@@ -125,7 +125,11 @@ impl TraceParser {
             Ok(done) if window.is_last && done < window.bytes.len() => {
                 let message =
                     || "the trace ends inside a packet: its writer is still at it, or was stopped".to_owned();
-                recorder.skip(SkipReason::IncompleteRecord, place(window, done as u64), message);
+                recorder.report(
+                    SkipReason::IncompleteRecord,
+                    position(window, done as u64),
+                    message,
+                );
                 window.bytes.len()
             }
             Ok(done) => done,
@@ -140,7 +144,8 @@ impl TraceParser {
 
 impl LogParser for TraceParser {
     fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
-        if window.start.offset == 0 && std::mem::replace(&mut self.is_begun, !window.bytes.is_empty()) {
+        if window.start.offset == 0 && std::mem::replace(&mut self.is_record_start, !window.bytes.is_empty())
+        {
             self.trace.restart();
             self.decoder = TraceDecoder::default();
             self.is_lost = false;
@@ -158,31 +163,35 @@ impl LogParser for TraceParser {
         done
     }
 
-    fn lose_sync(&mut self) {
+    fn resync(&mut self) {
         self.is_lost = true;
     }
 
-    fn is_written_anew(&self) -> bool {
-        self.trace.is_written_anew()
+    fn is_rewritten(&self) -> bool {
+        self.trace.is_rewritten()
     }
 
-    fn told(&self) -> Option<Json> {
-        self.trace.told()
+    fn snapshot(&self) -> Option<Json> {
+        self.trace.snapshot()
     }
 
-    fn remember(&mut self, told: &Json) -> bool {
-        self.trace.remember(told)
+    fn restore(&mut self, told: &Json) -> bool {
+        self.trace.restore(told)
     }
 }
 
 fn skip(error: &ReadError, window: &Window<'_>, recorder: &mut Recorder<'_>) {
     let message = || error.kind.to_string();
-    recorder.skip(SkipReason::MalformedRecord, place(window, error.offset), message);
+    recorder.report(
+        SkipReason::MalformedRecord,
+        position(window, error.offset),
+        message,
+    );
 }
 
 /// Where something stands in the file, which has no lines.
-fn place(window: &Window<'_>, offset: u64) -> Place {
-    Place {
+fn position(window: &Window<'_>, offset: u64) -> SourcePosition {
+    SourcePosition {
         offset: window.start.offset + offset,
         line: 1,
     }

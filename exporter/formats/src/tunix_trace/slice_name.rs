@@ -1,6 +1,6 @@
 //! The name of a slice as Tunix writes it: `peft_train (step=3, role=actor, mini_batch=0)`, a name and tags with types.
 //!
-//! What a tag is, is said by `_create_span_name` of `tunix/perf/experimental/trace_writer.py`; a tag that it does not know is
+//! What a tag is, is parsed by `_create_span_name` of `tunix/perf/experimental/trace_writer.py`; a tag that it does not know is
 //! kept as it is written.
 
 /// What the name of a slice says.
@@ -30,14 +30,14 @@ impl SliceName {
                 ..Self::default()
             };
         };
-        let mut said = Self {
+        let mut parsed = Self {
             name: name.to_owned(),
             ..Self::default()
         };
         for tag in split(tags) {
-            said.take(tag);
+            parsed.take(tag);
         }
-        said
+        parsed
     }
 
     fn take(&mut self, tag: &str) {
@@ -103,24 +103,24 @@ mod tests {
 
     #[test]
     fn tags_have_types_and_what_is_not_known_is_kept() {
-        let said = SliceName::parse(
+        let parsed = SliceName::parse(
             "peft_train (step=3, role=actor, mini_batch=0, micro_batch=1, shard=a, lr=1e-5)",
         );
-        assert_eq!(said.name, "peft_train");
+        assert_eq!(parsed.name, "peft_train");
         assert_eq!(
-            (said.step, said.mini_batch, said.micro_batch),
+            (parsed.step, parsed.mini_batch, parsed.micro_batch),
             (Some(3), Some(0), Some(1))
         );
-        assert_eq!(said.role.as_deref(), Some("actor"));
-        assert_eq!(said.others, "shard=a, lr=1e-5");
+        assert_eq!(parsed.role.as_deref(), Some("actor"));
+        assert_eq!(parsed.others, "shard=a, lr=1e-5");
     }
 
     #[test]
     fn a_value_may_hold_commas_and_a_missing_one_is_none() {
-        let said = SliceName::parse("rollout (step=None, group_id=why, oh why, pair_index=2)");
-        assert_eq!((said.step, said.pair_index), (None, Some(2)));
-        assert_eq!(said.group_id.as_deref(), Some("why, oh why"));
-        assert_eq!(said.others, "");
+        let parsed = SliceName::parse("rollout (step=None, group_id=why, oh why, pair_index=2)");
+        assert_eq!((parsed.step, parsed.pair_index), (None, Some(2)));
+        assert_eq!(parsed.group_id.as_deref(), Some("why, oh why"));
+        assert_eq!(parsed.others, "");
         let odd = SliceName::parse("rollout (step=seven)");
         assert_eq!((odd.step, odd.others.as_str()), (None, "step=seven"));
     }
@@ -128,8 +128,8 @@ mod tests {
     #[test]
     fn brackets_that_hold_no_tags_belong_to_the_name() {
         for name in ["GET (retried)", "rollout", "f (x)", "a (=1)", "é (step=1", ""] {
-            let said = SliceName::parse(name);
-            assert_eq!((said.name.as_str(), said.step), (name, None));
+            let parsed = SliceName::parse(name);
+            assert_eq!((parsed.name.as_str(), parsed.step), (name, None));
         }
         assert_eq!(
             SliceName::parse("queue (name=rollout)").queued.as_deref(),

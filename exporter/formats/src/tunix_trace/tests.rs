@@ -9,7 +9,7 @@ use pulsetrain_otlp::{
 use pulsetrain_perfetto::{EventKind, Item, Time, TraceEvent, Track};
 
 use super::{TunixTrace, Version};
-use pulsetrain_record::{Place, Recorder, Run, SkipReason, Skipped, ids};
+use pulsetrain_record::{ParseReport, Recorder, Run, SkipReason, SourcePosition, ids};
 
 const SECOND: u64 = 1_000_000_000;
 const START: u64 = 1_795_219_880 * SECOND;
@@ -70,11 +70,11 @@ impl Made {
         self.begin(track, start, name).end(track, end)
     }
 
-    fn read(self, version: Version) -> (Vec<Span>, Skipped) {
+    fn read(self, version: Version) -> (Vec<Span>, ParseReport) {
         self.read_at(version, START)
     }
 
-    fn read_at(self, version: Version, start_unix_nanos: u64) -> (Vec<Span>, Skipped) {
+    fn read_at(self, version: Version, start_unix_nanos: u64) -> (Vec<Span>, ParseReport) {
         let batches = RefCell::new(Vec::new());
         let run = Run {
             start_unix_nanos,
@@ -83,7 +83,7 @@ impl Made {
         let mut recorder = Recorder::new(run, |batch| batches.borrow_mut().push(batch));
         let mut trace = TunixTrace::new(version);
         for item in self.0 {
-            trace.item(item, Place::default(), &mut recorder);
+            trace.item(item, SourcePosition::default(), &mut recorder);
         }
         trace.end(&mut recorder);
         let skipped = recorder.finish().1;
@@ -348,7 +348,7 @@ fn a_file_that_is_written_anew_says_only_what_is_new() {
     for (items, expected) in [(first().0, 1), (again.0, 2)] {
         trace.restart();
         for item in items {
-            trace.item(item, Place::default(), &mut recorder);
+            trace.item(item, SourcePosition::default(), &mut recorder);
         }
         trace.end(&mut recorder);
         recorder.flush();

@@ -1,5 +1,5 @@
 //! Version 2 (`tunix/perf/experimental/trace_writer.py`): a track a timeline, with lanes below it where slices overlap, and
-//! everything in order of time. Slices say their step; which slice is inside which is not said, and is worked out again.
+//! everything in order of time. Slices say their step; which slice is inside which is not parsed, and is worked out again.
 //!
 //! A slice goes out when it has ended and all that ended at the same instant is read. Tunix writes the whole file anew
 //! with every step: what was said before is known by its id and not said again.
@@ -18,7 +18,7 @@ use super::{
     wall::WallClock,
     work::Work,
 };
-use crate::said::Said;
+use crate::seen_ids::SeenIds;
 use pulsetrain_record::{Recorder, ids};
 
 /// Reads slices of version 2.
@@ -43,8 +43,8 @@ pub(super) struct Timelines {
     told: Option<i64>,
     /// The same of a follower before this one: sums come to what they were by it.
     told_before: Option<i64>,
-    /// What was said.
-    said: Said,
+    /// What was parsed.
+    seen: SeenIds,
 }
 
 /// A slice that has begun.
@@ -54,7 +54,7 @@ struct Slice {
     /// Its number in order of beginning.
     number: u64,
     name: String,
-    said: SliceName,
+    parsed: SliceName,
     step: Option<i64>,
     id: [u8; 8],
     start: u64,
@@ -65,9 +65,9 @@ struct Slice {
 impl Timelines {
     /// The file begins again: it was written anew.
     pub(super) fn restart(&mut self) {
-        self.said.begin_anew();
+        self.seen.begin_pass();
         *self = Self {
-            said: std::mem::take(&mut self.said),
+            seen: std::mem::take(&mut self.seen),
             told: self.told,
             told_before: self.told_before,
             unknown: std::mem::take(&mut self.unknown),
@@ -75,17 +75,17 @@ impl Timelines {
         };
     }
 
-    /// What was said, for the next follower.
-    pub(super) fn told(&self) -> Option<Json> {
-        self.said.to_json(self.told.max(self.told_before))
+    /// What was parsed, for the next follower.
+    pub(super) fn snapshot(&self) -> Option<Json> {
+        self.seen.to_json(self.told.max(self.told_before))
     }
 
     /// Takes over what a follower before this one has said; answers whether it makes sense.
-    pub(super) fn remember(&mut self, told: &Json) -> bool {
-        let Some((said, step)) = Said::of_json(told) else {
+    pub(super) fn restore(&mut self, told: &Json) -> bool {
+        let Some((seen, step)) = SeenIds::of_json(told) else {
             return false;
         };
-        (self.said, self.told_before) = (said, step);
+        (self.seen, self.told_before) = (seen, step);
         true
     }
 
@@ -107,8 +107,8 @@ impl Timelines {
     ) {
         self.reach(time, wall, recorder);
         let (place, timeline) = self.places.of(uuid);
-        let said = SliceName::parse(&name);
-        self.unknown.look_at(&said, recorder);
+        let parsed = SliceName::parse(&name);
+        self.unknown.look_at(&parsed, recorder);
         let open = self.open.entry(place).or_default();
         let same = |slice: &&Slice| slice.start == time && slice.name == name;
         let ordinal = open.iter().filter(same).count() as u64;
@@ -116,8 +116,8 @@ impl Timelines {
         let around = open
             .iter()
             .rfind(|slice| !timeline.is_device && slice.end.is_none());
-        let step = said.step.or_else(|| around?.step);
-        if said.queued.is_some() && step.is_none() {
+        let step = parsed.step.or_else(|| around?.step);
+        if parsed.queued.is_some() && step.is_none() {
             self.queued.push((place, self.begun));
         }
         open.push(Slice {
@@ -129,7 +129,7 @@ impl Timelines {
             start: time,
             end: None,
             link: self.newest,
-            said,
+            parsed,
         });
         self.begun += 1;
         if let Some(step) = step {
@@ -217,7 +217,7 @@ impl Timelines {
         recorder: &mut Recorder<'_>,
     ) {
         let Some(end) = slice.end else { return };
-        if self.said.is_new(slice.id, end) {
+        if self.seen.is_new(slice.id, end) {
             let parent = parent_of(slice, end, slices, self.is_device(place));
             self.work(place, slice, end, parent, wall, recorder)
                 .record(recorder);
@@ -257,7 +257,7 @@ impl Timelines {
             return;
         };
         let waits = |slice: &&Slice| {
-            slice.start == queue.start && Some(&slice.said.name) == queue.said.queued.as_ref()
+            slice.start == queue.start && Some(&slice.parsed.name) == queue.parsed.queued.as_ref()
         };
         let step = self
             .open
@@ -302,10 +302,10 @@ impl Timelines {
     ) -> Work<'a> {
         let link = slice.link.filter(|_| slice.step.is_none());
         Work {
-            meaning: names::meaning(&slice.said, false),
-            said: &slice.said,
-            mini_batch: slice.said.mini_batch,
-            micro_batch: slice.said.micro_batch,
+            meaning: names::meaning(&slice.parsed, false),
+            parsed: &slice.parsed,
+            mini_batch: slice.parsed.mini_batch,
+            micro_batch: slice.parsed.micro_batch,
             timeline: self.places.timeline(place),
             step: slice.step,
             id: slice.id,
@@ -323,7 +323,7 @@ impl Timelines {
     /// Takes a slice into the times of its step: a device's where it has any, for training steps and weights the thread's.
     fn count(&mut self, place: u64, slice: &Slice, end: u64) {
         let timeline = self.places.timeline(place);
-        let (is_device, is_queue) = (timeline.is_device, slice.said.queued.is_some());
+        let (is_device, is_queue) = (timeline.is_device, slice.parsed.queued.is_some());
         let Some(step) = slice.step.filter(|step| self.told < Some(*step) && !is_queue) else {
             return;
         };
@@ -332,11 +332,11 @@ impl Timelines {
             start: slice.start,
             end,
         };
-        match (slice.said.name.as_str(), is_device) {
+        match (slice.parsed.name.as_str(), is_device) {
             ("rollout", true) => in_turn(&mut times.rollouts, interval),
             ("reference_inference", true) => in_turn(&mut times.references, interval),
             ("old_actor_inference", true) => in_turn(&mut times.old_actors, interval),
-            ("peft_train", false) if slice.said.role.as_deref() != Some("critic") => {
+            ("peft_train", false) if slice.parsed.role.as_deref() != Some("critic") => {
                 times.train_steps.push(interval);
             }
             ("weight_sync", false) => times.weight_sync = Some(interval),
@@ -372,8 +372,8 @@ fn parent_of(slice: &Slice, end: u64, slices: &[Slice], is_device: bool) -> Opti
             && other.start <= slice.start
             && other.end.is_none_or(|other| other >= end)
             && other.step == slice.step
-            && other.said.name != slice.said.name
-            && (other.said.group_id.is_none() || other.said.group_id == slice.said.group_id)
+            && other.parsed.name != slice.parsed.name
+            && (other.parsed.group_id.is_none() || other.parsed.group_id == slice.parsed.group_id)
     };
     if is_device {
         return None;

@@ -28,7 +28,7 @@ pub(super) struct Timeline {
 #[derive(Debug)]
 pub(super) struct Work<'a> {
     pub(super) meaning: Meaning,
-    pub(super) said: &'a SliceName,
+    pub(super) parsed: &'a SliceName,
     /// The mini-batch that the work is part of, and its micro-batch: by its name, or by what it is in.
     pub(super) mini_batch: Option<i64>,
     pub(super) micro_batch: Option<i64>,
@@ -67,11 +67,11 @@ impl Work<'_> {
     }
 
     fn attributes<'b>(&'b self, mesh: &'b [Value<'b>]) -> Vec<Attribute<'b>> {
-        let said = self.said;
+        let parsed = self.parsed;
         let text = |text: &'b Option<String>| text.as_deref().map(Value::Text);
         let int = |number: Option<i64>| number.map(Value::Int);
-        let others = Some(said.others.as_str()).filter(|others| !others.is_empty());
-        let queued = said
+        let others = Some(parsed.others.as_str()).filter(|others| !others.is_empty());
+        let queued = parsed
             .queued
             .as_deref()
             .map(|name| names::span_name(name).unwrap_or(name));
@@ -80,7 +80,7 @@ impl Work<'_> {
         } else {
             "host"
         };
-        let role = said
+        let role = parsed
             .role
             .as_deref()
             .or(self.meaning.role)
@@ -90,8 +90,8 @@ impl Work<'_> {
             (&TRAIN_MINI_BATCH, int(self.mini_batch)),
             (&TRAIN_MICRO_BATCH, int(self.micro_batch)),
             (&RL_ROLE, role.map(Value::Text)),
-            (&RL_GROUP_ID, text(&said.group_id)),
-            (&RL_PAIR_INDEX, int(said.pair_index)),
+            (&RL_GROUP_ID, text(&parsed.group_id)),
+            (&RL_PAIR_INDEX, int(parsed.pair_index)),
             (&RL_QUEUED, queued.map(Value::Text)),
             (&DEVICE_ID, text(&self.timeline.device)),
             (&RL_MESH, (!mesh.is_empty()).then_some(Value::List(mesh))),
@@ -99,7 +99,7 @@ impl Work<'_> {
             (&PERF_CLOCK, Some(Value::Text(clock))),
             (
                 &PERF_STAGE,
-                (!self.meaning.is_known).then_some(Value::Text(&said.name)),
+                (!self.meaning.is_known).then_some(Value::Text(&parsed.name)),
             ),
             (&PERF_TAGS, others.map(Value::Text)),
             (&PERF_UNFINISHED, self.is_unfinished.then_some(Value::Bool(true))),
@@ -113,6 +113,6 @@ impl Work<'_> {
     }
 
     fn queued_role(&self) -> Option<&'static str> {
-        names::role(self.said.queued.as_deref()?)
+        names::role(self.parsed.queued.as_deref()?)
     }
 }

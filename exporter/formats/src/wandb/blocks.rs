@@ -118,7 +118,7 @@ impl Blocks {
     }
 
     /// The bytes up to the next ones are lost: the chunk there is likely to be none, and then its block is passed over.
-    pub(super) fn lose_sync(&mut self) {
+    pub(super) fn resync(&mut self) {
         self.pending = None;
     }
 

@@ -11,18 +11,18 @@ use super::{
     item::{self, Item, Value},
     record::{self, Record},
 };
-use pulsetrain_record::{Place, Recorder, SkipReason};
+use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
 /// The rule for the keys with which wandb numbers its own records.
-const CLOCK: SkipReason = SkipReason::LeftOut("wandb_clock");
+const CLOCK: SkipReason = SkipReason::Ignored("wandb_clock");
 /// The rule for a summary that says again what a history said.
-const SUMMARY: SkipReason = SkipReason::LeftOut("wandb_summary");
+const SUMMARY: SkipReason = SkipReason::Ignored("wandb_summary");
 /// The rule for what the program printed, which may be private.
-const CONSOLE: SkipReason = SkipReason::LeftOut("console_output");
+const CONSOLE: SkipReason = SkipReason::Ignored("console_output");
 /// The rule for records that are of wandb and not of the run.
-const BOOKKEEPING: SkipReason = SkipReason::LeftOut("wandb_bookkeeping");
+const BOOKKEEPING: SkipReason = SkipReason::Ignored("wandb_bookkeeping");
 /// The rule for files beside the run.
-const MEDIA: SkipReason = SkipReason::LeftOut("media");
+const MEDIA: SkipReason = SkipReason::Ignored("media");
 
 /// The keys with which wandb numbers its own records.
 const CLOCK_KEYS: [&str; 4] = ["_step", "_timestamp", "_runtime", "_wandb"];
@@ -80,11 +80,11 @@ impl Summarised {
 
 impl WandbParser {
     /// Records everything that a record says.
-    pub(super) fn record(&mut self, bytes: &[u8], place: Place, recorder: &mut Recorder<'_>) {
+    pub(super) fn record(&mut self, bytes: &[u8], position: SourcePosition, recorder: &mut Recorder<'_>) {
         let read = record::parse(bytes).and_then(|record| match record {
-            Record::History(history) => self.history(history, place, recorder),
+            Record::History(history) => self.history(history, position, recorder),
             Record::Summary(summary) => self.summary(summary, recorder),
-            Record::Stats(stats) => self.stats(stats, place, recorder),
+            Record::Stats(stats) => self.stats(stats, position, recorder),
             Record::Config(config) => self.config(config, recorder),
             Record::Run(bytes) => {
                 let run = record::run(bytes)?;
@@ -105,14 +105,14 @@ impl WandbParser {
         });
         match read {
             Ok(()) => recorder.end_of_record(),
-            Err(error) => recorder.skip(SkipReason::MalformedRecord, place, || error.to_string()),
+            Err(error) => recorder.report(SkipReason::MalformedRecord, position, || error.to_string()),
         }
     }
 
     fn history(
         &mut self,
         history: &[u8],
-        place: Place,
+        position: SourcePosition,
         recorder: &mut Recorder<'_>,
     ) -> Result<(), WireError> {
         let items = item::all(history)?;
@@ -122,7 +122,7 @@ impl WandbParser {
         let (mut logged, mut types) = (Vec::with_capacity(items.len()), Vec::new());
         let mut counted = None;
         for item in &items {
-            let key = self.keys.place_or_add(&item.key, Role::of);
+            let key = self.keys.intern(&item.key, Role::of);
             match key.map_or_else(|| Role::of(&item.key()), |key| *self.keys.at(key)) {
                 Role::Time => self.take_time(item),
                 Role::Count => counted = item.number(),
@@ -139,7 +139,7 @@ impl WandbParser {
         let at = ScalarMeta {
             time_unix_nanos: self.time_unix_nanos,
             step: step.map(|step| step as i64),
-            place,
+            position,
         };
         for of in types {
             self.taken_apart(of, &mut logged, at, recorder);
@@ -192,7 +192,7 @@ impl WandbParser {
                     .history
                     .record_distribution_at(place, at, &distribution, recorder);
                 if !is_taken {
-                    recorder.skip(SkipReason::MalformedRecord, at.place, || {
+                    recorder.report(SkipReason::MalformedRecord, at.position, || {
                         format!(
                             "the bins of the histogram {} do not grow, or are not as many as its values",
                             item.key()
@@ -220,7 +220,7 @@ impl WandbParser {
             let keys = &self.keys;
             let place = self
                 .summary
-                .place_or_add(&item.key, |key| Summarised::new(key, keys.contains(key)));
+                .intern(&item.key, |key| Summarised::new(key, keys.contains(key)));
             let Some(place) = place else {
                 recorder.skip_value(SkipReason::TooManyNames);
                 continue;
@@ -246,7 +246,7 @@ impl WandbParser {
         let at = ScalarMeta {
             time_unix_nanos: self.time_unix_nanos,
             step: None,
-            place: Place::default(),
+            position: SourcePosition::default(),
         };
         let mut alone: Vec<(String, Vec<u8>)> = self
             .summary
@@ -271,7 +271,12 @@ impl WandbParser {
         }
     }
 
-    fn stats(&mut self, stats: &[u8], place: Place, recorder: &mut Recorder<'_>) -> Result<(), WireError> {
+    fn stats(
+        &mut self,
+        stats: &[u8],
+        position: SourcePosition,
+        recorder: &mut Recorder<'_>,
+    ) -> Result<(), WireError> {
         let mut time_unix_nanos = self.time_unix_nanos;
         for field in Reader::new(stats) {
             if let Field {
@@ -285,7 +290,7 @@ impl WandbParser {
         let at = ScalarMeta {
             time_unix_nanos,
             step: None,
-            place,
+            position,
         };
         for item in item::in_field(stats, 3)? {
             match item::value(item.json()) {

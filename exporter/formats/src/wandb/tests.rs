@@ -5,7 +5,7 @@ use crate::{
     logs::{LogReader, ReadLimits, sampled::Sampled},
     test_message::{bytes, varint},
 };
-use pulsetrain_record::{Counts, Run, Skipped};
+use pulsetrain_record::{Counts, ParseReport, Run};
 
 fn item(field: u64, key: &str, json: &str) -> Vec<u8> {
     bytes(
@@ -59,7 +59,7 @@ fn file(records: &[Vec<u8>]) -> Vec<u8> {
     file
 }
 
-fn read_in_pieces(file: &[u8], piece: usize) -> (Counts, Skipped) {
+fn read_in_pieces(file: &[u8], piece: usize) -> (Counts, ParseReport) {
     let mut recorder = Recorder::new(Run::default(), |_| {});
     let mut reader = LogReader::new(&FORMAT, ReadLimits::default());
     file.chunks(piece)
@@ -68,7 +68,7 @@ fn read_in_pieces(file: &[u8], piece: usize) -> (Counts, Skipped) {
     recorder.finish()
 }
 
-fn reasons(skipped: &Skipped) -> Vec<(SkipReason, u64)> {
+fn reasons(skipped: &ParseReport) -> Vec<(SkipReason, u64)> {
     skipped.counts().collect()
 }
 
@@ -139,7 +139,7 @@ fn the_summary_is_kept_only_where_no_history_said_it() {
         .into_iter()
         .find(|(reason, _)| reason.as_str() == "wandb_summary");
     // Three of the four values of the summaries: the last best epoch is the one that is kept.
-    assert_eq!(wandb_summary, Some((SkipReason::LeftOut("wandb_summary"), 3)));
+    assert_eq!(wandb_summary, Some((SkipReason::Ignored("wandb_summary"), 3)));
 }
 
 #[test]
@@ -483,7 +483,7 @@ fn a_run_is_known_by_its_id_and_name() {
     assert_eq!(identity.run_name.as_deref(), Some("quick-fox-7"));
     assert_eq!(identity.first_record, b"1c2e8f8a");
     assert_eq!(identity.start_unix_nanos, Some(100_000_000_000));
-    assert_eq!(recognise(&file), Some("the first bytes of a wandb file"));
+    assert_eq!(detect(&file), Some("the first bytes of a wandb file"));
 }
 
 /// A trainer is found out by a key that is put together only after the places of other keys were looked up.
@@ -517,7 +517,7 @@ fn a_system_that_a_histogram_gives_away_leaves_every_value_on_its_metric() {
 
 #[test]
 fn keys_beyond_the_limit_are_counted_and_left_out() {
-    let records: Vec<Vec<u8>> = (0..=pulsetrain_record::in_order::MOST_NAMES / 100)
+    let records: Vec<Vec<u8>> = (0..=pulsetrain_record::key_cache::MOST_NAMES / 100)
         .map(|record| {
             let keys: Vec<String> = (0..100).map(|key| format!("{record}/{key}")).collect();
             history(&keys.iter().map(|key| (key.as_str(), "1")).collect::<Vec<_>>())
@@ -528,7 +528,7 @@ fn keys_beyond_the_limit_are_counted_and_left_out() {
         .into_iter()
         .find(|(reason, _)| *reason == SkipReason::TooManyNames);
     let names = records.len() * 100;
-    let expected = (names - pulsetrain_record::in_order::MOST_NAMES) as u64;
+    let expected = (names - pulsetrain_record::key_cache::MOST_NAMES) as u64;
     assert_eq!(beyond, Some((SkipReason::TooManyNames, expected)));
     assert!(skipped.has_losses() && counts.records == records.len() as u64);
 }

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
 
-use pulsetrain_formats::{FORMATS, recognise};
+use pulsetrain_formats::{FORMATS, detect};
 use pulsetrain_record::SkipReason;
 
 use crate::{
@@ -33,7 +33,7 @@ fn no_sample_has_a_name_that_is_in_no_table() {
     let mut recognised = 0;
     for name in all_samples() {
         let bytes = sample(&name);
-        let Ok((format, _)) = recognise(&name, &bytes[..bytes.len().min(64 << 10)]) else {
+        let Ok((format, _)) = detect(&name, &bytes[..bytes.len().min(64 << 10)]) else {
             continue;
         };
         // Its dictionary does not claim to be complete.
@@ -57,7 +57,7 @@ fn no_sample_has_a_name_that_is_in_no_table() {
 fn every_sample_of_a_known_format_has_a_golden_file() {
     for name in all_samples() {
         let bytes = sample(&name);
-        let Ok((format, _)) = recognise(&name, &bytes[..bytes.len().min(64 << 10)]) else {
+        let Ok((format, _)) = detect(&name, &bytes[..bytes.len().min(64 << 10)]) else {
             continue;
         };
         // A log of a mapping is recognised by the fallback too, but its golden file is that of its mapping.
@@ -107,7 +107,7 @@ fn samples_by_format() -> BTreeMap<&'static str, Vec<String>> {
     let mut samples: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for name in all_samples() {
         let bytes = sample(&name);
-        if let Ok((format, _)) = recognise(&name, &bytes[..bytes.len().min(64 << 10)]) {
+        if let Ok((format, _)) = detect(&name, &bytes[..bytes.len().min(64 << 10)]) {
             samples.entry(format.name).or_default().push(format!("`{name}`"));
         }
     }

@@ -11,8 +11,8 @@ use pulsetrain_record::SkipReason;
 use self::samples::{LOGS, Log, NO_LOGS, UNKNOWN_TRAINERS};
 use crate::{
     Imported,
+    expected::{ExpectedLog, ExpectedValue, Value},
     imported::{Point, all_samples, sample},
-    said::{Said, Told, Value},
     series::{self, Series},
 };
 
@@ -69,7 +69,7 @@ fn what_is_no_log_of_training_is_read_by_no_format() {
             continue;
         }
         let head = sample(&name);
-        let found = pulsetrain_formats::recognise(&name, &head[..head.len().min(64 << 10)]);
+        let found = pulsetrain_formats::detect(&name, &head[..head.len().min(64 << 10)]);
         let found = found.map(|(format, _)| format.name);
         assert!(found.is_err(), "{name}, {why}, was taken for {found:?}");
     }
@@ -104,8 +104,8 @@ fn arrives(name: &str, log: &Log) {
 }
 
 /// The values by the series that they are to be in, in the order of the sample.
-fn by_series<'t>(table: &str, told: &'t Told) -> Vec<(Series, Vec<&'t Said>)> {
-    let mut all: Vec<(Series, Vec<&Said>)> = Vec::new();
+fn by_series<'t>(table: &str, told: &'t ExpectedLog) -> Vec<(Series, Vec<&'t ExpectedValue>)> {
+    let mut all: Vec<(Series, Vec<&ExpectedValue>)> = Vec::new();
     for said in &told.values {
         let mut series = series::of(table, &said.key);
         // A sum takes no negative time, so such a number keeps its own name.
@@ -165,7 +165,7 @@ impl<'i> Found<'i> {
         taken
     }
 
-    fn holds(&mut self, series: &Series, said: &[&Said]) {
+    fn holds(&mut self, series: &Series, said: &[&ExpectedValue]) {
         let points = self.take(series);
         let context = format!("{} {:?} of {}", series.metric, series.attributes, self.name);
         if let Some(states) = &series.states {
@@ -226,7 +226,7 @@ impl<'i> Found<'i> {
 }
 
 /// At each change one state holds, and every other one is said not to.
-fn holds_states(points: &[&Point], attribute: &str, said: &[&Said], context: &str) {
+fn holds_states(points: &[&Point], attribute: &str, said: &[&ExpectedValue], context: &str) {
     let mut changes = said.to_vec();
     changes.dedup_by(|said, before| said.value == before.value);
     let holding = points.iter().filter(|point| point.value == 1.0);
@@ -250,12 +250,12 @@ fn holds_states(points: &[&Point], attribute: &str, said: &[&Said], context: &st
 /// Sums come together with an error in the last digit; a metric of whole numbers has no fraction.
 fn is_same(point: &Point, expected: f64) -> bool {
     let apart = (point.value - expected).abs();
-    let is_cut = point.is_whole && apart < 1.0;
+    let is_cut = point.is_integer && apart < 1.0;
     is_cut || apart <= 1e-12 * expected.abs() || (point.value.is_nan() && expected.is_nan())
 }
 
 /// A float of seconds has a quarter of a microsecond.
-fn is_in_time(point: &Point, said: &Said, context: &str) {
+fn is_in_time(point: &Point, said: &ExpectedValue, context: &str) {
     if let Some(time) = said.time {
         assert!(
             point.time.abs_diff(time) <= 250,

@@ -1,6 +1,6 @@
 //! Every format on every sample, its own and those of all other systems.
 
-use pulsetrain_formats::{Begin, FORMATS, LogFormat, recognise};
+use pulsetrain_formats::{FORMATS, LogFormat, ParserFactory, detect};
 
 use crate::imported::{all_samples, json, read, read_in_chunks, sample};
 
@@ -21,7 +21,7 @@ fn no_sample_is_claimed_by_two_formats() {
         let head = &bytes[..bytes.len().min(64 << 10)];
         let claims: Vec<_> = FORMATS
             .iter()
-            .filter(|format| !format.is_fallback() && (format.recognise)(head).is_some())
+            .filter(|format| !format.is_fallback() && (format.detect)(head).is_some())
             .map(|format| format.name)
             .collect();
         assert!(claims.len() < 2, "{name} is claimed by {claims:?}");
@@ -42,7 +42,7 @@ fn no_format_reads_a_record_in_a_sample_that_is_not_its_own() {
             let is_kin = name.contains("perfetto_trace_") && format.name.starts_with("tunix-trace");
             let holds_output = (name.as_str(), format.name) == HOLDS_OUTPUT;
             let reads_any = format.takes_mapping() || format.is_fallback() || is_mapped(format);
-            if is_kin || holds_output || reads_any || (format.recognise)(head).is_some() {
+            if is_kin || holds_output || reads_any || (format.detect)(head).is_some() {
                 continue;
             }
             let (batches, counts, _) = read(format, &bytes);
@@ -55,7 +55,7 @@ fn no_format_reads_a_record_in_a_sample_that_is_not_its_own() {
 #[test]
 fn however_a_sample_is_cut_the_same_is_read() {
     for (name, bytes) in texts().into_iter().filter(|(_, bytes)| bytes.len() < 100_000) {
-        let Ok((format, _)) = recognise(&name, &bytes[..bytes.len().min(64 << 10)]) else {
+        let Ok((format, _)) = detect(&name, &bytes[..bytes.len().min(64 << 10)]) else {
             continue;
         };
         let read = |size| json(&read_in_chunks(format, &bytes, 0, size).0);
@@ -66,7 +66,7 @@ fn however_a_sample_is_cut_the_same_is_read() {
 #[test]
 fn torn_samples_are_no_panic() {
     for (name, bytes) in texts() {
-        let own = recognise(&name, &bytes[..bytes.len().min(64 << 10)]).map(|(format, _)| format.name);
+        let own = detect(&name, &bytes[..bytes.len().min(64 << 10)]).map(|(format, _)| format.name);
         // Mapping files share one parser, so each reads its own samples.
         let reads = |format: &&LogFormat| {
             let is_own = own.as_ref().is_ok_and(|own| *own == format.name);
@@ -84,5 +84,5 @@ fn torn_samples_are_no_panic() {
 
 /// Whether the format is read by the mapping of a trainer alone.
 fn is_mapped(format: &LogFormat) -> bool {
-    matches!(format.parser, Begin::Embedded { .. })
+    matches!(format.parser, ParserFactory::Embedded { .. })
 }

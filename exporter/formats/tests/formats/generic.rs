@@ -1,6 +1,6 @@
 //! Logs of unknown trainers: what is expected of each stands here as numbers, written by hand from the log.
 
-use pulsetrain_formats::recognise;
+use pulsetrain_formats::detect;
 
 use crate::imported::{Imported, all_samples, sample};
 
@@ -269,7 +269,7 @@ fn text_that_is_no_log_of_training_is_not_recognised() {
             .join("../..")
             .join(name);
         let bytes = std::fs::read(path).expect("the file can be read");
-        assert!(recognise(name, &bytes).is_err(), "{name}");
+        assert!(detect(name, &bytes).is_err(), "{name}");
     }
-    assert!(recognise("", &sample("generic/README.md")).is_err());
+    assert!(detect("", &sample("generic/README.md")).is_err());
 }

@@ -2,9 +2,9 @@
 
 use std::{cell::RefCell, collections::BTreeMap, env, fs, path::PathBuf};
 
-use pulsetrain_formats::{LogFormat, LogReader, ReadLimits, ReadTime, format_by_name, recognise};
+use pulsetrain_formats::{LogFormat, LogReader, ReadLimits, ReadTime, detect, format_by_name};
 use pulsetrain_otlp::{frames, write::Encoded};
-use pulsetrain_record::{Counts, Recorder, Run, SkipReason, Skipped};
+use pulsetrain_record::{Counts, ParseReport, Recorder, Run, SkipReason};
 use serde_json::Value;
 
 /// The time near which every sample was written: 2026-11-21 00:00:00 UTC.
@@ -22,13 +22,13 @@ pub(crate) struct Point {
     /// Whether the value is what has come together since the start.
     pub(crate) is_sum: bool,
     /// Whether the metric is of whole numbers.
-    pub(crate) is_whole: bool,
+    pub(crate) is_integer: bool,
 }
 
 /// What came of a sample.
 pub(crate) struct Imported {
     pub(crate) counts: Counts,
-    pub(crate) skipped: Skipped,
+    pub(crate) skipped: ParseReport,
     pub(crate) points: Vec<Point>,
     pub(crate) spans: Vec<Value>,
     pub(crate) events: Vec<Value>,
@@ -73,7 +73,7 @@ impl Imported {
     /// Imports a sample, which must be recognised as `format`, and holds it to its golden file.
     pub(crate) fn of(format: &str, name: &str) -> Self {
         let bytes = sample(name);
-        let recognised = recognise(name, &bytes[..bytes.len().min(64 << 10)]);
+        let recognised = detect(name, &bytes[..bytes.len().min(64 << 10)]);
         let (found, sign) = recognised.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(found.name, format, "{name} was recognised by {sign}");
         Self::by(format, name)
@@ -181,7 +181,7 @@ impl Imported {
                     attributes: list(&point["attributes"]).iter().map(attribute).collect(),
                     time: time(point, "timeUnixNano"),
                     is_sum: kind == "histogram" || metric[kind]["isMonotonic"] == true,
-                    is_whole: point.get("asInt").is_some(),
+                    is_integer: point.get("asInt").is_some(),
                 });
             }
         }
@@ -218,12 +218,12 @@ fn start_in_name(name: &str) -> u64 {
     seconds.unwrap_or_default() * 1_000_000_000
 }
 
-pub(crate) fn read(format: &LogFormat, bytes: &[u8]) -> (Vec<Encoded>, Counts, Skipped) {
+pub(crate) fn read(format: &LogFormat, bytes: &[u8]) -> (Vec<Encoded>, Counts, ParseReport) {
     read_from(format, bytes, 0)
 }
 
 /// Reads a run that began at a time.
-fn read_from(format: &LogFormat, bytes: &[u8], start_unix_nanos: u64) -> (Vec<Encoded>, Counts, Skipped) {
+fn read_from(format: &LogFormat, bytes: &[u8], start_unix_nanos: u64) -> (Vec<Encoded>, Counts, ParseReport) {
     read_in_chunks(format, bytes, start_unix_nanos, 4099)
 }
 
@@ -233,7 +233,7 @@ pub(crate) fn read_in_chunks(
     bytes: &[u8],
     start_unix_nanos: u64,
     size: usize,
-) -> (Vec<Encoded>, Counts, Skipped) {
+) -> (Vec<Encoded>, Counts, ParseReport) {
     let batches = RefCell::new(Vec::new());
     let run = Run {
         id: "golden".to_owned(),

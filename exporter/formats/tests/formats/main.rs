@@ -6,6 +6,7 @@
 mod agreement;
 mod coverage;
 mod every_value;
+mod expected;
 mod foreign;
 mod generic;
 mod imported;
@@ -15,7 +16,6 @@ mod mutated;
 mod no_value;
 mod ranks;
 mod readers;
-mod said;
 mod series;
 mod tensorboard;
 mod torchtitan;

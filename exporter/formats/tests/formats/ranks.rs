@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use pulsetrain_formats::{format_by_name, recognise};
+use pulsetrain_formats::{detect, format_by_name};
 use serde_json::Value;
 
 use crate::imported::{json, read, sample_text};
@@ -51,7 +51,7 @@ fn lines(text: &str) -> impl Iterator<Item = &str> {
 /// The messages of an import by the rank of their resource, without it.
 fn by_rank(format: &str, text: &str) -> BTreeMap<String, Vec<Value>> {
     let head = text.as_bytes();
-    let (found, sign) = recognise("it", &head[..head.len().min(64 << 10)]).expect("it is recognised");
+    let (found, sign) = detect("it", &head[..head.len().min(64 << 10)]).expect("it is recognised");
     assert_eq!(found.name, format, "{sign}");
     let (batches, _, skipped) = read(found, head);
     assert!(!skipped.has_losses(), "{:?}", skipped.problems());

@@ -17,5 +17,5 @@ pub(crate) use lines::{any_pairs, hf_trainer, kempnerforge, maxtext, megatron, t
 pub(crate) use surogate_console::surogate_console;
 pub(crate) use torchspec::torchspec;
 
-/// Says everything that a sample says.
-pub(crate) type Reader = fn(&[u8]) -> crate::said::Told;
+/// StepHeader everything that a sample says.
+pub(crate) type Reader = fn(&[u8]) -> crate::expected::ExpectedLog;

@@ -6,7 +6,7 @@ mod nvidia;
 
 use std::{collections::BTreeSet, env, fmt::Write, fs, path::Path};
 
-use pulsetrain_formats::recognise;
+use pulsetrain_formats::detect;
 
 use self::{expected::SAMPLES, nvidia::NVIDIA};
 use crate::{
@@ -58,7 +58,7 @@ fn every_sample_of_a_trainer_is_recognised_and_its_series_have_the_values_that_w
 /// What is not as expected of a sample.
 fn problems(expected: &Sample) -> Vec<String> {
     let name = [FOLDER, expected.file].concat();
-    let recognised = recognise(&name, &sample(&name)).map(|(format, _)| format.name);
+    let recognised = detect(&name, &sample(&name)).map(|(format, _)| format.name);
     if !recognised.as_ref().is_ok_and(|format| *format == expected.format) {
         return vec![format!("{name} is recognised as {recognised:?}")];
     }
@@ -174,7 +174,7 @@ fn custom_names(folder: &str) -> BTreeSet<String> {
     let mut customs = BTreeSet::new();
     for name in samples {
         let bytes = sample(name);
-        let (format, _) = recognise(name, &bytes).expect("a sample is recognised");
+        let (format, _) = detect(name, &bytes).expect("a sample is recognised");
         let imported = Imported::without_golden(format.name, name);
         let points = imported
             .points

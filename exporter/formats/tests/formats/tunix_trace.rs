@@ -189,7 +189,7 @@ fn however_the_file_is_cut_the_same_goes_out() {
             let name = name_of(version, run);
             let whole = imported(version, run);
             let bytes = sample(&name);
-            let format = pulsetrain_formats::recognise(&name, &bytes).unwrap().0;
+            let format = pulsetrain_formats::detect(&name, &bytes).unwrap().0;
             for size in [1, 17, 1 << 20] {
                 let (batches, counts, _) =
                     crate::imported::read_in_chunks(format, &bytes, run.1 * 1_000_000_000, size);

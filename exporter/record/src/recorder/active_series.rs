@@ -27,7 +27,7 @@ pub(super) struct ActiveSeries {
 const MOST_ENDED: usize = 1 << 16;
 
 /// The rule for points of series that are not ended because there are too many.
-const WITHOUT_END: SkipReason = SkipReason::LeftOut("end_of_series");
+const WITHOUT_END: SkipReason = SkipReason::Ignored("end_of_series");
 
 impl ActiveSeries {
     /// Adds the series of a point.

@@ -1,14 +1,14 @@
 //! Resumes the state of an earlier recorder.
 
 use super::{Recorder, series::SeriesTable};
-use crate::{Counts, Skipped};
+use crate::{Counts, ParseReport};
 
 impl Recorder<'_> {
     /// Counts from zero what is recorded and skipped from now on; sums and histograms go on.
     pub fn restart_counts(&mut self) {
         self.flush();
         self.counts = Counts::default();
-        self.skipped = Skipped::default();
+        self.skipped = ParseReport::default();
     }
 
     /// Replays records that were already sent: restores the state of sums and histograms, sends and counts nothing.

@@ -8,7 +8,7 @@ use pulsetrain_semconv::{attribute, metric};
 use super::*;
 
 /// Everything that `record` records, as batches.
-fn recorded(record: impl FnOnce(&mut Recorder<'_>)) -> (Vec<Encoded>, Counts, Skipped) {
+fn recorded(record: impl FnOnce(&mut Recorder<'_>)) -> (Vec<Encoded>, Counts, ParseReport) {
     let mut batches = Vec::new();
     let mut recorder = Recorder::new(
         Run {

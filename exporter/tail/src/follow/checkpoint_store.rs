@@ -8,7 +8,7 @@ use std::{
 };
 
 use pulsetrain_pipeline::clock;
-use pulsetrain_record::{AttemptState, Place, Run, UsedTimezone};
+use pulsetrain_record::{AttemptState, Run, SourcePosition, UsedTimezone};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{checkpoint_notice::CheckpointNotice, identity::FileIdentity};
@@ -110,8 +110,8 @@ impl FileCheckpoint {
         named.or_else(|| self.timezone.clone()).unwrap_or_default()
     }
 
-    pub(super) fn place(&self) -> Place {
-        Place {
+    pub(super) fn place(&self) -> SourcePosition {
+        SourcePosition {
             offset: self.offset,
             line: self.line,
         }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, error::Error, io, time::Duration};
 
-use pulsetrain_record::{SkipReason, Skipped};
+use pulsetrain_record::{ParseReport, SkipReason};
 
 use crate::TailError;
 
@@ -40,7 +40,7 @@ impl PollMeter {
     }
 
     /// Adds the skipped records in `now` that are not in `counted`, and updates `counted`.
-    pub(super) fn count_skipped(&mut self, now: &Skipped, counted: &mut BTreeMap<SkipReason, u64>) {
+    pub(super) fn count_skipped(&mut self, now: &ParseReport, counted: &mut BTreeMap<SkipReason, u64>) {
         for (reason, count) in now.counts() {
             let before = counted.insert(reason, count).unwrap_or_default();
             if count > before {

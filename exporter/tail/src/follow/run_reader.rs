@@ -198,7 +198,7 @@ impl RunReader {
 
     /// Records the buffered records.
     pub(super) fn flush_buffered(&mut self) {
-        self.reader.release(&mut self.recorder);
+        self.reader.flush_buffered(&mut self.recorder);
     }
 
     /// Returns everything that is recorded and not sent yet.
@@ -224,13 +224,13 @@ impl RunReader {
             is_continued: self.is_continued,
             has_ended: !self.recorder.has_series(),
             modified_unix_nanos: self.modified_unix_nanos,
-            emitted: self.reader.told(),
+            emitted: self.reader.snapshot(),
         }
     }
 
     /// Adds the records that were skipped since the last call to the poll report.
     pub(super) fn count_skipped(&mut self, meter: &mut PollMeter) {
-        meter.count_skipped(self.recorder.skipped(), &mut self.counted_skipped);
+        meter.count_skipped(self.recorder.parse_report(), &mut self.counted_skipped);
     }
 
     /// Claims the ranks that were recorded since the last call. Returns an error for each rank that another input has claimed.
@@ -271,7 +271,7 @@ impl RunReader {
 
     /// Whether the run continues in a file that replaces this one.
     pub(super) fn continues_after_truncate(&self) -> bool {
-        self.format.shrinks
+        self.format.continues_after_truncate
     }
 
     pub(super) fn run(&self) -> &Run {
@@ -294,7 +294,7 @@ impl RunReader {
 
     /// Continues the run in another file, or in the same one after a truncation.
     pub(super) fn continue_in(&mut self, (file, inode): (File, Inode)) {
-        self.reader.go_on_elsewhere();
+        self.reader.continue_in_new_input();
         self.file = Some(file);
         self.inode = inode;
         self.head.clear();

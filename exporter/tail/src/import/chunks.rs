@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_formats::{HEAD_BYTES, IDENTITY_PATIENCE, ReadTime, recognise, without_mark};
+use pulsetrain_formats::{HEAD_BYTES, HEADER_TIMEOUT, ReadTime, detect, without_byte_order_mark};
 use pulsetrain_otlp::frames::inflated;
 use pulsetrain_pipeline::{CancellationToken, clock};
 
@@ -137,11 +137,11 @@ impl ChunkReader {
 
 /// Whether a head that is followed by silence identifies the run.
 fn identifies_run(options: &RunOptions, head: &[u8], silent_for: Duration) -> bool {
-    let recognised = || recognise("", head).ok().map(|(format, _)| format);
+    let recognised = || detect("", head).ok().map(|(format, _)| format);
     let format = options.format.or_else(recognised);
-    let identity = format.map(|format| format.identity(without_mark(head), &options.mapping));
+    let identity = format.map(|format| format.run_header(without_byte_order_mark(head), &options.mapping));
     identity.is_some_and(|identity| {
-        identity.is_whole() || (!identity.first_record.is_empty() && silent_for >= IDENTITY_PATIENCE)
+        identity.is_complete() || (!identity.first_record.is_empty() && silent_for >= HEADER_TIMEOUT)
     })
 }
 

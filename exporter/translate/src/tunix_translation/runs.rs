@@ -8,7 +8,7 @@ use pulsetrain_otlp::{
     write::Encoded,
 };
 use pulsetrain_pipeline::{Batch, ThrottledLog};
-use pulsetrain_record::{Place, Recorder, Run, SkipReason, ids};
+use pulsetrain_record::{Recorder, Run, SkipReason, SourcePosition, ids};
 use pulsetrain_semconv::attribute;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -77,7 +77,8 @@ impl Runs {
             return;
         };
         run.last_message = self.messages;
-        run.tunix.record(points, Place::default(), &mut run.recorder);
+        run.tunix
+            .record(points, SourcePosition::default(), &mut run.recorder);
         run.recorder.end_of_record();
         run.recorder.flush();
         run.report(&self.notices);
@@ -118,7 +119,7 @@ impl TunixRun {
 
     /// Reports the values that were skipped since the last report.
     fn report(&mut self, notices: &ThrottledLog) {
-        let skipped = self.recorder.skipped();
+        let skipped = self.recorder.parse_report();
         for problem in skipped.problems().iter().skip(self.reported) {
             notices.report(&problem.message, &problem.message);
         }

@@ -26,7 +26,7 @@ fn what_cannot_be_read_is_reported_after_the_output_of_the_trainer() {
     assert_eq!(run.stdout, bare.stdout);
     let ours = run.stderr.strip_prefix(&bare.stderr[..]);
     let ours = String::from_utf8_lossy(ours.unwrap());
-    assert!(ours.contains("1 bytes are zero"), "{ours}");
+    assert!(ours.contains("1 zero bytes in a text file"), "{ours}");
 }
 
 fn bare_and_run(script: &str) -> (Output, Output) {

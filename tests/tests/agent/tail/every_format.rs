@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pulsetrain_formats::{FORMATS, LogFormat, format_by_name, recognise};
+use pulsetrain_formats::{FORMATS, LogFormat, detect, format_by_name};
 use pulsetrain_tests::{corpus, wait_until};
 
 use crate::tail::{
@@ -44,7 +44,7 @@ impl Growing {
         let reported = ends.map(|end| bytes.split_at(end));
         let (first, rest) = reported
             .into_iter()
-            .find(|(head, _)| !(format.identify)(head).may_grow)
+            .find(|(head, _)| !(format.identify)(head).is_partial)
             .expect("a part of the log has the run");
         // The second ends with a line where there are lines: that is where logs are rotated.
         let middle = rest.len() / 2;
@@ -83,7 +83,7 @@ impl Growing {
 
     /// Renames the log if its run continues in a new file.
     fn rotate(&self, world: &World) {
-        if self.format.shrinks {
+        if self.format.continues_after_truncate {
             let path = self.path(world);
             let mut rotated = path.clone().into_os_string();
             rotated.push(".1");
@@ -124,7 +124,7 @@ fn expect_all(world: &World, logs: &[Growing], arguments: &[&str]) -> usize {
 fn expected_of_rotated(logs: &[Growing], world: &World, arguments: &[&str]) -> BTreeMap<String, usize> {
     let written: Vec<PathBuf> = logs
         .iter()
-        .filter(|log| log.format.shrinks)
+        .filter(|log| log.format.continues_after_truncate)
         .map(|log| log.path(world))
         .collect();
     values(&imported_so_far(written.iter().map(PathBuf::as_path), arguments))
@@ -142,7 +142,7 @@ fn sample_of(format: &LogFormat) -> PathBuf {
         }
         let bytes = fs::read(&path).expect("the corpus can be read");
         let head = &bytes[..bytes.len().min(64 << 10)];
-        if recognise("", head).is_ok_and(|(found, _)| found.name == format.name) {
+        if detect("", head).is_ok_and(|(found, _)| found.name == format.name) {
             found.push(path);
         }
     }

@@ -64,7 +64,10 @@ fn a_followed_log_that_is_compressed_or_in_utf_16_is_reported_and_one_with_a_mar
         fs::write(world.path(name), bytes).expect("a log can be written");
     }
     let follower = world.follow();
-    for reported in ["packed.log is compressed", "wide.log is text in UTF-16"] {
+    for reported in [
+        "packed.log: the file is compressed",
+        "wide.log: the text is UTF-16",
+    ] {
         wait_until(reported, || follower.log().contains(reported));
     }
     world.expect_delivered(

@@ -1,4 +1,4 @@
-//! Logs that no other format recognises, read by the dictionary in `mappings/generic.yaml` without configuration.
+//! Parses logs that no other format detects, by the dictionary in `mappings/generic.yaml` and without configuration.
 
 use pulsetrain_mapping::{Field, trainer};
 use std::collections::{BTreeSet, HashMap};
@@ -9,33 +9,33 @@ use super::{
     text::{TextLines, is_context},
 };
 use crate::logs::lines::{Line, LineFormat, LineParser, identify_by};
-use crate::logs::ranked::each_printed_line;
-use crate::logs::{Begin, LogFormat};
+use crate::logs::rank_prefix::each_printed_line;
+use crate::logs::{LogFormat, ParserFactory};
 use pulsetrain_record::Recorder;
 
-/// The mapping that is the dictionary of usual keys.
+/// The mapping with the dictionary of usual keys.
 const DICTIONARY: &str = "generic";
 
-/// The row in the table of formats. Its `recognise` counts only after that of all others.
+/// The row in the table of formats. Its `detect` is tried after those of all others.
 pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     name: "generic",
     brief: "any log with usual keys, without configuration",
     framework: "custom",
-    shrinks: true,
+    continues_after_truncate: true,
     splits: false,
-    recognise: |head| agree(head).then_some(AGREEMENT),
+    detect: |head| agree(head).then_some(AGREEMENT),
     identify: |head| identify_by(parser(), head),
-    parser: Begin::Fallback(parser),
+    parser: ParserFactory::Fallback(parser),
     coverage: || trainer(DICTIONARY).mapping().coverage(),
 };
 
 const AGREEMENT: &str = "lines with usual keys";
 
-/// The fewest records that have the same keys.
-const FEWEST: usize = 3;
+/// The minimum number of records with the same keys.
+const MIN_RECORDS: usize = 3;
 
-/// Of so many lines between the first record and the last one, at least one is a record.
-const LINES_A_RECORD: usize = 5;
+/// The maximum number of lines for one record, between the first and the last record.
+const MAX_LINES_A_RECORD: usize = 5;
 
 fn parser() -> Box<dyn crate::logs::LogParser> {
     Box::new(LineParser::<GenericLines>::default())
@@ -90,16 +90,16 @@ fn has_result(header: &Header) -> bool {
 }
 
 impl LineFormat for GenericLines {
-    fn sign(_: &str) -> Option<&'static str> {
+    fn signature(_: &str) -> Option<&'static str> {
         None
     }
 
-    fn is_whole(text: &str) -> bool {
-        TextLines::is_whole(text)
+    fn is_complete(text: &str) -> bool {
+        TextLines::is_complete(text)
     }
 
-    fn is_begun(text: &str) -> bool {
-        TextLines::is_begun(text)
+    fn is_record_start(text: &str) -> bool {
+        TextLines::is_record_start(text)
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
@@ -119,7 +119,7 @@ impl LineFormat for GenericLines {
 #[derive(Default)]
 struct Group {
     records: usize,
-    /// Steps with values: those of a training change.
+    /// The steps with their values: those of a training change.
     moves: BTreeSet<[u64; 2]>,
     /// Whether a record has a step, or several numbers.
     is_series: bool,
@@ -141,8 +141,8 @@ fn agree(head: &[u8]) -> bool {
             note(&fields, lines, &mut groups);
         }
     });
-    let is_agreed = |group: &Group| group.records >= FEWEST && group.moves.len() > 1 && group.is_series;
-    records * LINES_A_RECORD >= span && groups.values().any(is_agreed)
+    let is_agreed = |group: &Group| group.records >= MIN_RECORDS && group.moves.len() > 1 && group.is_series;
+    records * MAX_LINES_A_RECORD >= span && groups.values().any(is_agreed)
 }
 
 fn note(fields: &[Field<'_>], lines: &mut TextLines, groups: &mut HashMap<String, Group>) {

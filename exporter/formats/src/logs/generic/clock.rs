@@ -1,4 +1,4 @@
-//! Reads the times of a log of no known format.
+//! Parses the times of a log of unknown format.
 
 use jiff::{Timestamp, civil, fmt::strtime, tz::TimeZone};
 use pulsetrain_mapping::{FieldValue, TimeForm};
@@ -27,7 +27,7 @@ pub(super) fn read(form: &TimeForm, value: &FieldValue<'_>) -> Option<LoggedTime
     }
 }
 
-/// The unit in which a number since 1970 is of our time: between 1973 and 5138 for each of them.
+/// Returns the unit in which a number since 1970 is a plausible time: between 1973 and 5138 for each unit.
 fn unit_of(number: f64) -> f64 {
     match number {
         ..1e11 => 1e9,
@@ -41,15 +41,15 @@ fn unix(number: f64, nanos: f64) -> Option<u64> {
     if !(number >= 0.0 && number * nanos < 1.8e19) {
         return None;
     }
-    // The whole part first: the fraction of a second survives better.
-    let whole = number.trunc();
-    let fraction = ((number - whole) * nanos).round();
-    Some(whole as u64 * nanos as u64 + fraction as u64)
+    // The integer part is converted separately, which keeps more digits of the fraction.
+    let seconds = number.trunc();
+    let fraction = ((number - seconds) * nanos).round();
+    Some(seconds as u64 * nanos as u64 + fraction as u64)
 }
 
-/// Reads a time of the form `auto` that is text.
+/// Parses a text of the form `auto`.
 pub(in crate::logs) fn date(text: &str) -> Option<LoggedTime> {
-    // The usual form first: one with a zone takes longer to read.
+    // The usual form first: parsing a zone takes longer.
     time::logged(text).or_else(|| since_1970(&text.parse().ok()?).map(LoggedTime::Utc))
 }
 
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_none() {
+    fn invalid_times_are_none() {
         for (form, text) in [
             ("auto", "yesterday"),
             ("auto", "-1"),

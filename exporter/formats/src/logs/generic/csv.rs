@@ -1,4 +1,4 @@
-//! Tables: a header with the keys, and a row a record.
+//! Parses tables: a header with the keys, and a row for each record.
 
 use pulsetrain_mapping::{Field, FieldValue, Mapping};
 use std::{borrow::Cow, sync::Arc};
@@ -15,7 +15,7 @@ const DELIMITERS: [char; 3] = [',', '\t', ';'];
 /// The delimiter of a table with aligned columns.
 const SPACES: char = ' ';
 
-/// The fewest columns of such a table: two words are a sentence.
+/// The minimum number of aligned columns: two words are a sentence.
 const FEWEST_ALIGNED: usize = 3;
 
 /// The most columns of a table.
@@ -29,7 +29,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Returns the header that a line is: names without numbers, each once.
+    /// Parses a header: distinct names without numbers.
     pub(super) fn of(line: &str) -> Option<Self> {
         let count = |delimiter: &char| line.matches(*delimiter).count();
         let delimiter = DELIMITERS.into_iter().rev().max_by_key(count)?;
@@ -37,7 +37,7 @@ impl Header {
         (keys.len() > 1 && are_names(&keys)).then_some(Self { delimiter, keys })
     }
 
-    /// Returns the header that a line of words between spaces can be. Only the row after it shows that it is one.
+    /// Parses a possible header of aligned columns. Only the next row shows whether it is one.
     pub(super) fn aligned(line: &str) -> Option<Self> {
         let keys: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         let is_header = keys.len() >= FEWEST_ALIGNED && are_names(&keys);
@@ -81,7 +81,7 @@ impl Header {
     }
 }
 
-/// Whether all keys are names, each of which comes once.
+/// Whether all keys are distinct names.
 fn are_names(keys: &[String]) -> bool {
     let is_name = |key: &String| key.starts_with(|first: char| first.is_alphabetic() || first == '_');
     let is_once = |key: &String| keys.iter().filter(|other| *other == key).count() == 1;
@@ -127,11 +127,11 @@ fn unquoted(cell: &str) -> Cow<'_, str> {
     }
 }
 
-/// The table that a log is.
+/// The header of a table in a log.
 #[derive(Debug, Default)]
 pub(super) struct Table {
     header: Option<Header>,
-    /// The line before, where it can be the header of a table with aligned columns.
+    /// The previous line, if it can be the header of aligned columns.
     aligned: Option<Header>,
 }
 
@@ -141,7 +141,8 @@ impl Table {
         self.header.as_ref()
     }
 
-    /// Takes a line that is a header, if it `is_header` of such a table; a writer that adds a column begins a new one.
+    /// Parses a header that satisfies `is_header`. Returns whether the line is one. A writer that adds a column writes a new
+    /// header.
     pub(super) fn take_header(&mut self, line: &str, is_header: impl Fn(&Header) -> bool) -> bool {
         if let Some(header) = Header::of(line).filter(&is_header) {
             *self = Self {
@@ -181,11 +182,11 @@ impl CsvLines {
 }
 
 impl LineFormat for CsvLines {
-    fn sign(_: &str) -> Option<&'static str> {
+    fn signature(_: &str) -> Option<&'static str> {
         None
     }
 
-    fn is_begun(text: &str) -> bool {
+    fn is_record_start(text: &str) -> bool {
         text.contains(DELIMITERS)
     }
 
@@ -197,11 +198,11 @@ impl LineFormat for CsvLines {
             return false;
         };
         let Some(mut fields) = header.fields(line.text) else {
-            // Between the rows of aligned columns a log has other lines.
+            // A log has other lines between rows of aligned columns.
             if header.delimiter != SPACES {
-                recorder.skip(SkipReason::MalformedRecord, line.place(), || {
+                recorder.report(SkipReason::MalformedRecord, line.position(), || {
                     format!(
-                        "the row has another number of cells than the header, which has {}",
+                        "the row has a different number of cells than the header with {} columns; the row is skipped",
                         header.keys.len()
                     )
                 });

@@ -1,14 +1,14 @@
-//! Makes steps that start over with each epoch those of the run.
+//! Converts steps that start over with each epoch to steps of the run.
 
 /// The steps of one log.
 #[derive(Debug, Default)]
 pub(super) struct EpochSteps {
     epoch: f64,
-    /// The number of the first epoch where epochs have a total: 1 as in `Epoch 1/10`, or 0 after `[0/5]`.
+    /// The number of the first epoch, if epochs have a total: 1 as in `Epoch 1/10`, or 0 after `[0/5]`.
     first: Option<f64>,
     /// The epoch and the number of the newest step, and the steps of its epoch.
     newest: (f64, f64, Option<f64>),
-    /// The steps of the epochs before.
+    /// The number of steps of the previous epochs.
     before: f64,
     /// Whether steps have started over without a total: the step of the run is not known.
     is_unknown: bool,
@@ -24,7 +24,7 @@ impl EpochSteps {
         }
     }
 
-    /// Returns the step of the run, or `None` if it is not known. A count without a label, as bars have it, is of the epoch.
+    /// Returns the step of the run, or `None` if it is unknown. A count without a label, as in bars, counts within the epoch.
     pub(super) fn step(&mut self, done: f64, total: Option<f64>, is_count: bool) -> Option<f64> {
         let (epoch, newest, newest_total) = std::mem::replace(&mut self.newest, (self.epoch, done, total));
         if let Some(first) = self.first.filter(|_| is_count) {

@@ -8,9 +8,9 @@ use pulsetrain_otlp::write::{Attribute, Value};
 use pulsetrain_record::{Recorder, SkipReason};
 use pulsetrain_semconv::{self as semconv, AttributeKind, Metric};
 
-use super::known::KeyInfo;
+use super::record_keys::KeyInfo;
 
-/// What the fields of a record share.
+/// The context of the fields of a record.
 pub(super) struct RecordContext<'r> {
     pub(super) meta: RecordMeta,
     /// All fields of the record.
@@ -96,7 +96,7 @@ impl RecordContext<'_> {
         recorder: &mut Recorder<'_>,
     ) -> bool {
         if self.mapping.drops_unknown() {
-            recorder.skip_value(SkipReason::LeftOut(BY_MAPPING));
+            recorder.skip_value(SkipReason::Ignored(BY_MAPPING));
             return false;
         }
         let Some(measured) = Measured::of(value) else {
@@ -104,16 +104,16 @@ impl RecordContext<'_> {
         };
         let RecordMeta {
             time_unix_nanos,
-            place,
+            position,
             ..
         } = self.meta;
         info.state
-            .keep((time_unix_nanos, measured.value), key, place, recorder);
+            .keep((time_unix_nanos, measured.value), key, position, recorder);
         false
     }
 
     fn not_a_number(&self, key: &str, value: &FieldValue<'_>, recorder: &mut Recorder<'_>) {
-        recorder.skip(SkipReason::MalformedRecord, self.meta.place, || match value {
+        recorder.report(SkipReason::MalformedRecord, self.meta.position, || match value {
             FieldValue::Text(text) => {
                 format!("{key}: expected a number in a unit of its metric, found {text:?}")
             }
@@ -122,7 +122,7 @@ impl RecordContext<'_> {
     }
 }
 
-/// The reason of fields that the user leaves out.
+/// The reason of fields that the user's mapping drops.
 const BY_MAPPING: &str = "mapping";
 
 /// Whether a value is a text without a number.
@@ -130,8 +130,8 @@ pub(super) fn is_text(value: &FieldValue<'_>) -> bool {
     Measured::of(value).is_none()
 }
 
-/// Returns the attributes that other fields of the record are, or `None` where a field cannot be its attribute. A record without
-/// the field has a point without the attribute.
+/// Returns the attributes with values from other fields of the record. `None` if a value does not fit its attribute. If the
+/// field is missing, the point lacks the attribute.
 fn attributes<'a>(row: &FieldMapping, fields: &'a [Field<'_>]) -> Option<Vec<Attribute<'a>>> {
     let from = row.attributes_from.iter().filter_map(|(attribute, key)| {
         let (_, value) = fields.iter().find(|(name, _)| name == key)?;

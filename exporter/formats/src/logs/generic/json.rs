@@ -1,4 +1,4 @@
-//! JSON lines, and dictionaries as Python prints them.
+//! Parses JSON lines and Python dictionaries.
 
 use pulsetrain_mapping::Mapping;
 use std::sync::Arc;
@@ -25,15 +25,15 @@ impl JsonLines {
 }
 
 impl LineFormat for JsonLines {
-    fn sign(_: &str) -> Option<&'static str> {
+    fn signature(_: &str) -> Option<&'static str> {
         None
     }
 
-    fn is_whole(text: &str) -> bool {
+    fn is_complete(text: &str) -> bool {
         text.trim_end().ends_with('}')
     }
 
-    fn is_begun(text: &str) -> bool {
+    fn is_record_start(text: &str) -> bool {
         text.contains('{')
     }
 
@@ -41,7 +41,7 @@ impl LineFormat for JsonLines {
         let Some((mut fields, body)) = self.records.lined(line.text) else {
             return false;
         };
-        // Nearly always at once.
+        // Nearly every line begins with the object.
         let start = if body.starts_with('{') {
             Some(0)
         } else {
@@ -51,8 +51,8 @@ impl LineFormat for JsonLines {
             return false;
         };
         let Some(object) = literal::read(&body[start..], literal::DEPTH, &mut fields) else {
-            recorder.skip(SkipReason::MalformedRecord, line.place(), || {
-                "the line is no whole JSON object".to_owned()
+            recorder.report(SkipReason::MalformedRecord, line.position(), || {
+                "the line is not a complete JSON object; it is skipped".to_owned()
             });
             return false;
         };

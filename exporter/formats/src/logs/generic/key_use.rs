@@ -1,4 +1,4 @@
-//! What became of the keys of a log: for the summary of an import, and for the mapping that it suggests.
+//! The use of the keys of a log, for the summary of an import and for the suggested mapping.
 
 use std::fmt::Write;
 
@@ -6,14 +6,14 @@ use pulsetrain_semconv::metric;
 
 use pulsetrain_mapping::{ResolvedMapping, Target};
 
-use super::{known::KeyInfo, record::Records};
+use super::{record::Records, record_keys::KeyInfo};
 
-/// A key of a log, and what became of its values.
+/// A key of a log and the use of its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyUse {
     /// The key.
     pub key: String,
-    /// What its values became.
+    /// The role of its values.
     pub role: KeyRole,
     /// Its first value.
     pub example: String,
@@ -21,10 +21,10 @@ pub struct KeyUse {
     pub(super) row: Option<String>,
 }
 
-/// What the values of a key become.
+/// The role of the values of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KeyRole {
-    /// The step; of several keys in a record, that with the lowest place.
+    /// The step. The number is its rank: of several keys in a record, the lowest counts.
     Step(usize),
     /// The time of the record.
     Time,
@@ -34,19 +34,19 @@ pub enum KeyRole {
     Custom,
     /// Texts of an event.
     Text,
-    /// Nothing.
+    /// Not recorded.
     Dropped,
 }
 
 impl Records {
-    /// Returns what became of the keys, in the order in which they came first.
+    /// Returns the use of each key, in the order of first occurrence.
     pub(super) fn key_uses(&mut self) -> Vec<KeyUse> {
         let known = self.keys.iter_mut();
         known.filter_map(|(key, known)| KeyUse::of(key, known)).collect()
     }
 }
 
-/// Describes for the summary what became of the keys of a log without a mapping, and how to change it.
+/// Describes, for the summary, the use of the keys of a log without a mapping, and how to change it.
 pub fn key_notices(uses: &[KeyUse], input: &str) -> Vec<String> {
     let of_role = |of: fn(&KeyUse) -> Option<String>| {
         let texts: Vec<String> = uses.iter().filter_map(of).collect();
@@ -73,7 +73,7 @@ impl KeyUse {
             Some(_) if known.is_unmapped => (KeyRole::Custom, None),
             Some(resolved) => (role(resolved), row(key, resolved)),
             None => match known.step() {
-                Some(place) => (KeyRole::Step(place), None),
+                Some(rank) => (KeyRole::Step(rank), None),
                 None if known.was_time => (KeyRole::Time, None),
                 None if known.is_text => (KeyRole::Text, None),
                 None => (KeyRole::Custom, None),
@@ -133,7 +133,7 @@ fn attribute_text(value: &pulsetrain_otlp::write::Value<'_>) -> String {
     }
 }
 
-/// A text as YAML: in quotes where it is not a plain word. A dollar sign begins a variable, so it is doubled.
+/// Formats a text as YAML: in quotes unless it is a plain word. A dollar sign begins a variable, so it is doubled.
 pub(super) fn quoted(text: &str) -> String {
     let is_plain = !text.is_empty()
         && text.starts_with(|first: char| first.is_ascii_alphabetic())

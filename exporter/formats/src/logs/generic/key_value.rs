@@ -23,11 +23,11 @@ impl KeyValueLines {
 }
 
 impl LineFormat for KeyValueLines {
-    fn sign(_: &str) -> Option<&'static str> {
+    fn signature(_: &str) -> Option<&'static str> {
         None
     }
 
-    fn is_begun(text: &str) -> bool {
+    fn is_record_start(text: &str) -> bool {
         text.contains(['=', ':'])
     }
 

@@ -1,12 +1,12 @@
-//! The keys of labelled numbers: the part of a label, or the unit behind a number, that a mapping knows.
+//! Finds the keys of labelled numbers: the part of a label, or the unit after a number, that the mapping knows.
 
 use pulsetrain_mapping::{Field, FieldValue, Mapping, unit};
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use pulsetrain_semconv::metric;
 
-use super::known::{REMEMBERED, step_rank};
-use super::labelled::{COUNT, Labelled, Printed};
+use super::labelled::{COUNT, Labelled, LabelledNumber};
+use super::record_keys::{MAX_KEYS, step_rank};
 
 /// Words before values of an evaluation.
 const EVALUATION: [&str; 10] = [
@@ -55,7 +55,7 @@ pub(super) struct LabelKeys {
     facts: HashMap<String, Facts>,
 }
 
-/// What a mapping knows of a key.
+/// The properties of a key in a mapping.
 #[derive(Clone, Copy, Debug)]
 struct Facts {
     is_known: bool,
@@ -91,7 +91,7 @@ impl LabelKeys {
         }
     }
 
-    /// Returns the field that a number is, or `None` if nothing names it.
+    /// Returns the field of a number, or `None` if it has no key.
     pub(super) fn field<'a>(&mut self, number: &Labelled<'a>, is_eval: bool) -> Option<Field<'a>> {
         if let Some(key) = self.of_label(number.label, is_eval) {
             let value = self.value(number, &key)?;
@@ -104,8 +104,7 @@ impl LabelKeys {
         self.by_measure(number).or_else(|| unknown(number))
     }
 
-    /// Gives the fields of a record that is marked as one of an evaluation, as `"split": "val"` does, the keys of an
-    /// evaluation.
+    /// Renames the fields of a record that is marked as an evaluation, as by `"split": "val"`, to the keys of an evaluation.
     pub(super) fn mark_evaluation(&mut self, fields: &mut [Field<'_>]) {
         let is_mark = |(key, value): &Field<'_>| match value {
             FieldValue::Text(text) => {
@@ -146,7 +145,7 @@ impl LabelKeys {
         }
         let key = self.known_key(label, is_eval);
         let labels = &mut self.labels[usize::from(is_eval)];
-        if labels.len() >= REMEMBERED {
+        if labels.len() >= MAX_KEYS {
             labels.clear();
         }
         labels.insert(label.to_owned(), key.clone());
@@ -176,10 +175,10 @@ impl LabelKeys {
 
     /// Names a number by the words after it: `1200 tok/s`, `45.6% bf16 MFU`.
     fn by_measure<'a>(&mut self, number: &Labelled<'a>) -> Option<Field<'a>> {
-        let Printed::Value(value, unit) = number.number else {
+        let LabelledNumber::Value(value, unit) = number.number else {
             return None;
         };
-        // A rate says what it measures; `250 ms` after other words measures what they name.
+        // The unit of a rate names its quantity. The unit of `250 ms` does not; other words name it.
         let is_named = number.label.is_empty() || unit.contains('/');
         if is_named && self.facts(unit).is_known {
             return Some((Cow::Borrowed(unit), FieldValue::Number(value)));
@@ -194,22 +193,22 @@ impl LabelKeys {
     /// Returns the value under a key that a rule knows.
     fn value<'a>(&mut self, number: &Labelled<'a>, key: &str) -> Option<FieldValue<'a>> {
         match number.number {
-            Printed::Value(count, unit) if !unit.is_empty() && self.is_step(key) => {
+            LabelledNumber::Value(count, unit) if !unit.is_empty() && self.is_step(key) => {
                 let conversion = unit::conversion(unit, STEPS)?;
                 Some(FieldValue::Number(conversion.apply(count)))
             }
-            Printed::Value(..) => Some(value_of(number)),
-            Printed::Fraction(done, _) => {
+            LabelledNumber::Value(..) => Some(value_of(number)),
+            LabelledNumber::Fraction(done, _) => {
                 let facts = self.facts(key);
-                let is_place = facts.is_step || facts.is_epoch;
-                Some(if is_place {
+                let is_location = facts.is_step || facts.is_epoch;
+                Some(if is_location {
                     FieldValue::Number(done)
                 } else {
                     value_of(number)
                 })
             }
             // A clock is a duration; the time of a day is not.
-            Printed::Clock(_) => {
+            LabelledNumber::Clock(_) => {
                 let facts = self.facts(key);
                 (facts.is_duration && !facts.is_time).then(|| value_of(number))
             }
@@ -220,7 +219,7 @@ impl LabelKeys {
         if let Some(facts) = self.facts.get(key) {
             return *facts;
         }
-        if self.facts.len() >= REMEMBERED {
+        if self.facts.len() >= MAX_KEYS {
             self.facts.clear();
         }
         let facts = Facts::of(key, &self.mapping);
@@ -261,10 +260,10 @@ fn is_count(number: &Labelled<'_>) -> bool {
         .next()
         .unwrap_or_default();
     let is_of_epoch = last.is_empty() || BATCHES.iter().any(|batch| batch.eq_ignore_ascii_case(last));
-    is_of_epoch && matches!(number.number, Printed::Fraction(..))
+    is_of_epoch && matches!(number.number, LabelledNumber::Fraction(..))
 }
 
-/// A label without the words before it that are no names: levels, times, places in source code.
+/// Strips leading words that are not names: levels, times, source locations.
 fn without_noise(label: &str) -> &str {
     let is_noise = |word: &str| {
         let is_level = word.len() > 3 && word.bytes().all(|byte| byte.is_ascii_uppercase());
@@ -280,7 +279,7 @@ fn without_noise(label: &str) -> &str {
     rest
 }
 
-/// A text, and what is left of it without its first word, its first two, ...
+/// Iterates over a text without its first n words, for n = 0, 1, 2 and so on.
 fn tails(text: &str) -> impl Iterator<Item = &str> {
     std::iter::successors(Some(text), |rest| {
         let (_, after) = rest.split_once(char::is_whitespace)?;
@@ -288,20 +287,20 @@ fn tails(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A number that no rule knows, under its label.
+/// Returns a number without a row under its label.
 fn unknown<'a>(number: &Labelled<'a>) -> Option<Field<'a>> {
     let key = without_noise(number.label);
     let is_name = key.starts_with(|first: char| first.is_alphabetic() || first == '_');
-    let is_place = key.contains(".py") || key.contains("://");
+    let is_location = key.contains(".py") || key.contains("://");
     let is_short = key.split_whitespace().count() <= MOST_WORDS;
-    let is_key = is_name && is_short && !is_place && !matches!(number.number, Printed::Clock(_));
+    let is_key = is_name && is_short && !is_location && !matches!(number.number, LabelledNumber::Clock(_));
     is_key.then(|| (Cow::Borrowed(key), value_of(number)))
 }
 
 fn value_of<'a>(number: &Labelled<'a>) -> FieldValue<'a> {
     match number.number {
-        Printed::Value(value, "") | Printed::Clock(value) => FieldValue::Number(value),
-        Printed::Fraction(done, total) => FieldValue::Number(done / total),
-        Printed::Value(..) => FieldValue::Text(number.text()),
+        LabelledNumber::Value(value, "") | LabelledNumber::Clock(value) => FieldValue::Number(value),
+        LabelledNumber::Fraction(done, total) => FieldValue::Number(done / total),
+        LabelledNumber::Value(..) => FieldValue::Text(number.text()),
     }
 }

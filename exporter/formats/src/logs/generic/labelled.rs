@@ -1,4 +1,4 @@
-//! Numbers with their labels in a printed line: `step 100 | loss: 2.31, lr=3e-4 (1200 tok/s)`, progress bars, fractions and
+//! Parses numbers with labels in a printed line: `step 100 | loss: 2.31, lr=3e-4 (1200 tok/s)`, progress bars, fractions and
 //! durations.
 
 use pulsetrain_mapping::{FieldValue, number_text, unit};
@@ -9,19 +9,19 @@ use std::borrow::Cow;
 pub(super) struct Labelled<'a> {
     /// The words before the number, up to the number or the delimiter before them.
     pub(super) label: &'a str,
-    /// All that stands between the number before it and the label.
+    /// The text between the previous number and the label.
     pub(super) context: &'a str,
-    /// Whether `=` stands between the label and the number.
+    /// Whether `=` separates the label from the number.
     pub(super) is_assigned: bool,
-    /// The words after the number where nothing else names it: `tok/s`.
+    /// The words after the number if it has no label: `tok/s`.
     pub(super) measure: &'a str,
     /// The number.
-    pub(super) number: Printed<'a>,
+    pub(super) number: LabelledNumber<'a>,
 }
 
 /// A number as it is printed.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Printed<'a> {
+pub(super) enum LabelledNumber<'a> {
     /// A number, with the unit that follows it.
     Value(f64, &'a str),
     /// `10/100`.
@@ -30,7 +30,7 @@ pub(super) enum Printed<'a> {
     Clock(f64),
 }
 
-/// The key of a fraction without a label, as bars and `[10/100]` have it.
+/// The key of a fraction without a label, as in bars and `[10/100]`.
 pub(super) const COUNT: &str = "n/total";
 
 /// Returns the numbers of a line, in their order.
@@ -64,7 +64,7 @@ pub(super) fn labelled(line: &str) -> Vec<Labelled<'_>> {
     found
 }
 
-/// Where the next number could begin: at a digit or a sign that no word ends with.
+/// Returns the offset of the next possible number: a digit or a sign that does not end a word.
 fn next_token(line: &str, from: usize) -> Option<usize> {
     let bytes = line.as_bytes();
     (from..bytes.len()).find(|at| {
@@ -81,7 +81,7 @@ fn next_token(line: &str, from: usize) -> Option<usize> {
     })
 }
 
-/// Whether a word that is a number without digits stands here.
+/// Whether the text begins with a non-finite number such as `nan`.
 fn is_non_finite(text: &str) -> bool {
     let len = text.bytes().take_while(u8::is_ascii_alphabetic).count();
     let ends = text.as_bytes().get(len).is_none_or(|next| !is_of_word(*next));
@@ -96,7 +96,7 @@ const fn is_of_word(byte: u8) -> bool {
         )
 }
 
-/// The length of the token that `text` begins with: up to a space, a bracket or a comma that is not within a number.
+/// Returns the length of the token at the beginning of `text`: up to a space, a bracket, or a comma outside of a number.
 fn token_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
@@ -108,33 +108,34 @@ fn token_len(text: &str) -> usize {
     end.map_or(text.len(), |(at, _)| at)
 }
 
-/// The number that `text` begins with, and its length.
-fn number(text: &str) -> Option<(Printed<'_>, usize)> {
+/// Parses the number at the beginning of `text`, with its length.
+fn number(text: &str) -> Option<(LabelledNumber<'_>, usize)> {
     if let Some((seconds, len)) = days(text).or_else(|| spelled_duration(text)) {
-        return Some((Printed::Clock(seconds), len));
+        return Some((LabelledNumber::Clock(seconds), len));
     }
     let len = token_len(text);
     let token = text[..len].trim_end_matches([':', '.', '!']);
     let token = token.strip_suffix("x").unwrap_or(token);
     if let Some(seconds) = clock(token) {
-        return Some((Printed::Clock(seconds), token.len()));
+        return Some((LabelledNumber::Clock(seconds), token.len()));
     }
     if let Some((done, total)) = token.split_once('/')
         && let (Some(done), Some(total)) = (number_text::count(done), number_text::count(total))
     {
-        return Some((Printed::Fraction(done, total), token.len()));
+        return Some((LabelledNumber::Fraction(done, total), token.len()));
     }
     let rest = &text[token.len()..];
     let (value, unit) = number_text::with_suffix(token)
         .or_else(|| Some((decimal_comma(token, rest)?, "")))
         .or_else(|| before_comma(token))?;
     match spaced_total(rest).filter(|_| unit.is_empty()) {
-        Some((total, total_len)) => Some((Printed::Fraction(value, total), token.len() + total_len)),
-        None => Some((Printed::Value(value, unit), token.len())),
+        Some((total, total_len)) => Some((LabelledNumber::Fraction(value, total), token.len() + total_len)),
+        None => Some((LabelledNumber::Value(value, unit), token.len())),
     }
 }
 
-/// The value of a cell of a table: a number, with a unit or a colon behind it; of `10/100` the first, and seconds of a clock.
+/// Parses the cell of a table: a number, optionally followed by a unit or a colon; the first of `10/100`; the seconds of a
+/// clock.
 pub(super) fn cell(text: &str) -> Option<FieldValue<'_>> {
     let text = text.trim_end_matches(':');
     let (number, len) = number(text)?;
@@ -142,37 +143,37 @@ pub(super) fn cell(text: &str) -> Option<FieldValue<'_>> {
         return None;
     }
     Some(match number {
-        Printed::Value(value, "") | Printed::Clock(value) | Printed::Fraction(value, _) => {
-            FieldValue::Number(value)
-        }
-        Printed::Value(..) => FieldValue::Text(Cow::Borrowed(text)),
+        LabelledNumber::Value(value, "")
+        | LabelledNumber::Clock(value)
+        | LabelledNumber::Fraction(value, _) => FieldValue::Number(value),
+        LabelledNumber::Value(..) => FieldValue::Text(Cow::Borrowed(text)),
     })
 }
 
-/// The length of the time that follows a date such as `11/01`.
-fn clock_after_date(number: Printed<'_>, rest: &str) -> Option<usize> {
+/// Returns the length of the time after a date such as `11/01`.
+fn clock_after_date(number: LabelledNumber<'_>, rest: &str) -> Option<usize> {
     let time = rest.strip_prefix(' ')?;
     let len = token_len(time);
-    let is_date = matches!(number, Printed::Fraction(..));
+    let is_date = matches!(number, LabelledNumber::Fraction(..));
     (is_date && clock(&time[..len]).is_some()).then_some(1 + len)
 }
 
-/// The number `2,3456` of a locale with decimal commas; in brackets the comma separates two numbers.
+/// Parses `2,3456` of a locale with decimal commas. In brackets the comma separates two numbers.
 fn decimal_comma(token: &str, rest: &str) -> Option<f64> {
-    let (whole, fraction) = token.split_once(',')?;
+    let (integer, fraction) = token.split_once(',')?;
     let is_list = fraction.contains(',') || token.contains('.') || rest.starts_with([']', ')', '}']);
     if is_list {
         return None;
     }
-    number_text::finite(&[whole, ".", fraction].concat())
+    number_text::finite(&[integer, ".", fraction].concat())
 }
 
-/// A number with commas that do not separate thousands ends at the first of them.
+/// Parses a number up to its first comma, if commas do not separate thousands.
 fn before_comma(token: &str) -> Option<(f64, &str)> {
     number_text::with_suffix(token.split(',').next()?)
 }
 
-/// The total of `10 / 100`.
+/// Parses the total of `10 / 100`, with its length.
 fn spaced_total(rest: &str) -> Option<(f64, usize)> {
     let total = rest
         .trim_start_matches(' ')
@@ -186,7 +187,7 @@ fn spaced_total(rest: &str) -> Option<(f64, usize)> {
     Some((value, rest.len() - total.len() + len))
 }
 
-/// The seconds of `1 day, 2:03:04`, as Python prints a `timedelta`, and its length.
+/// Parses `1 day, 2:03:04`, as Python prints a `timedelta`, to seconds, with its length.
 fn days(text: &str) -> Option<(f64, usize)> {
     let (days, rest) = text.split_once(" day")?;
     let rest = rest.strip_prefix('s').unwrap_or(rest).strip_prefix(", ")?;
@@ -198,7 +199,7 @@ fn days(text: &str) -> Option<(f64, usize)> {
 /// Units of a duration that is spelled out, with their seconds.
 const DURATION_UNITS: [(&str, f64); 4] = [("d", 86_400.0), ("h", 3600.0), ("m", 60.0), ("s", 1.0)];
 
-/// The seconds of `2d 03h` or `1h02m03s`, and its length: two units or more, each smaller than the one before it.
+/// Parses `2d 03h` or `1h02m03s` to seconds, with its length: two units or more, in decreasing order.
 fn spelled_duration(text: &str) -> Option<(f64, usize)> {
     let (mut seconds, mut end, mut parts) = (0.0, 0, 0);
     let mut units = DURATION_UNITS.iter();
@@ -232,7 +233,7 @@ fn spelled_duration(text: &str) -> Option<(f64, usize)> {
     (parts > 1).then_some((seconds, end))
 }
 
-/// The seconds of `0:01:30`, `01:30` or `0:01:30.5`.
+/// Parses `0:01:30`, `01:30` or `0:01:30.5` to seconds.
 fn clock(token: &str) -> Option<f64> {
     let parts: Vec<&str> = token.split(':').collect();
     let [hours, minutes, seconds] = match parts[..] {
@@ -246,9 +247,9 @@ fn clock(token: &str) -> Option<f64> {
     is_clock.then(|| Some(value(hours)? * 3600.0 + value(minutes)? * 60.0 + value(seconds)?))?
 }
 
-/// Adds the unit that stands after a space, with the length that it takes: `234 ms`.
-fn with_next_word<'a>(number: Printed<'a>, rest: &'a str) -> (Printed<'a>, usize) {
-    let Printed::Value(value, "") = number else {
+/// Adds a unit after a space, such as `234 ms`. Returns its length.
+fn with_next_word<'a>(number: LabelledNumber<'a>, rest: &'a str) -> (LabelledNumber<'a>, usize) {
+    let LabelledNumber::Value(value, "") = number else {
         return (number, 0);
     };
     let Some(next) = rest.strip_prefix(' ') else {
@@ -258,13 +259,13 @@ fn with_next_word<'a>(number: Printed<'a>, rest: &'a str) -> (Printed<'a>, usize
         .find(|letter: char| letter.is_whitespace() || ",;|)]}".contains(letter))
         .unwrap_or(next.len());
     if unit::is_spelling(&next[..len]) {
-        (Printed::Value(value, &next[..len]), 1 + len)
+        (LabelledNumber::Value(value, &next[..len]), 1 + len)
     } else {
         (number, 0)
     }
 }
 
-/// The words that follow a number up to the next delimiter or number.
+/// Returns the words after a number, up to the next delimiter or number.
 fn measure(rest: &str) -> &str {
     let end = delimiters(rest).next().map_or(rest.len(), |(start, _)| start);
     let text = &rest[..end];
@@ -273,9 +274,10 @@ fn measure(rest: &str) -> &str {
     if text.contains(['=', ':']) { "" } else { text }
 }
 
-/// The label at the end of what stands before a number, what stands before the label, and whether `=` follows the label.
+/// Splits the text before a number into context and label, and returns whether `=` follows the label.
 fn label_of(before: &str) -> (&str, &str, bool) {
-    let trimmed = before.trim_end_matches(|letter: char| letter.is_whitespace() || SIGNS.contains(&letter));
+    let trimmed =
+        before.trim_end_matches(|letter: char| letter.is_whitespace() || LABEL_DELIMITERS.contains(&letter));
     let is_assigned = before[trimmed.len()..].contains('=');
     // A delimiter directly before the number leaves it without a label.
     let start = delimiters(&before[..trimmed.len()])
@@ -288,15 +290,15 @@ fn label_of(before: &str) -> (&str, &str, bool) {
     (&before[..trimmed.len() - label.len()], label, is_assigned)
 }
 
-/// What can stand between a label and its number.
-const SIGNS: [char; 10] = ['=', '>', ':', '(', '[', '{', '<', '"', '\'', '~'];
+/// The characters between a label and its number.
+const LABEL_DELIMITERS: [char; 10] = ['=', '>', ':', '(', '[', '{', '<', '"', '\'', '~'];
 
-/// What surrounds labels.
+/// Whether a character surrounds labels.
 fn is_margin(letter: char) -> bool {
     letter.is_whitespace() || !letter.is_alphanumeric() && !matches!(letter, '_' | '%' | '@')
 }
 
-/// The places between two labels: a bar, a comma, a bracket, a tab, ` - ` or `: `.
+/// Iterates over the delimiters between labels: a bar, a comma, a bracket, a tab, ` - ` or `: `.
 fn delimiters(text: &str) -> impl Iterator<Item = (usize, usize)> + '_ {
     let bytes = text.as_bytes();
     let space = move |at: usize| bytes.get(at).is_none_or(u8::is_ascii_whitespace);
@@ -322,9 +324,9 @@ impl<'a> Labelled<'a> {
     /// Returns the number as text of a value, with its unit.
     pub(super) fn text(&self) -> Cow<'a, str> {
         match self.number {
-            Printed::Value(value, unit) => Cow::Owned(format!("{value}{unit}")),
-            Printed::Fraction(done, total) => Cow::Owned((done / total).to_string()),
-            Printed::Clock(seconds) => Cow::Owned(seconds.to_string()),
+            LabelledNumber::Value(value, unit) => Cow::Owned(format!("{value}{unit}")),
+            LabelledNumber::Fraction(done, total) => Cow::Owned((done / total).to_string()),
+            LabelledNumber::Clock(seconds) => Cow::Owned(seconds.to_string()),
         }
     }
 }
@@ -336,7 +338,7 @@ mod tests {
     fn shown(line: &str) -> String {
         let shown = labelled(line).into_iter().map(|number| {
             let name = match number.label {
-                "" if matches!(number.number, Printed::Fraction(..)) => COUNT,
+                "" if matches!(number.number, LabelledNumber::Fraction(..)) => COUNT,
                 "" => number.measure,
                 label => label,
             };

@@ -1,11 +1,11 @@
-//! What to do about a log that no format recognises: the keys in it, and the next command.
+//! The advice for a log that no format detects: its keys and the next command.
 
 use super::suggestion::seen_keys;
 
-/// The most keys that a message lists.
+/// The maximum number of keys in a message.
 const MOST: usize = 12;
 
-/// Returns the keys of a log whose first bytes are these, and what to do.
+/// Returns the keys in the head of a log, and the command to run next.
 pub(in crate::logs) fn instead(input: &str, head: &[u8]) -> String {
     let keys: Vec<String> = seen_keys(head).into_iter().map(|(key, _)| key).collect();
     if keys.is_empty() {

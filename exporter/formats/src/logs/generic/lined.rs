@@ -1,18 +1,18 @@
-//! The patterns of lines of a mapping: which lines are records, and which fields their groups are.
+//! Applies the line patterns of a mapping: they select the records, and their groups are fields.
 
 use pulsetrain_mapping::{Field, FieldValue};
 use std::borrow::Cow;
 
 use super::record::Records;
 
-/// The fields of a line, and the text that holds the others.
+/// The fields of a line, and the rest of the line with further fields.
 type Lined<'a> = (Vec<Field<'a>>, &'a str);
 
 /// The group of a pattern of lines that holds the record.
 const RECORD: &str = "record";
 
 impl Records {
-    /// Returns what the first matching pattern of lines finds, or `None` for a line without a record.
+    /// Returns the fields of the first matching pattern, or `None` for a line without a record.
     pub(super) fn lined<'a>(&mut self, text: &'a str) -> Option<Lined<'a>> {
         let patterns = self.mapping.lines();
         if patterns.is_empty() {
@@ -33,7 +33,7 @@ impl Records {
                 fields.push((Cow::Owned(name.to_owned()), FieldValue::of(group)));
             }
         }
-        // Fields that groups name are not read once more from the line.
+        // If groups name fields, the rest of the line has no further ones.
         let rest = if fields.is_empty() { text } else { "" };
         Some((fields, record.unwrap_or(rest)))
     }

@@ -1,4 +1,4 @@
-//! Pairs of a key and a value in a line of no known format: `step=10 loss=2.31, tok/s: 1,129`.
+//! Parses pairs of a key and a value in a line of unknown format: `step=10 loss=2.31, tok/s: 1,129`.
 
 use std::borrow::Cow;
 
@@ -13,41 +13,41 @@ fn key_delimiter<'d>(delimiters: &'d PairDelimiters, line: &str) -> &'d str {
     }
 }
 
-/// Adds the pairs of a line in their order.
+/// Appends the pairs of a line in their order.
 pub(super) fn read<'a>(line: &'a str, delimiters: &PairDelimiters, fields: &mut Vec<Field<'a>>) {
-    let sign = key_delimiter(delimiters, line);
+    let delimiter = key_delimiter(delimiters, line);
     let Some(between) = &delimiters.pair else {
-        return scan(line, sign, fields);
+        return scan(line, delimiter, fields);
     };
     let parts = line.split(between.as_str());
     fields.extend(parts.filter_map(|part| {
-        let (key, value) = part.split_once(sign)?;
+        let (key, value) = part.split_once(delimiter)?;
         Some((Cow::Borrowed(key.trim()), Value::of(unquoted(value.trim()))))
     }));
 }
 
-/// Adds a pair for every sign: the word before it is the key, the word or the quoted text behind it the value.
-fn scan<'a>(line: &'a str, sign: &str, fields: &mut Vec<Field<'a>>) {
+/// Appends a pair for every delimiter: the word before it is the key, the word or quoted text after it the value.
+fn scan<'a>(line: &'a str, delimiter: &str, fields: &mut Vec<Field<'a>>) {
     let mut rest = line;
-    while let Some(at) = memchr::memmem::find(rest.as_bytes(), sign.as_bytes()) {
+    while let Some(at) = memchr::memmem::find(rest.as_bytes(), delimiter.as_bytes()) {
         let before = rest[..at].trim_end();
         let key = &before[last_word(before)..];
-        let behind = trim_start(&rest[at + sign.len()..]);
-        let (value, len) = match plain_number(behind.as_bytes()) {
+        let after = trim_start(&rest[at + delimiter.len()..]);
+        let (value, len) = match plain_number(after.as_bytes()) {
             Some((number, len)) => (Value::Number(number), len),
-            None => match bracketed_len(behind, sign) {
-                Some(len) => (Value::Text(Cow::Borrowed(&behind[..len])), len),
-                None => value(behind),
+            None => match bracketed_len(after, delimiter) {
+                Some(len) => (Value::Text(Cow::Borrowed(&after[..len])), len),
+                None => value(after),
             },
         };
         if len > 0 && key.starts_with(|first: char| first.is_alphabetic() || first == '_') {
             fields.push((Cow::Borrowed(key), value));
         }
-        rest = &behind[len..];
+        rest = &after[len..];
     }
 }
 
-/// A text without the spaces that it begins with; mostly there are none.
+/// Strips leading spaces; mostly there are none.
 #[inline]
 fn trim_start(text: &str) -> &str {
     match text.as_bytes() {
@@ -56,7 +56,7 @@ fn trim_start(text: &str) -> &str {
     }
 }
 
-/// The value that `text` begins with, which is not the plain number that it begins with, and how long it is.
+/// Parses the value at the beginning of `text` that is not a plain number, with its length.
 fn value(text: &str) -> (Value<'_>, usize) {
     let len = value_len(text);
     let text = &text[..len];
@@ -69,21 +69,21 @@ fn value(text: &str) -> (Value<'_>, usize) {
                 len,
             )
         }
-        // Behind a number only this goes on with it; all else is a unit.
+        // After a number only an exponent continues it; any other byte begins a unit.
         Some(next) if *next != b'E' => (Value::Text(Cow::Borrowed(text)), len),
         _ => (Value::of(unquoted(text)), len),
     }
 }
 
-/// The length of the value in brackets that `text` begins with; nothing where there is none, or where pairs are in it. One that is
-/// not closed ends at a space.
-fn bracketed_len(text: &str, sign: &str) -> Option<usize> {
+/// Returns the length of the bracketed value at the beginning of `text`, or `None` if there is none or it contains pairs. An
+/// unclosed one ends at a space.
+fn bracketed_len(text: &str, delimiter: &str) -> Option<usize> {
     if !text.starts_with(['[', '(', '{']) {
         return None;
     }
     let len = text.len();
-    let before_sign = text.find(sign).unwrap_or(len);
-    let text = &text[..before_sign];
+    let before_delimiter = text.find(delimiter).unwrap_or(len);
+    let text = &text[..before_delimiter];
     let mut depth = 0_usize;
     let close = text.bytes().position(|byte| {
         match byte {
@@ -94,11 +94,11 @@ fn bracketed_len(text: &str, sign: &str) -> Option<usize> {
         depth == 0
     });
     let space = || text.find(char::is_whitespace).filter(|space| *space > 1);
-    let rest = || (before_sign == len).then_some(len);
+    let rest = || (before_delimiter == len).then_some(len);
     close.map(|close| close + 1).or_else(space).or_else(rest)
 }
 
-/// The number that a value is, and its length; nothing where it takes more to read it.
+/// Parses a plain number, with its length. Returns `None` for a value of any other form.
 #[inline]
 fn plain_number(bytes: &[u8]) -> Option<(f64, usize)> {
     let Decimal { value, len, .. } = Decimal::prefix(bytes)?;
@@ -110,7 +110,7 @@ fn plain_number(bytes: &[u8]) -> Option<(f64, usize)> {
     ends.then_some((value, len))
 }
 
-/// Where the last word of a text begins.
+/// Returns the offset of the last word of a text.
 fn last_word(text: &str) -> usize {
     match text.bytes().rposition(may_be_boundary) {
         None => 0,
@@ -127,13 +127,13 @@ const fn is_boundary(letter: char) -> bool {
     letter.is_whitespace() || matches!(letter, ',' | ';' | '|' | '(' | ')' | '[' | ']' | '{' | '}')
 }
 
-/// Whether a byte is a boundary or of a letter that has to be looked at as a whole.
+/// Whether a byte is a boundary, or part of a character that has to be decoded.
 #[inline]
 fn may_be_boundary(byte: u8) -> bool {
     MAY_BE_BOUNDARY[usize::from(byte)]
 }
 
-/// The answer for every byte, because it is asked for nearly all of a log.
+/// Table of the answers: it is used for nearly every byte of a log.
 static MAY_BE_BOUNDARY: [bool; 256] = {
     let mut answers = [true; 256];
     let mut byte = 0;
@@ -144,7 +144,7 @@ static MAY_BE_BOUNDARY: [bool; 256] = {
     answers
 };
 
-/// How long the value is that `text` begins with. A comma between digits is part of a number.
+/// Returns the length of the value at the beginning of `text`. A comma between digits is part of a number.
 fn value_len(text: &str) -> usize {
     if let Some(quote) = text.bytes().next().filter(|first| matches!(first, b'"' | b'\'')) {
         return quoted_len(text.as_bytes(), quote);
@@ -152,7 +152,7 @@ fn value_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     let ends =
         |(at, letter): &(usize, char)| is_boundary(*letter) && !(*letter == ',' && is_in_number(bytes, *at));
-    // Up to the first byte that needs a closer look there is no end.
+    // The value does not end before the first byte that can be a boundary.
     let looked_at = bytes.iter().position(|byte| may_be_boundary(*byte));
     let Some(start) = looked_at else {
         return text.len();
@@ -163,7 +163,7 @@ fn value_len(text: &str) -> usize {
     letters.find(ends).map_or(text.len(), |(at, _)| at)
 }
 
-/// How long the text in quotes is that `bytes` begin with; a quote behind a backslash does not end it.
+/// Returns the length of the quoted text at the beginning of `bytes`. A quote after a backslash does not end it.
 fn quoted_len(bytes: &[u8], quote: u8) -> usize {
     let mut at = 1;
     while let Some(found) = memchr::memchr2(quote, b'\\', bytes.get(at..).unwrap_or_default()) {
@@ -175,7 +175,7 @@ fn quoted_len(bytes: &[u8], quote: u8) -> usize {
     bytes.len()
 }
 
-/// Whether the comma at `at` stands before three digits that end a number, and behind one.
+/// Whether the comma at `at` is a thousands separator: after a digit, and before exactly three.
 fn is_in_number(bytes: &[u8], at: usize) -> bool {
     let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
     let follows = (1..=3).all(|next| is_digit(at + next)) && !is_digit(at + 4);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn signs_of_the_users_choice_allow_spaces_in_keys() {
+    fn custom_delimiters_allow_spaces_in_keys() {
         let chosen = PairDelimiters {
             pair: Some(" | ".to_owned()),
             key: Some(":".to_owned()),

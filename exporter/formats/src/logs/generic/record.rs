@@ -1,22 +1,22 @@
-//! Makes points, spans and events of the records of a log of no known format.
+//! Records the points, spans and events of the records of a log of unknown format.
 
 use std::sync::Arc;
 
 use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
-use super::{clock, field::RecordContext, known::KeyCache};
+use super::{clock, field::RecordContext, record_keys::RecordKeys};
 use crate::logs::{lines::Line, spans};
 use pulsetrain_mapping::{Field, FieldValue, Mapping, MetricMapper, RecordMeta};
 use pulsetrain_record::{Recorder, SkipReason};
 
-/// What was read of a log so far.
+/// The state of a log between records.
 #[derive(Debug)]
 pub(super) struct Records {
     pub(super) mapping: Arc<Mapping>,
-    pub(super) keys: KeyCache,
+    pub(super) keys: RecordKeys,
     steps: MetricMapper,
-    /// What the span of the newest record carries.
+    /// The span attributes of the newest record.
     on_span: Vec<Attribute<'static>>,
     texts: Vec<usize>,
     /// The metrics without attributes of the newest record.
@@ -27,7 +27,7 @@ impl Records {
     pub(super) fn of(mapping: &Arc<Mapping>) -> Self {
         Self {
             mapping: Arc::clone(mapping),
-            keys: KeyCache::default(),
+            keys: RecordKeys::default(),
             steps: MetricMapper::new("custom"),
             on_span: Vec::new(),
             texts: Vec::new(),
@@ -43,7 +43,7 @@ impl Records {
         let meta = RecordMeta {
             time_unix_nanos: time.unwrap_or_else(|| line.read_time()),
             step: step.map(|step| step as i64),
-            place: line.place(),
+            position: line.position(),
         };
         if let Some(step) = meta.step {
             self.steps.step(meta.time_unix_nanos, step, recorder);
@@ -71,10 +71,10 @@ impl Records {
                 if known.is_attribute {
                     continue;
                 }
-                let is_said = [time_field, step_field]
+                let is_header = [time_field, step_field]
                     .into_iter()
-                    .any(|said| self.keys.are_same(number, said));
-                if !is_said && context.unknown(field, self.keys.of(number), recorder) {
+                    .any(|field| self.keys.are_same(number, field));
+                if !is_header && context.unknown(field, self.keys.of(number), recorder) {
                     self.texts.push(number);
                 }
                 continue;
@@ -86,7 +86,7 @@ impl Records {
                 && matches!(value, FieldValue::Number(_))
                 && known.is_time
                 && metric.is_some_and(|metric| metric.ordinal == metric::TRAIN_STEP_DURATION.ordinal);
-            // Two keys of a record with one metric: the first has it.
+            // If two keys of a record have the same metric, the first one is recorded as it.
             if self.mapping.is_loose()
                 && let Some(metric) = metric
                 && (is_unclear || known.is_unmapped || self.recorded.contains(&metric.ordinal))
@@ -108,14 +108,14 @@ impl Records {
             }
         }
         self.record_texts(fields, meta, recorder);
-        // A span is only made from what was measured: when the line was written, and how long the step took.
+        // A span needs measured values: the time of the line and the duration of the step.
         if let (Some(step), Some(duration), true) = (meta.step, duration, time.is_some() || line.is_live()) {
             self.on_span.push((&attribute::TRAIN_STEP, Out::Int(step)));
             spans::step(step, meta.time_unix_nanos, duration, &self.on_span, recorder);
         }
     }
 
-    /// Keeps texts that nobody knows, in one event.
+    /// Records unmapped texts in one event.
     fn record_texts(&mut self, fields: &[Field<'_>], meta: RecordMeta, recorder: &mut Recorder<'_>) {
         if self.texts.is_empty() {
             return;
@@ -131,11 +131,11 @@ impl Records {
         );
         for text in &self.texts {
             let state = &mut self.keys.of(*text).state;
-            state.report_unknown(&fields[*text].0, meta.place, recorder);
+            state.report_unknown(&fields[*text].0, meta.position, recorder);
         }
     }
 
-    /// The field that says the time, and the time; nothing where the record says none.
+    /// Returns the field of the time and the time, or `None` if the record has none.
     fn time(
         &self,
         fields: &[Field<'_>],
@@ -154,7 +154,7 @@ impl Records {
         let (key, value) = &fields[field];
         let time = clock::read(form, value).map(|time| recorder.instant(time));
         if time.is_none() {
-            recorder.skip(SkipReason::MalformedRecord, line.place(), || {
+            recorder.report(SkipReason::MalformedRecord, line.position(), || {
                 format!(
                     "{key}: expected a time of the form that the mapping names; the time of reading is used"
                 )

@@ -1,4 +1,4 @@
-//! Writes the mapping that a log needs: `pulsetrain import --suggest-mapping`.
+//! Writes a mapping for a log: `pulsetrain import --suggest-mapping`.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ use crate::{
         encoding,
         lines::LineParser,
         parser::{LogParser, ReadTime, Window},
-        ranked::each_printed_line,
+        rank_prefix::each_printed_line,
     },
 };
 use pulsetrain_record::{Recorder, Run};
@@ -25,12 +25,12 @@ const MOST_KEYS: usize = 100;
 /// Returns the mapping for a log, as YAML with comments.
 ///
 /// # Errors
-/// A log that is not text, or in which no number has a label.
+/// Fails if the log is not text or no number in it has a label.
 pub fn suggest_mapping(name: &str, log: &[u8]) -> Result<String, FormatError> {
     if let Some(error) = encoding::unreadable(name, log) {
         return Err(error);
     }
-    suggestion(name, encoding::without_mark(log)).ok_or_else(|| FormatError::NoKeys {
+    suggestion(name, encoding::without_byte_order_mark(log)).ok_or_else(|| FormatError::NoKeys {
         name: name.to_owned(),
     })
 }
@@ -40,7 +40,7 @@ fn suggestion(name: &str, log: &[u8]) -> Option<String> {
     let mut parser = LineParser::<GenericLines>::default();
     let window = Window {
         bytes: log,
-        start: pulsetrain_record::Place { offset: 0, line: 1 },
+        start: pulsetrain_record::SourcePosition { offset: 0, line: 1 },
         is_last: true,
         time: ReadTime::default(),
     };
@@ -88,12 +88,12 @@ fn mapping(name: &str, format: &str, uses: &[KeyUse]) -> String {
 
 fn step(used: &KeyUse) -> Option<(usize, String)> {
     match used.role {
-        KeyRole::Step(place) => Some((place, quoted(&used.key))),
+        KeyRole::Step(rank) => Some((rank, quoted(&used.key))),
         _ => None,
     }
 }
 
-/// A rule for the user to complete.
+/// Formats a row that the user has to complete.
 fn commented(key: &str, example: &str) -> String {
     format!(
         "  # - {{key: {}, metric: }}  # {example}; kept as train.custom",

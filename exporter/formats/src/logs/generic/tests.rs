@@ -48,13 +48,13 @@ fn json_lines_are_read_by_the_mapping() {
         (read.counts.records, read.counts.spans, read.counts.events),
         (2, 2, 1)
     );
-    let told: Vec<_> = read
+    let lines: Vec<_> = read
         .skipped
         .problems()
         .iter()
-        .map(|told| told.place.line)
+        .map(|problem| problem.position.line)
         .collect();
-    assert_eq!(told, [2, 2], "novel and host, once each");
+    assert_eq!(lines, [2, 2], "novel and host, once each");
 }
 
 #[test]
@@ -100,7 +100,7 @@ values:
         .iter()
         .find(|problem| problem.reason == SkipReason::MalformedRecord)
         .unwrap();
-    assert!(parsecs.message.contains("12parsecs") && parsecs.place.line == 4);
+    assert!(parsecs.message.contains("12parsecs") && parsecs.position.line == 4);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn values_in_brackets_are_numbers_or_are_counted() {
 fn the_first_record_of_the_mapping_identifies_the_run() {
     let own = mapping(r"line: 'step (?<step>\d+) \| loss (?<train.loss>\S+)'");
     let own = Arc::new(own);
-    let first = |text: &str| KEY_VALUE.identity(text.as_bytes(), &own).first_record;
+    let first = |text: &str| KEY_VALUE.run_header(text.as_bytes(), &own).first_record;
     assert_eq!(first("starting: x\n"), b"", "a line with a colon is no record");
     let (one, other) = (
         "starting: x\nstep 1 | loss 2.5\n",
@@ -160,7 +160,7 @@ fn the_time_at_the_beginning_of_a_line_is_that_of_the_record() {
 }
 
 #[test]
-fn what_the_user_leaves_out_is_counted_and_not_kept() {
+fn values_dropped_by_the_mapping_are_counted() {
     let mapping = mapping(
         "unknown: drop
 values:

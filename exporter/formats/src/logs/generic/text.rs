@@ -1,4 +1,4 @@
-//! Printed text: the object in a line, else its labelled numbers. `labelled` finds the numbers, this file their keys.
+//! Parses printed text: the object in a line, else its labelled numbers. `labelled` finds the numbers, this file their keys.
 
 use pulsetrain_mapping::{Field, FieldValue, Mapping, Target};
 use std::{borrow::Cow, sync::Arc};
@@ -9,7 +9,7 @@ use super::{
     epoch_steps::EpochSteps,
     key_use::KeyUse,
     label_keys::{LabelKeys, begins_evaluation},
-    labelled::{COUNT, Labelled, Printed, labelled},
+    labelled::{COUNT, Labelled, LabelledNumber, labelled},
     record::Records,
 };
 use crate::logs::lines::{Line, LineFormat};
@@ -39,10 +39,10 @@ static WITH_STEP: &[&Metric] = &[
     &metric::MEMORY_FRAMEWORK_RESERVED,
 ];
 
-/// The key of an epoch that has none.
+/// The key of an epoch without a label.
 const EPOCH: &str = "epoch";
 
-/// Reads printed text.
+/// Parses printed text.
 #[derive(Debug)]
 pub(super) struct TextLines {
     pub(super) records: Records,
@@ -102,8 +102,8 @@ impl TextLines {
                 continue;
             };
             totals.push(match number.number {
-                Printed::Fraction(_, total) => Some(total),
-                Printed::Value(..) | Printed::Clock(_) => None,
+                LabelledNumber::Fraction(_, total) => Some(total),
+                LabelledNumber::Value(..) | LabelledNumber::Clock(_) => None,
             });
             fields.push(field);
         }
@@ -128,7 +128,7 @@ impl TextLines {
         }
     }
 
-    /// Keeps the epoch of a line, which need not be a record: steps may start over with it.
+    /// Notes the epoch of a line, which need not be a record: steps may start over with it.
     fn note_epoch(&mut self, fields: &[Field<'_>], totals: &[Option<f64>]) {
         for (number, (_, value)) in fields.iter().enumerate() {
             let known = self.records.keys.of(number);
@@ -194,15 +194,15 @@ fn is_one_of(metric: &Metric, all: &[&Metric]) -> bool {
 }
 
 impl LineFormat for TextLines {
-    fn sign(_: &str) -> Option<&'static str> {
+    fn signature(_: &str) -> Option<&'static str> {
         None
     }
 
-    fn is_whole(text: &str) -> bool {
+    fn is_complete(text: &str) -> bool {
         text.trim_end().ends_with(['}', ']'])
     }
 
-    fn is_begun(text: &str) -> bool {
+    fn is_record_start(text: &str) -> bool {
         text.bytes().any(|byte| byte.is_ascii_digit())
     }
 
@@ -219,9 +219,9 @@ impl LineFormat for TextLines {
     }
 }
 
-/// The object in a line, and where it begins.
+/// Returns the object in a line and its offset.
 pub(super) fn object(text: &str) -> Option<(usize, Vec<Field<'_>>)> {
-    let starts = ["{\"", "{'"].into_iter().filter_map(|sign| text.find(sign));
+    let starts = ["{\"", "{'"].into_iter().filter_map(|opening| text.find(opening));
     let start = starts.min()?;
     let mut fields = Vec::new();
     literal::read(&text[start..], literal::DEPTH, &mut fields)?;

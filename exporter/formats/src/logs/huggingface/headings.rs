@@ -1,5 +1,5 @@
-//! What stands under the Trainer's headings: `***** Running training *****` and the settings that follow it, and
-//! `***** eval metrics *****` with what the example scripts say at their end.
+//! Parses the lines under the Trainer's headings: the settings under `***** Running training *****`, and the results under
+//! `***** eval metrics *****` that the example scripts print at their end.
 //!
 //! [INFO|trainer.py:2410] 2026-11-21 00:20:58,123 >>   Num examples = 1,000
 
@@ -8,11 +8,11 @@ use std::borrow::Cow;
 
 use pulsetrain_otlp::write::Value as Out;
 
-use super::{SAID_AGAIN, keys::Dictionaries};
+use super::{DUPLICATE, keys::Dictionaries};
 use crate::logs::lines::Line;
 use pulsetrain_record::{Recorder, SkipReason};
 
-/// The settings under `Running ...`.
+/// The names of the settings under `Running ...`.
 const SETTINGS: [&str; 10] = [
     "Num examples",
     "Num Epochs",
@@ -26,20 +26,20 @@ const SETTINGS: [&str; 10] = [
     "Batch size",
 ];
 
-/// The most settings that are remembered; further ones are recorded each time that they come.
-const MOST_TOLD: usize = 1024;
+/// The maximum number of remembered settings. Further ones are recorded each time.
+const MAX_SETTINGS: usize = 1024;
 
-/// Which heading was the last, and what was told of it.
+/// The current heading and the recorded settings.
 #[derive(Debug, Default)]
 pub(super) struct Headings {
-    /// `training` of `Running training`, `eval metrics`.
+    /// The text of the heading: `Running training`, `eval metrics`.
     section: String,
-    /// The settings, with their values: those of each evaluation are the same.
-    told: Vec<(String, String)>,
+    /// The recorded settings with their values. Every evaluation repeats them.
+    settings: Vec<(String, String)>,
 }
 
 impl Headings {
-    /// Takes in a line; answers whether it says something.
+    /// Parses a line and returns whether it has a value.
     pub(super) fn line(
         &mut self,
         line: &Line<'_>,
@@ -62,7 +62,7 @@ impl Headings {
         };
         match self.section.strip_prefix("Running ") {
             Some(_) => self.setting(name, value, line, recorder),
-            None => self.measured(name, value, line, dictionaries, recorder),
+            None => self.result(name, value, line, dictionaries, recorder),
         }
     }
 
@@ -75,8 +75,8 @@ impl Headings {
         };
         let section = self.section.trim_start_matches("Running ").to_ascii_lowercase();
         let setting = (format!("{section}.{name}"), value.to_owned());
-        if self.told.contains(&setting) {
-            recorder.skip_value(SkipReason::LeftOut(SAID_AGAIN));
+        if self.settings.contains(&setting) {
+            recorder.skip_value(SkipReason::Ignored(DUPLICATE));
             return false;
         }
         let value = match number_text::any(value) {
@@ -85,14 +85,14 @@ impl Headings {
             None => Out::Text(value),
         };
         record_option(&setting.0, value, line.read_time(), recorder);
-        if self.told.len() < MOST_TOLD {
-            self.told.push(setting);
+        if self.settings.len() < MAX_SETTINGS {
+            self.settings.push(setting);
         }
         true
     }
 
-    /// What was measured: nearly all of it was in the dictionaries, with more digits.
-    fn measured(
+    /// Records a result. Nearly all results were in the dictionaries, with more digits.
+    fn result(
         &self,
         name: &str,
         value: &str,
@@ -105,13 +105,13 @@ impl Headings {
         match (split, key, number_text::any(value)) {
             (_, "", _) => false,
             ("eval", "perplexity", Some(number)) => {
-                let written = RecordMeta {
+                let meta = RecordMeta {
                     time_unix_nanos: line.read_time(),
                     step: None,
-                    place: line.place(),
+                    position: line.position(),
                 };
                 let field = (Cow::Borrowed("eval_perplexity"), FieldValue::Number(number));
-                dictionaries.record(written, vec![field], recorder);
+                dictionaries.record(meta, vec![field], recorder);
                 true
             }
             (_, _, Some(number)) if key.ends_with("_samples") => {
@@ -120,14 +120,14 @@ impl Headings {
             }
             _ if key.contains(' ') => false,
             _ => {
-                recorder.skip_value(SkipReason::LeftOut(SAID_AGAIN));
+                recorder.skip_value(SkipReason::Ignored(DUPLICATE));
                 false
             }
         }
     }
 }
 
-/// What stands between the stars.
+/// Returns the text between the stars.
 fn heading(text: &str) -> Option<&str> {
     let (_, heading) = text.split_once("***** ")?;
     let heading = heading.trim_ascii_end().strip_suffix(" *****")?;

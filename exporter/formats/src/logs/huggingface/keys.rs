@@ -1,7 +1,7 @@
-//! The keys of the Trainer's dictionaries, TRL's among them, and what they mean.
+//! Maps the keys of the dictionaries of the Trainer and of TRL.
 //!
-//! An evaluation has `eval_` before its keys; of several data sets each has its name behind it (`eval_squad_loss`), and
-//! `evaluate(metric_key_prefix="test")` has `test_`. All of those are told apart by `data.name`.
+//! The keys of an evaluation begin with `eval_`. With several data sets the name of the set follows (`eval_squad_loss`), and
+//! `evaluate(metric_key_prefix="test")` has `test_`. The attribute `data.name` distinguishes them.
 
 use pulsetrain_mapping::{Field, MetricMapper, RecordMeta, RecordTable};
 use std::borrow::Cow;
@@ -15,7 +15,7 @@ use pulsetrain_record::Recorder;
 pub(super) const ELAPSED: &str = "elapsed_time";
 pub(super) const REMAINING: &str = "remaining_time";
 
-/// The keys, `{}` where a part of one varies.
+/// The rows of the keys; `{}` in a key matches a part that varies.
 pub(super) static ROWS: RecordTable = RecordTable::new("hf-trainer", "log");
 
 /// Records dictionaries.
@@ -33,7 +33,7 @@ impl Default for Dictionaries {
 }
 
 impl Dictionaries {
-    /// The same dictionaries of a history that is read again and again: its steps start over in one attempt.
+    /// Returns a mapper for a history that is read repeatedly: its steps start over in one attempt.
     pub(super) fn of_one_attempt(self) -> Self {
         Self {
             fields: self.fields.of_one_attempt(),
@@ -45,10 +45,10 @@ impl Dictionaries {
         self.fields.step(time_unix_nanos, step, recorder);
     }
 
-    /// Records all that a dictionary says.
+    /// Records the fields of a dictionary.
     pub(super) fn record(
         &mut self,
-        written: RecordMeta,
+        meta: RecordMeta,
         mut fields: Vec<Field<'_>>,
         recorder: &mut Recorder<'_>,
     ) {
@@ -59,15 +59,15 @@ impl Dictionaries {
                 };
                 let field = [(Cow::Owned(known), value.clone())];
                 let attributes = [(&attribute::DATA_NAME, Out::Text(name))];
-                self.fields.record(&ROWS, written, &field, &attributes, recorder);
+                self.fields.record(&ROWS, meta, &field, &attributes, recorder);
                 false
             });
         }
-        self.fields.record(&ROWS, written, &fields, &[], recorder);
+        self.fields.record(&ROWS, meta, &fields, &[], recorder);
     }
 }
 
-/// What stands before the keys of an evaluation of one data set of several: `eval_squad` of `eval_squad_runtime`.
+/// Returns the key prefix of an evaluation of one of several data sets: `eval_squad` of `eval_squad_runtime`.
 fn data_set<'f>(fields: &'f [Field<'_>]) -> Option<&'f str> {
     let prefixes = fields.iter().filter_map(|(key, _)| key.strip_suffix("_runtime"));
     prefixes

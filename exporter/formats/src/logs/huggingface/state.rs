@@ -1,10 +1,10 @@
-//! `trainer_state.json`: one JSON object whose `log_history` lists what was logged, with every digit and its step.
+//! Parses `trainer_state.json`: one JSON object whose `log_history` lists the logged entries with every digit and their steps.
 //!
-//! Whoever saves the state again writes all of it anew; what it said before is not told again ([`Told`]), and one whose history begins
-//! otherwise is of another run.
+//! Each save rewrites the complete file. Entries recorded before are not recorded again ([`HistoryDigest`]). A file whose
+//! history begins differently belongs to another run.
 
 mod entries;
-mod told;
+mod history_digest;
 mod totals;
 
 use memchr::memmem;
@@ -12,11 +12,11 @@ use serde_json::Value as Json;
 
 use self::{
     entries::{Entries, Listed},
-    told::{Told, hash},
+    history_digest::{HistoryDigest, hash},
     totals::Totals,
 };
 use crate::logs::{
-    Begin, Identity, LogFormat, LogParser, Pace, Window,
+    LogFormat, LogParser, Pace, ParserFactory, RunHeader, Window,
     literal::{self, Object},
 };
 use pulsetrain_record::{Recorder, SkipReason};
@@ -26,44 +26,44 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     name: "hf-trainer-state",
     brief: "trainer_state.json of Hugging Face's Trainer",
     framework: "hf_trainer",
-    shrinks: true,
+    continues_after_truncate: true,
     splits: true,
-    recognise,
+    detect,
     identify,
-    parser: Begin::Known(|| Box::new(StateParser::default())),
+    parser: ParserFactory::Builtin(|| Box::new(StateParser::default())),
     coverage: super::coverage_of_state,
 };
 
 const HISTORY: &[u8] = b"\"log_history\": [";
 
-/// So much may stand before the history: where it is longer, what it says is not looked at.
-const LONGEST_HEAD: usize = 1 << 18;
+/// The maximum size of the text before the history. The values of a longer text are ignored.
+const MAX_HEAD_BYTES: usize = 1 << 18;
 
-fn recognise(head: &[u8]) -> Option<&'static str> {
+fn detect(head: &[u8]) -> Option<&'static str> {
     let is_object = head.trim_ascii_start().starts_with(b"{");
     (is_object && memmem::find(head, HISTORY).is_some()).then_some("an object with \"log_history\"")
 }
 
-fn identify(head: &[u8]) -> Identity {
+fn identify(head: &[u8]) -> RunHeader {
     let first = memmem::find(head, HISTORY).and_then(|start| {
         let end = memchr::memchr2(b'}', b']', &head[start + HISTORY.len()..])?;
         let first = &head[start..start + HISTORY.len() + end];
-        // Before anything was logged, nothing tells the run from others.
+        // A state without entries does not identify its run.
         first[HISTORY.len()..].contains(&b'{').then(|| first.to_vec())
     });
-    Identity {
+    RunHeader {
         first_record: first.unwrap_or_default(),
-        ..Identity::default()
+        ..RunHeader::default()
     }
 }
 
-/// Where in the object the parser stands.
+/// The parser's progress in the object.
 #[derive(Debug, Default, PartialEq, Eq)]
-enum At {
+enum Progress {
     #[default]
-    Before,
-    Within,
-    After,
+    BeforeHistory,
+    InHistory,
+    AfterHistory,
     Done,
 }
 
@@ -71,8 +71,8 @@ enum At {
 struct StateParser {
     entries: Entries,
     totals: Totals,
-    told: Told,
-    at: At,
+    digest: HistoryDigest,
+    progress: Progress,
 }
 
 impl Default for StateParser {
@@ -80,48 +80,48 @@ impl Default for StateParser {
         Self {
             entries: Entries::default(),
             totals: Totals::default(),
-            told: Told::default(),
-            at: At::Before,
+            digest: HistoryDigest::default(),
+            progress: Progress::BeforeHistory,
         }
     }
 }
 
 impl LogParser for StateParser {
     fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
-        if window.start.offset == 0 && self.at != At::Before {
-            // It is written anew.
-            self.at = At::Before;
+        if window.start.offset == 0 && self.progress != Progress::BeforeHistory {
+            // The writer has replaced the file.
+            self.progress = Progress::BeforeHistory;
             self.entries.begin();
         }
         let mut done = 0;
-        if self.at == At::Before {
+        if self.progress == Progress::BeforeHistory {
             let Some(start) = memmem::find(window.bytes, HISTORY) else {
                 return match window.bytes.len() {
                     len if window.is_last => len,
-                    // Kept, because it says the settings.
-                    len if window.start.offset == 0 && len < LONGEST_HEAD => 0,
+                    // Kept, because it has the settings.
+                    len if window.start.offset == 0 && len < MAX_HEAD_BYTES => 0,
                     len => len.saturating_sub(HISTORY.len()),
                 };
             };
             self.totals.begin(valid(&window.bytes[..start]));
-            self.at = At::Within;
+            self.progress = Progress::InHistory;
             done = start + HISTORY.len();
         }
-        if self.at == At::Within {
+        if self.progress == Progress::InHistory {
             done = self.entries(window, done, recorder);
         }
-        if self.at == At::After && self.end(window, done, recorder) {
-            self.at = At::Done;
+        if self.progress == Progress::AfterHistory && self.totals(window, done, recorder) {
+            self.progress = Progress::Done;
         }
-        // Until the object is whole, its end is waited for.
-        if self.at == At::Done || window.is_last {
+        // An incomplete object waits for its end.
+        if self.progress == Progress::Done || window.is_last {
             done = window.bytes.len();
         }
         done
     }
 
-    fn lose_sync(&mut self) {
-        self.at = At::Before;
+    fn resync(&mut self) {
+        self.progress = Progress::BeforeHistory;
     }
 
     fn invented_times(&self) -> u64 {
@@ -132,13 +132,13 @@ impl LogParser for StateParser {
         self.entries.clock.set_pace(pace);
     }
 
-    fn is_written_anew(&self) -> bool {
+    fn is_rewritten(&self) -> bool {
         true
     }
 
-    /// A run is known by the first entry of its history.
+    /// Compares the first entries of the histories.
     fn is_of_run(&self, head: &[u8]) -> Option<bool> {
-        let Some(known) = self.told.first_entry() else {
+        let Some(known) = self.digest.first_entry() else {
             return Some(true);
         };
         let start = memmem::find(head, HISTORY)? + HISTORY.len();
@@ -147,20 +147,20 @@ impl LogParser for StateParser {
         Some(hash(&first[..len]) == known)
     }
 
-    /// Each checkpoint has a state with the whole history.
-    fn shares_told(&self) -> bool {
+    /// Every checkpoint has a state with the complete history.
+    fn shares_state(&self) -> bool {
         true
     }
 
-    fn told(&self) -> Option<Json> {
-        self.told.to_json()
+    fn snapshot(&self) -> Option<Json> {
+        self.digest.to_json()
     }
 
-    fn remember(&mut self, told: &Json) -> bool {
-        let told = Told::of_json(told);
-        let is_known = told.is_some();
-        self.told = told.unwrap_or_default();
-        is_known
+    fn restore(&mut self, state: &Json) -> bool {
+        let digest = HistoryDigest::of_json(state);
+        let is_valid = digest.is_some();
+        self.digest = digest.unwrap_or_default();
+        is_valid
     }
 }
 
@@ -168,56 +168,61 @@ impl StateParser {
     fn entries(&mut self, window: Window<'_>, mut done: usize, recorder: &mut Recorder<'_>) -> usize {
         let text = valid(&window.bytes[done..]);
         let mut rest = text;
-        let mut place = window.place(done);
+        let mut position = window.position(done);
         loop {
             let entry = rest.trim_start_matches(|letter: char| letter == ',' || letter.is_whitespace());
             if entry.starts_with(']') {
-                self.at = At::After;
+                self.progress = Progress::AfterHistory;
                 return done + text.len() - entry.len() + 1;
             }
             let mut fields = Vec::new();
             let Some(Object { len, nulls }) = literal::read(entry, 0, &mut fields) else {
                 break;
             };
-            place = place.advanced_by(&rest.as_bytes()[..rest.len() - entry.len()]);
+            position = position.advanced_by(&rest.as_bytes()[..rest.len() - entry.len()]);
             let listed = Listed {
                 text: &entry[..len],
                 fields,
                 nulls,
             };
             self.entries
-                .take(listed, (window, place), &mut self.told, recorder);
-            place = place.advanced_by(&entry.as_bytes()[..len]);
+                .take(listed, (window, position), &mut self.digest, recorder);
+            position = position.advanced_by(&entry.as_bytes()[..len]);
             rest = &entry[len..];
         }
         done += text.len() - rest.len();
         if window.is_last {
-            let message = || "the file ends within its log_history".to_owned();
-            recorder.skip(SkipReason::IncompleteRecord, place, message);
+            let message = || {
+                "the file ends inside log_history; the trainer is saving it, or the save was interrupted"
+                    .to_owned()
+            };
+            recorder.report(SkipReason::IncompleteRecord, position, message);
             done = window.bytes.len();
         }
         done
     }
 
-    /// What stands around the history: of the whole run. Says whether all of it is there.
-    fn end(&mut self, window: Window<'_>, done: usize, recorder: &mut Recorder<'_>) -> bool {
+    /// Records the totals: the fields before and after the history. Returns whether the object is complete.
+    fn totals(&mut self, window: Window<'_>, done: usize, recorder: &mut Recorder<'_>) -> bool {
         let rest = valid(&window.bytes[done..]).trim_start_matches([',', ' ', '\n', '\r', '\t']);
         let object = format!("{{{}{rest}", self.totals.head());
         let Some((fields, _)) = literal::object(&object) else {
             return false;
         };
-        // Of an earlier state all is known, and what stands around it was true once.
-        if !self.told.knows_more_than(self.entries.listed()) && !self.told.knows_around(hash(&object)) {
-            let written = self.entries.written(window, window.place(done));
+        // An older state adds nothing: all its entries are recorded, and its totals are outdated.
+        if !self.digest.has_more_entries_than(self.entries.listed())
+            && !self.digest.has_same_totals(hash(&object))
+        {
+            let meta = self.entries.meta(window, window.position(done));
             let dictionaries = &mut self.entries.dictionaries;
             self.totals
-                .record(written, fields, &mut self.told, dictionaries, recorder);
+                .record(meta, fields, &mut self.digest, dictionaries, recorder);
         }
         true
     }
 }
 
-/// As much of some bytes as is text.
+/// Returns the valid UTF-8 at the beginning of some bytes.
 fn valid(bytes: &[u8]) -> &str {
     match std::str::from_utf8(bytes) {
         Ok(text) => text,
@@ -244,12 +249,12 @@ mod tests {
         )
     }
 
-    /// Reads states that are written over one another.
+    /// Reads states that replace one another.
     fn read(states: &[String]) -> Counts {
         let mut recorder = Recorder::new(Run::default(), |_| {});
         let mut reader = LogReader::new(&FORMAT, ReadLimits::default());
         for state in states {
-            reader.go_on_elsewhere();
+            reader.continue_in_new_input();
             for piece in state.as_bytes().chunks(7) {
                 reader.push(piece, &mut recorder);
             }
@@ -259,19 +264,19 @@ mod tests {
     }
 
     #[test]
-    fn a_state_that_is_written_again_says_only_what_is_new() {
-        let whole = state(&[3.0, 2.0, 1.0]);
+    fn a_rewritten_state_records_only_new_entries() {
+        let complete = state(&[3.0, 2.0, 1.0]);
         let (first, second) = (state(&[3.0]), state(&[3.0, 2.0]));
-        let alone = read(std::slice::from_ref(&whole));
+        let alone = read(std::slice::from_ref(&complete));
         assert_eq!((alone.records, alone.events), (3, 1));
-        let grown = read(&[first, second, whole.clone(), whole]);
+        let grown = read(&[first, second, complete.clone(), complete]);
         assert_eq!((grown.records, grown.events), (3, 1));
-        // What went on from an earlier checkpoint is new from there.
+        // A run that continued from an earlier checkpoint has new entries from there.
         assert_eq!(read(&[state(&[3.0, 2.0, 1.0]), state(&[3.0, 2.5])]).records, 4);
     }
 
     #[test]
-    fn a_state_without_any_entry_tells_no_run_yet() {
+    fn a_state_without_entries_does_not_identify_a_run() {
         assert!(identify(state(&[]).as_bytes()).first_record.is_empty());
         let (one, two) = (state(&[3.0]), state(&[3.0, 2.0]));
         let first = identify(one.as_bytes()).first_record;

@@ -136,13 +136,13 @@ fn settings_under_headings_are_options_and_what_was_said_is_not_said_again() {
     assert_eq!(read.counts.events, 5);
     assert_eq!(read.values("eval.perplexity"), [2.5]);
     assert_eq!(read.values("eval.loss"), [1.0]);
-    let said_again = (SkipReason::LeftOut(SAID_AGAIN), 4);
+    let said_again = (SkipReason::Ignored(DUPLICATE), 4);
     assert_eq!(read.skipped.counts().collect::<Vec<_>>(), [said_again]);
 }
 
 #[test]
 fn the_trainer_is_known_by_any_of_its_dictionaries_and_not_by_those_of_others() {
-    let is_known = |text: &str| (FORMAT.recognise)(text.as_bytes()).is_some();
+    let is_known = |text: &str| (FORMAT.detect)(text.as_bytes()).is_some();
     for text in [
         "  0%|  | 0/9 [00:00<?, ?it/s]{'loss': 1.0, 'epoch': 0.1}\n",
         "{'eval_squad_loss': '1.5', 'eval_squad_runtime': '2', 'epoch': '1'}\n",

@@ -1,24 +1,21 @@
-//! The two lines a step of a distillation (`trainers/post_train/distillation/train_distill.py`), which are none of the metric
-//! logger's: `step 5 | step_time=1.23s | TFLOPs/s/device: 100.00 (student=60.00, teacher=40.00)` and
-//! `Distillation metrics | total_loss=2.31 hard_loss=2.5`.
+//! Parses the two lines of a distillation step (`trainers/post_train/distillation/train_distill.py`), which do not come from
+//! the metric logger: `step 5 | step_time=1.23s | TFLOPs/s/device: 100.00 (student=60.00, teacher=40.00)` and `Distillation
+//! metrics | total_loss=2.31 hard_loss=2.5`.
 
 use pulsetrain_mapping::{Field, FieldValue, RecordTable, number_text};
 
-use crate::logs::printed::Signs;
+use crate::logs::delimited::Delimiters;
 
-/// What they call their numbers. Losses that are weighed into the total one are kept under their own names.
+/// The rows of the values. Losses that are weighted into the total keep their own names.
 pub(super) static ROWS: RecordTable = RecordTable::new("maxtext", "distillation");
 
 const METRICS: &str = "Distillation metrics | ";
-const OF_METRICS: Signs = Signs {
-    between: " ",
-    within: b"=",
-};
+const METRIC_DELIMITERS: Delimiters = Delimiters { pair: " ", key: b"=" };
 
-/// What a line says, and at which step where it says that.
+/// Returns the fields of a line, and its step if it has one.
 pub(super) fn fields(text: &str) -> Option<(Option<i64>, Vec<Field<'_>>)> {
     if let Some(metrics) = text.strip_prefix(METRICS) {
-        let fields = OF_METRICS.fields(metrics);
+        let fields = METRIC_DELIMITERS.fields(metrics);
         return Some((
             None,
             fields.map(|field| (field.key.into(), field.value(&[]))).collect(),

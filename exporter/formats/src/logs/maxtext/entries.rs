@@ -1,11 +1,11 @@
-//! What the recorder of goodput writes to Cloud Logging (`record_*` of `ml_goodput_measurement/src/goodput.py` and
-//! `goodput_elastic.py`), as it is exported to files: a `LogEntry` a line, as a sink writes to Cloud Storage, or the list that
-//! `gcloud logging read --format=json` prints, newest first.
+//! Parses the entries that the goodput recorder writes to Cloud Logging (`record_*` of `ml_goodput_measurement/src/goodput.py`
+//! and `goodput_elastic.py`), exported to files. A sink to Cloud Storage writes a `LogEntry` a line. `gcloud logging read
+//! --format=json` prints a list, newest first.
 //!
-//! [`entry`] reads one entry, [`timeline`] makes steps and spans of what follows each other, [`table`] documents both. Only the
-//! beginnings of steps are recorded, so a step lasts until the next one begins. Entries that stand newest first are held until the oldest
-//! has come: at the end of their list or of the input, or, in lines that are followed, when nothing more has come for long. A list
-//! that is exported again says only what is new.
+//! [`entry`] parses one entry, [`timeline`] builds steps and spans from consecutive entries, [`table`] documents both. Only the
+//! starts of steps are recorded, so a step lasts until the next one begins. Entries in newest-first order are buffered until
+//! the oldest is read: at the end of their list or of the input, or, in followed lines, after a long silence. A list that is
+//! exported again adds only its new entries.
 
 mod entry;
 mod table;
@@ -14,53 +14,53 @@ mod timeline;
 use serde_json::{Value as Json, json};
 
 use self::{
-    entry::{Entry, Of},
+    entry::{Entry, Parsed},
     timeline::Timeline,
 };
 use crate::{
-    logs::{Begin, Identity, LogFormat, LogParser, Window},
-    said::Said,
+    logs::{LogFormat, LogParser, ParserFactory, RunHeader, Window},
+    seen_ids::SeenIds,
 };
-use pulsetrain_record::{Place, Recorder, SkipReason};
+use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
 /// The row of the entries of goodput in the table of formats.
 pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     name: "maxtext-goodput",
     brief: "Cloud Logging entries of ml-goodput-measurement",
     framework: "maxtext",
-    shrinks: false,
+    continues_after_truncate: false,
     splits: true,
-    recognise,
+    detect,
     identify,
-    parser: Begin::Known(|| Box::new(EntriesParser::default())),
+    parser: ParserFactory::Builtin(|| Box::new(EntriesParser::default())),
     coverage: table::coverage,
 };
 
-fn recognise(head: &[u8]) -> Option<&'static str> {
+fn detect(head: &[u8]) -> Option<&'static str> {
     let has = |words: &str| memchr::memmem::find(head, words.as_bytes()).is_some();
     let is_text = memchr::memchr(0, head).is_none();
     let is_ours = is_text && has("\"job_name\"") && entry::TIMES.iter().any(|key| has(key));
     is_ours.then_some("entries with \"job_name\" and a time of goodput")
 }
 
-/// Files of one job are of one run, whichever entries they begin with.
-fn identify(head: &[u8]) -> Identity {
+/// Returns the header of a run. All files of a job belong to one run, whichever entries they begin with.
+fn identify(head: &[u8]) -> RunHeader {
     let key = b"\"job_name\"";
-    let behind = memchr::memmem::find(head, key).map(|at| &head[at + key.len()..]);
-    let value = behind.and_then(|rest| rest.trim_ascii_start().strip_prefix(b":"));
+    let rest = memchr::memmem::find(head, key).map(|at| &head[at + key.len()..]);
+    let value = rest.and_then(|rest| rest.trim_ascii_start().strip_prefix(b":"));
     let name = value.and_then(|value| {
         let mut values = serde_json::Deserializer::from_slice(value).into_iter::<String>();
         values.next()?.ok()
     });
     let name = name.filter(|name| !name.is_empty());
-    Identity {
+    RunHeader {
         first_record: name.clone().unwrap_or_default().into_bytes(),
         run_name: name,
-        ..Identity::default()
+        ..RunHeader::default()
     }
 }
 
-/// In which order the entries of a file stand.
+/// The order of the entries of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Order {
     #[default]
@@ -69,66 +69,66 @@ enum Order {
     NewestFirst,
 }
 
-/// So many entries are held at most until their order is turned.
-const MOST_HELD: usize = 1 << 18;
+/// The maximum number of buffered entries in newest-first order.
+const MAX_BUFFERED: usize = 1 << 18;
 
-/// Reads the entries of one file.
+/// Parses the entries of one file.
 #[derive(Debug, Default)]
 struct EntriesParser {
     job: Option<String>,
     order: Order,
-    held: Vec<Entry>,
+    buffered: Vec<Entry>,
     /// The time of the first entry.
     first_unix_nanos: Option<u64>,
-    /// The time of the oldest entry of those that stand newest first and were told.
-    told_from_unix_nanos: Option<u64>,
+    /// The time of the oldest recorded entry in newest-first order.
+    oldest_recorded_unix_nanos: Option<u64>,
     timeline: Timeline,
-    /// Until when entries were taken, now and before the file began again.
-    taken_to: [u64; 2],
-    is_begun: bool,
-    /// Whether the entries are in a list: who exports again writes it anew.
+    /// The time of the newest recorded entry, in this pass and in the pass before.
+    recorded_until: [u64; 2],
+    has_started: bool,
+    /// Whether the entries are in a list, which every export replaces.
     is_list: bool,
-    /// What was said of a list.
-    said: Said,
-    /// Whether a list has begun, which shows its end.
+    /// The emitted entries of a list.
+    seen: SeenIds,
+    /// Whether the parser is inside a list, whose end is explicit.
     is_in_list: bool,
-    /// Whether what stands here belongs to no entry and was said already.
-    in_stray: bool,
+    /// Whether the parser is in bytes outside of entries that are already reported.
+    in_reported_gap: bool,
 }
 
 impl LogParser for EntriesParser {
     fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
-        if window.start.offset == 0 && std::mem::replace(&mut self.is_begun, true) {
-            self.begin_anew();
+        if window.start.offset == 0 && std::mem::replace(&mut self.has_started, true) {
+            self.begin_pass();
         }
         let done = self.objects(window, recorder);
         if window.is_last {
-            self.release(recorder);
+            self.flush_buffered(recorder);
             self.timeline.end(recorder);
         }
         done
     }
 
-    fn lose_sync(&mut self) {
-        self.in_stray = true;
+    fn resync(&mut self) {
+        self.in_reported_gap = true;
     }
 
-    fn held_from(&self) -> Option<Place> {
-        self.held.first().map(|entry| entry.place)
+    fn earliest_buffered(&self) -> Option<SourcePosition> {
+        self.buffered.first().map(|entry| entry.position)
     }
 
-    fn release(&mut self, recorder: &mut Recorder<'_>) {
+    fn flush_buffered(&mut self, recorder: &mut Recorder<'_>) {
         if self.order == Order::NewestFirst {
-            self.begin_older(recorder);
-            self.held.reverse();
-            self.held.sort_by_key(|entry| entry.time_unix_nanos);
+            self.close_at_gap(recorder);
+            self.buffered.reverse();
+            self.buffered.sort_by_key(|entry| entry.time_unix_nanos);
         }
-        for entry in std::mem::take(&mut self.held) {
-            self.tell(&entry, recorder);
+        for entry in std::mem::take(&mut self.buffered) {
+            self.record(&entry, recorder);
         }
     }
 
-    fn is_written_anew(&self) -> bool {
+    fn is_rewritten(&self) -> bool {
         self.is_list
     }
 
@@ -137,60 +137,60 @@ impl LogParser for EntriesParser {
         Some(self.job.as_ref().is_none_or(|known| *known == job))
     }
 
-    fn told(&self) -> Option<Json> {
+    fn snapshot(&self) -> Option<Json> {
         if !self.is_list {
             return None;
         }
-        let said = self.said.to_json(None)?;
-        Some(json!({"job": self.job, "said": said}))
+        let seen = self.seen.to_json(None)?;
+        Some(json!({"job": self.job, "said": seen}))
     }
 
-    fn remember(&mut self, told: &Json) -> bool {
-        let said = told.get("said").and_then(Said::of_json);
-        let job = told.get("job").and_then(Json::as_str);
-        self.is_list = said.is_some();
+    fn restore(&mut self, state: &Json) -> bool {
+        let seen = state.get("said").and_then(SeenIds::of_json);
+        let job = state.get("job").and_then(Json::as_str);
+        self.is_list = seen.is_some();
         self.job = job.map(str::to_owned);
-        self.said = said.unwrap_or_default().0;
+        self.seen = seen.unwrap_or_default().0;
         self.is_list
     }
 }
 
 impl EntriesParser {
-    /// The file begins again: what was exported was exported again, with what came since.
-    fn begin_anew(&mut self) {
+    /// Begins another pass over the file, which was exported again with new entries.
+    fn begin_pass(&mut self) {
         *self = Self {
             job: self.job.take(),
             timeline: std::mem::take(&mut self.timeline),
-            taken_to: [self.taken_to[0]; 2],
-            is_begun: true,
+            recorded_until: [self.recorded_until[0]; 2],
+            has_started: true,
             is_list: self.is_list,
-            said: std::mem::take(&mut self.said),
+            seen: std::mem::take(&mut self.seen),
             ..Self::default()
         };
-        self.said.begin_anew();
+        self.seen.begin_pass();
     }
 
-    /// Records an entry. One that a follower before this one has told is taken in, so that what goes on from it is known.
-    fn tell(&mut self, entry: &Entry, recorder: &mut Recorder<'_>) {
+    /// Records an entry. An entry of before a restart is replayed, so that steps and work that it began can end.
+    fn record(&mut self, entry: &Entry, recorder: &mut Recorder<'_>) {
         let time = entry.time_unix_nanos;
-        let Self { timeline, said, .. } = self;
+        let Self { timeline, seen, .. } = self;
         let mut take = |recorder: &mut Recorder<'_>| {
             timeline.take(entry, recorder);
             recorder.end_of_record();
         };
-        if !self.is_list || said.is_new(entry.id, time) {
+        if !self.is_list || seen.is_new(entry.id, time) {
             take(recorder);
-        } else if time > self.taken_to[1] {
+        } else if time > self.recorded_until[1] {
             recorder.replay(take);
         }
-        self.taken_to[0] = self.taken_to[0].max(time);
+        self.recorded_until[0] = self.recorded_until[0].max(time);
     }
 
     fn objects(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
         let mut done = 0;
         loop {
-            done += self.between(&window.bytes[done..], recorder);
-            let place = window.place(done);
+            done += self.skip_punctuation(&window.bytes[done..], recorder);
+            let position = window.position(done);
             let rest = &window.bytes[done..];
             let Some(first) = rest.first() else {
                 return done;
@@ -198,22 +198,22 @@ impl EntriesParser {
             let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<Json>();
             match values.next().filter(|_| *first == b'{') {
                 Some(Ok(object)) => {
-                    self.in_stray = false;
+                    self.in_reported_gap = false;
                     let text = &rest[..values.byte_offset()];
                     done += text.len();
-                    self.object(&object, (text, place), recorder);
+                    self.object(&object, (text, position), recorder);
                 }
                 Some(Err(error)) if error.is_eof() && !window.is_last => return done,
                 Some(Err(error)) if error.is_eof() => {
-                    recorder.skip(SkipReason::IncompleteRecord, place, || {
-                        "the input ends within this entry".to_owned()
+                    recorder.report(SkipReason::IncompleteRecord, position, || {
+                        "the input ends inside this entry; it is skipped".to_owned()
                     });
                     return window.bytes.len();
                 }
                 _ => match memchr::memchr(b'\n', rest) {
                     None if !window.is_last => return done,
                     end => {
-                        self.stray(place, recorder);
+                        self.report_gap(position, recorder);
                         done += end.map_or(rest.len(), |end| end + 1);
                     }
                 },
@@ -221,8 +221,8 @@ impl EntriesParser {
         }
     }
 
-    /// How many bytes stand before the next entry; a list says with one of them that all have come.
-    fn between(&mut self, bytes: &[u8], recorder: &mut Recorder<'_>) -> usize {
+    /// Returns the number of bytes before the next entry. The end of a list flushes its buffered entries.
+    fn skip_punctuation(&mut self, bytes: &[u8], recorder: &mut Recorder<'_>) -> usize {
         let is_between = |byte: &&u8| byte.is_ascii_whitespace() || b"[],".contains(byte);
         let bytes = bytes.iter().take_while(is_between);
         bytes
@@ -230,37 +230,43 @@ impl EntriesParser {
                 b'[' => (self.is_in_list, self.is_list) = (true, true),
                 b']' => {
                     self.is_in_list = false;
-                    self.release(recorder);
+                    self.flush_buffered(recorder);
                 }
                 _ => {}
             })
             .count()
     }
 
-    /// A line that belongs to no entry; those that follow it are not told apart from it.
-    fn stray(&mut self, place: Place, recorder: &mut Recorder<'_>) {
-        if !std::mem::replace(&mut self.in_stray, true) {
-            recorder.skip(SkipReason::UnrecognisedBytes, place, || {
-                "a line that is no JSON object of Cloud Logging".to_owned()
+    /// Reports a line that is not an entry. The lines that follow it are not reported again.
+    fn report_gap(&mut self, position: SourcePosition, recorder: &mut Recorder<'_>) {
+        if !std::mem::replace(&mut self.in_reported_gap, true) {
+            recorder.report(SkipReason::UnrecognisedBytes, position, || {
+                "the line is not a JSON object of Cloud Logging; it is skipped".to_owned()
             });
         }
     }
 
-    fn object(&mut self, object: &Json, (text, place): (&[u8], Place), recorder: &mut Recorder<'_>) {
-        match Entry::of(object, text, place) {
-            Of::Goodput(job, entry) => {
+    fn object(
+        &mut self,
+        object: &Json,
+        (text, position): (&[u8], SourcePosition),
+        recorder: &mut Recorder<'_>,
+    ) {
+        match Entry::of(object, text, position) {
+            Parsed::Goodput(job, entry) => {
                 if *self.job.get_or_insert_with(|| job.clone()) == job {
-                    self.take(entry, recorder);
+                    self.push(entry, recorder);
                 } else {
-                    recorder.skip_value(SkipReason::LeftOut("entry_of_another_job"));
+                    recorder.skip_value(SkipReason::Ignored("entry_of_another_job"));
                 }
             }
-            Of::Another => recorder.skip_value(SkipReason::LeftOut("entry_of_another_log")),
+            Parsed::Another => recorder.skip_value(SkipReason::Ignored("entry_of_another_log")),
         }
     }
 
-    /// The first entry waits for the second one, which shows their order; of the newest first, each waits for all older ones.
-    fn take(&mut self, entry: Entry, recorder: &mut Recorder<'_>) {
+    /// Adds an entry. The first one waits for the second, which shows their order. In newest-first order each entry waits for
+    /// all older ones.
+    fn push(&mut self, entry: Entry, recorder: &mut Recorder<'_>) {
         let first = *self.first_unix_nanos.get_or_insert(entry.time_unix_nanos);
         if self.order == Order::Unknown && entry.time_unix_nanos != first {
             let is_newest_first = entry.time_unix_nanos < first;
@@ -270,21 +276,22 @@ impl EntriesParser {
                 Order::OldestFirst
             };
         }
-        self.held.push(entry);
-        if self.order == Order::OldestFirst || self.held.len() >= MOST_HELD {
-            self.release(recorder);
+        self.buffered.push(entry);
+        if self.order == Order::OldestFirst || self.buffered.len() >= MAX_BUFFERED {
+            self.flush_buffered(recorder);
         }
     }
 
-    /// Where what is held is older than what was told, nothing leads over: a step or work that goes on there has no end.
-    fn begin_older(&mut self, recorder: &mut Recorder<'_>) {
-        let (Some(newest), Some(oldest)) = (self.held.first(), self.held.last()) else {
+    /// Closes open steps and work if the buffered entries are older than those already recorded: the gap between them is
+    /// unknown.
+    fn close_at_gap(&mut self, recorder: &mut Recorder<'_>) {
+        let (Some(newest), Some(oldest)) = (self.buffered.first(), self.buffered.last()) else {
             return;
         };
-        let told_from = self.told_from_unix_nanos.replace(oldest.time_unix_nanos);
-        if told_from.is_some_and(|told_from| newest.time_unix_nanos <= told_from) {
-            recorder.skip(SkipReason::IncompleteRecord, newest.place, || {
-                "older entries come behind newer ones that were told: what goes on from these to those has no end".to_owned()
+        let recorded_from = self.oldest_recorded_unix_nanos.replace(oldest.time_unix_nanos);
+        if recorded_from.is_some_and(|recorded_from| newest.time_unix_nanos <= recorded_from) {
+            recorder.report(SkipReason::IncompleteRecord, newest.position, || {
+                "older entries follow newer ones that are already recorded; steps and work that span the gap are left out".to_owned()
             });
             std::mem::take(&mut self.timeline).end(recorder);
         }

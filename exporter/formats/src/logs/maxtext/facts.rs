@@ -1,11 +1,11 @@
-//! Lines of one fact each about the run: its parameters, its devices, the operations of a step.
+//! Parses lines with one fact about the run: its parameters, its devices, the operations of a step.
 
 use pulsetrain_mapping::{Field, FieldValue, RecordTable, number_text};
 
-/// What they are.
+/// The rows of the facts.
 pub(super) static ROWS: RecordTable = RecordTable::new("maxtext", "facts");
 
-/// What a line says of the run. The operations of a step of inference are told behind tabs.
+/// Returns the fields of a line. Lines about the operations of an inference step begin with tabs and are not matched.
 pub(super) fn fields(text: &str) -> Option<Vec<Field<'_>>> {
     let field = |key: &'static str, number: f64| vec![(key.into(), FieldValue::Number(number))];
     let first = |rest: &str, end: &[char]| number_text::any(rest.split(end).next()?.trim());
@@ -29,7 +29,7 @@ pub(super) fn fields(text: &str) -> Option<Vec<Field<'_>>> {
 
 const DEVICES: &str = "Num_devices: ";
 
-/// How many devices the mesh has along each axis, with its name: `shape (1, 1, 4)`.
+/// Returns the number of devices of the mesh along each axis, and its name: `shape (1, 1, 4)`.
 pub(super) fn mesh(text: &str) -> Option<(&str, &str)> {
     let (_, shape) = text.strip_prefix(DEVICES)?.split_once(", ")?;
     shape.split_once(' ')

@@ -1,15 +1,15 @@
-//! The lines about goodput: the one with which the library ends its uploads (`ml_goodput_measurement/src/monitoring.py`), and
-//! those that its documentation has programs print. All are in percent.
+//! Parses the lines about goodput: the last line of the library's uploads (`ml_goodput_measurement/src/monitoring.py`), and
+//! those of the examples in its documentation. All values are in percent.
 
 use pulsetrain_mapping::{Field, FieldValue, RecordTable, number_text};
 
-/// What the lines call their percentages.
+/// The rows of the percentages.
 pub(super) static ROWS: RecordTable = RecordTable::new("maxtext", "goodput");
 
 const FINAL: &str = "Final goodput query and upload for job: ";
 const COMPLETED: &str = " completed with total goodput: ";
 
-/// What a line says of goodput, and at which step.
+/// Returns the fields of a line and its step.
 pub(super) fn fields(text: &str) -> Option<(Option<i64>, Vec<Field<'_>>)> {
     if let Some(rest) = text.strip_prefix(FINAL) {
         let (_, rest) = rest.rsplit_once(COMPLETED)?;

@@ -1,6 +1,6 @@
-//! MaxText's lines about memory: what the compiler expects, and what devices and the host use.
+//! Parses MaxText's lines about memory: the compiler's estimates, and the usage of devices and host.
 //!
-//! It prints "GB" and divides by 2^30.
+//! MaxText prints "GB" and divides by 2^30.
 
 use pulsetrain_mapping::{CoverageRow, RecordTable, number_text};
 use pulsetrain_otlp::write::{Attribute, Value as Out};
@@ -10,25 +10,25 @@ use pulsetrain_record::{Recorder, SkipReason};
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
-/// Of the line "Total estimated memory size:"; older releases leave "estimated" out, or "total" and the unit.
+/// The rows of "Total estimated memory size:". Older releases omit "estimated", or "total" and the unit.
 static ESTIMATES: RecordTable = RecordTable::new("maxtext", "memory");
 
-/// What the lines that follow a heading tell of.
+/// The subject of the lines under a heading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Of {
+enum Subject {
     #[default]
     Device,
     Host,
 }
 
-/// Reads the lines about memory.
+/// Parses the lines about memory.
 #[derive(Debug, Default)]
 pub(super) struct MemoryLines {
-    of: Of,
+    subject: Subject,
 }
 
 impl MemoryLines {
-    /// Records what a line says of memory; answers whether it says anything.
+    /// Parses a line and returns whether it has a value.
     pub(super) fn line(
         &mut self,
         text: &str,
@@ -36,8 +36,8 @@ impl MemoryLines {
         recorder: &mut Recorder<'_>,
     ) -> bool {
         match text.trim_start() {
-            heading if heading.starts_with("Memstats: ") => self.of = Of::Device,
-            heading if heading.starts_with("RAMstats: ") => self.of = Of::Host,
+            heading if heading.starts_with("Memstats: ") => self.subject = Subject::Device,
+            heading if heading.starts_with("RAMstats: ") => self.subject = Subject::Host,
             estimate if is_estimate(estimate) => {
                 estimates(estimate, time(), recorder);
                 return true;
@@ -62,8 +62,8 @@ impl MemoryLines {
         let mut record = |metric: &'static Metric, value: f64, attributes: &[Attribute<'_>]| {
             recorder.record(metric, time, value, attributes);
         };
-        match self.of {
-            Of::Device => {
+        match self.subject {
+            Subject::Device => {
                 record(&metric::MEMORY_FRAMEWORK_ALLOCATED, usage.used * GIB, &device);
                 record(&metric::MEMORY_FRAMEWORK_LIMIT, usage.limit * GIB, &device);
                 record(
@@ -72,13 +72,13 @@ impl MemoryLines {
                     &device,
                 );
             }
-            Of::Host => {
+            Subject::Host => {
                 record(&metric::MEMORY_HOST_USED, usage.used * GIB, &[]);
                 record(&metric::MEMORY_HOST_LIMIT, usage.limit * GIB, &[]);
                 if let Some(available) = usage.available {
                     record(&metric::MEMORY_HOST_AVAILABLE, available * GIB, &[]);
                 }
-                recorder.skip_value(SkipReason::LeftOut("share_of_used_and_limit"));
+                recorder.skip_value(SkipReason::Ignored("share_of_used_and_limit"));
             }
         }
     }
@@ -92,9 +92,9 @@ struct Usage<'a> {
     used: f64,
     limit: f64,
     percent: f64,
-    /// Without the parenthesis that follows the device's name.
+    /// The device's name, without the parenthesis that follows it.
     device: &'a str,
-    /// Of the host's memory.
+    /// The available memory of the host.
     available: Option<f64>,
 }
 
@@ -115,7 +115,8 @@ impl<'a> Usage<'a> {
     }
 }
 
-/// `Total estimated memory size: 100.4 GB, ...`, or before July 2025 `Output size: 1657041920, ..., in bytes.`.
+/// Whether a line is `Total estimated memory size: 100.4 GB, ...`, or before July 2025 `Output size: 1657041920, ..., in
+/// bytes.`.
 fn is_estimate(text: &str) -> bool {
     (text.starts_with("Total ") && text.contains("memory size: "))
         || (text.starts_with("Output size: ") && text.ends_with(IN_BYTES))
@@ -147,7 +148,7 @@ fn estimates(text: &str, time: u64, recorder: &mut Recorder<'_>) {
     }
 }
 
-/// The lines about memory as lines of the coverage table.
+/// Returns the coverage rows of the lines about memory.
 pub(super) fn coverage() -> Vec<CoverageRow> {
     let rules = [
         CoverageRow::rule(
@@ -171,7 +172,7 @@ pub(super) fn coverage() -> Vec<CoverageRow> {
             metric::MEMORY_HOST_LIMIT.name,
             "times 2^30",
         ),
-        CoverageRow::rule("RAMstats: Using (c%)", "(left out: the share that a is of b)", ""),
+        CoverageRow::rule("RAMstats: Using (c%)", "(left out: share_of_used_and_limit)", ""),
         CoverageRow::rule(
             "RAMstats: Available",
             metric::MEMORY_HOST_AVAILABLE.name,
@@ -184,7 +185,7 @@ pub(super) fn coverage() -> Vec<CoverageRow> {
         ),
         CoverageRow::rule(
             "Memstats unavailable, RAM stats unavailable",
-            "(left out: nothing was measured)",
+            "(left out: not_measured)",
             "",
         ),
     ];

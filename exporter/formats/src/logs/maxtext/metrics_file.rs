@@ -1,14 +1,14 @@
-//! MaxText's `metrics_file` and the windows of its `gcs_metrics`: one JSON object a step, without a time.
+//! Parses MaxText's `metrics_file` and the windows of its `gcs_metrics`: one JSON object a step, without a time.
 //!
-//! MaxText empties `metrics_file` at every step 0, that of an evaluation too, and goes on writing: a file that shrinks is
-//! the same run, and nothing in it was read before. Windows are files of their own, and the name of the run is all that those
-//! of one run have in common.
+//! MaxText truncates `metrics_file` at every step 0, also that of an evaluation, and continues to write. So a file that shrinks
+//! belongs to the same run, and all its records are new. Windows are separate files; those of one run have only the run's name
+//! in common.
 
 use pulsetrain_mapping::{CoverageRow, FieldValue, MetricMapper, ScalarMeta, trainer};
 use pulsetrain_semconv::{attribute, metric};
 
 use crate::logs::lines::{self, Line, LineFormat, LineParser};
-use crate::logs::{Begin, Identity, LogFormat, literal};
+use crate::logs::{LogFormat, ParserFactory, RunHeader, literal};
 use crate::tags::{self, Scalars};
 use pulsetrain_record::{Recorder, SkipReason};
 
@@ -17,36 +17,36 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     name: "maxtext-metrics",
     brief: "metrics_file and gcs_metrics of MaxText",
     framework: "maxtext",
-    shrinks: true,
+    continues_after_truncate: true,
     splits: true,
-    recognise: lines::recognise::<MetricsFile>,
+    detect: lines::detect::<MetricsFile>,
     identify,
-    parser: Begin::Known(|| Box::new(LineParser::<MetricsFile>::default())),
+    parser: ParserFactory::Builtin(|| Box::new(LineParser::<MetricsFile>::default())),
     coverage,
 };
 
 /// Fields that are no metric: the run's name is in the resource, the step is the record's own.
 const NOT_VALUES: [&str; 2] = ["step", "run_name"];
 
-fn identify(head: &[u8]) -> Identity {
-    let identity = lines::identify::<MetricsFile>(head);
-    let first = String::from_utf8_lossy(&identity.first_record).into_owned();
+fn identify(head: &[u8]) -> RunHeader {
+    let header = lines::identify::<MetricsFile>(head);
+    let first = String::from_utf8_lossy(&header.first_record).into_owned();
     let object = literal::object(first.trim());
     let name = object.and_then(|(fields, _)| literal::text(&fields, "run_name").map(str::to_owned));
     let name = name.filter(|name| !name.is_empty());
-    Identity {
+    RunHeader {
         first_record: name
             .as_ref()
-            .map_or(identity.first_record, |name| name.as_bytes().to_vec()),
+            .map_or(header.first_record, |name| name.as_bytes().to_vec()),
         run_name: name,
-        ..Identity::default()
+        ..RunHeader::default()
     }
 }
 
 #[derive(Debug)]
 struct MetricsFile {
     steps: MetricMapper,
-    /// The keys are the tags that TensorBoard has.
+    /// Records the values. Their keys are those of MaxText's TensorBoard tags.
     scalars: Scalars,
 }
 
@@ -60,15 +60,15 @@ impl Default for MetricsFile {
 }
 
 impl LineFormat for MetricsFile {
-    fn is_whole(text: &str) -> bool {
+    fn is_complete(text: &str) -> bool {
         text.ends_with('}')
     }
 
-    fn is_begun(text: &str) -> bool {
+    fn is_record_start(text: &str) -> bool {
         text.starts_with('{')
     }
 
-    fn sign(text: &str) -> Option<&'static str> {
+    fn signature(text: &str) -> Option<&'static str> {
         let is_ours = text.starts_with("{\"")
             && (text.contains("\"learning/") || text.contains("\"perf/") || text.contains("\"eval/"))
             && text.contains("\"step\": ")
@@ -78,28 +78,28 @@ impl LineFormat for MetricsFile {
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         let mut fields = Vec::new();
-        let sign = Self::sign(line.text);
-        let Some(object) = sign.and_then(|_| literal::read(line.text, 0, &mut fields)) else {
-            let message = || "a line is no whole JSON object with a step of MaxText".to_owned();
-            recorder.skip(SkipReason::MalformedRecord, line.place(), message);
+        let signature = Self::signature(line.text);
+        let Some(object) = signature.and_then(|_| literal::read(line.text, 0, &mut fields)) else {
+            let message = || "the line is not a complete JSON object with a step of MaxText".to_owned();
+            recorder.report(SkipReason::MalformedRecord, line.position(), message);
             return false;
         };
         recorder.skip_values(SkipReason::NotMeasured, object.nulls);
         let step = literal::number(&fields, "step").map(|step| step as i64);
         fields.retain(|(key, _)| !NOT_VALUES.contains(&key.as_ref()));
-        let at = ScalarMeta {
+        let meta = ScalarMeta {
             time_unix_nanos: line.read_time(),
             step: None,
-            place: line.place(),
+            position: line.position(),
         };
         let is_eval = fields.iter().any(|(key, _)| key.starts_with("eval/"));
         if let Some(step) = step.filter(|_| !is_eval) {
-            self.steps.step(at.time_unix_nanos, step, recorder);
+            self.steps.step(meta.time_unix_nanos, step, recorder);
         }
         for (key, value) in &fields {
             match (value.number(), value) {
-                (Some(number), _) => self.scalars.record(key, at, number, recorder),
-                (None, FieldValue::Text(text)) => self.scalars.record_text(key, at, text, recorder),
+                (Some(number), _) => self.scalars.record(key, meta, number, recorder),
+                (None, FieldValue::Text(text)) => self.scalars.record_text(key, meta, text, recorder),
                 (None, FieldValue::Number(_)) => {}
             }
         }

@@ -122,10 +122,10 @@ fn results_of_evaluations_of_older_releases_are_read() {
         assert_eq!(read.values("eval.total_weights"), [384.0], "{line}");
         assert_eq!(read.counts.points, points, "{line}");
         assert!(
-            lines::recognise::<MaxText>(line.as_bytes()).is_none(),
+            lines::detect::<MaxText>(line.as_bytes()).is_none(),
             "it has no end"
         );
-        let recognised = lines::recognise::<MaxText>(format!("{line}\n").as_bytes());
+        let recognised = lines::detect::<MaxText>(format!("{line}\n").as_bytes());
         assert_eq!(recognised, Some("lines of evaluations as MaxText prints them"));
     }
 }
@@ -203,14 +203,14 @@ fn the_windows_of_a_run_are_of_one_run() {
     let first = of("{\"learning/loss\": 6.5, \"step\": 0.0, \"run_name\": \"demo\"}\n");
     let second = of("{\"learning/loss\": 6.1, \"step\": 5.0, \"run_name\": \"demo\"}\n");
     assert_eq!(
-        (first.run_name.as_deref(), first.is_whole()),
+        (first.run_name.as_deref(), first.is_complete()),
         (Some("demo"), true)
     );
     assert_eq!(first, second);
     let other = of("{\"learning/loss\": 6.5, \"step\": 0.0, \"run_name\": \"other\"}\n");
     assert_ne!(first, other);
     let nameless = of("{\"learning/loss\": 6.5, \"step\": 0.0, \"run_name\": \"\"}\n");
-    assert!(nameless.is_whole() && nameless.run_name.is_none());
+    assert!(nameless.is_complete() && nameless.run_name.is_none());
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn lines_that_pythons_own_handler_wrote_are_read() {
     let line = "INFO:absl:completed step: 3, seconds: 0.5, TFLOP/s/device: 1.0, Tokens/s/device: 2.0, total_weights: 8, loss: 6.5\n";
     let read = Sampled::read(&FORMAT, line);
     assert_eq!((read.values("train.loss"), read.counts.spans), (vec![6.5], 0));
-    assert!(lines::recognise::<MaxText>(line.as_bytes()).is_some());
+    assert!(lines::detect::<MaxText>(line.as_bytes()).is_some());
 }
 
 /// As they were in releases before May 2025 (`MaxText/train.py`, `ml_goodput_measurement/src/monitoring.py`).

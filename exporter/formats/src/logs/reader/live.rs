@@ -1,78 +1,78 @@
-//! Reading of an input that is still being written, and of one that was read before.
+//! Methods for an input that grows or is rewritten, and for one that was partly read before a restart.
 
 use serde_json::Value as Json;
 
 use super::LogReader;
-use pulsetrain_record::{Place, Recorder};
+use pulsetrain_record::{Recorder, SourcePosition};
 
 impl LogReader {
-    /// Whether new records are written over the end of the file.
+    /// Whether new records overwrite the end of the file.
     pub fn rewrites_end(&self) -> bool {
         self.parser.rewrites_end()
     }
 
-    /// Forgets what was read after the last complete record: it is read anew, because it may have been written over.
+    /// Drops the bytes after the last complete record. They are read again, because the writer may overwrite them.
     pub fn rewind(&mut self) {
         self.unread.clear();
     }
 
-    /// Whether the file is written anew as a whole.
-    pub fn is_written_anew(&self) -> bool {
-        self.parser.is_written_anew()
+    /// Whether the writer replaces the file.
+    pub fn is_rewritten(&self) -> bool {
+        self.parser.is_rewritten()
     }
 
-    /// Whether a file that begins so is still of the run that was read; nothing where too little of it is there.
+    /// Whether a file with this head continues the run that was read. `None` if the head is too short.
     pub fn is_of_run(&self, head: &[u8]) -> Option<bool> {
         self.parser.is_of_run(head)
     }
 
-    /// What was told of a file that is written anew.
-    pub fn told(&self) -> Option<Json> {
-        self.parser.told()
+    /// Returns the state of the parser of a rewritten file.
+    pub fn snapshot(&self) -> Option<Json> {
+        self.parser.snapshot()
     }
 
-    /// Whether several files of a run say the same of it.
-    pub fn shares_told(&self) -> bool {
-        self.parser.shares_told()
+    /// Whether several files of a run hold the same items.
+    pub fn shares_state(&self) -> bool {
+        self.parser.shares_state()
     }
 
-    /// Takes over what was told before, and says whether that makes sense.
-    pub fn remember(&mut self, told: &Json) -> bool {
-        self.parser.remember(told)
+    /// Restores the state of before a restart. Returns whether it is valid.
+    pub fn restore(&mut self, state: &Json) -> bool {
+        self.parser.restore(state)
     }
 
-    /// Where reading begins again after a restart: all before it is recorded.
-    pub fn recorded_to(&self) -> Place {
-        self.parser.held_from().unwrap_or_else(|| self.position())
+    /// Returns the position at which reading resumes after a restart. Everything before it is recorded.
+    pub fn recorded_to(&self) -> SourcePosition {
+        self.parser.earliest_buffered().unwrap_or_else(|| self.position())
     }
 
-    /// Whether something is read and waits for what follows.
+    /// Whether parsed records are buffered.
     pub fn holds_records(&self) -> bool {
-        self.parser.held_from().is_some()
+        self.parser.earliest_buffered().is_some()
     }
 
-    /// Records what waits: nothing follows for the moment.
-    pub fn release(&mut self, recorder: &mut Recorder<'_>) {
-        self.parser.release(recorder);
+    /// Records the buffered records, because the input is silent.
+    pub fn flush_buffered(&mut self, recorder: &mut Recorder<'_>) {
+        self.parser.flush_buffered(recorder);
     }
 
-    /// Says that the bytes so far end at `place`, where a record ended when they were read before.
-    pub fn settle(&mut self, place: Place, recorder: &mut Recorder<'_>) {
-        // Where the end of the file is written over, only what follows a record shows that it is complete.
+    /// Ends the replay of bytes that were read before a restart. A record ended at `position` then.
+    pub fn settle(&mut self, position: SourcePosition, recorder: &mut Recorder<'_>) {
+        // If the writer overwrites the end of the file, only the bytes after a record show that it is complete.
         self.parse(self.rewrites_end(), recorder);
-        self.release(recorder);
+        self.flush_buffered(recorder);
         self.unread.clear();
-        self.start = place;
+        self.start = position;
     }
 
-    /// Takes what was read as the end of the input.
+    /// Treats the bytes so far as the complete input.
     pub fn end(&mut self, recorder: &mut Recorder<'_>) {
         self.parse(true, recorder);
     }
 
-    /// Begins to read the input in which the same records go on.
-    pub fn go_on_elsewhere(&mut self) {
+    /// Continues the run in another input, from its beginning.
+    pub fn continue_in_new_input(&mut self) {
         self.unread.clear();
-        self.start = Place { offset: 0, line: 1 };
+        self.start = SourcePosition { offset: 0, line: 1 };
     }
 }

@@ -1,5 +1,5 @@
-//! Surogate's console: steps, evaluations and GPUs as `csrc/src/runtime/training/logging.cpp` prints them at every
-//! verbosity, and the line of reinforcement learning. No line says its time.
+//! Parses Surogate's console: steps, evaluations and GPUs as `csrc/src/runtime/training/logging.cpp` prints them at every
+//! verbosity, and the line of reinforcement learning. No line has a time.
 
 mod heading;
 mod tables;
@@ -11,9 +11,9 @@ use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
 use self::heading::Heading;
+use crate::logs::delimited::Delimiters;
 use crate::logs::lines::{self, Line, LineFormat, LineParser};
-use crate::logs::printed::Signs;
-use crate::logs::{Begin, LogFormat, literal, spans};
+use crate::logs::{LogFormat, ParserFactory, literal, spans};
 use pulsetrain_record::Recorder;
 
 /// The row of Surogate's console in the table of formats.
@@ -21,11 +21,11 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     name: "surogate-console",
     brief: "standard output of Surogate",
     framework: "surogate",
-    shrinks: true,
+    continues_after_truncate: true,
     splits: false,
-    recognise: lines::recognise::<Console>,
+    detect: lines::detect::<Console>,
     identify: lines::identify::<Console>,
-    parser: Begin::Known(|| Box::new(LineParser::<Console>::default())),
+    parser: ParserFactory::Builtin(|| Box::new(LineParser::<Console>::default())),
     coverage: coverage_table,
 };
 
@@ -34,18 +34,15 @@ const EVAL: &str = ">> eval";
 const GPU: &str = "[G] step";
 const GPU_MORE: &str = "Mem Usage";
 
-/// Of the line of reinforcement learning.
-const GRPO: Signs = Signs {
-    between: " ",
-    within: b"=",
-};
+/// The delimiters of the line of reinforcement learning.
+const GRPO: Delimiters = Delimiters { pair: " ", key: b"=" };
 
-/// Reads the console's lines.
+/// Parses the console's lines.
 #[derive(Debug)]
 struct Console {
     fields: MetricMapper,
     heading: Heading,
-    /// The GPU and the step that the line before told of: a second line goes on.
+    /// The GPU and the step of the previous line, which a second line continues.
     gpu: Option<(i64, Option<i64>)>,
 }
 
@@ -60,11 +57,11 @@ impl Default for Console {
 }
 
 impl LineFormat for Console {
-    fn sign(text: &str) -> Option<&'static str> {
+    fn signature(text: &str) -> Option<&'static str> {
         if text.starts_with(STEP) && text.contains(" | norm ") {
             Some("lines that begin with \":: step\"")
         } else if text.starts_with(EVAL) && text.contains(" | gap ") {
-            // All that is printed where the least is asked for.
+            // At the lowest verbosity no other line is printed.
             Some("lines that begin with \">> eval\"")
         } else if grpo(text).is_some() {
             Some("lines with \"step=\", \"grad_norm=\" and \"masked=\"")
@@ -75,44 +72,41 @@ impl LineFormat for Console {
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         let text = line.text;
-        let written = |step| RecordMeta {
+        let meta = |step| RecordMeta {
             time_unix_nanos: line.read_time(),
             step,
-            place: line.place(),
+            position: line.position(),
         };
         if let Some(head) = Head::of(text) {
-            self.step(&head, written(Some(head.step)), line.is_live(), recorder);
+            self.step(&head, meta(Some(head.step)), line.is_live(), recorder);
         } else if let Some(rest) = text.strip_prefix(EVAL) {
             let fields: Vec<Field<'_>> = parts(rest).filter_map(part).collect();
             self.fields
-                .record(&tables::EVAL, written(None), &fields, &[], recorder);
+                .record(&tables::EVAL, meta(None), &fields, &[], recorder);
         } else if let Some((gpu, step, rest)) = gpu_line(text) {
             self.gpu = Some((gpu, step));
-            self.gpu(gpu, written(step), rest, recorder);
+            self.gpu(gpu, meta(step), rest, recorder);
         } else if let Some((gpu, step)) = self.gpu.filter(|_| text.starts_with(GPU_MORE)) {
-            self.gpu(gpu, written(step), text, recorder);
+            self.gpu(gpu, meta(step), text, recorder);
         } else if let Some(fields) = grpo(text) {
-            self.grpo(&fields, written(None), line.is_live(), recorder);
+            self.grpo(&fields, meta(None), line.is_live(), recorder);
         } else {
-            return self
-                .heading
-                .line(text, &mut self.fields, || written(None), recorder);
+            return self.heading.line(text, &mut self.fields, || meta(None), recorder);
         }
         true
     }
 }
 
 impl Console {
-    fn step(&mut self, head: &Head<'_>, written: RecordMeta, is_live: bool, recorder: &mut Recorder<'_>) {
-        let time = written.time_unix_nanos;
+    fn step(&mut self, head: &Head<'_>, meta: RecordMeta, is_live: bool, recorder: &mut Recorder<'_>) {
+        let time = meta.time_unix_nanos;
         self.fields.step(time, head.step, recorder);
         let percent = ("%".into(), head.percent.clone());
-        self.fields
-            .record(&tables::HEAD, written, &[percent], &[], recorder);
+        self.fields.record(&tables::HEAD, meta, &[percent], &[], recorder);
         let step = StepLine::parse(head.rest);
         let on_span = self
             .fields
-            .record(&tables::STEP, written, &step.fields, &[], recorder);
+            .record(&tables::STEP, meta, &step.fields, &[], recorder);
         if step.is_spike {
             let kind = [(&attribute::TRAIN_ANOMALY_TYPE, Out::Text("grad_norm_spike"))];
             recorder.record(&metric::TRAIN_ANOMALIES, time, 1.0, &kind);
@@ -126,7 +120,7 @@ impl Console {
         }
     }
 
-    fn gpu(&mut self, gpu: i64, written: RecordMeta, text: &str, recorder: &mut Recorder<'_>) {
+    fn gpu(&mut self, gpu: i64, meta: RecordMeta, text: &str, recorder: &mut Recorder<'_>) {
         let id = gpu.to_string();
         let attributes: [Attribute<'_>; 2] = [
             (&attribute::GPU_ID, Out::Text(&id)),
@@ -134,45 +128,39 @@ impl Console {
         ];
         let fields: Vec<Field<'_>> = text.split('|').map(str::trim).flat_map(gpu_part).collect();
         self.fields
-            .record(&tables::GPU, written, &fields, &attributes, recorder);
+            .record(&tables::GPU, meta, &fields, &attributes, recorder);
     }
 
-    fn grpo(
-        &mut self,
-        fields: &[Field<'_>],
-        written: RecordMeta,
-        is_live: bool,
-        recorder: &mut Recorder<'_>,
-    ) {
+    fn grpo(&mut self, fields: &[Field<'_>], meta: RecordMeta, is_live: bool, recorder: &mut Recorder<'_>) {
         let of = |name: &str| literal::number(fields, name);
         let Some(step) = of("step").map(|step| step as i64) else {
             return;
         };
-        let written = RecordMeta {
+        let meta = RecordMeta {
             step: Some(step),
-            ..written
+            ..meta
         };
-        self.fields.step(written.time_unix_nanos, step, recorder);
+        self.fields.step(meta.time_unix_nanos, step, recorder);
         let on_span = self
             .fields
-            .record(&tables::GRPO, written, &fields[1..], &[], recorder);
+            .record(&tables::GRPO, meta, &fields[1..], &[], recorder);
         if let Some(secs) = of("time").filter(|_| is_live) {
-            spans::step(step, written.time_unix_nanos, secs, on_span, recorder);
+            spans::step(step, meta.time_unix_nanos, secs, on_span, recorder);
         }
     }
 }
 
-/// The line of a step behind its head.
+/// The fields of a line of a step.
 #[derive(Debug, Default)]
 struct StepLine<'l> {
     fields: Vec<Field<'l>>,
-    /// The norm is far above its mean.
+    /// Whether the norm is far above its mean.
     is_spike: bool,
     phase: Option<&'l str>,
 }
 
 impl<'l> StepLine<'l> {
-    /// `loss 2.1348 | norm !9.7500 | 130.0k tps |   126 ms | sol 68.3 | eta 00h00m | converging`.
+    /// Parses `loss 2.1348 | norm !9.7500 | 130.0k tps |   126 ms | sol 68.3 | eta 00h00m | converging`.
     fn parse(text: &'l str) -> Self {
         let mut line = Self::default();
         for text in parts(text) {
@@ -190,14 +178,14 @@ impl<'l> StepLine<'l> {
 /// The beginning of the line of a step.
 struct Head<'l> {
     step: i64,
-    /// How much of the epoch is done.
+    /// The completed percentage of the epoch.
     percent: FieldValue<'l>,
-    /// What stands behind it.
+    /// The rest of the line.
     rest: &'l str,
 }
 
 impl<'l> Head<'l> {
-    /// Of `:: step      22 [ 10.0%] \ loss 2.1348 | ...`. What stands behind the bracket shows where the loss tends to.
+    /// Parses `:: step      22 [ 10.0%] \\ loss 2.1348 | ...`. The slash after the bracket shows the trend of the loss.
     fn of(text: &'l str) -> Option<Self> {
         let (step, rest) = text.strip_prefix(STEP)?.split_once('[')?;
         let (percent, rest) = rest.split_once("%]")?;
@@ -209,12 +197,12 @@ impl<'l> Head<'l> {
     }
 }
 
-/// The parts of a line such as `loss 2.9659 | gap   +0.5 | 140.0k tps |   234 ms`.
+/// Splits a line such as `loss 2.9659 | gap   +0.5 | 140.0k tps |   234 ms`.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
     text.split('|').map(str::trim_ascii)
 }
 
-/// The field of `loss 2.1348`, `130.0k tps`, `126 ms` or `eta 00h03m`; `None` for a single word.
+/// Parses `loss 2.1348`, `130.0k tps`, `126 ms` or `eta 00h03m`; `None` for a single word.
 fn part(text: &str) -> Option<Field<'_>> {
     let (first, second) = text.split_once(' ')?;
     let second = second.trim_start_matches([' ', '!']);
@@ -228,7 +216,7 @@ fn part(text: &str) -> Option<Field<'_>> {
     })
 }
 
-/// `130.0k`, or a number as it is.
+/// Parses a number with an optional `k`, as in `130.0k`.
 fn thousands(text: &str) -> Option<f64> {
     match number_text::with_suffix(text)? {
         (number, "") => Some(number),
@@ -237,7 +225,7 @@ fn thousands(text: &str) -> Option<f64> {
     }
 }
 
-/// The seconds of `00h03m`.
+/// Parses `00h03m` to seconds.
 fn hours_and_minutes(text: &str) -> Option<f64> {
     let (hours, minutes) = text.strip_suffix('m')?.split_once('h')?;
     Some((number_text::count(hours)? * 60.0 + number_text::count(minutes)?) * 60.0)
@@ -250,7 +238,7 @@ fn gpu_line(text: &str) -> Option<(i64, Option<i64>, &str)> {
     Some((gpu.trim().parse().ok()?, step.trim().parse().ok(), rest))
 }
 
-/// A part of a line of a GPU: one number, two where the temperature comes with its limit.
+/// Parses a part of a line of a GPU: one number, or a temperature with its limit.
 fn gpu_part(text: &str) -> Vec<Field<'_>> {
     let field = |key: &'static str, text: &str| {
         let digits = text.trim().split(' ').next().unwrap_or_default();
@@ -278,7 +266,7 @@ fn grpo(text: &str) -> Option<Vec<Field<'_>>> {
     }
     let fields = GRPO
         .fields(text)
-        .map(|printed| (printed.key.into(), printed.value(&["%", "s"])));
+        .map(|field| (field.key.into(), field.value(&["%", "s"])));
     Some(fields.collect())
 }
 

@@ -1,7 +1,7 @@
-//! Where records begin and end in the bytes of the file.
+//! Finds the boundaries of records in the bytes of the file.
 //!
-//! A record is found by its beginning, not by its end or its line: strings are not escaped, so that a quote or a newline in
-//! a message would lead every other rule astray, and lists of maxima run over several lines.
+//! Records are found by their beginnings. Strings are not escaped, so a quote or a newline in a message defeats every other
+//! rule, and lists of maxima span several lines.
 
 use std::sync::LazyLock;
 
@@ -9,25 +9,25 @@ use memchr::memmem;
 
 use super::record;
 
-/// What every record begins with.
+/// The beginning of every record.
 const START: &[u8] = b"{\"log\":";
 
-/// Finds [`START`]; made once, since it takes as long as a short search.
+/// The searcher of [`START`], built once, because building it costs as much as a short search.
 static FIND_START: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(START));
 
-/// One record in some bytes.
+/// The boundaries of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// Its first byte.
+    /// The offset of its first byte.
     pub(super) start: usize,
-    /// The byte after its last.
+    /// The offset after its last byte.
     pub(super) end: usize,
-    /// Where the next one begins.
+    /// The offset of the next record.
     pub(super) next: usize,
 }
 
-/// The record that begins at `from`, if its end can be seen: the next one's beginning, the end of the array, or the end of
-/// the input.
+/// Returns the record at `from` if its end is known: the beginning of the next record, the end of the array, or the end of the
+/// input.
 pub(super) fn next(bytes: &[u8], from: usize, is_last: bool) -> Option<Frame> {
     if from >= bytes.len() {
         return None;
@@ -45,16 +45,16 @@ pub(super) fn next(bytes: &[u8], from: usize, is_last: bool) -> Option<Frame> {
     })
 }
 
-/// What stands after the last record of a file at rest; the next record is written over it.
+/// The text after the last record of an idle file. The next record overwrites it.
 const CLOSING: &[u8] = b"\n]\n";
 
-/// The record that begins at `from`, if it is whole and the array is closed after it. A file that is being written ends
-/// here; of the record that will follow nothing is to be seen yet.
+/// Returns the record at `from` if it is complete and the array is closed after it. A growing file ends there; nothing of the
+/// next record is visible yet.
 fn before_closing(bytes: &[u8], from: usize) -> Option<Frame> {
     let text = bytes[from..].strip_suffix(CLOSING)?;
     let end = from + text.len();
-    let is_whole = |text: &str| record::parse(text).is_ok_and(|record| record.len == text.len());
-    let complete = text.ends_with(b"}") && is_whole(&String::from_utf8_lossy(text));
+    let is_complete = |text: &str| record::parse(text).is_ok_and(|record| record.len == text.len());
+    let complete = text.ends_with(b"}") && is_complete(&String::from_utf8_lossy(text));
     complete.then_some(Frame {
         start: from,
         end,
@@ -62,18 +62,18 @@ fn before_closing(bytes: &[u8], from: usize) -> Option<Frame> {
     })
 }
 
-/// From where on bytes without the beginning of a record must be kept, because they may be half of one.
+/// Returns the offset from which bytes without a record must be kept, because they may be a part of one.
 pub(super) fn keep_from(bytes: &[u8]) -> usize {
     let longest = START.len() + MARGIN;
     bytes.len().saturating_sub(longest)
 }
 
-/// Before which place no record begins in bytes that were all looked at: what begins there may not be all there yet.
-pub(super) fn looked_at(bytes: &[u8]) -> usize {
+/// Returns the offset before which no record begins. A beginning after it may be incomplete.
+pub(super) fn searched(bytes: &[u8]) -> usize {
     (bytes.len() + 1).saturating_sub(START.len())
 }
 
-/// How much white space is looked at before a record.
+/// The maximum white space that is checked before a record.
 const MARGIN: usize = 32;
 
 /// Whether bytes between records are the array's own.
@@ -93,8 +93,8 @@ pub(super) fn first_start(bytes: &[u8], from: usize) -> Option<usize> {
         .find(|start| begins_record(&bytes[..*start]))
 }
 
-/// Whether what stands before `START` lets it begin a record: a new line, the beginning of the array or the end of the
-/// record before. The same text within a message has other text before it.
+/// Whether a record can begin after these bytes: a new line, the beginning of the array or the end of the previous record. The
+/// same text inside a message follows other text.
 fn begins_record(before: &[u8]) -> bool {
     let window = &before[before.len().saturating_sub(MARGIN)..];
     let rest = window.trim_ascii_end();
@@ -108,13 +108,13 @@ fn begins_record(before: &[u8]) -> bool {
     }
 }
 
-/// The length of a record without the punctuation that follows it.
+/// Returns the length of a record without trailing punctuation.
 fn trimmed_len(bytes: &[u8]) -> usize {
     let kept = bytes
         .iter()
         .rposition(|byte| !(matches!(byte, b',' | b']') || byte.is_ascii_whitespace()));
     let end = kept.map_or(0, |last| last + 1);
-    // The brackets of a list that is cut off belong to the record.
+    // The brackets of a truncated list belong to the record.
     if end > 0 && bytes[end - 1] == b'}' {
         end
     } else {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_which_only_a_part_is_there_is_not_complete_wherever_it_is_torn() {
+    fn a_part_of_a_record_is_not_complete_wherever_it_ends() {
         let file = format!("[\n  {RECORD}\n]\n");
         for torn in 4..file.len() {
             assert_eq!(next(&file.as_bytes()[..torn], 4, false), None, "{torn}");

@@ -1,4 +1,4 @@
-//! The JSON lines of Surogate's `report_to: surogate` (`surogate/train/metrics_writer.py`): flat objects with a time in
+//! Parses the JSON lines of Surogate's `report_to: surogate` (`surogate/train/metrics_writer.py`): flat objects with a time in
 //! seconds, appended and flushed one at a time.
 
 mod tables;
@@ -11,7 +11,7 @@ use pulsetrain_semconv::{attribute, event, metric};
 
 use super::{mapping::gpu, tables::GPU};
 use crate::logs::lines::{self, Line, LineFormat, LineParser};
-use crate::logs::{Begin, LogFormat, literal, spans};
+use crate::logs::{LogFormat, ParserFactory, literal, spans};
 use pulsetrain_record::{Recorder, SkipReason};
 
 /// The row of Surogate's JSON lines in the table of formats.
@@ -19,15 +19,15 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     name: "surogate-jsonl",
     brief: "surogate_metrics.jsonl of Surogate",
     framework: "surogate",
-    shrinks: false,
+    continues_after_truncate: false,
     splits: false,
-    recognise: lines::recognise::<JsonLines>,
+    detect: lines::detect::<JsonLines>,
     identify: lines::identify::<JsonLines>,
-    parser: Begin::Known(|| Box::new(LineParser::<JsonLines>::default())),
+    parser: ParserFactory::Builtin(|| Box::new(LineParser::<JsonLines>::default())),
     coverage: coverage_table,
 };
 
-/// Reads the JSON lines.
+/// Parses the JSON lines.
 #[derive(Debug)]
 struct JsonLines {
     fields: MetricMapper,
@@ -42,7 +42,7 @@ impl Default for JsonLines {
 }
 
 impl LineFormat for JsonLines {
-    fn sign(text: &str) -> Option<&'static str> {
+    fn signature(text: &str) -> Option<&'static str> {
         let is_ours = text.starts_with('{')
             && text.contains("\"ts\":")
             && ["\"train/", "\"eval/", "\"type\": \"config\"", "\"type\": \"gpu\""]
@@ -51,35 +51,35 @@ impl LineFormat for JsonLines {
         is_ours.then_some("JSON lines with \"ts\" and \"train/\" or a \"type\"")
     }
 
-    fn is_whole(text: &str) -> bool {
+    fn is_complete(text: &str) -> bool {
         text.ends_with('}')
     }
 
-    fn is_begun(text: &str) -> bool {
+    fn is_record_start(text: &str) -> bool {
         text.starts_with('{')
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         let Some(record) = JsonRecord::parse(line.text) else {
-            let message = || "a line is no whole JSON object with \"ts\"".to_owned();
-            recorder.skip(SkipReason::MalformedRecord, line.place(), message);
+            let message = || "the line is not a complete JSON object with \"ts\"; it is skipped".to_owned();
+            recorder.report(SkipReason::MalformedRecord, line.position(), message);
             return false;
         };
         let secs = record.number("ts");
-        let written = RecordMeta {
+        let meta = RecordMeta {
             time_unix_nanos: secs.map_or_else(|| line.read_time(), |secs| (secs * 1e9) as u64),
             step: record.number("step").map(|step| step as i64),
-            place: line.place(),
+            position: line.position(),
         };
         match record.kind {
-            Kind::Config => record.config(written, recorder),
+            Kind::Config => record.config(meta, recorder),
             Kind::Gpu => {
                 recorder.skip_values(SkipReason::NotMeasured, record.nulls);
-                record.gpu(&mut self.fields, written, recorder);
+                record.gpu(&mut self.fields, meta, recorder);
             }
             Kind::Step => {
                 recorder.skip_values(SkipReason::NotMeasured, record.nulls);
-                record.step(&mut self.fields, written, recorder);
+                record.step(&mut self.fields, meta, recorder);
             }
         }
         true
@@ -90,10 +90,10 @@ impl LineFormat for JsonLines {
 #[derive(Debug)]
 struct JsonRecord<'l> {
     kind: Kind,
-    /// Those that identify the record, such as `ts`.
+    /// The fields that identify the record, such as `ts`.
     header: Vec<Field<'l>>,
     values: Vec<Field<'l>>,
-    /// How many values are missing.
+    /// The number of keys whose value is `null`.
     nulls: u64,
 }
 
@@ -101,7 +101,7 @@ struct JsonRecord<'l> {
 enum Kind {
     Config,
     Gpu,
-    /// Of a step or an evaluation.
+    /// A step or an evaluation.
     #[default]
     Step,
 }
@@ -127,9 +127,9 @@ impl Kind {
 }
 
 impl<'l> JsonRecord<'l> {
-    /// `{"step": 3, "ts": 1795220321.5, "train/loss": 6.36434, ...}`. Of a key that comes twice, the first counts.
+    /// Parses `{"step": 3, "ts": 1795220321.5, "train/loss": 6.36434, ...}`. Of a key that occurs twice, the first counts.
     fn parse(text: &'l str) -> Option<Self> {
-        JsonLines::sign(text)?;
+        JsonLines::signature(text)?;
         let (mut fields, mut nulls) = (Vec::with_capacity(32), 0);
         literal::each_value(text, |key, value, _| match value {
             Some(value) => fields.push((key, value)),
@@ -149,19 +149,19 @@ impl<'l> JsonRecord<'l> {
         literal::number(&self.header, key)
     }
 
-    fn step(&self, known: &mut MetricMapper, written: RecordMeta, recorder: &mut Recorder<'_>) {
-        let time = written.time_unix_nanos;
+    fn step(&self, known: &mut MetricMapper, meta: RecordMeta, recorder: &mut Recorder<'_>) {
+        let time = meta.time_unix_nanos;
         let phase = literal::text(&self.header, "train/phase");
         let mut fields = self.header.iter().chain(&self.values);
         let is_train = fields.any(|(key, _)| key.starts_with("train/"));
-        if let Some(step) = written.step.filter(|_| is_train) {
+        if let Some(step) = meta.step.filter(|_| is_train) {
             known.step(time, step, recorder);
         }
         if let Some(phase) = phase {
             recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
         }
-        let on_span = known.record(&tables::STEP, written, &self.values, &[], recorder);
-        let step = written.step.unwrap_or_default();
+        let on_span = known.record(&tables::STEP, meta, &self.values, &[], recorder);
+        let step = meta.step.unwrap_or_default();
         if let Some(ms) = literal::number(&self.values, "train/duration_ms") {
             spans::step(step, time, ms / 1e3, on_span, recorder);
         }
@@ -170,12 +170,12 @@ impl<'l> JsonRecord<'l> {
         }
     }
 
-    fn gpu(&self, known: &mut MetricMapper, written: RecordMeta, recorder: &mut Recorder<'_>) {
+    fn gpu(&self, known: &mut MetricMapper, meta: RecordMeta, recorder: &mut Recorder<'_>) {
         let index = self.number("gpu_id").unwrap_or_default() as i64;
         let id = index.to_string();
         let attributes = gpu::attributes(&id, index);
         if let Some(reason) = literal::text(&self.header, "throttle") {
-            gpu::record_throttle(reason, written.time_unix_nanos, &attributes, recorder);
+            gpu::record_throttle(reason, meta.time_unix_nanos, &attributes, recorder);
         }
         let context = RecordContext {
             table: &GPU,
@@ -183,10 +183,10 @@ impl<'l> JsonRecord<'l> {
             scope: Some(index),
             attributes: &attributes,
         };
-        known.record_in(&context, written, &self.values, recorder);
+        known.record_in(&context, meta, &self.values, recorder);
     }
 
-    fn config(&self, written: RecordMeta, recorder: &mut Recorder<'_>) {
+    fn config(&self, meta: RecordMeta, recorder: &mut Recorder<'_>) {
         let entries: Vec<(&str, Out<'_>)> = self
             .values
             .iter()
@@ -197,7 +197,7 @@ impl<'l> JsonRecord<'l> {
             .collect();
         let attributes = [(&attribute::TRAIN_FRAMEWORK, Out::Text("surogate"))];
         let body = Some(Out::Map(&entries));
-        recorder.record_event(&event::RUN_CONFIG, written.time_unix_nanos, body, &attributes);
+        recorder.record_event(&event::RUN_CONFIG, meta.time_unix_nanos, body, &attributes);
     }
 }
 

@@ -1,12 +1,11 @@
-//! What becomes of a record: which field is which metric, in which unit.
+//! Records the fields of records by the mapping tables.
 //!
-//! A number is a row of a table. What is no number (a command, an option, a message) is an event; what no table knows is
-//! kept under `train.custom`.
+//! A number has a row in a table, or is kept under `train.custom`. Other records (a command, an option, a message) are events.
 
 mod events;
 pub(super) mod gpu;
-mod leftover;
 mod plan;
+mod unmapped_fields;
 
 use pulsetrain_mapping::{MetricMapper, RecordContext, RecordMeta};
 use pulsetrain_otlp::write::{Attribute, Value as Out};
@@ -18,7 +17,7 @@ use super::{
     record::Record,
 };
 use crate::logs::spans;
-use pulsetrain_record::{Place, Recorder};
+use pulsetrain_record::{Recorder, SourcePosition};
 
 /// Maps the records of one run.
 #[derive(Debug)]
@@ -39,12 +38,12 @@ impl Default for Mapping {
 }
 
 impl Mapping {
-    /// Records everything that a record of an event says.
+    /// Records an event.
     pub(super) fn event(&mut self, record: &Record<'_>, recorder: &mut Recorder<'_>) {
         match record.kind {
             "gpu-model" => {
                 self.gpus.model(record, recorder);
-                // Their points carry another id from now on.
+                // The points of the GPUs have another id from now on.
                 self.mapper.reset_scopes();
             }
             "allocator" => events::allocator(record, recorder),
@@ -55,12 +54,17 @@ impl Mapping {
         }
     }
 
-    /// Records everything that a record of numbers has.
-    pub(super) fn numbers(&mut self, record: &Numbers<'_>, place: Place, recorder: &mut Recorder<'_>) {
+    /// Records the numbers of a record, and its other fields in one event.
+    pub(super) fn numbers(
+        &mut self,
+        record: &Numbers<'_>,
+        position: SourcePosition,
+        recorder: &mut Recorder<'_>,
+    ) {
         let meta = RecordMeta {
             time_unix_nanos: recorder.instant(record.time),
             step: Some(record.step),
-            place,
+            position,
         };
         match record.kind {
             Kind::Step => self.step(record, meta, recorder),
@@ -71,7 +75,7 @@ impl Mapping {
                 self.record(record, (None, &[]), meta, recorder);
             }
         }
-        leftover::record_others(
+        unmapped_fields::record_others(
             (record.name, record.step),
             meta.time_unix_nanos,
             &record.others,
@@ -122,7 +126,7 @@ impl Mapping {
 
     fn gpu(&mut self, record: &Numbers<'_>, meta: RecordMeta, recorder: &mut Recorder<'_>) {
         let index = record.gpu;
-        // Runs that do not introduce their GPUs know them by their index only.
+        // Runs without records of GPU models know their GPUs only by index.
         let uuid = self.gpus.uuid(index).map(str::to_owned);
         let id = uuid.unwrap_or_else(|| index.to_string());
         let attributes = gpu::attributes(&id, index);

@@ -1,7 +1,7 @@
-//! Records of numbers, which are nearly all of a log: steps, evaluations, gauges of GPUs, and kinds that no table knows.
+//! Parses records of numbers, which are nearly all of a log: steps, evaluations, gauges of GPUs, and unknown kinds.
 
 use super::{
-    record::{self, Kept, Value},
+    record::{self, OwnedValue, Value},
     tables,
 };
 use crate::logs::time;
@@ -15,19 +15,19 @@ pub(super) struct Numbers<'a> {
     /// The kind in the words of the log.
     pub(super) name: &'a str,
     pub(super) time: LoggedTime,
-    /// The step that it belongs to; 0 where it has none.
+    /// The step; 0 if the record has none.
     pub(super) step: i64,
     /// The number of the GPU of the gauges.
     pub(super) gpu: i64,
     /// The text that distinguishes records of its kind, such as the phase of a step.
     pub(super) label: Option<&'a str>,
-    /// In the order of the log. Of a key that comes twice, the first counts as step, time or label.
+    /// The numbers in the order of the log. Of a key that occurs twice, the first counts as step, time or label.
     pub(super) numbers: Vec<Field<'a>>,
     /// The fields that are no numbers.
-    pub(super) others: Vec<(String, Kept)>,
+    pub(super) others: Vec<(String, OwnedValue)>,
 }
 
-/// What the numbers of a record are of.
+/// The kind of a record of numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum Kind {
     Step,
@@ -41,7 +41,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// The kind that the log calls so; nothing where such records tell of an event.
+    /// Returns the kind with this name in the log, or `None` if such records are events.
     pub(super) fn of(name: &str) -> Option<Self> {
         Some(match name {
             "step" => Self::Step,
@@ -67,7 +67,7 @@ impl Kind {
         }
     }
 
-    /// The key of the text that says of what the numbers are.
+    /// Returns the key of the label.
     fn label(self) -> &'static str {
         match self {
             Self::Step => "phase",
@@ -79,13 +79,13 @@ impl Kind {
 }
 
 impl<'a> Numbers<'a> {
-    /// Reads `{"log": "step", "time": "2026-11-21 00:18:40.989703631", "step": 5, "epoch": 0.25, ...}`; `None` where the text is
-    /// no record of numbers, or more than one.
+    /// Parses `{"log": "step", "time": "2026-11-21 00:18:40.989703631", "step": 5, "epoch": 0.25, ...}`. Returns `None` for any
+    /// other record, and for more than one.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         Self::parse_as(Kind::of(record::kind(text)?)?, text)
     }
 
-    /// Reads a record of a known kind.
+    /// Parses a record of a known kind.
     pub(super) fn parse_as(kind: Kind, text: &'a str) -> Option<Self> {
         let (mut name, mut time, mut step, mut gpu, mut label) = (None, None, None, None, None);
         let mut numbers = Vec::with_capacity(32);
@@ -102,7 +102,7 @@ impl<'a> Numbers<'a> {
             (key, Value::Text(text)) if key == kind.label() && label.is_none() => label = Some(text),
             (key, value) => match value.as_f64() {
                 Some(number) => numbers.push((key.into(), FieldValue::Number(number))),
-                None => others.push((key.to_owned(), Kept::of(&value))),
+                None => others.push((key.to_owned(), OwnedValue::of(&value))),
             },
         })
         .ok()?;
@@ -118,7 +118,7 @@ impl<'a> Numbers<'a> {
         })
     }
 
-    /// The first number with this key.
+    /// Returns the first number with this key.
     pub(super) fn number(&self, key: &str) -> Option<f64> {
         let (_, value) = self.numbers.iter().find(|(name, _)| *name == key)?;
         value.number()

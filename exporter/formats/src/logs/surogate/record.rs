@@ -1,6 +1,6 @@
-//! One record: text in, typed fields out.
+//! Parses one record into typed fields.
 //!
-//! The text is nearly JSON. Strings are not escaped, so a string ends at the quote that the rest of a record can follow;
+//! The text resembles JSON. Strings are not escaped, so a string ends at the first quote that the rest of a record can follow.
 //! `nan` and `inf` occur bare and quoted.
 
 use pulsetrain_mapping::{Decimal, number_text};
@@ -16,15 +16,15 @@ use pulsetrain_record::{LoggedTime, Recorder, UsedTimezone};
 pub(super) struct Record<'a> {
     /// The kind: `step`, `eval`, `gpu` ...
     pub(super) kind: &'a str,
-    /// When it was written, as the log prints it.
+    /// The time of the record, as the log prints it.
     pub(super) time: LoggedTime,
-    /// The same in nanoseconds since 1970: in UTC until [`resolve`](Self::resolve) was called.
+    /// The same time in nanoseconds since 1970: in UTC until [`resolve`](Self::resolve) is called.
     pub(super) time_unix_nanos: u64,
     /// The step that it belongs to.
     pub(super) step: i64,
-    /// Every other field, in the order of the text.
+    /// All other fields, in the order of the text.
     pub(super) fields: Vec<(&'a str, Value<'a>)>,
-    /// The number of bytes that the record takes of the text.
+    /// The length of the record in bytes.
     pub(super) len: usize,
 }
 
@@ -47,7 +47,7 @@ pub(super) enum Value<'a> {
 }
 
 impl Value<'_> {
-    /// The value as a number: what is one, or the text of one that is not finite.
+    /// Returns the value as a number: a number, or the text of a non-finite one.
     pub(super) fn as_f64(&self) -> Option<f64> {
         match self {
             Self::Int(value) => Some(*value as f64),
@@ -58,7 +58,7 @@ impl Value<'_> {
     }
 }
 
-/// As JSON, in as far as the format is.
+/// Formats the value like the log.
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -78,15 +78,15 @@ impl fmt::Display for Value<'_> {
     }
 }
 
-/// A value that is no number and that nobody knows.
+/// An owned value without a row that is not a number.
 #[derive(Debug, PartialEq)]
-pub(super) enum Kept {
+pub(super) enum OwnedValue {
     Bool(bool),
-    /// A text, or that of a list or a map, which is all that can be said of it.
+    /// A text, or the source text of a list or a map.
     Text(String),
 }
 
-impl Kept {
+impl OwnedValue {
     pub(super) fn of(value: &Value<'_>) -> Self {
         match value {
             Value::Bool(truth) => Self::Bool(*truth),
@@ -103,34 +103,34 @@ impl Kept {
     }
 }
 
-/// Why some text is no record.
+/// The error of a text that is not a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RecordError {
-    /// What was expected.
+    /// The expected syntax.
     pub(super) expected: &'static str,
-    /// Where in the text.
+    /// The offset in the text.
     pub(super) offset: usize,
-    /// Whether the text ends there, so that the record may just not be whole.
+    /// Whether the text ends there, so that the record may be incomplete.
     pub(super) is_cut_off: bool,
 }
 
 impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = if self.is_cut_off {
-            "the record ends where"
+        let found = if self.is_cut_off {
+            "the end of the text"
         } else {
-            "not understood:"
+            "other text"
         };
-        write!(f, "{at} {} should stand", self.expected)
+        write!(f, "expected {}, found {found}", self.expected)
     }
 }
 
-/// Room for the fields of the longest kind of record that comes often.
-const USUAL_FIELDS: usize = 20;
+/// The initial capacity for fields: the size of the longest frequent kind of record.
+const FIELD_CAPACITY: usize = 20;
 
 /// Parses one record from the beginning of `text`.
 pub(super) fn parse(text: &str) -> Result<Record<'_>, RecordError> {
-    let mut fields = Vec::with_capacity(USUAL_FIELDS);
+    let mut fields = Vec::with_capacity(FIELD_CAPACITY);
     let (mut kind, mut time, mut step) = (None, None, None);
     let len = each_field(text, |key, value, _| match (key, value) {
         ("log", Value::Text(text)) if kind.is_none() => kind = Some(text),
@@ -155,8 +155,8 @@ pub(super) fn parse(text: &str) -> Result<Record<'_>, RecordError> {
     })
 }
 
-/// Calls `take` with each key of the record that `text` begins with, its value, and the text of that as it stands there; says
-/// how many bytes the record takes.
+/// Calls `take` with each key of the record at the beginning of `text`, its value, and the text of the value. Returns the
+/// length of the record.
 pub(super) fn each_field<'a>(
     text: &'a str,
     take: impl FnMut(&'a str, Value<'a>, &'a str),
@@ -166,7 +166,7 @@ pub(super) fn each_field<'a>(
     Ok(cursor.at)
 }
 
-/// The kind of the record that `text` begins with, where that is its first field.
+/// Returns the kind of the record at the beginning of `text`, if that is its first field.
 pub(super) fn kind(text: &str) -> Option<&str> {
     let mut cursor = Cursor::of(text);
     match cursor.first_field() {
@@ -175,7 +175,7 @@ pub(super) fn kind(text: &str) -> Option<&str> {
     }
 }
 
-/// How deep lists and maps may stand in each other; the format has two levels.
+/// The maximum nesting of lists and maps. The format has two levels.
 const MAX_DEPTH: u32 = 8;
 
 /// Reads the text from left to right.
@@ -202,7 +202,7 @@ impl<'a> Cursor<'a> {
         Ok((key, self.value(false)?))
     }
 
-    /// A map from its `{` to its `}`.
+    /// Parses a map from its `{` to its `}`.
     fn fields(&mut self, mut take: impl FnMut(&'a str, Value<'a>, &'a str)) -> Result<(), RecordError> {
         self.take(b'{', "{")?;
         self.skip_space();
@@ -229,7 +229,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A key with its colon.
+    /// Parses a key with its colon.
     fn key(&mut self) -> Result<&'a str, RecordError> {
         self.take(b'"', "a key in quotes")?;
         let rest = &self.text.as_bytes()[self.at..];
@@ -286,7 +286,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// A string up to the first quote that the rest of a record can follow.
+    /// Parses a string up to the first quote that the rest of a record can follow.
     fn string(&mut self, in_list: bool) -> Result<&'a str, RecordError> {
         let start = self.at + 1;
         for quote in memchr::memchr_iter(b'"', &self.text.as_bytes()[start..]).map(|offset| start + offset) {
@@ -299,7 +299,7 @@ impl<'a> Cursor<'a> {
         Err(self.expected("the end of a string"))
     }
 
-    /// A number, `true`, `false`, `null` or a bare number that is not finite.
+    /// Parses a number, `true`, `false`, `null` or a bare non-finite number.
     fn word(&mut self) -> Result<Value<'a>, RecordError> {
         let rest = &self.text[self.at..];
         if let Some((number, len)) = plain_number(rest.as_bytes()) {
@@ -352,7 +352,7 @@ fn ends_word(byte: u8) -> bool {
     matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace()
 }
 
-/// The number that `bytes` begin with, and its length; nothing where it takes more to read it.
+/// Parses the plain number at the beginning of `bytes`, with its length. Returns `None` for a value of any other form.
 #[inline]
 fn plain_number(bytes: &[u8]) -> Option<(Value<'_>, usize)> {
     let decimal = Decimal::prefix(bytes)?;
@@ -367,7 +367,7 @@ fn plain_number(bytes: &[u8]) -> Option<(Value<'_>, usize)> {
     Some((value, decimal.len))
 }
 
-/// A number as the format prints it: an integer where it has no point, exponent or letters.
+/// Parses a number: an integer if it has no point, exponent or letters.
 fn number(word: &str) -> Option<Value<'_>> {
     let bytes = word.as_bytes();
     let is_integer = bytes.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-');
@@ -379,8 +379,8 @@ fn number(word: &str) -> Option<Value<'_>> {
         .map(Value::Double)
 }
 
-/// Whether a string ends at a quote that `rest` follows: in a map a further key or the end of the map, in a list a further
-/// element or the end of the list.
+/// Whether a quote before `rest` ends a string. In a map a key or the end of the map follows, in a list an element or the end
+/// of the list.
 fn ends_string(rest: &[u8], in_list: bool) -> bool {
     let rest = rest.trim_ascii_start();
     match (rest.first(), in_list) {

@@ -1,4 +1,4 @@
-//! Which field of a record is which metric, in which unit.
+//! The mapping tables of `training.json`.
 
 use pulsetrain_mapping::{CoverageRow, RecordTable};
 use pulsetrain_semconv::{event, metric};
@@ -15,16 +15,16 @@ pub(super) static EVAL: RecordTable = RecordTable::new("surogate", "eval");
 /// Fields of a `dataset` record.
 pub(super) static DATASET: RecordTable = RecordTable::new("surogate", "dataset");
 
-/// Fields of a `sol` (speed of light) record; -1 where a figure is not known.
+/// Fields of a `sol` (speed of light) record; -1 is an unknown figure.
 pub(super) static SOL: RecordTable = RecordTable::new("surogate", "sol");
 
-/// Of records of other kinds: no field has a row.
+/// The empty table of records of unknown kinds.
 pub(super) static UNKNOWN: RecordTable = RecordTable::new("surogate", "unknown");
 
-/// Numeric fields of a `gpu` record; -1 where the driver does not say.
+/// Numeric fields of a `gpu` record; -1 is a value that the driver does not report.
 pub(super) static GPU: RecordTable = RecordTable::new("surogate", "gpu");
 
-/// What becomes of every field, as the coverage table says it.
+/// Returns the coverage rows of all fields.
 pub(super) fn coverage() -> Vec<CoverageRow> {
     let rules = [
         CoverageRow::rule(
@@ -35,12 +35,12 @@ pub(super) fn coverage() -> Vec<CoverageRow> {
         CoverageRow::rule(
             "option.max_steps",
             metric::TRAIN_PROGRESS.name,
-            "the share of them that is done, at every step",
+            "the completed share, at every step",
         ),
         CoverageRow::rule(
             "option.num_epochs",
             metric::TRAIN_PROGRESS.name,
-            "without `max_steps`: each has as many steps as `step.step_tokens` go into `dataset.tokens`",
+            "without `max_steps`: an epoch has `dataset.tokens` / `step.step_tokens` steps, rounded down",
         ),
         CoverageRow::rule(
             "step.phase",

@@ -1,16 +1,16 @@
-//! The format's traps, on small texts; whole files are in the workspace's tests.
+//! Tests of special cases on small texts; complete files are in the workspace's tests.
 
 use super::{super::LogReader, *};
 use crate::logs::{ReadLimits, sampled::Sampled};
 use pulsetrain_mapping::FieldValue;
-use pulsetrain_record::{Counts, Run, Skipped};
-use record::{Kept, parse};
+use pulsetrain_record::{Counts, ParseReport, Run};
+use record::{OwnedValue, parse};
 
 fn fields(text: &str) -> Vec<(&str, Value<'_>)> {
     parse(text).unwrap().fields
 }
 
-fn read_in_pieces(text: &[u8], piece: usize, limits: ReadLimits) -> (Counts, Skipped) {
+fn read_in_pieces(text: &[u8], piece: usize, limits: ReadLimits) -> (Counts, ParseReport) {
     let mut recorder = Recorder::new(Run::default(), |_| {});
     let mut reader = LogReader::new(&FORMAT, limits);
     text.chunks(piece)
@@ -19,7 +19,7 @@ fn read_in_pieces(text: &[u8], piece: usize, limits: ReadLimits) -> (Counts, Ski
     recorder.finish()
 }
 
-fn read(text: &str) -> (Counts, Skipped) {
+fn read(text: &str) -> (Counts, ParseReport) {
     read_in_pieces(text.as_bytes(), 7, ReadLimits::default())
 }
 
@@ -49,7 +49,7 @@ fn a_record_has_kind_time_step_and_fields_in_any_order() {
 }
 
 #[test]
-fn numbers_that_are_not_finite_come_quoted_and_bare() {
+fn non_finite_numbers_are_quoted_or_bare() {
     let text = record(
         "step",
         r#", "loss": "nan", "norm": "-inf", "epoch": inf, "lr": nan"#,
@@ -63,7 +63,7 @@ fn numbers_that_are_not_finite_come_quoted_and_bare() {
 }
 
 #[test]
-fn strings_with_quotes_backslashes_and_newlines_are_taken_as_they_are() {
+fn strings_with_quotes_backslashes_and_newlines_are_kept() {
     let message = "he said \"stop\", C:\\new, {\"a\": 1}\nand went";
     let text = record("info", &format!(r#", "message": "{message}", "duration_ms": 12"#));
     assert_eq!(
@@ -79,7 +79,7 @@ fn an_unescaped_string_at_the_end_of_a_record_ends_there() {
 }
 
 #[test]
-fn what_is_not_understood_is_said_with_its_place() {
+fn a_parse_error_has_its_offset() {
     let text = record("step", r#", "loss": 1.5, "norm": oops"#);
     let error = parse(&text).unwrap_err();
     assert_eq!(&text[error.offset..], "oops}");
@@ -96,7 +96,7 @@ fn deep_nesting_is_refused() {
 }
 
 #[test]
-fn what_begins_no_record_begins_none_wherever_the_bytes_are_cut() {
+fn text_before_records_is_no_record_in_every_chunking() {
     let text = format!("x{}{}", " ".repeat(20), record("step", r#", "loss": 2.5"#));
     for piece in 1..=text.len() {
         let (counts, _) = read_in_pieces(text.as_bytes(), piece, ReadLimits::default());
@@ -119,7 +119,7 @@ fn a_bad_record_costs_only_itself() {
         skipped.counts().collect::<Vec<_>>(),
         [(SkipReason::MalformedRecord, 1)]
     );
-    assert_eq!(skipped.problems()[0].place.line, 3);
+    assert_eq!(skipped.problems()[0].position.line, 3);
 }
 
 #[test]
@@ -138,14 +138,14 @@ fn a_file_that_is_still_being_written_ends_in_an_incomplete_record() {
 }
 
 #[test]
-fn an_array_without_records_is_empty_and_well() {
-    assert!(recognise(EMPTY_ARRAY).is_some());
+fn an_array_without_records_is_empty_and_valid() {
+    assert!(detect(EMPTY_ARRAY).is_some());
     let (counts, skipped) = read("[\n\n]\n");
     assert_eq!((counts.records, skipped.has_losses()), (0, false));
 }
 
 #[test]
-fn every_way_to_cut_the_input_into_pieces_gives_the_same() {
+fn every_chunking_gives_the_same_result() {
     let text = file(&[
         record("cmd", r#", "cmd": ["surogate", "sft"]"#),
         record(
@@ -154,12 +154,12 @@ fn every_way_to_cut_the_input_into_pieces_gives_the_same() {
         ),
         record("step", r#", "loss": 1.5, "duration_ms": 12"#),
     ]);
-    let whole = read_in_pieces(text.as_bytes(), text.len(), ReadLimits::default());
-    assert_eq!(whole.0.records, 3);
+    let complete = read_in_pieces(text.as_bytes(), text.len(), ReadLimits::default());
+    assert_eq!(complete.0.records, 3);
     for piece in 1..text.len() {
         assert_eq!(
             read_in_pieces(text.as_bytes(), piece, ReadLimits::default()),
-            whole,
+            complete,
             "pieces of {piece}"
         );
     }
@@ -171,28 +171,28 @@ fn a_record_that_is_too_long_is_skipped_once_and_the_next_one_is_read() {
     let text = file(&[record("step", ""), long, record("step", "")]);
     let (counts, skipped) = read_in_pieces(text.as_bytes(), 512, ReadLimits { record_bytes: 4096 });
     assert_eq!(counts.records, 2);
-    let told: Vec<_> = skipped.counts().map(|(reason, _)| reason).collect();
-    assert_eq!(told, [SkipReason::RecordTooLong]);
+    let reasons: Vec<_> = skipped.counts().map(|(reason, _)| reason).collect();
+    assert_eq!(reasons, [SkipReason::RecordTooLong]);
 }
 
 #[test]
-fn a_run_is_known_by_its_first_record_and_its_option() {
+fn the_first_record_and_an_option_identify_the_run() {
     let text = file(&[
         record("cmd", r#", "cmd": []"#),
         record("option", r#", "name": "run_name", "value": "demo""#),
         record("step", ""),
     ]);
-    let identity = identify(text.as_bytes());
-    assert_eq!(identity.run_name.as_deref(), Some("demo"));
-    assert!(String::from_utf8(identity.first_record).unwrap().contains("cmd"));
-    assert_eq!(identity.start_unix_nanos, Some(1_795_220_320_978_996_216));
+    let header = identify(text.as_bytes());
+    assert_eq!(header.run_name.as_deref(), Some("demo"));
+    assert!(String::from_utf8(header.first_record).unwrap().contains("cmd"));
+    assert_eq!(header.start_unix_nanos, Some(1_795_220_320_978_996_216));
 }
 
 #[test]
-fn bytes_that_are_no_text_do_not_shift_places() {
-    let whole = record("info", r#", "message": "@@@@@@@@""#);
-    let torn = whole.replace(r#""step": 3"#, r#""step": x"#);
-    for (record, records, problems) in [(whole, 1, 0), (torn, 0, 1)] {
+fn invalid_utf8_does_not_shift_offsets() {
+    let complete = record("info", r#", "message": "@@@@@@@@""#);
+    let malformed = complete.replace(r#""step": 3"#, r#""step": x"#);
+    for (record, records, problems) in [(complete, 1, 0), (malformed, 0, 1)] {
         let mut bytes = file(&[record]).into_bytes();
         let strange = bytes.iter_mut().filter(|byte| **byte == b'@');
         strange.for_each(|byte| *byte = 0xff);
@@ -203,7 +203,7 @@ fn bytes_that_are_no_text_do_not_shift_places() {
             skipped
                 .problems()
                 .iter()
-                .all(|problem| problem.place.offset < end)
+                .all(|problem| problem.position.offset < end)
         );
     }
     let cut = "{\"log\": \"info\", \"time\": \"@@@@@@@@@@@@@@@@@@";
@@ -216,7 +216,7 @@ fn bytes_that_are_no_text_do_not_shift_places() {
 }
 
 #[test]
-fn records_of_numbers_say_what_the_parser_reads() {
+fn records_of_numbers_have_the_fields_of_the_general_parser() {
     let text = record(
         "step",
         r#", "loss": 1.5, "novel": 2, "on": true, "step": 4, "list": [1, {"a": "b"}]"#,
@@ -233,14 +233,17 @@ fn records_of_numbers_say_what_the_parser_reads() {
     assert_eq!(
         numbers.others,
         [
-            ("on".to_owned(), Kept::Bool(true)),
-            ("list".to_owned(), Kept::Text(r#"[1, {"a": "b"}]"#.to_owned()))
+            ("on".to_owned(), OwnedValue::Bool(true)),
+            (
+                "list".to_owned(),
+                OwnedValue::Text(r#"[1, {"a": "b"}]"#.to_owned())
+            )
         ]
     );
 }
 
 #[test]
-fn what_no_table_knows_is_kept() {
+fn unmapped_fields_are_kept() {
     let read = Sampled::read(
         &FORMAT,
         &file(&[
@@ -258,7 +261,7 @@ fn what_no_table_knows_is_kept() {
 }
 
 #[test]
-fn a_gpu_has_its_own_id_from_when_it_is_introduced() {
+fn a_gpu_has_its_uuid_after_its_model_record() {
     let gpu = |id: u32| record("gpu", &format!(r#", "id": {id}, "temperature": 61"#));
     let model = record(
         "gpu-model",

@@ -1,27 +1,27 @@
-//! One drawing of the progress bar:
-//! `Training:  50%|█████     | 20/40 [00:03<00:03,  5.99step/s, loss=1.053, thru=44.3, wait=0.1s, epoch=1/2]`.
+//! Parses the progress bar: `Training:  50%|█████     | 20/40 [00:03<00:03,  5.99step/s, loss=1.053, thru=44.3, wait=0.1s,
+//! epoch=1/2]`.
 
+use crate::logs::delimited::Delimiters;
 use crate::logs::literal;
-use crate::logs::printed::Signs;
 use pulsetrain_mapping::{Field, FieldValue, number_text};
 
-/// What a bar says.
+/// The fields of a bar.
 #[derive(Clone, Debug)]
 pub(super) struct Bar<'a> {
-    /// Steps done.
+    /// The number of completed steps.
     pub(super) step: i64,
     pub(super) fields: Vec<Field<'a>>,
-    /// Whether the terminal was too narrow for the bar: what stood at its edge is not among the fields.
+    /// Whether the terminal was too narrow for the bar. The field at its edge is not among the fields.
     pub(super) is_cut: bool,
 }
 
-const VALUES: Signs = Signs {
-    between: ", ",
-    within: b"=",
+const VALUES: Delimiters = Delimiters {
+    pair: ", ",
+    key: b"=",
 };
 
 impl<'a> Bar<'a> {
-    /// The numbers of the bar in some text: all that stands behind what is drawn.
+    /// Returns the text of a bar after its drawing.
     pub(super) fn numbers(text: &str) -> Option<&str> {
         let (_, bar) = text.split_once("Training:")?;
         let (_, drawn) = bar.split_once("%|")?;
@@ -51,13 +51,10 @@ impl<'a> Bar<'a> {
         let mut fields: Vec<Field<'a>> = known
             .map(|(key, number)| (key.into(), FieldValue::Number(number)))
             .collect();
-        fields.extend(VALUES.fields(values.trim_ascii_start()).map(|printed| {
-            // The first of `1/2`.
-            let first = printed
-                .text
-                .split_once('/')
-                .map_or(printed.text, |(first, _)| first);
-            (printed.key.into(), FieldValue::measured(first, super::SECONDS))
+        fields.extend(VALUES.fields(values.trim_ascii_start()).map(|field| {
+            // The first number of `1/2`.
+            let first = field.text.split_once('/').map_or(field.text, |(first, _)| first);
+            (field.key.into(), FieldValue::measured(first, super::SECONDS))
         }));
         Some(Self {
             step: step as i64,
@@ -66,24 +63,24 @@ impl<'a> Bar<'a> {
         })
     }
 
-    /// Seconds since the bar was first drawn.
+    /// Returns the seconds since the bar was first drawn.
     pub(super) fn elapsed_secs(&self) -> Option<u64> {
         self.number("elapsed").map(|secs| secs as u64)
     }
 
-    /// The number of a field.
+    /// Returns the number of a field.
     pub(super) fn number(&self, key: &str) -> Option<f64> {
         literal::number(&self.fields, key)
     }
 
-    /// The seconds that a turn of the loop takes without a wait.
+    /// Returns the seconds of an iteration of the loop without the wait.
     pub(super) fn work_secs(&self, wait_secs: f64) -> Option<f64> {
         let turn = 1.0 / self.number("step/s").filter(|rate| *rate > 0.0)?;
         Some((turn - wait_secs).max(0.0))
     }
 }
 
-/// `5.99step/s` or `1.20s/step`.
+/// Parses `5.99step/s` or `1.20s/step` to steps a second.
 fn steps_per_sec(rate: &str) -> Option<f64> {
     match rate.strip_suffix("step/s") {
         Some(rate) => number_text::any(rate),
@@ -91,7 +88,7 @@ fn steps_per_sec(rate: &str) -> Option<f64> {
     }
 }
 
-/// The seconds of `MM:SS` or `H:MM:SS`; `None` for one that is not known.
+/// Parses `MM:SS` or `H:MM:SS` to seconds; `None` for an unknown time.
 fn clock(text: &str) -> Option<f64> {
     let mut parts = text.trim_ascii().split(':');
     parts.try_fold(0.0, |seconds, part| {

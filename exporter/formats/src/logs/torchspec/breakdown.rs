@@ -1,21 +1,18 @@
-//! The line with which a trainer of DFlash tells its passes (`torchspec/training/dflash_trainer.py`):
-//! `COMPUTE_BREAKDOWN step=5: forward=12.3ms backward=20.1ms`.
+//! Parses the line with the passes of a DFlash trainer (`torchspec/training/dflash_trainer.py`): `COMPUTE_BREAKDOWN step=5:
+//! forward=12.3ms backward=20.1ms`.
 //!
-//! It counts steps from zero and the loop counts them from one, and both are for some steps only, so most are told by one of
-//! them.
+//! The trainer counts steps from zero, the loop counts them from one. Both print only some steps, so most steps have one of the
+//! two lines.
 
-use crate::logs::printed::Signs;
+use crate::logs::delimited::Delimiters;
 use pulsetrain_mapping::Field;
 
-/// The rule by which the second of two lines that tell the passes of a step is left out.
-pub(super) const TOLD: &str = "passes_told_by_another_line";
+/// The reason of a duplicate: another line already has the passes of the step.
+pub(super) const DUPLICATE: &str = "passes_told_by_another_line";
 
-const VALUES: Signs = Signs {
-    between: " ",
-    within: b"=",
-};
+const VALUES: Delimiters = Delimiters { pair: " ", key: b"=" };
 
-/// The step, counted as the loop does, and its times in milliseconds.
+/// Returns the step, counted from one, and its times in milliseconds.
 pub(super) fn parse(message: &str) -> Option<(i64, Vec<Field<'_>>)> {
     let (step, values) = message
         .strip_prefix("COMPUTE_BREAKDOWN step=")?

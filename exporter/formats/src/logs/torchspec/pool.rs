@@ -1,4 +1,4 @@
-//! The pool of samples between inference and training, and the lines that tell that generation waits for room in it
+//! Tracks the pool of samples between inference and training, and parses the lines of an inference that waits for room in it
 //! (`_await_pool_capacity` of `torchspec/inference/inference_manager.py`).
 
 use pulsetrain_mapping::{Field, FieldValue};
@@ -6,37 +6,37 @@ use std::collections::VecDeque;
 
 use super::seconds;
 
-/// How full the pool was at the last steps.
+/// The sizes of the pool at the last steps.
 #[derive(Debug, Default)]
 pub(super) struct Pool(VecDeque<f64>);
 
-/// Over how many steps a pool has to grow.
+/// The number of steps over which a pool has to grow.
 const STEPS: usize = 5;
 
 impl Pool {
-    /// The size that a bar shows.
-    pub(super) fn is_of(&mut self, size: Option<f64>) {
+    /// Adds the size of a step.
+    pub(super) fn observe(&mut self, size: Option<f64>) {
         self.0.extend(size);
         if self.0.len() > STEPS {
             self.0.pop_front();
         }
     }
 
-    /// Whether it grew over the last steps and never shrank.
+    /// Whether the pool grew over the last steps and never shrank.
     pub(super) fn grows(&self) -> bool {
         self.0.len() == STEPS && self.0.iter().is_sorted() && self.0.front() < self.0.back()
     }
 }
 
-/// A line of generation that waits, or has waited, for room.
+/// A line of an inference that waits, or has waited, for room.
 pub(super) struct Waited<'a> {
     pub(super) fields: Vec<Field<'a>>,
-    /// The time that the line says is part of the time that a later one says.
+    /// Whether the wait continues: a later line has its complete duration.
     pub(super) is_not_over: bool,
 }
 
 impl<'a> Waited<'a> {
-    /// The line, if it is one of these.
+    /// Parses such a line, or returns `None`.
     pub(super) fn parse(message: &'a str) -> Option<Self> {
         let (fields, is_not_over) = if message.starts_with("Sample pool full, pausing generation: ") {
             (sizes(message), false)
@@ -58,7 +58,7 @@ impl<'a> Waited<'a> {
 
 const LIMIT: &str = "pool_size limit";
 
-/// `1.5s, pool_size=60/64`: how long it took, and what there is now.
+/// Parses `1.5s, pool_size=60/64`: the duration of the wait and the size of the pool.
 fn waited(over: &str) -> Vec<Field<'_>> {
     let (secs, rest) = over.split_once(',').unwrap_or((over, ""));
     let mut fields = vec![("available after".into(), seconds(secs))];
@@ -68,7 +68,7 @@ fn waited(over: &str) -> Vec<Field<'_>> {
     fields
 }
 
-/// `pool_size=64/64`: how many are in the pool, and how many may be.
+/// Parses `pool_size=64/64`: the size of the pool and its limit.
 fn sizes(message: &str) -> Vec<Field<'_>> {
     let sizes = message.rsplit_once("pool_size=").map(|(_, sizes)| sizes);
     let (size, limit) = sizes.and_then(|sizes| sizes.split_once('/')).unwrap_or_default();
@@ -96,7 +96,7 @@ mod tests {
             (&[64.0, 0.0, 8.0, 16.0, 24.0, 32.0], true),
         ] {
             let mut pool = Pool::default();
-            sizes.iter().for_each(|size| pool.is_of(Some(*size)));
+            sizes.iter().for_each(|size| pool.observe(Some(*size)));
             assert_eq!(pool.grows(), grows, "{sizes:?}");
         }
     }

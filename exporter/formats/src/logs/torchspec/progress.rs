@@ -1,29 +1,29 @@
-//! How far a run has come, as its bars and lines say together: when a bar was drawn, and what it says of the bottleneck.
+//! Combines the bars and lines of a run: the time of a bar, and the measurements of the bottleneck.
 
 use super::{bar::Bar, pool::Pool, weight_sync::WeightSync};
 use crate::{logs::lines::Line, tags::TorchSpecReading};
 
-/// Bars follow each other by at least this much.
+/// The minimum distance of two bars.
 const TICK_NANOS: u64 = 1_000_000;
 
-/// How far the run has come.
+/// The state of a run between lines.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
-    /// When the run said that it starts: bars count from here.
+    /// The time of the line "Starting", from which bars count.
     pub(super) start: Option<u64>,
     pub(super) last_time: Option<u64>,
-    /// The step of the last bar: the last bar of a run is drawn twice.
+    /// The step of the last bar. The last bar of a run is drawn twice.
     pub(super) last_bar: Option<i64>,
     pub(super) timing: Timing,
-    /// The samples of one step, which the first line says.
+    /// The samples of one step, from the first line.
     pub(super) global_batch_size: Option<f64>,
     pub(super) pool: Pool,
-    /// The step whose passes a line of their own told.
+    /// The last step whose passes have a line of their own.
     pub(super) passes_of: Option<i64>,
     pub(super) weight_sync: WeightSync,
 }
 
-/// What the last line with "TIMING" said.
+/// The fields of the last line with "TIMING".
 #[derive(Debug, Default)]
 pub(super) struct Timing {
     pub(super) step: Option<i64>,
@@ -34,10 +34,10 @@ pub(super) struct Timing {
 }
 
 impl Progress {
-    /// When a bar was drawn.
+    /// Returns the time of a bar.
     pub(super) fn bar_time(&mut self, bar: &Bar<'_>, line: &Line<'_>) -> u64 {
-        let said = self.last_time.filter(|_| !line.is_live());
-        let time = said.map_or_else(
+        let last_time = self.last_time.filter(|_| !line.is_live());
+        let time = last_time.map_or_else(
             || line.read_time(),
             |last| {
                 let elapsed = bar
@@ -52,7 +52,7 @@ impl Progress {
         time
     }
 
-    /// What the bar and the last timed step say of the bottleneck; nothing where performance metrics are off.
+    /// Returns the measurements of the bottleneck from the bar and the last timed step. `None` if performance metrics are off.
     pub(super) fn reading(&self, bar: &Bar<'_>) -> Option<TorchSpecReading> {
         let shown = bar.number("wait")?;
         // The bar rounds the wait to a tenth of a second, longer than some steps; the line with the times of the step does not.

@@ -1,24 +1,24 @@
-//! Which of TorchSpec's numbers is which metric.
+//! The mapping tables of TorchSpec.
 
 use pulsetrain_mapping::{CoverageRow, RecordTable};
 use pulsetrain_semconv::{event, metric};
 
-/// Of the progress bar. A capacity that is not known is shown as zero.
+/// The rows of the progress bar. An unknown capacity is shown as zero.
 pub(super) static BAR: RecordTable = RecordTable::new("torchspec", "bar");
 
-/// Of a line with "TIMING". A trainer that does not time its passes has zero for them.
+/// The rows of a line with "TIMING". A trainer that does not time its passes prints zero.
 pub(super) static TIMING: RecordTable = RecordTable::new("torchspec", "timing");
 
-/// Of a line with "COMPUTE_BREAKDOWN".
+/// The rows of a line with "COMPUTE_BREAKDOWN".
 pub(super) static BREAKDOWN: RecordTable = RecordTable::new("torchspec", "breakdown");
 
-/// Of a line with "eval:".
+/// The rows of a line with "eval:".
 pub(super) static EVAL: RecordTable = RecordTable::new("torchspec", "eval");
 
-/// Of the lines that tell of a full sample pool.
+/// The rows of the lines about a full sample pool.
 pub(super) static BACKPRESSURE: RecordTable = RecordTable::new("torchspec", "backpressure");
 
-/// What becomes of every number and every line, as the coverage table says it.
+/// Returns the coverage rows of all numbers and lines.
 pub(super) fn coverage() -> Vec<CoverageRow> {
     let rules = [
         CoverageRow::rule(
@@ -51,22 +51,22 @@ pub(super) fn coverage() -> Vec<CoverageRow> {
         ),
         CoverageRow::rule(
             "fwd, bwd of a step that has a line with COMPUTE_BREAKDOWN, or that line where it comes second",
-            "(left out: the other line told it)",
+            "(left out: the other line has it)",
             "",
         ),
         CoverageRow::rule(
             "eval: loss, acc, sim_acc_len of a trainer",
-            "(left out: the loop tells it with its step)",
+            "(left out: the loop prints it with its step)",
             "",
         ),
         CoverageRow::rule(
             "Still waiting for pool capacity (waited)",
-            "(left out: the line that ends the wait tells how long it was)",
+            "(left out: the line at the end of the wait has its duration)",
             "",
         ),
         CoverageRow::rule(
             "wait of a bar whose step has a line with TIMING",
-            "(left out: the line told it to the millisecond)",
+            "(left out: the line has it with milliseconds)",
             "",
         ),
         CoverageRow::rule("a bar that is drawn again", "(left out)", ""),

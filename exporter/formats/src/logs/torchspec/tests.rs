@@ -208,6 +208,6 @@ fn a_bar_that_a_terminal_has_cut_is_read_up_to_its_edge() {
     assert_eq!(read.values("train.elapsed_time"), [3.0]);
     assert_eq!(
         read.skipped.counts().collect::<Vec<_>>(),
-        [(SkipReason::LeftOut("cut_by_the_terminal"), 1)]
+        [(SkipReason::Ignored("cut_by_the_terminal"), 1)]
     );
 }

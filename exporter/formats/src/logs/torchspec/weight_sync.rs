@@ -1,17 +1,17 @@
-//! The lines between which the weights of the draft model are brought to the engines (`_maybe_sync_draft_weights` of
-//! `torchspec/controller/loop.py`): it is saved to a folder, the engines load it, and the folder is cleaned up.
+//! Measures the transfer of the draft model's weights to the engines (`_maybe_sync_draft_weights` of
+//! `torchspec/controller/loop.py`): the model is saved to a folder, the engines load it, and the folder is removed.
 
 use pulsetrain_otlp::write::{SpanParts, Value};
 use pulsetrain_semconv::{attribute, metric, span};
 
 use pulsetrain_record::{Recorder, ids};
 
-/// The step and the time at which a transfer began that is not over.
+/// The step and the start time of the current transfer.
 #[derive(Debug, Default)]
 pub(super) struct WeightSync(Option<(i64, u64)>);
 
 impl WeightSync {
-    /// Takes in a message of the loop; the last one of a transfer that succeeded makes a span and a time.
+    /// Processes a message of the loop. The last message of a successful transfer records a span and a duration.
     pub(super) fn line(&mut self, message: &str, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
         if message.starts_with("Cleaned up temp dir ") {
             if let Some((step, start)) = self.0.take() {
@@ -19,10 +19,10 @@ impl WeightSync {
             }
             return;
         }
-        let said = message
+        let step_message = message
             .strip_prefix("Step ")
             .and_then(|rest| rest.split_once(": "));
-        match said {
+        match step_message {
             Some((step, what)) if what.starts_with("saving draft model to ") => {
                 self.0 = step.parse().ok().map(|step| (step, time_unix_nanos));
             }

@@ -1,5 +1,5 @@
-//! torchtitan's structured log (`torchtitan/tools/structured_logger`): JSON lines with microseconds, of values and of spans
-//! that say at their end how long they took.
+//! Parses torchtitan's structured log (`torchtitan/tools/structured_logger`): JSON lines with microseconds, for values and for
+//! spans that have their duration at their end.
 
 mod spans;
 
@@ -9,7 +9,7 @@ use pulsetrain_semconv::{attribute, event, metric, span};
 
 use self::spans::{Mark, OpenSpans, SPANS};
 use crate::logs::lines::{self, Line, LineFormat, LineParser};
-use crate::logs::{Begin, LogFormat, literal};
+use crate::logs::{LogFormat, ParserFactory, literal};
 use pulsetrain_record::{Rank, Recorder, SkipReason};
 
 /// The row of torchtitan's structured log in the table of formats.
@@ -17,68 +17,69 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     name: "torchtitan-structured",
     brief: "structured log of torchtitan",
     framework: "torchtitan",
-    shrinks: false,
+    continues_after_truncate: false,
     splits: false,
-    recognise: lines::recognise::<Structured>,
+    detect: lines::detect::<Structured>,
     identify: lines::identify::<Structured>,
-    parser: Begin::Known(|| Box::new(LineParser::<Structured>::default())),
+    parser: ParserFactory::Builtin(|| Box::new(LineParser::<Structured>::default())),
     coverage: coverage_table,
 };
 
-/// The values that it names.
+/// The rows of the values.
 static VALUES: RecordTable = RecordTable::new("torchtitan", "structured");
 
-/// Reads the JSON lines.
+/// Parses the JSON lines.
 #[derive(Debug)]
 struct Structured {
     fields: MetricMapper,
     spans: OpenSpans,
-    /// The writers of whom it was said what they stand on.
-    told: Vec<(Option<i64>, String)>,
+    /// The writers whose environment is recorded, by rank and source.
+    writers: Vec<(Option<i64>, String)>,
 }
 
-/// So many writers of one log are told.
-const WRITERS: usize = 1024;
+/// The maximum number of writers of one log.
+const MAX_WRITERS: usize = 1024;
 
 impl Default for Structured {
     fn default() -> Self {
         Self {
             fields: MetricMapper::new("torchtitan").of_one_attempt(),
             spans: OpenSpans::default(),
-            told: Vec::new(),
+            writers: Vec::new(),
         }
     }
 }
 
 impl LineFormat for Structured {
-    fn sign(text: &str) -> Option<&'static str> {
+    fn signature(text: &str) -> Option<&'static str> {
         let is_ours =
             text.starts_with('{') && text.contains("\"log_type_name\":") && text.contains("\"time_us\":");
         is_ours.then_some("JSON lines with \"log_type_name\" and \"time_us\"")
     }
 
-    fn is_whole(text: &str) -> bool {
+    fn is_complete(text: &str) -> bool {
         text.ends_with('}')
     }
 
-    fn is_begun(text: &str) -> bool {
+    fn is_record_start(text: &str) -> bool {
         text.starts_with('{')
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         let mut fields = Vec::new();
-        let sign = Self::sign(line.text);
-        let object = sign.and_then(|_| literal::read(line.text, 0, &mut fields));
+        let signature = Self::signature(line.text);
+        let object = signature.and_then(|_| literal::read(line.text, 0, &mut fields));
         let time = object.and_then(|_| literal::number(&fields, "time_us"));
         let Some(time_us) = time else {
-            let message = || "a line is no whole JSON object with \"log_type_name\"".to_owned();
-            recorder.skip(SkipReason::MalformedRecord, line.place(), message);
+            let message =
+                || "the line is not a complete JSON object with \"log_type_name\"; it is skipped".to_owned();
+            recorder.report(SkipReason::MalformedRecord, line.position(), message);
             return false;
         };
-        let written = RecordMeta {
+        let meta = RecordMeta {
             time_unix_nanos: (time_us as u64).saturating_mul(1000),
             step: literal::number(&fields, "step").map(|step| step as i64),
-            place: line.place(),
+            position: line.position(),
         };
         let rank = literal::number(&fields, "global_rank").or_else(|| literal::number(&fields, "rank"));
         let rank = rank.map(|rank| rank as i64).filter(|rank| *rank >= 0);
@@ -86,20 +87,20 @@ impl LineFormat for Structured {
         let kind = literal::text(&fields, "log_type_name").unwrap_or_default();
         let source = literal::text(&fields, "source").unwrap_or_default();
         if !self
-            .told
+            .writers
             .iter()
-            .any(|(told, of)| (*told, of.as_str()) == (rank, source))
-            && self.told.len() < WRITERS
+            .any(|(known, of)| (*known, of.as_str()) == (rank, source))
+            && self.writers.len() < MAX_WRITERS
         {
-            self.told.push((rank, source.to_owned()));
-            writer(&fields, written, recorder);
+            self.writers.push((rank, source.to_owned()));
+            writer(&fields, meta, recorder);
         }
         let value = literal::number(&fields, "value");
         let is_event = literal::text(&fields, "log_type") == Some("event");
         let mark = |name| Mark {
             name,
-            time_unix_nanos: written.time_unix_nanos,
-            step: written.step,
+            time_unix_nanos: meta.time_unix_nanos,
+            step: meta.step,
             rank,
             source,
             task: literal::text(&fields, "task_name").unwrap_or_default(),
@@ -110,19 +111,17 @@ impl LineFormat for Structured {
             literal::text(&fields, "event_name").zip(value),
         ) {
             (Some((name, ms)), _) => self.spans.end(mark(name), ms, recorder),
-            (None, Some((name, value))) => record_value(&mut self.fields, name, value, written, recorder),
+            (None, Some((name, value))) => record_value(&mut self.fields, name, value, meta, recorder),
             _ => match kind.strip_suffix("_start").filter(|_| is_event) {
                 Some(name) => {
                     self.spans.start(mark(name), recorder);
-                    recorder.skip_value(SkipReason::LeftOut("start_told_by_end"));
+                    recorder.skip_value(SkipReason::Ignored("start_told_by_end"));
                 }
-                // Of what went wrong the message says more than the name.
-                None if is_event => message(
-                    literal::text(&fields, "message").unwrap_or(kind),
-                    written,
-                    recorder,
-                ),
-                None => message(kind, written, recorder),
+                // The message of an error has more detail than its name.
+                None if is_event => {
+                    message(literal::text(&fields, "message").unwrap_or(kind), meta, recorder)
+                }
+                None => message(kind, meta, recorder),
             },
         }
         true
@@ -133,18 +132,18 @@ fn record_value(
     fields: &mut MetricMapper,
     name: &str,
     value: f64,
-    written: RecordMeta,
+    meta: RecordMeta,
     recorder: &mut Recorder<'_>,
 ) {
-    if let Some(step) = written.step {
-        fields.step(written.time_unix_nanos, step, recorder);
+    if let Some(step) = meta.step {
+        fields.step(meta.time_unix_nanos, step, recorder);
     }
     let field: [Field<'_>; 1] = [(name.into(), FieldValue::Number(value))];
-    fields.record(&VALUES, written, &field, &[], recorder);
+    fields.record(&VALUES, meta, &field, &[], recorder);
 }
 
-/// Says once of a writer where it runs.
-fn writer(fields: &[Field<'_>], written: RecordMeta, recorder: &mut Recorder<'_>) {
+/// Records the environment of a writer.
+fn writer(fields: &[Field<'_>], meta: RecordMeta, recorder: &mut Recorder<'_>) {
     let texts =
         ["source", "host_name"].map(|key| literal::text(fields, key).map(|text| (key, Out::Text(text))));
     let numbers = ["local_rank", "pid"]
@@ -152,20 +151,15 @@ fn writer(fields: &[Field<'_>], written: RecordMeta, recorder: &mut Recorder<'_>
     let entries: Vec<(&str, Out<'_>)> = texts.into_iter().chain(numbers).flatten().collect();
     if !entries.is_empty() {
         let body = Some(Out::Map(&entries));
-        recorder.record_event(&event::RUN_ENVIRONMENT, written.time_unix_nanos, body, &[]);
+        recorder.record_event(&event::RUN_ENVIRONMENT, meta.time_unix_nanos, body, &[]);
     }
 }
 
-/// What is no value and no span is told as a message.
-fn message(text: &str, written: RecordMeta, recorder: &mut Recorder<'_>) {
-    let step = written.step.map(|step| (&attribute::TRAIN_STEP, Out::Int(step)));
+/// Records any other line as a message.
+fn message(text: &str, meta: RecordMeta, recorder: &mut Recorder<'_>) {
+    let step = meta.step.map(|step| (&attribute::TRAIN_STEP, Out::Int(step)));
     let body = Some(Out::Text(text));
-    recorder.record_event(
-        &event::RUN_MESSAGE,
-        written.time_unix_nanos,
-        body,
-        step.as_slice(),
-    );
+    recorder.record_event(&event::RUN_MESSAGE, meta.time_unix_nanos, body, step.as_slice());
 }
 
 fn coverage_table() -> Vec<CoverageRow> {
@@ -207,10 +201,10 @@ fn coverage_table() -> Vec<CoverageRow> {
         CoverageRow::rule("every other log_type_name", event::RUN_MESSAGE.name, "one event"),
         CoverageRow::rule(
             "delta_ms, tid, rank, relative_step, seq_id, caller, log_*, logger_name, time, time_ms",
-            "(left out: they number and place the record)",
+            "(left out: they number and position the record)",
             "",
         ),
-        CoverageRow::rule("*_start", "(left out: the end says when it began)", ""),
+        CoverageRow::rule("*_start", "(left out: the end has its duration)", ""),
     ];
     RecordTable::coverage_of(&[&VALUES])
         .into_iter()

@@ -1,40 +1,40 @@
-//! What Tunix says through OpenTelemetry (`enable_opentelemetry`, `tunix/sft/metrics_logger.py`): the JSON of the SDK's
-//! console exporter between other lines, or OTLP/JSON. What its names mean is in `pulsetrain_mapping::tunix_otel`.
+//! Parses Tunix's OpenTelemetry metrics (`enable_opentelemetry`, `tunix/sft/metrics_logger.py`): the JSON of the SDK's console
+//! exporter between other lines, or OTLP/JSON. `pulsetrain_mapping::tunix_otel` maps the names.
 
 use pulsetrain_mapping::CoverageRow;
 use pulsetrain_semconv::metric;
 use serde_json::Value;
 
-use crate::logs::{Begin, Identity, LogFormat, LogParser, Window};
+use crate::logs::{LogFormat, LogParser, ParserFactory, RunHeader, Window};
 use crate::tags;
 use pulsetrain_mapping::tunix_otel::{MODE, OtelPoint, PREFIX, SCOPE, STEP, TunixOtel};
-use pulsetrain_record::{Place, Recorder, SkipReason};
+use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
 /// The row of Tunix's OpenTelemetry in the table of formats.
 pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     name: "tunix-otel",
     brief: "Tunix's metrics by OpenTelemetry's console exporter or as OTLP/JSON",
     framework: "tunix",
-    shrinks: true,
+    continues_after_truncate: true,
     splits: true,
-    recognise,
+    detect,
     identify,
-    parser: Begin::Known(|| Box::new(OtelParser::default())),
+    parser: ParserFactory::Builtin(|| Box::new(OtelParser::default())),
     coverage,
 };
 
-fn recognise(head: &[u8]) -> Option<&'static str> {
+fn detect(head: &[u8]) -> Option<&'static str> {
     let has = |words: &str| memchr::memmem::find(head, words.as_bytes()).is_some();
     let is_text = memchr::memchr(0, head).is_none();
     let is_export = has("\"resource_metrics\"") || has("\"resourceMetrics\"");
     (is_text && is_export && has(MODE)).then_some("metrics with \"tunix.training.mode\"")
 }
 
-fn identify(head: &[u8]) -> Identity {
+fn identify(head: &[u8]) -> RunHeader {
     let end = memchr::memmem::find(head, MODE.as_bytes());
-    Identity {
+    RunHeader {
         first_record: head[..end.unwrap_or(0)].to_vec(),
-        ..Identity::default()
+        ..RunHeader::default()
     }
 }
 
@@ -42,7 +42,7 @@ fn identify(head: &[u8]) -> Identity {
 #[derive(Debug, Default)]
 struct OtelParser {
     tunix: TunixOtel,
-    /// Whether the next window begins within a line.
+    /// Whether the next window begins inside a line.
     is_within_line: bool,
 }
 
@@ -54,7 +54,7 @@ impl LogParser for OtelParser {
         done
     }
 
-    fn lose_sync(&mut self) {
+    fn resync(&mut self) {
         self.is_within_line = true;
     }
 }
@@ -68,25 +68,25 @@ impl OtelParser {
             match values.next() {
                 Some(Ok(export)) => {
                     done = start + values.byte_offset();
-                    if self.export(&export, window.place(start), recorder) {
+                    if self.export(&export, window.position(start), recorder) {
                         recorder.end_of_record();
                     }
                 }
                 Some(Err(error)) if error.is_eof() && !window.is_last => return start,
                 Some(Err(error)) if error.is_eof() => {
-                    recorder.skip(SkipReason::IncompleteRecord, window.place(start), || {
-                        "the input ends within this export".to_owned()
+                    recorder.report(SkipReason::IncompleteRecord, window.position(start), || {
+                        "the input ends inside this export; it is skipped".to_owned()
                     });
                     return window.bytes.len();
                 }
-                // A line of something else that begins alike.
+                // A line of something else that begins with a brace.
                 _ => done = start + 1,
             }
         }
         window.bytes.len()
     }
 
-    /// The next brace that begins a line.
+    /// Returns the offset of the next brace at the beginning of a line.
     fn object_start(&self, bytes: &[u8], from: usize) -> Option<usize> {
         let begins_line = |at: usize| match at.checked_sub(1) {
             Some(before) => bytes[before] == b'\n',
@@ -98,8 +98,8 @@ impl OtelParser {
 }
 
 impl OtelParser {
-    /// Records what an export says; answers whether it says something of Tunix.
-    fn export(&mut self, export: &Value, place: Place, recorder: &mut Recorder<'_>) -> bool {
+    /// Records an export. Returns whether it has metrics of Tunix.
+    fn export(&mut self, export: &Value, position: SourcePosition, recorder: &mut Recorder<'_>) -> bool {
         let Some(resources) = either(export, "resource_metrics", "resourceMetrics") else {
             return false;
         };
@@ -113,18 +113,18 @@ impl OtelParser {
             if scope["scope"]["name"] != SCOPE {
                 metrics
                     .iter()
-                    .for_each(|_| recorder.skip_value(SkipReason::LeftOut("scope_of_another")));
+                    .for_each(|_| recorder.skip_value(SkipReason::Ignored("scope_of_another")));
                 continue;
             }
             is_ours = true;
             let points: Vec<OtelPoint<'_>> = metrics.iter().flat_map(points).collect();
-            self.tunix.record(&points, place, recorder);
+            self.tunix.record(&points, position, recorder);
         }
         is_ours
     }
 }
 
-/// The points of a metric, in either form; what is not whole is none.
+/// Returns the points of a metric, in either form. Incomplete points are skipped.
 fn points(metric: &Value) -> impl Iterator<Item = OtelPoint<'_>> {
     let points = metric
         .pointer("/data/data_points")
@@ -150,7 +150,7 @@ fn point<'v>(name: &'v str, value: &'v Value) -> Option<OtelPoint<'v>> {
     })
 }
 
-/// An attribute of an object of names, or of a list of pairs.
+/// Returns an attribute of a JSON object or of an OTLP list of pairs.
 fn attribute<'v>(attributes: &'v Value, name: &str) -> Option<&'v str> {
     if let Some(value) = attributes.get(name) {
         return value.as_str();
@@ -176,16 +176,16 @@ fn coverage() -> Vec<CoverageRow> {
         CoverageRow::rule(
             STEP,
             metric::TRAIN_GLOBAL_STEP.name,
-            "said with every point of the step",
+            "from every point of the step",
         ),
         CoverageRow::rule(
             "tunix.training.loss, .perplexity, .learning_rate, .gradient.norm",
-            "what the tag prefix/mode/name becomes",
+            "the metric of the tag prefix/mode/name",
             "as for the tag; the names of the tags are below",
         ),
         CoverageRow::rule(
             "tunix.a.b of prefix p in mode m",
-            "what the tag p/m/a/b becomes",
+            "the metric of the tag p/m/a/b",
             "as for the tag",
         ),
         CoverageRow::rule("a value of the same step again", "(left out: exported_again)", ""),
@@ -238,7 +238,7 @@ mod tests {
     fn a_trainer_without_a_prefix_has_no_attribute_for_it() {
         let text = export("", "tunix.training.loss", "2.5").replace(&format!(", \"{PREFIX}\": \"\""), "");
         assert!(
-            !text.contains(PREFIX) && recognise(text.as_bytes()).is_some(),
+            !text.contains(PREFIX) && detect(text.as_bytes()).is_some(),
             "{text}"
         );
         assert_eq!(Sampled::read(&FORMAT, &text).values("train.loss"), [2.5]);
@@ -255,11 +255,11 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_between_exports_is_no_record_and_half_an_export_is_said() {
-        let whole = export("actor", "tunix.training.loss", "2.5");
+    fn text_between_exports_is_skipped_and_a_partial_export_is_reported() {
+        let complete = export("actor", "tunix.training.loss", "2.5");
         let text = format!(
-            "starting\n{{not json}}\n{whole}\nstep 1\n{}",
-            &whole[..whole.len() / 2]
+            "starting\n{{not json}}\n{complete}\nstep 1\n{}",
+            &complete[..complete.len() / 2]
         );
         let read = Sampled::read(&FORMAT, &text);
         assert_eq!(read.values("train.loss"), [2.5]);
@@ -268,12 +268,12 @@ mod tests {
     }
 
     #[test]
-    fn an_export_begins_its_line_however_the_text_is_cut() {
-        let whole = export("actor", "tunix.training.loss", "2.5");
+    fn an_export_begins_a_line_in_every_chunking() {
+        let complete = export("actor", "tunix.training.loss", "2.5");
         for (text, records) in [
-            (format!("{{}}{whole}\n{whole}"), 1),
-            (format!("x{whole}\n{{{whole}\n"), 0),
-            (format!("x\n{whole}\n\n{whole}"), 2),
+            (format!("{{}}{complete}\n{complete}"), 1),
+            (format!("x{complete}\n{{{complete}\n"), 0),
+            (format!("x\n{complete}\n\n{complete}"), 2),
         ] {
             assert_eq!(Sampled::read(&FORMAT, &text).counts.records, records, "{text}");
             let mut recorder = Recorder::new(pulsetrain_record::Run::default(), |_| {});

@@ -1,37 +1,37 @@
-//! What holds a run of TorchSpec back, as its documentation reads its own metrics
-//! (`docs/performance_metrics.md`, "Identifying the bottleneck").
+//! The bottleneck of a TorchSpec run, as its documentation derives it from its own metrics (`docs/performance_metrics.md`,
+//! "Identifying the bottleneck").
 //!
-//! It gives no numbers for ">>" and "~"; ours are [`MUCH`] and [`BALANCED`].
+//! The documentation gives no numbers for ">>" and "~"; ours are [`MUCH`] and [`BALANCED`].
 
 use pulsetrain_semconv::{Metric, attribute, metric};
 
 use pulsetrain_record::Recorder;
 
-/// What is known of one step. A capacity that is not known is 0: TorchSpec shows it so before a batch was inferred.
+/// The measurements of one step. An unknown capacity is 0, as TorchSpec reports it before the first inferred batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Reading {
     /// Seconds that training waited for samples.
     pub(crate) dispatch_wait: Option<f64>,
     /// Samples a second that inference could produce if training were infinitely fast.
     pub(crate) infer_capacity: f64,
-    /// Samples a second that training could take if inference were infinitely fast.
+    /// Samples a second that training could consume if inference were infinitely fast.
     pub(crate) train_capacity: f64,
     /// Seconds that training worked.
     pub(crate) step_secs: Option<f64>,
     pub(crate) data_secs: Option<f64>,
     pub(crate) compute_secs: Option<f64>,
-    /// Whether ever more samples wait for training.
+    /// Whether the number of waiting samples grows.
     pub(crate) pool_grows: bool,
 }
 
 /// Capacities that differ by less than a tenth are in balance.
 const BALANCED: f64 = 0.9;
 
-/// By what factor one part of a step must outweigh the other to be what limits it.
+/// The factor by which one part of a step must exceed the other to be the bottleneck.
 const MUCH: f64 = 2.0;
 
 impl Reading {
-    /// The state of `perf.bottleneck`; nothing where too little is known.
+    /// Returns the state of `perf.bottleneck`, or `None` if too few values are known.
     pub(crate) fn bottleneck(&self) -> Option<&'static str> {
         let (infer, train) = (self.infer_capacity, self.train_capacity);
         let is_known = infer > 0.0 && train > 0.0;
@@ -54,7 +54,7 @@ impl Reading {
         wait > 0.0 && wait >= step
     }
 
-    /// What takes most of a step where training is what limits.
+    /// Returns the longest part of a step if training is the bottleneck.
     fn part_of_training(&self) -> &'static str {
         match (self.data_secs, self.compute_secs) {
             (Some(data), Some(compute)) if data > compute * MUCH => "data",
@@ -64,7 +64,7 @@ impl Reading {
     }
 }
 
-/// Gathers the reading of a step from its tags.
+/// Collects the values of a step.
 #[derive(Debug, Default)]
 pub(crate) struct StepReading {
     step: Option<i64>,
@@ -72,8 +72,8 @@ pub(crate) struct StepReading {
 }
 
 impl StepReading {
-    /// Takes in a value of a step; answers whether it is the one that TorchSpec gives last.
-    pub(crate) fn take(&mut self, metric: &'static Metric, value: f64, step: Option<i64>) -> bool {
+    /// Adds a value of a step. Returns whether it is the last one that TorchSpec logs for a step.
+    pub(crate) fn observe(&mut self, metric: &'static Metric, value: f64, step: Option<i64>) -> bool {
         if self.step != step {
             *self = Self {
                 step,
@@ -99,7 +99,7 @@ impl StepReading {
         false
     }
 
-    /// Records the verdict on the step, if there is one.
+    /// Records the bottleneck of the step, if it is known.
     pub(crate) fn record(&self, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
         if let Some(state) = self.reading.bottleneck() {
             let (metric, attribute) = (&metric::PERF_BOTTLENECK, &attribute::PERF_BOTTLENECK);

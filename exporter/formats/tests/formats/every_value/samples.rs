@@ -9,7 +9,7 @@ use crate::{
 #[derive(Clone, Copy)]
 pub(super) struct Log {
     pub(super) format: &'static str,
-    /// Says everything that is in it, by code of the test's own.
+    /// StepHeader everything that is in it, by code of the test's own.
     pub(super) reader: Reader,
     /// What its names are to become.
     pub(super) table: &'static str,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    said::Told,
+    expected::ExpectedLog,
     tunix_trace::{GROUPS, slices},
     upstream::{self, Scalar, Wire},
 };
@@ -18,11 +18,11 @@ fn left_out(scalar: &Scalar) -> Option<&'static str> {
 }
 
 /// An event file of TensorBoard. A step is told with its first number; writers of one file may count apart.
-pub(crate) fn event_file(bytes: &[u8]) -> Told {
+pub(crate) fn event_file(bytes: &[u8]) -> ExpectedLog {
     let file = upstream::event_file(bytes);
-    let mut told = Told {
+    let mut told = ExpectedLog {
         events: file.texts.len(),
-        ..Told::default()
+        ..ExpectedLog::default()
     };
     for scalar in &file.scalars {
         told.time = Some(scalar.time);
@@ -50,8 +50,8 @@ const ENVIRONMENT: u64 = 26;
 const SORTING: [u64; 5] = [6, 7, 9, 10, 12];
 
 /// An offline file of wandb.
-pub(crate) fn wandb(bytes: &[u8]) -> Told {
-    let mut told = Told::default();
+pub(crate) fn wandb(bytes: &[u8]) -> ExpectedLog {
+    let mut told = ExpectedLog::default();
     for record in upstream::wandb_records(bytes) {
         for (field, value) in upstream::fields(&record) {
             let Wire::Bytes(message) = value else { continue };
@@ -101,7 +101,7 @@ pub(crate) fn wandb(bytes: &[u8]) -> Told {
     told
 }
 
-fn history(items: &[(String, String)], told: &mut Told) {
+fn history(items: &[(String, String)], told: &mut ExpectedLog) {
     let number = |key: &str| {
         let found = items.iter().find(|(found, _)| found == key);
         found.map(|(_, json)| json.trim_matches('"').parse::<f64>().expect("a number"))
@@ -118,8 +118,8 @@ fn history(items: &[(String, String)], told: &mut Told) {
 }
 
 /// A trace of Tunix: a slice is a span; a group is on all timelines at once and one span.
-pub(crate) fn trace(bytes: &[u8]) -> Told {
-    let (mut told, mut seen) = (Told::default(), BTreeSet::new());
+pub(crate) fn trace(bytes: &[u8]) -> ExpectedLog {
+    let (mut told, mut seen) = (ExpectedLog::default(), BTreeSet::new());
     for slice in slices::read(bytes) {
         let is_group = GROUPS.contains(&slice.name.as_str());
         if is_group && !seen.insert((slice.name, slice.start)) {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::said::Told;
+use crate::expected::ExpectedLog;
 
 /// A file of one `LogEntry` a line, or of a list of them.
-pub(crate) fn goodput_entries(bytes: &[u8]) -> Told {
+pub(crate) fn goodput_entries(bytes: &[u8]) -> ExpectedLog {
     let text = String::from_utf8_lossy(bytes);
     let mut entries: Vec<Value> = match serde_json::from_str(&text) {
         Ok(list) => list,
@@ -17,7 +17,7 @@ pub(crate) fn goodput_entries(bytes: &[u8]) -> Told {
             .collect(),
     };
     entries.sort_by_key(|entry| entry["insertId"].as_str().map(str::to_owned));
-    let (mut told, mut begun, mut last) = (Told::default(), BTreeMap::new(), None);
+    let (mut told, mut begun, mut last) = (ExpectedLog::default(), BTreeMap::new(), None);
     let mut events = 0.0;
     for entry in &entries {
         let payload = entry["jsonPayload"].as_object().expect("a payload");

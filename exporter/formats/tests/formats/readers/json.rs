@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::said::{Told, clock, number};
+use crate::expected::{ExpectedLog, clock, number};
 
 /// JSON lines; what Python spells NaN is put in quotes, which the readers take for a number too.
 fn rows(bytes: &[u8]) -> Vec<Value> {
@@ -19,9 +19,9 @@ fn float(value: &Value) -> f64 {
 }
 
 /// `training.json` of Surogate: numbers as `kind.field`.
-pub(crate) fn surogate(bytes: &[u8]) -> Told {
+pub(crate) fn surogate(bytes: &[u8]) -> ExpectedLog {
     let records: Vec<Value> = serde_json::from_slice(bytes).expect("the log is JSON");
-    let mut told = Told::default();
+    let mut told = ExpectedLog::default();
     for record in &records {
         let kind = record["log"].as_str().expect("a record has a kind");
         let time = record["time"].as_str().expect("a record has a time");
@@ -50,7 +50,7 @@ pub(crate) fn surogate(bytes: &[u8]) -> Told {
     told
 }
 
-fn segments(record: &Value, told: &mut Told) {
+fn segments(record: &Value, told: &mut ExpectedLog) {
     for segment in record["stats"].as_array().expect("an allocator lists segments") {
         let name = segment["name"].as_str().expect("a segment has a name");
         told.attributes = vec![("memory.segment.name", name.to_owned())];
@@ -59,8 +59,8 @@ fn segments(record: &Value, told: &mut Told) {
 }
 
 /// `surogate_metrics.jsonl`.
-pub(crate) fn surogate_jsonl(bytes: &[u8]) -> Told {
-    let mut told = Told::default();
+pub(crate) fn surogate_jsonl(bytes: &[u8]) -> ExpectedLog {
+    let mut told = ExpectedLog::default();
     for row in rows(bytes) {
         told.time = Some((float(&row["ts"]) * 1e9) as u64);
         told.attributes = Vec::new();
@@ -84,8 +84,8 @@ pub(crate) fn surogate_jsonl(bytes: &[u8]) -> Told {
 }
 
 /// `metrics_file` and the windows of `gcs_metrics` of MaxText.
-pub(crate) fn maxtext_metrics(bytes: &[u8]) -> Told {
-    let mut told = Told::default();
+pub(crate) fn maxtext_metrics(bytes: &[u8]) -> ExpectedLog {
+    let mut told = ExpectedLog::default();
     for row in rows(bytes) {
         told.steps.push(float(&row["step"]));
         told.fields("", &row, &["step", "run_name"]);
@@ -95,9 +95,9 @@ pub(crate) fn maxtext_metrics(bytes: &[u8]) -> Told {
 
 /// `trainer_state.json`: its history, its count of operations and how far it is; what else it has are settings, or the last of
 /// the history again.
-pub(crate) fn hf_state(bytes: &[u8]) -> Told {
+pub(crate) fn hf_state(bytes: &[u8]) -> ExpectedLog {
     let state: Value = serde_json::from_slice(bytes).expect("the state is JSON");
-    let mut told = Told::default();
+    let mut told = ExpectedLog::default();
     for row in state["log_history"].as_array().expect("a history is a list") {
         told.steps.push(float(&row["step"]));
         told.fields("", row, &["step"]);
@@ -121,8 +121,8 @@ pub(crate) fn hf_state(bytes: &[u8]) -> Told {
 }
 
 /// The structured log of torchtitan.
-pub(crate) fn torchtitan_structured(bytes: &[u8]) -> Told {
-    let mut told = Told::default();
+pub(crate) fn torchtitan_structured(bytes: &[u8]) -> ExpectedLog {
+    let mut told = ExpectedLog::default();
     for row in rows(bytes) {
         told.time = row["time_us"].as_u64().map(|micros| micros * 1000);
         match row["log_type_name"].as_str().expect("a record has a name") {
@@ -146,8 +146,8 @@ pub(crate) fn torchtitan_structured(bytes: &[u8]) -> Told {
 }
 
 /// JSON lines of no system: the texts of a record are one event.
-pub(crate) fn any_json(bytes: &[u8]) -> Told {
-    let mut told = Told::default();
+pub(crate) fn any_json(bytes: &[u8]) -> ExpectedLog {
+    let mut told = ExpectedLog::default();
     for row in rows(bytes) {
         told.time = row["ts"].as_u64().map(|millis| millis * 1_000_000);
         told.steps.push(float(&row["step"]));
@@ -161,7 +161,7 @@ pub(crate) fn any_json(bytes: &[u8]) -> Told {
 }
 
 /// What Tunix says through OpenTelemetry, as the SDK prints it: the names are those of its tags.
-pub(crate) fn tunix_console(bytes: &[u8]) -> Told {
+pub(crate) fn tunix_console(bytes: &[u8]) -> ExpectedLog {
     let text = String::from_utf8_lossy(bytes);
     let exports = text.split("\n{\n").skip(1);
     let exports =
@@ -175,7 +175,7 @@ pub(crate) fn tunix_console(bytes: &[u8]) -> Told {
 }
 
 /// The same as OTLP/JSON.
-pub(crate) fn tunix_otlp(bytes: &[u8]) -> Told {
+pub(crate) fn tunix_otlp(bytes: &[u8]) -> ExpectedLog {
     tunix_exports(&rows(bytes), "gauge", "dataPoints", |attributes, key| {
         let pairs = attributes.as_array().expect("a list");
         let pair = pairs.iter().find(|pair| pair["key"] == key);
@@ -186,8 +186,13 @@ pub(crate) fn tunix_otlp(bytes: &[u8]) -> Told {
     })
 }
 
-fn tunix_exports(exports: &[Value], data: &str, points: &str, attribute: fn(&Value, &str) -> String) -> Told {
-    let mut told = Told::default();
+fn tunix_exports(
+    exports: &[Value],
+    data: &str,
+    points: &str,
+    attribute: fn(&Value, &str) -> String,
+) -> ExpectedLog {
+    let mut told = ExpectedLog::default();
     let at = |value: &Value, keys: [&str; 2]| keys.iter().find_map(|key| value.get(*key)).cloned();
     // The SDK exports a gauge again until it is set: the same value of the same step is no second one.
     let (mut steps, mut last) = (BTreeMap::new(), BTreeMap::new());

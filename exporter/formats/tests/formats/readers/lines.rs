@@ -1,6 +1,6 @@
 //! Samples that are lines, taken apart at their signs.
 
-use crate::said::{Told, clock, lines, number};
+use crate::expected::{ExpectedLog, clock, lines, number};
 
 /// The time and the text of a line with absl's prefix, or the line.
 fn absl(line: &str) -> (Option<u64>, &str) {
@@ -12,8 +12,8 @@ fn absl(line: &str) -> (Option<u64>, &str) {
 }
 
 /// Standard error and output of MaxText.
-pub(crate) fn maxtext(bytes: &[u8]) -> Told {
-    let mut told = Told::default();
+pub(crate) fn maxtext(bytes: &[u8]) -> ExpectedLog {
+    let mut told = ExpectedLog::default();
     for line in lines(bytes) {
         let (time, text) = absl(&line);
         told.time = time;
@@ -88,7 +88,7 @@ pub(crate) fn maxtext(bytes: &[u8]) -> Told {
 }
 
 /// `key: value` and `key=value` between commas; what has neither is no value.
-fn maxtext_pairs(kind: &str, text: &str, told: &mut Told) {
+fn maxtext_pairs(kind: &str, text: &str, told: &mut ExpectedLog) {
     for part in text.split(", ").skip(1) {
         let (key, value) = part
             .split_once(": ")
@@ -101,7 +101,7 @@ fn maxtext_pairs(kind: &str, text: &str, told: &mut Told) {
 const GIB: f64 = 1_073_741_824.0;
 
 /// Lines of one fact each, of memory that is estimated, and of goodput.
-fn maxtext_fact(text: &str, told: &mut Told) {
+fn maxtext_fact(text: &str, told: &mut ExpectedLog) {
     const FACTS: [&str; 3] = ["number parameters", "Num_devices", " Total TFLOPs"];
     if let Some((_, goodput)) = text.split_once(" completed with total goodput: ") {
         told.number("goodput", number(goodput));
@@ -132,8 +132,8 @@ fn maxtext_fact(text: &str, told: &mut Told) {
 }
 
 /// Standard output of KempnerForge.
-pub(crate) fn kempnerforge(bytes: &[u8]) -> Told {
-    let mut told = Told::default();
+pub(crate) fn kempnerforge(bytes: &[u8]) -> ExpectedLog {
+    let mut told = ExpectedLog::default();
     for line in lines(bytes) {
         let Some(text) = line.strip_prefix("[rank 0] INFO     ") else {
             continue;
@@ -166,8 +166,8 @@ pub(crate) fn kempnerforge(bytes: &[u8]) -> Told {
 }
 
 /// Standard error of Tunix.
-pub(crate) fn tunix(bytes: &[u8]) -> Told {
-    let mut told = Told::default();
+pub(crate) fn tunix(bytes: &[u8]) -> ExpectedLog {
+    let mut told = ExpectedLog::default();
     for line in lines(bytes) {
         let (time, text) = absl(&line);
         told.time = time;
@@ -193,8 +193,8 @@ pub(crate) fn tunix(bytes: &[u8]) -> Told {
 }
 
 /// Standard output of the Trainer of Hugging Face: dictionaries of Python.
-pub(crate) fn hf_trainer(bytes: &[u8]) -> Told {
-    let mut told = Told::default();
+pub(crate) fn hf_trainer(bytes: &[u8]) -> ExpectedLog {
+    let mut told = ExpectedLog::default();
     for line in lines(bytes) {
         if line.starts_with("{'") {
             let json = line.replace('\'', "\"").replace(": nan", ": \"nan\"");
@@ -208,8 +208,8 @@ pub(crate) fn hf_trainer(bytes: &[u8]) -> Told {
 }
 
 /// Training lines of Megatron-LM.
-pub(crate) fn megatron(bytes: &[u8]) -> Told {
-    let mut told = Told::default();
+pub(crate) fn megatron(bytes: &[u8]) -> ExpectedLog {
+    let mut told = ExpectedLog::default();
     for line in lines(bytes).iter().filter(|line| line.contains("] iteration ")) {
         let (time, rest) = line.split_once("] iteration ").expect("it is there");
         told.time = Some(clock(&time[" [2026-11-21 ".len()..]));
@@ -225,8 +225,8 @@ pub(crate) fn megatron(bytes: &[u8]) -> Told {
 }
 
 /// Lines of torchtitan: a key is a word that ends in a colon, its value the next one.
-pub(crate) fn torchtitan(bytes: &[u8]) -> Told {
-    let mut told = Told::default();
+pub(crate) fn torchtitan(bytes: &[u8]) -> ExpectedLog {
+    let mut told = ExpectedLog::default();
     let mut total = f64::NAN;
     for line in lines(bytes).iter().filter(|line| line.starts_with("[titan] ")) {
         told.time = Some(clock(
@@ -260,7 +260,7 @@ pub(crate) fn torchtitan(bytes: &[u8]) -> Told {
 }
 
 /// What torchtitan says around its steps; gives how many of them there will be.
-fn torchtitan_around(line: &str, told: &mut Told) -> Option<f64> {
+fn torchtitan_around(line: &str, told: &mut ExpectedLog) -> Option<f64> {
     let behind = |sign: &str| line.split_once(sign).map(|(_, rest)| rest);
     for (sign, key) in [
         (" size: ", "total parameters"),
@@ -281,8 +281,8 @@ fn torchtitan_around(line: &str, told: &mut Told) -> Option<f64> {
 }
 
 /// Lines of `key=value` of no system; without a mapping nobody knows where their time stands.
-pub(crate) fn any_pairs(bytes: &[u8]) -> Told {
-    let mut told = Told::default();
+pub(crate) fn any_pairs(bytes: &[u8]) -> ExpectedLog {
+    let mut told = ExpectedLog::default();
     for line in lines(bytes).iter().filter(|line| line.contains(" step=")) {
         for (key, value) in line.split(' ').filter_map(|word| word.split_once('=')) {
             if key == "step" {

@@ -1,10 +1,10 @@
 //! Surogate's console.
 
-use crate::said::{Told, lines, number};
+use crate::expected::{ExpectedLog, lines, number};
 
 /// Standard output of Surogate: headings, steps, evaluations, GPUs.
-pub(crate) fn surogate_console(bytes: &[u8]) -> Told {
-    let mut told = Told::default();
+pub(crate) fn surogate_console(bytes: &[u8]) -> ExpectedLog {
+    let mut told = ExpectedLog::default();
     for line in lines(bytes) {
         told.attributes = Vec::new();
         if let Some(rest) = line.strip_prefix(":: step") {
@@ -24,7 +24,7 @@ pub(crate) fn surogate_console(bytes: &[u8]) -> Told {
     told
 }
 
-fn parts(kind: &str, text: &str, told: &mut Told) {
+fn parts(kind: &str, text: &str, told: &mut ExpectedLog) {
     for part in text.split('|').map(str::trim) {
         let Some((first, second)) = part.split_once(' ') else {
             told.state(format!("{kind}phase"), part);
@@ -52,7 +52,7 @@ fn parts(kind: &str, text: &str, told: &mut Told) {
 }
 
 /// The one GPU of the samples.
-fn gpu(line: &str, told: &mut Told) {
+fn gpu(line: &str, told: &mut ExpectedLog) {
     told.attributes = vec![("gpu.index", "0".to_owned())];
     for part in line.split('|').map(str::trim) {
         for key in ["power", "temp", "clock", "Mem Usage", "PCI↓", "PCI↑"] {
@@ -67,7 +67,7 @@ fn gpu(line: &str, told: &mut Told) {
     }
 }
 
-fn heading(text: &str, told: &mut Told) {
+fn heading(text: &str, told: &mut ExpectedLog) {
     let Some((key, value)) = text.split_once(':') else {
         told.events += usize::from(text.starts_with("done in "));
         return;

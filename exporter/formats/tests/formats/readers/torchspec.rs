@@ -1,10 +1,10 @@
 //! TorchSpec's standard error: a bar that is drawn again and again, with log lines glued to it.
 
-use crate::said::{Told, clock, lines, number};
+use crate::expected::{ExpectedLog, clock, lines, number};
 
 /// Bars and log lines.
-pub(crate) fn torchspec(bytes: &[u8]) -> Told {
-    let (mut told, mut seen) = (Told::default(), Seen::default());
+pub(crate) fn torchspec(bytes: &[u8]) -> ExpectedLog {
+    let (mut told, mut seen) = (ExpectedLog::default(), Seen::default());
     for line in lines(bytes) {
         let (bar, logged) = line.split_at(line.find("[2026-11-21 ").unwrap_or(line.len()));
         if let Some((_, bar)) = bar.rsplit_once("| ") {
@@ -30,7 +30,7 @@ struct Seen {
 }
 
 /// `20/40 [00:03<00:03,  5.99step/s, loss=1.053, ..., epoch=1/2]`.
-fn bar(bar: &str, seen: &mut Seen, told: &mut Told) {
+fn bar(bar: &str, seen: &mut Seen, told: &mut ExpectedLog) {
     let (count, rest) = bar.split_once(" [").expect("times follow the count");
     let (step, total) = count.split_once('/').expect("so many of so many");
     if seen.bar == step {
@@ -68,7 +68,7 @@ fn bar(bar: &str, seen: &mut Seen, told: &mut Told) {
     }
 }
 
-fn logged(text: &str, seen: &mut Seen, told: &mut Told) {
+fn logged(text: &str, seen: &mut Seen, told: &mut ExpectedLog) {
     let (_, message) = ["INFO ", "WARNING ", "ERROR "]
         .iter()
         .find_map(|level| text.split_once(level))
@@ -108,7 +108,7 @@ fn logged(text: &str, seen: &mut Seen, told: &mut Told) {
     }
 }
 
-fn timing(text: &str, seen: &mut Seen, told: &mut Told) {
+fn timing(text: &str, seen: &mut Seen, told: &mut ExpectedLog) {
     let (step, times) = text.split_once(": ").expect("times follow the step");
     step.clone_into(&mut seen.timed);
     told.steps.push(number(step));
@@ -127,7 +127,7 @@ fn timing(text: &str, seen: &mut Seen, told: &mut Told) {
 }
 
 /// Steps count from zero here, and from one in the lines with "TIMING".
-fn passes(text: &str, seen: &mut Seen, told: &mut Told) {
+fn passes(text: &str, seen: &mut Seen, told: &mut ExpectedLog) {
     let (step, times) = text.split_once(": ").expect("times follow the step");
     let step = (number(step) + 1.0).to_string();
     for (key, ms) in times.split(' ').filter_map(|part| part.split_once('=')) {
@@ -139,7 +139,7 @@ fn passes(text: &str, seen: &mut Seen, told: &mut Told) {
     seen.passes = step;
 }
 
-fn pool(message: &str, told: &mut Told) {
+fn pool(message: &str, told: &mut ExpectedLog) {
     if message.starts_with("Still waiting ") {
         told.leave_out("wait_not_over");
     }

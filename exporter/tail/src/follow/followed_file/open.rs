@@ -2,7 +2,7 @@
 
 use std::fs::{File, Metadata};
 
-use pulsetrain_formats::{FormatError, HEAD_BYTES, LogFormat, format_by_name, without_mark};
+use pulsetrain_formats::{FormatError, HEAD_BYTES, LogFormat, format_by_name, without_byte_order_mark};
 use pulsetrain_record::Run;
 
 use super::{
@@ -118,7 +118,7 @@ impl FollowedFile {
         self.previous_timezone.clone_from(&checkpoint.timezone);
         self.queue_rotated(&checkpoint.identity, checkpoint.modified_unix_nanos, context);
         let format = format_by_name(&checkpoint.format).ok();
-        let Some(format) = format.filter(|format| format.shrinks) else {
+        let Some(format) = format.filter(|format| format.continues_after_truncate) else {
             while let Some(opened) = self.next_rotated(context) {
                 if self.open_rotated(opened, context) {
                     return Ok(());
@@ -186,11 +186,11 @@ impl FollowedFile {
         let timezone = self.timezone_of(&opened.0, &metadata, context);
         let identity = format
             .0
-            .identity(without_mark(&head), &context.options().mapping)
+            .run_header(without_byte_order_mark(&head), &context.options().mapping)
             .in_timezone(&timezone);
         let is_final =
             is_complete || head.len() >= HEAD_BYTES || context.is_shutting_down() || is_silent(&metadata);
-        if identity.first_record.is_empty() || (identity.may_grow && !is_final) {
+        if identity.first_record.is_empty() || (identity.is_partial && !is_final) {
             return Ok(None);
         }
         let path = self.path.display().to_string();

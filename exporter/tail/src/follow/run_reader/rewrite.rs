@@ -8,7 +8,7 @@ use crate::follow::{checkpoint_store::FileCheckpoint, context::TailContext};
 impl RunReader {
     /// Whether the writer rewrites the file, instead of appending to it.
     pub(in crate::follow) fn is_rewritten(&self) -> bool {
-        self.reader.is_written_anew()
+        self.reader.is_rewritten()
     }
 
     /// Whether a file with this head belongs to the run. Returns `None` if the head is too short.
@@ -21,7 +21,7 @@ impl RunReader {
         let is_known = checkpoint
             .emitted
             .as_ref()
-            .is_some_and(|emitted| self.reader.remember(emitted));
+            .is_some_and(|emitted| self.reader.restore(emitted));
         if is_known && checkpoint.has_ended {
             self.recorder.clear_active();
         }
@@ -30,7 +30,7 @@ impl RunReader {
 
     /// Whether several files of the run contain the same items.
     pub(in crate::follow) fn shares_items(&self) -> bool {
-        self.reader.shares_told()
+        self.reader.shares_state()
     }
 
     /// Restores the record of emitted items from the newest file of the run, if its files contain the same items.
@@ -39,13 +39,13 @@ impl RunReader {
             && let Some(checkpoint) = context.newest_of_run(self.format.name, self.run())
             && let Some(emitted) = &checkpoint.emitted
         {
-            self.reader.remember(emitted);
+            self.reader.restore(emitted);
         }
     }
 
     /// Restarts at the beginning of the file. The run and the record of emitted items stay.
     pub(in crate::follow) fn restart_in(&mut self, (file, inode): (File, Inode)) {
-        self.reader.go_on_elsewhere();
+        self.reader.continue_in_new_input();
         self.file = Some(file);
         self.inode = inode;
         self.head.clear();

@@ -54,7 +54,7 @@ fn empty_cells_of_a_table_are_absent() {
 }
 
 #[test]
-fn text_that_is_no_training_is_not_recognised() {
+fn text_of_other_programs_is_not_detected() {
     for text in [
         "10.0.0.1 - - [10/Oct/2026:13:55:36 -0700] \"GET /a HTTP/1.1\" 200 2326\n".repeat(9),
         "for step in range(100):\n    loss = 0.5\n    lr = 0.1\n".repeat(9),
@@ -124,7 +124,7 @@ fn speeds_of_one_device_are_not_those_of_all() {
 }
 
 #[test]
-fn records_of_an_evaluation_are_told_by_a_field_a_word_or_a_section() {
+fn a_field_a_word_or_a_section_marks_an_evaluation() {
     let objects = read(
         "{\"split\": \"train\", \"step\": 1, \"loss\": 2.5}\n{\"split\": \"train\", \"step\": 2, \"loss\": 2.25}\n\
          {\"split\": \"val\", \"step\": 2, \"loss\": 2.75}\n{\"split\": \"train\", \"step\": 3, \"loss\": 2}\n",

@@ -1,31 +1,31 @@
-//! The entries of a history: each is recorded once, however often it is listed.
+//! Records the entries of a history, each once, although every state lists it again.
 
 use super::{
     super::keys::Dictionaries,
-    told::{Told, hash},
+    history_digest::{HistoryDigest, hash},
 };
 use crate::logs::line_clock::LineClock;
 use crate::logs::{Window, literal};
 use pulsetrain_mapping::{Field, RecordMeta};
-use pulsetrain_record::{Place, Recorder, SkipReason};
+use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
-/// An entry as it is listed.
+/// An entry of the list.
 pub(super) struct Listed<'a> {
     pub(super) text: &'a str,
     pub(super) fields: Vec<Field<'a>>,
-    /// How many of its keys have no value.
+    /// The number of keys whose value is `null`.
     pub(super) nulls: u64,
 }
 
-/// Records what is listed.
+/// Records listed entries.
 #[derive(Debug)]
 pub(super) struct Entries {
     pub(super) dictionaries: Dictionaries,
-    /// Entries have no time.
+    /// Assigns times, because entries have none.
     pub(super) clock: LineClock,
-    /// How many entries of the file that is read now have come.
-    place: usize,
-    /// How many entries were recorded since the program began.
+    /// The number of entries read from the current file.
+    index: usize,
+    /// The number of entries recorded since the program started.
     recorded: usize,
 }
 
@@ -34,65 +34,72 @@ impl Default for Entries {
         Self {
             dictionaries: Dictionaries::default().of_one_attempt(),
             clock: LineClock::default(),
-            place: 0,
+            index: 0,
             recorded: 0,
         }
     }
 }
 
 impl Entries {
-    /// The file begins again.
+    /// Starts over at the beginning of the file.
     pub(super) fn begin(&mut self) {
-        self.place = 0;
+        self.index = 0;
     }
 
-    /// How many entries the file has listed so far.
+    /// Returns the number of entries read from the file so far.
     pub(super) fn listed(&self) -> usize {
-        self.place
+        self.index
     }
 
-    /// Takes the next entry. What was told before a restart is recorded, so that sums come to what they were, and does not leave.
+    /// Records the next entry if it is new. An entry of before a restart is replayed: it restores counter state and sends
+    /// nothing.
     pub(super) fn take(
         &mut self,
         listed: Listed<'_>,
-        (window, place): (Window<'_>, Place),
-        told: &mut Told,
+        (window, position): (Window<'_>, SourcePosition),
+        digest: &mut HistoryDigest,
         recorder: &mut Recorder<'_>,
     ) {
-        if !told.knows_entry(self.place, hash(listed.text)) {
-            self.record(listed, window, place, recorder);
-        } else if self.place >= self.recorded {
+        if !digest.has_entry(self.index, hash(listed.text)) {
+            self.record(listed, window, position, recorder);
+        } else if self.index >= self.recorded {
             let clock = self.clock.clone();
-            recorder.replay(|recorder| self.record(listed, window, place, recorder));
+            recorder.replay(|recorder| self.record(listed, window, position, recorder));
             self.clock = clock;
         }
-        self.place += 1;
-        self.recorded = self.recorded.max(self.place);
+        self.index += 1;
+        self.recorded = self.recorded.max(self.index);
     }
 
-    fn record(&mut self, listed: Listed<'_>, window: Window<'_>, place: Place, recorder: &mut Recorder<'_>) {
+    fn record(
+        &mut self,
+        listed: Listed<'_>,
+        window: Window<'_>,
+        position: SourcePosition,
+        recorder: &mut Recorder<'_>,
+    ) {
         let Listed {
             mut fields, nulls, ..
         } = listed;
         recorder.skip_values(SkipReason::NotMeasured, nulls);
-        let written = RecordMeta {
+        let meta = RecordMeta {
             step: literal::number(&fields, "step").map(|step| step as i64),
-            ..self.written(window, place)
+            ..self.meta(window, position)
         };
         fields.retain(|(key, _)| key != "step");
-        if let Some(step) = written.step {
-            self.dictionaries.step(written.time_unix_nanos, step, recorder);
+        if let Some(step) = meta.step {
+            self.dictionaries.step(meta.time_unix_nanos, step, recorder);
         }
-        self.dictionaries.record(written, fields, recorder);
+        self.dictionaries.record(meta, fields, recorder);
         recorder.end_of_record();
     }
 
-    /// When and where the next thing was written.
-    pub(super) fn written(&mut self, window: Window<'_>, place: Place) -> RecordMeta {
+    /// Returns the time and the position of the next record.
+    pub(super) fn meta(&mut self, window: Window<'_>, position: SourcePosition) -> RecordMeta {
         RecordMeta {
             time_unix_nanos: self.clock.time("", window.time),
             step: None,
-            place,
+            position,
         }
     }
 }

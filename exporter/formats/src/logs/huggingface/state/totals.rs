@@ -1,4 +1,4 @@
-//! What `trainer_state.json` says of the whole run, before its history and behind it.
+//! Records the totals of `trainer_state.json`: the fields before and after its history.
 
 use pulsetrain_mapping::{Field, FieldValue, RecordMeta, record_option};
 use std::borrow::Cow;
@@ -6,13 +6,13 @@ use std::borrow::Cow;
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::metric;
 
-use super::told::{Told, hash};
-use crate::logs::huggingface::SAID_AGAIN;
+use super::history_digest::{HistoryDigest, hash};
+use crate::logs::huggingface::DUPLICATE;
 use crate::logs::huggingface::keys::Dictionaries;
 use crate::logs::literal;
 use pulsetrain_record::{Recorder, SkipReason};
 
-/// Settings of the run: an option each.
+/// Settings of the run, each recorded as an option.
 const OPTIONS: [&str; 8] = [
     "max_steps",
     "num_train_epochs",
@@ -24,9 +24,9 @@ const OPTIONS: [&str; 8] = [
     "trial_params",
 ];
 
-/// What the last entry of the history has said too.
-const AGAIN: [&str; 3] = ["epoch", "global_step", "num_input_tokens_seen"];
-/// What only the Trainer needs, to go on from here.
+/// Fields that the last entry of the history has too.
+const DUPLICATES: [&str; 3] = ["epoch", "global_step", "num_input_tokens_seen"];
+/// State that only the Trainer needs when it resumes.
 const BOOKKEEPING: [&str; 4] = [
     "is_hyper_param_search",
     "is_local_process_zero",
@@ -34,38 +34,38 @@ const BOOKKEEPING: [&str; 4] = [
     "stateful_callbacks",
 ];
 
-/// The rule for that.
-const OF_TRAINER: &str = "trainer_bookkeeping";
+/// The reason of skipped Trainer state.
+const TRAINER_STATE: &str = "trainer_bookkeeping";
 
-/// Records what is said of the whole run.
+/// Records the totals of a run.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
-    /// What stands before the history.
+    /// The text before the history.
     head: String,
 }
 
 impl Totals {
-    /// Keeps what stands before the history, without the bracket that begins the object.
+    /// Keeps the text before the history, without the opening bracket of the object.
     pub(super) fn begin(&mut self, head: &str) {
         let head = head.trim_start().strip_prefix('{').unwrap_or_default();
         head.clone_into(&mut self.head);
     }
 
-    /// What stands before the history.
+    /// The text before the history.
     pub(super) fn head(&self) -> &str {
         &self.head
     }
 
-    /// Records all of it.
+    /// Records all totals.
     pub(super) fn record(
         &self,
-        written: RecordMeta,
+        meta: RecordMeta,
         mut fields: Vec<Field<'_>>,
-        told: &mut Told,
+        digest: &mut HistoryDigest,
         dictionaries: &mut Dictionaries,
         recorder: &mut Recorder<'_>,
     ) {
-        let time = written.time_unix_nanos;
+        let time = meta.time_unix_nanos;
         if let (Some(step), Some(all)) = (
             literal::number(&fields, "global_step"),
             literal::number(&fields, "max_steps").filter(|steps| *steps > 0.0),
@@ -75,33 +75,33 @@ impl Totals {
         fields.retain(|(key, value)| {
             let key = key.as_ref();
             if OPTIONS.contains(&key) {
-                option(key, value, time, told, recorder);
-            } else if AGAIN.contains(&key) {
-                recorder.skip_value(SkipReason::LeftOut(SAID_AGAIN));
+                option(key, value, time, digest, recorder);
+            } else if DUPLICATES.contains(&key) {
+                recorder.skip_value(SkipReason::Ignored(DUPLICATE));
             } else if BOOKKEEPING.contains(&key) {
-                recorder.skip_value(SkipReason::LeftOut(OF_TRAINER));
+                recorder.skip_value(SkipReason::Ignored(TRAINER_STATE));
             } else {
                 return true;
             }
             false
         });
-        dictionaries.record(written, fields, recorder);
+        dictionaries.record(meta, fields, recorder);
     }
 }
 
-/// Records a setting, if it is not as it was recorded before.
+/// Records a setting if its value is new.
 fn option(
     key: &str,
     value: &FieldValue<'_>,
     time_unix_nanos: u64,
-    told: &mut Told,
+    digest: &mut HistoryDigest,
     recorder: &mut Recorder<'_>,
 ) {
     let text = match value {
         FieldValue::Number(number) => number.to_string().into(),
         FieldValue::Text(text) => Cow::Borrowed(text.as_ref()),
     };
-    if told.knows_setting(key, hash(&text)) {
+    if digest.has_setting(key, hash(&text)) {
         return;
     }
     let value = match value {

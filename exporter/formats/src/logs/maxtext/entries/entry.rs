@@ -1,12 +1,12 @@
-//! One entry of Cloud Logging, or its payload alone.
+//! Parses one entry of Cloud Logging, or its payload alone.
 
 use pulsetrain_mapping::{Field, FieldValue};
 use serde_json::{Map, Value as Json};
 use xxhash_rust::xxh3::xxh3_64;
 
-use pulsetrain_record::Place;
+use pulsetrain_record::SourcePosition;
 
-/// The times that tell the recorder's entries from others.
+/// The time keys that identify entries of the goodput recorder.
 pub(super) const TIMES: [&str; 11] = [
     "\"step_start_time\"",
     "\"job_start_time\"",
@@ -21,39 +21,39 @@ pub(super) const TIMES: [&str; 11] = [
     "\"elastic_slice_counts_timestamp\"",
 ];
 
-/// What an entry was found to be.
-pub(super) enum Of {
-    /// One of goodput, with the name of its job.
+/// The result of parsing an entry.
+pub(super) enum Parsed {
+    /// An entry of the goodput recorder, with the name of its job.
     Goodput(String, Entry),
     Another,
 }
 
-/// One entry of the recorder.
+/// An entry of the goodput recorder.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// Tells it from others.
+    /// The hash of its text, for dedup.
     pub(super) id: [u8; 8],
     pub(super) time_unix_nanos: u64,
     pub(super) mark: Mark,
-    /// What else it says.
+    /// The other fields.
     pub(super) fields: Vec<Field<'static>>,
-    /// How many of its keys have no value.
+    /// The number of keys whose value is `null`.
     pub(super) nulls: u64,
-    pub(super) place: Place,
+    pub(super) position: SourcePosition,
 }
 
-/// What an entry marks.
+/// The event that an entry marks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// The beginning of a step.
+    /// The start of a step.
     Step(i64),
     Start(Work),
     End(Work),
-    /// Nothing but what it says.
+    /// No event, only fields.
     Nothing,
 }
 
-/// A piece of work: what stands before `_start_time`, and the name that an entry may give it.
+/// A piece of work: the prefix of `_start_time`, and the name that an entry may have for it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Work {
     pub(super) kind: String,
@@ -61,21 +61,21 @@ pub(super) struct Work {
 }
 
 impl Entry {
-    /// Reads a `LogEntry` or its payload, which stands there as `text`.
-    pub(super) fn of(object: &Json, text: &[u8], place: Place) -> Of {
+    /// Parses a `LogEntry` or its payload, whose source is `text`.
+    pub(super) fn of(object: &Json, text: &[u8], position: SourcePosition) -> Parsed {
         let payload = object.get("jsonPayload").unwrap_or(object);
         let read = || {
             let payload = payload.as_object()?;
             let job = payload.get("job_name")?.as_str()?.to_owned();
             Some((
                 job,
-                Self::of_payload(payload, xxh3_64(text).to_be_bytes(), place)?,
+                Self::of_payload(payload, xxh3_64(text).to_be_bytes(), position)?,
             ))
         };
-        read().map_or(Of::Another, |(job, entry)| Of::Goodput(job, entry))
+        read().map_or(Parsed::Another, |(job, entry)| Parsed::Goodput(job, entry))
     }
 
-    fn of_payload(payload: &Map<String, Json>, id: [u8; 8], place: Place) -> Option<Self> {
+    fn of_payload(payload: &Map<String, Json>, id: [u8; 8], position: SourcePosition) -> Option<Self> {
         let (key, secs) = payload.iter().find_map(|(key, value)| {
             let is_time = key.ends_with("_time") || key.ends_with("_timestamp");
             Some((key, value.as_f64().filter(|secs| is_time && *secs >= 0.0)?))
@@ -84,7 +84,7 @@ impl Entry {
             .strip_suffix("_start_time")
             .or_else(|| key.strip_suffix("_end_time"));
         let named = kind.map(|kind| format!("{kind}_type"));
-        // The type of what waits is that of an event.
+        // The type of a wait has the key of an event's type.
         let named_event = kind.map(|kind| format!("{kind}_event_type"));
         let name = |key: &Option<String>| payload.get(key.as_ref()?)?.as_str().map(str::to_lowercase);
         let work = |kind: &str| Work {
@@ -98,12 +98,12 @@ impl Entry {
             (Some(kind), _) => Mark::End(work(kind)),
             (None, _) => Mark::Nothing,
         };
-        let is_said = |other: &str| {
+        let is_consumed = |other: &str| {
             let named = [&named, &named_event];
             ["job_name", "step_count", key.as_str()].contains(&other)
                 || named.iter().any(|named| named.as_deref() == Some(other))
         };
-        let others = payload.iter().filter(|(key, _)| !is_said(key));
+        let others = payload.iter().filter(|(key, _)| !is_consumed(key));
         let nulls = others.clone().filter(|(_, value)| value.is_null()).count();
         Some(Self {
             id,
@@ -111,12 +111,12 @@ impl Entry {
             time_unix_nanos: unix_nanos(secs),
             mark,
             fields: others.filter_map(|(key, value)| field(key, value)).collect(),
-            place,
+            position,
         })
     }
 }
 
-/// Seconds since 1970, which Python knows to the microsecond.
+/// Converts seconds since 1970 to nanoseconds. Python has microseconds.
 fn unix_nanos(secs: f64) -> u64 {
     let micros = (secs.fract() * 1e6).round() as u64;
     (secs.trunc() as u64)

@@ -1,18 +1,18 @@
-//! What becomes of the entries, for the coverage table in the documentation.
+//! The coverage rows of the entries, for the documentation.
 
 use pulsetrain_mapping::{CoverageRow, RecordTable};
 use pulsetrain_semconv::{attribute, metric, span};
 
 use super::timeline::COUNTS;
 
-/// What becomes of the entries.
+/// Returns the coverage rows of the entries.
 pub(super) fn coverage() -> Vec<CoverageRow> {
     let rules = [
         CoverageRow::rule(
             "jsonPayload",
             "(the entry)",
-            "what `_CloudLogger.write_cloud_logging_entry` of `ml_goodput_measurement/src/goodput.py` is given, in a `LogEntry` of \
-             Cloud Logging or alone, a line each or in a list, oldest or newest first",
+            "the argument of `_CloudLogger.write_cloud_logging_entry` (`ml_goodput_measurement/src/goodput.py`), in a `LogEntry` \
+             of Cloud Logging or alone, one a line or in a list, oldest or newest first",
         ),
         CoverageRow::rule("job_name", attribute::TRAIN_RUN_NAME.name, "of the resource"),
         CoverageRow::rule(

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::*;
 use crate::logs::{LogReader, ReadLimits, ReadTime, sampled::Sampled};
-use pulsetrain_record::{Counts, Skipped};
+use pulsetrain_record::{Counts, ParseReport};
 
 fn entry(payload: &str) -> String {
     format!(
@@ -50,7 +50,7 @@ fn a_list_with_the_newest_first_says_the_same() {
 }
 
 /// Reads windows as they come of a file that grows, with what was held after each of them.
-fn followed(windows: &[&str], silence_after: Option<usize>) -> (Counts, Skipped, Vec<bool>) {
+fn followed(windows: &[&str], silence_after: Option<usize>) -> (Counts, ParseReport, Vec<bool>) {
     let mut recorder = Recorder::new(pulsetrain_record::Run::default(), |_| {});
     let mut reader = LogReader::new(&FORMAT, ReadLimits::default());
     reader.set_time(ReadTime {
@@ -62,7 +62,7 @@ fn followed(windows: &[&str], silence_after: Option<usize>) -> (Counts, Skipped,
         reader.push(window.as_bytes(), &mut recorder);
         held.push(reader.holds_records());
         if silence_after == Some(number) {
-            reader.release(&mut recorder);
+            reader.flush_buffered(&mut recorder);
         }
     }
     reader.finish(&mut recorder);
@@ -113,7 +113,7 @@ fn no_step_goes_on_over_a_new_beginning_or_a_missing_one() {
     assert_eq!(read.values("train.step.duration"), [0.0; 0]);
     assert_eq!(read.counts.spans, 0);
     let counts: Vec<_> = read.skipped.counts().collect();
-    assert_eq!(counts, [(SkipReason::LeftOut("work_without_an_end"), 1)]);
+    assert_eq!(counts, [(SkipReason::Ignored("work_without_an_end"), 1)]);
 }
 
 #[test]
@@ -181,11 +181,11 @@ fn files_of_one_job_are_of_one_run_whatever_they_begin_with() {
     );
     assert_eq!(first, later);
     assert_eq!(
-        (first.run_name.as_deref(), first.is_whole()),
+        (first.run_name.as_deref(), first.is_complete()),
         (Some("demo"), true)
     );
-    assert!(recognise(step(0, 1.0).as_bytes()).is_some());
-    assert!(recognise(b"{\"job_name\":\"demo\",\"loss\":1}").is_none());
+    assert!(detect(step(0, 1.0).as_bytes()).is_some());
+    assert!(detect(b"{\"job_name\":\"demo\",\"loss\":1}").is_none());
     assert!(identify(b"{\"job_name\":7}").run_name.is_none());
 }
 
@@ -197,5 +197,5 @@ fn work_that_never_ends_is_not_kept_for_ever() {
         .collect();
     let read = Sampled::read(&FORMAT, &(lines.join("\n") + "\n" + &step(1, 3000.0) + "\n"));
     let counts: Vec<_> = read.skipped.counts().collect();
-    assert_eq!(counts, [(SkipReason::LeftOut("work_without_an_end"), 1000)]);
+    assert_eq!(counts, [(SkipReason::Ignored("work_without_an_end"), 1000)]);
 }

@@ -1,7 +1,7 @@
-//! Steps, work and spans out of entries in the order of time.
+//! Builds steps, work and spans from entries in the order of time.
 //!
-//! A step goes from its beginning to that of the next one. Its duration is without what the trainer has marked as its own
-//! event in between, as the library counts it; data that was loaded in between is a part of the step's span.
+//! A step lasts from its start to that of the next one. Its duration excludes the trainer's own events in between, as the
+//! library counts it. Data loading in between is a part of the step's span.
 
 use pulsetrain_mapping::{MetricMapper, RecordMeta, RecordTable};
 use std::collections::BTreeMap;
@@ -12,8 +12,8 @@ use pulsetrain_semconv::{self as semconv, attribute, metric, span};
 use super::entry::{Entry, Mark, Work};
 use pulsetrain_record::{Recorder, SkipReason, ids};
 
-const UNFINISHED: SkipReason = SkipReason::LeftOut("work_without_an_end");
-const UNBEGUN: SkipReason = SkipReason::LeftOut("work_without_a_start");
+const UNFINISHED: SkipReason = SkipReason::Ignored("work_without_an_end");
+const UNBEGUN: SkipReason = SkipReason::Ignored("work_without_a_start");
 
 fn cause(name: &'static str) -> Attribute<'static> {
     (&attribute::TRAIN_BADPUT_CAUSE, Value::Text(name))
@@ -21,23 +21,23 @@ fn cause(name: &'static str) -> Attribute<'static> {
 
 const HOST: Attribute<'static> = (&attribute::PERF_CLOCK, Value::Text("host"));
 
-/// Numbers of elastic training.
+/// The rows of the numbers of elastic training.
 pub(super) static COUNTS: RecordTable = RecordTable::new("maxtext", "slices");
 
-/// Work with which a job begins, or begins anew: no step goes on over it.
-const BEGINNINGS: [&str; 4] = ["job", "tpu_init", "training_prep", "elastic_reinit"];
+/// Work at the start or restart of a job. No step lasts across it.
+const STARTUP_WORK: [&str; 4] = ["job", "tpu_init", "training_prep", "elastic_reinit"];
 
-/// No job has as much work under way at once.
-const MOST_OPEN: usize = 256;
+/// The maximum number of open pieces of work.
+const MAX_OPEN: usize = 256;
 
-/// A piece of work that is over.
+/// A completed piece of work.
 #[derive(Clone, Copy, Debug)]
 struct Done {
     start: u64,
     end: u64,
 }
 
-/// A step that is not over.
+/// A step without an end.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     number: i64,
@@ -45,15 +45,15 @@ struct Step {
     span_id: [u8; 8],
 }
 
-/// What came so far.
+/// The state of a job between entries.
 #[derive(Debug)]
 pub(super) struct Timeline {
     fields: MetricMapper,
-    /// The step that is not over.
+    /// The current step.
     step: Option<Step>,
-    /// The furthest step that has begun.
+    /// The highest step so far.
     furthest: Option<i64>,
-    /// How long the trainer's own events took since it began.
+    /// The duration of the trainer's own events in the current step.
     events_nanos: u64,
     open: BTreeMap<Work, u64>,
 }
@@ -71,7 +71,7 @@ impl Default for Timeline {
 }
 
 impl Timeline {
-    /// Takes in the next entry.
+    /// Processes the next entry.
     pub(super) fn take(&mut self, entry: &Entry, recorder: &mut Recorder<'_>) {
         let time = entry.time_unix_nanos;
         match &entry.mark {
@@ -80,10 +80,10 @@ impl Timeline {
                 self.begin_step(*step, time, recorder);
             }
             Mark::Start(work) => {
-                if BEGINNINGS.contains(&work.kind.as_str()) {
+                if STARTUP_WORK.contains(&work.kind.as_str()) {
                     self.end_step(None, recorder);
                 }
-                let is_one_too_many = self.open.len() >= MOST_OPEN && !self.open.contains_key(work);
+                let is_one_too_many = self.open.len() >= MAX_OPEN && !self.open.contains_key(work);
                 if is_one_too_many || self.open.insert(work.clone(), time).is_some() {
                     recorder.skip_value(UNFINISHED);
                 }
@@ -94,16 +94,16 @@ impl Timeline {
             },
             Mark::Nothing => {}
         }
-        let written = RecordMeta {
+        let meta = RecordMeta {
             time_unix_nanos: time,
             step: None,
-            place: entry.place,
+            position: entry.position,
         };
         recorder.skip_values(SkipReason::NotMeasured, entry.nulls);
-        self.fields.record(&COUNTS, written, &entry.fields, &[], recorder);
+        self.fields.record(&COUNTS, meta, &entry.fields, &[], recorder);
     }
 
-    /// Nothing follows.
+    /// Ends the timeline: no entry follows.
     pub(super) fn end(&mut self, recorder: &mut Recorder<'_>) {
         self.end_step(None, recorder);
         for _ in std::mem::take(&mut self.open) {
@@ -111,7 +111,7 @@ impl Timeline {
         }
     }
 
-    /// A step that is done again, after a restart, has another span than before.
+    /// Starts a step. A step that is repeated after a restart gets another span id.
     fn begin_step(&mut self, number: i64, start: u64, recorder: &mut Recorder<'_>) {
         self.fields.step(start, number, recorder);
         let is_new = self.furthest.is_none_or(|furthest| number > furthest);
@@ -129,7 +129,7 @@ impl Timeline {
         });
     }
 
-    /// The step that is not over ends where the next one begins; one whose successor is missing has no end.
+    /// Ends the current step at the start of the next one. It has no end if its successor is missing.
     fn end_step(&mut self, next: Option<(i64, u64)>, recorder: &mut Recorder<'_>) {
         let events_nanos = std::mem::take(&mut self.events_nanos);
         let (Some(step), Some((next, end))) = (self.step.take(), next) else {
@@ -156,7 +156,7 @@ impl Timeline {
         );
     }
 
-    /// Data is loaded inside the span of the step that has begun.
+    /// Records data loading as a child span of the current step.
     fn loaded(&self, done: Done, recorder: &mut Recorder<'_>) {
         let secs = done.end.saturating_sub(done.start) as f64 / 1e9;
         recorder.record(&metric::PERF_DATA_TIME, done.end, secs, &[HOST]);
@@ -207,7 +207,7 @@ impl Timeline {
 
 const EVENT: &str = "custom_badput_event";
 
-/// Records a span in the trace of its step, or in that of the run's life.
+/// Records a span in the trace of its step, or in the trace of the run's lifecycle.
 fn record(
     span: &'static semconv::Span,
     step: Option<i64>,

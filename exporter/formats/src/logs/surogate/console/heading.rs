@@ -1,4 +1,4 @@
-//! What the console prints before the first step: devices, data sets and the speed of light, under headings in brackets.
+//! Parses the lines before the first step: devices, data sets and the speed of light, under headings in brackets.
 
 use pulsetrain_mapping::{Field, FieldValue, MetricMapper, RecordMeta, number_text};
 use pulsetrain_otlp::write::{Attribute, Value as Out};
@@ -7,7 +7,7 @@ use pulsetrain_semconv::{attribute, event};
 use super::tables;
 use pulsetrain_record::{Recorder, SkipReason};
 
-/// Under which heading the lines stand.
+/// The current heading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Section {
     #[default]
@@ -17,54 +17,49 @@ enum Section {
     SpeedOfLight,
 }
 
-/// Reads the lines before the first step.
+/// Parses the lines before the first step.
 #[derive(Debug, Default)]
 pub(super) struct Heading {
     section: Section,
-    /// The device that the line before told of.
+    /// The device of the previous line.
     device: Option<i64>,
-    /// What was begun: `Loading checkpoint ...`.
-    begun: Option<String>,
+    /// The message of started work: `Loading checkpoint ...`.
+    started: Option<String>,
 }
 
 impl Heading {
-    /// Records what a line says; answers whether it says anything.
+    /// Records a line and returns whether it has a value.
     pub(super) fn line(
         &mut self,
         text: &str,
         fields: &mut MetricMapper,
-        written: impl FnOnce() -> RecordMeta,
+        meta: impl FnOnce() -> RecordMeta,
         recorder: &mut Recorder<'_>,
     ) -> bool {
         match text.trim() {
             heading if heading.starts_with("[System") => self.section = Section::System,
             "[Dataset]" => self.section = Section::Dataset,
             "[Speed of Light]" => self.section = Section::SpeedOfLight,
-            begun if begun.ends_with(" ...") => self.begun = Some(begun.to_owned()),
-            done if self.begun.is_some() && done.starts_with("done in ") => {
-                return self.done(done, written, recorder);
+            started if started.ends_with(" ...") => self.started = Some(started.to_owned()),
+            done if self.started.is_some() && done.starts_with("done in ") => {
+                return self.done(done, meta, recorder);
             }
-            line => return self.fact(line, fields, written, recorder),
+            line => return self.fact(line, fields, meta, recorder),
         }
         false
     }
 
     /// `done in 10 ms`.
-    fn done(
-        &mut self,
-        text: &str,
-        written: impl FnOnce() -> RecordMeta,
-        recorder: &mut Recorder<'_>,
-    ) -> bool {
+    fn done(&mut self, text: &str, meta: impl FnOnce() -> RecordMeta, recorder: &mut Recorder<'_>) -> bool {
         let ms = text
             .strip_prefix("done in ")
             .and_then(|text| text.strip_suffix(" ms"));
-        let (Some(ms), Some(begun)) = (ms.and_then(number_text::any), self.begun.take()) else {
+        let (Some(ms), Some(started)) = (ms.and_then(number_text::any), self.started.take()) else {
             return false;
         };
         let duration = [(&attribute::RUN_MESSAGE_DURATION, Out::Double(ms / 1e3))];
-        let body = Some(Out::Text(&begun));
-        recorder.record_event(&event::RUN_MESSAGE, written().time_unix_nanos, body, &duration);
+        let body = Some(Out::Text(&started));
+        recorder.record_event(&event::RUN_MESSAGE, meta().time_unix_nanos, body, &duration);
         true
     }
 
@@ -72,7 +67,7 @@ impl Heading {
         &mut self,
         text: &str,
         fields: &mut MetricMapper,
-        written: impl FnOnce() -> RecordMeta,
+        meta: impl FnOnce() -> RecordMeta,
         recorder: &mut Recorder<'_>,
     ) -> bool {
         let Some((key, value)) = text
@@ -83,12 +78,12 @@ impl Heading {
         };
         let facts: Vec<Field<'_>> = match self.section {
             Section::System if key.starts_with("Device ") => {
-                return self.device(key, value, written, recorder);
+                return self.device(key, value, meta, recorder);
             }
             Section::System if key == "Memory" => memory(value),
             Section::Dataset if value.ends_with(" tokens") => one(key, tokens(value)),
             Section::Dataset => {
-                recorder.skip_value(SkipReason::LeftOut("tokens_of_one_file"));
+                recorder.skip_value(SkipReason::Ignored("tokens_of_one_file"));
                 return false;
             }
             Section::SpeedOfLight => one(key, scaled(value)),
@@ -102,7 +97,7 @@ impl Heading {
             ],
             _ => Vec::new(),
         };
-        fields.record(&tables::HEADING, written(), &facts, &attributes, recorder);
+        fields.record(&tables::HEADING, meta(), &facts, &attributes, recorder);
         !facts.is_empty()
     }
 
@@ -111,7 +106,7 @@ impl Heading {
         &mut self,
         key: &str,
         name: &str,
-        written: impl FnOnce() -> RecordMeta,
+        meta: impl FnOnce() -> RecordMeta,
         recorder: &mut Recorder<'_>,
     ) -> bool {
         let Some(index) = key.strip_prefix("Device ").and_then(|index| index.parse().ok()) else {
@@ -124,12 +119,7 @@ impl Heading {
             (&attribute::GPU_INDEX, Out::Int(index)),
             (&attribute::GPU_NAME, Out::Text(name)),
         ];
-        recorder.record_event(
-            &event::RUN_GPU_MODEL,
-            written().time_unix_nanos,
-            None,
-            &attributes,
-        );
+        recorder.record_event(&event::RUN_GPU_MODEL, meta().time_unix_nanos, None, &attributes);
         true
     }
 }

@@ -1,21 +1,21 @@
-//! Which of the console's numbers is which metric.
+//! The mapping tables of the console.
 
 use pulsetrain_mapping::RecordTable;
 
-/// Of the beginning of a step.
+/// The rows of the beginning of a step.
 pub(super) static HEAD: RecordTable = RecordTable::new("surogate", "console.head");
 
-/// Of a step.
+/// The rows of a step.
 pub(super) static STEP: RecordTable = RecordTable::new("surogate", "console.step");
 
-/// Of an evaluation.
+/// The rows of an evaluation.
 pub(super) static EVAL: RecordTable = RecordTable::new("surogate", "console.eval");
 
-/// Of the two lines of a GPU.
+/// The rows of the two lines of a GPU.
 pub(super) static GPU: RecordTable = RecordTable::new("surogate", "console.gpu");
 
-/// Of a step of reinforcement learning.
+/// The rows of a step of reinforcement learning.
 pub(super) static GRPO: RecordTable = RecordTable::new("surogate", "console.grpo");
 
-/// Of what is printed before the first step.
+/// The rows of the lines before the first step.
 pub(super) static HEADING: RecordTable = RecordTable::new("surogate", "console.heading");

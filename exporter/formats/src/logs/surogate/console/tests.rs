@@ -62,7 +62,7 @@ fn the_line_of_reinforcement_learning_is_read() {
 fn a_console_that_shows_evaluations_only_is_known_by_them() {
     let text =
         "\u{1b}[1m>> eval                      loss 2.9659 | gap   +nan | 140.0k tps |   234 ms\u{1b}[22m\n";
-    assert!((FORMAT.recognise)(text.as_bytes()).is_some());
+    assert!((FORMAT.detect)(text.as_bytes()).is_some());
     let read = Sampled::read(&FORMAT, text);
     assert_eq!(read.values("eval.loss"), [2.9659]);
     assert!(read.values("eval.gap")[0].is_nan());

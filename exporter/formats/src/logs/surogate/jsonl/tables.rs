@@ -1,6 +1,6 @@
-//! Which key of the JSON lines is which metric.
+//! The mapping tables of the JSON lines.
 
 use pulsetrain_mapping::RecordTable;
 
-/// Of steps and evaluations.
+/// The rows of steps and evaluations.
 pub(super) static STEP: RecordTable = RecordTable::new("surogate", "jsonl");

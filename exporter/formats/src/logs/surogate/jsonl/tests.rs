@@ -1,10 +1,10 @@
-//! Lines of every kind, alone and behind others.
+//! Tests of lines of every kind, alone and after others.
 
 use super::*;
 use crate::logs::sampled::Sampled;
 
 #[test]
-fn configuration_steps_and_gpus_are_told_apart() {
+fn configuration_steps_and_gpus_are_distinguished() {
     let read = Sampled::read(
         &FORMAT,
         "{\"type\": \"config\", \"ts\": 1795220320.5, \"lr\": 0.0002, \"model\": \"m\"}\n\

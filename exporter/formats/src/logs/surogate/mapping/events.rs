@@ -1,19 +1,19 @@
-//! Records that are events: what the run was called with, its options, its messages, and what is known of tensors and memory.
+//! Records events: the command of the run, its options, its messages, and statistics of tensors and memory.
 
 use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::{
     super::record::{Record, Value},
-    leftover::Leftovers,
     plan::Plan,
+    unmapped_fields::UnmappedFields,
 };
 use pulsetrain_record::Recorder;
 
-/// Bytes of every segment of the allocator, by kind of memory.
+/// Records the bytes of every segment of the allocator, by kind of memory.
 pub(super) fn allocator(record: &Record<'_>, recorder: &mut Recorder<'_>) {
-    let mut leftovers = Leftovers::of(record);
-    let stats = leftovers.take("stats");
+    let mut unmapped = UnmappedFields::of(record);
+    let stats = unmapped.take("stats");
     for segment in stats.iter().flat_map(|stats| list(stats)) {
         let Value::Map(fields) = segment else { continue };
         let name = fields.iter().find_map(|(key, value)| match value {
@@ -39,13 +39,13 @@ pub(super) fn allocator(record: &Record<'_>, recorder: &mut Recorder<'_>) {
             );
         }
     }
-    leftovers.record(recorder);
+    unmapped.record(recorder);
 }
 
 /// The largest absolute value of every tensor: names of a model's own, so an event and not a metric.
 pub(super) fn abs_maxes(record: &Record<'_>, recorder: &mut Recorder<'_>) {
-    let mut leftovers = Leftovers::of(record);
-    let maxes = leftovers.take("abs_maxes");
+    let mut unmapped = UnmappedFields::of(record);
+    let maxes = unmapped.take("abs_maxes");
     let entries: Vec<(&str, Out<'_>)> = maxes
         .iter()
         .flat_map(|maxes| list(maxes))
@@ -58,10 +58,10 @@ pub(super) fn abs_maxes(record: &Record<'_>, recorder: &mut Recorder<'_>) {
         Some(body),
         &[step_of(record)],
     );
-    leftovers.record(recorder);
+    unmapped.record(recorder);
 }
 
-/// `{"name": "x", "value": 1.5}` as an entry of a map.
+/// Converts `{"name": "x", "value": 1.5}` to an entry of a map.
 fn named_value<'a>(entry: &Value<'a>) -> Option<(&'a str, Out<'a>)> {
     let Value::Map(fields) = entry else { return None };
     let name = fields.iter().find_map(|(key, value)| match value {
@@ -73,8 +73,8 @@ fn named_value<'a>(entry: &Value<'a>) -> Option<(&'a str, Out<'a>)> {
 }
 
 pub(super) fn command(record: &Record<'_>, recorder: &mut Recorder<'_>) {
-    let mut leftovers = Leftovers::of(record);
-    let command = leftovers.take("cmd");
+    let mut unmapped = UnmappedFields::of(record);
+    let command = unmapped.take("cmd");
     let words: Vec<Out<'_>> = command
         .iter()
         .flat_map(|command| list(command))
@@ -88,13 +88,13 @@ pub(super) fn command(record: &Record<'_>, recorder: &mut Recorder<'_>) {
         .collect();
     let attributes = [(&attribute::RUN_COMMAND, Out::List(&words))];
     recorder.record_event(&event::RUN_COMMAND, record.time_unix_nanos, None, &attributes);
-    leftovers.record(recorder);
+    unmapped.record(recorder);
 }
 
 pub(super) fn option(record: &Record<'_>, plan: &mut Plan, recorder: &mut Recorder<'_>) {
-    let mut leftovers = Leftovers::of(record);
-    let name = leftovers.take_text("name").unwrap_or_default();
-    let value = leftovers.take("value");
+    let mut unmapped = UnmappedFields::of(record);
+    let name = unmapped.take_text("name").unwrap_or_default();
+    let value = unmapped.take("value");
     plan.option(name, value);
     let nested = value
         .filter(|value| matches!(value, Value::List(_) | Value::Map(_)))
@@ -108,26 +108,26 @@ pub(super) fn option(record: &Record<'_>, plan: &mut Plan, recorder: &mut Record
         (&attribute::RUN_OPTION_VALUE, value),
     ];
     recorder.record_event(&event::RUN_OPTION, record.time_unix_nanos, None, &attributes);
-    leftovers.record(recorder);
+    unmapped.record(recorder);
 }
 
 pub(super) fn message(record: &Record<'_>, recorder: &mut Recorder<'_>) {
-    let mut leftovers = Leftovers::of(record);
-    let body = leftovers.take_text("message").map(Out::Text);
-    let duration = leftovers
+    let mut unmapped = UnmappedFields::of(record);
+    let body = unmapped.take_text("message").map(Out::Text);
+    let duration = unmapped
         .take("duration_ms")
         .and_then(|duration| duration.as_f64());
     let mut attributes = vec![step_of(record)];
     attributes.extend(duration.map(|ms| (&attribute::RUN_MESSAGE_DURATION, Out::Double(ms / 1e3))));
     recorder.record_event(&event::RUN_MESSAGE, record.time_unix_nanos, body, &attributes);
-    leftovers.record(recorder);
+    unmapped.record(recorder);
 }
 
 fn step_of(record: &Record<'_>) -> Attribute<'static> {
     (&attribute::TRAIN_STEP, Out::Int(record.step))
 }
 
-/// The elements of a list; none of anything else.
+/// Returns the elements of a list, or nothing for any other value.
 fn list<'v, 'a>(value: &'v Value<'a>) -> &'v [Value<'a>] {
     if let Value::List(values) = value {
         values
@@ -136,7 +136,7 @@ fn list<'v, 'a>(value: &'v Value<'a>) -> &'v [Value<'a>] {
     }
 }
 
-/// A single value; a list or a map is none.
+/// Converts a single value. A list or a map becomes empty text.
 pub(super) fn scalar<'a>(value: &Value<'a>) -> Out<'a> {
     match value {
         Value::Int(value) => Out::Int(*value),

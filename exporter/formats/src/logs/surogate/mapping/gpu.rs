@@ -1,4 +1,4 @@
-//! Records of GPUs: what each is, once, and how it is doing, from time to time.
+//! Records the models of GPUs and their gauges.
 
 use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{self as semconv, attribute, event, metric};
@@ -6,7 +6,7 @@ use pulsetrain_semconv::{self as semconv, attribute, event, metric};
 use super::{
     super::record::{Record, Value},
     events::scalar,
-    leftover::Leftovers,
+    unmapped_fields::UnmappedFields,
 };
 use pulsetrain_record::Recorder;
 
@@ -28,7 +28,7 @@ static MODEL: &[(&str, &semconv::Attribute)] = &[
     ("cuda_runtime", &attribute::GPU_CUDA_RUNTIME_VERSION),
 ];
 
-/// What holds the clocks down, in the log's words and in ours.
+/// Throttle reasons: the log's term and ours.
 static THROTTLE: &[(&str, &str)] = &[
     ("power cap", "power_cap"),
     ("thermal cap", "thermal_cap"),
@@ -39,22 +39,22 @@ static THROTTLE: &[(&str, &str)] = &[
     ("not supported", "not_supported"),
 ];
 
-/// The GPUs that were introduced, so that their gauges carry the id under which other sources know them.
+/// The UUIDs of the GPUs, so that their gauges have the id that other sources use.
 #[derive(Debug, Default)]
 pub(super) struct GpuNames {
     uuids: Vec<(i64, String)>,
 }
 
 impl GpuNames {
-    /// Records what a GPU is.
+    /// Records the model of a GPU.
     pub(super) fn model(&mut self, record: &Record<'_>, recorder: &mut Recorder<'_>) {
-        let mut leftovers = Leftovers::of(record);
-        let raw_uuid = leftovers.take_text("uuid");
+        let mut unmapped = UnmappedFields::of(record);
+        let raw_uuid = unmapped.take_text("uuid");
         let uuid = raw_uuid.map(nvml_uuid);
         let mut attributes: Vec<Attribute<'_>> = Vec::with_capacity(MODEL.len() + 1);
         for (key, attribute) in MODEL {
             attributes.extend(
-                leftovers
+                unmapped
                     .take(key)
                     .map(|value| (*attribute, typed(attribute, value))),
             );
@@ -62,12 +62,12 @@ impl GpuNames {
         attributes.extend(raw_uuid.map(|uuid| (&attribute::GPU_UUID, Out::Text(uuid))));
         attributes.extend(uuid.as_deref().map(|uuid| (&attribute::GPU_ID, Out::Text(uuid))));
         recorder.record_event(&event::RUN_GPU_MODEL, record.time_unix_nanos, None, &attributes);
-        leftovers.record(recorder);
+        unmapped.record(recorder);
         let index = field(record, "id").and_then(Value::as_f64);
         self.uuids.extend(index.map(|index| index as i64).zip(uuid));
     }
 
-    /// The id of the GPU with this index.
+    /// Returns the UUID of the GPU with this index.
     pub(super) fn uuid(&self, index: i64) -> Option<&str> {
         self.uuids
             .iter()
@@ -77,7 +77,7 @@ impl GpuNames {
     }
 }
 
-/// What the points of a GPU carry.
+/// Returns the attributes of the points of a GPU.
 pub(in crate::logs::surogate) fn attributes(id: &str, index: i64) -> [Attribute<'_>; 2] {
     [
         (&attribute::GPU_ID, Out::Text(id)),
@@ -85,15 +85,15 @@ pub(in crate::logs::surogate) fn attributes(id: &str, index: i64) -> [Attribute<
     ]
 }
 
-/// Records what holds the clocks of a GPU down, which the log says in its own words.
+/// Records the throttle reason of a GPU, converted to our term.
 pub(in crate::logs::surogate) fn record_throttle(
     reason: &str,
     time_unix_nanos: u64,
     gpu: &[Attribute<'_>],
     recorder: &mut Recorder<'_>,
 ) {
-    let known = THROTTLE.iter().find(|(theirs, _)| *theirs == reason);
-    let reason = known.map_or(reason, |(_, ours)| ours);
+    let known = THROTTLE.iter().find(|(upstream, _)| *upstream == reason);
+    let reason = known.map_or(reason, |(_, term)| term);
     let (metric, attribute) = (&metric::GPU_THROTTLE_ACTIVE, &attribute::GPU_THROTTLE_REASON);
     recorder.record_state(metric, attribute, time_unix_nanos, reason, gpu);
 }
@@ -106,7 +106,7 @@ fn field<'r, 'a>(record: &'r Record<'a>, key: &str) -> Option<&'r Value<'a>> {
         .map(|(_, value)| value)
 }
 
-/// A value in the type that the registry gives the attribute.
+/// Converts a value to the type of the attribute in the registry.
 fn typed<'a>(attribute: &semconv::Attribute, value: &Value<'a>) -> Out<'a> {
     match (attribute.kind, value) {
         (semconv::AttributeKind::Boolean, Value::Int(number)) => Out::Bool(*number != 0),
@@ -114,7 +114,7 @@ fn typed<'a>(attribute: &semconv::Attribute, value: &Value<'a>) -> Out<'a> {
     }
 }
 
-/// 32 hexadecimal digits in the form in which NVML gives the UUID of a GPU.
+/// Formats 32 hexadecimal digits as NVML formats the UUID of a GPU.
 fn nvml_uuid(digits: &str) -> String {
     if digits.len() != 32 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return digits.to_owned();

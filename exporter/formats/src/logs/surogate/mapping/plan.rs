@@ -1,9 +1,9 @@
-//! How long a run is to be: what its options and its data say, as Surogate's trainer reckons it
-//! (`surogate/train/trainer.py`: `max_steps`, else the steps of an epoch times `num_epochs`).
+//! The planned length of a run, computed from its options and data like Surogate's trainer (`surogate/train/trainer.py`:
+//! `max_steps`, else the steps of an epoch times `num_epochs`).
 
 use super::super::record::Value;
 
-/// What is known of the plan of a run.
+/// The known parameters of the plan.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     max_steps: Option<f64>,
@@ -12,7 +12,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Takes in an option.
+    /// Sets an option.
     pub(super) fn option(&mut self, name: &str, value: Option<&Value<'_>>) {
         let value = value.and_then(Value::as_f64).filter(|value| *value > 0.0);
         match name {
@@ -22,12 +22,12 @@ impl Plan {
         }
     }
 
-    /// Takes in how many tokens there are to train on.
+    /// Sets the number of training tokens.
     pub(super) fn dataset(&mut self, tokens: Option<f64>) {
         self.tokens = tokens;
     }
 
-    /// The share of the run that is done with a step of so many tokens; nothing where its length is not known.
+    /// Returns the completed share of the run after a step with this number of tokens, or `None` if the length is unknown.
     pub(super) fn progress(&self, step: i64, step_tokens: Option<f64>) -> Option<f64> {
         let of_epochs = || {
             let of_one = (self.tokens? / step_tokens?).floor();

@@ -1,5 +1,5 @@
-//! The spans of torchtitan's structured log: `x_start` opens one, `x_end` says how long it took. Which lies in which is told by
-//! the order of an asyncio task (`task_name`), as its own Gantt chart has it.
+//! Builds the spans of torchtitan's structured log: `x_start` opens one, `x_end` has its duration. The nesting follows from the
+//! order of an asyncio task (`task_name`), as in torchtitan's own Gantt chart.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -8,7 +8,7 @@ use pulsetrain_semconv::{self as semconv, attribute, span};
 
 use pulsetrain_record::{Rank, Recorder, ids};
 
-/// The spans that it names, and ours. What has none is a `perf.stage`.
+/// torchtitan's spans and ours. A span without a row is a `perf.stage`.
 pub(super) static SPANS: &[(&str, &semconv::Span)] = &[
     ("step", &span::TRAIN_STEP),
     ("fwd_bwd", &span::PERF_FORWARD_BACKWARD),
@@ -20,7 +20,7 @@ pub(super) static SPANS: &[(&str, &semconv::Span)] = &[
     ("checkpoint_save", &span::TRAIN_CHECKPOINT_SAVE),
     ("checkpoint_load", &span::TRAIN_CHECKPOINT_LOAD),
     ("torch_distributed_init", &span::RUN_INIT),
-    // Of its reinforcement learning.
+    // Spans of reinforcement learning.
     ("train_step", &span::TRAIN_STEP),
     ("forward_backward", &span::PERF_FORWARD_BACKWARD),
     ("model_forward", &span::PERF_FORWARD),
@@ -32,9 +32,9 @@ pub(super) static SPANS: &[(&str, &semconv::Span)] = &[
     ("pull_model_state_dict", &span::RL_WEIGHT_SYNC),
 ];
 
-/// So many tasks are remembered at once, and spans of each that are open; what more there is lies in nothing.
-const TASKS: usize = 4096;
-const DEEPEST: usize = 64;
+/// The maximum number of tasks with open spans, and of open spans of a task. Spans beyond it have no parent.
+const MAX_TASKS: usize = 4096;
+const MAX_DEPTH: usize = 64;
 
 /// A record of a span.
 #[derive(Clone, Copy, Debug)]
@@ -43,14 +43,14 @@ pub(super) struct Mark<'m> {
     pub(super) time_unix_nanos: u64,
     pub(super) step: Option<i64>,
     pub(super) rank: Option<i64>,
-    /// The program that it is of: `training`, `generator`.
+    /// The program of the span: `training`, `generator`.
     pub(super) source: &'m str,
     pub(super) task: &'m str,
-    /// What the step was marked with, as the log writes it.
+    /// The tags of the step, as the log writes them.
     pub(super) tags: Option<&'m str>,
 }
 
-/// The spans that have begun.
+/// The open spans.
 #[derive(Debug, Default)]
 pub(super) struct OpenSpans {
     of_tasks: BTreeMap<(Option<i64>, String), Vec<Open>>,
@@ -66,20 +66,20 @@ struct Open {
 }
 
 impl OpenSpans {
-    /// A span begins.
+    /// Opens a span.
     pub(super) fn start(&mut self, mark: Mark<'_>, recorder: &mut Recorder<'_>) {
         let key = (mark.rank, mark.task.to_owned());
-        if self.of_tasks.len() >= TASKS && !self.of_tasks.contains_key(&key) {
+        if self.of_tasks.len() >= MAX_TASKS && !self.of_tasks.contains_key(&key) {
             return;
         }
         let open = self.of_tasks.entry(key).or_default();
-        if open.len() < DEEPEST {
+        if open.len() < MAX_DEPTH {
             let enclosing = open.last().map(|open| open.span);
             open.push(Open::of(mark, enclosing, recorder));
         }
     }
 
-    /// A span has ended, after so many milliseconds.
+    /// Ends and records a span with its duration in milliseconds.
     pub(super) fn end(&mut self, mark: Mark<'_>, ms: f64, recorder: &mut Recorder<'_>) {
         let start_unix_nanos = mark
             .time_unix_nanos
@@ -87,9 +87,9 @@ impl OpenSpans {
         let key = (mark.rank, mark.task.to_owned());
         let (ended, outer) = match self.of_tasks.get_mut(&key) {
             Some(open) => {
-                let place = open.iter().rposition(|open| open.name == mark.name);
-                // What lies in it has ended too, unsaid.
-                let ended = place.and_then(|place| open.drain(place..).next());
+                let position = open.iter().rposition(|open| open.name == mark.name);
+                // Spans inside it have ended too, without a line.
+                let ended = position.and_then(|position| open.drain(position..).next());
                 let outer = open.last().cloned();
                 if open.is_empty() {
                     self.of_tasks.remove(&key);
@@ -133,7 +133,7 @@ impl Open {
             |(theirs, _)| Cow::Borrowed(*theirs),
         );
         let known = known.map_or(&span::PERF_STAGE, |(_, ours)| *ours);
-        // Part of a piece of work is not that work once more.
+        // A part of some work is not counted as that work again.
         let span = if enclosing == Some(known) {
             &span::PERF_STAGE
         } else {
@@ -158,7 +158,7 @@ impl Open {
     }
 }
 
-/// What the span may carry of what is known.
+/// Returns the attributes that the registry lists for the span.
 fn attributes<'a>(ended: &'a Open, timeline: &'a str, tags: Option<&'a str>) -> Vec<Attribute<'a>> {
     let all = [
         ended.step.map(|step| (&attribute::TRAIN_STEP, Out::Int(step))),

@@ -31,7 +31,7 @@ pub enum SkipReason {
     /// Times that nothing ties to the wall clock: they count from 1970.
     NoWallClock,
     /// Input that a format ignores by a rule, under the name of the rule: no telemetry, or a duplicate.
-    LeftOut(&'static str),
+    Ignored(&'static str),
 }
 
 impl SkipReason {
@@ -50,28 +50,28 @@ impl SkipReason {
             Self::TooManySeries => "too_many_series",
             Self::UnknownName => "unknown_name",
             Self::NoWallClock => "no_wall_clock",
-            Self::LeftOut(rule) => rule,
+            Self::Ignored(rule) => rule,
         }
     }
 
     /// Returns whether data was lost: `false` for values that were not measured, input ignored by a rule, and values kept under
     /// another name.
     pub fn is_loss(self) -> bool {
-        !matches!(self, Self::NotMeasured | Self::UnknownName | Self::LeftOut(_))
+        !matches!(self, Self::NotMeasured | Self::UnknownName | Self::Ignored(_))
     }
 }
 
 /// Where in the input something is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct SourcePosition {
     /// The first byte, counted from zero.
     pub offset: u64,
     /// The line, counted from one.
     pub line: u64,
 }
 
-impl Place {
-    /// Returns the place after `bytes`, which begin here. Counting lines is linear in the number of bytes, so advance from record
+impl SourcePosition {
+    /// Returns the position after `bytes`, which begin here. Counting lines is linear in the number of bytes, so advance from record
     /// to record.
     #[must_use]
     pub fn advanced_by(self, bytes: &[u8]) -> Self {
@@ -88,14 +88,14 @@ pub struct Problem {
     /// Why.
     pub reason: SkipReason,
     /// Where.
-    pub place: Place,
+    pub position: SourcePosition,
     /// What is wrong with it.
     pub message: String,
 }
 
 /// The counts of everything that was skipped, and the first problems of each reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Skipped {
+pub struct ParseReport {
     counts: BTreeMap<SkipReason, u64>,
     problems: Vec<Problem>,
 }
@@ -103,15 +103,15 @@ pub struct Skipped {
 /// The most problems reported per reason; further ones are only counted.
 const REPORTED_PER_REASON: u64 = 5;
 
-impl Skipped {
+impl ParseReport {
     /// Counts a problem and keeps it if it is among the first of its reason.
-    pub fn add(&mut self, reason: SkipReason, place: Place, message: impl FnOnce() -> String) {
+    pub fn add(&mut self, reason: SkipReason, position: SourcePosition, message: impl FnOnce() -> String) {
         let count = self.counts.entry(reason).or_default();
         *count += 1;
         if *count <= REPORTED_PER_REASON {
             self.problems.push(Problem {
                 reason,
-                place,
+                position,
                 message: message(),
             });
         }
@@ -159,10 +159,12 @@ mod tests {
 
     #[test]
     fn all_are_counted_and_only_the_first_are_reported() {
-        let mut skipped = Skipped::default();
+        let mut skipped = ParseReport::default();
         for offset in 0..100 {
-            let place = Place { offset, line: 1 };
-            skipped.add(SkipReason::MalformedRecord, place, || format!("record {offset}"));
+            let position = SourcePosition { offset, line: 1 };
+            skipped.add(SkipReason::MalformedRecord, position, || {
+                format!("record {offset}")
+            });
         }
         assert_eq!(
             skipped.counts().collect::<Vec<_>>(),
@@ -174,7 +176,7 @@ mod tests {
 
     #[test]
     fn what_the_trainer_did_not_measure_is_no_loss() {
-        let mut skipped = Skipped::default();
+        let mut skipped = ParseReport::default();
         skipped.count(SkipReason::NotMeasured);
         assert!(!skipped.has_losses());
     }

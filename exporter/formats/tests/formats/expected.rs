@@ -12,7 +12,7 @@ pub(crate) enum Value {
 
 /// A value under the name that the system gives it.
 #[derive(Clone, Debug)]
-pub(crate) struct Said {
+pub(crate) struct ExpectedValue {
     pub(crate) key: String,
     pub(crate) value: Value,
     /// In nanoseconds since 1970, where the sample says it.
@@ -23,8 +23,8 @@ pub(crate) struct Said {
 
 /// Everything that a sample says.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
-    pub(crate) values: Vec<Said>,
+pub(crate) struct ExpectedLog {
+    pub(crate) values: Vec<ExpectedValue>,
     /// The steps in order, each as often as it is said.
     pub(crate) steps: Vec<f64>,
     pub(crate) events: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Told {
     pub(crate) attributes: Vec<(&'static str, String)>,
 }
 
-impl Told {
+impl ExpectedLog {
     /// A number under a key.
     pub(crate) fn number(&mut self, key: impl Into<String>, number: f64) {
         self.say(key.into(), Value::Number(number));
@@ -71,7 +71,7 @@ impl Told {
     }
 
     fn say(&mut self, key: String, value: Value) {
-        self.values.push(Said {
+        self.values.push(ExpectedValue {
             key,
             value,
             time: self.time,

@@ -1,5 +1,5 @@
-//! What torchtitan's console says around its steps: the size of the model, how many steps there will be, and how long its
-//! checkpoints took (`torchtitan/trainer.py`, `torchtitan/components/checkpointer`).
+//! Parses the lines between the steps: the size of the model, the number of steps, and the duration of checkpoints
+//! (`torchtitan/trainer.py`, `torchtitan/components/checkpointer`).
 
 use pulsetrain_mapping::{CoverageRow, number_text, record_option};
 use pulsetrain_otlp::write::{Attribute, SpanParts, Value as Out};
@@ -9,25 +9,25 @@ use pulsetrain_record::{Recorder, ids};
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
-/// The peak that the MFU is of, whatever the model computes in.
+/// The precision of the peak that the MFU refers to, independent of the model's.
 const BF16: &[Attribute<'static>] = &[(&attribute::GPU_PRECISION, Out::Text("bf16"))];
 
-/// What is known of the run.
+/// Facts about the run.
 #[derive(Debug, Default)]
-pub(super) struct Around {
-    /// How many steps there will be.
+pub(super) struct RunInfo {
+    /// The total number of steps.
     total_steps: Option<f64>,
 }
 
-impl Around {
-    /// Records how far the run is, if it has said how far it goes.
+impl RunInfo {
+    /// Records the progress of the run, if the number of steps is known.
     pub(super) fn step(&self, step: i64, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
         if let Some(total) = self.total_steps {
             recorder.record(&metric::TRAIN_PROGRESS, time_unix_nanos, step as f64 / total, &[]);
         }
     }
 
-    /// Takes in a message that is no step; answers whether it says something.
+    /// Parses a message that is not a step. Returns whether it has a value.
     pub(super) fn message(
         &mut self,
         text: &str,
@@ -71,7 +71,7 @@ fn capacity(text: &str) -> Option<f64> {
     number_text::any(size)
 }
 
-/// `local batch size 8, global batch size 64, sequence length 2048, `: each an option, and the steps.
+/// Records `local batch size 8, global batch size 64, sequence length 2048, ` as options, and the steps.
 fn options(settings: &str, total_steps: Option<f64>, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
     let settings = settings
         .rsplit_once(" with ")
@@ -155,7 +155,7 @@ pub(super) fn coverage() -> [CoverageRow; 7] {
         CoverageRow::rule(
             "total steps",
             metric::TRAIN_PROGRESS.name,
-            "the share of them that is done, at every step",
+            "the completed share, at every step",
         ),
         CoverageRow::rule(
             "the settings before total steps",

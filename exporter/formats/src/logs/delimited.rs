@@ -1,28 +1,28 @@
-//! Fields as consoles print them: a key, a sign, a number with its unit, and what stands between two of them.
+//! Parses delimited fields of console output: a key, a delimiter, a number with its unit.
 
 use memchr::memmem;
 use pulsetrain_mapping::{FieldValue, number_text};
 
-/// How the fields of a line are written.
+/// The delimiters of a line of fields.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Signs {
-    /// Stands between two fields.
-    pub(super) between: &'static str,
-    /// Stands between a key and its value: the first of any of these.
-    pub(super) within: &'static [u8],
+pub(super) struct Delimiters {
+    /// Separates two fields.
+    pub(super) pair: &'static str,
+    /// Separates a key from its value: the first of any of these bytes.
+    pub(super) key: &'static [u8],
 }
 
-/// A field with its value as it is printed.
+/// A field with its printed value.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Printed<'a> {
+pub(super) struct KeyValue<'a> {
     pub(super) key: &'a str,
     pub(super) text: &'a str,
-    /// The number in `text`, and its unit; nothing where it is none.
+    /// The number in `text` and its unit, or `None`.
     pub(super) number: Option<(f64, &'a str)>,
 }
 
-impl<'a> Printed<'a> {
-    /// A number in one of these units, as it is; text otherwise.
+impl<'a> KeyValue<'a> {
+    /// Returns the number if its unit is empty or one of `units`, else the text.
     #[inline]
     pub(super) fn value(&self, units: &[&str]) -> FieldValue<'a> {
         match self.number {
@@ -32,21 +32,21 @@ impl<'a> Printed<'a> {
     }
 }
 
-impl Signs {
-    /// The fields of a text; what has no sign is none.
-    pub(super) fn fields(self, text: &str) -> impl Iterator<Item = Printed<'_>> {
-        let mut ends = memmem::find_iter(text.as_bytes(), self.between).chain([text.len()]);
+impl Delimiters {
+    /// Returns the fields of a text. Parts without a key delimiter are skipped.
+    pub(super) fn fields(self, text: &str) -> impl Iterator<Item = KeyValue<'_>> {
+        let mut ends = memmem::find_iter(text.as_bytes(), self.pair).chain([text.len()]);
         let mut start = 0;
         std::iter::from_fn(move || {
             let end = ends.next()?;
             let part = &text[start..end];
-            start = end + self.between.len();
+            start = end + self.pair.len();
             Some(part)
         })
         .filter_map(move |part| {
-            let (key, value) = self.key(part)?;
+            let (key, value) = self.split_key(part)?;
             let text = value.trim_ascii_end();
-            Some(Printed {
+            Some(KeyValue {
                 key: key.trim_ascii(),
                 text,
                 number: number_text::with_suffix(text),
@@ -54,12 +54,12 @@ impl Signs {
         })
     }
 
-    /// The text before the first sign, and that behind it.
+    /// Splits a field at its first key delimiter.
     #[inline]
-    fn key(self, text: &str) -> Option<(&str, &str)> {
-        let at = match self.within {
-            [sign] => memchr::memchr(*sign, text.as_bytes())?,
-            signs => text.bytes().position(|byte| signs.contains(&byte))?,
+    fn split_key(self, text: &str) -> Option<(&str, &str)> {
+        let at = match self.key {
+            [delimiter] => memchr::memchr(*delimiter, text.as_bytes())?,
+            delimiters => text.bytes().position(|byte| delimiters.contains(&byte))?,
         };
         Some((&text[..at], text[at + 1..].trim_ascii_start()))
     }
@@ -81,14 +81,14 @@ pub(super) fn split<'a>(
 mod tests {
     use super::*;
 
-    const COMMAS: Signs = Signs {
-        between: ", ",
-        within: b"=:",
+    const COMMAS: Delimiters = Delimiters {
+        pair: ", ",
+        key: b"=:",
     };
 
     #[track_caller]
-    fn printed(signs: Signs, text: &str, expected: &[(&str, &str)]) {
-        let found: Vec<Printed<'_>> = signs.fields(text).collect();
+    fn parses(delimiters: Delimiters, text: &str, expected: &[(&str, &str)]) {
+        let found: Vec<KeyValue<'_>> = delimiters.fields(text).collect();
         let pairs: Vec<_> = found.iter().map(|field| (field.key, field.text)).collect();
         assert_eq!(pairs, expected, "{text}");
         for field in found {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_have_one_sign_or_the_other() {
+    fn fields_have_one_delimiter_or_the_other() {
         let text = "seconds: 12.4, running loss=5.9, loose, ms = 7 , wait=0.1s";
         let expected = [
             ("seconds", "12.4"),
@@ -107,18 +107,18 @@ mod tests {
             ("ms", "7"),
             ("wait", "0.1s"),
         ];
-        printed(COMMAS, text, &expected);
-        printed(COMMAS, "", &[]);
-        printed(COMMAS, "a=1, ", &[("a", "1")]);
+        parses(COMMAS, text, &expected);
+        parses(COMMAS, "", &[]);
+        parses(COMMAS, "a=1, ", &[("a", "1")]);
     }
 
     #[test]
-    fn what_is_no_plain_number_ends_where_the_next_field_begins() {
-        let bars = Signs {
-            between: " | ",
-            within: b"=",
+    fn a_text_value_ends_at_the_next_field() {
+        let bars = Delimiters {
+            pair: " | ",
+            key: b"=",
         };
-        printed(
+        parses(
             bars,
             "tok/s=1,129 | mem=0.5/80GB | loss=nan | name=a=b | x=1e400 | lr=2.74e-04",
             &[
@@ -130,10 +130,7 @@ mod tests {
                 ("lr", "2.74e-04"),
             ],
         );
-        let words = Signs {
-            between: " ",
-            within: b"=",
-        };
+        let words = Delimiters { pair: " ", key: b"=" };
         let text = "step=0.081s [fwd=0.018s bwd=0.033s] size=1.5 GiB";
         let expected = [
             ("step", "0.081s"),
@@ -141,7 +138,7 @@ mod tests {
             ("bwd", "0.033s]"),
             ("size", "1.5"),
         ];
-        printed(words, text, &expected);
+        parses(words, text, &expected);
     }
 
     #[test]

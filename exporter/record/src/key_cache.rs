@@ -8,10 +8,10 @@ pub const MOST_NAMES: usize = 1 << 14;
 
 /// Entries by name, in the order in which they came first.
 #[derive(Debug)]
-pub struct InOrder<T> {
+pub struct KeyCache<T> {
     entries: Vec<Entry<T>>,
     /// By the bytes of the names: a name out of a file need not be checked for text to be found.
-    places: HashMap<Box<[u8]>, usize>,
+    indices: HashMap<Box<[u8]>, usize>,
     /// Where the name that came last is.
     last: usize,
 }
@@ -24,17 +24,17 @@ struct Entry<T> {
     next: usize,
 }
 
-impl<T> Default for InOrder<T> {
+impl<T> Default for KeyCache<T> {
     fn default() -> Self {
         Self {
             entries: Vec::new(),
-            places: HashMap::new(),
+            indices: HashMap::new(),
             last: 0,
         }
     }
 }
 
-impl<T> InOrder<T> {
+impl<T> KeyCache<T> {
     /// Whether there is no name.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -47,31 +47,31 @@ impl<T> InOrder<T> {
 
     /// Where the entry of a name is, if there is one.
     #[inline]
-    pub fn place(&mut self, name: &str) -> Option<usize> {
-        self.place_of_bytes(name.as_bytes())
+    pub fn index_of(&mut self, name: &str) -> Option<usize> {
+        self.index_of_bytes(name.as_bytes())
     }
 
     /// Returns the index of the entry whose name has these bytes, or `None`.
     #[inline]
-    pub fn place_of_bytes(&mut self, name: &[u8]) -> Option<usize> {
+    pub fn index_of_bytes(&mut self, name: &[u8]) -> Option<usize> {
         let expected = self.entries.get(self.last)?.next;
-        let place = match self.entries.get(expected) {
+        let index = match self.entries.get(expected) {
             Some(next) if next.name.as_bytes() == name => expected,
             _ => self.search(name)?,
         };
-        self.last = place;
-        Some(place)
+        self.last = index;
+        Some(index)
     }
 
-    /// Returns the place of a name, and adds the name with `new` where it is missing; `None` for a new name when there are
+    /// Returns the index of a name, and adds the name with `new` where it is missing; `None` for a new name when there are
     /// [`MOST_NAMES`]. Names are UTF-8; what is not is kept as far as it can be.
     #[inline]
-    pub fn place_or_add(&mut self, name: &[u8], new: impl FnOnce(&str) -> T) -> Option<usize> {
-        match self.place_of_bytes(name) {
-            Some(place) => Some(place),
+    pub fn intern(&mut self, name: &[u8], new: impl FnOnce(&str) -> T) -> Option<usize> {
+        match self.index_of_bytes(name) {
+            Some(index) => Some(index),
             None => {
                 let name = String::from_utf8_lossy(name);
-                let known = self.place(&name);
+                let known = self.index_of(&name);
                 let has_room = self.len() < MOST_NAMES;
                 known.or_else(|| has_room.then(|| self.add(&name, new(&name))))
             }
@@ -80,16 +80,16 @@ impl<T> InOrder<T> {
 
     /// Searches for a name that has come unexpectedly, and expects it the next time.
     fn search(&mut self, name: &[u8]) -> Option<usize> {
-        let place = *self.places.get(name)?;
-        self.entries[self.last].next = place;
-        Some(place)
+        let index = *self.indices.get(name)?;
+        self.entries[self.last].next = index;
+        Some(index)
     }
 
     /// Adds the entry of a new name and returns its index.
     pub fn add(&mut self, name: &str, value: T) -> usize {
-        let place = self.entries.len();
+        let index = self.entries.len();
         if let Some(last) = self.entries.get_mut(self.last) {
-            last.next = place;
+            last.next = index;
         }
         self.entries.push(Entry {
             name: name.to_owned(),
@@ -97,25 +97,25 @@ impl<T> InOrder<T> {
             // The first of them comes again.
             next: 0,
         });
-        self.places.insert(name.as_bytes().into(), place);
-        self.last = place;
-        place
+        self.indices.insert(name.as_bytes().into(), index);
+        self.last = index;
+        index
     }
 
-    /// The entry at a place.
+    /// The entry at a index.
     #[inline]
-    pub fn at(&mut self, place: usize) -> &mut T {
-        &mut self.entries[place].value
+    pub fn at(&mut self, index: usize) -> &mut T {
+        &mut self.entries[index].value
     }
 
-    /// The name and the entry at a place.
+    /// The name and the entry at a index.
     #[inline]
-    pub fn named_at(&mut self, place: usize) -> (&str, &mut T) {
-        let Entry { name, value, .. } = &mut self.entries[place];
+    pub fn key_and_value(&mut self, index: usize) -> (&str, &mut T) {
+        let Entry { name, value, .. } = &mut self.entries[index];
         (name, value)
     }
 
-    /// Iterates over all names with their entries; every place stays valid.
+    /// Iterates over all names with their entries; every index stays valid.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut T)> {
         self.entries
             .iter_mut()
@@ -124,7 +124,7 @@ impl<T> InOrder<T> {
 
     /// Whether there is an entry of a name.
     pub fn contains(&self, name: &str) -> bool {
-        self.places.contains_key(name.as_bytes())
+        self.indices.contains_key(name.as_bytes())
     }
 
     /// Gives out all names with their entries.
@@ -136,7 +136,7 @@ impl<T> InOrder<T> {
     /// Forgets all.
     pub fn clear(&mut self) {
         self.entries.clear();
-        self.places.clear();
+        self.indices.clear();
         self.last = 0;
     }
 }
@@ -147,31 +147,31 @@ mod tests {
 
     #[test]
     fn names_are_found_in_their_order_and_out_of_it() {
-        let mut entries = InOrder::default();
+        let mut entries = KeyCache::default();
         for (number, name) in ["a", "b", "c"].into_iter().enumerate() {
-            assert_eq!(entries.place(name), None);
+            assert_eq!(entries.index_of(name), None);
             assert_eq!(entries.add(name, number), number);
         }
         for name in ["a", "b", "c", "a", "c", "b", "b", "a"] {
-            let place = entries.place(name).unwrap();
-            assert_eq!(entries.named_at(place).0, name);
+            let index = entries.index_of(name).unwrap();
+            assert_eq!(entries.key_and_value(index).0, name);
         }
         assert_eq!(
-            (entries.place("d"), entries.contains("c"), entries.len()),
+            (entries.index_of("d"), entries.contains("c"), entries.len()),
             (None, true, 3)
         );
         entries.clear();
-        assert_eq!((entries.place("a"), entries.len()), (None, 0));
+        assert_eq!((entries.index_of("a"), entries.len()), (None, 0));
     }
 
     #[test]
     fn a_name_that_is_no_text_has_one_entry_too() {
-        let mut entries = InOrder::default();
+        let mut entries = KeyCache::default();
         let name = b"lo\xffss";
-        let place = entries.place_or_add(name, str::to_owned);
+        let index = entries.intern(name, str::to_owned);
         assert_eq!(
-            (place, entries.place_or_add(name, |_| unreachable!())),
-            (Some(0), place)
+            (index, entries.intern(name, |_| unreachable!())),
+            (Some(0), index)
         );
         let all: Vec<_> = entries.take().collect();
         let kept = "lo\u{fffd}ss".to_owned();
@@ -180,30 +180,33 @@ mod tests {
 
     #[test]
     fn names_beyond_the_limit_are_refused_and_known_ones_are_found() {
-        let mut entries = InOrder::default();
+        let mut entries = KeyCache::default();
         for number in 0..MOST_NAMES {
             assert_eq!(
-                entries.place_or_add(number.to_string().as_bytes(), |_| ()),
+                entries.intern(number.to_string().as_bytes(), |_| ()),
                 Some(number)
             );
         }
-        assert_eq!(entries.place_or_add(b"one more", |_| ()), None);
+        assert_eq!(entries.intern(b"one more", |_| ()), None);
         assert_eq!(
-            (entries.place_or_add(b"7", |_| ()), entries.len()),
+            (entries.intern(b"7", |_| ()), entries.len()),
             (Some(7), MOST_NAMES)
         );
     }
 
     #[test]
     fn a_name_is_expected_behind_the_one_that_it_followed_last_time() {
-        let mut entries = InOrder::default();
+        let mut entries = KeyCache::default();
         for name in ["loss", "rare", "lr"] {
             entries.add(name, ());
         }
         let mut next_behind = |first: &str, second: &str| {
-            entries.place(first).unwrap();
+            entries.index_of(first).unwrap();
             let expected = entries.entries[entries.last].next;
-            assert_eq!(entries.place_of_bytes(second.as_bytes()), entries.place(second));
+            assert_eq!(
+                entries.index_of_bytes(second.as_bytes()),
+                entries.index_of(second)
+            );
             entries.entries[expected].name.clone()
         };
         assert_eq!(next_behind("loss", "lr"), "rare");

@@ -1,20 +1,20 @@
-//! What is known of the keys of a log, found out when each comes first; and the keys of the record that is read now.
+//! The keys of a log, resolved once each; and the keys of the current record.
 
 use std::borrow::Cow;
 
 use super::{field, label_keys::TIME};
 use pulsetrain_mapping::{Field, FieldValue, KeyState, Mapping};
-use pulsetrain_record::in_order::InOrder;
+use pulsetrain_record::key_cache::KeyCache;
 use pulsetrain_semconv::Metric;
 
-/// The keys that are the step where the mapping names none.
+/// The keys of the step if the mapping names none.
 const STEPS: [&str; 4] = ["step", "global_step", "iteration", "iter"];
 
-/// The keys that are the time where the mapping names none.
+/// The keys of the time if the mapping names none.
 const TIMES: [&str; 4] = ["time", "timestamp", "ts", "_timestamp"];
 
-/// Of how many keys it is remembered what they mean; of more it is found out anew.
-pub(super) const REMEMBERED: usize = 4096;
+/// The maximum number of cached keys.
+pub(super) const MAX_KEYS: usize = 4096;
 
 /// Separates a key from the kind of its record.
 const KIND: &str = "\u{1f}";
@@ -30,11 +30,11 @@ fn text_of<'f>(fields: &'f [Field<'_>], key: &str) -> Option<&'f str> {
 /// A key of the log.
 #[derive(Debug)]
 pub(super) struct KeyInfo {
-    /// Its row and its series.
+    /// The mapping row and the series.
     pub(super) state: KeyState,
     /// The first value of the key in a record.
     pub(super) example: Option<String>,
-    /// Whether a value is kept as `train.custom` although a rule knows the key.
+    /// Whether a value is kept as `train.custom` although a row matches the key.
     pub(super) is_unmapped: bool,
     /// Whether the first value is a text without a number.
     pub(super) is_text: bool,
@@ -44,26 +44,26 @@ pub(super) struct KeyInfo {
     pub(super) is_attribute: bool,
     /// Whether the key is `time`, without words that the mapping ignores.
     pub(super) is_time: bool,
-    /// The place among the keys that may be the time, those that are more likely first.
+    /// The rank of the key among those that can be the time; `None` for other keys.
     time: Option<usize>,
-    /// The same of the step.
+    /// The rank of the key among those that can be the step; `None` for other keys.
     step: Option<usize>,
 }
 
-/// The keys of a log.
+/// The keys of a log and of its current record.
 #[derive(Debug, Default)]
-pub(super) struct KeyCache {
-    known: InOrder<KeyInfo>,
-    /// Of each field of the record where in `known` its key is.
-    places: Vec<usize>,
-    /// The fields of the record that may say the time, by their likelihood.
+pub(super) struct RecordKeys {
+    known: KeyCache<KeyInfo>,
+    /// For each field of the record, the index of its key in `known`.
+    indices: Vec<usize>,
+    /// The fields of the record that can be the time, by rank.
     times: [Option<usize>; TIMES.len()],
-    /// The fields whose keys may be the step, with their likelihood, and those of them that may say it.
+    /// The fields whose keys can be the step, with their rank; and those whose value can be one.
     step_keys: Vec<(usize, usize)>,
     steps: Vec<Option<usize>>,
 }
 
-impl KeyCache {
+impl RecordKeys {
     /// Looks up the keys of a record's fields.
     pub(super) fn look_up(&mut self, fields: &[Field<'_>], mapping: &Mapping) {
         self.find(fields, mapping);
@@ -77,10 +77,10 @@ impl KeyCache {
     }
 
     fn find(&mut self, fields: &[Field<'_>], mapping: &Mapping) {
-        if self.known.len() >= REMEMBERED {
+        if self.known.len() >= MAX_KEYS {
             self.known.clear();
         }
-        self.places.clear();
+        self.indices.clear();
         self.step_keys.clear();
         self.times = [None; TIMES.len()];
         let kind = mapping.kind().and_then(|kind| text_of(fields, kind));
@@ -89,12 +89,12 @@ impl KeyCache {
                 Some(kind) => Cow::Owned([key, KIND, kind].concat()),
                 None => Cow::Borrowed(key.as_ref()),
             };
-            let place = match self.known.place(&name) {
-                Some(place) => place,
+            let index = match self.known.index_of(&name) {
+                Some(index) => index,
                 None => self.known.add(&name, KeyInfo::find(kind, key, mapping)),
             };
-            self.places.push(place);
-            let KeyInfo { time, step, .. } = *self.known.at(place);
+            self.indices.push(index);
+            let KeyInfo { time, step, .. } = *self.known.at(index);
             if let Some(rank) = time {
                 self.times[rank].get_or_insert(number);
             }
@@ -102,14 +102,14 @@ impl KeyCache {
         }
     }
 
-    /// Whether a field is a step, or something whose meaning is known.
+    /// Whether a field is a step or its key has a row.
     pub(super) fn are_of_record(&mut self) -> bool {
         let known = &mut self.known;
         self.steps.iter().any(Option::is_some)
             || self
-                .places
+                .indices
                 .iter()
-                .any(|place| known.at(*place).state.resolved.is_some())
+                .any(|index| known.at(*index).state.resolved.is_some())
     }
 
     /// Whether one of the fields of the record, of which there are `count`, has a metric.
@@ -120,20 +120,22 @@ impl KeyCache {
         })
     }
 
-    /// The fields that may say the time, likely ones first.
+    /// Returns the fields that can be the time, by rank.
     pub(super) fn times(&self) -> impl Iterator<Item = usize> + '_ {
         self.times.iter().flatten().copied()
     }
 
-    /// The field that says the step; of a key that comes twice, the first.
+    /// Returns the field of the step: of a key that occurs twice, the first one.
     pub(super) fn step(&self) -> Option<usize> {
         let found = self.steps.iter().flatten().next()?;
-        self.places.iter().position(|place| *place == self.places[*found])
+        self.indices
+            .iter()
+            .position(|index| *index == self.indices[*found])
     }
 
     /// Whether two fields have the same key, if there is a second one.
     pub(super) fn are_same(&self, field: usize, other: Option<usize>) -> bool {
-        other.is_some_and(|other| self.places[field] == self.places[other])
+        other.is_some_and(|other| self.indices[field] == self.indices[other])
     }
 
     /// Iterates over all keys that were looked up.
@@ -142,14 +144,14 @@ impl KeyCache {
         known.map(|(name, info)| (name.split_once(KIND).map_or(name, |(key, _)| key), info))
     }
 
-    /// What is known of the key of a field.
+    /// Returns the key of a field.
     pub(super) fn of(&mut self, field: usize) -> &mut KeyInfo {
-        self.known.at(self.places[field])
+        self.known.at(self.indices[field])
     }
 }
 
 impl KeyInfo {
-    /// Returns the place of the key among those that can be the step.
+    /// Returns the index of the key among those that can be the step.
     pub(super) fn step(&self) -> Option<usize> {
         self.step
     }
@@ -185,7 +187,7 @@ impl KeyInfo {
     }
 }
 
-/// Returns the place of a key among those that can be the step, or `None` if it cannot.
+/// Returns the index of a key among those that can be the step, or `None` if it cannot.
 pub(super) fn step_rank(mapping: &Mapping, key: &str) -> Option<usize> {
     let spelling = mapping.spelling(key);
     let rank = |key: &str| match mapping.steps() {

@@ -1,20 +1,20 @@
-//! The fields of a record that no table knows.
+//! Records the fields of a record that have no row.
 
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event};
 
-use super::super::record::{Kept, Record, Value};
+use super::super::record::{OwnedValue, Record, Value};
 use pulsetrain_record::Recorder;
 
-/// Fields that nobody has taken yet.
+/// The fields of a record that were not taken yet.
 #[derive(Debug)]
-pub(super) struct Leftovers<'r, 'a> {
+pub(super) struct UnmappedFields<'r, 'a> {
     record: &'r Record<'a>,
     fields: Vec<&'r (&'a str, Value<'a>)>,
 }
 
-impl<'r, 'a> Leftovers<'r, 'a> {
-    /// All fields of a record.
+impl<'r, 'a> UnmappedFields<'r, 'a> {
+    /// Returns all fields of a record.
     pub(super) fn of(record: &'r Record<'a>) -> Self {
         Self {
             record,
@@ -22,25 +22,25 @@ impl<'r, 'a> Leftovers<'r, 'a> {
         }
     }
 
-    /// Takes the field `key`, whatever it holds.
+    /// Takes the field `key` with any value.
     pub(super) fn take(&mut self, key: &str) -> Option<&'r Value<'a>> {
-        let place = self.fields.iter().position(|(name, _)| *name == key)?;
-        Some(&self.fields.remove(place).1)
+        let position = self.fields.iter().position(|(name, _)| *name == key)?;
+        Some(&self.fields.remove(position).1)
     }
 
     /// Takes the field `key`, if it is text.
     pub(super) fn take_text(&mut self, key: &str) -> Option<&'a str> {
-        let place = self
+        let position = self
             .fields
             .iter()
             .position(|(name, value)| *name == key && matches!(value, Value::Text(_)))?;
-        match &self.fields.remove(place).1 {
+        match &self.fields.remove(position).1 {
             Value::Text(text) => Some(text),
             _ => None,
         }
     }
 
-    /// Keeps the rest: numbers as `train.custom`, everything else in one event.
+    /// Records the remaining fields: numbers as `train.custom`, all others in one event.
     pub(super) fn record(self, recorder: &mut Recorder<'_>) {
         let Record {
             kind,
@@ -55,18 +55,18 @@ impl<'r, 'a> Leftovers<'r, 'a> {
                     let name = format!("surogate.{kind}.{key}");
                     recorder.record_custom(time_unix_nanos, &name, number);
                 }
-                None => others.push(((*key).to_owned(), Kept::of(value))),
+                None => others.push(((*key).to_owned(), OwnedValue::of(value))),
             }
         }
         record_others((kind, step), time_unix_nanos, &others, recorder);
     }
 }
 
-/// Keeps what is no number in one event.
+/// Records fields that are not numbers in one event.
 pub(super) fn record_others(
     (kind, step): (&str, i64),
     time_unix_nanos: u64,
-    others: &[(String, Kept)],
+    others: &[(String, OwnedValue)],
     recorder: &mut Recorder<'_>,
 ) {
     if others.is_empty() {

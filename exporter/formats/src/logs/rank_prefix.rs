@@ -1,24 +1,24 @@
-//! What launchers put before each line of a worker: `[rank0]:`, `[default0]:` of torchrun, `[Rank 0]`, `0:` of
-//! `srun --label`, `(TrainActor pid=7, ip=10.0.0.1)` of Ray.
+//! Strips the prefix that launchers put before each line of a worker: `[rank0]:`, `[default0]:` of torchrun, `[Rank 0]`, `0:`
+//! of `srun --label`, `(TrainActor pid=7, ip=10.0.0.1)` of Ray.
 //!
-//! What stands behind is read as if it stood alone. A number of torchrun is that of the worker on its own node.
+//! The number in a prefix of torchrun is the worker's local rank on its host.
 
 use super::clean::clean;
 use pulsetrain_record::Rank;
 
-/// A line of a worker.
+/// A line of a worker without the prefix of its launcher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ranked<'a> {
-    /// The worker's number, where the line says it.
+pub(super) struct RankedLine<'a> {
+    /// The worker's rank, if the line has it.
     pub(super) rank: Option<Rank>,
-    /// What the worker wrote.
+    /// The text that the worker wrote.
     pub(super) text: &'a str,
 }
 
-impl<'a> Ranked<'a> {
-    /// A line with what a launcher put before it, or as it is.
+impl<'a> RankedLine<'a> {
+    /// Splits a line into rank and text. A line without a prefix is returned as it is.
     #[inline]
-    pub(super) fn of(line: &'a str) -> Self {
+    pub(super) fn parse(line: &'a str) -> Self {
         let prefixed = match line.as_bytes().first() {
             Some(b'[') => in_brackets(line),
             Some(b'(') => by_ray(line),
@@ -32,37 +32,37 @@ impl<'a> Ranked<'a> {
     }
 }
 
-/// Calls `take` with each line of a log as its worker printed it: without colours and prefixes of launchers.
+/// Calls `take` with each line of a log as its worker printed it: without control sequences and prefixes of launchers.
 pub(super) fn each_printed_line(log: &[u8], mut take: impl FnMut(&str)) {
     for line in log.split(|byte| matches!(byte, b'\n' | b'\r')) {
-        take(Ranked::of(&clean(line)).text);
+        take(RankedLine::parse(&clean(line)).text);
     }
 }
 
-/// `[rank0]:`, `[default0]:`, `[Rank 0]`; the prefix of KempnerForge, `[rank 0]`, is part of its lines.
-fn in_brackets(line: &str) -> Option<Ranked<'_>> {
+/// Parses `[rank0]:`, `[default0]:` and `[Rank 0]`. The prefix of KempnerForge, `[rank 0]`, is part of its lines.
+fn in_brackets(line: &str) -> Option<RankedLine<'_>> {
     let (inside, rest) = line[1..].split_once(']')?;
     if let Some(number) = inside
         .strip_prefix("Rank ")
         .or_else(|| inside.strip_prefix("rank "))
     {
         let is_own = inside.starts_with('r') && !rest.starts_with(':');
-        return Some(Ranked {
+        return Some(RankedLine {
             rank: Some(Rank::OfJob(self::number(number)?)),
-            text: if is_own { line } else { behind(rest) },
+            text: if is_own { line } else { without_colon(rest) },
         });
     }
     let rest = rest.strip_prefix(':')?;
     let digits = inside.trim_start_matches(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
     (digits.len() < inside.len()).then_some(())?;
-    Some(Ranked {
+    Some(RankedLine {
         rank: Some(Rank::OfHost(number(digits)?)),
         text: rest.strip_prefix(' ').unwrap_or(rest),
     })
 }
 
-/// `(TrainActor pid=7, ip=10.0.0.1)`, and at the end what Ray adds where it leaves equal lines out.
-fn by_ray(line: &str) -> Option<Ranked<'_>> {
+/// Parses `(TrainActor pid=7, ip=10.0.0.1)`, and the suffix that Ray appends to a deduplicated line.
+fn by_ray(line: &str) -> Option<RankedLine<'_>> {
     let (_, process) = line.split_once(" pid=")?;
     let (process, text) = process.split_once(") ")?;
     let pid = process.split(',').next()?;
@@ -74,27 +74,27 @@ fn by_ray(line: &str) -> Option<Ranked<'_>> {
         Some((text, times)) if times.contains("x across cluster]") => text,
         _ => text,
     };
-    Some(Ranked {
+    Some(RankedLine {
         rank: rank.and_then(number).map(Rank::OfJob),
         text,
     })
 }
 
-/// `0: `, as wide as the largest number.
-fn by_srun(line: &str) -> Option<Ranked<'_>> {
+/// Parses `0: `, padded to the width of the largest rank.
+fn by_srun(line: &str) -> Option<RankedLine<'_>> {
     let (task, text) = line.split_once(": ")?;
-    Some(Ranked {
+    Some(RankedLine {
         rank: Some(Rank::OfJob(number(task.trim_start_matches(' '))?)),
         text,
     })
 }
 
-fn behind(rest: &str) -> &str {
+fn without_colon(rest: &str) -> &str {
     let rest = rest.strip_prefix(':').unwrap_or(rest);
     rest.strip_prefix(' ').unwrap_or(rest)
 }
 
-/// No job has as many workers as seven digits tell.
+/// Parses a rank of at most six digits.
 fn number(digits: &str) -> Option<i64> {
     let is_number = (1..7).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| digits.parse().ok()).flatten()
@@ -106,7 +106,7 @@ mod tests {
     use pulsetrain_record::Rank::{OfHost, OfJob};
 
     #[test]
-    fn every_launchers_prefix_is_taken_off() {
+    fn the_prefix_of_every_launcher_is_stripped() {
         for (line, rank) in [
             ("[rank0]:loss", Some(OfHost(0))),
             ("[rank3]: loss", Some(OfHost(3))),
@@ -121,16 +121,20 @@ mod tests {
             ("(TrainActor(rank=2) pid=4711, ip=10.0.0.1) loss", Some(OfJob(2))),
             ("(TrainActor pid=4711) loss [repeated 3x across cluster]", None),
         ] {
-            assert_eq!(Ranked::of(line), Ranked { rank, text: "loss" }, "{line}");
+            assert_eq!(
+                RankedLine::parse(line),
+                RankedLine { rank, text: "loss" },
+                "{line}"
+            );
         }
     }
 
     #[test]
-    fn the_prefix_of_a_trainer_says_the_rank_and_stays() {
+    fn the_prefix_of_a_trainer_gives_the_rank_and_stays() {
         let line = "[rank 2] INFO     [step 10] loss=6.8";
         assert_eq!(
-            Ranked::of(line),
-            Ranked {
+            RankedLine::parse(line),
+            RankedLine {
                 rank: Some(OfJob(2)),
                 text: line
             }
@@ -138,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_begin_alike_are_left_alone() {
+    fn similar_beginnings_are_not_stripped() {
         for line in [
             "[titan] 2026-11-21 00:20:59,001 - root - INFO - Starting job: demo",
             "[2026-11-21 00:21:27,088] loop.py:340 INFO TIMING step=2: step=0.081s",
@@ -157,8 +161,8 @@ mod tests {
             "",
         ] {
             assert_eq!(
-                Ranked::of(line),
-                Ranked {
+                RankedLine::parse(line),
+                RankedLine {
                     rank: None,
                     text: line
                 },
