@@ -36,7 +36,7 @@ const fn text(file: &'static str, from: &'static str) -> Input {
         file,
         from,
         until: "",
-        pair: "\n",
+        between: "\n",
         later_secs: LATER_SECS,
     })
 }
@@ -49,7 +49,7 @@ pub(crate) static ROWS: &[Row] = &[
             file: "surogate/training_dense.json",
             from: "\"step\": 15,",
             until: "\n]",
-            pair: "\n",
+            between: "\n",
             // A state that has not changed is told again after a while only.
             later_secs: 1,
         }),
@@ -123,7 +123,7 @@ pub(crate) static ROWS: &[Row] = &[
             file: "torchspec/perf.stderr",
             from: "Training:",
             until: "wandb: \nwandb: Run history",
-            pair: "\n",
+            between: "\n",
             later_secs: LATER_SECS,
         }),
         naive: Naive::Lines(Grammar {
@@ -167,7 +167,7 @@ pub(crate) static ROWS: &[Row] = &[
             file: "hf-trainer/trainer_state.json",
             from: "    {",
             until: "  ],",
-            pair: ",\n",
+            between: ",\n",
             later_secs: LATER_SECS,
         }),
         naive: Naive::Json(Objects {
