@@ -119,7 +119,7 @@ impl LineFormat for Structured {
                 }
                 // The message of an error has more detail than its name.
                 None if is_event => {
-                    message(literal::text(&fields, "message").unwrap_or(kind), meta, recorder)
+                    message(literal::text(&fields, "message").unwrap_or(kind), meta, recorder);
                 }
                 None => message(kind, meta, recorder),
             },
