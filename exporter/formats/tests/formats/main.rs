@@ -4,6 +4,7 @@
 //! What is expected is worked out from the samples with plain string code and by nothing of ours.
 
 mod agreement;
+mod contents;
 mod coverage;
 mod every_value;
 mod expected;
