@@ -1,10 +1,10 @@
 //! The files of AMD GPUs, as the kernel has them below `/sys`.
 //!
 //! Names, units and forms are those of the kernel (`Documentation/gpu/amdgpu/thermal.rst`, `driver-misc.rst`, `ras.rst`,
-//! `amdgpu_ras.c`, `kfd_topology.c`, `kfd_process.c`); the layout of `gpu_metrics` is that of `kgd_pp_interface.h`. What an
-//! MI300X and an MI250X have and lack follows from the attributes that `amdgpu_pm.c` hides for their chips (GC 9.4.3 and
-//! 9.4.2): an MI300X has no `edge` temperature, no average power, no fan and no `pcie_replay_count`. Identifiers and sizes are
-//! those that public reports of such nodes show.
+//! `amdgpu_ras.c`, `kfd_topology.c`, `kfd_process.c`); the layout of `gpu_metrics` is that of `kgd_pp_interface.h`, bits of its
+//! status of throttling are those of `amdgpu_smu.h`. What an MI300X and an MI250X have and lack follows from the attributes
+//! that `amdgpu_pm.c` hides for their chips (GC 9.4.3 and 9.4.2): an MI300X has no `edge` temperature, no average power, no fan
+//! and no `pcie_replay_count`. Identifiers and sizes are those that public reports of such nodes show.
 
 use std::{
     fs,
@@ -15,6 +15,9 @@ use crate::Folder;
 
 /// One joule in units of the energy counter, which are 2^-16 J.
 const PER_JOULE: f64 = 65536.0;
+
+/// Where `indep_throttle_status` is in `gpu_metrics` 1.3: its last field.
+const THROTTLE_STATUS: usize = 112;
 
 /// A machine with AMD GPUs.
 #[derive(Debug, Default)]
@@ -71,11 +74,16 @@ impl FakeSysfs {
             &format!("hwmon/hwmon{gpu}/{}", model.power_file()),
             &format!("{:.0}\n", watts * 1e6),
         );
+        let table = model.metrics((joules * PER_JOULE) as u64);
+        replace(&self.file(gpu, "gpu_metrics"), &table);
+    }
+
+    /// Sets what holds the clocks of an MI250X down: the bits of `indep_throttle_status`.
+    pub fn set_throttle_status(&self, gpu: u32, bits: u64) {
         let path = self.file(gpu, "gpu_metrics");
-        // A reader sees the table before or after.
-        let new = path.with_extension("new");
-        fs::write(&new, model.metrics((joules * PER_JOULE) as u64)).expect("a file can be written");
-        fs::rename(new, path).expect("a file can be replaced");
+        let mut table = fs::read(&path).expect("it has a table");
+        table[THROTTLE_STATUS..].copy_from_slice(&bits.to_le_bytes());
+        replace(&path, &table);
     }
 
     /// Has a process use memory of a GPU.
@@ -188,7 +196,7 @@ impl AmdModel {
         }
     }
 
-    /// The table with the energy counter; everything else in it has all bits set, as what a GPU does not have.
+    /// The table with the energy counter and, in 1.3, the status of throttling; everything else in it has all bits set, as what a GPU does not have.
     fn metrics(self, energy: u64) -> Vec<u8> {
         let (length, revision, offset) = match self {
             Self::Mi300x => (360u16, 5, 88),
@@ -198,8 +206,18 @@ impl AmdModel {
         table[..2].copy_from_slice(&length.to_le_bytes());
         table[2..4].copy_from_slice(&[1, revision]);
         table[offset..offset + 8].copy_from_slice(&energy.to_le_bytes());
+        if self == Self::Mi250x {
+            table[THROTTLE_STATUS..].fill(0);
+        }
         table
     }
+}
+
+/// Replaces a file: a reader sees it before or after.
+fn replace(path: &Path, content: &[u8]) {
+    let new = path.with_extension("new");
+    fs::write(&new, content).expect("a file can be written");
+    fs::rename(new, path).expect("a file can be replaced");
 }
 
 fn device(gpu: u32) -> String {

@@ -539,6 +539,7 @@ pub const GPU_PIPE: Attribute = Attribute {
         "tensor_half",
         "tensor_int",
         "tensor_double",
+        "tensor_double_matrix",
         "fp16",
         "fp32",
         "fp64",

@@ -334,6 +334,15 @@ pub fn gpu_c2c_speed(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::GPU_C2C_THROUGHPUT`].
+pub fn gpu_c2c_throughput(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_C2C_THROUGHPUT.name)
+        .with_unit(metric::GPU_C2C_THROUGHPUT.unit)
+        .with_description(metric::GPU_C2C_THROUGHPUT.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::GPU_C2C_UP`].
 pub fn gpu_c2c_up(meter: &Meter) -> UpDownCounter<i64> {
     meter

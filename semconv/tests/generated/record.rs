@@ -42,6 +42,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::gpu_bar1_used(meter).add(1, &[]);
     instruments::gpu_c2c_errors(meter).add(1, &[]);
     instruments::gpu_c2c_speed(meter).record(1.0, &[]);
+    instruments::gpu_c2c_throughput(meter).record(1.0, &[]);
     instruments::gpu_c2c_up(meter).add(1, &[]);
     instruments::gpu_clock_below_limit_time(meter).add(1.0, &[]);
     instruments::gpu_clock_frequency(meter).record(1.0, &[]);

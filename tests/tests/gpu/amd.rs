@@ -101,7 +101,12 @@ fn values_of_an_mi300x_are_those_of_its_files_in_base_units() {
         .collect();
     assert_eq!(
         lacks,
-        BTreeSet::from(["gpu.average_power", "gpu.fan.speed", "gpu.pcie.replays"])
+        BTreeSet::from([
+            "gpu.average_power",
+            "gpu.fan.speed",
+            "gpu.pcie.replays",
+            "gpu.throttle.active"
+        ])
     );
     let names: BTreeSet<_> = watch.end().into_iter().map(|point| point.name).collect();
     assert!(
@@ -205,6 +210,43 @@ fn an_mi250x_has_an_average_power_an_edge_temperature_and_replays() {
         &[("gpu.name", "AMD GPU 0x7408"), ("gpu.architecture", "gfx90a")],
         |_| true,
     );
+}
+
+#[test]
+fn an_mi250x_names_what_holds_its_clocks_and_an_mi300x_has_the_reason_why_not() {
+    let machine = FakeSysfs::with(AmdModel::Mi250x, 1);
+    let watch = Watch::start(config(&machine));
+    let mut since = 0;
+    for (bit, held) in [
+        (0, "power_cap"),
+        (17, "other_cap"),
+        (34, "thermal_cap"),
+        (57, "other_cap"),
+    ] {
+        machine.set_throttle_status(0, 1 << bit);
+        let is_held = [("gpu.throttle.reason", held)];
+        let first = watch.wait_for("gpu.throttle.active", &is_held, |point| {
+            point.time > since && point.value == 1.0
+        });
+        watch.wait_passes(1);
+        for other in ["power_cap", "other_cap", "thermal_cap"] {
+            let points = watch.points("gpu.throttle.active", &[("gpu.throttle.reason", other)]);
+            let last = points.last().expect("each reason has a series").value;
+            assert_eq!(last, f64::from(u8::from(other == held)), "{other} at bit {bit}");
+        }
+        machine.set_throttle_status(0, 0);
+        let last = watch.wait_for("gpu.throttle.active", &is_held, |point| {
+            point.time > first.time && point.value == 0.0
+        });
+        since = last.time;
+    }
+    let machine = FakeSysfs::with(AmdModel::Mi300x, 1);
+    let watch = Watch::start(config(&machine));
+    let missing = [
+        ("gpu.metric.name", "gpu.throttle.active"),
+        ("gpu.unavailable.reason", "not_supported"),
+    ];
+    watch.wait_for("gpu.metric.unavailable", &missing, |_| true);
 }
 
 /// Keeps the counter of GPU 0 moving at 300 W, with a factor on its unit, until `done`; returns all of its values in joules.

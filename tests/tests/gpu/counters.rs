@@ -132,3 +132,58 @@ fn a_gpu_that_has_xid_errors_only_has_the_reason() {
     watch.wait_for("gpu.metric.unavailable", &missing, |_| true);
     assert!(watch.points("gpu.driver_events", &[]).is_empty());
 }
+
+#[test]
+fn a_superchip_has_the_throughput_to_its_cpu_and_the_pipe_of_double_matrices() {
+    let fake = FakeNvml::start("gb200");
+    fake.run_from(0.0);
+    let watch = Watch::start(config(&fake));
+    for (metric, attribute, value) in [
+        ("gpu.c2c.throughput", ("gpu.io.direction", "transmit"), 1e10),
+        ("gpu.c2c.throughput", ("gpu.io.direction", "receive"), 2e10),
+        ("gpu.pipe.utilization", ("gpu.pipe", "tensor_double_matrix"), 0.03),
+        ("gpu.pipe.utilization", ("gpu.pipe", "tensor_double"), 0.0),
+    ] {
+        let point = watch.wait_for(metric, &[attribute], |_| true);
+        let off = (point.value - value).abs();
+        assert!(
+            off <= 1e-6 * value,
+            "{metric} of {attribute:?} is {}",
+            point.value
+        );
+    }
+}
+
+#[test]
+fn a_counter_of_a_later_driver_costs_no_other_counter() {
+    let fake = FakeNvml::with(
+        "h100x8",
+        "gpus: {count: 1, all: {readings: {gpm.highest_number: 97}}}",
+    );
+    fake.run_from(0.0);
+    let watch = Watch::start(config(&fake));
+    watch.wait_for("gpu.sm.active", FIRST, |_| true);
+    let missing = [
+        ("gpu.metric.name", "gpu.c2c.throughput"),
+        ("gpu.unavailable.reason", "not_supported"),
+    ];
+    watch.wait_for("gpu.metric.unavailable", &missing, |_| true);
+    watch.wait_for("gpu.nvlink.throughput", FIRST, |_| true);
+}
+
+#[test]
+fn a_performance_counter_without_a_number_has_a_reason() {
+    let fake = FakeNvml::with(
+        "h100x8",
+        "gpus: {count: 1, all: {readings: {gpm.sm_occupancy_percent: {ramp: {from: 0, to: 1, over: 0}}}}}",
+    );
+    fake.run_from(0.0);
+    let watch = Watch::start(config(&fake));
+    let missing = [
+        ("gpu.metric.name", "gpu.sm.occupancy"),
+        ("gpu.unavailable.reason", "no_data"),
+    ];
+    watch.wait_for("gpu.metric.unavailable", &missing, |_| true);
+    watch.wait_for("gpu.sm.active", FIRST, |_| true);
+    assert!(watch.points("gpu.sm.occupancy", FIRST).is_empty());
+}

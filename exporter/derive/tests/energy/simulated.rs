@@ -195,19 +195,39 @@ fn one_step_in_a_hundred_at_most_is_outside_of_its_bound_and_sums_hold() {
     );
 }
 
+/// The update periods of a counter in ms, and the highest median bound of steps of half a second.
+const MEDIAN_BOUNDS: [(u64, f64); 9] = [
+    (10, 0.15),
+    (20, 0.15),
+    (50, 0.15),
+    (100, 0.15),
+    (150, 0.15),
+    (200, 0.25),
+    (300, 0.35),
+    (400, 0.45),
+    (500, 0.75),
+];
+
 #[test]
-fn the_median_bound_of_half_a_second_is_below_15_percent_as_the_source_reads_by_default() {
-    for period in [10, 20, 50, 100].map(|period| period * MILLI) {
-        let half = |random: &mut Random| random.between(0.49, 0.51);
-        let outcome = Simulation::new(period, 500, half).run(Reader::UntilChange, 100 * MILLI, period);
-        let median = outcome.bounds[outcome.bounds.len() / 2];
-        println!(
-            "period {} ms: median bound {:.1} %",
-            period / MILLI,
-            100.0 * median
+fn the_median_bound_of_half_a_second_is_below_its_limit_as_the_source_reads_by_default() {
+    for (period, limit) in MEDIAN_BOUNDS {
+        let (mut bounds, mut outside) = (Vec::new(), 0);
+        // Other seeds are other phases of the counter.
+        for seed in 0..4 {
+            let half = |random: &mut Random| random.between(0.49, 0.51);
+            let simulation = Simulation::new(period + seed, 200, half);
+            let outcome = simulation.run(Reader::UntilChange, 100 * MILLI, period * MILLI);
+            bounds.extend(outcome.bounds);
+            outside += outcome.outside_of_bound;
+        }
+        bounds.sort_by(f64::total_cmp);
+        let median = bounds[bounds.len() / 2];
+        println!("period {period} ms: median bound {:.1} %", 100.0 * median);
+        assert!(median < limit, "period {period} ms: {median}");
+        assert!(
+            outside * 100 <= bounds.len(),
+            "period {period} ms: {outside} steps are outside of their bound"
         );
-        assert!(median < 0.15, "period {period}: {median}");
-        assert_eq!(outcome.outside_of_bound, 0);
     }
 }
 

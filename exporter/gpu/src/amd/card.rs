@@ -16,6 +16,9 @@ const AMD: &str = "0x1002";
 /// The newest revisions of the table `gpu_metrics` (format 1) and where the energy counter is in each.
 const ENERGY_OFFSETS: [(u8, usize); 6] = [(1, 24), (2, 24), (3, 24), (4, 24), (5, 88), (6, 16)];
 
+/// Where the status of throttling is. Of the later revisions, 4 and 5 always have 0, and the others have no status.
+const THROTTLE_OFFSETS: [(u8, usize); 1] = [(3, 112)];
+
 /// A GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Card {
@@ -146,18 +149,28 @@ impl Card {
 
     /// The energy counter, in units of [`energy::JOULES`](super::energy::JOULES).
     pub(super) fn energy(&self) -> io::Result<u64> {
+        self.metric(&ENERGY_OFFSETS)
+    }
+
+    /// What holds the clocks down: bits that are the same on all chips (`SMU_THROTTLER_*_BIT` of `amdgpu_smu.h`).
+    pub(super) fn throttle_status(&self) -> io::Result<u64> {
+        self.metric(&THROTTLE_OFFSETS)
+    }
+
+    /// A value of the table `gpu_metrics`, by its place in each revision that has it.
+    fn metric(&self, offsets: &[(u8, usize)]) -> io::Result<u64> {
         let table = fs::read(self.folder.join("gpu_metrics"))?;
         // structure_size: u16, format_revision: u8, content_revision: u8
         let &[_, _, 1, revision, ..] = table.as_slice() else {
             return Err(ErrorKind::Unsupported.into());
         };
-        let known = ENERGY_OFFSETS.iter().find(|(known, _)| *known == revision);
+        let known = offsets.iter().find(|(known, _)| *known == revision);
         let &(_, offset) = known.ok_or(ErrorKind::Unsupported)?;
         let raw = table
             .get(offset..)
             .and_then(|rest| rest.first_chunk())
             .map(|bytes| u64::from_le_bytes(*bytes));
-        // All bits are set where the GPU has no such counter.
+        // All bits are set where the GPU has no such value.
         raw.filter(|raw| *raw != u64::MAX)
             .ok_or_else(|| ErrorKind::Unsupported.into())
     }

@@ -10,7 +10,7 @@ use pulsetrain_semconv::{
     attribute::{
         GPU_CLOCK_DOMAIN, GPU_CLOCK_LIMIT_KIND, GPU_ECC_LOCATION, GPU_ECC_SEVERITY, GPU_FAN_INDEX,
         GPU_LINK_READING, GPU_POWER_LIMIT_KIND, GPU_POWER_READING, GPU_TASK, GPU_TEMPERATURE_LIMIT_KIND,
-        GPU_TEMPERATURE_SENSOR,
+        GPU_TEMPERATURE_SENSOR, GPU_THROTTLE_REASON,
     },
     metric,
 };
@@ -46,6 +46,13 @@ const BYTES_PER_GIGATRANSFER: f64 = 1e9 / 8.0;
 const NO_SENSOR: &str = "the GPU has no such sensor";
 const NO_LINK: &str = "the GPU is not on PCI Express";
 const NO_RAS: &str = "the GPU does not count memory errors";
+
+/// Reasons and their bits in the status of throttling: limits of power, of currents and reliability, and of temperatures.
+const THROTTLERS: [(Fixed, u64); 3] = [
+    (&[(&GPU_THROTTLE_REASON, "power_cap")], 0xff),
+    (&[(&GPU_THROTTLE_REASON, "other_cap")], 0x0300_0000_00ff_0000),
+    (&[(&GPU_THROTTLE_REASON, "thermal_cap")], 0xffff_0000_0000),
+];
 
 pub(super) static ROWS: &[Row] = &[
     Row {
@@ -236,6 +243,21 @@ pub(super) static ROWS: &[Row] = &[
         read: |card, out| {
             let labels: Fixed = &[(&GPU_CLOCK_DOMAIN, "memory"), (&GPU_CLOCK_LIMIT_KIND, "max")];
             highest_level(card, "pp_dpm_mclk", labels, out)
+        },
+    },
+    Row {
+        metric: &metric::GPU_THROTTLE_ACTIVE,
+        also: &[],
+        file: "gpu_metrics (indep_throttle_status)",
+        cadence: Tick,
+        absent: "only tables of format 1.3, as of an MI200, have a status; later ones count cycles without a unit of time",
+        read: |card, out| {
+            let status = card.throttle_status()?;
+            for (reason, bits) in THROTTLERS {
+                let active = f64::from(u8::from(status & bits != 0));
+                out.now(&metric::GPU_THROTTLE_ACTIVE, Labels::fixed(reason), active);
+            }
+            Ok(())
         },
     },
     Row {

@@ -5,14 +5,12 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use nvml_wrapper::{
-    error::NvmlError,
-    gpm::{GpmSample, gpm_metrics_get},
-};
+use nvml_wrapper::{error::NvmlError, gpm::GpmSample};
 use pulsetrain_pipeline::clock::{self, Instant};
 use pulsetrain_semconv::attribute::GPU_ENGINE_INDEX;
 
 use super::{
+    ffi,
     probe::Pass,
     row::{Read, Row, error_for, reason},
 };
@@ -78,14 +76,11 @@ impl<'nvml> Counters<'nvml> {
             .filter_map(|(_, row)| counter(row))
             .map(|counter| counter.0)
             .collect();
-        let answers = match gpm_metrics_get(pass.nvml, &before.sample, &sample.sample, &ids) {
+        let answers = match means(&before.sample, &sample.sample, &ids) {
             Ok(results) => rows
                 .iter()
                 .zip(results)
-                .map(|((place, row), result)| {
-                    let value = result.map(|result| result.value);
-                    (*place, self.put(*place, row, value, between, out))
-                })
+                .map(|((place, row), result)| (*place, self.put(*place, row, result, between, out)))
                 .collect(),
             Err(error) => {
                 self.integrals.clear();
@@ -134,6 +129,21 @@ struct Between {
     time_unix_nanos: u64,
 }
 
+/// The means of counters between two samples. A driver that refuses them together, as one of them is of a later driver, is
+/// asked for each.
+fn means(
+    before: &GpmSample<'_>,
+    after: &GpmSample<'_>,
+    ids: &[u32],
+) -> Result<Vec<Result<f64, NvmlError>>, NvmlError> {
+    let all = ffi::performance_counters(before, after, ids);
+    if !matches!(all, Err(NvmlError::InvalidArg)) {
+        return all;
+    }
+    let each = |id: &u32| ffi::performance_counters(before, after, &[*id])?.remove(0);
+    Ok(ids.iter().map(each).collect())
+}
+
 fn sample<'nvml>(pass: &Pass<'_, 'nvml>, supported: bool) -> Result<GpmSample<'nvml>, NvmlError> {
     match pass.instance {
         Some((gpu, instance)) => gpu.gpm_mig_sample(instance),
@@ -151,7 +161,7 @@ fn refuse_all(rows: &[(usize, &'static Row)], error: NvmlError) -> Vec<(usize, R
         .collect()
 }
 
-fn counter(row: &Row) -> Option<(nvml_wrapper::enums::gpm::GpmMetricId, Labels, f64)> {
+fn counter(row: &Row) -> Option<(u32, Labels, f64)> {
     let Read::Counter {
         id,
         labels,

@@ -10,6 +10,7 @@ use nvml_wrapper::{
     Device, EventSet, Nvml,
     enum_wrappers::device::TemperatureSensor,
     error::{NvmlError, nvml_sym, nvml_try},
+    gpm::GpmSample,
 };
 use nvml_wrapper_sys::bindings as c;
 
@@ -51,6 +52,32 @@ pub(crate) fn field_values(device: &Device<'_>, fields: &mut [FieldCell]) -> Res
     let function = nvml_sym(device.nvml().lib().nvmlDeviceGetFieldValues.as_ref())?;
     // SAFETY: see the header of this file; the count is that of the slice.
     nvml_try(unsafe { function(device.handle(), fields.len() as i32, fields.as_mut_ptr()) })
+}
+
+/// The performance counters with these numbers, each with its mean between two samples.
+///
+/// The wrapper has no names for the counters that NVML got later.
+pub(crate) fn performance_counters(
+    before: &GpmSample<'_>,
+    after: &GpmSample<'_>,
+    ids: &[u32],
+) -> Result<Vec<Result<f64, NvmlError>>, NvmlError> {
+    let function = nvml_sym(before.nvml().lib().nvmlGpmMetricsGet.as_ref())?;
+    // SAFETY: a structure of numbers and pointers, which may all be zero.
+    let mut request: c::nvmlGpmMetricsGet_t = unsafe { mem::zeroed() };
+    request.version = c::NVML_GPM_METRICS_GET_VERSION;
+    for (cell, id) in request.metrics.iter_mut().zip(ids) {
+        cell.metricId = *id;
+        request.numMetrics += 1;
+    }
+    // SAFETY: both samples live until the call returns, which keeps neither.
+    (request.sample1, request.sample2) = unsafe { (before.handle(), after.handle()) };
+    // SAFETY: see the header of this file; the count is that of the cells that are filled.
+    nvml_try(unsafe { function(&mut request) })?;
+    let answers = request.metrics.iter().take(ids.len());
+    Ok(answers
+        .map(|cell| nvml_try(cell.nvmlReturn).map(|()| cell.value))
+        .collect())
 }
 
 /// The answer of one field.

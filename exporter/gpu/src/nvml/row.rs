@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nvml_wrapper::{Device, enums::gpm::GpmMetricId, error::NvmlError};
+use nvml_wrapper::{Device, error::NvmlError};
 use pulsetrain_semconv::Metric;
 
 use crate::{
@@ -49,8 +49,8 @@ pub(crate) enum Read {
     Call(fn(&QueryContext<'_, '_>, &mut Readings) -> Result<(), QueryError>),
     /// As one of the performance counters between two passes.
     Counter {
-        /// The counter.
-        id: GpmMetricId,
+        /// The counter, by its number in `nvml.h`.
+        id: u32,
         /// Identifies its series among those of the metric.
         labels: Fixed,
         /// The number of the engine that it is of.
@@ -188,7 +188,7 @@ impl Row {
     pub(crate) const fn counter(
         metric: &'static Metric,
         call: &'static str,
-        id: GpmMetricId,
+        id: u32,
         labels: Fixed,
         scale: f64,
     ) -> Self {

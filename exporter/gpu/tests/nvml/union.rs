@@ -23,7 +23,7 @@ const ANSWERS: &[(&str, Answer)] = &[
     ("SM active", Given(&["gpu.sm.active"])),
     ("SM occupancy", Given(&["gpu.sm.occupancy"])),
     (
-        "tensor pipe, any and HMMA, IMMA, DFMA",
+        "tensor pipe, any and HMMA, IMMA, DFMA, DMMA",
         Given(&["gpu.pipe.utilization"]),
     ),
     (
@@ -165,6 +165,16 @@ const ANSWERS: &[(&str, Answer)] = &[
     (
         "C2C links: status, bandwidth, errors",
         Given(&["gpu.c2c.up", "gpu.c2c.speed", "gpu.c2c.errors"]),
+    ),
+    (
+        "C2C bytes a second, from performance counters",
+        Given(&["gpu.c2c.throughput"]),
+    ),
+    (
+        "IMEX domain: state of its nodes",
+        Absent(
+            "NVML has only the recovery action `recover_imex_domain`: DCGM starts the program `nvidia-imex-ctl -N -j` for its fields 1502 and 1503, and the agent starts no programs",
+        ),
     ),
     (
         "ECC errors, corrected and not, volatile and aggregate, by location",

@@ -21,7 +21,7 @@ use crate::{
 const CLOSEST_SECONDS: f64 = 0.1;
 
 /// The readings' names of NVML's metrics; a percentage, or MiB a second (`nvml.h`, `NVML_GPM_METRIC_*_PER_SEC`).
-const METRICS: [(u32, &str); 20] = [
+const METRICS: [(u32, &str); 21] = [
     (1, "gpm.graphics_percent"),
     (2, "gpm.sm_percent"),
     (3, "gpm.sm_occupancy_percent"),
@@ -29,6 +29,7 @@ const METRICS: [(u32, &str); 20] = [
     (5, "gpm.tensor_percent"),
     (6, "gpm.dfma_tensor_percent"),
     (7, "gpm.hmma_tensor_percent"),
+    (8, "gpm.dmma_tensor_percent"),
     (9, "gpm.imma_tensor_percent"),
     (10, "gpm.dram_bandwidth_percent"),
     (11, "gpm.fp64_percent"),
@@ -171,6 +172,11 @@ pub unsafe extern "C" fn nvmlGpmMetricsGet(asked: *mut nvmlGpmMetricsGet_t) -> n
             .metrics
             .get_mut(..asked.numMetrics as usize)
             .ok_or(INVALID_ARGUMENT)?;
+        let highest = readings.function("gpm.highest_number");
+        let highest = highest.map_or(u32::MAX, |number| number.at(second.second) as u32);
+        if metrics.iter().any(|metric| metric.metricId > highest) {
+            return Err(INVALID_ARGUMENT);
+        }
         for metric in metrics {
             match mean(readings, metric.metricId, first.second, second.second) {
                 Ok(value) => {
