@@ -1,4 +1,4 @@
-//! What the Trainer and TRL print, on a few lines each; whole logs are in the crate's tests.
+//! Lines that the Trainer and TRL print. The crate's integration tests have complete logs.
 
 use super::*;
 use crate::logs::sampled::Sampled;

@@ -40,7 +40,7 @@ fn the_bar_without_performance_metrics_and_the_slow_one_are_read() {
     assert_eq!(read.values("perf.bottleneck"), [0.0; 0]);
 }
 
-/// The state that is read last; nothing where none was.
+/// The state that is read last; `None` if no state was read.
 fn bottleneck(text: &str) -> Option<String> {
     Sampled::read(&FORMAT, text).state("perf.bottleneck")
 }
@@ -141,7 +141,7 @@ fn evaluations_are_read_and_so_is_generation_that_waits() {
     assert!(!read.skipped.has_losses());
 }
 
-/// A trainer and the loop tell the passes of some steps both, in either order; most are told by one of them.
+/// The trainer and the loop both report the passes of some steps, in either order. Most steps are reported by only one of them.
 #[test]
 fn the_passes_of_a_step_are_told_once() {
     let passes = |step: u32, ms: &str| {
@@ -198,7 +198,7 @@ fn what_one_rank_has_said_is_nothing_that_another_has() {
     assert_eq!(read.counts.spans, 2);
 }
 
-/// tqdm cuts what a terminal has no room for, and there is no line that tells the rest.
+/// tqdm truncates its line to the width of the terminal, and no other line has the rest.
 #[test]
 fn a_bar_that_a_terminal_has_cut_is_read_up_to_its_edge() {
     let cut = "\rTraining:  50%|▌| 20/40 [00:03<00:03,  5.99step/s, loss=1.053, acc=0.713, acc_len=2.4\r";

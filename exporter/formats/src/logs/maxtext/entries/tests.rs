@@ -189,7 +189,7 @@ fn files_of_one_job_are_of_one_run_whatever_they_begin_with() {
     assert!(identify(b"{\"job_name\":7}").run_name.is_none());
 }
 
-/// Whatever stands in a file, what is kept of it has a bound.
+/// The state has a limit, whatever a file contains.
 #[test]
 fn work_that_never_ends_is_not_kept_for_ever() {
     let lines: Vec<String> = (0..1000)
