@@ -1,23 +1,23 @@
-//! What every file of the corpus is, and how much the logs among them say.
+//! Lists every file of the corpus, with the number of values of each log.
 
 use crate::{
     readers::{self, Reader},
     series,
 };
 
-/// What a training system wrote.
+/// The log of a training system.
 #[derive(Clone, Copy)]
 pub(super) struct Log {
     pub(super) format: &'static str,
-    /// StepHeader everything that is in it, by code of the test's own.
+    /// Reads the complete log with the test's own code.
     pub(super) reader: Reader,
-    /// What its names are to become.
+    /// The table of the expected series.
     pub(super) table: &'static str,
-    /// How many values it says.
+    /// The number of values in it.
     pub(super) values: usize,
-    /// The rules that leave something out, and how much.
+    /// The rules that leave values out, with their counts.
     pub(super) left_out: &'static [(&'static str, u64)],
-    /// What the names of metrics begin with that are worked out from several values.
+    /// The prefixes of metrics that are derived from several values.
     pub(super) derived: &'static [&'static str],
 }
 
@@ -267,7 +267,7 @@ pub(super) static LOGS: &[(&str, Log)] = &[
 /// The folder of logs that have no reader here.
 pub(super) const UNKNOWN_TRAINERS: &str = "generic/";
 
-/// What no training system wrote, a folder with its `/`; how many files that are, and what.
+/// Files of no training system: a file, or a folder with its `/`, the number of files, and their content.
 pub(super) static NO_LOGS: &[(&str, usize, &str)] = &[
     ("backends/", 7, "an answer of a backend"),
     (
@@ -280,14 +280,14 @@ pub(super) static NO_LOGS: &[(&str, usize, &str)] = &[
     (
         "kempnerforge/dense.stderr",
         1,
-        "what wandb printed: the last of every series, which standard output told",
+        "wandb's summary of every series, which standard output has too",
     ),
     (
         "kineto/",
         3,
         "a profile of PyTorch, OTLP of its run, and how they were made",
     ),
-    ("kubelet/", 2, "what the kubelet says of its pods"),
+    ("kubelet/", 2, "the kubelet's answers about its pods"),
     ("otlp/", 9, "OTLP, or how it was made"),
     ("perfetto/", 1, "what a trace is written from"),
     (
