@@ -50,7 +50,7 @@ pub(crate) static ROWS: &[Row] = &[
             from: "\"step\": 15,",
             until: "\n]",
             separator: "\n",
-            // A state that has not changed is told again after a while only.
+            // An unchanged state is repeated only after an interval.
             later_secs: 1,
         }),
         naive: Naive::Json(Objects {
