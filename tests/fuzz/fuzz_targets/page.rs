@@ -6,7 +6,7 @@
 
 #[path = "../../src/exposition.rs"]
 mod exposition;
-#[path = "../../tests/prometheus/odd_metrics.rs"]
+#[path = "../../tests/judges/prometheus/odd_metrics.rs"]
 mod odd_metrics;
 
 use std::{
