@@ -65,13 +65,13 @@ impl Registry {
         &mut self,
         file: &str,
         framework: &str,
-        keys: BTreeMap<String, Vec<String>>,
+        mut keys: BTreeMap<String, Vec<String>>,
     ) -> Result<(), Error> {
         for entry in &mut self.metrics {
             let metric = &entry.def.name.value;
-            let Some(keys) = keys.get(metric) else { continue };
+            let Some(keys) = keys.remove(metric) else { continue };
             let sources = &mut entry.def.annotations.pulsetrain.sources;
-            if sources.insert(framework.to_owned(), keys.clone()).is_some() {
+            if sources.insert(framework.to_owned(), keys).is_some() {
                 return Err(Error::SourceTwice {
                     metric: metric.clone(),
                     framework: framework.to_owned(),

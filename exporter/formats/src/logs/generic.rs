@@ -93,25 +93,44 @@ const fn mapped(
 
 /// Returns the parser of the format that a mapping names, or of printed text if it names none.
 pub(super) fn mapped_parser(mapping: &Arc<Mapping>) -> Box<dyn LogParser> {
-    parser(mapping.format().unwrap_or(MappedFormat::Text), mapping)
+    parser_of(
+        mapping.format().unwrap_or(MappedFormat::Text),
+        mapping,
+        Prefixes::Stripped,
+    )
 }
 
+/// Returns the parser for a mapping of the user. Its patterns may match the prefixes of launchers, unless it names the format.
 fn parser(format: MappedFormat, mapping: &Arc<Mapping>) -> Box<dyn LogParser> {
+    let prefixes = match mapping.named_format() {
+        Some(_) => Prefixes::Stripped,
+        None => Prefixes::Kept,
+    };
+    parser_of(format, mapping, prefixes)
+}
+
+/// Whether the prefixes of launchers are part of the lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Prefixes {
+    Stripped,
+    Kept,
+}
+
+fn parser_of(format: MappedFormat, mapping: &Arc<Mapping>, prefixes: Prefixes) -> Box<dyn LogParser> {
     match format {
-        MappedFormat::Json => lines(mapping, JsonLines::of),
-        MappedFormat::KeyValue => lines(mapping, KeyValueLines::of),
-        MappedFormat::Text => lines(mapping, TextLines::of),
-        MappedFormat::Csv => lines(mapping, CsvLines::of),
+        MappedFormat::Json => lines(mapping, JsonLines::of, prefixes),
+        MappedFormat::KeyValue => lines(mapping, KeyValueLines::of, prefixes),
+        MappedFormat::Text => lines(mapping, TextLines::of, prefixes),
+        MappedFormat::Csv => lines(mapping, CsvLines::of, prefixes),
     }
 }
 
-/// Returns a parser of lines. The prefixes of launchers are stripped if the mapping names the format; otherwise its patterns
-/// may match them.
 fn lines<F: LineFormat + 'static>(
     mapping: &Arc<Mapping>,
     begin: fn(&Arc<Mapping>) -> F,
+    prefixes: Prefixes,
 ) -> Box<dyn LogParser> {
-    if mapping.named_format().is_none() {
+    if prefixes == Prefixes::Kept {
         return Box::new(LineParser::of(begin(mapping)));
     }
     let mapping = Arc::clone(mapping);

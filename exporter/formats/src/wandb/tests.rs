@@ -285,7 +285,12 @@ fn keys_of_torchtitan_have_their_units_in_them() {
             9000.0,
         ),
         ("memory/num_ooms", "-1", "train.custom", -1.0),
-        ("memory/max_active(%)", "20", "train.custom", 20.0),
+        (
+            "memory/max_active(%)",
+            "20",
+            "memory.framework.active_utilization",
+            0.2,
+        ),
     ] {
         let step = history(&[
             ("_step", "10"),

@@ -215,7 +215,7 @@ fn maxtext_writes_the_same_to_its_windows_and_to_tensorboard() {
         "train.learning_rate",
         "train.total_weights",
         "train.loss_component",
-        "train.custom",
+        "train.step_tokens_per_device",
         "train.global_step",
     ] {
         let of_windows = windows.iter().flat_map(|window| values(window, metric));

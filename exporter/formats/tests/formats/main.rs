@@ -4,6 +4,7 @@
 //! The expectations are read from the samples with plain string code that uses none of our parsers.
 
 mod agreement;
+mod contents;
 mod coverage;
 mod every_value;
 mod expected;

@@ -31,7 +31,7 @@ pub(crate) static NONE: Unit = unit("none", "none", "decimal", "");
 static COUNT: Unit = unit("{}", "short", "decimal", "");
 
 /// Every other unit. The ids of Grafana are those that dashboard-linter knows; it refuses custom units such as `si:token/s`.
-static UNITS: [Unit; 23] = [
+static UNITS: [Unit; 24] = [
     unit("1", "percentunit", "percent-decimal", ""),
     unit("s", "s", "seconds", ""),
     unit("s/s", "percentunit", "percent-decimal", ""),
@@ -43,6 +43,7 @@ static UNITS: [Unit; 23] = [
     unit("Cel", "celsius", "decimal", "°C"),
     unit("rpm", "rotrpm", "decimal", "rpm"),
     unit("{revolution}/s", "rothz", "decimal", "rev/s"),
+    unit("s/{token}", "s", "seconds", "s/token"),
     unit("J/{token}", "joule", "decimal", "J/token"),
     unit("J/{step}", "joule", "decimal", "J/step"),
     unit("{token}/s", "cps", "decimal", "token/s"),

@@ -59,7 +59,8 @@ fn a_dictionary_that_was_logged_without_a_loss_is_read_too() {
     assert_eq!(read.values("rl.policy_loss"), [0.25]);
     assert_eq!(read.values("train.learning_rate"), [3e-6]);
     assert_eq!(read.values("train.epoch"), [0.1, 3.0]);
-    assert_eq!(read.values("train.custom"), [2.0, 64.0]);
+    assert_eq!(read.values("rl.throughput.rollouts"), [2.0]);
+    assert_eq!(read.values("rl.rollouts"), [64.0]);
 }
 
 #[test]

@@ -143,7 +143,8 @@ fn a_distillation_tells_its_steps_in_two_lines() {
     assert_eq!(read.values("train.perplexity"), [12.18]);
     assert_eq!(read.values("train.global_step"), [5.0]);
     assert_eq!(read.values("train.throughput.flops_per_device"), [100e12]);
-    assert_eq!(read.values("train.custom"), [2.5, 1.9, 60.0, 40.0]);
+    assert_eq!(read.values("train.loss_component"), [2.5, 1.9, 0.021]);
+    assert_eq!(read.values("perf.phase_flops_per_device"), [60e12, 40e12]);
     assert_eq!((read.counts.spans, read.counts.records), (1, 2));
     assert!(!read.skipped.has_losses());
 }

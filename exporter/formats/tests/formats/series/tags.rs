@@ -45,6 +45,7 @@ learning/raw_grad_norm -> train.raw_grad_norm
 learning/param_norm -> train.param_norm
 learning/current_learning_rate -> train.learning_rate
 perf/step_time_seconds -> train.step.duration
+perf/per_device_tokens -> train.step_tokens_per_device
 perf/per_device_tflops -> train.flops_per_step_per_device * 1e12
 perf/per_device_tflops_per_sec -> train.throughput.flops_per_device * 1e12
 perf/per_device_tokens_per_sec -> train.throughput.tokens_per_device
@@ -95,6 +96,8 @@ actor/MODE/is_ratio/max -> rl.importance_ratio data.split=MODE rl.statistic=max
 actor/MODE/is_ratio/min -> rl.importance_ratio data.split=MODE rl.statistic=min
 actor/MODE/advantage/max -> rl.advantage data.split=MODE rl.statistic=max
 actor/MODE/advantage/min -> rl.advantage data.split=MODE rl.statistic=min
+actor/MODE/sampler_is/weight_mean -> rl.sampler_importance_weight data.split=MODE rl.statistic=mean
+actor/MODE/sampler_is/weight_min -> rl.sampler_importance_weight data.split=MODE rl.statistic=min
 rewards/MODE/sum -> rl.reward data.split=MODE rl.statistic=sum
 rewards/MODE/mean -> rl.reward data.split=MODE rl.statistic=mean
 rewards/MODE/min -> rl.reward data.split=MODE rl.statistic=min

@@ -126,7 +126,7 @@ mtp_loss -> train.loss_component train.component=mtp
 indexer_loss -> train.loss_component train.component=indexer
 dpo_loss -> train.loss_component train.component=dpo
 reward_accuracy -> train.accuracy train.component=dpo
-live slice count -> train.custom train.custom.name=maxtext.live_slices
+live slice count -> run.active_slices
 eval seconds -> eval.duration
 eval running loss -> eval.loss
 eval running perplexity -> eval.perplexity
@@ -144,18 +144,18 @@ eval dpo_reward_accuracy -> eval.accuracy train.component=dpo
 eval avg_indexer_loss -> eval.loss_component train.component=indexer
 eval step_time_seconds -> eval.duration
 eval eval_loss -> eval.loss
-eval eval_step_count -> train.custom train.custom.name=maxtext.eval_steps
+eval eval_step_count -> eval.steps
 step_time -> train.step.duration
 TFLOPs/s/device -> train.throughput.flops_per_device * 1e12
-student -> train.custom train.custom.name=maxtext.student_tflops_per_sec
-teacher -> train.custom train.custom.name=maxtext.teacher_tflops_per_sec
+student -> perf.phase_flops_per_device perf.phase=student * 1e12
+teacher -> perf.phase_flops_per_device perf.phase=teacher * 1e12
 total_loss -> train.loss
-hard_loss -> train.custom train.custom.name=maxtext.hard_loss
-soft_loss -> train.custom train.custom.name=maxtext.soft_loss
-kl_div_T1 -> train.custom train.custom.name=maxtext.kl_div_T1
+hard_loss -> train.loss_component train.component=hard
+soft_loss -> train.loss_component train.component=soft
+kl_div_T1 -> train.teacher_kl
 student_perplexity -> train.perplexity
-teacher_perplexity -> train.custom train.custom.name=maxtext.teacher_perplexity
-out_proj_feature_loss -> train.custom train.custom.name=maxtext.out_proj_feature_loss
+teacher_perplexity -> train.teacher_perplexity
+out_proj_feature_loss -> train.loss_component train.component=feature
 teacher_moe_lb_loss -> train.custom train.custom.name=maxtext.teacher_moe_lb_loss
 RAMstats used -> memory.host.used * 1073741824
 RAMstats limit -> memory.host.limit * 1073741824
@@ -189,9 +189,9 @@ pub(crate) const GOODPUT: &str = "
 step -> train.step.duration
 data -> perf.data_time perf.clock=host
 eval -> eval.duration
-active_slices -> train.custom train.custom.name=maxtext.active_slices
-total_slices -> train.custom train.custom.name=maxtext.total_slices
-available_slices -> train.custom train.custom.name=maxtext.available_slices
+active_slices -> run.active_slices
+total_slices -> run.slices
+available_slices -> run.available_slices
 ";
 
 pub(crate) const KEMPNERFORGE: &str = "

@@ -1,0 +1,113 @@
+//! The table of the README: what the samples of each format have, a time, a step, a span of each step and a rank.
+
+use std::{cell::RefCell, collections::BTreeMap, env, fs, path::Path};
+
+use pulsetrain_formats::{FORMATS, LogFormat, LogReader, ReadLimits, ReadTime, detect};
+use pulsetrain_otlp::write::Encoded;
+use pulsetrain_record::{Recorder, Run};
+
+use crate::imported::{NEAR, all_samples, json, sample};
+
+const START: &str = "<!-- formats -->\n";
+const END: &str = "<!-- end of formats -->\n";
+
+/// What samples have.
+#[derive(Clone, Copy, Debug, Default)]
+struct Contents {
+    time: bool,
+    step: bool,
+    span: bool,
+    rank: bool,
+}
+
+impl Contents {
+    fn of(format: &LogFormat, bytes: &[u8]) -> Self {
+        let (batches, invented, _, records) = read(format, bytes);
+        let text = json(&batches);
+        let has = |words: &str| text.contains(words);
+        Self {
+            time: invented * 2 < records && !batches.is_empty(),
+            step: has("\"name\":\"train.global_step\""),
+            span: has("\"name\":\"train.step\""),
+            rank: takes_rank(format, bytes),
+        }
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self {
+            time: self.time || other.time,
+            step: self.step || other.step,
+            span: self.span || other.span,
+            rank: self.rank || other.rank,
+        }
+    }
+}
+
+/// Reads a sample: the batches, the number of invented times, the ranks and the number of records.
+fn read(format: &LogFormat, bytes: &[u8]) -> (Vec<Encoded>, u64, Vec<i64>, u64) {
+    let batches = RefCell::new(Vec::new());
+    let mut recorder = Recorder::new(Run::default(), |batch| batches.borrow_mut().push(batch));
+    let mut reader = LogReader::new(format, ReadLimits::default());
+    reader.set_time(ReadTime {
+        unix_nanos: NEAR,
+        is_live: false,
+    });
+    reader.push(bytes, &mut recorder);
+    let invented = reader.invented_times();
+    reader.finish(&mut recorder);
+    recorder.flush();
+    let ranks = recorder.recorded_ranks().to_vec();
+    let (counts, _) = recorder.finish();
+    (batches.into_inner(), invented, ranks, counts.records)
+}
+
+/// Whether the number of a launcher's prefix becomes the rank.
+fn takes_rank(format: &LogFormat, bytes: &[u8]) -> bool {
+    let Ok(text) = str::from_utf8(bytes) else {
+        return false;
+    };
+    let prefixed: String = text
+        .split_inclusive('\n')
+        .flat_map(|line| ["[rank3]: ", line])
+        .collect();
+    read(format, prefixed.as_bytes()).2 == [3]
+}
+
+fn table() -> String {
+    let mut contents: BTreeMap<&str, Contents> = BTreeMap::new();
+    for name in all_samples() {
+        let bytes = sample(&name);
+        let Ok((format, _)) = detect(&name, &bytes[..bytes.len().min(64 << 10)]) else {
+            continue;
+        };
+        let found = Contents::of(format, &bytes);
+        let known = contents.entry(format.name).or_default();
+        *known = known.or(found);
+    }
+    let mut table = String::from(
+        "| format | time | step | span of each step | rank from a launcher's prefix |\n|---|---|---|---|---|\n",
+    );
+    for format in FORMATS {
+        let Some(found) = contents.get(format.name) else {
+            continue;
+        };
+        let cells = [found.time, found.step, found.span, found.rank].map(|has| if has { "yes" } else { "" });
+        table.push_str(&format!("| `{}` | {} |\n", format.name, cells.join(" | ")));
+    }
+    table
+}
+
+#[test]
+fn the_table_of_the_readme_is_what_the_samples_have() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = fs::read_to_string(&path).expect("there is a README");
+    let start = readme.find(START).expect("the README has the table") + START.len();
+    let end = readme.find(END).expect("the table has an end");
+    let expected = table();
+    if env::var_os("UPDATE_GOLDEN").is_some() {
+        let updated = [&readme[..start], &expected, &readme[end..]].concat();
+        fs::write(&path, updated).expect("the README can be written");
+    } else {
+        assert_eq!(&readme[start..end], expected, "UPDATE_GOLDEN=1 writes the table");
+    }
+}
