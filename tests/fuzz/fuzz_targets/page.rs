@@ -7,6 +7,7 @@
 #[path = "../../src/exposition.rs"]
 mod exposition;
 #[path = "../../tests/judges/prometheus/odd_metrics.rs"]
+#[allow(dead_code, reason = "the tests of the endpoint use all of it")]
 mod odd_metrics;
 
 use std::{
