@@ -20,13 +20,13 @@ static VARYING: LazyLock<Regex> = LazyLock::new(|| {
 pub(crate) struct Repeated {
     /// The file in the corpus.
     pub(crate) file: &'static str,
-    /// What the first line of it contains.
+    /// A text in the first line of the part.
     pub(crate) from: &'static str,
-    /// What the first line after it contains; the end of the file where no line does.
+    /// A text in the first line after the part. Without one, the part ends with the file.
     pub(crate) until: &'static str,
     /// Separates two repetitions.
     pub(crate) separator: &'static str,
-    /// By how much each repetition is later than the one before.
+    /// The interval between repetitions.
     pub(crate) later_secs: i64,
 }
 

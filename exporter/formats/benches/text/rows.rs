@@ -13,7 +13,7 @@ pub(crate) struct Row {
     pub(crate) naive: Naive,
 }
 
-/// Where an input comes from.
+/// The source of an input.
 pub(crate) enum Input {
     /// Lines of a file of the corpus.
     Text(Repeated),

@@ -183,7 +183,7 @@ fn maxtext_prints_what_it_writes_to_its_metrics_file_and_to_tensorboard() {
             digits(3),
         );
     }
-    // What only the finer two have.
+    // Metrics that only the two finer outputs have.
     let finer = [
         ("train.learning_rate", 12, FLOAT),
         ("train.grad_norm", 12, FLOAT),
@@ -282,7 +282,7 @@ fn surogate_prints_what_it_writes_to_its_log() {
 }
 
 #[test]
-fn the_trainer_of_hugging_face_says_the_same_in_three_places() {
+fn the_hugging_face_trainer_gives_the_same_values_in_three_outputs() {
     let printed = Imported::of("hf-trainer", "hf-trainer/stdout.log");
     let written = Imported::of("hf-trainer-state", "hf-trainer/trainer_state.json");
     let events = Imported::of("tensorboard", HF_EVENTS);

@@ -187,13 +187,13 @@ fn output_is_the_same_for_any_chunk_size() {
     for run in RUNS {
         for version in [1, 2] {
             let name = name_of(version, run);
-            let whole = imported(version, run);
+            let complete = imported(version, run);
             let bytes = sample(&name);
             let format = pulsetrain_formats::detect(&name, &bytes).unwrap().0;
             for size in [1, 17, 1 << 20] {
                 let (batches, counts, _) =
                     crate::imported::read_in_chunks(format, &bytes, run.1 * 1_000_000_000, size);
-                assert_eq!(counts, whole.counts, "{size}");
+                assert_eq!(counts, complete.counts, "{size}");
                 assert!(
                     crate::imported::json(&batches) == golden(&name),
                     "{name} in pieces of {size}"
@@ -225,8 +225,8 @@ fn damaged_traces_do_not_panic_at_any_chunk_size() {
                 let (batches, counts, _) = crate::imported::read_in_chunks(format, &bytes, 1, size);
                 (crate::imported::json(&batches), counts)
             };
-            let whole = read(bytes.len());
-            assert_eq!(whole, read(61), "round {round}, {}", format.name);
+            let complete = read(bytes.len());
+            assert_eq!(complete, read(61), "round {round}, {}", format.name);
         }
     }
 }

@@ -20,14 +20,14 @@ impl Objects {
     pub(super) fn read(&self, input: &[u8]) -> u64 {
         let mut points = Points::default();
         if let Some(list) = self.within {
-            let whole: Value = serde_json::from_slice(input).unwrap();
-            for object in whole[list].as_array().unwrap() {
+            let complete: Value = serde_json::from_slice(input).unwrap();
+            for object in complete[list].as_array().unwrap() {
                 self.object(object, &mut points);
             }
             return points.finish();
         }
         for line in String::from_utf8_lossy(input).lines() {
-            // Of a list with an object a line.
+            // The line may be part of a list with an object a line.
             let line = line.trim_end_matches(',');
             // Python writes what serde_json refuses.
             let object =

@@ -140,7 +140,7 @@ pub(crate) fn torchtitan_structured(bytes: &[u8]) -> ExpectedLog {
             _ => expected.events += 1,
         }
     }
-    // What its one writer runs on.
+    // The environment of the single writer.
     expected.events += 1;
     expected
 }
