@@ -1,7 +1,7 @@
 //! Parses TensorBoard event files of tensorboardX, torch and TensorFlow.
 //!
 //! [`frame`] finds and checks the records. [`event`] and [`summary`] decode them, and [`tensor`], [`histogram`] and [`hparams`]
-//! their values. [`tags`](crate::tags) maps tags to metrics.
+//! their values. [`tags`] maps tags to metrics.
 
 mod checksum;
 mod event;

@@ -1,7 +1,7 @@
 //! Parses wandb's offline files, `run-<id>.wandb`, which hold everything that the library would have sent to its server.
 //!
 //! [`blocks`] finds and checks the records, [`record`] decodes them and [`item`] reads keys and values. [`content`] records
-//! logged values and [`about`] the metadata of the run. [`tags`](crate::tags) maps keys to metrics.
+//! logged values and [`about`] the metadata of the run. [`tags`] maps keys to metrics.
 
 mod about;
 mod blocks;
