@@ -1,7 +1,7 @@
-//! TensorBoard event files, by whatever writer: tensorboardX, torch, TensorFlow.
+//! Parses TensorBoard event files of tensorboardX, torch and TensorFlow.
 //!
-//! [`frame`] finds the records in the bytes and checks them, [`event`] and [`summary`] read what is in one, [`tensor`],
-//! [`histogram`] and [`hparams`] what is in a value; [`tags`](crate::tags) says what a number under a tag means.
+//! [`frame`] finds and checks the records. [`event`] and [`summary`] decode them, and [`tensor`], [`histogram`] and [`hparams`]
+//! their values. [`tags`] maps tags to metrics.
 
 mod checksum;
 mod event;
@@ -34,7 +34,7 @@ pub const FORMAT: LogFormat = LogFormat {
 
 fn detect(head: &[u8]) -> Option<&'static str> {
     match frame::first(head) {
-        Frame::Whole {
+        Frame::Complete {
             is_sound: true,
             record,
         } => event::parse(record).ok()?,
@@ -67,10 +67,10 @@ fn trainer_of(head: &[u8]) -> Option<&'static Trainer> {
         .find_map(|value| framework_of_tag(&String::from_utf8_lossy(value.tag)))
 }
 
-/// The sound records at the beginning of some bytes.
+/// Iterates over the valid records at the beginning of some bytes.
 fn records(mut bytes: &[u8]) -> impl Iterator<Item = (&[u8], Event<'_>)> {
     std::iter::from_fn(move || {
-        let Frame::Whole { record, .. } = frame::first(bytes) else {
+        let Frame::Complete { record, .. } = frame::first(bytes) else {
             return None;
         };
         bytes = &bytes[frame::HEAD_LEN + record.len() + frame::TAIL_LEN..];
@@ -84,9 +84,9 @@ struct EventFileParser {
     scalars: Scalars,
     /// The time of the newest event, for events without one.
     time_unix_nanos: u64,
-    /// How many bytes of a record that is too long are still to come.
+    /// The remaining bytes to skip of a record that is too long.
     to_skip: u64,
-    /// Where the next record begins is not known, so nothing can be read any more.
+    /// Whether the record boundary is lost: the rest of the file cannot be parsed.
     is_lost: bool,
 }
 
@@ -100,7 +100,7 @@ impl LogParser for EventFileParser {
             }
             let rest = &window.bytes[done..];
             match frame::first(rest) {
-                Frame::Whole { record, is_sound } => {
+                Frame::Complete { record, is_sound } => {
                     self.record(record, is_sound, position(window, done), recorder);
                     done += frame::HEAD_LEN + record.len() + frame::TAIL_LEN;
                 }
@@ -139,14 +139,14 @@ impl LogParser for EventFileParser {
 }
 
 impl EventFileParser {
-    /// How many of `available` bytes belong to a record that is passed over.
+    /// Returns the number of `available` bytes to skip.
     fn skip(&mut self, available: usize) -> usize {
         let skipped = self.to_skip.min(available as u64);
         self.to_skip -= skipped;
         skipped as usize
     }
 
-    /// StepHeader that nothing can be read from here on.
+    /// Reports that the rest of the file cannot be parsed.
     fn lose(&mut self, window: Window<'_>, offset: usize, recorder: &mut Recorder<'_>) {
         let message = || {
             "the checksum of a record's length is wrong, so the rest of the file cannot be read".to_owned()
@@ -174,7 +174,7 @@ impl EventFileParser {
             Ok(()) => recorder.end_of_record(),
             Err(error) => recorder.report(SkipReason::MalformedRecord, position, || {
                 format!(
-                    "a record of {} bytes is not taken over, or not wholly: {error}",
+                    "a record of {} bytes is invalid, and all or some of its values are lost: {error}",
                     record.len()
                 )
             }),
@@ -182,7 +182,7 @@ impl EventFileParser {
     }
 }
 
-/// Where something stands in the file, which has no lines.
+/// Returns the position of an offset in the file, which has no lines.
 fn position(window: Window<'_>, offset: usize) -> SourcePosition {
     SourcePosition {
         offset: window.start.offset + offset as u64,

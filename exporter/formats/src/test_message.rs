@@ -1,4 +1,4 @@
-//! Protobuf's wire format as the grammar says it, for tests that write messages by hand.
+//! Encodes protobuf's wire format for hand-written messages of tests.
 
 /// A number.
 pub(crate) fn varint(mut number: u64) -> Vec<u8> {

@@ -1,22 +1,23 @@
-//! Tunix's Perfetto traces (`tunix/perf`), both of its formats, as the spans of the registry: a trace a step, and the times of
-//! the step worked out from its spans.
+//! Converts Tunix's Perfetto traces (`tunix/perf`, both formats) to the spans of the registry: one trace a step, and the times
+//! of the step computed from its spans.
 //!
-//! [`slice_name`] takes the name of a slice apart and [`names`] says what it is; [`groups`] (version 1) and [`timelines`]
-//! (version 2, with its tracks in [`places`]) find out what is inside what; [`work`] tells it, [`times`] computes, [`wall`]
-//! knows when it was. `TUNIX_TRACES.md` beside this crate is the documentation.
+//! [`slice_name`] parses the name of a slice and [`names`] maps it to a span. [`groups`] (version 1) and [`timelines`] (version
+//! 2, with its tracks in [`tracks`]) rebuild the tree. [`slice_span`] records the spans, [`times`] computes metrics and
+//! [`wall`] converts times. `TUNIX_TRACES.md` in this crate is the documentation.
 
 mod conversion;
 mod groups;
 mod names;
 mod parser;
-mod places;
+
 mod slice_name;
+mod slice_span;
 #[cfg(test)]
 mod tests;
 mod timelines;
 mod times;
+mod tracks;
 mod wall;
-mod work;
 
 use std::collections::HashSet;
 
@@ -32,7 +33,7 @@ pub(crate) use parser::{GROUPS_FORMAT, TIMELINES_FORMAT, first_record};
 /// The name of the outermost track of version 1.
 const ROOT_OF_GROUPS: &str = "Post-Training Run";
 
-/// The formats of Tunix.
+/// The two trace formats of Tunix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
     /// `perfetto_trace_*.pb`: groups, a fragment a step.
@@ -61,12 +62,12 @@ impl Version {
     }
 }
 
-/// Reads a trace item by item.
+/// Converts a trace item by item.
 #[derive(Debug)]
 pub(crate) struct TunixTrace {
     slices: Slices,
     wall: Option<WallClock>,
-    /// The tracks that are read.
+    /// The tracks that have been admitted, at most [`MOST_TRACKS`].
     tracks: HashSet<u64>,
     pub(crate) stray_ends: u64,
 }
@@ -81,7 +82,7 @@ enum Slices {
 }
 
 impl TunixTrace {
-    /// Begins to read a trace of a version.
+    /// Creates a converter for one version.
     pub(crate) fn new(version: Version) -> Self {
         Self {
             slices: match version {
@@ -94,7 +95,7 @@ impl TunixTrace {
         }
     }
 
-    /// The input begins again; version 2 is written anew with every step.
+    /// Restarts at the beginning of the file, which the writer of version 2 rewrites with every step.
     fn restart(&mut self) {
         self.tracks.clear();
         if let Slices::Timelines(timelines) = &mut self.slices {
@@ -102,12 +103,12 @@ impl TunixTrace {
         }
     }
 
-    /// Whether it is written anew with every step.
+    /// Whether the writer rewrites the file with every step.
     fn is_rewritten(&self) -> bool {
         matches!(self.slices, Slices::Timelines(_))
     }
 
-    /// What was told, where it is written anew.
+    /// Returns the state for a restart, or `None` for version 1, whose file only grows.
     fn snapshot(&self) -> Option<Json> {
         match &self.slices {
             Slices::Groups(_) => None,
@@ -115,15 +116,15 @@ impl TunixTrace {
         }
     }
 
-    /// Takes over what was told by a follower before this one; says whether it makes sense.
-    fn restore(&mut self, told: &Json) -> bool {
+    /// Restores the state of a previous follower. Returns `false` if the state is invalid.
+    fn restore(&mut self, state: &Json) -> bool {
         match &mut self.slices {
             Slices::Groups(_) => false,
-            Slices::Timelines(timelines) => timelines.restore(told),
+            Slices::Timelines(timelines) => timelines.restore(state),
         }
     }
 
-    /// Takes the next item of the trace.
+    /// Converts the next item of the trace.
     pub(crate) fn item(&mut self, item: Item, position: SourcePosition, recorder: &mut Recorder<'_>) {
         let track = match &item {
             Item::Track(track) => Some(track.uuid),
@@ -142,7 +143,7 @@ impl TunixTrace {
         }
     }
 
-    /// Whether there is room for a track.
+    /// Admits a track unless the limit is reached.
     fn admits(&mut self, uuid: u64) -> bool {
         let has_room = self.tracks.len() < MOST_TRACKS || self.tracks.contains(&uuid);
         if has_room {
@@ -187,7 +188,8 @@ impl TunixTrace {
         }
     }
 
-    /// The clock, which the first event sets: version 1 counts from anywhere, version 2 from when its tracer was made.
+    /// Returns the wall clock, which the first event sets. The clock of version 1 has no defined origin; that of version 2
+    /// starts when its tracer was created.
     fn wall(&mut self, time: Time, position: SourcePosition, recorder: &mut Recorder<'_>) -> WallClock {
         *self.wall.get_or_insert_with(|| {
             let Time::Clock { nanos, .. } = time else {
@@ -196,8 +198,8 @@ impl TunixTrace {
             let start = recorder.run().start_unix_nanos;
             if start == 0 {
                 recorder.report(SkipReason::NoWallClock, position, || {
-                    "neither the trace nor its file's name says when it was, so its times count from 1970; \
-                     name its beginning with --start-time"
+                    "neither the trace nor its file's name has a date, so its times count from 1970; \
+                     give the beginning with --start-time"
                         .to_owned()
                 });
             }
@@ -208,14 +210,14 @@ impl TunixTrace {
         })
     }
 
-    /// No more of the trace is there for the moment.
+    /// Flushes finished slices when the end of the available data is reached.
     fn pause(&mut self, recorder: &mut Recorder<'_>) {
         if let (Slices::Timelines(timelines), Some(wall)) = (&mut self.slices, self.wall) {
             timelines.pause(&wall, recorder);
         }
     }
 
-    /// The trace is over.
+    /// Ends the trace and closes open slices.
     pub(crate) fn end(&mut self, recorder: &mut Recorder<'_>) {
         let wall = self.wall.unwrap_or(WallClock::new(0, 0));
         match &mut self.slices {

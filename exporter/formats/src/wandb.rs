@@ -1,7 +1,7 @@
-//! wandb's offline files, `run-<id>.wandb`: everything that the library would have sent to its server.
+//! Parses wandb's offline files, `run-<id>.wandb`, which hold everything that the library would have sent to its server.
 //!
-//! [`blocks`] finds the records in the bytes and checks them, [`record`] says what a record is, [`item`] reads keys and
-//! values, [`content`] says what becomes of them, [`about`] of what is not logged; [`tags`](crate::tags) says what a number under a key means.
+//! [`blocks`] finds and checks the records, [`record`] decodes them and [`item`] reads keys and values. [`content`] records
+//! logged values and [`about`] the metadata of the run. [`tags`] maps keys to metrics.
 
 mod about;
 mod blocks;
@@ -75,7 +75,7 @@ fn trainer_of(head: &[u8]) -> Option<&'static Trainer> {
         })
 }
 
-/// The whole records at the beginning of a file.
+/// Returns the complete records at the beginning of a file.
 fn records(head: &[u8]) -> Vec<Vec<u8>> {
     let (mut blocks, mut records) = (Blocks::default(), Vec::new());
     let mut rest = head;
@@ -92,9 +92,9 @@ struct WandbParser {
     blocks: Blocks,
     history: Scalars,
     machine: Scalars,
-    /// The keys that a history has had.
+    /// The keys of all histories so far.
     keys: KeyCache<Role>,
-    /// The last word of the summary on every key.
+    /// The newest summary value of every key.
     summary: KeyCache<Summarised>,
     /// The time of the newest record that has one.
     time_unix_nanos: u64,
@@ -155,7 +155,7 @@ impl LogParser for WandbParser {
 }
 
 impl WandbParser {
-    /// What is left of a window has no whole chunk.
+    /// Handles the end of a window, whose remaining bytes hold no complete chunk.
     fn end_of_window(&mut self, window: Window<'_>, done: usize, recorder: &mut Recorder<'_>) -> usize {
         if !window.is_last {
             return done;

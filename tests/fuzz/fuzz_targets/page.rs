@@ -6,7 +6,8 @@
 
 #[path = "../../src/exposition.rs"]
 mod exposition;
-#[path = "../../tests/prometheus/odd_metrics.rs"]
+#[path = "../../tests/judges/prometheus/odd_metrics.rs"]
+#[allow(dead_code, reason = "the tests of the endpoint use all of it")]
 mod odd_metrics;
 
 use std::{

@@ -1,8 +1,8 @@
-//! The processor time of this thread: what others do on the machine is not in it.
+//! Measures the processor time of this thread, which excludes other work on the machine.
 
 use std::hint::black_box;
 
-/// Runs `work` and says how much processor time of this thread it took.
+/// Runs `work` and returns the processor time of this thread.
 pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
     let before = thread_seconds();
     let result = black_box(work());

@@ -1,8 +1,9 @@
-//! What reading event files costs beside prost, in one run: from the bytes of a file to the bytes of OTLP, checksums and all.
+//! Compares the cost of reading event files with prost in one run: from the bytes of a file to the bytes of OTLP, including
+//! checksums.
 //!
-//! The files are those of the corpus, over and over. Both ways are measured in turns, by the processor time of this thread,
-//! and the best round counts, so that a busy machine touches both alike. Folders of the corpus as arguments choose; `--ours`
-//! leaves the other way out, for profilers.
+//! The inputs are files of the corpus, repeated. Both readers run in turn and are measured by the processor time of this
+//! thread. The best round counts, so load on the machine affects both equally. Arguments select folders of the corpus. `--ours`
+//! runs our reader alone, for profilers.
 
 #![allow(
     clippy::print_stdout,
@@ -22,7 +23,7 @@ use pulsetrain_record::{Recorder, Run};
 
 const ROUNDS: usize = 7;
 const MIB: usize = 1 << 20;
-/// What is read at once, as an import does.
+/// The chunk size of an import.
 const CHUNK: usize = MIB;
 
 fn main() {
@@ -72,7 +73,7 @@ fn compare(what: &str, file: &[u8], is_alone: bool) {
         }
         let (seconds, naive_items) = timed(|| naive::read(file));
         prost = prost.min(seconds);
-        // Ours leaves out what says the step again or the time of day (a fifth of what JAX writes), and says every step once.
+        // Our reader leaves out repeated steps and times of day (a fifth of JAX's file), and adds one point a step.
         let is_comparable = items * 4 / 5 < naive_items && naive_items < items * 4 / 3;
         assert!(is_comparable, "{items} items, naively {naive_items}");
     }
@@ -85,7 +86,7 @@ fn compare(what: &str, file: &[u8], is_alone: bool) {
     );
 }
 
-/// Reads a file as an import does, and says how many points and events came of it.
+/// Reads a file like an import. Returns the number of points and events.
 fn read(file: &[u8]) -> u64 {
     let format = format_by_name("tensorboard").unwrap();
     let mut recorder = Recorder::new(Run::default(), |batch| {

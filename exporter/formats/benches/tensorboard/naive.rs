@@ -1,5 +1,5 @@
-//! Event files as one would read them with prost: every event into structs, points and log records into structs, structs
-//! into OTLP. It checks the checksums, and takes over numbers and texts; histograms, pictures and graphs it leaves out.
+//! Reads event files with prost: every event, point and log record becomes a struct, and the structs become OTLP. The reader
+//! verifies checksums and converts numbers and texts. It leaves out histograms, pictures and graphs.
 
 use std::collections::HashMap;
 
@@ -50,7 +50,7 @@ struct Tensor {
 /// The points and log records of a batch.
 const BATCH: usize = 10_000;
 
-/// What waits to be sent.
+/// The points and log records that wait for a full batch.
 #[derive(Default)]
 struct Waiting {
     metrics: HashMap<String, Vec<NumberDataPoint>>,
@@ -58,7 +58,7 @@ struct Waiting {
     items: usize,
 }
 
-/// Reads a whole file, and says how many points and log records came of it.
+/// Reads a complete file. Returns the number of points and log records.
 pub(crate) fn read(mut file: &[u8]) -> u64 {
     let mut waiting = Waiting::default();
     let mut items = 0;

@@ -1,12 +1,11 @@
-//! Long inputs out of the short ones of the corpus: what a sample says again and again comes again and again, each time
-//! later, and with other digits behind the decimal points.
+//! Builds long inputs from the short samples of the corpus. Each repetition is later, and has other decimals.
 
 use std::{fs, path::Path, sync::LazyLock};
 
 use jiff::{SignedDuration, civil::DateTime};
 use regex::bytes::Regex;
 
-/// By how much each repetition is later than the one before, where no more is known: no sample takes longer.
+/// The default interval between repetitions. No sample is longer.
 pub(crate) const LATER_SECS: i64 = 120;
 
 /// Seconds since 1970 that begin any finer time too, dates, absl's dates without a year, and decimal places.
@@ -21,17 +20,17 @@ static VARYING: LazyLock<Regex> = LazyLock::new(|| {
 pub(crate) struct Repeated {
     /// The file in the corpus.
     pub(crate) file: &'static str,
-    /// What the first line of it contains.
+    /// A text in the first line of the part.
     pub(crate) from: &'static str,
-    /// What the first line after it contains; the end of the file where no line does.
+    /// A text in the first line after the part. Without one, the part ends with the file.
     pub(crate) until: &'static str,
     /// Separates two repetitions.
     pub(crate) separator: &'static str,
-    /// By how much each repetition is later than the one before.
+    /// The interval between repetitions.
     pub(crate) later_secs: i64,
 }
 
-/// What changes in a repetition, and where.
+/// The parts of the input that change in a repetition.
 enum Varying {
     Unix(usize, i64),
     Date(usize, DateTime, &'static str),
@@ -71,7 +70,7 @@ pub(crate) fn sample(file: &str) -> Vec<u8> {
     fs::read(corpus.join(file)).unwrap()
 }
 
-/// Gives `take` the bytes `times` times, each time with its number, later times and other digits.
+/// Calls `take` with the bytes `times` times, each time with its number, later times and other digits.
 pub(crate) fn repeat(bytes: &[u8], times: usize, later_secs: i64, mut take: impl FnMut(usize, &[u8])) {
     let varying: Vec<Varying> = VARYING
         .captures_iter(bytes)
@@ -102,7 +101,7 @@ fn varying(found: &regex::bytes::Captures<'_>) -> Varying {
         };
         Varying::Date(start, DateTime::strptime(form, text(0..19)).unwrap(), form)
     } else if found.name("absl").is_some() {
-        // The date of most lines of a kind that says it is before 1970 is none.
+        // Before its initialisation absl writes `I0000 00:00:<Unix time>`, which is not a date.
         let date = DateTime::strptime("%Y %m%d %H:%M:%S", format!("2026 {}", text(1..14)));
         date.map_or(Varying::Places(start, 0), |date| {
             Varying::Date(start + 1, date, "%m%d %H:%M:%S")

@@ -1,8 +1,8 @@
-//! How fast each text format becomes OTLP, beside what one would write in an afternoon, in one run.
+//! Compares the conversion of each text format to OTLP with a naive reader in one run.
 //!
-//! The inputs are those of the corpus, over and over ([`input`]). Both ways are measured in turns, by the processor time of
-//! this thread, and the best round counts, so that a busy machine touches both alike. Names of formats as arguments choose;
-//! `--ours` leaves the other way out, for profilers.
+//! The inputs are samples of the corpus, repeated ([`input`]). Both readers run in turn and are measured by the processor time
+//! of this thread. The best round counts, so load on the machine affects both equally. Arguments select formats. `--ours` runs
+//! our reader alone, for profilers.
 
 #![allow(
     clippy::print_stdout,
@@ -26,9 +26,9 @@ use rows::{ROWS, Row};
 const ROUNDS: usize = 5;
 const MEGABYTE: usize = 1_000_000;
 const INPUT: usize = 50 * MEGABYTE;
-/// What is read at once, as an import does.
+/// The chunk size of an import.
 const CHUNK: usize = 1 << 20;
-/// 2026-11-21 00:00:00 UTC, for formats that say no year or no time.
+/// 2026-11-21 00:00:00 UTC, for formats without a year or without a time.
 const NEAR: u64 = 1_795_219_200_000_000_000;
 
 fn main() {
@@ -80,7 +80,7 @@ fn compare(row: &'static Row) {
     );
 }
 
-/// Reads an input as an import does, and says how many points, spans and events came of it.
+/// Reads an input like an import. Returns the number of points, spans and events.
 fn read(format: &str, input: &[u8]) -> u64 {
     let format = format_by_name(format).unwrap();
     let mut recorder = Recorder::new(Run::default(), |batch| {

@@ -1,5 +1,5 @@
-//! What one would write in an afternoon: a regular expression a line or `serde_json` a line, every number a point in the
-//! structs of `opentelemetry-proto`, every full batch through prost.
+//! The naive reader: a regular expression or `serde_json` a line, every number a point in the structs of `opentelemetry-proto`,
+//! every full batch through prost.
 
 pub(crate) mod json;
 pub(crate) mod lines;
@@ -17,17 +17,17 @@ use prost::Message;
 pub(crate) enum Naive {
     /// Regular expressions a line.
     Lines(lines::Grammar),
-    /// `serde_json` a line, or of the whole file.
+    /// `serde_json` a line, or on the complete file.
     Json(json::Objects),
     /// wandb's file by prost.
     Wandb,
 }
 
-/// Reads an input, and says how many points it made.
+/// Reads an input. Returns the number of points.
 pub(crate) type Reader = Box<dyn FnMut(&[u8]) -> u64>;
 
 impl Naive {
-    /// What the reader is, for the table.
+    /// The name of the reader in the table.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Lines(_) => "a regex a line, prost",
@@ -37,7 +37,7 @@ impl Naive {
         }
     }
 
-    /// The reader, with what it makes once.
+    /// The reader, with its compiled parts.
     pub(crate) fn reader(&'static self) -> Reader {
         match self {
             Self::Lines(grammar) => {

@@ -13,7 +13,7 @@ pub(crate) struct Row {
     pub(crate) naive: Naive,
 }
 
-/// Where an input comes from.
+/// The source of an input.
 pub(crate) enum Input {
     /// Lines of a file of the corpus.
     Text(Repeated),
@@ -50,7 +50,7 @@ pub(crate) static ROWS: &[Row] = &[
             from: "\"step\": 15,",
             until: "\n]",
             separator: "\n",
-            // A state that has not changed is told again after a while only.
+            // An unchanged state is repeated only after an interval.
             later_secs: 1,
         }),
         naive: Naive::Json(Objects {

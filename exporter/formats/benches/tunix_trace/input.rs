@@ -1,4 +1,4 @@
-//! Traces of long runs: the steps of a sample over and over, each time later, with steps of other numbers.
+//! Builds traces of long runs: the steps of a sample repeated, later each time and with new numbers.
 
 use std::{fs, path::Path};
 
@@ -10,7 +10,7 @@ use crate::packets::{Packet, Trace};
 const STEPS: u64 = 8;
 const SECOND: u64 = 1_000_000_000;
 
-/// A trace of the corpus, repeated until it has so many bytes.
+/// Repeats a trace of the corpus until it has at least this many bytes.
 pub(crate) fn make(sample: &str, bytes: usize) -> Vec<u8> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../tests/corpus/tunix")

@@ -1,8 +1,8 @@
-//! What reading Tunix's Perfetto traces of long runs costs, both versions, beside prost, in one run: from the bytes of a file
-//! to the bytes of OTLP.
+//! Compares the cost of reading Tunix's Perfetto traces of long runs, both versions, with prost in one run: from the bytes of a
+//! file to the bytes of OTLP.
 //!
-//! The traces are those of the corpus, over and over ([`input`]). Both ways are measured in turns, by the processor time of
-//! this thread, and the best round counts, so that a busy machine touches both alike. `--ours` leaves the other way out, for
+//! The traces are samples of the corpus, repeated ([`input`]). Both readers run in turn and are measured by the processor time
+//! of this thread. The best round counts, so load on the machine affects both equally. `--ours` runs our reader alone, for
 //! profilers.
 
 #![allow(
@@ -27,7 +27,7 @@ use pulsetrain_record::{Recorder, Run};
 
 const ROUNDS: usize = 3;
 const BYTES: usize = 300_000_000;
-/// What is read at once, as an import does.
+/// The chunk size of an import.
 const CHUNK: usize = 1 << 20;
 /// 2026-11-21 00:00:00 UTC.
 const START: u64 = 1_795_219_200_000_000_000;
@@ -64,13 +64,13 @@ fn compare(format: &str, trace: &[u8], is_alone: bool) {
     }
     ours.print(format, "ours", trace.len(), &prost);
     if !is_alone {
-        // Ours says a group once that stands on every timeline.
+        // Our reader records a group once that occurs on every timeline.
         assert!(ours.spans * 2 > prost.spans, "{} {}", ours.spans, prost.spans);
         prost.print(format, "prost", trace.len(), &prost);
     }
 }
 
-/// The best round of a way.
+/// The best round of a reader.
 struct Best {
     seconds: f64,
     megabytes: f64,
@@ -109,7 +109,7 @@ impl Best {
     }
 }
 
-/// Reads a trace as an import does, and says how many spans and points came of it.
+/// Reads a trace like an import. Returns the number of spans and points.
 fn read(format: &str, trace: &[u8]) -> (u64, u64) {
     let format = format_by_name(format).unwrap();
     let run = Run {

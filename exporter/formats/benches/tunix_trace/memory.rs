@@ -1,18 +1,18 @@
-//! How much memory of this process was resident at most, above what is resident when the counting begins.
+//! Measures the peak of this process's resident memory above its value at the start.
 
 use std::fs;
 
-/// What was resident when the counting began, in kB.
+/// The resident memory at the start, in kB.
 pub(crate) struct Peak(u64);
 
 impl Peak {
-    /// Begins to count.
+    /// Starts the measurement.
     pub(crate) fn begin() -> Self {
         fs::write("/proc/self/clear_refs", "5").unwrap();
         Self(status("VmRSS:"))
     }
 
-    /// The peak since, in MB.
+    /// Returns the peak since the start, in MB.
     pub(crate) fn end(self) -> f64 {
         status("VmHWM:").saturating_sub(self.0) as f64 * 1024.0 / 1e6
     }

@@ -1,5 +1,5 @@
-//! Traces as one would read them with prost: packets into structs, slices of a track paired by a stack, structs into OTLP. It
-//! takes the tags out of the names; parents, steps of version 1, copies of groups, and the times of steps it leaves out.
+//! Reads traces with prost: packets become structs, a stack pairs the slices of a track, and the structs become OTLP. The
+//! reader removes tags from names. It leaves out parents, steps of version 1, copies of groups and times of steps.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ use crate::packets::{BEGIN, END, Packet};
 /// The spans of a batch.
 const BATCH: usize = 2_000;
 
-/// Reads a whole trace, and says how many spans came of it.
+/// Reads a complete trace. Returns the number of spans.
 pub(crate) fn read(mut trace: &[u8]) -> u64 {
     let mut open: HashMap<u64, Vec<(String, u64)>> = HashMap::new();
     let mut names: HashMap<u64, String> = HashMap::new();

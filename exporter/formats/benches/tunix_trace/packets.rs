@@ -1,4 +1,4 @@
-//! What is in Tunix's traces, as prost reads and writes it.
+//! The messages of Tunix's traces, as prost reads and writes them.
 
 use prost::Message;
 

@@ -12,7 +12,7 @@ pub(super) struct Stamp {
     pub(super) is_last: bool,
 }
 
-/// Returns the last time in a text, or `None` if there is none or it carries a zone. The text was written near the given time.
+/// Returns the last time in a text, or `None` if the text has no time or the time has a zone. The text was written near the given time.
 pub(super) fn newest(text: &[u8], near_unix_nanos: u64) -> Option<Stamp> {
     let lines = text.rsplit(|byte| matches!(byte, b'\n' | b'\r'));
     // The end of a JSON array does not count as a line.

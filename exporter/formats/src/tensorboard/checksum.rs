@@ -1,17 +1,16 @@
-//! The masked CRC-32C of TFRecord files (`tensorflow/core/lib/hash/crc32c.h`).
+//! Computes the masked CRC-32C of TFRecord files (`tensorflow/core/lib/hash/crc32c.h`).
 
 const MASK: u32 = 0xa282_ead8;
 /// CRC-32C (Castagnoli), its bits mirrored (RFC 3720, section 12.1).
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
-/// The checksum as a file has it: masked, since data that holds its own checksum is a weak case.
+/// Returns the masked checksum, as it is in the file. The mask protects data that contains its own checksum.
 #[inline]
 pub(super) fn masked(bytes: &[u8]) -> u32 {
     mask(crc32c::crc32c(bytes))
 }
 
-/// The checksum of a record's length. Most records have less than a few hundred bytes, so that those of their lengths are at
-/// hand: there are as many lengths as records.
+/// Returns the checksum of a record's length. Most records have less than 512 bytes, so a table holds these checksums.
 #[inline]
 pub(super) fn masked_length(length: u64) -> u32 {
     match OF_LENGTHS.get(length as usize) {
@@ -36,7 +35,7 @@ const fn of_lengths() -> [u32; 512] {
     checksums
 }
 
-/// Bit by bit, as the definition has it.
+/// Computes a checksum bit by bit, as defined.
 const fn of_length(length: u64) -> u32 {
     let bytes = length.to_le_bytes();
     let (mut checksum, mut bit) = (u32::MAX, 0);

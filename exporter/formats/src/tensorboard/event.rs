@@ -1,22 +1,22 @@
-//! One record: an `Event` message (`tensorflow/core/util/event.proto`), read without copying.
+//! Decodes a record, an `Event` message (`tensorflow/core/util/event.proto`), without copying.
 
 use pulsetrain_otlp::wire::{Field, Reader, Value, WireError};
 
-/// What a training run says at one moment.
+/// One event of a training run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Event<'a> {
     /// Seconds since 1970.
     pub(super) wall_time: f64,
-    /// The step; zero is not on the wire.
+    /// The step. Zero is not encoded.
     pub(super) step: i64,
-    /// What it says.
+    /// The content of the event.
     pub(super) content: Content<'a>,
 }
 
 /// The contents of an event.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum Content<'a> {
-    /// Nothing that is known.
+    /// No known content.
     #[default]
     Nothing,
     /// The version of the format, the first event of a file.
@@ -58,7 +58,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Event<'_>, WireError> {
     Ok(event)
 }
 
-/// What a field says that few events have.
+/// Decodes the fields that few events have.
 #[cold]
 fn rare(number: u32, value: Value<'_>) -> Result<Option<Content<'static>>, WireError> {
     Ok(match (number, value) {
@@ -84,14 +84,14 @@ fn is_start(session_log: &[u8]) -> Result<bool, WireError> {
 }
 
 impl Event<'_> {
-    /// The event's time in nanoseconds since 1970, if it has one.
+    /// Returns the event's time in nanoseconds since 1970, or `None` if the event has no valid time.
     #[inline]
     pub(super) fn time_unix_nanos(&self) -> Option<u64> {
         // Up to the year 2500, so that the sum stays within 64 bits.
         let is_time = self.wall_time > 0.0 && self.wall_time < 1.6725e10;
         is_time.then(|| {
-            // To a half and then down is to round, and faster than to round: what is behind the point is of 22 bits at this
-            // distance from 1970, so that no half is missed.
+            // Adding a half and truncating rounds, and is faster than `round`. The fraction has at most 22 bits at this
+            // distance from 1970, so the result is exact.
             let seconds = self.wall_time as u64;
             let nanos = (self.wall_time - seconds as f64) * 1e9 + 0.5;
             seconds * 1_000_000_000 + nanos as u64

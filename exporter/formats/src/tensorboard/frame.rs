@@ -1,35 +1,35 @@
-//! The frames of an event file: TFRecord (`tensorflow/core/lib/io/record_writer.h`).
+//! Decodes the framing of an event file: TFRecord (`tensorflow/core/lib/io/record_writer.h`).
 //!
 //! A frame is the length of a record in eight bytes, a checksum of the length, the record, and a checksum of the record.
 
 use super::checksum;
 
-/// The bytes before a record.
+/// The length of a frame's header.
 pub(super) const HEAD_LEN: usize = 12;
-/// The bytes after it.
+/// The length of a frame's trailer.
 pub(super) const TAIL_LEN: usize = 4;
-/// The longest record that is read: a training step's numbers take a millionth of it, pictures and graphs may take more.
+/// The longest record that is parsed. The numbers of a training step need a millionth of it. Pictures and graphs may be longer.
 pub(super) const LONGEST: u64 = 8 << 20;
 
-/// What stands at the beginning of some bytes.
+/// The result of decoding the beginning of some bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Frame<'a> {
-    /// A whole record.
-    Whole {
+    /// A complete record.
+    Complete {
         /// The record.
         record: &'a [u8],
         /// Whether its checksum is right.
         is_sound: bool,
     },
-    /// A record that is longer than any that is read; the frame has this length.
+    /// A record above the limit, with the length of its frame.
     TooLong(u64),
     /// The beginning of a frame.
     Partial,
-    /// No frame: the checksum of its length is wrong, so where the next one begins is not known.
+    /// An invalid length checksum: the next frame cannot be found.
     Broken,
 }
 
-/// The frame at the beginning of `bytes`.
+/// Decodes the frame at the beginning of `bytes`.
 #[inline]
 pub(super) fn first(bytes: &[u8]) -> Frame<'_> {
     let Some((length_bytes, rest)) = bytes.split_first_chunk::<8>() else {
@@ -50,7 +50,7 @@ pub(super) fn first(bytes: &[u8]) -> Frame<'_> {
     };
     match rest.first_chunk::<4>() {
         None => Frame::Partial,
-        Some(stated) => Frame::Whole {
+        Some(stated) => Frame::Complete {
             record,
             is_sound: checksum::masked(record) == u32::from_le_bytes(*stated),
         },

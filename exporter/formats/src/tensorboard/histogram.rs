@@ -1,10 +1,10 @@
-//! Histograms of both generations: `HistogramProto` of TF 1 and torch, and the tensor of (left, right, count) of TF 2.
+//! Decodes histograms of both generations: `HistogramProto` of TF 1 and torch, and the (left, right, count) tensor of TF 2.
 
 use pulsetrain_otlp::wire::{Field, Reader, Value, WireError};
 
 use crate::tags::Distribution;
 
-/// The last limit of a `HistogramProto` by TF 1 and tensorboardX: their way to write infinity.
+/// The last limit of a `HistogramProto` of TF 1 and tensorboardX, which represents infinity.
 const OPEN_END: f64 = 1.79e308;
 
 /// Parses a `HistogramProto` (`tensorflow/core/framework/summary.proto`).
@@ -36,7 +36,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Distribution, WireError> {
     Ok(distribution)
 }
 
-/// The histogram of a TF 2 tensor: rows of left end, right end and count, that follow each other.
+/// Converts a TF 2 tensor of consecutive rows of left edge, right edge and count.
 pub(super) fn of_rows(numbers: &[f64]) -> Distribution {
     let rows = numbers.chunks_exact(3).filter_map(|row| row.first_chunk::<3>());
     let (mut edges, mut counts) = (Vec::new(), Vec::new());

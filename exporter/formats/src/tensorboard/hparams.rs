@@ -1,4 +1,4 @@
-//! Hyperparameters as TensorBoard's plugin keeps them: `HParamsPluginData` (`tensorboard/plugins/hparams/plugin_data.proto`).
+//! Decodes hyperparameters of TensorBoard's plugin: `HParamsPluginData` (`tensorboard/plugins/hparams/plugin_data.proto`).
 
 use pulsetrain_otlp::{
     wire::{Field, Reader, Value as Wire, WireError},
@@ -8,7 +8,7 @@ use pulsetrain_otlp::{
 /// `HParamsPluginData.session_start_info`.
 const SESSION_START: u32 = 3;
 
-/// Calls `option` with every hyperparameter of a session that begins, and says whether there was such a session.
+/// Calls `option` for every hyperparameter of a session start. Returns `false` if the message has no session start.
 pub(super) fn each(
     plugin_content: &[u8],
     mut option: impl FnMut(&str, Value<'_>),

@@ -1,4 +1,4 @@
-//! The values of an event: `Summary.Value` messages (`tensorflow/core/framework/summary.proto`).
+//! Decodes the values of an event: `Summary.Value` messages (`tensorflow/core/framework/summary.proto`).
 
 use pulsetrain_otlp::wire::{Reader, Value, WireError};
 
@@ -7,9 +7,9 @@ use pulsetrain_otlp::wire::{Reader, Value, WireError};
 pub(super) struct TaggedValue<'a> {
     pub(super) tag: &'a [u8],
     pub(super) data: Data<'a>,
-    /// The plugin of TensorBoard that shows the value; empty where the value's kind says it.
+    /// The TensorBoard plugin that shows the value. Empty if the kind of the value implies it.
     pub(super) plugin: &'a [u8],
-    /// What the plugin keeps beside the value.
+    /// The plugin's own data.
     pub(super) plugin_content: &'a [u8],
 }
 
@@ -27,7 +27,8 @@ pub(super) enum Data<'a> {
     Media,
 }
 
-/// Tag and number of a summary of one scalar, as nearly every summary is; nothing where it takes more than this to read it.
+/// Returns tag and number of a summary with exactly one scalar, the most frequent case. Returns `None` if the summary needs the
+/// general parser.
 #[inline]
 pub(super) fn lone_scalar(summary: &[u8]) -> Option<(&[u8], f32)> {
     const VALUE: u8 = tag::VALUE as u8;
@@ -48,11 +49,11 @@ pub(super) fn lone_scalar(summary: &[u8]) -> Option<(&[u8], f32)> {
     is_complete.then(|| (tag, f32::from_le_bytes([*b0, *b1, *b2, *b3])))
 }
 
-/// The values of a summary, one after the other.
+/// Iterates over the values of a summary.
 #[derive(Debug)]
 pub(super) struct Values<'a>(Reader<'a>);
 
-/// Begins to read the values of a summary.
+/// Creates an iterator over the values of a summary.
 pub(super) fn values(summary: &[u8]) -> Values<'_> {
     Values(Reader::new(summary))
 }
@@ -65,7 +66,7 @@ impl<'a> Iterator for Values<'a> {
         match self.next_bytes() {
             Ok(value) => value.map(parse),
             Err(error) => {
-                // Where the next one begins is not known.
+                // The next value cannot be found.
                 self.0 = Reader::new(&[]);
                 Some(Err(error))
             }
@@ -113,7 +114,7 @@ fn parse(bytes: &[u8]) -> Result<TaggedValue<'_>, WireError> {
 }
 
 impl<'a> TaggedValue<'a> {
-    /// Takes in a field that scalars do not have.
+    /// Decodes a field that scalars lack.
     fn take(&mut self, number: u32, value: Value<'a>) -> Result<(), WireError> {
         match (number, value) {
             (5, Value::Bytes(histogram)) => self.data = Data::Histogram(histogram),

@@ -1,19 +1,19 @@
-//! Tensors of numbers and strings: `TensorProto` (`tensorflow/core/framework/tensor.proto`).
+//! Decodes tensors of numbers and strings: `TensorProto` (`tensorflow/core/framework/tensor.proto`).
 
 use pulsetrain_otlp::wire::{Reader, Value, WireError};
 
-/// The contents of a tensor, as far as they can be telemetry.
+/// The contents of a tensor that can be telemetry.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Tensor<'a> {
-    /// Its numbers, in their order; a number that all elements share may stand only once.
+    /// The numbers in order. A number that all elements share may occur only once.
     pub(super) numbers: Vec<f64>,
-    /// Its first string: nearly all that have one have no other.
+    /// The first string. Nearly all tensors of strings have only one.
     pub(super) string: Option<&'a [u8]>,
-    /// The strings behind the first.
+    /// The strings after the first.
     pub(super) further_strings: Vec<&'a [u8]>,
 }
 
-/// The members of `DataType` that are numbers, as they stand in `tensor_content`.
+/// The numeric members of `DataType`, as encoded in `tensor_content`.
 mod data_type {
     pub(super) const FLOAT: u64 = 1;
     pub(super) const DOUBLE: u64 = 2;
@@ -28,7 +28,7 @@ mod data_type {
     pub(super) const UINT64: u64 = 23;
 }
 
-/// Parses a tensor of at most `most` numbers; what is beyond is not read.
+/// Parses a tensor. Numbers after the first `most` are ignored.
 pub(super) fn parse(bytes: &[u8], most: usize) -> Result<Tensor<'_>, WireError> {
     let mut tensor = Tensor::default();
     let (mut data_type, mut content) = (0, &[][..]);
@@ -88,7 +88,7 @@ impl Tensor<'_> {
         Ok(())
     }
 
-    /// The elements as they stand in memory, little endian.
+    /// Decodes little-endian elements.
     fn content(&mut self, data_type: u64, content: &[u8], most: usize) {
         match data_type {
             data_type::FLOAT => self.chunks(content, most, |bytes: [u8; 4]| f32::from_le_bytes(bytes).into()),

@@ -1,4 +1,4 @@
-//! The format's traps, on small files; whole files of every writer are in the crate's tests.
+//! Edge cases of the format on small files. The crate's integration tests have complete files of every writer.
 
 use super::{summary::Data, *};
 use crate::{
@@ -103,10 +103,10 @@ fn a_summary_of_one_scalar_is_read_alike_at_once_and_field_by_field() {
 #[test]
 fn every_way_to_cut_a_file_into_pieces_gives_the_same() {
     let file = three_losses();
-    let whole = read(&file);
-    assert_eq!((whole.0.records, whole.0.points), (4, 6));
+    let complete = read(&file);
+    assert_eq!((complete.0.records, complete.0.points), (4, 6));
     for piece in 1..file.len() {
-        assert_eq!(read_in_pieces(&file, piece), whole, "pieces of {piece}");
+        assert_eq!(read_in_pieces(&file, piece), complete, "pieces of {piece}");
     }
 }
 
@@ -125,7 +125,7 @@ fn a_cut_at_any_byte_loses_only_the_record_that_it_cuts() {
 }
 
 #[test]
-fn a_flipped_bit_in_a_record_costs_that_record_and_is_said_with_its_place() {
+fn a_flipped_bit_in_a_record_loses_that_record_and_reports_its_position() {
     let mut file = three_losses();
     let one = framed(&event(1, &scalar("train/loss", 1.0))).len();
     let start = file.len() - 2 * one;
@@ -139,7 +139,7 @@ fn a_flipped_bit_in_a_record_costs_that_record_and_is_said_with_its_place() {
 }
 
 #[test]
-fn a_flipped_bit_in_a_length_ends_the_reading_and_is_said_once() {
+fn a_flipped_bit_in_a_length_ends_parsing_and_is_reported_once() {
     let mut file = three_losses();
     let one = framed(&event(1, &scalar("train/loss", 1.0))).len();
     let start = file.len() - 2 * one;
@@ -254,7 +254,7 @@ fn hyperparameters_are_options_of_the_run() {
 }
 
 #[test]
-fn a_step_that_was_taken_back_is_said_again() {
+fn a_step_that_was_rolled_back_is_recorded_again() {
     let losses = |steps: &[u64]| -> Vec<Vec<u8>> {
         steps
             .iter()

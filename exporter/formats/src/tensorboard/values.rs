@@ -1,4 +1,4 @@
-//! What becomes of an event and of the values in it.
+//! Records events and their values.
 
 use pulsetrain_mapping::{ScalarMeta, record_option};
 use std::borrow::Cow;
@@ -15,10 +15,10 @@ use super::{
 use crate::tags::Distribution;
 use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
-/// The most numbers of a tensor that are read: the rows of a histogram with thousands of buckets.
+/// The most numbers of a tensor that are parsed, enough for histograms with thousands of buckets.
 const MOST_NUMBERS: usize = 1 << 16;
 
-/// Plugins whose tensors are pictures, sounds, or descriptions of how to show others.
+/// Plugins whose tensors are media or descriptions of displays.
 const MEDIA_PLUGINS: [&[u8]; 8] = [
     b"images",
     b"audio",
@@ -32,10 +32,10 @@ const MEDIA_PLUGINS: [&[u8]; 8] = [
 
 /// The rule for pictures and sounds.
 const MEDIA: SkipReason = SkipReason::Ignored("media");
-/// The rule for what describes hyperparameters but is none.
+/// The rule for metadata of hyperparameters.
 const HPARAMS_FORM: SkipReason = SkipReason::Ignored("hparams_form");
 
-/// Why a value is not taken over.
+/// The error of a value.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ValueError {
     #[error(transparent)]
@@ -47,7 +47,7 @@ pub(super) enum ValueError {
 }
 
 impl EventFileParser {
-    /// Records everything that an event says, and gives back the first of what cannot be read.
+    /// Records the values of an event. Returns the first error.
     #[inline]
     pub(super) fn event(
         &mut self,
@@ -103,7 +103,7 @@ impl EventFileParser {
         Ok(())
     }
 
-    /// A tensor is a number, a histogram, a text or media, as its plugin says; without one, what it looks like.
+    /// Records a tensor as a number, histogram, text or media, as its plugin declares. Without a plugin its shape decides.
     fn tensor(
         &mut self,
         TaggedValue { tag, plugin, .. }: TaggedValue<'_>,
@@ -147,16 +147,16 @@ impl EventFileParser {
         recorder: &mut Recorder<'_>,
     ) -> Result<(), ValueError> {
         let position = self.scalars.intern(tag);
-        let is_taken = self
+        let is_recorded = self
             .scalars
             .record_distribution_at(position, at, distribution, recorder);
-        is_taken.then_some(()).ok_or_else(|| ValueError::Histogram {
+        is_recorded.then_some(()).ok_or_else(|| ValueError::Histogram {
             tag: text(tag).into_owned(),
         })
     }
 }
 
-/// Strings as the lines of one text.
+/// Joins strings as lines of one text.
 fn lines<'a>(first: &'a [u8], further: &[&[u8]]) -> Cow<'a, str> {
     let mut lines = text(first);
     for line in further {
@@ -167,7 +167,7 @@ fn lines<'a>(first: &'a [u8], further: &[&[u8]]) -> Cow<'a, str> {
     lines
 }
 
-/// Records hyperparameters, if a value holds some: they are in what the plugin keeps, not in the value.
+/// Records hyperparameters, which are in the plugin's data and not in the value.
 fn hyperparameters(
     value: TaggedValue<'_>,
     at: ScalarMeta,
@@ -181,8 +181,8 @@ fn hyperparameters(
     Ok(())
 }
 
-/// Texts are UTF-8; what is not is kept as far as it can be.
+/// Returns bytes as text. Invalid UTF-8 is replaced.
 fn text(bytes: &[u8]) -> Cow<'_, str> {
-    // Checked as a whole first, which is much faster and nearly always enough.
+    // Valid UTF-8, the usual case, needs no copy.
     str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }

@@ -1,4 +1,4 @@
-//! A trace of Tunix that is converted and not imported: its items give the same spans and ids as an import.
+//! Converts a Tunix trace without an import. The spans and ids equal those of an import.
 
 use pulsetrain_otlp::Signal;
 use pulsetrain_perfetto::{Item, ReadError};
@@ -13,23 +13,24 @@ const ERRORS: usize = 20;
 /// The outcome of a conversion.
 #[derive(Debug, Default)]
 pub struct TunixConversion {
-    /// OTLP messages that were handed on.
+    /// OTLP messages that were delivered.
     pub messages: u64,
-    /// Spans in them.
+    /// Spans in the messages.
     pub spans: u64,
-    /// Points in them.
+    /// Points in the messages.
     pub points: u64,
-    /// What could not be read, with its place; the first few.
+    /// The first errors with their positions.
     pub errors: Vec<String>,
-    /// What has no place in OTLP.
+    /// The report of values that have no equivalent in OTLP.
     pub skipped: ParseReport,
 }
 
-/// Converts the items of a trace of this version and passes OTLP messages to `deliver`. `run` makes the run of its identity.
+/// Converts the items of a trace of this version and passes OTLP messages to `deliver`. `run` creates the run from its
+/// identity.
 ///
 /// # Errors
 ///
-/// Errors of `deliver`. Problems of the trace are in the conversion.
+/// Returns the errors of `deliver`. Errors in the trace are in the conversion.
 pub fn convert_tunix_trace<E>(
     version: Version,
     mut items: impl Iterator<Item = Result<Item, ReadError>>,
@@ -37,12 +38,12 @@ pub fn convert_tunix_trace<E>(
     deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), E>,
 ) -> Result<TunixConversion, E> {
     let mut conversion = TunixConversion::default();
-    // The run is known with the first slice.
-    let mut before = Vec::new();
+    // The first slice identifies the run.
+    let mut buffered = Vec::new();
     let first = items.find_map(|item| match item {
         Ok(item) => {
             let first = first_record(&item);
-            before.push(item);
+            buffered.push(item);
             first
         }
         Err(error) => {
@@ -58,14 +59,14 @@ pub fn convert_tunix_trace<E>(
     let run = run(version.format(), identity);
     let (mut outcome, mut messages) = (Ok(()), 0);
     let mut recorder = Recorder::new(run, |encoded| {
-        // After a failure nothing more is wanted.
+        // After a failure nothing more is delivered.
         if outcome.is_ok() {
             outcome = deliver(encoded.signal, encoded.bytes);
             messages += 1;
         }
     });
     let mut trace = TunixTrace::new(version);
-    for item in before.into_iter().map(Ok).chain(items) {
+    for item in buffered.into_iter().map(Ok).chain(items) {
         match item {
             Ok(item) => trace.item(item, SourcePosition::default(), &mut recorder),
             Err(error) => conversion.fail(&error),

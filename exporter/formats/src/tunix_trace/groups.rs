@@ -1,77 +1,77 @@
-//! Version 1 (`tunix/perf/perfetto.py`): a fragment a step, appended when the step is over. A group stands before what it
-//! holds, and its end before them too; groups are opened on all timelines at once, so most of them are there several times.
+//! Parses version 1 (`tunix/perf/perfetto.py`), which appends one fragment at the end of each step. The begin and end of a
+//! group precede its children. Groups are opened on all timelines at once, so most groups occur several times.
 //!
-//! Every slice goes out as soon as it is read, so a file that is still being written is read like any other.
+//! Every slice is recorded as soon as it is read, so a growing file needs no special treatment.
 
 use std::collections::BTreeMap;
 
 use super::{
     names::{self, ACTOR_LOOP, CRITIC_LOOP, MICRO_BATCHES, MINI_BATCH, STEP, UnknownNames},
     slice_name::SliceName,
+    slice_span::{SliceSpan, Timeline},
     times::{Interval, StepTimes},
     wall::WallClock,
-    work::{Timeline, Work},
 };
 use pulsetrain_record::{Recorder, SkipReason, ids};
 
-/// The rule under which a group that was said already is left out.
+/// The rule that leaves out copies of a group on other timelines.
 const COPY: SkipReason = SkipReason::Ignored("group_of_another_timeline");
 
-/// Reads slices of version 1.
+/// Converts slices of version 1.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
-    /// The number of the step that is next.
+    /// The number of the next step.
     next_step: i64,
     step: Fragment,
-    rows: BTreeMap<u64, Row>,
-    /// The latest time that was read.
+    tracks: BTreeMap<u64, TrackState>,
+    /// The latest time so far.
     latest: u64,
     unknown: UnknownNames,
 }
 
-/// What is known of the step that is read.
+/// The state of the current step.
 #[derive(Debug, Default)]
 struct Fragment {
-    /// The number of the step, from its group on.
+    /// The number of the step, once its group has begun.
     number: Option<i64>,
-    /// Its groups, in order of time.
+    /// The groups of the step, in order of time.
     groups: Vec<Group>,
     times: StepTimes,
-    /// The loops of the actor on the thread that runs the step.
+    /// The number of actor loops on the main thread.
     loops: usize,
-    is_told: bool,
+    is_recorded: bool,
 }
 
-/// A group, or anything else that may hold others.
+/// A group or unknown slice that may contain others.
 #[derive(Clone, Debug)]
 struct Group {
     name: String,
     start: u64,
-    /// Not known while it is open.
+    /// `None` while the group is open.
     end: Option<u64>,
     id: [u8; 8],
     mini_batch: Option<i64>,
     micro_batch: Option<i64>,
-    /// How many groups of a kind were begun in it.
+    /// The number of numbered child groups so far.
     children: i64,
 }
 
-/// A track.
+/// The state of a track.
 #[derive(Debug, Default)]
-struct Row {
+struct TrackState {
     timeline: Timeline,
-    kind: RowKind,
-    /// Slices without an end.
+    kind: TrackKind,
+    /// The open slices, innermost last.
     open: Vec<Slice>,
-    /// The groups around the last slice, by their places among the groups of the step.
-    around: Vec<usize>,
-    /// The name and the begin of the last slice, and how many before it had the same.
+    /// The groups that enclose the last slice, as indexes into the groups of the step.
+    enclosing: Vec<usize>,
+    /// The name and begin of the last slice, and the number of equal ones before it.
     last: (String, u64, u64),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum RowKind {
-    /// The thread that runs the step.
+enum TrackKind {
+    /// The main thread, which runs the step.
     Main,
     /// Another thread.
     #[default]
@@ -81,81 +81,82 @@ enum RowKind {
     Actor,
 }
 
-/// A slice that has begun.
+/// An open slice.
 #[derive(Debug)]
 struct Slice {
     parsed: SliceName,
     start: u64,
     id: [u8; 8],
     parent: Option<usize>,
-    /// Its own place among the groups, where it is one.
+    /// The index of the slice's own group, if the slice is one.
     group: Option<usize>,
     is_copy: bool,
 }
 
 impl Groups {
-    /// A track is described. The first of a fragment ends the one before.
+    /// Adds a track. The first track of a fragment ends the fragment before it.
     pub(super) fn track(&mut self, uuid: u64, name: &str, wall: &WallClock, recorder: &mut Recorder<'_>) {
         if name == super::ROOT_OF_GROUPS {
             self.end(wall, recorder);
             return;
         }
         let kind = match name {
-            "Main" | "Main -- thread 0" => RowKind::Main,
-            "Rollout" => RowKind::Rollout,
-            "Reference" => RowKind::Reference,
-            "Actor" => RowKind::Actor,
-            _ => RowKind::Thread,
+            "Main" | "Main -- thread 0" => TrackKind::Main,
+            "Rollout" => TrackKind::Rollout,
+            "Reference" => TrackKind::Reference,
+            "Actor" => TrackKind::Actor,
+            _ => TrackKind::Thread,
         };
         let timeline = Timeline {
             name: name.to_owned(),
-            is_device: !matches!(kind, RowKind::Main | RowKind::Thread),
+            is_device: !matches!(kind, TrackKind::Main | TrackKind::Thread),
             ..Timeline::default()
         };
-        let row = self.rows.entry(uuid).or_default();
-        (row.timeline, row.kind) = (timeline, kind);
+        let track = self.tracks.entry(uuid).or_default();
+        (track.timeline, track.kind) = (timeline, kind);
     }
 
-    /// A slice begins.
+    /// Opens a slice.
     pub(super) fn begin(&mut self, uuid: u64, time: u64, name: &str, recorder: &mut Recorder<'_>) {
         self.latest = self.latest.max(time);
         let parsed = SliceName::parse(name);
-        self.unknown.look_at(&parsed, recorder);
-        let row = self.rows.entry(uuid).or_default();
+        self.unknown.report_once(&parsed, recorder);
+        let track = self.tracks.entry(uuid).or_default();
         let step = &mut self.step;
-        row.around
-            .retain(|&group| row.kind == RowKind::Actor || step.groups[group].holds(time));
+        track
+            .enclosing
+            .retain(|&group| track.kind == TrackKind::Actor || step.groups[group].contains(time));
         let is_group = names::is_group(&parsed.name);
-        if row.kind == RowKind::Actor && is_group {
-            row.around.clear();
+        if track.kind == TrackKind::Actor && is_group {
+            track.enclosing.clear();
         }
         if parsed.name == STEP && step.number.is_none() {
             step.number = Some(self.next_step);
             self.next_step += 1;
         }
-        let known = is_group.then(|| step.place_of(&parsed.name, time)).flatten();
-        let ordinal = row.ordinal(name, time);
+        let known = is_group.then(|| step.group_index(&parsed.name, time)).flatten();
+        let ordinal = track.ordinal(name, time);
         let id = match step
             .number
             .filter(|_| parsed.name == STEP && step.groups.is_empty())
         {
             Some(number) => ids::step_span(recorder.run(), number),
-            None => ids::work_span(recorder.run(), &row.timeline.name, name, time, ordinal),
+            None => ids::work_span(recorder.run(), &track.timeline.name, name, time, ordinal),
         };
-        let parent = match row.kind {
-            RowKind::Rollout | RowKind::Reference => step.innermost(time),
+        let parent = match track.kind {
+            TrackKind::Rollout | TrackKind::Reference => step.innermost(time),
             _ => {
-                let around = row.around.iter().rev();
-                let holds = |group: &&usize| names::may_hold(&step.groups[**group].name, &parsed.name);
-                around
+                let enclosing = track.enclosing.iter().rev();
+                let contains = |group: &&usize| names::may_contain(&step.groups[**group].name, &parsed.name);
+                enclosing
                     .copied()
-                    .find(|group| holds(&group))
+                    .find(|group| contains(&group))
                     .or_else(|| step.innermost(time))
             }
         };
         let group = is_group.then(|| known.unwrap_or_else(|| step.open(&parsed.name, time, id, parent)));
-        row.around.extend(group);
-        row.open.push(Slice {
+        track.enclosing.extend(group);
+        track.open.push(Slice {
             parent: parent.filter(|parent| Some(*parent) != group),
             id,
             start: time,
@@ -165,7 +166,7 @@ impl Groups {
         });
     }
 
-    /// The innermost slice of a track ends; says whether there was one.
+    /// Ends the innermost slice of a track. Returns `false` if no slice was open.
     pub(super) fn close(
         &mut self,
         uuid: u64,
@@ -174,37 +175,38 @@ impl Groups {
         recorder: &mut Recorder<'_>,
     ) -> bool {
         self.latest = self.latest.max(time);
-        let Some(row) = self.rows.get_mut(&uuid) else {
+        let Some(track) = self.tracks.get_mut(&uuid) else {
             return false;
         };
-        let Some(slice) = row.open.pop() else {
+        let Some(slice) = track.open.pop() else {
             return false;
         };
-        let (timeline, kind) = (&row.timeline, row.kind);
-        self.step.take(timeline, &slice, time, false, wall, recorder);
+        let (timeline, kind) = (&track.timeline, track.kind);
+        self.step
+            .record_slice(timeline, &slice, time, false, wall, recorder);
         self.step.count(kind, &slice, time);
         if self.step.is_complete(kind) {
-            self.step.tell(wall, recorder);
+            self.step.record_times(wall, recorder);
         }
         true
     }
 
-    /// No more of this step follows: what is open ends where the trace does.
+    /// Ends the step. Open slices end at the latest time of the trace.
     pub(super) fn end(&mut self, wall: &WallClock, recorder: &mut Recorder<'_>) {
-        for row in self.rows.values_mut() {
-            for slice in row.open.drain(..).rev() {
+        for track in self.tracks.values_mut() {
+            for slice in track.open.drain(..).rev() {
                 self.step
-                    .take(&row.timeline, &slice, self.latest, true, wall, recorder);
+                    .record_slice(&track.timeline, &slice, self.latest, true, wall, recorder);
             }
         }
-        self.step.tell(wall, recorder);
+        self.step.record_times(wall, recorder);
         self.step = Fragment::default();
-        self.rows.clear();
+        self.tracks.clear();
     }
 }
 
-impl Row {
-    /// How many slices of this name began here at this time before.
+impl TrackState {
+    /// Returns the number of earlier slices with this name and begin on the track.
     fn ordinal(&mut self, name: &str, time: u64) -> u64 {
         let (last, begun, ordinal) = &mut self.last;
         if *begun == time && last == name {
@@ -219,27 +221,27 @@ impl Row {
 }
 
 impl Group {
-    fn holds(&self, time: u64) -> bool {
+    fn contains(&self, time: u64) -> bool {
         self.start <= time && self.end.is_none_or(|end| time < end)
     }
 }
 
 impl Fragment {
-    /// The place of a group that was opened on another timeline: it began at the same nanosecond there.
-    fn place_of(&self, name: &str, time: u64) -> Option<usize> {
+    /// Returns the index of the copy of a group on another timeline, which began at the same nanosecond.
+    fn group_index(&self, name: &str, time: u64) -> Option<usize> {
         self.groups
             .iter()
             .rposition(|group| group.start == time && group.name == name)
     }
 
-    /// The innermost of the step's own groups that was open at a time, else the last that had begun.
+    /// Returns the innermost of the step's own groups at a time, or else the last that had begun.
     fn innermost(&self, time: u64) -> Option<usize> {
         let is_of_step = |group: &Group| matches!(group.name.as_str(), STEP | MINI_BATCH | MICRO_BATCHES);
         let find = |is: &dyn Fn(&Group) -> bool| {
             let found = |group: &Group| is_of_step(group) && is(group);
             self.groups.iter().rposition(found)
         };
-        find(&|group| group.holds(time)).or_else(|| find(&|group| group.start <= time))
+        find(&|group| group.contains(time)).or_else(|| find(&|group| group.start <= time))
     }
 
     fn open(&mut self, name: &str, start: u64, id: [u8; 8], parent: Option<usize>) -> usize {
@@ -266,8 +268,8 @@ impl Fragment {
         self.groups.len() - 1
     }
 
-    /// Records a slice that has ended, unless it is the copy of a group.
-    fn take(
+    /// Records a slice that has ended, unless it is a copy of a group.
+    fn record_slice(
         &mut self,
         timeline: &Timeline,
         slice: &Slice,
@@ -286,8 +288,8 @@ impl Fragment {
         let own = slice.group.map(|group| &self.groups[group]).or(parent);
         let parsed = &slice.parsed;
         let is_of_critic = parent.is_some_and(|parent| parent.name == CRITIC_LOOP);
-        let work = Work {
-            meaning: names::meaning(parsed, is_of_critic),
+        let span = SliceSpan {
+            kind: names::span_kind(parsed, is_of_critic),
             parsed,
             mini_batch: parsed.mini_batch.or(own.and_then(|group| group.mini_batch)),
             micro_batch: parsed.micro_batch.or(own.and_then(|group| group.micro_batch)),
@@ -300,11 +302,11 @@ impl Fragment {
             is_unfinished,
             link: None,
         };
-        work.record(recorder);
+        span.record(recorder);
     }
 
-    /// Takes a slice into the times of the step, by the tracks that upstream takes them from.
-    fn count(&mut self, kind: RowKind, slice: &Slice, end: u64) {
+    /// Adds a slice to the times of the step, from the tracks that upstream uses.
+    fn count(&mut self, kind: TrackKind, slice: &Slice, end: u64) {
         let interval = Interval {
             start: slice.start,
             end,
@@ -312,29 +314,29 @@ impl Fragment {
         let parent = slice.parent.map(|parent| self.groups[parent].name.as_str());
         let times = &mut self.times;
         match (kind, slice.parsed.name.as_str()) {
-            (RowKind::Main, STEP) => times.step = Some(interval),
-            (RowKind::Main, "weight_sync") if parent == Some(STEP) => times.weight_sync = Some(interval),
-            (RowKind::Main, "peft_train_step") if parent == Some(ACTOR_LOOP) => {
+            (TrackKind::Main, STEP) => times.step = Some(interval),
+            (TrackKind::Main, "weight_sync") if parent == Some(STEP) => times.weight_sync = Some(interval),
+            (TrackKind::Main, "peft_train_step") if parent == Some(ACTOR_LOOP) => {
                 times.train_steps.push(interval);
             }
-            (RowKind::Main, ACTOR_LOOP) => self.loops += 1,
-            (RowKind::Main | RowKind::Thread, "old_actor_inference") => times.old_actors.push(interval),
-            (RowKind::Rollout, "rollout") => times.rollouts.push(interval),
-            (RowKind::Reference, "refer_inference") => times.references.push(interval),
-            (RowKind::Actor, ACTOR_LOOP) => times.loops.push(interval),
+            (TrackKind::Main, ACTOR_LOOP) => self.loops += 1,
+            (TrackKind::Main | TrackKind::Thread, "old_actor_inference") => times.old_actors.push(interval),
+            (TrackKind::Rollout, "rollout") => times.rollouts.push(interval),
+            (TrackKind::Reference, "refer_inference") => times.references.push(interval),
+            (TrackKind::Actor, ACTOR_LOOP) => times.loops.push(interval),
             _ => {}
         }
     }
 
-    /// The actor's loops are the last that is written of a step.
-    fn is_complete(&self, kind: RowKind) -> bool {
-        kind == RowKind::Actor && self.loops > 0 && self.times.loops.len() == self.loops
+    /// Whether the step is complete. The actor's loops are the last that is written of a step.
+    fn is_complete(&self, kind: TrackKind) -> bool {
+        kind == TrackKind::Actor && self.loops > 0 && self.times.loops.len() == self.loops
     }
 
     /// Records the times of the step, once.
-    fn tell(&mut self, wall: &WallClock, recorder: &mut Recorder<'_>) {
+    fn record_times(&mut self, wall: &WallClock, recorder: &mut Recorder<'_>) {
         if let Some(step) = self.times.step
-            && !std::mem::replace(&mut self.is_told, true)
+            && !std::mem::replace(&mut self.is_recorded, true)
         {
             self.times.record(wall.unix(step.end), recorder);
         }

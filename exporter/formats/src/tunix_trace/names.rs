@@ -1,7 +1,7 @@
-//! The names that Tunix gives to slices, and the spans of the registry that they are: both of its formats in one table.
+//! Maps the slice names of both of Tunix's formats to spans of the registry.
 //!
-//! Upstream's names stand in `tunix/perf/experimental/constants.py` (version 2) and beside every `span` and `span_group` of
-//! `tunix/rl` and `tunix/sft` (version 1).
+//! The names are defined in `tunix/perf/experimental/constants.py` (version 2). Version 1 uses literals at every `span` and
+//! `span_group` of `tunix/rl` and `tunix/sft`.
 
 use pulsetrain_mapping::CoverageRow;
 use std::collections::HashSet;
@@ -18,12 +18,12 @@ use pulsetrain_semconv::{
 use super::slice_name::SliceName;
 use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
-/// A name upstream.
+/// One name of a slice and its span.
 #[derive(Debug)]
 struct Name {
     upstream: &'static str,
     span: &'static semconv::Span,
-    /// The role that does such work, where only one does.
+    /// The role that does such work, or `None` if several do.
     role: Option<&'static str>,
 }
 
@@ -56,19 +56,19 @@ static NAMES: &[Name] = &[
     name("queue", &RL_QUEUE, None),
 ];
 
-/// What a slice is.
+/// The span that a slice becomes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Meaning {
+pub(super) struct SpanKind {
     pub(super) span: &'static semconv::Span,
     pub(super) role: Option<&'static str>,
     /// Whether the table has the name.
     pub(super) is_known: bool,
 }
 
-/// What a slice of this name is; `is_of_critic` where it is known that the critic is trained.
-pub(super) fn meaning(parsed: &SliceName, is_of_critic: bool) -> Meaning {
+/// Returns the span of a slice. `is_of_critic` selects the critic's training.
+pub(super) fn span_kind(parsed: &SliceName, is_of_critic: bool) -> SpanKind {
     let Some(name) = find(&parsed.name) else {
-        return Meaning {
+        return SpanKind {
             span: &PERF_STAGE,
             role: None,
             is_known: false,
@@ -76,26 +76,26 @@ pub(super) fn meaning(parsed: &SliceName, is_of_critic: bool) -> Meaning {
     };
     let is_of_critic = is_of_critic || parsed.role.as_deref() == Some("critic");
     if is_of_critic && name.span.name == RL_ACTOR_TRAIN.name {
-        return Meaning {
+        return SpanKind {
             span: &RL_CRITIC_TRAIN,
             role: Some("critic"),
             is_known: true,
         };
     }
-    Meaning {
+    SpanKind {
         span: name.span,
         role: name.role,
         is_known: true,
     }
 }
 
-/// The names that are not in the table, each said once.
+/// The unknown names that have been reported.
 #[derive(Debug, Default)]
 pub(super) struct UnknownNames(HashSet<String>);
 
 impl UnknownNames {
-    /// StepHeader the name of a slice that is not in the table, if it was not said before.
-    pub(super) fn look_at(&mut self, parsed: &SliceName, recorder: &mut Recorder<'_>) {
+    /// Reports the name of a slice once if the table lacks it.
+    pub(super) fn report_once(&mut self, parsed: &SliceName, recorder: &mut Recorder<'_>) {
         let is_new =
             find(&parsed.name).is_none() && !self.0.contains(&parsed.name) && self.0.len() < MOST_UNKNOWN;
         if is_new {
@@ -107,20 +107,20 @@ impl UnknownNames {
     }
 }
 
-/// So many names are told from each other; a trace that has more has something else in its names.
+/// The most unknown names that are reported. A trace with more has variable parts in its names.
 const MOST_UNKNOWN: usize = 1000;
 
-/// The name of the span that a slice of this name becomes.
+/// Returns the span name of a slice name.
 pub(super) fn span_name(upstream: &str) -> Option<&'static str> {
     find(upstream).map(|name| name.span.name)
 }
 
-/// The role that does the work of this name.
+/// Returns the role that does the work of this name.
 pub(super) fn role(upstream: &str) -> Option<&'static str> {
     find(upstream)?.role
 }
 
-/// Whether slices of this name hold others in a trace of version 1 (`span_group`); what is not known may.
+/// Whether slices of this name contain others in a trace of version 1 (`span_group`). Unknown names may.
 pub(super) fn is_group(upstream: &str) -> bool {
     matches!(
         upstream,
@@ -128,9 +128,9 @@ pub(super) fn is_group(upstream: &str) -> bool {
     ) || find(upstream).is_none()
 }
 
-/// Whether a group that was open when a slice began may be what the slice is part of. A training loop is opened on all
-/// threads, and what the others do meanwhile is not part of it.
-pub(super) fn may_hold(group: &str, slice: &str) -> bool {
+/// Whether a group that was open when a slice began can be the slice's parent. A training loop is opened on all threads, and
+/// concurrent work of other threads is not part of it.
+pub(super) fn may_contain(group: &str, slice: &str) -> bool {
     let is_loop = matches!(group, ACTOR_LOOP | CRITIC_LOOP);
     !is_loop || find(slice).is_none_or(|name| name.span.name == RL_ACTOR_TRAIN.name)
 }
@@ -139,7 +139,7 @@ fn find(upstream: &str) -> Option<&'static Name> {
     NAMES.iter().find(|name| name.upstream == upstream)
 }
 
-/// What becomes of every name, tag and track.
+/// Returns the coverage table: every name, tag and track with its conversion.
 pub(super) fn coverage() -> Vec<CoverageRow> {
     let names = NAMES.iter().map(|name| CoverageRow {
         record: "",
@@ -152,7 +152,7 @@ pub(super) fn coverage() -> Vec<CoverageRow> {
     });
     let others = OTHERS
         .iter()
-        .map(|(key, name, how)| CoverageRow::rule(key, name, how));
+        .map(|(key, name, conversion)| CoverageRow::rule(key, name, conversion));
     names.chain(others).collect()
 }
 
@@ -160,7 +160,7 @@ static OTHERS: &[(&str, &str, &str)] = &[
     (
         "(any other name)",
         PERF_STAGE.name,
-        "a span whose `perf.stage` is the name; said once a name",
+        "a span whose `perf.stage` is the name; each name is reported once",
     ),
     (
         "step",
@@ -193,7 +193,7 @@ static OTHERS: &[(&str, &str, &str)] = &[
     (
         "Main, Main -- thread N, Rollout, Reference, Actor, host-N, tpuN, tpuN_queue",
         attribute::PERF_TIMELINE.name,
-        "the name of the track; lanes are not told apart",
+        "the name of the track; lanes are merged",
     ),
     ("tpuN", attribute::DEVICE_ID.name, "on the tracks of devices"),
     (

@@ -1,4 +1,4 @@
-//! Both formats as rows of the table of formats: from the bytes of a file, as they come, to items.
+//! Registers both formats in the table of formats, and parses a file window by window.
 
 use pulsetrain_mapping::CoverageRow;
 use pulsetrain_perfetto::{EventKind, Item, ReadError, TraceDecoder, TraceReader};
@@ -27,7 +27,7 @@ pub(crate) const GROUPS_FORMAT: LogFormat = LogFormat {
     coverage: names::coverage,
 };
 
-/// The row of version 2: a file that is written anew with every step.
+/// The row of version 2: a file that its writer rewrites with every step.
 pub(crate) const TIMELINES_FORMAT: LogFormat = LogFormat {
     name: "tunix-trace-v2",
     brief: "Perfetto traces of Tunix, version 2 (perfetto_trace_v2_*.pb)",
@@ -52,7 +52,7 @@ pub(crate) const TIMELINES_FORMAT: LogFormat = LogFormat {
     },
 };
 
-/// A packet's first byte; what is compressed begins otherwise.
+/// The first byte of a packet. Compressed packets begin with another byte.
 const PACKET: u8 = b'\n';
 
 fn detect(head: &[u8], version: Version, sign: &'static str) -> Option<&'static str> {
@@ -61,7 +61,7 @@ fn detect(head: &[u8], version: Version, sign: &'static str) -> Option<&'static 
 
 fn version_of(head: &[u8]) -> Option<Version> {
     let packets = Some(head).filter(|head| head.first() == Some(&PACKET))?;
-    // Tracks stand before the first event.
+    // Tracks precede the first event.
     let tracks = TraceReader::new(packets).map_while(|item| match item {
         Ok(Item::Track(track)) => Some(track),
         _ => None,
@@ -69,10 +69,10 @@ fn version_of(head: &[u8]) -> Option<Version> {
     tracks.take(MOST_TRACKS).find_map(|track| Version::of(&track))
 }
 
-/// In how many tracks the version must show.
+/// The most tracks that are searched for the version.
 const MOST_TRACKS: usize = 1000;
 
-/// The first slice: its time tells the run from every other.
+/// Identifies the run by its first slice, whose time is unique.
 fn identify(head: &[u8]) -> RunHeader {
     let mut items = TraceReader::new(head).filter_map(Result::ok);
     let first_record = items.find_map(|item| first_record(&item)).unwrap_or_default();
@@ -83,7 +83,7 @@ fn identify(head: &[u8]) -> RunHeader {
     }
 }
 
-/// What tells a run from every other, where the item is the beginning of a slice.
+/// Returns the bytes that identify a run, or `None` if the item is not the beginning of a slice.
 pub(crate) fn first_record(item: &Item) -> Option<Vec<u8>> {
     match item {
         Item::Event(event) if event.kind == EventKind::Begin => {
@@ -100,7 +100,7 @@ struct TraceParser {
     trace: TunixTrace,
     decoder: TraceDecoder,
     is_record_start: bool,
-    /// Where the next packet begins is not known, so nothing can be read any more.
+    /// Whether the packet boundary is lost: the rest of the file cannot be parsed.
     is_lost: bool,
 }
 
@@ -114,12 +114,12 @@ impl TraceParser {
         }
     }
 
-    /// Takes what is whole in a window, and says how many bytes are done with.
-    fn take(&mut self, window: &Window<'_>, recorder: &mut Recorder<'_>) -> usize {
+    /// Decodes the complete packets of a window and returns the number of bytes consumed.
+    fn decode(&mut self, window: &Window<'_>, recorder: &mut Recorder<'_>) -> usize {
         let Self { trace, decoder, .. } = self;
         let decoded = decoder.decode(window.bytes, |item| match item {
             Ok(item) => trace.item(item, window.start, recorder),
-            Err(error) => skip(&error, window, recorder),
+            Err(error) => report(&error, window, recorder),
         });
         match decoded {
             Ok(done) if window.is_last && done < window.bytes.len() => {
@@ -134,7 +134,7 @@ impl TraceParser {
             }
             Ok(done) => done,
             Err(error) => {
-                skip(&error, window, recorder);
+                report(&error, window, recorder);
                 self.is_lost = true;
                 window.bytes.len()
             }
@@ -153,7 +153,7 @@ impl LogParser for TraceParser {
         let done = if self.is_lost {
             window.bytes.len()
         } else {
-            self.take(&window, recorder)
+            self.decode(&window, recorder)
         };
         if window.is_last {
             self.trace.end(recorder);
@@ -175,12 +175,12 @@ impl LogParser for TraceParser {
         self.trace.snapshot()
     }
 
-    fn restore(&mut self, told: &Json) -> bool {
-        self.trace.restore(told)
+    fn restore(&mut self, state: &Json) -> bool {
+        self.trace.restore(state)
     }
 }
 
-fn skip(error: &ReadError, window: &Window<'_>, recorder: &mut Recorder<'_>) {
+fn report(error: &ReadError, window: &Window<'_>, recorder: &mut Recorder<'_>) {
     let message = || error.kind.to_string();
     recorder.report(
         SkipReason::MalformedRecord,
@@ -189,7 +189,7 @@ fn skip(error: &ReadError, window: &Window<'_>, recorder: &mut Recorder<'_>) {
     );
 }
 
-/// Where something stands in the file, which has no lines.
+/// Returns the position of an offset in the file, which has no lines.
 fn position(window: &Window<'_>, offset: u64) -> SourcePosition {
     SourcePosition {
         offset: window.start.offset + offset,

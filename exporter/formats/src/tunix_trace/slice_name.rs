@@ -1,9 +1,8 @@
-//! The name of a slice as Tunix writes it: `peft_train (step=3, role=actor, mini_batch=0)`, a name and tags with types.
+//! Parses the name of a slice as Tunix writes it: `peft_train (step=3, role=actor, mini_batch=0)`, a name and typed tags.
 //!
-//! What a tag is, is parsed by `_create_span_name` of `tunix/perf/experimental/trace_writer.py`; a tag that it does not know is
-//! kept as it is written.
+//! The tags are those of `_create_span_name` in `tunix/perf/experimental/trace_writer.py`. Unknown tags are kept as text.
 
-/// What the name of a slice says.
+/// The parsed name of a slice.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SliceName {
     /// The name without the tags.
@@ -14,14 +13,14 @@ pub(super) struct SliceName {
     pub(super) pair_index: Option<i64>,
     pub(super) role: Option<String>,
     pub(super) group_id: Option<String>,
-    /// The name of what waited, of a queue.
+    /// The name of the work that waits in a queue.
     pub(super) queued: Option<String>,
-    /// The other tags, as they are written.
+    /// The unknown tags, as written.
     pub(super) others: String,
 }
 
 impl SliceName {
-    /// Takes a name apart. Brackets that hold anything but tags belong to the name.
+    /// Parses a name. Parentheses that contain anything but tags belong to the name.
     pub(super) fn parse(text: &str) -> Self {
         let tags = text.strip_suffix(')').and_then(|text| text.split_once(" ("));
         let Some((name, tags)) = tags.filter(|(_, tags)| is_tags(tags)) else {
@@ -35,39 +34,39 @@ impl SliceName {
             ..Self::default()
         };
         for tag in split(tags) {
-            parsed.take(tag);
+            parsed.set(tag);
         }
         parsed
     }
 
-    fn take(&mut self, tag: &str) {
+    fn set(&mut self, tag: &str) {
         let (key, value) = tag.split_once('=').unwrap_or((tag, ""));
         if value == "None" {
             return;
         }
-        let place = match key {
+        let field = match key {
             "step" => &mut self.step,
             "mini_batch" => &mut self.mini_batch,
             "micro_batch" => &mut self.micro_batch,
             "pair_index" => &mut self.pair_index,
-            _ => return self.take_text(key, value, tag),
+            _ => return self.set_text(key, value, tag),
         };
         match value.parse() {
-            Ok(number) => *place = Some(number),
-            Err(_) => self.keep(tag),
+            Ok(number) => *field = Some(number),
+            Err(_) => self.keep_unknown(tag),
         }
     }
 
-    fn take_text(&mut self, key: &str, value: &str, tag: &str) {
+    fn set_text(&mut self, key: &str, value: &str, tag: &str) {
         match key {
             "role" => self.role = Some(value.to_owned()),
             "group_id" => self.group_id = Some(value.to_owned()),
             "name" => self.queued = Some(value.to_owned()),
-            _ => self.keep(tag),
+            _ => self.keep_unknown(tag),
         }
     }
 
-    fn keep(&mut self, tag: &str) {
+    fn keep_unknown(&mut self, tag: &str) {
         if !self.others.is_empty() {
             self.others.push_str(", ");
         }
@@ -86,7 +85,7 @@ fn is_key(key: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// The tags. A comma that no key follows is part of a value: a group's id may be any text.
+/// Splits the tags. A comma without a following key is part of a value: a group's id may be any text.
 fn split(tags: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(tags);
     std::iter::from_fn(move || {
@@ -102,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_have_types_and_what_is_not_known_is_kept() {
+    fn tags_have_types_and_unknown_ones_are_kept() {
         let parsed = SliceName::parse(
             "peft_train (step=3, role=actor, mini_batch=0, micro_batch=1, shard=a, lr=1e-5)",
         );
@@ -126,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets_that_hold_no_tags_belong_to_the_name() {
+    fn parentheses_without_tags_belong_to_the_name() {
         for name in ["GET (retried)", "rollout", "f (x)", "a (=1)", "é (step=1", ""] {
             let parsed = SliceName::parse(name);
             assert_eq!((parsed.name.as_str(), parsed.step), (name, None));

@@ -1,4 +1,4 @@
-//! Traces made here, for what the samples do not show.
+//! Synthetic traces for cases that the samples lack.
 
 use std::{cell::RefCell, collections::BTreeMap};
 
@@ -14,7 +14,7 @@ use pulsetrain_record::{ParseReport, Recorder, Run, SkipReason, SourcePosition, 
 const SECOND: u64 = 1_000_000_000;
 const START: u64 = 1_795_219_880 * SECOND;
 
-/// A span as it went out.
+/// A recorded span.
 #[derive(Clone, Debug)]
 struct Span {
     name: String,
@@ -28,9 +28,9 @@ struct Span {
 }
 
 #[derive(Default)]
-struct Made(Vec<Item>);
+struct TraceBuilder(Vec<Item>);
 
-impl Made {
+impl TraceBuilder {
     fn track(mut self, uuid: u64, parent: Option<u64>, name: &str) -> Self {
         self.0.push(Item::Track(Track {
             uuid,
@@ -142,8 +142,8 @@ fn named<'a>(spans: &'a [Span], name: &str) -> &'a Span {
 }
 
 /// The tracks of version 2: a thread and a device with two lanes.
-fn timelines() -> Made {
-    Made::default()
+fn timelines() -> TraceBuilder {
+    TraceBuilder::default()
         .track(100_000, None, "Host - Main threads")
         .track(100_002, None, "Actor, Rollout Cluster")
         .track(200_000, Some(100_002), "tpu0")
@@ -153,22 +153,22 @@ fn timelines() -> Made {
         .track(400_002, Some(400_000), "")
 }
 
-fn groups() -> Made {
-    Made::default()
+fn groups() -> TraceBuilder {
+    TraceBuilder::default()
         .track(100, None, "Post-Training Run")
         .track(1, Some(100), "Main")
         .track(2002, Some(100), "Actor")
 }
 
 #[test]
-fn what_is_on_another_lane_of_a_thread_is_inside_what_was_open_there() {
+fn slices_nest_across_lanes_of_a_thread() {
     let (spans, skipped) = timelines()
         .begin(400_001, 10, "rollout (step=3)")
         .begin(400_002, 20, "environment (step=3, group_id=g, pair_index=1)")
         .end(400_002, 30)
         .begin(400_002, 40, "environment (step=4)")
         .end(400_002, 50)
-        // The inner one ends at the very nanosecond of the outer one, which stands first.
+        // Both end at the same nanosecond, and the outer end is written first.
         .begin(400_002, 60, "data_loading")
         .end(400_001, 70)
         .end(400_002, 70)
@@ -183,7 +183,7 @@ fn what_is_on_another_lane_of_a_thread_is_inside_what_was_open_there() {
     assert_eq!(environment.attributes["rl.group_id"], "g");
     assert_eq!(environment.attributes["rl.pair_index"], "1");
     let data = named(&spans, "perf.data");
-    // It says no step and takes that of what it is in.
+    // The slice has no step and inherits that of its parent.
     assert_eq!((&data.parent, &data.trace), (&rollout.id, &rollout.trace));
     assert_eq!(data.attributes["train.step"], "3");
     let of_step_four = spans.iter().filter(|span| span.attributes["train.step"] == "4");
@@ -193,7 +193,7 @@ fn what_is_on_another_lane_of_a_thread_is_inside_what_was_open_there() {
 }
 
 #[test]
-fn devices_work_side_by_side_and_nothing_there_is_inside_another() {
+fn slices_of_a_device_have_no_parent() {
     let (spans, _) = timelines()
         .begin(200_000, 10, "rollout (step=1)")
         .begin(200_000, 20, "reference_inference (step=1)")
@@ -209,7 +209,7 @@ fn devices_work_side_by_side_and_nothing_there_is_inside_another() {
 }
 
 #[test]
-fn a_queue_is_of_the_step_of_what_began_to_wait_with_it() {
+fn a_queue_has_the_step_of_the_work_that_waits() {
     let (spans, _) = timelines()
         .begin(300_000, 10, "queue (name=reference_inference)")
         .begin(400_001, 10, "reference_inference (step=5)")
@@ -224,7 +224,7 @@ fn a_queue_is_of_the_step_of_what_began_to_wait_with_it() {
 }
 
 #[test]
-fn what_belongs_to_no_step_is_in_the_trace_of_the_run_and_points_to_the_step_before() {
+fn slices_without_a_step_join_the_run_trace_and_link_to_the_previous_step() {
     let (spans, _) = timelines()
         .begin(400_001, 5, "data_loading")
         .end(400_001, 6)
@@ -242,7 +242,7 @@ fn what_belongs_to_no_step_is_in_the_trace_of_the_run_and_points_to_the_step_bef
 }
 
 #[test]
-fn what_never_ends_ends_with_the_trace_and_says_so() {
+fn open_slices_end_with_the_trace_and_are_marked_unfinished() {
     let (spans, _) = timelines()
         .begin(400_001, 10, "rollout (step=2)")
         .begin(400_002, 20, "environment (step=2)")
@@ -268,7 +268,7 @@ fn what_never_ends_ends_with_the_trace_and_says_so() {
 }
 
 #[test]
-fn names_and_tags_that_nobody_knows_are_kept_and_said_once_a_name() {
+fn unknown_names_and_tags_are_kept_and_reported_once() {
     let (spans, skipped) = timelines()
         .begin(400_001, 10, "logits (step=2, shard=a)")
         .end(400_001, 20)
@@ -287,7 +287,7 @@ fn names_and_tags_that_nobody_knows_are_kept_and_said_once_a_name() {
 }
 
 #[test]
-fn the_critic_is_told_from_the_actor_by_its_loop_and_by_its_role() {
+fn loop_or_role_distinguish_critic_and_actor() {
     let (spans, _) = groups()
         .slice(1, 0, 100, "global_step")
         .slice(1, 10, 90, "critic_training")
@@ -305,7 +305,7 @@ fn the_critic_is_told_from_the_actor_by_its_loop_and_by_its_role() {
 
 #[test]
 fn steps_count_through_a_file_and_a_fragment_begins_with_the_outermost_track() {
-    let mut made = Made::default();
+    let mut made = TraceBuilder::default();
     for step in 0..3 {
         made.0.extend(groups().0);
         made = made.slice(1, step * 100, step * 100 + 50, "global_step");
@@ -323,7 +323,7 @@ fn steps_count_through_a_file_and_a_fragment_begins_with_the_outermost_track() {
 }
 
 #[test]
-fn two_that_began_together_under_one_name_have_ids_of_their_own() {
+fn equal_names_with_equal_begins_have_distinct_ids() {
     let (spans, _) = timelines()
         .begin(400_001, 10, "rollout (step=2)")
         .begin(400_002, 10, "rollout (step=2)")
@@ -335,7 +335,7 @@ fn two_that_began_together_under_one_name_have_ids_of_their_own() {
 }
 
 #[test]
-fn a_file_that_is_written_anew_says_only_what_is_new() {
+fn a_rewritten_file_records_only_new_slices() {
     let first = || {
         timelines()
             .begin(400_001, 10, "rollout (step=0)")
@@ -357,7 +357,7 @@ fn a_file_that_is_written_anew_says_only_what_is_new() {
 }
 
 #[test]
-fn without_a_time_anywhere_a_trace_counts_from_1970_and_it_is_said() {
+fn without_a_date_a_trace_counts_from_1970_and_reports_it() {
     let made = || {
         timelines()
             .begin(400_001, 10, "rollout (step=2)")
@@ -371,7 +371,7 @@ fn without_a_time_anywhere_a_trace_counts_from_1970_and_it_is_said() {
 }
 
 #[test]
-fn an_end_of_nothing_is_told() {
+fn an_end_without_a_begin_is_reported() {
     for (version, made) in [(Version::Timelines, timelines()), (Version::Groups, groups())] {
         let (spans, skipped) = made.end(1, 5).end(77, 6).read(version);
         assert_eq!(spans.len(), 0);
@@ -383,7 +383,9 @@ fn an_end_of_nothing_is_told() {
 #[test]
 fn tracks_beyond_the_limit_are_counted_and_left_out() {
     let tracks = super::MOST_TRACKS as u64 + 3;
-    let made = (0..tracks).fold(Made::default(), |made, uuid| made.track(uuid, None, "Main"));
+    let made = (0..tracks).fold(TraceBuilder::default(), |made, uuid| {
+        made.track(uuid, None, "Main")
+    });
     let made = made.slice(0, 1, 2, "rollout").slice(tracks, 1, 2, "rollout");
     let (spans, skipped) = made.read(Version::Groups);
     assert_eq!(spans.len(), 1);

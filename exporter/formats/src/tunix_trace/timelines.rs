@@ -1,8 +1,8 @@
-//! Version 2 (`tunix/perf/experimental/trace_writer.py`): a track a timeline, with lanes below it where slices overlap, and
-//! everything in order of time. Slices say their step; which slice is inside which is not parsed, and is worked out again.
+//! Parses version 2 (`tunix/perf/experimental/trace_writer.py`): one track a timeline, with lanes where slices overlap, in
+//! order of time. Slices carry their step. The format has no tree, so nesting is computed here.
 //!
-//! A slice goes out when it has ended and all that ended at the same instant is read. Tunix writes the whole file anew
-//! with every step: what was said before is known by its id and not said again.
+//! A slice is recorded when all events of its end time have been read. Tunix rewrites the file with every step: the ids of
+//! recorded slices are kept, so no slice is recorded twice.
 
 use std::collections::BTreeMap;
 
@@ -12,38 +12,38 @@ use serde_json::Value as Json;
 
 use super::{
     names::{self, UnknownNames},
-    places::Places,
     slice_name::SliceName,
+    slice_span::SliceSpan,
     times::{Interval, StepTimes},
+    tracks::TrackTree,
     wall::WallClock,
-    work::Work,
 };
 use crate::seen_ids::SeenIds;
 use pulsetrain_record::{Recorder, ids};
 
-/// Reads slices of version 2.
+/// Converts slices of version 2.
 #[derive(Debug, Default)]
 pub(super) struct Timelines {
-    places: Places,
+    tracks: TrackTree,
     unknown: UnknownNames,
-    /// What is open on each timeline, or ended at this instant; in order of time.
+    /// The slices of each timeline that are open or ended at the current time, in order of time.
     open: BTreeMap<u64, Vec<Slice>>,
-    /// The instant that is read.
+    /// The current time of the trace.
     now: u64,
-    /// What ended now, by its timeline and its number, and how many of them are told.
+    /// The slices that ended at the current time, as timeline and number, and the number of those recorded.
     ended: Vec<(u64, u64)>,
-    ended_told: usize,
-    /// The queues that began now, with their timelines: their step is that of what waits in them.
+    recorded: usize,
+    /// The queues that began at the current time, with their timelines. A queue has the step of the work that waits in it.
     queued: Vec<(u64, u64)>,
-    begun: u64,
-    /// The newest step, with its first span.
+    next_number: u64,
+    /// The newest step and its first span.
     newest: Option<(i64, [u8; 8])>,
     times: BTreeMap<i64, StepTimes>,
-    /// The last step whose times were told.
-    told: Option<i64>,
-    /// The same of a follower before this one: sums come to what they were by it.
-    told_before: Option<i64>,
-    /// What was parsed.
+    /// The last step whose times were recorded.
+    recorded_step: Option<i64>,
+    /// The last step that a previous follower recorded. Steps up to it are replayed to restore sums.
+    restored_step: Option<i64>,
+    /// The ids of the recorded slices.
     seen: SeenIds,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Timelines {
 #[derive(Debug)]
 struct Slice {
     lane: u64,
-    /// Its number in order of beginning.
+    /// The number of the slice in order of begin.
     number: u64,
     name: String,
     parsed: SliceName,
@@ -63,40 +63,40 @@ struct Slice {
 }
 
 impl Timelines {
-    /// The file begins again: it was written anew.
+    /// Restarts at the beginning of a rewritten file.
     pub(super) fn restart(&mut self) {
         self.seen.begin_pass();
         *self = Self {
             seen: std::mem::take(&mut self.seen),
-            told: self.told,
-            told_before: self.told_before,
+            recorded_step: self.recorded_step,
+            restored_step: self.restored_step,
             unknown: std::mem::take(&mut self.unknown),
             ..Self::default()
         };
     }
 
-    /// What was parsed, for the next follower.
+    /// Returns the state for the next follower.
     pub(super) fn snapshot(&self) -> Option<Json> {
-        self.seen.to_json(self.told.max(self.told_before))
+        self.seen.to_json(self.recorded_step.max(self.restored_step))
     }
 
-    /// Takes over what a follower before this one has said; answers whether it makes sense.
-    pub(super) fn restore(&mut self, told: &Json) -> bool {
-        let Some((seen, step)) = SeenIds::of_json(told) else {
+    /// Restores the state of a previous follower. Returns `false` if the state is invalid.
+    pub(super) fn restore(&mut self, state: &Json) -> bool {
+        let Some((seen, step)) = SeenIds::of_json(state) else {
             return false;
         };
-        (self.seen, self.told_before) = (seen, step);
+        (self.seen, self.restored_step) = (seen, step);
         true
     }
 
-    /// A track is described.
+    /// Adds a track.
     pub(super) fn track(&mut self, track: &Track, wall: &WallClock, recorder: &mut Recorder<'_>) {
-        // What ended before ended on what the track was then.
-        self.settle(wall, recorder);
-        self.places.insert(track.uuid, track.parent, &track.name);
+        // Slices that ended before this track have the old timeline.
+        self.record_all_ended(wall, recorder);
+        self.tracks.insert(track.uuid, track.parent, &track.name);
     }
 
-    /// A slice begins.
+    /// Opens a slice.
     pub(super) fn begin(
         &mut self,
         uuid: u64,
@@ -105,24 +105,24 @@ impl Timelines {
         wall: &WallClock,
         recorder: &mut Recorder<'_>,
     ) {
-        self.reach(time, wall, recorder);
-        let (place, timeline) = self.places.of(uuid);
+        self.advance_to(time, wall, recorder);
+        let (timeline_id, timeline) = self.tracks.timeline_of(uuid);
         let parsed = SliceName::parse(&name);
-        self.unknown.look_at(&parsed, recorder);
-        let open = self.open.entry(place).or_default();
+        self.unknown.report_once(&parsed, recorder);
+        let open = self.open.entry(timeline_id).or_default();
         let same = |slice: &&Slice| slice.start == time && slice.name == name;
         let ordinal = open.iter().filter(same).count() as u64;
         let id = ids::work_span(recorder.run(), &timeline.name, &name, time, ordinal);
-        let around = open
+        let enclosing = open
             .iter()
             .rfind(|slice| !timeline.is_device && slice.end.is_none());
-        let step = parsed.step.or_else(|| around?.step);
+        let step = parsed.step.or_else(|| enclosing?.step);
         if parsed.queued.is_some() && step.is_none() {
-            self.queued.push((place, self.begun));
+            self.queued.push((timeline_id, self.next_number));
         }
         open.push(Slice {
             lane: uuid,
-            number: self.begun,
+            number: self.next_number,
             name,
             step,
             id,
@@ -131,13 +131,13 @@ impl Timelines {
             link: self.newest,
             parsed,
         });
-        self.begun += 1;
+        self.next_number += 1;
         if let Some(step) = step {
-            self.enter(step, id, wall, recorder);
+            self.note_step(step, id, wall, recorder);
         }
     }
 
-    /// The innermost slice of a lane ends; says whether there was one.
+    /// Ends the innermost slice of a lane. Returns `false` if no slice was open.
     pub(super) fn close(
         &mut self,
         uuid: u64,
@@ -145,9 +145,9 @@ impl Timelines {
         wall: &WallClock,
         recorder: &mut Recorder<'_>,
     ) -> bool {
-        self.reach(time, wall, recorder);
-        let place = self.places.of(uuid).0;
-        let open = self.open.entry(place).or_default();
+        self.advance_to(time, wall, recorder);
+        let timeline_id = self.tracks.timeline_of(uuid).0;
+        let open = self.open.entry(timeline_id).or_default();
         let innermost = open
             .iter_mut()
             .rfind(|slice| slice.lane == uuid && slice.end.is_none());
@@ -155,62 +155,66 @@ impl Timelines {
             return false;
         };
         slice.end = Some(time);
-        self.ended.push((place, slice.number));
+        self.ended.push((timeline_id, slice.number));
         true
     }
 
-    /// The trace ends: what is open ends with it, and every step that was trained in is complete.
+    /// Ends the trace. Open slices end with it, and every step with training is complete.
     pub(super) fn end(&mut self, wall: &WallClock, recorder: &mut Recorder<'_>) {
-        self.settle(wall, recorder);
-        for (place, slices) in std::mem::take(&mut self.open) {
+        self.record_all_ended(wall, recorder);
+        for (timeline_id, slices) in std::mem::take(&mut self.open) {
             for slice in &slices {
-                let parent = parent_of(slice, self.now, &slices, self.is_device(place));
-                let work = self.work(place, slice, self.now, parent, wall, recorder);
-                Work {
+                let parent = parent_of(slice, self.now, &slices, self.is_device(timeline_id));
+                let span = self.span(timeline_id, slice, self.now, parent, wall, recorder);
+                SliceSpan {
                     is_unfinished: true,
-                    ..work
+                    ..span
                 }
                 .record(recorder);
             }
         }
-        self.tell_to(i64::MAX, wall, recorder);
+        self.record_steps_to(i64::MAX, wall, recorder);
     }
 
-    /// No more is there for the moment: what has ended goes out. What ends at the same instant may follow, and of what began
-    /// at it too little is known yet.
+    /// Records the slices that have ended, at the end of the available data. Slices that began at the current time wait for
+    /// more events of that time.
     pub(super) fn pause(&mut self, wall: &WallClock, recorder: &mut Recorder<'_>) {
         let is_due = |slice: &Slice, now| slice.start != now;
-        self.tell_ended(is_due, wall, recorder);
+        self.record_ended(is_due, wall, recorder);
     }
 
-    /// Tells what has ended, in the order of the ends, up to the first that is not to be told yet.
-    fn tell_ended(
+    /// Records the slices that have ended, in order of their ends, up to the first that is not due.
+    fn record_ended(
         &mut self,
         is_due: impl Fn(&Slice, u64) -> bool,
         wall: &WallClock,
         recorder: &mut Recorder<'_>,
     ) {
-        while let Some(&(place, number)) = self.ended.get(self.ended_told) {
-            let slices = self.open.get_mut(&place).map(std::mem::take).unwrap_or_default();
+        while let Some(&(timeline_id, number)) = self.ended.get(self.recorded) {
+            let slices = self
+                .open
+                .get_mut(&timeline_id)
+                .map(std::mem::take)
+                .unwrap_or_default();
             let found = slices.binary_search_by_key(&number, |slice| slice.number);
             let slice = found.ok().map(|at| &slices[at]);
             let is_due = slice.is_none_or(|slice| is_due(slice, self.now));
             if let Some(slice) = slice.filter(|_| is_due) {
-                self.tell(place, slice, &slices, wall, recorder);
+                self.record_slice(timeline_id, slice, &slices, wall, recorder);
             }
-            if let Some(open) = self.open.get_mut(&place) {
+            if let Some(open) = self.open.get_mut(&timeline_id) {
                 *open = slices;
             }
             if !is_due {
                 return;
             }
-            self.ended_told += 1;
+            self.recorded += 1;
         }
     }
 
-    fn tell(
+    fn record_slice(
         &mut self,
-        place: u64,
+        timeline_id: u64,
         slice: &Slice,
         slices: &[Slice],
         wall: &WallClock,
@@ -218,40 +222,40 @@ impl Timelines {
     ) {
         let Some(end) = slice.end else { return };
         if self.seen.is_new(slice.id, end) {
-            let parent = parent_of(slice, end, slices, self.is_device(place));
-            self.work(place, slice, end, parent, wall, recorder)
+            let parent = parent_of(slice, end, slices, self.is_device(timeline_id));
+            self.span(timeline_id, slice, end, parent, wall, recorder)
                 .record(recorder);
         }
-        self.count(place, slice, end);
+        self.count(timeline_id, slice, end);
     }
 
-    /// An instant is reached: all that ended at the one before goes out.
-    fn reach(&mut self, time: u64, wall: &WallClock, recorder: &mut Recorder<'_>) {
+    /// Advances the current time and records all slices that ended before it.
+    fn advance_to(&mut self, time: u64, wall: &WallClock, recorder: &mut Recorder<'_>) {
         if time != self.now {
-            self.settle(wall, recorder);
+            self.record_all_ended(wall, recorder);
             self.now = time;
         }
     }
 
-    fn settle(&mut self, wall: &WallClock, recorder: &mut Recorder<'_>) {
-        for (place, number) in std::mem::take(&mut self.queued) {
-            self.find_step(place, number);
+    fn record_all_ended(&mut self, wall: &WallClock, recorder: &mut Recorder<'_>) {
+        for (timeline_id, number) in std::mem::take(&mut self.queued) {
+            self.find_step(timeline_id, number);
         }
-        self.tell_ended(|_, _| true, wall, recorder);
-        self.ended_told = 0;
-        for (place, _) in std::mem::take(&mut self.ended) {
-            if let Some(slices) = self.open.get_mut(&place) {
+        self.record_ended(|_, _| true, wall, recorder);
+        self.recorded = 0;
+        for (timeline_id, _) in std::mem::take(&mut self.ended) {
+            if let Some(slices) = self.open.get_mut(&timeline_id) {
                 slices.retain(|slice| slice.end.is_none());
             }
         }
     }
 
-    /// A queue is of the step of what began to wait at the same nanosecond on a thread of the host.
-    fn find_step(&mut self, place: u64, number: u64) {
+    /// Gives a queue the step of the work that began at the same nanosecond on a host thread.
+    fn find_step(&mut self, timeline_id: u64, number: u64) {
         let of = |slices: &[Slice]| slices.iter().position(|slice| slice.number == number);
         let Some(queue) = self
             .open
-            .get(&place)
+            .get(&timeline_id)
             .and_then(|slices| Some(&slices[of(slices)?]))
         else {
             return;
@@ -265,14 +269,14 @@ impl Timelines {
             .flatten()
             .find(waits)
             .and_then(|slice| slice.step);
-        let slices = self.open.get_mut(&place);
+        let slices = self.open.get_mut(&timeline_id);
         if let Some(queue) = slices.and_then(|slices| of(slices).map(|at| &mut slices[at])) {
             queue.step = step;
         }
     }
 
-    /// A slice of a step begins.
-    fn enter(&mut self, step: i64, id: [u8; 8], wall: &WallClock, recorder: &mut Recorder<'_>) {
+    /// Notes a slice of a step. Records the times of older steps.
+    fn note_step(&mut self, step: i64, id: [u8; 8], wall: &WallClock, recorder: &mut Recorder<'_>) {
         if self.newest.is_none_or(|(newest, _)| newest < step) {
             self.newest = Some((step, id));
         }
@@ -281,32 +285,32 @@ impl Timelines {
             .iter()
             .rev()
             .find(|(_, times)| !times.train_steps.is_empty());
-        // Of the step before that something may still be on its way: devices end later than threads.
+        // Devices end later than threads, so the previous step may still be incomplete.
         if let Some((&trained, _)) = trained {
-            self.tell_to(trained.saturating_sub(2), wall, recorder);
+            self.record_steps_to(trained.saturating_sub(2), wall, recorder);
         }
     }
 
-    fn is_device(&self, place: u64) -> bool {
-        self.places.timeline(place).is_device
+    fn is_device(&self, timeline_id: u64) -> bool {
+        self.tracks.timeline(timeline_id).is_device
     }
 
-    fn work<'a>(
+    fn span<'a>(
         &'a self,
-        place: u64,
+        timeline_id: u64,
         slice: &'a Slice,
         end: u64,
         parent: Option<[u8; 8]>,
         wall: &WallClock,
         recorder: &Recorder<'_>,
-    ) -> Work<'a> {
+    ) -> SliceSpan<'a> {
         let link = slice.link.filter(|_| slice.step.is_none());
-        Work {
-            meaning: names::meaning(&slice.parsed, false),
+        SliceSpan {
+            kind: names::span_kind(&slice.parsed, false),
             parsed: &slice.parsed,
             mini_batch: slice.parsed.mini_batch,
             micro_batch: slice.parsed.micro_batch,
-            timeline: self.places.timeline(place),
+            timeline: self.tracks.timeline(timeline_id),
             step: slice.step,
             id: slice.id,
             parent,
@@ -320,11 +324,15 @@ impl Timelines {
         }
     }
 
-    /// Takes a slice into the times of its step: a device's where it has any, for training steps and weights the thread's.
-    fn count(&mut self, place: u64, slice: &Slice, end: u64) {
-        let timeline = self.places.timeline(place);
+    /// Adds a slice to the times of its step. Training steps and weight synchronisation come from the host thread, all others
+    /// from devices.
+    fn count(&mut self, timeline_id: u64, slice: &Slice, end: u64) {
+        let timeline = self.tracks.timeline(timeline_id);
         let (is_device, is_queue) = (timeline.is_device, slice.parsed.queued.is_some());
-        let Some(step) = slice.step.filter(|step| self.told < Some(*step) && !is_queue) else {
+        let Some(step) = slice
+            .step
+            .filter(|step| self.recorded_step < Some(*step) && !is_queue)
+        else {
             return;
         };
         let times = self.times.entry(step).or_default();
@@ -333,9 +341,9 @@ impl Timelines {
             end,
         };
         match (slice.parsed.name.as_str(), is_device) {
-            ("rollout", true) => in_turn(&mut times.rollouts, interval),
-            ("reference_inference", true) => in_turn(&mut times.references, interval),
-            ("old_actor_inference", true) => in_turn(&mut times.old_actors, interval),
+            ("rollout", true) => push_sequential(&mut times.rollouts, interval),
+            ("reference_inference", true) => push_sequential(&mut times.references, interval),
+            ("old_actor_inference", true) => push_sequential(&mut times.old_actors, interval),
             ("peft_train", false) if slice.parsed.role.as_deref() != Some("critic") => {
                 times.train_steps.push(interval);
             }
@@ -344,8 +352,8 @@ impl Timelines {
         }
     }
 
-    /// Records the times of every step up to this one that was trained in.
-    fn tell_to(&mut self, last: i64, wall: &WallClock, recorder: &mut Recorder<'_>) {
+    /// Records the times of every step up to `last` that has training.
+    fn record_steps_to(&mut self, last: i64, wall: &WallClock, recorder: &mut Recorder<'_>) {
         while let Some(entry) = self.times.first_entry()
             && *entry.key() <= last
         {
@@ -354,20 +362,20 @@ impl Timelines {
                 continue;
             };
             let end = times.weight_sync.map_or(trained.end, |sync| sync.end);
-            if self.told_before >= Some(step) {
+            if self.restored_step >= Some(step) {
                 recorder.replay(|recorder| times.record(wall.unix(end), recorder));
             } else {
                 times.record(wall.unix(end), recorder);
             }
-            self.told = Some(step);
+            self.recorded_step = Some(step);
         }
     }
 }
 
-/// The slice around a slice that ended at `end`: on a thread only, since devices run what they are given side by side, and of
-/// the same step only.
+/// Returns the parent of a slice that ended at `end`: the enclosing slice of the same step. Slices of a device have no parent,
+/// because devices run them concurrently.
 fn parent_of(slice: &Slice, end: u64, slices: &[Slice], is_device: bool) -> Option<[u8; 8]> {
-    let holds = |other: &&Slice| {
+    let contains = |other: &&Slice| {
         other.number < slice.number
             && other.start <= slice.start
             && other.end.is_none_or(|other| other >= end)
@@ -378,11 +386,11 @@ fn parent_of(slice: &Slice, end: u64, slices: &[Slice], is_device: bool) -> Opti
     if is_device {
         return None;
     }
-    slices.iter().rfind(holds).map(|parent| parent.id)
+    slices.iter().rfind(contains).map(|parent| parent.id)
 }
 
-/// Adds work of a device that does one thing after the other, as version 1 has it.
-fn in_turn(intervals: &mut Vec<Interval>, work: Interval) {
+/// Adds work of a device that runs one slice at a time, as in version 1.
+fn push_sequential(intervals: &mut Vec<Interval>, work: Interval) {
     let busy_to = intervals.last().map_or(0, |last| last.end);
     intervals.push(Interval {
         start: work.start.max(busy_to).min(work.end),

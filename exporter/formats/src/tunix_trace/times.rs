@@ -1,6 +1,6 @@
-//! The times of one step, from its spans: Tunix's own metrics (`tunix/perf/export.py`), by its formulas where they hold.
+//! Computes the times of a step from its spans: Tunix's own metrics (`tunix/perf/export.py`).
 //!
-//! Where they do not, and why, is written in `TUNIX_TRACES.md` beside this crate.
+//! `TUNIX_TRACES.md` in this crate lists the formulas that differ from upstream, with reasons.
 
 use pulsetrain_otlp::write::{Attribute, Value};
 use pulsetrain_semconv::{
@@ -16,7 +16,7 @@ use pulsetrain_semconv::{
 
 use pulsetrain_record::Recorder;
 
-/// From when to when, in nanoseconds of one clock.
+/// An interval in nanoseconds of one clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interval {
     pub(super) start: u64,
@@ -29,7 +29,7 @@ impl Interval {
     }
 }
 
-/// What a step consisted of, as far as its times are made of it. Each list is in order of time.
+/// The intervals of a step that its times are computed from. Each list is in order of time.
 #[derive(Debug, Default)]
 pub(super) struct StepTimes {
     pub(super) step: Option<Interval>,
@@ -37,14 +37,14 @@ pub(super) struct StepTimes {
     pub(super) rollouts: Vec<Interval>,
     pub(super) references: Vec<Interval>,
     pub(super) old_actors: Vec<Interval>,
-    /// The loops of the actor; none in a trace that has no groups.
+    /// The loops of the actor. The list is empty in a trace without groups.
     pub(super) loops: Vec<Interval>,
-    /// The training steps of the actor, as its thread saw them.
+    /// The training steps of the actor on the host thread.
     pub(super) train_steps: Vec<Interval>,
 }
 
 impl StepTimes {
-    /// Records what the step came to.
+    /// Records the metrics of the step.
     pub(super) fn record(&self, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
         let mut one = |metric: &'static Metric, nanos: Option<u64>| {
             if let Some(nanos) = nanos {
@@ -82,13 +82,13 @@ impl StepTimes {
         }
     }
 
-    /// Zero where a step has none: its models share their weights.
+    /// Returns zero if a step has no synchronisation: its models share their weights.
     fn weight_sync_nanos(&self) -> Option<u64> {
         let shared = self.step.map(|_| 0);
         self.weight_sync.map(Interval::nanos).or(shared)
     }
 
-    /// From the end of the last rollout to the new weights, or to the end of the step where none come.
+    /// Returns the time from the end of the last rollout to the weight synchronisation, or else to the end of the step.
     fn rollout_idle(&self) -> Option<u64> {
         let until = self
             .weight_sync
@@ -101,7 +101,7 @@ impl StepTimes {
         Some(self.rollouts.first()?.end.saturating_sub(self.step?.start))
     }
 
-    /// For each loop but the last, how long neither the reference model nor the actor was at work after it.
+    /// Sums the idle time of the reference model and the actor after each loop but the last.
     fn between_micro_batches(&self) -> u64 {
         let ended = self.loops.split_last().map_or(&[][..], |(_, ended)| ended);
         ended.iter().map(|ended| self.idle_after(ended.end)).sum()
@@ -115,13 +115,13 @@ impl StepTimes {
     }
 }
 
-/// How long nothing of this kind was at work between two that follow each other.
+/// Sums the gaps between consecutive intervals.
 fn gaps(intervals: &[Interval]) -> u64 {
     let gap = |pair: &[Interval]| pair[1].start.saturating_sub(pair[0].end);
     intervals.windows(2).map(gap).sum()
 }
 
-/// The sum, and the mean over `count` micro-batches; nothing where there are none.
+/// Records the sum and the mean over `count` micro-batches. Records nothing if `count` is 0.
 fn sum_and_mean(
     metric: &'static Metric,
     nanos: u64,
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_the_time_between_and_not_the_two_beside_it() {
+    fn a_gap_is_the_time_between_two_intervals() {
         assert_eq!(gaps(&intervals(&[(0, 10), (13, 20), (20, 30), (25, 40)])), 3);
         assert_eq!(gaps(&[]), 0);
     }

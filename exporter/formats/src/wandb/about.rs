@@ -1,5 +1,4 @@
-//! What a file says of its run beside what was logged: who belongs to it, what it stands on, and what its program wanted to
-//! be told aloud.
+//! Records the metadata of a run: its owner's labels, its environment and its alerts.
 
 use pulsetrain_mapping::{CoverageRow, record_option};
 use pulsetrain_otlp::{
@@ -10,7 +9,7 @@ use pulsetrain_semconv::{attribute, event, metric};
 
 use pulsetrain_record::Recorder;
 
-/// The fields of `RunRecord` that are options: how people sort their runs.
+/// The fields of `RunRecord` that are recorded as options.
 const OF_RUN: [(u32, &str); 5] = [
     (6, "wandb.group"),
     (7, "wandb.job_type"),
@@ -18,11 +17,11 @@ const OF_RUN: [(u32, &str); 5] = [
     (10, "wandb.tags"),
     (12, "wandb.sweep_id"),
 ];
-/// Whether the run goes on with an earlier one, and where.
+/// The fields of a resumed run: its first step, and whether it was resumed.
 const STARTING_STEP: u32 = 14;
 const RESUMED: u32 = 18;
 
-/// The texts and numbers of `EnvironmentRecord`. Who ran it, and where on the disk, is private.
+/// The fields of `EnvironmentRecord` that are recorded. User names and paths are private and left out.
 const OF_ENVIRONMENT: [(u32, &str); 10] = [
     (1, "os"),
     (2, "python"),
@@ -37,7 +36,7 @@ const OF_ENVIRONMENT: [(u32, &str); 10] = [
 ];
 const GPU_NVIDIA: u32 = 24;
 
-/// What becomes of everything in a file that is not logged under a key.
+/// Returns the coverage rows of everything that is not logged under a key.
 pub(super) fn coverage() -> [CoverageRow; 11] {
     [
         CoverageRow::rule(
@@ -78,7 +77,7 @@ pub(super) fn coverage() -> [CoverageRow; 11] {
     ]
 }
 
-/// Records how the run is sorted, and whether it was resumed.
+/// Records the labels of the run, and whether it was resumed.
 pub(super) fn run(bytes: &[u8], time_unix_nanos: u64, recorder: &mut Recorder<'_>) -> Result<(), WireError> {
     for field in Reader::new(bytes) {
         let Field { number, value } = field?;

@@ -1,15 +1,15 @@
-//! The frames of a wandb file: LevelDB's log (`doc/log_format.md` of LevelDB) behind a header of seven bytes, with the plain
-//! CRC-32 of zlib as its checksum.
+//! Decodes the framing of a wandb file: LevelDB's log format (`doc/log_format.md` of LevelDB) after a header of seven bytes,
+//! with the plain CRC-32 of zlib as checksum.
 //!
-//! Blocks of 32 KiB, counted from the first byte of the file, hold chunks; a record is one chunk or several. A chunk never
-//! crosses the end of a block, so after a broken one reading goes on with the next block.
+//! Blocks of 32 KiB, counted from the first byte of the file, contain chunks. A record is one or more chunks. A chunk never
+//! crosses the end of a block, so the parser resumes at the next block after a broken chunk.
 
 /// The first bytes of a file: `:W&B`, the magic number 0xBEE1, version 0.
 pub(super) const MAGIC: [u8; 7] = [b':', b'W', b'&', b'B', 0xe1, 0xbe, 0];
 
 const BLOCK_LEN: u64 = 32 << 10;
 const HEAD_LEN: usize = 7;
-/// The longest record that is put together.
+/// The longest record that is assembled.
 const LONGEST: usize = 64 << 20;
 
 /// The kinds of chunk.
@@ -18,45 +18,45 @@ const FIRST: u8 = 2;
 const MIDDLE: u8 = 3;
 const LAST: u8 = 4;
 
-/// Puts records together from chunks.
+/// Assembles records from chunks.
 #[derive(Debug, Default)]
 pub(super) struct Blocks {
-    /// The chunks so far of a record that is not whole.
+    /// The chunks so far of an incomplete record.
     pending: Option<Vec<u8>>,
-    /// The record that was put together last.
-    whole: Vec<u8>,
-    /// How many bytes are passed over before the next chunk.
+    /// The last assembled record.
+    assembled: Vec<u8>,
+    /// The number of bytes to skip before the next chunk.
     to_skip: u64,
 }
 
-/// What stands at the beginning of some bytes.
+/// The result of decoding the beginning of some bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found<'a> {
     /// A record, which ends after `len` bytes.
     Record { len: usize, record: &'a [u8] },
     /// Bytes that cannot be read.
     Broken { len: usize, problem: &'static str },
-    /// Bytes that are done with, and then the beginning of something or nothing.
+    /// `len` consumed bytes, followed by an incomplete chunk or the end of the input.
     Partial { len: usize },
 }
 
-/// What one chunk is.
+/// One chunk.
 enum Chunk<'a> {
-    Whole {
+    Complete {
         kind: u8,
         data: &'a [u8],
     },
     /// A chunk whose checksum is wrong, of this length.
     Unsound(usize),
-    /// What is left of a block and too short for a chunk.
+    /// The rest of a block that is too short for a chunk.
     Padding,
-    /// No chunk, though one should begin here.
-    Nothing,
+    /// Bytes that are not a valid chunk.
+    Invalid,
     Partial,
 }
 
 impl Blocks {
-    /// Reads up to the end of the next record; `offset` is the place of the first byte in the file.
+    /// Decodes up to the end of the next record. `offset` is the file offset of the first byte.
     pub(super) fn next<'a>(&'a mut self, bytes: &'a [u8], offset: u64) -> Found<'a> {
         let mut at = 0;
         if offset == 0 {
@@ -72,11 +72,11 @@ impl Blocks {
             }
             let left = (BLOCK_LEN - (offset + at as u64) % BLOCK_LEN) as usize;
             match chunk(&bytes[at..], left) {
-                Chunk::Whole { kind, data } => {
+                Chunk::Complete { kind, data } => {
                     at += HEAD_LEN + data.len();
-                    match self.take(kind, data) {
+                    match self.push(kind, data) {
                         Ok(false) => {}
-                        // Borrowed from the input where it can be.
+                        // A record in one chunk is borrowed from the input.
                         Ok(true) if kind == FULL => {
                             return Found::Record {
                                 len: at,
@@ -86,7 +86,7 @@ impl Blocks {
                         Ok(true) => {
                             return Found::Record {
                                 len: at,
-                                record: &self.whole,
+                                record: &self.assembled,
                             };
                         }
                         Err(problem) => return Found::Broken { len: at, problem },
@@ -101,10 +101,11 @@ impl Blocks {
                     };
                 }
                 Chunk::Padding => at += left,
-                Chunk::Nothing => {
-                    // At the beginning of a block that is the whole of it.
+                Chunk::Invalid => {
+                    // Skips the rest of the block.
                     (self.pending, self.to_skip) = (None, left as u64);
-                    let problem = "there is no record where one should begin; reading goes on with the next block of 32 KiB";
+                    let problem =
+                        "expected a record and found none; skipped the rest of this block of 32 KiB";
                     return Found::Broken { len: at, problem };
                 }
                 Chunk::Partial => return Found::Partial { len: at },
@@ -117,20 +118,20 @@ impl Blocks {
         self.pending.is_some()
     }
 
-    /// The bytes up to the next ones are lost: the chunk there is likely to be none, and then its block is passed over.
+    /// Discards an incomplete record after a gap in the input. If the next bytes are no chunk, their block is skipped.
     pub(super) fn resync(&mut self) {
         self.pending = None;
     }
 
-    /// How many of `available` bytes are passed over.
+    /// Returns the number of `available` bytes to skip.
     fn skip(&mut self, available: usize) -> usize {
         let skipped = self.to_skip.min(available as u64);
         self.to_skip -= skipped;
         skipped as usize
     }
 
-    /// Takes a chunk, and says whether a record is whole now.
-    fn take(&mut self, kind: u8, data: &[u8]) -> Result<bool, &'static str> {
+    /// Adds a chunk. Returns whether a record is complete.
+    fn push(&mut self, kind: u8, data: &[u8]) -> Result<bool, &'static str> {
         match (kind, &mut self.pending) {
             (FULL, None) => Ok(true),
             (FIRST, None) => {
@@ -140,7 +141,7 @@ impl Blocks {
             (MIDDLE | LAST, Some(pending)) if pending.len() + data.len() <= LONGEST => {
                 pending.extend_from_slice(data);
                 if kind == LAST {
-                    self.whole = self.pending.take().unwrap_or_default();
+                    self.assembled = self.pending.take().unwrap_or_default();
                 }
                 Ok(kind == LAST)
             }
@@ -157,7 +158,7 @@ impl Blocks {
     }
 }
 
-/// The chunk at the beginning of `bytes`, of a block of which `left` bytes are left.
+/// Decodes the chunk at the beginning of `bytes`. `left` bytes of its block are left.
 fn chunk(bytes: &[u8], left: usize) -> Chunk<'_> {
     if left < HEAD_LEN {
         return if bytes.len() < left {
@@ -171,14 +172,14 @@ fn chunk(bytes: &[u8], left: usize) -> Chunk<'_> {
     };
     let len = usize::from(u16::from_le_bytes([l0, l1]));
     if !(FULL..=LAST).contains(&kind) || HEAD_LEN + len > left {
-        return Chunk::Nothing;
+        return Chunk::Invalid;
     }
     let Some(covered) = bytes.get(HEAD_LEN - 1..HEAD_LEN + len) else {
         return Chunk::Partial;
     };
     // The checksum covers the kind and the data.
     if crc32fast::hash(covered) == u32::from_le_bytes([c0, c1, c2, c3]) {
-        Chunk::Whole {
+        Chunk::Complete {
             kind,
             data: &covered[1..],
         }

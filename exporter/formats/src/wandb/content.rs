@@ -1,4 +1,4 @@
-//! What becomes of a record and of the items in it.
+//! Converts records and their items to points, options and events.
 
 use pulsetrain_mapping::{ScalarMeta, TagIndex, record_option};
 use pulsetrain_otlp::{
@@ -15,34 +15,34 @@ use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
 /// The rule for the keys with which wandb numbers its own records.
 const CLOCK: SkipReason = SkipReason::Ignored("wandb_clock");
-/// The rule for a summary that says again what a history said.
+/// The rule for summary values that repeat a history.
 const SUMMARY: SkipReason = SkipReason::Ignored("wandb_summary");
-/// The rule for what the program printed, which may be private.
+/// The rule for console output, which may be private.
 const CONSOLE: SkipReason = SkipReason::Ignored("console_output");
-/// The rule for records that are of wandb and not of the run.
+/// The rule for records about wandb itself.
 const BOOKKEEPING: SkipReason = SkipReason::Ignored("wandb_bookkeeping");
-/// The rule for files beside the run.
+/// The rule for media files of the run.
 const MEDIA: SkipReason = SkipReason::Ignored("media");
 
 /// The keys with which wandb numbers its own records.
 const CLOCK_KEYS: [&str; 4] = ["_step", "_timestamp", "_runtime", "_wandb"];
 
-/// What a key of a history is for.
+/// The purpose of a key of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// When wandb was called.
+    /// The time of the call.
     Time,
-    /// How often it was called: the step, where the trainer does not number its steps itself.
+    /// The number of calls, used as the step if the trainer logs none.
     Count,
     /// Another of the keys with which wandb numbers its own records.
     Clock,
-    /// The type of what newer versions have taken apart: of a histogram, a picture, a table.
+    /// The type of a flattened histogram, picture or table of newer versions.
     Type,
-    /// A value of the program's.
+    /// A value that the program logged.
     Logged,
 }
 
-/// The end of the key that says the type of what has been taken apart.
+/// The last part of a key that holds the type of a flattened value.
 const TYPE: &str = "_type";
 
 impl Role {
@@ -57,29 +57,29 @@ impl Role {
     }
 }
 
-/// What a summary has under a key.
+/// The summary of one key.
 #[derive(Debug)]
 pub(super) enum Summarised {
     /// A number of wandb's own records.
     Clock,
-    /// What a history has had.
-    Again,
-    /// What none has had: the newest value as JSON.
-    Alone(Option<Vec<u8>>),
+    /// A value that a history has.
+    InHistory,
+    /// A value that no history has, with its newest value as JSON.
+    SummaryOnly(Option<Vec<u8>>),
 }
 
 impl Summarised {
     fn new(key: &str, is_in_history: bool) -> Self {
         match Role::of(key) {
-            Role::Logged | Role::Type if is_in_history => Self::Again,
-            Role::Logged | Role::Type => Self::Alone(None),
+            Role::Logged | Role::Type if is_in_history => Self::InHistory,
+            Role::Logged | Role::Type => Self::SummaryOnly(None),
             _ => Self::Clock,
         }
     }
 }
 
 impl WandbParser {
-    /// Records everything that a record says.
+    /// Records the contents of a record.
     pub(super) fn record(&mut self, bytes: &[u8], position: SourcePosition, recorder: &mut Recorder<'_>) {
         let read = record::parse(bytes).and_then(|record| match record {
             Record::History(history) => self.history(history, position, recorder),
@@ -133,19 +133,19 @@ impl WandbParser {
         }
         recorder.skip_values(CLOCK, (items.len() - logged.len() - types.len()) as u64);
         let counted = counted.or_else(|| record::step_of(history));
-        // A trainer that numbers its steps itself knows better than wandb, which counts calls.
-        let own = logged.iter().find(|(place, _)| self.history.is_step(*place));
+        // The step that a trainer logs takes precedence over wandb's count of calls.
+        let own = logged.iter().find(|(index, _)| self.history.is_step(*index));
         let step = own.and_then(|(_, item)| item.number()).or(counted);
         let at = ScalarMeta {
             time_unix_nanos: self.time_unix_nanos,
             step: step.map(|step| step as i64),
             position,
         };
-        for of in types {
-            self.taken_apart(of, &mut logged, at, recorder);
+        for type_item in types {
+            self.reassemble(type_item, &mut logged, at, recorder);
         }
-        for (place, item) in logged {
-            self.logged(place, item, at, recorder);
+        for (index, item) in logged {
+            self.logged(index, item, at, recorder);
         }
         self.history.end_of_step(at, recorder);
         Ok(())
@@ -157,18 +157,18 @@ impl WandbParser {
         }
     }
 
-    /// Puts together again what has a type and was taken apart, and takes its parts out of what was logged.
-    fn taken_apart(
+    /// Reassembles a flattened value from its type and its parts, and removes the parts from `logged`.
+    fn reassemble(
         &mut self,
-        of: &Item<'_>,
+        type_item: &Item<'_>,
         logged: &mut Vec<(TagIndex, &Item<'_>)>,
         at: ScalarMeta,
         recorder: &mut Recorder<'_>,
     ) {
-        let prefix = &of.key[..of.key.len() - TYPE.len()];
+        let prefix = &type_item.key[..type_item.key.len() - TYPE.len()];
         let parsed = |item: &Item<'_>| serde_json::from_str(item.json()).unwrap_or_default();
         let mut parts = serde_json::Map::new();
-        parts.insert(TYPE.to_owned(), parsed(of));
+        parts.insert(TYPE.to_owned(), parsed(type_item));
         logged.retain(|(_, item)| match item.key.strip_prefix(prefix) {
             Some(part) => {
                 parts.insert(String::from_utf8_lossy(part).into_owned(), parsed(item));
@@ -178,20 +178,20 @@ impl WandbParser {
         });
         let key = String::from_utf8_lossy(&prefix[..prefix.len() - 1]).into_owned();
         let json = serde_json::Value::Object(parts).to_string();
-        let place = self.history.intern(key.as_bytes());
-        self.logged(place, &Item::new(&key, json.as_bytes()), at, recorder);
+        let index = self.history.intern(key.as_bytes());
+        self.logged(index, &Item::new(&key, json.as_bytes()), at, recorder);
     }
 
-    /// Records one value that the program logged, whose key is at a place of the history.
-    fn logged(&mut self, place: TagIndex, item: &Item<'_>, at: ScalarMeta, recorder: &mut Recorder<'_>) {
+    /// Records one logged value under the index of its key.
+    fn logged(&mut self, index: TagIndex, item: &Item<'_>, at: ScalarMeta, recorder: &mut Recorder<'_>) {
         match item::value(item.json()) {
-            Value::Number(number) => self.history.record_at(place, at, number, recorder),
-            Value::Text(text) => self.history.record_text_at(place, at, &text, recorder),
+            Value::Number(number) => self.history.record_at(index, at, number, recorder),
+            Value::Text(text) => self.history.record_text_at(index, at, &text, recorder),
             Value::Distribution(distribution) => {
-                let is_taken = self
+                let is_recorded = self
                     .history
-                    .record_distribution_at(place, at, &distribution, recorder);
-                if !is_taken {
+                    .record_distribution_at(index, at, &distribution, recorder);
+                if !is_recorded {
                     recorder.report(SkipReason::MalformedRecord, at.position, || {
                         format!(
                             "the bins of the histogram {} do not grow, or are not as many as its values",
@@ -205,31 +205,31 @@ impl WandbParser {
             Value::Nested(parts) => {
                 for (part, value) in parts {
                     let (key, json) = (format!("{}.{part}", item.key()), value.to_string());
-                    let place = self.history.intern(key.as_bytes());
-                    self.logged(place, &Item::new(&key, json.as_bytes()), at, recorder);
+                    let index = self.history.intern(key.as_bytes());
+                    self.logged(index, &Item::new(&key, json.as_bytes()), at, recorder);
                 }
             }
-            Value::Other => self.history.record_text_at(place, at, item.json(), recorder),
+            Value::Other => self.history.record_text_at(index, at, item.json(), recorder),
         }
     }
 
-    /// Keeps the newest value of every key that no history has had; at the end those are recorded that none has had since.
+    /// Keeps the newest value of every key that no history has. [`end_of_summary`](Self::end_of_summary) records these values.
     fn summary(&mut self, summary: &[u8], recorder: &mut Recorder<'_>) -> Result<(), WireError> {
-        let (mut clocks, mut again) = (0, 0);
+        let (mut clocks, mut repeated) = (0, 0);
         for item in item::all(summary)? {
             let keys = &self.keys;
-            let place = self
+            let index = self
                 .summary
                 .intern(&item.key, |key| Summarised::new(key, keys.contains(key)));
-            let Some(place) = place else {
+            let Some(index) = index else {
                 recorder.skip_value(SkipReason::TooManyNames);
                 continue;
             };
-            match self.summary.at(place) {
+            match self.summary.at(index) {
                 Summarised::Clock => clocks += 1,
-                Summarised::Again => again += 1,
-                Summarised::Alone(last) => {
-                    again += u64::from(last.is_some());
+                Summarised::InHistory => repeated += 1,
+                Summarised::SummaryOnly(last) => {
+                    repeated += u64::from(last.is_some());
                     let last = last.get_or_insert_default();
                     last.clear();
                     last.extend_from_slice(item.json().as_bytes());
@@ -237,11 +237,11 @@ impl WandbParser {
             }
         }
         recorder.skip_values(CLOCK, clocks);
-        recorder.skip_values(SUMMARY, again);
+        recorder.skip_values(SUMMARY, repeated);
         Ok(())
     }
 
-    /// Records the summary's values under keys that no history had.
+    /// Records the summary values of keys that no history had.
     pub(super) fn end_of_summary(&mut self, recorder: &mut Recorder<'_>) {
         let at = ScalarMeta {
             time_unix_nanos: self.time_unix_nanos,
@@ -252,7 +252,7 @@ impl WandbParser {
             .summary
             .take()
             .filter_map(|(key, value)| match value {
-                Summarised::Alone(json) => Some((key, json?)),
+                Summarised::SummaryOnly(json) => Some((key, json?)),
                 _ => None,
             })
             .collect();
@@ -265,8 +265,8 @@ impl WandbParser {
                 recorder.skip_value(SUMMARY);
             } else {
                 let item = Item::new(key, json);
-                let place = self.history.intern(&item.key);
-                self.logged(place, &item, at, recorder);
+                let index = self.history.intern(&item.key);
+                self.logged(index, &item, at, recorder);
             }
         }
     }
@@ -295,8 +295,8 @@ impl WandbParser {
         for item in item::in_field(stats, 3)? {
             match item::value(item.json()) {
                 Value::Number(number) => {
-                    let place = self.machine.intern(&item.key);
-                    self.machine.record_at(place, at, number, recorder);
+                    let index = self.machine.intern(&item.key);
+                    self.machine.record_at(index, at, number, recorder);
                 }
                 _ => recorder.skip_value(SkipReason::NotMeasured),
             }

@@ -1,4 +1,4 @@
-//! Keys with values as JSON: what histories, summaries, configurations and statistics are made of.
+//! Parses keys with JSON values, the items of histories, summaries, configurations and statistics.
 
 use std::borrow::Cow;
 
@@ -6,17 +6,17 @@ use pulsetrain_otlp::wire::{Reader, Value as Wire, WireError};
 
 use crate::tags::Distribution;
 
-/// An item.
+/// A key with a value.
 #[derive(Debug, PartialEq)]
 pub(super) struct Item<'a> {
-    /// The key; the parts of a nested one are joined by dots, as wandb shows them.
+    /// The key. Parts of a nested key are joined by dots, as in wandb.
     pub(super) key: Cow<'a, [u8]>,
-    /// The value as JSON, with NaN and Infinity besides.
+    /// The value as JSON, extended by NaN and Infinity.
     json: &'a [u8],
 }
 
 impl<'a> Item<'a> {
-    /// An item with a key in one part.
+    /// Creates an item with a key of one part.
     pub(super) fn new(key: &'a str, json: &'a [u8]) -> Self {
         Self {
             key: Cow::Borrowed(key.as_bytes()),
@@ -24,17 +24,17 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The key as text, as far as it is.
+    /// Returns the key as text. Invalid UTF-8 is replaced.
     pub(super) fn key(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.key)
     }
 
-    /// The value as JSON; nothing where it is no text.
+    /// Returns the value as JSON, or an empty text if the value is not UTF-8.
     pub(super) fn json(&self) -> &'a str {
         str::from_utf8(self.json).unwrap_or_default()
     }
 
-    /// The value, if it is a number.
+    /// Returns the value, or `None` if it is not a number.
     pub(super) fn number(&self) -> Option<f64> {
         self.json().parse().ok()
     }
@@ -50,12 +50,12 @@ mod tag {
     pub(super) const VALUE_JSON: u32 = 16 << 3 | 2;
 }
 
-/// The items of a history, a summary or a configuration.
+/// Returns the items of a history, a summary or a configuration.
 pub(super) fn all(bytes: &[u8]) -> Result<Vec<Item<'_>>, WireError> {
     in_field(bytes, UPDATE)
 }
 
-/// The items in one field of a message.
+/// Returns the items in one field of a message.
 pub(super) fn in_field(bytes: &[u8], number: u32) -> Result<Vec<Item<'_>>, WireError> {
     let mut items = Vec::new();
     let mut reader = Reader::new(bytes);
@@ -101,24 +101,24 @@ impl<'a> Item<'a> {
     }
 }
 
-/// What a value is.
+/// A parsed value.
 #[derive(Debug, PartialEq)]
 pub(super) enum Value {
-    /// A number; truth is 1 and 0.
+    /// A number. Booleans are 1 and 0.
     Number(f64),
     Text(String),
     Distribution(Distribution),
-    /// A picture, a sound, a table: a file beside the run.
+    /// A picture, sound or table in a separate file.
     Media,
-    /// Nothing.
+    /// JSON's `null`.
     Null,
-    /// A map, whose parts older versions do not take apart themselves.
+    /// A map, which older versions do not flatten.
     Nested(serde_json::Map<String, serde_json::Value>),
-    /// A list, as its JSON; or what is no JSON.
+    /// A list, or invalid JSON.
     Other,
 }
 
-/// Reads a value. Python's JSON has NaN and Infinity, which Rust's numbers understand.
+/// Parses a value. Python's JSON has NaN and Infinity, which Rust's number parser accepts.
 pub(super) fn value(json: &str) -> Value {
     if let Ok(number) = json.parse() {
         return Value::Number(number);
@@ -135,7 +135,7 @@ pub(super) fn value(json: &str) -> Value {
     }
 }
 
-/// Reads a map by its type.
+/// Parses a map by its type.
 fn typed(map: serde_json::Map<String, serde_json::Value>) -> Value {
     match map.get("_type").and_then(serde_json::Value::as_str) {
         Some("histogram") => distribution(&map).map_or(Value::Other, Value::Distribution),
@@ -144,7 +144,7 @@ fn typed(map: serde_json::Map<String, serde_json::Value>) -> Value {
     }
 }
 
-/// `wandb.Histogram`: counts, and their edges one by one or by the first, the width and the number of buckets.
+/// Parses `wandb.Histogram`: counts, and bucket edges as a list or as first edge and width.
 fn distribution(map: &serde_json::Map<String, serde_json::Value>) -> Option<Distribution> {
     let doubles = |value: &serde_json::Value| -> Option<Vec<f64>> {
         value.as_array()?.iter().map(serde_json::Value::as_f64).collect()

@@ -1,4 +1,4 @@
-//! What wandb measures of the machine by itself (`core/pkg/monitor` of wandb). Keys without a metric are kept under their names.
+//! Maps wandb's own measurements of the machine (`core/pkg/monitor` of wandb). Keys without a metric keep their names.
 
 use pulsetrain_mapping::RecordTable;
 

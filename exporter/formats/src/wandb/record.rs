@@ -1,31 +1,31 @@
-//! What a record is: the `Record` message (`wandb/proto/wandb_internal.proto`).
+//! Decodes the `Record` message (`wandb/proto/wandb_internal.proto`).
 
 use pulsetrain_otlp::wire::{Field, Reader, Value, WireError};
 
-/// A record, by what becomes of it.
+/// A record by its use here.
 #[derive(Debug, PartialEq)]
 pub(super) enum Record<'a> {
-    /// What was logged at a step.
+    /// The values logged at a step.
     History(&'a [u8]),
     /// The newest values of keys.
     Summary(&'a [u8]),
-    /// What the library measured of the machine.
+    /// The library's measurements of the machine.
     Stats(&'a [u8]),
     /// A change of the configuration.
     Config(&'a [u8]),
-    /// The run: who, where, with what configuration.
+    /// The run: its owner, project and configuration.
     Run(&'a [u8]),
-    /// What the run stands on.
+    /// The machine and the software of the run.
     Environment(&'a [u8]),
-    /// What the program wanted to be told aloud.
+    /// An alert that the program raised.
     Alert(&'a [u8]),
     /// Lines that the program printed.
     Output,
-    /// What wandb says to itself.
+    /// wandb's internal records.
     Bookkeeping,
 }
 
-/// Parses a record; of its fields one says what it is, and the others number it.
+/// Parses a record. One field selects the kind; the others number the record.
 pub(super) fn parse(bytes: &[u8]) -> Result<Record<'_>, WireError> {
     let mut record = Record::Bookkeeping;
     for field in Reader::new(bytes) {
@@ -45,7 +45,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Record<'_>, WireError> {
     Ok(record)
 }
 
-/// How often wandb had been called before what a `HistoryRecord` holds, which the record says beside its items.
+/// Returns the number of calls before a `HistoryRecord`, which older versions store outside the items.
 pub(super) fn step_of(history: &[u8]) -> Option<f64> {
     let field = |bytes, wanted| {
         let fields = Reader::new(bytes).filter_map(Result::ok);
@@ -61,14 +61,14 @@ pub(super) fn step_of(history: &[u8]) -> Option<f64> {
     }
 }
 
-/// The run as its record says it.
+/// The contents of a `RunRecord`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Run<'a> {
     pub(super) id: Vec<u8>,
     pub(super) name: Option<String>,
     pub(super) project: Option<String>,
     pub(super) start_unix_nanos: Option<u64>,
-    /// The configuration, as the changes that made it.
+    /// The configuration as a list of changes.
     pub(super) config: &'a [u8],
 }
 
@@ -93,7 +93,7 @@ pub(super) fn run(bytes: &[u8]) -> Result<Run<'_>, WireError> {
     Ok(run)
 }
 
-/// A `google.protobuf.Timestamp` in nanoseconds since 1970.
+/// Parses a `google.protobuf.Timestamp` to nanoseconds since 1970.
 pub(super) fn timestamp(bytes: &[u8]) -> Result<Option<u64>, WireError> {
     let (mut seconds, mut nanos) = (0_u64, 0_u64);
     for field in Reader::new(bytes) {

@@ -1,4 +1,4 @@
-//! The format's traps, on small files; a whole file is in the crate's tests.
+//! Edge cases of the format on small files. The crate's integration tests have complete files.
 
 use super::*;
 use crate::{
@@ -77,11 +77,14 @@ fn records_over_several_blocks_are_put_together_however_the_file_is_cut() {
     let long = history(&[("_step", "1"), ("note", &format!("\"{}\"", "x".repeat(100_000)))]);
     let file = file(&[step(0), long, step(2)]);
     assert!(file.len() > 3 * (32 << 10));
-    let whole = read_in_pieces(&file, file.len());
-    assert_eq!((whole.0.records, whole.0.points, whole.0.events), (3, 4, 1));
-    assert!(!whole.1.has_losses());
+    let complete = read_in_pieces(&file, file.len());
+    assert_eq!(
+        (complete.0.records, complete.0.points, complete.0.events),
+        (3, 4, 1)
+    );
+    assert!(!complete.1.has_losses());
     for piece in [1, 7, 999, 32 << 10, (32 << 10) + 1] {
-        assert_eq!(read_in_pieces(&file, piece), whole, "pieces of {piece}");
+        assert_eq!(read_in_pieces(&file, piece), complete, "pieces of {piece}");
     }
 }
 
@@ -99,7 +102,7 @@ fn a_flipped_bit_costs_one_record() {
 }
 
 #[test]
-fn after_a_broken_chunk_reading_goes_on_with_the_next_block() {
+fn a_broken_chunk_skips_to_the_next_block() {
     let mut records: Vec<_> = (0..600).map(|_| step(1)).collect();
     records.push(step(9));
     let mut file = file(&records);
@@ -126,7 +129,7 @@ fn a_file_that_is_still_written_ends_in_an_incomplete_record() {
 }
 
 #[test]
-fn the_summary_is_kept_only_where_no_history_said_it() {
+fn summary_values_are_kept_only_for_keys_without_history() {
     let summary = bytes(
         3,
         &[item(1, "train/loss", "2.5"), item(1, "best_epoch", "7")].concat(),
@@ -148,7 +151,7 @@ fn values_are_numbers_texts_histograms_or_files() {
     assert!(matches!(value("NaN"), Value::Number(number) if number.is_nan()));
     assert_eq!(value("-Infinity"), Value::Number(f64::NEG_INFINITY));
     assert_eq!(value("1.795e+09"), Value::Number(1.795e9));
-    assert_eq!(value("\"say \\\"hi\\\"\""), Value::Text("say \"hi\"".into()));
+    assert_eq!(value("\"oh \\\"hi\\\"\""), Value::Text("oh \"hi\"".into()));
     assert_eq!(
         (value("true"), value("null"), value("[1]")),
         (Value::Number(1.0), Value::Null, Value::Other)
@@ -161,9 +164,9 @@ fn values_are_numbers_texts_histograms_or_files() {
     assert!(format!("{:?}", value(bins)).contains("bucket_counts: [0, 1, 2, 0]"));
 }
 
-/// What each of the systems logs at a step, in no order, and what it is in our units.
+/// Keys of each trainer, and the expected values in our units.
 #[test]
-fn keys_mean_what_they_mean_to_the_system_that_wrote_them() {
+fn keys_have_the_meaning_of_their_trainer() {
     const GIB: f64 = (1_u64 << 30) as f64;
     for (key, json, metric, value) in [
         (
@@ -196,9 +199,9 @@ fn keys_mean_what_they_mean_to_the_system_that_wrote_them() {
     }
 }
 
-/// Newer versions take maps apart; a histogram and a picture are whole again.
+/// Newer versions flatten maps. Histograms and pictures are reassembled.
 #[test]
-fn histograms_and_files_that_were_taken_apart_are_put_together_again() {
+fn flattened_histograms_and_files_are_reassembled() {
     let part = |parts: [&str; 2], json: &str| {
         let keys = parts.map(|part| bytes(2, part.as_bytes())).concat();
         bytes(1, &[keys, bytes(16, json.as_bytes())].concat())
@@ -231,7 +234,7 @@ fn histograms_and_files_that_were_taken_apart_are_put_together_again() {
     assert_eq!(left_out("wandb_clock"), Some(1));
 }
 
-/// What torchtitan logs at a step, in no order, and what it is in our units.
+/// Keys of torchtitan, and the expected values in our units.
 #[test]
 fn keys_of_torchtitan_have_their_units_in_them() {
     const GIB: f64 = (1_u64 << 30) as f64;
@@ -374,7 +377,7 @@ fn what_the_trainer_of_hugging_face_logs_is_numbered_by_its_own_steps() {
             ],
         ),
         logged("2", &[("train/loss", "2.0"), ("train/global_step", "20")]),
-        // What it says once goes to the summary, under names of its own.
+        // Values logged once go to the summary, under names of their own.
         bytes(
             3,
             &[item(1, "train_loss", "2.25"), item(1, "train_runtime", "60")].concat(),
@@ -396,7 +399,7 @@ fn what_the_trainer_of_hugging_face_logs_is_numbered_by_its_own_steps() {
 }
 
 #[test]
-fn the_mean_loss_of_a_summary_is_no_loss_of_a_step_though_nothing_but_the_summary_tells_the_trainer() {
+fn the_mean_loss_of_a_summary_is_not_a_step_loss_even_if_only_the_summary_reveals_the_trainer() {
     let logged = history(&[("_step", "0"), ("train/loss", "2.5"), ("train/global_step", "10")]);
     let summary = [
         item(1, "train_loss", "2.25"),
@@ -410,7 +413,7 @@ fn the_mean_loss_of_a_summary_is_no_loss_of_a_step_though_nothing_but_the_summar
 }
 
 #[test]
-fn maps_of_older_versions_are_taken_apart_and_their_step_stands_beside_the_items() {
+fn maps_of_older_versions_are_flattened_and_their_step_is_outside_the_items() {
     let nested = r#"{"loss": 1.5, "deep": {"x": 2, "note": "fine"}, "list": [1]}"#;
     let items = item(1, "metrics", nested);
     let record = bytes(2, &[items, bytes(2, &number(1, 7))].concat());
@@ -430,7 +433,7 @@ fn maps_of_older_versions_are_taken_apart_and_their_step_stands_beside_the_items
 }
 
 #[test]
-fn what_a_run_stands_on_and_its_alerts_are_events() {
+fn environment_and_alerts_of_a_run_are_events() {
     let gpu = [
         bytes(1, b"NVIDIA H100"),
         number(2, 85_899_345_920),
@@ -464,7 +467,7 @@ fn what_a_run_stands_on_and_its_alerts_are_events() {
     reader.push(&file, &mut recorder);
     reader.finish(&mut recorder);
     let (counts, skipped) = recorder.finish();
-    // Group, two tags, the step that it goes on at, that it does; the machine and its GPUs; the alert.
+    // Group, two tags, first step, resumed; the machine and its GPUs; the alert.
     assert_eq!((counts.events, counts.records), (5 + 3 + 1, 3));
     assert!(!skipped.has_losses());
     let text = String::from_utf8_lossy(&batches[0].bytes).into_owned();
@@ -491,9 +494,9 @@ fn a_run_is_known_by_its_id_and_name() {
     assert_eq!(detect(&file), Some("the first bytes of a wandb file"));
 }
 
-/// A trainer is found out by a key that is put together only after the places of other keys were looked up.
+/// A trainer is detected by a reassembled key, after other keys have been interned.
 #[test]
-fn a_system_that_a_histogram_gives_away_leaves_every_value_on_its_metric() {
+fn detecting_a_trainer_by_a_histogram_keeps_every_value_on_its_metric() {
     let first = history(&[
         ("_step", "1"),
         ("_timestamp", "1.795220480e+09"),

@@ -1,4 +1,4 @@
-//! One run, read from two of its own outputs, gives the same series up to what the coarser one prints.
+//! Two outputs of one run give the same series, up to the precision of the coarser output.
 
 use crate::Imported;
 
@@ -6,14 +6,14 @@ const KEMPNERFORGE_EVENTS: &str = "kempnerforge/tensorboard/events.out.tfevents.
 const MAXTEXT_EVENTS: &str = "maxtext/tensorboard/events.out.tfevents.1795221261.vm";
 const HF_EVENTS: &str = "hf-trainer/tensorboard/events.out.tfevents.1795221025.vm.20360.0";
 
-/// How far apart two numbers may be that tell of one value: absolutely, and as a share of it.
+/// The tolerance between two representations of a value: absolute, and relative to it.
 #[derive(Clone, Copy)]
 struct Precision {
     absolute: f64,
     relative: f64,
 }
 
-/// The last of `digits` behind the point is rounded.
+/// A number whose last decimal, number `digits`, is rounded.
 const fn digits(digits: u32) -> Precision {
     let mut absolute = 0.5;
     let mut left = digits;
@@ -27,7 +27,7 @@ const fn digits(digits: u32) -> Precision {
     }
 }
 
-/// The last of so many digits is rounded, wherever the point is.
+/// A number with this many significant digits, whose last digit is rounded.
 const fn significant(digits: u32) -> Precision {
     Precision {
         absolute: 0.0,
@@ -35,13 +35,13 @@ const fn significant(digits: u32) -> Precision {
     }
 }
 
-/// Both have 32 bits of the number, or one of them has.
+/// At least one of both outputs has 32 bits of the number.
 const FLOAT: Precision = Precision {
     absolute: 1e-12,
     relative: 0.0,
 };
 
-/// The values of a metric in their order; of what comes together, what it grew by.
+/// The values of a metric in order. Sums are converted to their growth.
 fn values(imported: &Imported, metric: &str) -> Vec<f64> {
     let points = imported.points.iter().filter(|point| point.metric == metric);
     let is_sum = points.clone().any(|point| point.is_sum);
@@ -52,7 +52,7 @@ fn values(imported: &Imported, metric: &str) -> Vec<f64> {
     }
 }
 
-/// Holds the coarse values of `metric` to the fine ones, of which there are as many and at least `least`.
+/// Checks that the coarse values of `metric` agree with the fine ones, in equal number and at least `least`.
 fn agree(metric: &str, coarse: &[f64], fine: &[f64], least: usize, precision: Precision) {
     assert!(coarse.len() >= least, "{metric}: only {}", coarse.len());
     assert_eq!(coarse.len(), fine.len(), "{metric}");
@@ -88,7 +88,7 @@ fn kempnerforge_prints_what_it_writes_to_tensorboard() {
         ("train.learning_rate", 13, significant(3)),
         ("train.grad_norm", 13, digits(3)),
         ("train.throughput.tokens", 13, digits(0)),
-        // A percentage with one digit behind the point.
+        // A percentage with one decimal.
         ("train.mfu", 13, digits(3)),
         ("train.step.duration", 13, digits(2)),
         ("eval.loss", 3, digits(4)),
@@ -118,7 +118,7 @@ fn torchspec_writes_the_same_to_tensorboard_and_to_wandb() {
     assert_eq!(events.points.len(), 1111 + 40 + verdicts);
 }
 
-/// The bar of step 2 was never drawn, and no capacity of inference was known at step 1. Some steps are timed by a line.
+/// The bar of step 2 was never drawn, and the inference capacity of step 1 is missing. Some steps are timed by a line.
 #[test]
 fn torchspec_shows_what_it_writes_to_tensorboard() {
     let shown = Imported::of("torchspec", "torchspec/perf.stderr");
@@ -159,7 +159,7 @@ fn torchspec_shows_what_it_writes_to_tensorboard() {
     }
 }
 
-/// The samples are of one seed and not of one start: what was learned is the same, how long it took is not.
+/// The samples share a seed but are separate runs: values of training agree, durations do not.
 #[test]
 fn maxtext_prints_what_it_writes_to_its_metrics_file_and_to_tensorboard() {
     let printed = Imported::of("maxtext", "maxtext/demo.stderr");
@@ -183,7 +183,7 @@ fn maxtext_prints_what_it_writes_to_its_metrics_file_and_to_tensorboard() {
             digits(3),
         );
     }
-    // What only the finer two have.
+    // Metrics that only the two finer outputs have.
     let finer = [
         ("train.learning_rate", 12, FLOAT),
         ("train.grad_norm", 12, FLOAT),
@@ -282,7 +282,7 @@ fn surogate_prints_what_it_writes_to_its_log() {
 }
 
 #[test]
-fn the_trainer_of_hugging_face_says_the_same_in_three_places() {
+fn the_hugging_face_trainer_gives_the_same_values_in_three_outputs() {
     let printed = Imported::of("hf-trainer", "hf-trainer/stdout.log");
     let written = Imported::of("hf-trainer-state", "hf-trainer/trainer_state.json");
     let events = Imported::of("tensorboard", HF_EVENTS);

@@ -1,4 +1,4 @@
-//! The table of the README: what the samples of each format have, a time, a step, a span of each step and a rank.
+//! Checks the table in the README: whether the samples of each format have a time, a step, a span of each step and a rank.
 
 use std::{cell::RefCell, collections::BTreeMap, env, fs, path::Path};
 
@@ -11,7 +11,7 @@ use crate::imported::{NEAR, all_samples, json, sample};
 const START: &str = "<!-- formats -->\n";
 const END: &str = "<!-- end of formats -->\n";
 
-/// What samples have.
+/// The contents of a format's samples.
 #[derive(Clone, Copy, Debug, Default)]
 struct Contents {
     time: bool,

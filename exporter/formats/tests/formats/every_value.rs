@@ -1,6 +1,6 @@
-//! Every value of every sample arrives once, in our unit and at its own time; what does not is left out by a rule.
+//! Every value of every sample arrives once, in our unit and at its own time, or a rule leaves it out.
 //!
-//! A row of [`LOGS`] is a file of the corpus: what reads it here, what its names are to become, how much it says.
+//! A row of [`LOGS`] is a file of the corpus with its reader, its table of series and its number of values.
 
 mod samples;
 
@@ -16,7 +16,7 @@ use crate::{
     series::{self, Series},
 };
 
-/// Metrics that the number of a step makes.
+/// Metrics derived from the number of a step.
 const OF_STEPS: [&str; 2] = ["train.global_step", "train.steps"];
 
 #[test]
@@ -36,16 +36,16 @@ fn every_file_of_the_corpus_has_a_row() {
 }
 
 #[test]
-fn the_table_says_how_much_every_sample_says() {
+fn the_table_has_the_number_of_values_of_every_sample() {
     for (name, log) in LOGS {
-        let told = (log.reader)(&sample(name));
-        let rules: Vec<(&str, u64)> = told
+        let expected = (log.reader)(&sample(name));
+        let rules: Vec<(&str, u64)> = expected
             .left_out
             .iter()
             .map(|(rule, count)| (rule.as_str(), *count))
             .collect();
         assert_eq!(
-            (told.values.len(), &rules[..]),
+            (expected.values.len(), &rules[..]),
             (log.values, log.left_out),
             "{name}"
         );
@@ -60,7 +60,7 @@ fn every_value_of_every_sample_arrives_once_in_our_unit() {
 }
 
 #[test]
-fn what_is_no_log_of_training_is_read_by_no_format() {
+fn files_that_are_not_training_logs_have_no_format() {
     for name in all_samples() {
         let Some((place, _, why)) = NO_LOGS.iter().find(|(place, ..)| is_at(&name, place)) else {
             continue;
@@ -81,17 +81,17 @@ fn is_at(name: &str, place: &str) -> bool {
 }
 
 fn arrives(name: &str, log: &Log) {
-    let told = (log.reader)(&sample(name));
+    let expected = (log.reader)(&sample(name));
     let imported = Imported::by(log.format, name);
     let mut found = Found::new(name, &imported, log.derived);
-    for (series, values) in by_series(log.table, &told) {
+    for (series, values) in by_series(log.table, &expected) {
         found.holds(&series, &values);
     }
-    found.counts_steps(&told.steps);
+    found.counts_steps(&expected.steps);
     found.nothing_is_left();
     assert_eq!(
         (imported.spans.len(), imported.events.len()),
-        (told.spans, told.events),
+        (expected.spans, expected.events),
         "spans and events of {name}"
     );
     let skipped = imported.skipped.counts();
@@ -99,21 +99,22 @@ fn arrives(name: &str, log: &Log) {
     let skipped: BTreeMap<String, u64> = skipped
         .map(|(reason, count)| (reason.as_str().to_owned(), count))
         .collect();
-    assert_eq!(skipped, told.left_out, "what was skipped of {name}");
+    assert_eq!(skipped, expected.left_out, "what was skipped of {name}");
     imported.lost_nothing();
 }
 
-/// The values by the series that they are to be in, in the order of the sample.
-fn by_series<'t>(table: &str, told: &'t ExpectedLog) -> Vec<(Series, Vec<&'t ExpectedValue>)> {
+/// Groups the values by their expected series, in the order of the sample.
+fn by_series<'t>(table: &str, expected: &'t ExpectedLog) -> Vec<(Series, Vec<&'t ExpectedValue>)> {
     let mut all: Vec<(Series, Vec<&ExpectedValue>)> = Vec::new();
-    for said in &told.values {
-        let mut series = series::of(table, &said.key);
-        // A sum takes no negative time, so such a number keeps its own name.
-        if series.metric.ends_with("_gap_time") && matches!(said.value, Value::Number(number) if number < 0.0)
+    for expected_value in &expected.values {
+        let mut series = series::of(table, &expected_value.key);
+        // A sum accepts no negative time, so such a number keeps its own name.
+        if series.metric.ends_with("_gap_time")
+            && matches!(expected_value.value, Value::Number(number) if number < 0.0)
         {
-            series = series::custom(&said.key);
+            series = series::custom(&expected_value.key);
         }
-        let own = said.attributes.iter();
+        let own = expected_value.attributes.iter();
         series
             .attributes
             .extend(own.map(|(key, value)| ((*key).to_owned(), value.clone())));
@@ -122,16 +123,16 @@ fn by_series<'t>(table: &str, told: &'t ExpectedLog) -> Vec<(Series, Vec<&'t Exp
             .find(|(known, _)| known.metric == series.metric && known.attributes == series.attributes)
         {
             Some((known, values)) => {
-                assert_eq!(known.is_total, series.is_total, "{}", said.key);
-                values.push(said);
+                assert_eq!(known.is_total, series.is_total, "{}", expected_value.key);
+                values.push(expected_value);
             }
-            None => all.push((series, vec![said])),
+            None => all.push((series, vec![expected_value])),
         }
     }
     all
 }
 
-/// The points of an import, of which each is looked for once.
+/// The points of an import that no expectation has matched yet.
 struct Found<'i> {
     name: &'i str,
     left: Vec<&'i Point>,
@@ -147,7 +148,7 @@ impl<'i> Found<'i> {
         }
     }
 
-    /// Takes out the points of a series; a GPU's id says its index again, or is its own.
+    /// Removes the points of a series. The id of a GPU is ignored, since it repeats its index.
     fn take(&mut self, series: &Series) -> Vec<&'i Point> {
         let is_of_series = |point: &&Point| {
             let mut attributes = point.attributes.clone();
@@ -165,17 +166,17 @@ impl<'i> Found<'i> {
         taken
     }
 
-    fn holds(&mut self, series: &Series, said: &[&ExpectedValue]) {
+    fn holds(&mut self, series: &Series, expected_values: &[&ExpectedValue]) {
         let points = self.take(series);
         let context = format!("{} {:?} of {}", series.metric, series.attributes, self.name);
         if let Some(states) = &series.states {
-            return holds_states(&points, states, said, &context);
+            return holds_states(&points, states, expected_values, &context);
         }
-        assert_eq!(points.len(), said.len(), "{context}");
+        assert_eq!(points.len(), expected_values.len(), "{context}");
         let mut sum = 0.0;
-        for (point, said) in points.iter().zip(said) {
-            let Value::Number(number) = said.value else {
-                panic!("{context}: {said:?} is no number");
+        for (point, expected_value) in points.iter().zip(expected_values) {
+            let Value::Number(number) = expected_value.value else {
+                panic!("{context}: expected a number, found {expected_value:?}");
             };
             let value = number * series.factor;
             sum += value;
@@ -186,19 +187,19 @@ impl<'i> Found<'i> {
                 "{context}: {} and {expected}",
                 point.value
             );
-            is_in_time(point, said, &context);
+            is_in_time(point, expected_value, &context);
         }
     }
 
-    /// A step is told once, however often it is said, and counted by how far it is from the one before.
+    /// Each step is recorded once, however often the sample has it, and counted by its distance from the previous step.
     fn counts_steps(&mut self, steps: &[f64]) {
         let mut steps = steps.to_vec();
         steps.dedup();
-        let [told, counted] = OF_STEPS.map(|metric| {
+        let [recorded, counted] = OF_STEPS.map(|metric| {
             let points = self.left.iter().filter(|point| point.metric == metric);
             points.map(|point| point.value).collect::<Vec<_>>()
         });
-        assert_eq!(told, steps, "steps of {}", self.name);
+        assert_eq!(recorded, steps, "steps of {}", self.name);
         if !counted.is_empty() {
             let mut last = None;
             let grown = steps.iter().map(|step| {
@@ -221,24 +222,24 @@ impl<'i> Found<'i> {
     fn nothing_is_left(&self) {
         let is_derived = |point: &Point| self.derived.iter().any(|begin| point.metric.starts_with(begin));
         let left: Vec<_> = self.left.iter().filter(|point| !is_derived(point)).collect();
-        assert!(left.is_empty(), "{} does not say {left:?}", self.name);
+        assert!(left.is_empty(), "{} does not have {left:?}", self.name);
     }
 }
 
-/// At each change one state holds, and every other one is said not to.
-fn holds_states(points: &[&Point], attribute: &str, said: &[&ExpectedValue], context: &str) {
-    let mut changes = said.to_vec();
-    changes.dedup_by(|said, before| said.value == before.value);
+/// At each change one state is active and all others are inactive.
+fn holds_states(points: &[&Point], attribute: &str, expected_values: &[&ExpectedValue], context: &str) {
+    let mut changes = expected_values.to_vec();
+    changes.dedup_by(|expected_value, before| expected_value.value == before.value);
     let holding = points.iter().filter(|point| point.value == 1.0);
     let holding: Vec<&&Point> = holding.collect();
     assert_eq!(holding.len(), changes.len(), "{context}");
-    for (point, said) in holding.iter().zip(&changes) {
-        let Value::State(state) = &said.value else {
-            panic!("{context}: {said:?} is no state");
+    for (point, expected_value) in holding.iter().zip(&changes) {
+        let Value::State(state) = &expected_value.value else {
+            panic!("{context}: expected a state, found {expected_value:?}");
         };
         let state = if state == "no cap" { "none" } else { state };
         assert_eq!(point.attributes[attribute], state.replace(' ', "_"), "{context}");
-        is_in_time(point, said, context);
+        is_in_time(point, expected_value, context);
     }
     let mut states: Vec<&String> = points.iter().map(|point| &point.attributes[attribute]).collect();
     states.sort();
@@ -247,16 +248,16 @@ fn holds_states(points: &[&Point], attribute: &str, said: &[&ExpectedValue], con
     assert_eq!(points.len(), changes.len() * states.len(), "{context}");
 }
 
-/// Sums come together with an error in the last digit; a metric of whole numbers has no fraction.
+/// Sums have an error in the last digit. An integer metric has no fraction.
 fn is_same(point: &Point, expected: f64) -> bool {
     let apart = (point.value - expected).abs();
     let is_cut = point.is_integer && apart < 1.0;
     is_cut || apart <= 1e-12 * expected.abs() || (point.value.is_nan() && expected.is_nan())
 }
 
-/// A float of seconds has a quarter of a microsecond.
-fn is_in_time(point: &Point, said: &ExpectedValue, context: &str) {
-    if let Some(time) = said.time {
+/// A float of seconds has a precision of a quarter of a microsecond.
+fn is_in_time(point: &Point, expected_value: &ExpectedValue, context: &str) {
+    if let Some(time) = expected_value.time {
         assert!(
             point.time.abs_diff(time) <= 250,
             "{context}: {} and {time}",

@@ -1,59 +1,59 @@
-//! What a sample says, as a reader of the test's own found it.
+//! The contents of a sample, read by the test's own code.
 
 use std::collections::BTreeMap;
 
-/// A value that a sample says.
+/// A value of a sample.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Number(f64),
-    /// The state that something is in.
+    /// The active state of a state set.
     State(String),
 }
 
-/// A value under the name that the system gives it.
+/// A value under its upstream name.
 #[derive(Clone, Debug)]
 pub(crate) struct ExpectedValue {
     pub(crate) key: String,
     pub(crate) value: Value,
-    /// In nanoseconds since 1970, where the sample says it.
+    /// The time in nanoseconds since 1970, if the sample has one.
     pub(crate) time: Option<u64>,
-    /// What else tells its series from others: the GPU, the data set.
+    /// Further attributes of the series: the GPU, the data set.
     pub(crate) attributes: Vec<(&'static str, String)>,
 }
 
-/// Everything that a sample says.
+/// The contents of a sample.
 #[derive(Debug, Default)]
 pub(crate) struct ExpectedLog {
     pub(crate) values: Vec<ExpectedValue>,
-    /// The steps in order, each as often as it is said.
+    /// The steps in order, with repetitions.
     pub(crate) steps: Vec<f64>,
     pub(crate) events: usize,
     pub(crate) spans: usize,
-    /// How many things each rule leaves out.
+    /// The number of values that each rule leaves out.
     pub(crate) left_out: BTreeMap<String, u64>,
-    /// The time of what comes next.
+    /// The time of the next values.
     pub(crate) time: Option<u64>,
-    /// The attributes of what comes next.
+    /// The attributes of the next values.
     pub(crate) attributes: Vec<(&'static str, String)>,
 }
 
 impl ExpectedLog {
-    /// A number under a key.
+    /// Adds a number under a key.
     pub(crate) fn number(&mut self, key: impl Into<String>, number: f64) {
-        self.say(key.into(), Value::Number(number));
+        self.push(key.into(), Value::Number(number));
     }
 
-    /// A state under a key.
+    /// Adds a state under a key.
     pub(crate) fn state(&mut self, key: impl Into<String>, state: &str) {
-        self.say(key.into(), Value::State(state.to_owned()));
+        self.push(key.into(), Value::State(state.to_owned()));
     }
 
-    /// Something that a rule leaves out.
+    /// Counts a value that a rule leaves out.
     pub(crate) fn leave_out(&mut self, rule: &str) {
         *self.left_out.entry(rule.to_owned()).or_default() += 1;
     }
 
-    /// Numbers of a JSON object under their keys, `prefix` before each; those in `others` are no values.
+    /// Adds the numbers of a JSON object under their keys with `prefix`. Keys in `others` are skipped.
     pub(crate) fn fields(&mut self, prefix: &str, object: &serde_json::Value, others: &[&str]) {
         for (key, value) in object.as_object().expect("a record is an object") {
             if others.contains(&key.as_str()) {
@@ -70,7 +70,7 @@ impl ExpectedLog {
         }
     }
 
-    fn say(&mut self, key: String, value: Value) {
+    fn push(&mut self, key: String, value: Value) {
         self.values.push(ExpectedValue {
             key,
             value,
@@ -80,7 +80,7 @@ impl ExpectedLog {
     }
 }
 
-/// The number that a text begins with, whatever unit follows.
+/// Parses the number at the beginning of a text, whatever unit follows.
 pub(crate) fn number(text: &str) -> f64 {
     let text = text.trim().replace(',', "");
     let lengths = (1..=text.len()).rev().filter(|len| text.is_char_boundary(*len));

@@ -37,8 +37,8 @@ fn no_format_reads_a_record_in_a_sample_that_is_not_its_own() {
         let bytes = sample(&name);
         let head = &bytes[..bytes.len().min(64 << 10)];
         for format in FORMATS {
-            // By a mapping anything can be read; auto never chooses that.
-            // Two versions of one trace are read alike but for their clocks.
+            // A mapping can read anything, so detection never chooses it. The two versions of a Tunix trace differ only in
+            // their clocks.
             let is_kin = name.contains("perfetto_trace_") && format.name.starts_with("tunix-trace");
             let holds_output = (name.as_str(), format.name) == HOLDS_OUTPUT;
             let reads_any = format.takes_mapping() || format.is_fallback() || is_mapped(format);

@@ -1,10 +1,10 @@
-//! Logs of unknown trainers: what is expected of each stands here as numbers, written by hand from the log.
+//! Logs of unknown trainers. The expectations are numbers written by hand from the logs.
 
 use pulsetrain_formats::detect;
 
 use crate::imported::{Imported, all_samples, sample};
 
-/// The values that a log is to have of a metric.
+/// The expected values of a metric.
 type Expected = (&'static str, &'static [f64]);
 
 const FOLDER: &str = "generic/";

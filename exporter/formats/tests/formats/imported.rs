@@ -1,4 +1,4 @@
-//! A sample, read as an import reads it, and taken apart by a JSON parser.
+//! Imports a sample and parses the output with a JSON parser.
 
 use std::{cell::RefCell, collections::BTreeMap, env, fs, path::PathBuf};
 
@@ -14,18 +14,18 @@ pub(crate) const NEAR: u64 = 1_795_219_200_000_000_000;
 #[derive(Clone, Debug)]
 pub(crate) struct Point {
     pub(crate) metric: String,
-    /// The value; of a histogram its sum, which grows.
+    /// The value, or the cumulative sum of a histogram.
     pub(crate) value: f64,
     pub(crate) attributes: BTreeMap<String, String>,
     /// In nanoseconds since 1970.
     pub(crate) time: u64,
-    /// Whether the value is what has come together since the start.
+    /// Whether the value is cumulative.
     pub(crate) is_sum: bool,
-    /// Whether the metric is of whole numbers.
+    /// Whether the values are integers.
     pub(crate) is_integer: bool,
 }
 
-/// What came of a sample.
+/// The output of an import.
 pub(crate) struct Imported {
     pub(crate) counts: Counts,
     pub(crate) skipped: ParseReport,
@@ -70,7 +70,7 @@ fn folder(name: &str) -> PathBuf {
 }
 
 impl Imported {
-    /// Imports a sample, which must be recognised as `format`, and holds it to its golden file.
+    /// Imports a sample that must be detected as `format`, and compares it with its golden file.
     pub(crate) fn of(format: &str, name: &str) -> Self {
         let bytes = sample(name);
         let recognised = detect(name, &bytes[..bytes.len().min(64 << 10)]);
@@ -79,7 +79,7 @@ impl Imported {
         Self::by(format, name)
     }
 
-    /// Imports a sample as a format that may not be recognised, and holds it to its golden file.
+    /// Imports a sample as a format that is not detected, and compares it with its golden file.
     pub(crate) fn by(format: &str, name: &str) -> Self {
         Self::read(format, name, |text| is_golden(name, text))
     }
@@ -135,7 +135,7 @@ impl Imported {
             .collect()
     }
 
-    /// Panics where anything was lost.
+    /// Panics if anything was lost.
     pub(crate) fn lost_nothing(&self) {
         assert!(!self.skipped.has_losses(), "{:?}", self.skipped.problems());
     }
@@ -211,7 +211,7 @@ pub(crate) fn time(item: &Value, key: &str) -> u64 {
         .expect("a time is a number")
 }
 
-/// The time at the end of a name like `trace_1795219880.pb`, in nanoseconds; 0 where there is none.
+/// Returns the time at the end of a name like `trace_1795219880.pb` in nanoseconds, or 0.
 fn start_in_name(name: &str) -> u64 {
     let digits = name.strip_suffix(".pb").and_then(|name| name.rsplit('_').next());
     let seconds: Option<u64> = digits.and_then(|digits| digits.parse().ok());
@@ -227,7 +227,7 @@ fn read_from(format: &LogFormat, bytes: &[u8], start_unix_nanos: u64) -> (Vec<En
     read_in_chunks(format, bytes, start_unix_nanos, 4099)
 }
 
-/// The same, in pieces of this size.
+/// Reads a run in chunks of `size` bytes.
 pub(crate) fn read_in_chunks(
     format: &LogFormat,
     bytes: &[u8],

@@ -1,7 +1,7 @@
-//! Every text format on what its system really printed: each upstream value arrives once, in our unit, and the whole
-//! output is what it always was (`tests/golden`; `UPDATE_GOLDEN=1` writes it anew).
+//! Every format on real samples: each upstream value arrives once, in our unit, and the complete output equals `tests/golden`.
+//! `UPDATE_GOLDEN=1` rewrites the golden files.
 //!
-//! What is expected is worked out from the samples with plain string code and by nothing of ours.
+//! The expectations are read from the samples with plain string code that uses none of our parsers.
 
 mod agreement;
 mod contents;

@@ -41,7 +41,7 @@ fn every_span_of_goodput_has_an_id_of_its_own() {
     assert_eq!(counts, [1, 2, 6, 9, 1, 3]);
 }
 
-/// What `gcloud` lists newest first, a sink writes oldest first.
+/// `gcloud` lists entries newest first, and a sink writes them oldest first.
 #[test]
 fn goodput_is_the_same_in_whichever_order_its_entries_come() {
     let [listed, sunk] = ["json", "jsonl"]

@@ -1,9 +1,9 @@
-//! `null` in JSON: a value that was not measured is none, and is counted.
+//! `null` in JSON is a value that was not measured: it is counted, not recorded.
 
 use pulsetrain_formats::{LogReader, ReadLimits, format_by_name};
 use pulsetrain_record::{Recorder, Run, SkipReason};
 
-/// What is read of a text, by how many points and by what was skipped.
+/// Reads a text. Returns the number of points and the skipped values.
 fn read(format: &str, text: &str) -> (u64, Vec<(SkipReason, u64)>) {
     let format = format_by_name(format).expect("it is in the table");
     let mut recorder = Recorder::new(Run::default(), |_| {});
@@ -14,7 +14,7 @@ fn read(format: &str, text: &str) -> (u64, Vec<(SkipReason, u64)>) {
     (counts.points, skipped.counts().collect())
 }
 
-/// A record of each format whose values are JSON, with a number that stands twice.
+/// A record of each JSON format, with a number that occurs twice.
 const RECORDS: [(&str, &str); 5] = [
     (
         "json",

@@ -1,5 +1,4 @@
-//! Logs in which a launcher has put something before each line of each worker: what is behind is read as if it stood alone,
-//! and the rank is that of the resource.
+//! Logs in which a launcher prefixes each line of each worker: the prefix is removed, and the resource has the rank.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +7,7 @@ use serde_json::Value;
 
 use crate::imported::{json, read, sample_text};
 
-/// The samples whose lines a launcher may have passed on, and their formats.
+/// The samples that a launcher may prefix, and their formats.
 const SAMPLES: [(&str, &str); 12] = [
     ("hf-trainer/stdout.log", "hf-trainer"),
     ("kempnerforge/dense.stdout", "kempnerforge"),
@@ -27,10 +26,10 @@ const SAMPLES: [(&str, &str); 12] = [
     ("written/torchtitan.log", "torchtitan"),
 ];
 
-/// What is put before each line of a rank.
+/// Returns the prefix of a rank's lines.
 type Prefix = fn(u32) -> String;
 
-/// Of these the number is that of the worker on its own host.
+/// Prefixes with the rank of the worker on its own host.
 const WITH_LOCAL_RANK: [Prefix; 2] = [
     |rank| format!("[rank{rank}]:"),
     |rank| format!("[default{rank}]: "),
@@ -43,12 +42,12 @@ const WITH_RANK: [Prefix; 5] = [
     |rank| format!("\u{1b}[36m(TrainActor(rank={rank}) pid=47{rank}, ip=10.0.0.1)\u{1b}[0m "),
 ];
 
-/// The lines, each as it is and all of them.
+/// Splits a text into lines that keep their newlines.
 fn lines(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive('\n')
 }
 
-/// The messages of an import by the rank of their resource, without it.
+/// The messages of an import, grouped by the rank of their resource.
 fn by_rank(format: &str, text: &str) -> BTreeMap<String, Vec<Value>> {
     let head = text.as_bytes();
     let (found, sign) = detect("it", &head[..head.len().min(64 << 10)]).expect("it is recognised");
@@ -77,7 +76,7 @@ fn by_rank(format: &str, text: &str) -> BTreeMap<String, Vec<Value>> {
     ranks
 }
 
-/// The times and ids by which two imports differ though they say the same: those of reading, and those made of a rank.
+/// Removes times of reading and ids derived from a rank, in which two equal imports differ.
 fn without_times(messages: &[Value]) -> Vec<String> {
     let text = messages.iter().map(Value::to_string);
     let mut kept: Vec<String> = text
@@ -86,10 +85,10 @@ fn without_times(messages: &[Value]) -> Vec<String> {
             parts.collect::<Vec<_>>()
         })
         .filter(|part| {
-            let is_said = ["imeUnixNano", "spanId", "arentSpanId"]
+            let is_volatile = ["imeUnixNano", "spanId", "arentSpanId"]
                 .iter()
                 .any(|word| part.contains(word));
-            !is_said && !part.is_empty()
+            !is_volatile && !part.is_empty()
         })
         .collect();
     kept.sort();
@@ -97,14 +96,14 @@ fn without_times(messages: &[Value]) -> Vec<String> {
 }
 
 #[test]
-fn what_a_launcher_passes_on_says_the_same_of_the_rank_that_wrote_it() {
+fn prefixed_lines_give_the_same_values_for_their_rank() {
     for (name, format) in SAMPLES {
         let text = sample_text(name);
         let plain = by_rank(format, &text);
         assert_eq!(plain.keys().collect::<Vec<_>>(), ["0"], "{name}");
         for prefix in WITH_RANK {
             let passed_on: String = lines(&text).map(|line| prefix(3) + line).collect();
-            // The structured log says its rank itself.
+            // The structured log has its own rank.
             let rank = if format == "torchtitan-structured" {
                 "0"
             } else {
@@ -123,10 +122,10 @@ fn what_a_launcher_passes_on_says_the_same_of_the_rank_that_wrote_it() {
 }
 
 #[test]
-fn a_number_of_torchrun_is_the_local_rank_too_and_no_other_is() {
+fn only_the_number_of_torchrun_is_the_local_rank_too() {
     let text = sample_text("tunix/colocated/stderr_absl.log");
     for prefix in WITH_RANK {
-        // Rank 0 is that of the run itself, until a line says more of it.
+        // Rank 0 is that of the run itself, until a line has a prefix.
         let mixed: String = lines(&text)
             .flat_map(|line| [0, 3].map(|rank| prefix(rank) + line))
             .collect();
@@ -159,7 +158,7 @@ fn lines_of_ray_without_a_rank_are_those_of_the_run() {
 
 /// Each rank has its own sums and its own last step.
 #[test]
-fn ranks_that_write_into_each_others_log_are_told_apart() {
+fn interleaved_ranks_are_separated() {
     for (name, format) in SAMPLES {
         if ["torchtitan-structured", "kempnerforge"].contains(&format) {
             continue;

@@ -1,4 +1,4 @@
-//! Readers of the samples, one a format, of the plainest code there is and of nothing of ours.
+//! Readers of the samples, one a format, in plain code that uses none of our parsers.
 
 mod binary;
 mod goodput;
@@ -17,5 +17,5 @@ pub(crate) use lines::{any_pairs, hf_trainer, kempnerforge, maxtext, megatron, t
 pub(crate) use surogate_console::surogate_console;
 pub(crate) use torchspec::torchspec;
 
-/// StepHeader everything that a sample says.
+/// Reads the complete contents of a sample.
 pub(crate) type Reader = fn(&[u8]) -> crate::expected::ExpectedLog;

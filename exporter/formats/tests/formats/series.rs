@@ -1,4 +1,4 @@
-//! What every name of the samples is to become: the test's own tables, written from the systems' documentation.
+//! The expected series of every name in the samples, written from the systems' documentation.
 
 mod tags;
 mod texts;
@@ -6,19 +6,19 @@ mod texts;
 pub(crate) use tags::TAGS;
 pub(crate) use texts::*;
 
-/// A series, and by what the numbers under a tag are multiplied on their way into it.
+/// A series, and the factor that converts the numbers of a tag.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Series {
     pub(crate) metric: String,
     pub(crate) attributes: Vec<(String, String)>,
     pub(crate) factor: f64,
-    /// Whether the numbers are what a counter has come to already.
+    /// Whether the numbers are cumulative.
     pub(crate) is_total: bool,
-    /// The attribute that names the states, of a state set.
+    /// The attribute with the state, of a state set.
     pub(crate) states: Option<String>,
 }
 
-/// The series of a name; `train.custom` under it where the table has none.
+/// Returns the series of a name, or `train.custom` if the table lacks it.
 pub(crate) fn of(table: &str, tag: &str) -> Series {
     let lines = table.lines().filter(|line| !line.is_empty());
     let found = lines.flat_map(variants).find_map(|line| {
@@ -28,7 +28,7 @@ pub(crate) fn of(table: &str, tag: &str) -> Series {
     found.unwrap_or_else(|| custom(tag))
 }
 
-/// The series of a tag that nobody knows.
+/// Returns the series of an unknown tag.
 pub(crate) fn custom(tag: &str) -> Series {
     Series {
         metric: "train.custom".to_owned(),

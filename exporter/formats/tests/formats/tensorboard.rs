@@ -1,4 +1,4 @@
-//! What event files say besides numbers: the configuration, as text under a tag.
+//! The configuration in event files, as text under a tag.
 
 use crate::{
     Imported,

@@ -12,7 +12,7 @@ use crate::{
 const SAMPLE: &str = "torchtitan/training.global_rank_0.20261121-002911-Z3DKG9.jsonl";
 
 #[test]
-fn every_span_is_as_long_as_the_log_says() {
+fn every_span_has_the_duration_of_the_log() {
     let rows: Vec<Value> = sample_text(SAMPLE)
         .lines()
         .map(|line| serde_json::from_str(line).expect("a line is JSON"))

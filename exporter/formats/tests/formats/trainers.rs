@@ -55,7 +55,7 @@ fn every_sample_of_a_trainer_is_recognised_and_its_series_have_the_values_that_w
     assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
 
-/// What is not as expected of a sample.
+/// Returns the differences between a sample and its expectation.
 fn problems(expected: &Sample) -> Vec<String> {
     let name = [FOLDER, expected.file].concat();
     let recognised = detect(&name, &sample(&name)).map(|(format, _)| format.name);

@@ -1,6 +1,6 @@
-//! Tunix's Perfetto traces: two runs, each written in both of its formats and measured by Tunix itself besides.
+//! Tunix's Perfetto traces: two runs, each written in both formats and measured by Tunix itself.
 //!
-//! What is expected is read out of the samples packet by packet (`slices`), and by nothing of ours.
+//! The expectations are read from the samples packet by packet (`slices`), with none of our parsers.
 
 pub(crate) mod slices;
 mod times;
@@ -16,7 +16,7 @@ use crate::imported::{Imported, attributes, sample, time};
 const RUNS: [(&str, u64); 2] = [("colocated", 1_795_219_880), ("rollout1_actor2", 1_795_219_968)];
 const STEPS: usize = 8;
 
-/// The names of slices, and those of the spans that they are to become.
+/// The names of slices and their expected spans.
 const NAMES: [(&str, &str); 15] = [
     ("global_step", "train.step"),
     ("mini_batch_step", "train.mini_batch"),
@@ -55,9 +55,9 @@ fn imported(version: u8, run: (&str, u64)) -> Imported {
 }
 
 /// The name, the begin and the end of a span.
-type Told = (String, u64, u64);
+type SpanSummary = (String, u64, u64);
 
-fn told(span: &Value) -> Told {
+fn summary(span: &Value) -> SpanSummary {
     let name = span["name"].as_str().expect("a span has a name").to_owned();
     (
         name,
@@ -77,7 +77,7 @@ fn every_slice_becomes_one_span_at_its_time_and_a_group_only_once() {
     for run in RUNS {
         for version in [1, 2] {
             let slices = slices::read(&sample(&name_of(version, run)));
-            // Version 1 counts from where its clock was with the first slice, version 2 from zero.
+            // Version 1 counts from its clock at the first slice, version 2 from zero.
             let zero = if version == 1 {
                 slices.iter().map(|slice| slice.start).min().unwrap()
             } else {
@@ -89,11 +89,11 @@ fn every_slice_becomes_one_span_at_its_time_and_a_group_only_once() {
                 !GROUPS.contains(&slice.name.as_str()) || seen.insert((slice.name.clone(), slice.start))
             };
             let expected = slices.iter().filter(is_new);
-            let mut expected: Vec<Told> = expected
+            let mut expected: Vec<SpanSummary> = expected
                 .map(|slice| (ours(slice).to_owned(), wall(slice.start), wall(slice.end)))
                 .collect();
             let imported = imported(version, run);
-            let mut found: Vec<Told> = imported.spans.iter().map(told).collect();
+            let mut found: Vec<SpanSummary> = imported.spans.iter().map(summary).collect();
             expected.sort();
             found.sort();
             assert!(expected.len() > 150 && expected == found, "{run:?} {version}");
@@ -134,15 +134,15 @@ fn a_step_is_a_trace_and_every_parent_is_in_it() {
                     .find(is_parent)
                     .expect("the parent is there");
                 assert_eq!(parent["traceId"], span["traceId"]);
-                let (_, start, _) = told(span);
-                let (_, from, to) = told(parent);
+                let (_, start, _) = summary(span);
+                let (_, from, to) = summary(parent);
                 assert!((from..to).contains(&start), "{span} in {parent}");
             }
         }
     }
 }
 
-/// The spans of version 1 from the step inwards, as the groups of `tunix/rl/rl_learner.py` nest.
+/// The spans of version 1 from the step inwards, nested as the groups of `tunix/rl/rl_learner.py`.
 #[test]
 fn groups_hold_what_began_in_them() {
     for run in RUNS {
@@ -153,8 +153,8 @@ fn groups_hold_what_began_in_them() {
                 .spans
                 .iter()
                 .find(|other| other["spanId"] == span["parentSpanId"]);
-            let parent = parent.map_or_else(String::new, |parent| told(parent).0);
-            *found.entry((told(span).0, parent)).or_default() += 1;
+            let parent = parent.map_or_else(String::new, |parent| summary(parent).0);
+            *found.entry((summary(span).0, parent)).or_default() += 1;
         }
         let mut inside = |name: &str, parent: &str| found.remove(&(name.to_owned(), parent.to_owned()));
         assert_eq!(inside("train.step", ""), Some(STEPS));
@@ -183,17 +183,17 @@ fn groups_hold_what_began_in_them() {
 }
 
 #[test]
-fn however_the_file_is_cut_the_same_goes_out() {
+fn output_is_the_same_for_any_chunk_size() {
     for run in RUNS {
         for version in [1, 2] {
             let name = name_of(version, run);
-            let whole = imported(version, run);
+            let complete = imported(version, run);
             let bytes = sample(&name);
             let format = pulsetrain_formats::detect(&name, &bytes).unwrap().0;
             for size in [1, 17, 1 << 20] {
                 let (batches, counts, _) =
                     crate::imported::read_in_chunks(format, &bytes, run.1 * 1_000_000_000, size);
-                assert_eq!(counts, whole.counts, "{size}");
+                assert_eq!(counts, complete.counts, "{size}");
                 assert!(
                     crate::imported::json(&batches) == golden(&name),
                     "{name} in pieces of {size}"
@@ -203,9 +203,9 @@ fn however_the_file_is_cut_the_same_goes_out() {
     }
 }
 
-/// What the fuzz target `tunix_trace` asks of any bytes, of samples with bytes that were changed.
+/// Checks the properties of the fuzz target `tunix_trace` on samples with changed bytes.
 #[test]
-fn damaged_traces_are_no_panic_and_it_does_not_matter_how_they_are_cut() {
+fn damaged_traces_do_not_panic_at_any_chunk_size() {
     let mut state = 20_261_121_u64;
     let mut random = |below: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -225,8 +225,8 @@ fn damaged_traces_are_no_panic_and_it_does_not_matter_how_they_are_cut() {
                 let (batches, counts, _) = crate::imported::read_in_chunks(format, &bytes, 1, size);
                 (crate::imported::json(&batches), counts)
             };
-            let whole = read(bytes.len());
-            assert_eq!(whole, read(61), "round {round}, {}", format.name);
+            let complete = read(bytes.len());
+            assert_eq!(complete, read(61), "round {round}, {}", format.name);
         }
     }
 }
@@ -241,7 +241,7 @@ fn by_step(imported: &Imported, clock: &str) -> BTreeMap<(String, String), Vec<(
     let mut found = BTreeMap::<_, Vec<_>>::new();
     for span in &imported.spans {
         let attributes = attributes(span);
-        let (name, start, end) = told(span);
+        let (name, start, end) = summary(span);
         if attributes["perf.clock"] == clock {
             let of_step = found.entry((attributes["train.step"].clone(), name)).or_default();
             of_step.push((start as f64 / 1e6, (end - start) as f64 / 1e6));
@@ -253,11 +253,10 @@ fn by_step(imported: &Imported, clock: &str) -> BTreeMap<(String, String), Vec<(
     found
 }
 
-/// Tunix measures both with clocks of their own: the timer of version 1 is started just before that of version 2 and
-/// stopped after it, when a thread was started that waits for the device. That takes under a millisecond mostly, and up to
-/// 70 where the interpreter was busy.
+/// Tunix measures both with separate timers. That of version 1 starts just before that of version 2 and stops after it, once a
+/// thread waits for the device. The difference is mostly under a millisecond, and up to 70 ms with a busy interpreter.
 #[test]
-fn both_versions_tell_the_same_names_steps_and_durations() {
+fn both_versions_have_the_same_names_steps_and_durations() {
     for run in RUNS {
         let [first, second] = [1, 2].map(|version| by_step(&imported(version, run), "host"));
         let is_work = |(_, name): &&(String, String)| {
@@ -286,10 +285,10 @@ fn both_versions_tell_the_same_names_steps_and_durations() {
     }
 }
 
-/// A device is told by version 1 from when it was free, and what ends after the step is lost; version 2 tells it from the
-/// call on, moves what waits to a queue, and drops what was over before the device was free.
+/// Version 1 records a device from when it was free and loses work that ends after the step. Version 2 records it from the
+/// call, moves waiting work to a queue, and drops work that was over before the device was free.
 #[test]
-fn both_versions_tell_the_same_work_of_devices() {
+fn both_versions_have_the_same_work_of_devices() {
     for (run, lost, dropped) in [(RUNS[0], 1, 0), (RUNS[1], 0, 1)] {
         let [first, second] = [1, 2].map(|version| by_step(&imported(version, run), "block_until_ready"));
         let (mut more, mut fewer) = (0, 0);

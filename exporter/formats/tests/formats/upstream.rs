@@ -86,7 +86,7 @@ pub(crate) struct Scalar {
     pub(crate) value: f64,
 }
 
-/// What an event file holds.
+/// The contents of an event file.
 #[derive(Default)]
 pub(crate) struct EventFile {
     pub(crate) events: usize,
@@ -117,8 +117,8 @@ fn take_event(event: &[u8], file: &mut EventFile) {
             .map_or(0, |(_, value)| value.number())
     };
     let seconds = f64::from_bits(number(1));
-    let whole = seconds.floor();
-    let time = whole as u64 * 1_000_000_000 + ((seconds - whole) * 1e9).round() as u64;
+    let whole_seconds = seconds.floor();
+    let time = whole_seconds as u64 * 1_000_000_000 + ((seconds - whole_seconds) * 1e9).round() as u64;
     let step = number(2) as i64;
     for (_, summary) in fields.iter().filter(|(field, _)| *field == 5) {
         for (_, value) in self::fields(summary.bytes()) {

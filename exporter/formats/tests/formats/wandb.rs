@@ -1,4 +1,4 @@
-//! A wandb file of TorchSpec, as the library left it without a network.
+//! A wandb file of TorchSpec, written offline.
 
 use crate::{
     Imported,
@@ -32,7 +32,7 @@ fn the_configuration_is_one_option_a_key() {
     let mut expected = upstream::items(config.expect("a run has a configuration").1.bytes(), 1);
     expected.retain(|(key, _)| key != "_wandb");
     let mut options: Vec<_> = imported.events.iter().map(attributes).collect();
-    // What the run stands on is no option, and how it is sorted is none of the program's.
+    // The environment is not an option, and the program did not set the labels of the run.
     options.retain(|option| {
         let name = option.get("run.option.name");
         name.is_some_and(|name| !name.starts_with("wandb."))

@@ -1,18 +1,18 @@
-//! Objects by `serde_json::Value`: one a line, or those in a list of one object.
+//! Reads objects with `serde_json::Value`, one a line or those in a list of one object.
 
 use serde_json::Value;
 
 use super::Points;
 
-/// What is read of the objects of a format.
+/// The keys that are read from the objects of a format.
 pub(crate) struct Objects {
-    /// The key that says the time, and how many nanoseconds its unit is.
+    /// The key of the time, and its unit in nanoseconds.
     pub(crate) time: Option<(&'static str, f64)>,
-    /// The key that says the step.
+    /// The key of the step.
     pub(crate) step: &'static str,
-    /// The list that holds the objects; nothing where each line is one.
+    /// The list that contains the objects, or `None` if each line is one.
     pub(crate) within: Option<&'static str>,
-    /// The keys whose numbers are points; all where there is none.
+    /// The keys whose numbers are points. Empty selects all keys.
     pub(crate) only: &'static [&'static str],
 }
 
@@ -20,14 +20,14 @@ impl Objects {
     pub(super) fn read(&self, input: &[u8]) -> u64 {
         let mut points = Points::default();
         if let Some(list) = self.within {
-            let whole: Value = serde_json::from_slice(input).unwrap();
-            for object in whole[list].as_array().unwrap() {
+            let complete: Value = serde_json::from_slice(input).unwrap();
+            for object in complete[list].as_array().unwrap() {
                 self.object(object, &mut points);
             }
             return points.finish();
         }
         for line in String::from_utf8_lossy(input).lines() {
-            // Of a list with an object a line.
+            // The line may be part of a list with an object a line.
             let line = line.trim_end_matches(',');
             // Python writes what serde_json refuses.
             let object =

@@ -9,9 +9,9 @@ use super::Points;
 pub(crate) struct Grammar {
     /// The lines that are records, with the groups `time` or `absl`, `step` and `fields`.
     pub(crate) lines: &'static [&'static str],
-    /// What is in `fields`: `key` and `value`, and a `total` that may follow.
+    /// The pairs in `fields`: `key` and `value`, and an optional `total`.
     pub(crate) pairs: &'static [&'static str],
-    /// What is taken out of a line first.
+    /// The parts that are removed from a line first.
     pub(crate) before: Option<&'static str>,
 }
 

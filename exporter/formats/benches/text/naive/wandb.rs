@@ -1,5 +1,5 @@
-//! wandb's file: its blocks by hand, its records by prost, its values by `serde_json`. Long inputs are made here too, since
-//! they need the same blocks.
+//! Reads wandb's file: blocks by hand, records by prost, values by `serde_json`. Builds long inputs too, since they need the
+//! same blocks.
 
 use prost::Message;
 
@@ -88,7 +88,7 @@ fn write(mut record: &[u8], file: &mut Vec<u8>) {
     }
 }
 
-/// Reads a whole file, and says how many points came of it.
+/// Reads a complete file. Returns the number of points.
 pub(super) fn read(file: &[u8]) -> u64 {
     let mut points = Points::default();
     each(file, |record| {

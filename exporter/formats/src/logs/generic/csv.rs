@@ -9,7 +9,7 @@ use super::record::Records;
 use crate::logs::lines::{Line, LineFormat};
 use pulsetrain_record::{Recorder, SkipReason};
 
-/// What separates the cells of a table, the most usual first.
+/// The delimiters of a table's cells, the most usual first.
 const DELIMITERS: [char; 3] = [',', '\t', ';'];
 
 /// The delimiter of a table with aligned columns.

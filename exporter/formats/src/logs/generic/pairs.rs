@@ -75,7 +75,7 @@ fn value(text: &str) -> (Value<'_>, usize) {
     }
 }
 
-/// Returns the length of the bracketed value at the beginning of `text`, or `None` if there is none or it contains pairs. An
+/// Returns the length of the bracketed value at the beginning of `text`, or `None` if it has no such value or the value contains pairs. An
 /// unclosed one ends at a space.
 fn bracketed_len(text: &str, delimiter: &str) -> Option<usize> {
     if !text.starts_with(['[', '(', '{']) {
@@ -220,8 +220,8 @@ mod tests {
             ),
             ("a=1,b=22,c=1,234,567", "a→1 b→22 c→1234567"),
             (
-                r#"msg="say \"loss=5\" now" loss=2"#,
-                r#"msg→say \"loss=5\" now loss→2"#,
+                r#"msg="oh \"loss=5\" now" loss=2"#,
+                r#"msg→oh \"loss=5\" now loss→2"#,
             ),
             (r#"msg="cut \"#, r#"msg→"cut \"#),
             ("größe=ü5 = == =", "größe→ü5"),

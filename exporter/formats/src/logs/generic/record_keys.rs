@@ -112,7 +112,7 @@ impl RecordKeys {
                 .any(|index| known.at(*index).state.resolved.is_some())
     }
 
-    /// Whether one of the fields of the record, of which there are `count`, has a metric.
+    /// Whether one of the fields of the record, `count` in number, has a metric.
     pub(super) fn has_metric(&mut self, count: usize, metric: &Metric) -> bool {
         (0..count).any(|field| {
             let found = self.of(field).state.metric();

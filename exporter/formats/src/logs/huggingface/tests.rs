@@ -1,4 +1,4 @@
-//! What the Trainer and TRL print, on a few lines each; whole logs are in the crate's tests.
+//! Lines that the Trainer and TRL print. The crate's integration tests have complete logs.
 
 use super::*;
 use crate::logs::sampled::Sampled;
@@ -25,7 +25,7 @@ fn numbers_of_both_versions_are_read() {
 }
 
 #[test]
-fn evaluations_of_several_data_sets_are_told_apart() {
+fn evaluations_of_several_data_sets_are_separate_series() {
     let read = read(
         "{'eval_squad_loss': 1.5, 'eval_squad_f1': 0.5, 'eval_squad_runtime': 2.0, 'eval_squad_samples_per_second': 8.0, 'epoch': 1.0}\n\
          {'test_loss': '2.5', 'test_runtime': '3', 'test_samples_per_second': '9', 'epoch': '1'}\n\
@@ -108,7 +108,7 @@ fn numbers_of_libraries_are_numbers() {
 }
 
 #[test]
-fn what_two_processes_print_into_one_line_is_read_and_what_they_tear_is_said() {
+fn interleaved_output_of_two_processes_is_parsed_and_torn_records_are_reported() {
     let read = read(
         "{'loss': 1.0, 'epoch': 0.1}{'loss': 2.0, 'epoch': 0.1}\n\n\
          {'loss': 3.0, 'gra{'loss': 4.0, 'epoch': 0.2}\n\
@@ -124,7 +124,7 @@ fn what_two_processes_print_into_one_line_is_read_and_what_they_tear_is_said() {
 }
 
 #[test]
-fn settings_under_headings_are_options_and_what_was_said_is_not_said_again() {
+fn settings_under_headings_are_options_and_repeated_ones_are_recorded_once() {
     let read = read(
         "[INFO|trainer.py:2409] 2026-11-21 00:20:58,123 >> ***** Running training *****\n\
          [INFO|trainer.py:2410] 2026-11-21 00:20:58,123 >>   Num examples = 1,000\n\
@@ -162,7 +162,7 @@ fn the_trainer_is_known_by_any_of_its_dictionaries_and_not_by_those_of_others() 
 }
 
 #[test]
-fn the_steps_that_are_done_are_read_where_a_trainer_says_them() {
+fn completed_steps_are_read_if_a_trainer_prints_them() {
     let read = read(
         "{'loss': 1.0, 'epoch': 0.5, 'global_step/max_steps': '3/12', 'percentage': '25.00%', 'elapsed_time': '1m 2s'}\n\
          {'eval_loss': 2.0, 'eval_runtime': 1.0, 'epoch': 0.5, 'global_step/max_steps': '3/12'}\n\

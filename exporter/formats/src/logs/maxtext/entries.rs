@@ -36,6 +36,9 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     coverage: table::coverage,
 };
 
+/// The key of the recorded ids in the saved state.
+const SEEN_KEY: &str = "said";
+
 fn detect(head: &[u8]) -> Option<&'static str> {
     let has = |words: &str| memchr::memmem::find(head, words.as_bytes()).is_some();
     let is_text = memchr::memchr(0, head).is_none();
@@ -142,11 +145,11 @@ impl LogParser for EntriesParser {
             return None;
         }
         let seen = self.seen.to_json(None)?;
-        Some(json!({"job": self.job, "said": seen}))
+        Some(json!({"job": self.job, SEEN_KEY: seen}))
     }
 
     fn restore(&mut self, state: &Json) -> bool {
-        let seen = state.get("said").and_then(SeenIds::of_json);
+        let seen = state.get(SEEN_KEY).and_then(SeenIds::of_json);
         let job = state.get("job").and_then(Json::as_str);
         self.is_list = seen.is_some();
         self.job = job.map(str::to_owned);

@@ -2,5 +2,5 @@
 
 use pulsetrain_mapping::RecordTable;
 
-/// Of a line with "completed step:".
+/// The fields of a line with "completed step:".
 pub(super) static STEP: RecordTable = RecordTable::new("maxtext", "step");

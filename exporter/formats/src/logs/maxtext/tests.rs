@@ -46,7 +46,7 @@ fn evaluations_are_no_steps() {
 }
 
 #[test]
-fn memory_is_told_by_device_and_by_host() {
+fn memory_is_recorded_by_device_and_by_host() {
     let read = Sampled::read(
         &FORMAT,
         "Total memory size: 100.4 GB, Output size: 44.6 GB, Temp size: 55.8 GB, Argument size: 44.6 GB, Host temp size: 0.0 GB.\n\
@@ -131,7 +131,7 @@ fn results_of_evaluations_of_older_releases_are_read() {
 }
 
 #[test]
-fn a_distillation_tells_its_steps_in_two_lines() {
+fn a_distillation_step_has_two_lines() {
     let read = Sampled::read(
         &FORMAT,
         "I1121 01:00:05.000000 140 train_distill.py:483] Distillation metrics | total_loss=2.31 hard_loss=2.5 soft_loss=1.9 \
@@ -159,7 +159,7 @@ fn the_operations_of_a_step_of_inference_are_none_of_training() {
 }
 
 #[test]
-fn what_happens_in_a_run_is_told_in_events() {
+fn lifecycle_lines_are_events() {
     let read = Sampled::read(
         &FORMAT,
         "System Information: Jax Backend: PJRT C API\nTFRT TPU v6 lite\nNum_devices: 4, shape (1, 1, 4)\n\

@@ -84,7 +84,7 @@ pub(super) fn is_punctuation(bytes: &[u8]) -> bool {
         || bytes == b"\xef\xbb\xbf["
 }
 
-/// Where the first record begins, at `from` or behind it.
+/// Returns the start of the first record at or after `from`.
 pub(super) fn first_start(bytes: &[u8], from: usize) -> Option<usize> {
     let tail = bytes.get(from..)?;
     FIND_START

@@ -40,7 +40,7 @@ fn the_bar_without_performance_metrics_and_the_slow_one_are_read() {
     assert_eq!(read.values("perf.bottleneck"), [0.0; 0]);
 }
 
-/// The state that is read last; nothing where none was.
+/// The state that is read last; `None` if no state was read.
 fn bottleneck(text: &str) -> Option<String> {
     Sampled::read(&FORMAT, text).state("perf.bottleneck")
 }
@@ -53,7 +53,7 @@ fn bar(step: u32, values: &str) -> String {
 
 /// "thru=12.1, I=18.5, T=13.2, wait=0.1s, pool=24" is the bar of the documentation, without an opinion on it.
 #[test]
-fn the_bar_says_the_bottleneck_of_each_documented_scenario() {
+fn the_bar_reveals_the_bottleneck_of_each_documented_scenario() {
     for (values, state) in [
         ("thru=8.2, I=8.5, T=15.3, wait=2.1s, pool=0", "inference"),
         ("thru=12.1, I=25.0, T=12.3, wait=0.0s, pool=48", "training"),
@@ -89,7 +89,7 @@ fn bottleneck_follows_the_exact_wait_where_a_line_has_it() {
 
 /// "When perf metrics are disabled, the bar shows only thru (pipeline throughput)."
 #[test]
-fn without_performance_metrics_nothing_is_said_of_a_bottleneck() {
+fn without_performance_metrics_no_bottleneck_is_recorded() {
     assert_eq!(bottleneck(&bar(4, "thru=48.0")), None);
 }
 
@@ -141,9 +141,9 @@ fn evaluations_are_read_and_so_is_generation_that_waits() {
     assert!(!read.skipped.has_losses());
 }
 
-/// A trainer and the loop tell the passes of some steps both, in either order; most are told by one of them.
+/// The trainer and the loop both report the passes of some steps, in either order. Most steps are reported by only one of them.
 #[test]
-fn the_passes_of_a_step_are_told_once() {
+fn the_passes_of_a_step_are_recorded_once() {
     let passes = |step: u32, ms: &str| {
         format!(
             "(TrainActor pid=7) [2026-11-21 00:21:27,080] t.py:1 INFO COMPUTE_BREAKDOWN step={step}: forward={ms}ms backward=40.5ms\n"
@@ -190,7 +190,7 @@ fn weights_are_on_their_way_from_one_line_to_another_unless_that_failed() {
 
 /// Every rank of a job in one log: each has bars, steps and passes of its own.
 #[test]
-fn what_one_rank_has_said_is_nothing_that_another_has() {
+fn deduplication_is_separate_for_each_rank() {
     let text = format!("[Rank 0]: {TIMED}\n[Rank 1]: {TIMED}\n[Rank 1]: {BAR}\n[Rank 0]: {BAR}\n");
     let read = Sampled::read(&FORMAT, &text);
     assert_eq!(read.values("perf.dispatch_wait"), [0.054; 2]);
@@ -198,7 +198,7 @@ fn what_one_rank_has_said_is_nothing_that_another_has() {
     assert_eq!(read.counts.spans, 2);
 }
 
-/// tqdm cuts what a terminal has no room for, and there is no line that tells the rest.
+/// tqdm truncates its line to the width of the terminal, and no other line has the rest.
 #[test]
 fn a_bar_that_a_terminal_has_cut_is_read_up_to_its_edge() {
     let cut = "\rTraining:  50%|▌| 20/40 [00:03<00:03,  5.99step/s, loss=1.053, acc=0.713, acc_len=2.4\r";

@@ -1,23 +1,23 @@
-//! What every file of the corpus is, and how much the logs among them say.
+//! Lists every file of the corpus, with the number of values of each log.
 
 use crate::{
     readers::{self, Reader},
     series,
 };
 
-/// What a training system wrote.
+/// The log of a training system.
 #[derive(Clone, Copy)]
 pub(super) struct Log {
     pub(super) format: &'static str,
-    /// StepHeader everything that is in it, by code of the test's own.
+    /// Reads the complete log with the test's own code.
     pub(super) reader: Reader,
-    /// What its names are to become.
+    /// The table of the expected series.
     pub(super) table: &'static str,
-    /// How many values it says.
+    /// The number of values in it.
     pub(super) values: usize,
-    /// The rules that leave something out, and how much.
+    /// The rules that leave values out, with their counts.
     pub(super) left_out: &'static [(&'static str, u64)],
-    /// What the names of metrics begin with that are worked out from several values.
+    /// The prefixes of metrics that are derived from several values.
     pub(super) derived: &'static [&'static str],
 }
 
@@ -33,7 +33,7 @@ impl Log {
         }
     }
 
-    const fn says(self, values: usize) -> Self {
+    const fn with_values(self, values: usize) -> Self {
         Self { values, ..self }
     }
 
@@ -79,68 +79,68 @@ const WANDB: Log = Log::of("wandb", readers::wandb, series::TAGS);
 
 /// Every log, in the order of their names.
 pub(super) static LOGS: &[(&str, Log)] = &[
-    ("hf-trainer/stdout.log", HF_TRAINER.says(46)),
+    ("hf-trainer/stdout.log", HF_TRAINER.with_values(46)),
     (
         "hf-trainer/tensorboard/events.out.tfevents.1795221025.vm.20360.0",
-        EVENT_FILE.says(47),
+        EVENT_FILE.with_values(47),
     ),
     (
         "hf-trainer/trainer_state.json",
         HF_STATE
-            .says(42)
+            .with_values(42)
             .leaves_out(&[("said_again", 3), ("trainer_bookkeeping", 4)]),
     ),
-    ("kempnerforge/dense.stdout", KEMPNERFORGE.says(111)),
+    ("kempnerforge/dense.stdout", KEMPNERFORGE.with_values(111)),
     (
         "kempnerforge/tensorboard/events.out.tfevents.1795219833.vm.31790.0",
-        EVENT_FILE.says(188),
+        EVENT_FILE.with_values(188),
     ),
-    ("maxtext/demo.metrics.jsonl", MAXTEXT_METRICS.says(204)),
+    ("maxtext/demo.metrics.jsonl", MAXTEXT_METRICS.with_values(204)),
     (
         "maxtext/demo.stderr",
-        MAXTEXT.says(91).leaves_out(&[("not_measured", 1)]),
+        MAXTEXT.with_values(91).leaves_out(&[("not_measured", 1)]),
     ),
-    ("maxtext/demo.stdout", MAXTEXT.says(3)),
+    ("maxtext/demo.stdout", MAXTEXT.with_values(3)),
     (
         "maxtext/metrics_step_000000_to_step_000004.txt",
-        MAXTEXT_METRICS.says(85),
+        MAXTEXT_METRICS.with_values(85),
     ),
     (
         "maxtext/metrics_step_000005_to_step_000009.txt",
-        MAXTEXT_METRICS.says(85),
+        MAXTEXT_METRICS.with_values(85),
     ),
     (
         "maxtext/metrics_step_000010_to_step_000011.txt",
-        MAXTEXT_METRICS.says(34),
+        MAXTEXT_METRICS.with_values(34),
     ),
     (
         "maxtext/tensorboard/events.out.tfevents.1795221261.vm",
-        EVENT_FILE.says(204),
+        EVENT_FILE.with_values(204),
     ),
     (
         "surogate/console_dense.log",
         SUROGATE_CONSOLE
-            .says(262)
+            .with_values(262)
             .leaves_out(&[("tokens_of_one_file", 3)]),
     ),
     (
         "surogate/console_moe.log",
         SUROGATE_CONSOLE
-            .says(412)
+            .with_values(412)
             .leaves_out(&[("tokens_of_one_file", 3)]),
     ),
     (
         "surogate/console_verbose.log",
         SUROGATE_CONSOLE
-            .says(304)
+            .with_values(304)
             .leaves_out(&[("tokens_of_one_file", 3)]),
     ),
-    ("surogate/training_dense.json", SUROGATE.says(338)),
-    ("surogate/training_moe.json", SUROGATE.says(668)),
+    ("surogate/training_dense.json", SUROGATE.with_values(338)),
+    ("surogate/training_moe.json", SUROGATE.with_values(668)),
     (
         "torchspec/perf.stderr",
         TORCHSPEC
-            .says(582)
+            .with_values(582)
             .leaves_out(&[
                 ("bar_drawn_again", 1),
                 ("not_measured", 1),
@@ -151,7 +151,7 @@ pub(super) static LOGS: &[(&str, Log)] = &[
     (
         "torchspec/perf.wandb",
         WANDB
-            .says(1123)
+            .with_values(1123)
             .leaves_out(&[
                 ("console_output", 63),
                 ("step_again", 120),
@@ -164,73 +164,79 @@ pub(super) static LOGS: &[(&str, Log)] = &[
     (
         "torchspec/tensorboard/events.out.tfevents.1795220486.vm.14720.0",
         EVENT_FILE
-            .says(1111)
+            .with_values(1111)
             .leaves_out(&[("step_again", 120)])
             .derives(&["perf.bottleneck"]),
     ),
     (
         "torchtitan/training.global_rank_0.20261121-002911-Z3DKG9.jsonl",
         TORCHTITAN_STRUCTURED
-            .says(6)
+            .with_values(6)
             .leaves_out(&[("start_told_by_end", 6)]),
     ),
     (
         "tunix/colocated/stderr_absl.log",
-        TUNIX.says(27).leaves_out(&[("private_content", 30)]),
+        TUNIX.with_values(27).leaves_out(&[("private_content", 30)]),
     ),
     (
         "tunix/colocated/tensorboard/events.out.tfevents.1795219881.vm",
-        EVENT_FILE.says(494).leaves_out(&[("jax_time_of_day", 141)]),
+        EVENT_FILE
+            .with_values(494)
+            .leaves_out(&[("jax_time_of_day", 141)]),
     ),
     (
         "tunix/colocated/trace/perfetto_trace_1795219880.pb",
         TUNIX_TRACE
-            .says(0)
+            .with_values(0)
             .leaves_out(&[("group_of_another_timeline", 16)])
             .derives(&["perf."]),
     ),
     (
         "tunix/colocated/trace/perfetto_trace_v2_1795219880.pb",
-        TUNIX_TRACE_V2.says(0).derives(&["perf."]),
+        TUNIX_TRACE_V2.with_values(0).derives(&["perf."]),
     ),
     (
         "tunix/rollout1_actor2/stderr_absl.log",
-        TUNIX.says(27).leaves_out(&[("private_content", 30)]),
+        TUNIX.with_values(27).leaves_out(&[("private_content", 30)]),
     ),
     (
         "tunix/rollout1_actor2/tensorboard/events.out.tfevents.1795219969.vm",
-        EVENT_FILE.says(534).leaves_out(&[("jax_time_of_day", 150)]),
+        EVENT_FILE
+            .with_values(534)
+            .leaves_out(&[("jax_time_of_day", 150)]),
     ),
     (
         "tunix/rollout1_actor2/trace/perfetto_trace_1795219968.pb",
         TUNIX_TRACE
-            .says(0)
+            .with_values(0)
             .leaves_out(&[("group_of_another_timeline", 56)])
             .derives(&["perf."]),
     ),
     (
         "tunix/rollout1_actor2/trace/perfetto_trace_v2_1795219968.pb",
-        TUNIX_TRACE_V2.says(0).derives(&["perf."]),
+        TUNIX_TRACE_V2.with_values(0).derives(&["perf."]),
     ),
-    ("written/any.jsonl", ANY_JSON.says(180)),
-    ("written/any.log", ANY_PAIRS.says(180)),
+    ("written/any.jsonl", ANY_JSON.with_values(180)),
+    ("written/any.log", ANY_PAIRS.with_values(180)),
     (
         "written/goodput/events.out.tfevents.1795222810.vm",
-        EVENT_FILE.says(17),
+        EVENT_FILE.with_values(17),
     ),
-    ("written/goodput_entries.json", GOODPUT.says(22)),
-    ("written/goodput_entries.jsonl", GOODPUT.says(22)),
-    ("written/hf_trainer_trl.log", HF_TRAINER.says(593)),
+    ("written/goodput_entries.json", GOODPUT.with_values(22)),
+    ("written/goodput_entries.jsonl", GOODPUT.with_values(22)),
+    ("written/hf_trainer_trl.log", HF_TRAINER.with_values(593)),
     (
         "written/maxtext.log",
-        MAXTEXT.says(106).leaves_out(&[("share_of_used_and_limit", 1)]),
+        MAXTEXT
+            .with_values(106)
+            .leaves_out(&[("share_of_used_and_limit", 1)]),
     ),
-    ("written/megatron.log", MEGATRON.says(520)),
-    ("written/surogate_metrics.jsonl", SUROGATE_JSONL.says(276)),
+    ("written/megatron.log", MEGATRON.with_values(520)),
+    ("written/surogate_metrics.jsonl", SUROGATE_JSONL.with_values(276)),
     (
         "written/torchspec.log",
         TORCHSPEC
-            .says(110)
+            .with_values(110)
             .leaves_out(&[
                 ("eval_told_with_its_step", 3),
                 ("not_measured", 3),
@@ -242,24 +248,24 @@ pub(super) static LOGS: &[(&str, Log)] = &[
     ),
     (
         "written/torchtitan.log",
-        TORCHTITAN.says(339).leaves_out(&[("not_measured", 1)]),
+        TORCHTITAN.with_values(339).leaves_out(&[("not_measured", 1)]),
     ),
     (
         "written/torchtitan_structured.jsonl",
         TORCHTITAN_STRUCTURED
-            .says(9)
+            .with_values(9)
             .leaves_out(&[("start_told_by_end", 33)]),
     ),
     (
         "written/tunix_otel.jsonl",
         TUNIX_OTLP
-            .says(59)
+            .with_values(59)
             .leaves_out(&[("exported_again", 4), ("step_again", 24)]),
     ),
     (
         "written/tunix_otel.txt",
         TUNIX_CONSOLE
-            .says(59)
+            .with_values(59)
             .leaves_out(&[("exported_again", 4), ("step_again", 24)]),
     ),
 ];
@@ -267,7 +273,7 @@ pub(super) static LOGS: &[(&str, Log)] = &[
 /// The folder of logs that have no reader here.
 pub(super) const UNKNOWN_TRAINERS: &str = "generic/";
 
-/// What no training system wrote, a folder with its `/`; how many files that are, and what.
+/// Files of no training system: a file, or a folder with its `/`, the number of files, and their content.
 pub(super) static NO_LOGS: &[(&str, usize, &str)] = &[
     ("backends/", 7, "an answer of a backend"),
     (
@@ -280,15 +286,15 @@ pub(super) static NO_LOGS: &[(&str, usize, &str)] = &[
     (
         "kempnerforge/dense.stderr",
         1,
-        "what wandb printed: the last of every series, which standard output told",
+        "wandb's summary of every series, which standard output has too",
     ),
     (
         "kineto/",
         3,
         "a profile of PyTorch, OTLP of its run, and how they were made",
     ),
-    ("kubelet/", 2, "what the kubelet says of its pods"),
-    ("nvidia-smi/", 9, "what nvidia-smi printed of a GPU"),
+    ("kubelet/", 2, "the kubelet's answers about its pods"),
+    ("nvidia-smi/", 9, "the output of nvidia-smi for a GPU"),
     ("otlp/", 9, "OTLP, or how it was made"),
     ("perfetto/", 1, "what a trace is written from"),
     (

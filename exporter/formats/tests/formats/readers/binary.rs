@@ -17,26 +17,26 @@ fn left_out(scalar: &Scalar) -> Option<&'static str> {
     (says_step && scalar.value == scalar.step as f64).then_some("step_again")
 }
 
-/// An event file of TensorBoard. A step is told with its first number; writers of one file may count apart.
+/// An event file of TensorBoard. A step is recorded with its first number. Writers of one file may count separately.
 pub(crate) fn event_file(bytes: &[u8]) -> ExpectedLog {
     let file = upstream::event_file(bytes);
-    let mut told = ExpectedLog {
+    let mut expected = ExpectedLog {
         events: file.texts.len(),
         ..ExpectedLog::default()
     };
     for scalar in &file.scalars {
-        told.time = Some(scalar.time);
+        expected.time = Some(scalar.time);
         match left_out(scalar) {
-            Some(rule) => told.leave_out(rule),
-            None => told.number(&scalar.tag, scalar.value),
+            Some(rule) => expected.leave_out(rule),
+            None => expected.number(&scalar.tag, scalar.value),
         }
         let step = scalar.step as f64;
-        let is_new = told.steps.last().is_none_or(|last| step > *last);
+        let is_new = expected.steps.last().is_none_or(|last| step > *last);
         if is_new && left_out(scalar) != Some("jax_time_of_day") {
-            told.steps.push(step);
+            expected.steps.push(step);
         }
     }
-    told
+    expected
 }
 
 /// The numbers of the fields of wandb's `Record`.
@@ -46,17 +46,17 @@ const STATS: u64 = 7;
 const OUTPUT: u64 = 13;
 const RUN: u64 = 17;
 const ENVIRONMENT: u64 = 26;
-/// Of `RunRecord`: how people sort their runs.
+/// The fields of `RunRecord` with labels of the run.
 const SORTING: [u64; 5] = [6, 7, 9, 10, 12];
 
 /// An offline file of wandb.
 pub(crate) fn wandb(bytes: &[u8]) -> ExpectedLog {
-    let mut told = ExpectedLog::default();
+    let mut expected = ExpectedLog::default();
     for record in upstream::wandb_records(bytes) {
         for (field, value) in upstream::fields(&record) {
             let Wire::Bytes(message) = value else { continue };
             match field {
-                HISTORY => history(&upstream::items(message, 1), &mut told),
+                HISTORY => history(&upstream::items(message, 1), &mut expected),
                 SUMMARY => {
                     for (key, _) in upstream::items(message, 1) {
                         let rule = if key.starts_with('_') {
@@ -64,19 +64,19 @@ pub(crate) fn wandb(bytes: &[u8]) -> ExpectedLog {
                         } else {
                             "wandb_summary"
                         };
-                        told.leave_out(rule);
+                        expected.leave_out(rule);
                     }
                 }
                 STATS => {
-                    told.time = None;
+                    expected.time = None;
                     for (key, json) in upstream::items(message, 3) {
-                        told.number(key, json.parse().expect("a number"));
+                        expected.number(key, json.parse().expect("a number"));
                     }
                 }
-                OUTPUT => told.leave_out("console_output"),
+                OUTPUT => expected.leave_out("console_output"),
                 RUN => {
                     let sorting = upstream::fields(message);
-                    told.events += sorting
+                    expected.events += sorting
                         .iter()
                         .filter(|(number, _)| SORTING.contains(number))
                         .count();
@@ -85,48 +85,48 @@ pub(crate) fn wandb(bytes: &[u8]) -> ExpectedLog {
                     let config = config.expect("a run has a configuration").1;
                     for (key, _) in upstream::items(config.bytes(), 1) {
                         if key.starts_with("_wandb") {
-                            told.leave_out("wandb_bookkeeping");
+                            expected.leave_out("wandb_bookkeeping");
                         } else {
-                            told.events += 1;
+                            expected.events += 1;
                         }
                     }
                 }
-                ENVIRONMENT => told.events += 1,
+                ENVIRONMENT => expected.events += 1,
                 // Its own number is no record.
                 1 | 16 | 200 => {}
-                _ => told.leave_out("wandb_bookkeeping"),
+                _ => expected.leave_out("wandb_bookkeeping"),
             }
         }
     }
-    told
+    expected
 }
 
-fn history(items: &[(String, String)], told: &mut ExpectedLog) {
+fn history(items: &[(String, String)], expected: &mut ExpectedLog) {
     let number = |key: &str| {
         let found = items.iter().find(|(found, _)| found == key);
         found.map(|(_, json)| json.trim_matches('"').parse::<f64>().expect("a number"))
     };
-    told.time = number("_timestamp").map(|secs| (secs * 1e9) as u64);
-    told.steps.extend(number("train/step"));
+    expected.time = number("_timestamp").map(|secs| (secs * 1e9) as u64);
+    expected.steps.extend(number("train/step"));
     for (key, _) in items {
         match key.as_str() {
-            key if key.starts_with('_') => told.leave_out("wandb_clock"),
-            "train/step" | "train/global_step" | "inference/step" => told.leave_out("step_again"),
-            key => told.number(key, number(key).expect("it is there")),
+            key if key.starts_with('_') => expected.leave_out("wandb_clock"),
+            "train/step" | "train/global_step" | "inference/step" => expected.leave_out("step_again"),
+            key => expected.number(key, number(key).expect("it is there")),
         }
     }
 }
 
 /// A trace of Tunix: a slice is a span; a group is on all timelines at once and one span.
 pub(crate) fn trace(bytes: &[u8]) -> ExpectedLog {
-    let (mut told, mut seen) = (ExpectedLog::default(), BTreeSet::new());
+    let (mut expected, mut seen) = (ExpectedLog::default(), BTreeSet::new());
     for slice in slices::read(bytes) {
         let is_group = GROUPS.contains(&slice.name.as_str());
         if is_group && !seen.insert((slice.name, slice.start)) {
-            told.leave_out("group_of_another_timeline");
+            expected.leave_out("group_of_another_timeline");
         } else {
-            told.spans += 1;
+            expected.spans += 1;
         }
     }
-    told
+    expected
 }

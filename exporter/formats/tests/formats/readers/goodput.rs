@@ -17,7 +17,7 @@ pub(crate) fn goodput_entries(bytes: &[u8]) -> ExpectedLog {
             .collect(),
     };
     entries.sort_by_key(|entry| entry["insertId"].as_str().map(str::to_owned));
-    let (mut told, mut begun, mut last) = (ExpectedLog::default(), BTreeMap::new(), None);
+    let (mut expected, mut begun, mut last) = (ExpectedLog::default(), BTreeMap::new(), None);
     let mut events = 0.0;
     for entry in &entries {
         let payload = entry["jsonPayload"].as_object().expect("a payload");
@@ -29,16 +29,16 @@ pub(crate) fn goodput_entries(bytes: &[u8]) -> ExpectedLog {
                 is_time.then(|| (key.as_str(), number(key).expect("a time")))
             })
             .expect("an entry has a time");
-        told.time = Some((secs * 1e9) as u64);
+        expected.time = Some((secs * 1e9) as u64);
         if let Some(step) = number("step_count") {
             if let Some((before, start)) = last.replace((step, secs))
                 && step == before + 1.0
             {
-                told.number("step", secs - start - events);
-                told.spans += 1;
+                expected.number("step", secs - start - events);
+                expected.spans += 1;
             }
             events = 0.0;
-            told.steps.push(step);
+            expected.steps.push(step);
         } else if let Some(work) = key.strip_suffix("_start_time") {
             if ["job", "tpu_init", "training_prep", "elastic_reinit"].contains(&work) {
                 last = None;
@@ -46,10 +46,10 @@ pub(crate) fn goodput_entries(bytes: &[u8]) -> ExpectedLog {
             begun.insert(work.to_owned(), secs);
         } else if let Some(work) = key.strip_suffix("_end_time") {
             let duration = secs - begun.remove(work).expect("what ends has begun");
-            told.spans += 1;
+            expected.spans += 1;
             match payload.get("custom_badput_event_type").and_then(Value::as_str) {
-                Some("EVAL_STEP") => told.number("eval", duration),
-                None if work == "data_loading" => told.number("data", duration),
+                Some("EVAL_STEP") => expected.number("eval", duration),
+                None if work == "data_loading" => expected.number("data", duration),
                 _ => {}
             }
             if work == "custom_badput_event" {
@@ -58,9 +58,9 @@ pub(crate) fn goodput_entries(bytes: &[u8]) -> ExpectedLog {
         }
         for slices in ["active_slices", "total_slices", "available_slices"] {
             if let Some(count) = number(slices) {
-                told.number(slices, count);
+                expected.number(slices, count);
             }
         }
     }
-    told
+    expected
 }

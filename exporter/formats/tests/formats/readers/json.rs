@@ -21,12 +21,12 @@ fn float(value: &Value) -> f64 {
 /// `training.json` of Surogate: numbers as `kind.field`.
 pub(crate) fn surogate(bytes: &[u8]) -> ExpectedLog {
     let records: Vec<Value> = serde_json::from_slice(bytes).expect("the log is JSON");
-    let mut told = ExpectedLog::default();
+    let mut expected = ExpectedLog::default();
     for record in &records {
         let kind = record["log"].as_str().expect("a record has a kind");
         let time = record["time"].as_str().expect("a record has a time");
-        told.time = Some(clock(&time["2026-11-21 ".len()..]));
-        told.attributes = match kind {
+        expected.time = Some(clock(&time["2026-11-21 ".len()..]));
+        expected.attributes = match kind {
             "dataset" => vec![(
                 "data.split",
                 record["split"].as_str().unwrap_or_default().to_owned(),
@@ -37,73 +37,73 @@ pub(crate) fn surogate(bytes: &[u8]) -> ExpectedLog {
         match kind {
             "step" | "eval" | "moe" | "gpu" | "dataset" | "sol" => {
                 let others = ["log", "time", "step", "rank", "id", "split"];
-                told.fields(&format!("{kind}."), record, &others);
+                expected.fields(&format!("{kind}."), record, &others);
             }
-            "allocator" => segments(record, &mut told),
-            _ => told.events += 1,
+            "allocator" => segments(record, &mut expected),
+            _ => expected.events += 1,
         }
         if kind == "step" {
-            told.steps.push(float(&record["step"]));
+            expected.steps.push(float(&record["step"]));
         }
-        told.spans += usize::from(["step", "eval"].contains(&kind));
+        expected.spans += usize::from(["step", "eval"].contains(&kind));
     }
-    told
+    expected
 }
 
-fn segments(record: &Value, told: &mut ExpectedLog) {
+fn segments(record: &Value, expected: &mut ExpectedLog) {
     for segment in record["stats"].as_array().expect("an allocator lists segments") {
         let name = segment["name"].as_str().expect("a segment has a name");
-        told.attributes = vec![("memory.segment.name", name.to_owned())];
-        told.fields("allocator.", segment, &["name"]);
+        expected.attributes = vec![("memory.segment.name", name.to_owned())];
+        expected.fields("allocator.", segment, &["name"]);
     }
 }
 
 /// `surogate_metrics.jsonl`.
 pub(crate) fn surogate_jsonl(bytes: &[u8]) -> ExpectedLog {
-    let mut told = ExpectedLog::default();
+    let mut expected = ExpectedLog::default();
     for row in rows(bytes) {
-        told.time = Some((float(&row["ts"]) * 1e9) as u64);
-        told.attributes = Vec::new();
+        expected.time = Some((float(&row["ts"]) * 1e9) as u64);
+        expected.attributes = Vec::new();
         let others = ["type", "ts", "step", "gpu_id"];
         match row["type"].as_str() {
-            Some("config") => told.events += 1,
+            Some("config") => expected.events += 1,
             Some("gpu") => {
-                told.attributes = vec![("gpu.index", row["gpu_id"].to_string())];
-                told.fields("gpu.", &row, &others);
+                expected.attributes = vec![("gpu.index", row["gpu_id"].to_string())];
+                expected.fields("gpu.", &row, &others);
             }
             _ => {
-                told.spans += 1;
+                expected.spans += 1;
                 if row.get("train/loss").is_some() {
-                    told.steps.push(float(&row["step"]));
+                    expected.steps.push(float(&row["step"]));
                 }
-                told.fields("", &row, &others);
+                expected.fields("", &row, &others);
             }
         }
     }
-    told
+    expected
 }
 
 /// `metrics_file` and the windows of `gcs_metrics` of MaxText.
 pub(crate) fn maxtext_metrics(bytes: &[u8]) -> ExpectedLog {
-    let mut told = ExpectedLog::default();
+    let mut expected = ExpectedLog::default();
     for row in rows(bytes) {
-        told.steps.push(float(&row["step"]));
-        told.fields("", &row, &["step", "run_name"]);
+        expected.steps.push(float(&row["step"]));
+        expected.fields("", &row, &["step", "run_name"]);
     }
-    told
+    expected
 }
 
 /// `trainer_state.json`: its history, its count of operations and how far it is; what else it has are settings, or the last of
 /// the history again.
 pub(crate) fn hf_state(bytes: &[u8]) -> ExpectedLog {
     let state: Value = serde_json::from_slice(bytes).expect("the state is JSON");
-    let mut told = ExpectedLog::default();
+    let mut expected = ExpectedLog::default();
     for row in state["log_history"].as_array().expect("a history is a list") {
-        told.steps.push(float(&row["step"]));
-        told.fields("", row, &["step"]);
+        expected.steps.push(float(&row["step"]));
+        expected.fields("", row, &["step"]);
     }
-    told.number("total_flos", float(&state["total_flos"]));
-    told.number(
+    expected.number("total_flos", float(&state["total_flos"]));
+    expected.number(
         "progress",
         float(&state["global_step"]) / float(&state["max_steps"]),
     );
@@ -111,56 +111,56 @@ pub(crate) fn hf_state(bytes: &[u8]) -> ExpectedLog {
         match key.as_str() {
             _ if value.is_null() => {}
             "log_history" | "total_flos" => {}
-            "epoch" | "global_step" | "num_input_tokens_seen" => told.leave_out("said_again"),
-            "stateful_callbacks" => told.leave_out("trainer_bookkeeping"),
-            _ if key.starts_with("is_") => told.leave_out("trainer_bookkeeping"),
-            _ => told.events += 1,
+            "epoch" | "global_step" | "num_input_tokens_seen" => expected.leave_out("said_again"),
+            "stateful_callbacks" => expected.leave_out("trainer_bookkeeping"),
+            _ if key.starts_with("is_") => expected.leave_out("trainer_bookkeeping"),
+            _ => expected.events += 1,
         }
     }
-    told
+    expected
 }
 
 /// The structured log of torchtitan.
 pub(crate) fn torchtitan_structured(bytes: &[u8]) -> ExpectedLog {
-    let mut told = ExpectedLog::default();
+    let mut expected = ExpectedLog::default();
     for row in rows(bytes) {
-        told.time = row["time_us"].as_u64().map(|micros| micros * 1000);
+        expected.time = row["time_us"].as_u64().map(|micros| micros * 1000);
         match row["log_type_name"].as_str().expect("a record has a name") {
             "metric_value" => {
-                told.steps.push(float(&row["step"]));
-                told.number(
+                expected.steps.push(float(&row["step"]));
+                expected.number(
                     row["event_name"].as_str().expect("a value has a name"),
                     float(&row["value"]),
                 );
             }
-            name if name.ends_with("_end") => told.spans += 1,
+            name if name.ends_with("_end") => expected.spans += 1,
             name if name.ends_with("_start") && row["log_type"] == "event" => {
-                told.leave_out("start_told_by_end");
+                expected.leave_out("start_told_by_end");
             }
-            _ => told.events += 1,
+            _ => expected.events += 1,
         }
     }
-    // What its one writer runs on.
-    told.events += 1;
-    told
+    // The environment of the single writer.
+    expected.events += 1;
+    expected
 }
 
 /// JSON lines of no system: the texts of a record are one event.
 pub(crate) fn any_json(bytes: &[u8]) -> ExpectedLog {
-    let mut told = ExpectedLog::default();
+    let mut expected = ExpectedLog::default();
     for row in rows(bytes) {
-        told.time = row["ts"].as_u64().map(|millis| millis * 1_000_000);
-        told.steps.push(float(&row["step"]));
-        told.number("train.loss", float(&row["train.loss"]));
-        told.number("optim.lr", float(&row["optim"]["lr"]));
+        expected.time = row["ts"].as_u64().map(|millis| millis * 1_000_000);
+        expected.steps.push(float(&row["step"]));
+        expected.number("train.loss", float(&row["train.loss"]));
+        expected.number("optim.lr", float(&row["optim"]["lr"]));
         let clipped = row["optim"]["clipped"].as_bool().expect("yes or no");
-        told.number("optim.clipped", f64::from(u8::from(clipped)));
-        told.events += usize::from(row["note"].is_string());
+        expected.number("optim.clipped", f64::from(u8::from(clipped)));
+        expected.events += usize::from(row["note"].is_string());
     }
-    told
+    expected
 }
 
-/// What Tunix says through OpenTelemetry, as the SDK prints it: the names are those of its tags.
+/// Tunix's OpenTelemetry metrics, as the SDK prints them. The names are those of its tags.
 pub(crate) fn tunix_console(bytes: &[u8]) -> ExpectedLog {
     let text = String::from_utf8_lossy(bytes);
     let exports = text.split("\n{\n").skip(1);
@@ -192,7 +192,7 @@ fn tunix_exports(
     points: &str,
     attribute: fn(&Value, &str) -> String,
 ) -> ExpectedLog {
-    let mut told = ExpectedLog::default();
+    let mut expected = ExpectedLog::default();
     let at = |value: &Value, keys: [&str; 2]| keys.iter().find_map(|key| value.get(*key)).cloned();
     // The SDK exports a gauge again until it is set: the same value of the same step is no second one.
     let (mut steps, mut last) = (BTreeMap::new(), BTreeMap::new());
@@ -215,7 +215,7 @@ fn tunix_exports(
         for metric in metrics {
             for point in metric[data][points].as_array().expect("points") {
                 let time = at(point, ["time_unix_nano", "timeUnixNano"]).expect("a time");
-                told.time = Some(
+                expected.time = Some(
                     time.as_u64()
                         .unwrap_or_else(|| number(time.as_str().expect("text")) as u64),
                 );
@@ -232,7 +232,7 @@ fn tunix_exports(
                 let name = match name {
                     "tunix.training.step" => {
                         newest = Some(value.max(newest.unwrap_or(value)));
-                        told.leave_out("step_again");
+                        expected.leave_out("step_again");
                         continue;
                     }
                     "tunix.training.gradient.norm" => "grad_norm",
@@ -241,14 +241,14 @@ fn tunix_exports(
                 let tag = format!("{prefix}/{mode}/{}", name.replace('.', "/"));
                 let news = (steps.get(&[prefix, mode]).cloned(), value.to_bits());
                 if last.get(&tag) == Some(&news) {
-                    told.leave_out("exported_again");
+                    expected.leave_out("exported_again");
                 } else {
-                    told.number(tag.clone(), value);
+                    expected.number(tag.clone(), value);
                 }
                 last.insert(tag, news);
             }
         }
-        told.steps.extend(newest);
+        expected.steps.extend(newest);
     }
-    told
+    expected
 }

@@ -13,35 +13,35 @@ fn absl(line: &str) -> (Option<u64>, &str) {
 
 /// Standard error and output of MaxText.
 pub(crate) fn maxtext(bytes: &[u8]) -> ExpectedLog {
-    let mut told = ExpectedLog::default();
+    let mut expected = ExpectedLog::default();
     for line in lines(bytes) {
         let (time, text) = absl(&line);
-        told.time = time;
-        told.attributes = Vec::new();
+        expected.time = time;
+        expected.attributes = Vec::new();
         let text = text.strip_prefix("[Rampup Batch Size Phase], ").unwrap_or(text);
         let step = text
             .strip_prefix("completed ")
             .and_then(|rest| rest.split_once("step: "));
         if let Some((_, rest)) = step {
-            told.steps.push(number(rest));
-            told.spans += usize::from(time.is_some() && rest.contains("seconds: "));
-            maxtext_pairs("", rest, &mut told);
+            expected.steps.push(number(rest));
+            expected.spans += usize::from(time.is_some() && rest.contains("seconds: "));
+            maxtext_pairs("", rest, &mut expected);
         } else if text.starts_with("Completed eval ") || text.starts_with("eval metrics after ") {
-            maxtext_pairs("eval ", text, &mut told);
+            maxtext_pairs("eval ", text, &mut expected);
         } else if let Some((_, result)) = text.split_once("average loss after step=3: ") {
-            maxtext_pairs("eval ", &["", result].join(", "), &mut told);
+            maxtext_pairs("eval ", &["", result].join(", "), &mut expected);
         } else if let Some((_, values)) = text.split_once("Distillation metrics | ") {
             for (key, value) in values.split(' ').filter_map(|part| part.split_once('=')) {
-                told.number(key, number(value));
+                expected.number(key, number(value));
             }
         } else if let Some((step, values)) =
             text.strip_prefix("step ").and_then(|rest| rest.split_once(" | "))
         {
-            told.steps.push(number(step));
-            told.spans += 1;
+            expected.steps.push(number(step));
+            expected.spans += 1;
             for part in values.split(['|', ',', '(']) {
                 let (key, value) = part.split_once(['=', ':']).expect("a key has a value");
-                told.number(key.trim(), number(value));
+                expected.number(key.trim(), number(value));
             }
         } else if [
             "Config param ",
@@ -57,18 +57,18 @@ pub(crate) fn maxtext(bytes: &[u8]) -> ExpectedLog {
         .iter()
         .any(|begin| text.starts_with(begin))
         {
-            told.events += 1;
+            expected.events += 1;
         } else if text.trim().starts_with("Memstats unavailable") {
-            told.leave_out("not_measured");
+            expected.leave_out("not_measured");
         } else if let Some((memory, available)) = text.split_once("-->  Available:") {
             let (used, limit) = memory.split_once(" / ").expect("so much of so much");
-            told.number(
+            expected.number(
                 "RAMstats used",
                 number(used.trim().trim_start_matches("Using (GB) ")),
             );
-            told.number("RAMstats limit", number(limit));
-            told.number("RAMstats available", number(available));
-            told.leave_out("share_of_used_and_limit");
+            expected.number("RAMstats limit", number(limit));
+            expected.number("RAMstats available", number(available));
+            expected.leave_out("share_of_used_and_limit");
         } else if let Some((used, rest)) = text
             .trim()
             .strip_prefix("Using (GB) ")
@@ -76,46 +76,46 @@ pub(crate) fn maxtext(bytes: &[u8]) -> ExpectedLog {
         {
             let (limit, rest) = rest.split_once(" (").expect("a share follows");
             let device = rest.split(" on ").nth(1).and_then(|name| name.split('(').next());
-            told.attributes = vec![("device.id", device.expect("a device").to_owned())];
+            expected.attributes = vec![("device.id", device.expect("a device").to_owned())];
             for (key, value) in [("used", used), ("limit", limit), ("share", rest)] {
-                told.number(format!("Memstats {key}"), number(value));
+                expected.number(format!("Memstats {key}"), number(value));
             }
         } else {
-            maxtext_fact(text, &mut told);
+            maxtext_fact(text, &mut expected);
         }
     }
-    told
+    expected
 }
 
 /// `key: value` and `key=value` between commas; what has neither is no value.
-fn maxtext_pairs(kind: &str, text: &str, told: &mut ExpectedLog) {
+fn maxtext_pairs(kind: &str, text: &str, expected: &mut ExpectedLog) {
     for part in text.split(", ").skip(1) {
         let (key, value) = part
             .split_once(": ")
             .or_else(|| part.split_once('='))
             .expect("a key has a value");
-        told.number(format!("{kind}{key}"), number(value));
+        expected.number(format!("{kind}{key}"), number(value));
     }
 }
 
 const GIB: f64 = 1_073_741_824.0;
 
 /// Lines of one fact each, of memory that is estimated, and of goodput.
-fn maxtext_fact(text: &str, told: &mut ExpectedLog) {
+fn maxtext_fact(text: &str, expected: &mut ExpectedLog) {
     const FACTS: [&str; 3] = ["number parameters", "Num_devices", " Total TFLOPs"];
     if let Some((_, goodput)) = text.split_once(" completed with total goodput: ") {
-        told.number("goodput", number(goodput));
+        expected.number("goodput", number(goodput));
     } else if text.starts_with("Total estimated memory size: ") {
         for (key, value) in text.split(", ").filter_map(|part| part.split_once(": ")) {
-            told.number(key, number(value));
+            expected.number(key, number(value));
         }
     } else if let Some(sizes) = text.strip_suffix(", in bytes.") {
         for (key, value) in sizes.split(", ").filter_map(|part| part.split_once(": ")) {
-            told.number(format!("bytes {}", key.to_lowercase()), number(value) / GIB);
+            expected.number(format!("bytes {}", key.to_lowercase()), number(value) / GIB);
         }
     } else if let Some(rest) = text.strip_prefix(" split as ") {
         for (share, key) in rest.split(" and ").filter_map(|part| part.split_once("% ")) {
-            told.number(key, number(share));
+            expected.number(key, number(share));
         }
     } else if let Some((key, value)) = text.split_once(": ")
         && (FACTS.contains(&key) || value.ends_with('%'))
@@ -125,15 +125,15 @@ fn maxtext_fact(text: &str, told: &mut ExpectedLog) {
         } else {
             key
         };
-        told.number(key, number(value));
-        // The mesh is told beside the number of devices.
-        told.events += usize::from(value.contains(", shape "));
+        expected.number(key, number(value));
+        // The line has the mesh after the number of devices.
+        expected.events += usize::from(value.contains(", shape "));
     }
 }
 
 /// Standard output of KempnerForge.
 pub(crate) fn kempnerforge(bytes: &[u8]) -> ExpectedLog {
-    let mut told = ExpectedLog::default();
+    let mut expected = ExpectedLog::default();
     for line in lines(bytes) {
         let Some(text) = line.strip_prefix("[rank 0] INFO     ") else {
             continue;
@@ -141,17 +141,17 @@ pub(crate) fn kempnerforge(bytes: &[u8]) -> ExpectedLog {
         if let Some(rest) = text.strip_prefix("[step ") {
             let (step, values) = rest.split_once("] ").expect("a step ends");
             if values.starts_with("loss=") {
-                told.steps.push(number(step));
+                expected.steps.push(number(step));
             }
             for (key, value) in values.split(" | ").filter_map(|part| part.split_once('=')) {
                 let mut parts = value.split('/');
-                told.number(key, number(parts.next().expect("a value")));
+                expected.number(key, number(parts.next().expect("a value")));
                 if let Some(total) = parts.next() {
-                    told.number(format!("{key} total"), number(total));
+                    expected.number(format!("{key} total"), number(total));
                 }
             }
         } else if let Some(parameters) = text.strip_prefix("Model: ") {
-            told.number("Model", number(parameters));
+            expected.number("Model", number(parameters));
         } else {
             let is_told = [
                 "Training c",
@@ -159,81 +159,81 @@ pub(crate) fn kempnerforge(bytes: &[u8]) -> ExpectedLog {
                 "Sync ch",
                 "Checkpoint committed: ",
             ];
-            told.events += usize::from(is_told.iter().any(|begin| text.starts_with(begin)));
+            expected.events += usize::from(is_told.iter().any(|begin| text.starts_with(begin)));
         }
     }
-    told
+    expected
 }
 
 /// Standard error of Tunix.
 pub(crate) fn tunix(bytes: &[u8]) -> ExpectedLog {
-    let mut told = ExpectedLog::default();
+    let mut expected = ExpectedLog::default();
     for line in lines(bytes) {
         let (time, text) = absl(&line);
-        told.time = time;
+        expected.time = time;
         if let Some(rest) = text.strip_prefix("Train step ") {
             let (step, values) = rest.split_once(' ').expect("a step ends");
             if values.starts_with("training") {
-                told.steps.push(number(step));
+                expected.steps.push(number(step));
             }
             for (key, value) in values.split(" - ").filter_map(|part| part.split_once(": ")) {
-                told.number(key.trim(), number(value));
+                expected.number(key.trim(), number(value));
             }
         } else if let Some(size) = text.strip_prefix("Compiled train_step cache size: ") {
-            told.number("Compiled train_step cache size", number(size));
+            expected.number("Compiled train_step cache size", number(size));
         } else if text.starts_with("Train loop finished in: ") {
-            told.events += 1;
+            expected.events += 1;
         } else if text.starts_with("Training with full_batch_size=") {
-            told.events += text.matches('=').count();
+            expected.events += text.matches('=').count();
         } else if text.starts_with("Rollout string metric ") {
-            told.leave_out("private_content");
+            expected.leave_out("private_content");
         }
     }
-    told
+    expected
 }
 
 /// Standard output of the Trainer of Hugging Face: dictionaries of Python.
 pub(crate) fn hf_trainer(bytes: &[u8]) -> ExpectedLog {
-    let mut told = ExpectedLog::default();
+    let mut expected = ExpectedLog::default();
     for line in lines(bytes) {
         if line.starts_with("{'") {
             let json = line.replace('\'', "\"").replace(": nan", ": \"nan\"");
             let row = serde_json::from_str(&json).expect("a flat dictionary");
-            told.fields("", &row, &[]);
+            expected.fields("", &row, &[]);
         } else if line.contains(" >>   Num") || line.contains(" >>   Total") {
-            told.events += 1;
+            expected.events += 1;
         }
     }
-    told
+    expected
 }
 
 /// Training lines of Megatron-LM.
 pub(crate) fn megatron(bytes: &[u8]) -> ExpectedLog {
-    let mut told = ExpectedLog::default();
+    let mut expected = ExpectedLog::default();
     for line in lines(bytes).iter().filter(|line| line.contains("] iteration ")) {
         let (time, rest) = line.split_once("] iteration ").expect("it is there");
-        told.time = Some(clock(&time[" [2026-11-21 ".len()..]));
+        expected.time = Some(clock(&time[" [2026-11-21 ".len()..]));
         let (iteration, rest) = rest.split_once(" | ").expect("values follow");
-        let (step, of) = iteration.split_once('/').expect("so many of so many");
-        told.steps.push(number(step));
-        told.number("iteration", number(step) / number(of));
+        let (step, of) = iteration.split_once('/').expect("a step and the number of steps");
+        expected.steps.push(number(step));
+        expected.number("iteration", number(step) / number(of));
         for (key, value) in rest.split(" | ").filter_map(|part| part.split_once(": ")) {
-            told.number(key, number(value));
+            expected.number(key, number(value));
         }
     }
-    told
+    expected
 }
 
 /// Lines of torchtitan: a key is a word that ends in a colon, its value the next one.
 pub(crate) fn torchtitan(bytes: &[u8]) -> ExpectedLog {
-    let mut told = ExpectedLog::default();
+    let mut expected = ExpectedLog::default();
     let mut total = f64::NAN;
     for line in lines(bytes).iter().filter(|line| line.starts_with("[titan] ")) {
-        told.time = Some(clock(
+        expected.time = Some(clock(
             &line["[titan] 2026-11-21 ".len()..][..12].replace(',', "."),
         ));
         let Some((prefix, rest)) = line.split_once("step: ") else {
-            total = torchtitan_around(line, &mut told).unwrap_or(total);
+            total = torchtitan_other_line(line, &mut expected).unwrap_or(total);
             continue;
         };
         let is_eval = prefix.ends_with("validate ");
@@ -241,56 +241,56 @@ pub(crate) fn torchtitan(bytes: &[u8]) -> ExpectedLog {
         let mut words = rest.split_whitespace();
         let step = words.next().expect("a step");
         if !is_eval {
-            told.steps.push(number(step));
-            told.number("progress", number(step) / total);
+            expected.steps.push(number(step));
+            expected.number("progress", number(step) / total);
         }
         while let (Some(key), Some(value)) = (words.next(), words.next()) {
             let key = format!("{kind}{}", key.trim_end_matches(':'));
             if value == "N/A" {
-                told.leave_out("not_measured");
+                expected.leave_out("not_measured");
             } else if let Some((size, percent)) = value.split_once("GiB(") {
-                told.number(format!("{key} GiB"), number(size));
-                told.number(format!("{key} %"), number(percent));
+                expected.number(format!("{key} GiB"), number(size));
+                expected.number(format!("{key} %"), number(percent));
             } else {
-                told.number(key, number(value));
+                expected.number(key, number(value));
             }
         }
     }
-    told
+    expected
 }
 
-/// What torchtitan says around its steps; gives how many of them there will be.
-fn torchtitan_around(line: &str, told: &mut ExpectedLog) -> Option<f64> {
-    let behind = |sign: &str| line.split_once(sign).map(|(_, rest)| rest);
+/// Reads torchtitan's lines outside steps. Returns the number of steps if a line has it.
+fn torchtitan_other_line(line: &str, expected: &mut ExpectedLog) -> Option<f64> {
+    let after = |sign: &str| line.split_once(sign).map(|(_, rest)| rest);
     for (sign, key) in [
         (" size: ", "total parameters"),
         ("computing MFU: ", "peak"),
         ("H100 with ", "capacity"),
     ] {
-        if let Some(rest) = behind(sign) {
-            told.number(key, number(rest));
+        if let Some(rest) = after(sign) {
+            expected.number(key, number(rest));
         }
     }
-    if let Some(rest) = behind("is enabled)in ") {
-        told.number("checkpoint", number(rest));
-        told.spans += 1;
+    if let Some(rest) = after("is enabled)in ") {
+        expected.number("checkpoint", number(rest));
+        expected.spans += 1;
     }
-    let settings = behind("initialized with ")?;
-    told.events += settings.split(", ").count();
-    behind("total steps ").map(number)
+    let settings = after("initialized with ")?;
+    expected.events += settings.split(", ").count();
+    after("total steps ").map(number)
 }
 
-/// Lines of `key=value` of no system; without a mapping nobody knows where their time stands.
+/// Lines of `key=value` of no system. Without a mapping their time is unknown.
 pub(crate) fn any_pairs(bytes: &[u8]) -> ExpectedLog {
-    let mut told = ExpectedLog::default();
+    let mut expected = ExpectedLog::default();
     for line in lines(bytes).iter().filter(|line| line.contains(" step=")) {
         for (key, value) in line.split(' ').filter_map(|word| word.split_once('=')) {
             if key == "step" {
-                told.steps.push(number(value));
+                expected.steps.push(number(value));
             } else {
-                told.number(key, number(value));
+                expected.number(key, number(value));
             }
         }
     }
-    told
+    expected
 }

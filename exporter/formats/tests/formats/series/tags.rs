@@ -1,6 +1,6 @@
-//! What every tag of the event files and of the wandb file is to become.
+//! The expected series of every tag of the event files and the wandb file.
 
-/// `tag -> metric attribute=value * factor`, one a line; `total` where the tag says what a counter has come to.
+/// One row a line: `tag -> metric attribute=value * factor`. `total` marks the total of a counter.
 pub(crate) const TAGS: &str = "
 train/loss -> train.loss
 train/grad_norm -> train.grad_norm

@@ -1,4 +1,4 @@
-//! What every name of the text samples is to become, a table a format.
+//! The expected series of every name in the text samples, one table a format.
 //!
 //! `name -> metric attribute=value @state-attribute * factor`, one a line; `total` where a counter has come to that.
 
@@ -339,7 +339,7 @@ number of skipped iterations -> train.skipped_steps
 number of nan iterations -> train.anomalies train.anomaly.type=nonfinite
 ";
 
-/// Of logs of no system, without a mapping: the name of a metric is that metric.
+/// The series of logs of no system without a mapping: the name of a metric is that metric.
 pub(crate) const ANY: &str = "
 train.loss -> train.loss
 ";

@@ -1,4 +1,4 @@
-//! What was logged in each sample, in units of the registry.
+//! The logged values of each sample, in units of the registry.
 
 use super::Sample;
 

@@ -1,4 +1,4 @@
-//! What the samples of NVIDIA's trainers and loggers contain.
+//! The contents of the samples of NVIDIA's trainers and loggers.
 
 use super::Sample;
 

@@ -1,15 +1,15 @@
-//! A trace taken apart with the plainest code there is: protobuf by hand, a stack a track.
+//! Parses a trace in plain code: protobuf by hand, one stack a track.
 
 use std::collections::BTreeMap;
 
-/// A slice as it stands in the file.
+/// A slice of the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Slice {
     pub(crate) track: String,
     pub(crate) name: String,
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// How many outermost tracks were described before it: version 1 describes one a step.
+    /// The number of outermost tracks before the slice. Version 1 describes one a step.
     pub(crate) fragment: usize,
 }
 
@@ -106,7 +106,7 @@ fn fields(mut bytes: &[u8]) -> impl Iterator<Item = (u64, Field<'_>)> {
 fn varint(bytes: &mut &[u8]) -> u64 {
     let (mut number, mut shift) = (0, 0);
     loop {
-        let (byte, rest) = bytes.split_first().expect("a whole number");
+        let (byte, rest) = bytes.split_first().expect("a complete varint");
         *bytes = rest;
         number |= u64::from(byte & 0x7f) << shift;
         shift += 7;

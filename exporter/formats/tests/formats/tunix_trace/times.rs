@@ -1,4 +1,4 @@
-//! The times of steps beside those that Tunix itself worked out in the same runs (`perf_metrics_export_v1.json`).
+//! Compares the times of steps with those that Tunix computed in the same runs (`perf_metrics_export_v1.json`).
 
 use serde_json::Value;
 
@@ -8,13 +8,13 @@ use super::{
 };
 use crate::imported::{Imported, sample, sample_text};
 
-/// What Tunix exported of each step of a run.
+/// Returns Tunix's exported metrics of each step of a run.
 fn exported(run: &str) -> Vec<Value> {
     let text = sample_text(&format!("tunix/{run}/perf_metrics_export_v1.json"));
     serde_json::from_str(&text).expect("a list of steps")
 }
 
-/// What a metric with this name upstream came to in each step.
+/// Returns our value of an upstream metric in each step.
 fn computed(imported: &Imported, upstream: &str) -> Vec<f64> {
     let parts: Vec<&str> = upstream.split('/').collect();
     let (name, statistic) = match parts[..] {
@@ -30,15 +30,15 @@ fn computed(imported: &Imported, upstream: &str) -> Vec<f64> {
         .collect()
 }
 
-/// Tunix keeps its times as seconds and cuts them to nanoseconds for the trace: a few of them a step.
+/// Tunix stores times in seconds and truncates them to nanoseconds for the trace, a few times a step.
 const NANOSECONDS: f64 = 2e-8;
 
-/// Upstream's formula of the gap is right only where the reference model has not run ahead: elsewhere it gives less than
-/// nothing. These steps, and no others.
+/// Steps in which the reference model has run ahead. Upstream's formula of the gap is negative in these steps, and right in all
+/// others.
 const RAN_AHEAD: [(&str, &[usize]); 2] = [("colocated", &[]), ("rollout1_actor2", &[0, 4])];
 
 #[test]
-fn times_are_those_that_tunix_works_out_wherever_its_formula_holds() {
+fn times_equal_those_of_tunix_where_its_formula_is_right() {
     let mut compared = 0;
     for (run, ran_ahead) in RUNS.into_iter().zip(RAN_AHEAD.map(|(_, steps)| steps)) {
         let imported = imported(1, run);
@@ -78,7 +78,7 @@ fn secs(nanos: u64) -> f64 {
 }
 
 #[test]
-fn a_gap_is_what_lies_between_two_pieces_of_work_and_never_less_than_nothing() {
+fn a_gap_is_the_time_between_two_slices_and_never_negative() {
     for run in RUNS {
         let slices = slices::read(&sample(&name_of(1, run)));
         let imported = imported(1, run);
@@ -96,7 +96,7 @@ fn a_gap_is_what_lies_between_two_pieces_of_work_and_never_less_than_nothing() {
                 let expected = secs(work.windows(2).map(gap).sum());
                 assert!((sums[step] - expected).abs() < NANOSECONDS, "{upstream}");
                 assert!((means[step] - expected / work.len() as f64).abs() < NANOSECONDS);
-                // Upstream adds what lies before and behind the gap.
+                // Upstream adds the work before and after the gap.
                 let spanned = |pair: &[&Slice]| pair[1].end - pair[0].start;
                 assert!(expected < secs(work.windows(2).map(spanned).sum()));
             }
@@ -105,7 +105,7 @@ fn a_gap_is_what_lies_between_two_pieces_of_work_and_never_less_than_nothing() {
 }
 
 #[test]
-fn where_the_reference_model_ran_ahead_the_gap_is_the_time_until_the_actor_went_on() {
+fn with_the_reference_model_ahead_the_gap_is_the_idle_time_of_the_actor() {
     let run = RUNS[1];
     let slices = slices::read(&sample(&name_of(1, run)));
     let sums = computed(&imported(1, run), "perf/sum/between_micro_batch_gap_time");
@@ -119,9 +119,9 @@ fn where_the_reference_model_ran_ahead_the_gap_is_the_time_until_the_actor_went_
     }
 }
 
-/// The two versions look at a device through different threads, and version 2 stops its timers a little earlier.
+/// The versions observe a device from different threads, and version 2 stops its timers a little earlier.
 #[test]
-fn version_two_comes_to_the_same_times_as_far_as_it_tells_them() {
+fn version_two_gives_the_same_times_where_it_has_them() {
     for run in RUNS {
         let [first, second] = [1, 2].map(|version| imported(version, run));
         for upstream in [
@@ -130,7 +130,7 @@ fn version_two_comes_to_the_same_times_as_far_as_it_tells_them() {
             "perf/sum/actor_train_step_time",
             "perf/rollout_idle_time",
         ] {
-            // Without groups nothing says when a step without new weights ends.
+            // Without groups the end of a step without new weights is unknown.
             if upstream.ends_with("idle_time") && run.0 == "colocated" {
                 assert_eq!(computed(&second, upstream).len(), 0);
                 continue;

@@ -39,7 +39,7 @@ fn a_step_lasts_until_the_next_one_without_the_trainers_own_events() {
 }
 
 #[test]
-fn a_list_with_the_newest_first_says_the_same() {
+fn a_list_in_newest_first_order_gives_the_same_values() {
     let entries = [step(4, 1000.0), step(5, 1002.0), step(6, 1005.0)];
     let newest_first: Vec<&str> = entries.iter().rev().map(String::as_str).collect();
     let list = format!("[\n  {}\n]\n", newest_first.join(",\n  "));
@@ -71,7 +71,7 @@ fn followed(windows: &[&str], silence_after: Option<usize>) -> (Counts, ParseRep
 }
 
 #[test]
-fn lines_with_the_newest_first_are_whole_over_all_windows() {
+fn lines_in_newest_first_order_are_sorted_across_windows() {
     let lines: Vec<String> = (0..9)
         .rev()
         .map(|number| step(number, 1000.0 + number as f64) + "\n")
@@ -93,7 +93,7 @@ fn lines_with_the_oldest_first_wait_for_the_second_only() {
 }
 
 #[test]
-fn where_older_lines_come_after_a_silence_the_step_in_between_is_said_to_be_lost() {
+fn older_lines_after_a_silence_report_the_lost_step_between() {
     let lines: Vec<String> = (0..4)
         .rev()
         .map(|number| step(number, 1000.0 + number as f64) + "\n")
@@ -106,7 +106,7 @@ fn where_older_lines_come_after_a_silence_the_step_in_between_is_said_to_be_lost
 }
 
 #[test]
-fn no_step_goes_on_over_a_new_beginning_or_a_missing_one() {
+fn no_step_spans_a_new_start_or_a_missing_start() {
     let begun = entry("\"tpu_init_start_time\":1500.0");
     let lines = [step(4, 1000.0), begun, step(5, 2000.0), step(7, 2004.0)];
     let read = Sampled::read(&FORMAT, &(lines.join("\n") + "\n"));
@@ -117,7 +117,7 @@ fn no_step_goes_on_over_a_new_beginning_or_a_missing_one() {
 }
 
 #[test]
-fn what_is_of_others_and_what_is_unknown_is_told() {
+fn foreign_and_unknown_entries_are_reported() {
     let lines = [
         step(0, 1000.0),
         step(0, 1000.5).replace("demo", "other"),
@@ -149,7 +149,7 @@ fn what_is_of_others_and_what_is_unknown_is_told() {
 }
 
 #[test]
-fn entries_that_come_in_pieces_are_whole_and_the_last_may_be_cut() {
+fn entries_in_chunks_are_complete_and_the_last_may_be_truncated() {
     let list = serde_json::to_string_pretty(
         &(0..20)
             .map(|number| serde_json::from_str(&step(number, 1000.0 + number as f64)).expect("it is JSON"))
@@ -159,8 +159,8 @@ fn entries_that_come_in_pieces_are_whole_and_the_last_may_be_cut() {
     for len in [1, 7, 1000] {
         let mut recorder = Recorder::new(pulsetrain_record::Run::default(), |_| {});
         let mut reader = LogReader::new(&FORMAT, ReadLimits::default());
-        let whole = &list.as_bytes()[..list.len() - 30];
-        whole
+        let complete = &list.as_bytes()[..list.len() - 30];
+        complete
             .chunks(len)
             .for_each(|piece| reader.push(piece, &mut recorder));
         reader.finish(&mut recorder);
@@ -189,7 +189,7 @@ fn files_of_one_job_are_of_one_run_whatever_they_begin_with() {
     assert!(identify(b"{\"job_name\":7}").run_name.is_none());
 }
 
-/// Whatever stands in a file, what is kept of it has a bound.
+/// The state has a limit, whatever a file contains.
 #[test]
 fn work_that_never_ends_is_not_kept_for_ever() {
     let lines: Vec<String> = (0..1000)

@@ -1,4 +1,4 @@
-//! A slice on its way out: the span that it becomes, with everything that is known of it.
+//! Records the span of a slice with its attributes.
 
 use pulsetrain_otlp::write::{Attribute, SpanLink, SpanParts, Value};
 use pulsetrain_semconv::attribute::{
@@ -7,29 +7,29 @@ use pulsetrain_semconv::attribute::{
 };
 
 use super::{
-    names::{self, Meaning},
+    names::{self, SpanKind},
     slice_name::SliceName,
 };
 use pulsetrain_record::{Recorder, ids};
 
-/// A timeline: a thread of the host, or a device.
+/// A timeline: a thread of the host or a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Timeline {
     pub(super) name: String,
-    /// The device, where there is one that has a name.
+    /// The name of the device, if the track has one.
     pub(super) device: Option<String>,
-    /// Whether its times are those of a device: from the call on the host until the result was there.
+    /// Whether the timeline is a device. Its times span the call on the host until the result was ready.
     pub(super) is_device: bool,
-    /// The roles that share its devices.
+    /// The roles that share the devices of the mesh.
     pub(super) mesh: Vec<String>,
 }
 
-/// A slice as a span.
+/// A slice that becomes a span.
 #[derive(Debug)]
-pub(super) struct Work<'a> {
-    pub(super) meaning: Meaning,
+pub(super) struct SliceSpan<'a> {
+    pub(super) kind: SpanKind,
     pub(super) parsed: &'a SliceName,
-    /// The mini-batch that the work is part of, and its micro-batch: by its name, or by what it is in.
+    /// The mini-batch and micro-batch of the slice, from its tags or its parent.
     pub(super) mini_batch: Option<i64>,
     pub(super) micro_batch: Option<i64>,
     pub(super) timeline: &'a Timeline,
@@ -39,12 +39,12 @@ pub(super) struct Work<'a> {
     pub(super) start_unix_nanos: u64,
     pub(super) end_unix_nanos: u64,
     pub(super) is_unfinished: bool,
-    /// What the work has to do with, where it belongs to no step.
+    /// The link of a slice that belongs to no step.
     pub(super) link: Option<SpanLink>,
 }
 
-impl Work<'_> {
-    /// Records the span: in the trace of its step, or in that of the run.
+impl SliceSpan<'_> {
+    /// Records the span in the trace of its step, or in the trace of the run.
     pub(super) fn record(&self, recorder: &mut Recorder<'_>) {
         let run = recorder.run();
         let trace_id = match self.step {
@@ -54,7 +54,7 @@ impl Work<'_> {
         let mesh: Vec<Value<'_>> = self.timeline.mesh.iter().map(|role| Value::Text(role)).collect();
         let attributes = self.attributes(&mesh);
         let parts = SpanParts {
-            span: self.meaning.span,
+            span: self.kind.span,
             trace_id,
             span_id: self.id,
             parent_span_id: self.parent,
@@ -83,7 +83,7 @@ impl Work<'_> {
         let role = parsed
             .role
             .as_deref()
-            .or(self.meaning.role)
+            .or(self.kind.role)
             .or_else(|| self.queued_role());
         let all = [
             (&TRAIN_STEP, int(self.step)),
@@ -99,7 +99,7 @@ impl Work<'_> {
             (&PERF_CLOCK, Some(Value::Text(clock))),
             (
                 &PERF_STAGE,
-                (!self.meaning.is_known).then_some(Value::Text(&parsed.name)),
+                (!self.kind.is_known).then_some(Value::Text(&parsed.name)),
             ),
             (&PERF_TAGS, others.map(Value::Text)),
             (&PERF_UNFINISHED, self.is_unfinished.then_some(Value::Bool(true))),
