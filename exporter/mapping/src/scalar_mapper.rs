@@ -155,6 +155,11 @@ impl ScalarMapper {
             self.record_step(meta, recorder);
             return None;
         }
+        if resolved.mapping.sentinel == Some(value) {
+            recorder.skip_value(SkipReason::NotMeasured);
+            self.record_step(meta, recorder);
+            return None;
+        }
         let is_dropped = matches!(resolved.mapping.target, Target::Dropped(_));
         let converted = resolved.mapping.convert(value).unwrap_or(value);
         let recorded = tag.state.record((time, converted), (&[], true), name, recorder);
@@ -199,7 +204,9 @@ impl ScalarMapper {
             Some(TextRole::Option(name)) => return record_option(name, Value::Text(text), time, recorder),
             None => {}
         }
-        if tag.state.record_state((time, text), &[], recorder) {
+        if tag.state.record_state((time, text), &[], recorder)
+            || tag.state.record_option((time, text), recorder)
+        {
             return;
         }
         let mut attributes: Vec<Attribute<'_>> = vec![(&attribute::TRAIN_RECORD_KIND, Value::Text(name))];
