@@ -1,4 +1,4 @@
-//! The coverage tables in `exporter/formats/FORMATS.md` are what the formats' tables say, and no sample has a name that is
+//! The coverage tables in `exporter/formats/FORMATS.md` are those of the formats, and no sample has a name that is
 //! in none of them.
 
 use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
@@ -72,11 +72,11 @@ fn page() -> String {
     let mut page = String::from(
         "# What becomes of every name\n\n\
          Written from the tables of the formats by `UPDATE_GOLDEN=1 cargo test -p pulsetrain-formats --test formats`.\n\
-         A name that is in no table is kept as `train.custom` and said once.\n\n\
+         A name that is in no table is kept as `train.custom` and reported once.\n\n\
          What a launcher puts before each line of a worker is taken off the lines of every format but `json` and `keyvalue`, and the \
          number in it is `train.rank` of the resource:\n`[rank0]:`, `[default0]:` (torchrun; the number is that of the worker on its own \
          host, so it is `train.local_rank` too, and both are the same where there is one host), `[Rank 0]`, `0:` (`srun --label`),\n\
-         `(TrainActor pid=7, ip=10.0.0.1)` (Ray, which says no rank).\n",
+         `(TrainActor pid=7, ip=10.0.0.1)` (Ray; it has no rank).\n",
     );
     let mut samples = samples_by_format();
     for format in FORMATS {

@@ -1,5 +1,5 @@
-//! Logs in which a launcher has put something before each line of each worker: what is behind is read as if it stood alone,
-//! and the rank is that of the resource.
+//! Logs in which a launcher put a prefix before each line of each worker: the rest of a line is parsed as without a prefix, and the
+//! rank of the resource is that of the prefix.
 
 use std::collections::BTreeMap;
 
@@ -77,7 +77,7 @@ fn by_rank(format: &str, text: &str) -> BTreeMap<String, Vec<Value>> {
     ranks
 }
 
-/// The times and ids by which two imports differ though they say the same: those of reading, and those made of a rank.
+/// The times and ids by which two imports of the same values differ: those of reading, and those made of a rank.
 fn without_times(messages: &[Value]) -> Vec<String> {
     let text = messages.iter().map(Value::to_string);
     let mut kept: Vec<String> = text
@@ -104,7 +104,7 @@ fn what_a_launcher_passes_on_says_the_same_of_the_rank_that_wrote_it() {
         assert_eq!(plain.keys().collect::<Vec<_>>(), ["0"], "{name}");
         for prefix in WITH_RANK {
             let passed_on: String = lines(&text).map(|line| prefix(3) + line).collect();
-            // The structured log says its rank itself.
+            // The structured log has its own rank.
             let rank = if format == "torchtitan-structured" {
                 "0"
             } else {
@@ -126,7 +126,7 @@ fn what_a_launcher_passes_on_says_the_same_of_the_rank_that_wrote_it() {
 fn a_number_of_torchrun_is_the_local_rank_too_and_no_other_is() {
     let text = sample_text("tunix/colocated/stderr_absl.log");
     for prefix in WITH_RANK {
-        // Rank 0 is that of the run itself, until a line says more of it.
+        // Rank 0 is that of the run itself, until a line has more of it.
         let mixed: String = lines(&text)
             .flat_map(|line| [0, 3].map(|rank| prefix(rank) + line))
             .collect();

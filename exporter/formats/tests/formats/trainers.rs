@@ -187,7 +187,7 @@ fn option(event: &serde_json::Value) -> Option<String> {
     ))
 }
 
-/// The keys of a trainer by what becomes of them.
+/// The keys of a trainer, counted by their outcome.
 #[derive(Default)]
 struct Counts {
     metrics: usize,
