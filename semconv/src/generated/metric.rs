@@ -14269,6 +14269,10 @@ pub const RL_VALUE_PREDICTION: Metric = Metric {
             names: &["critic.vpred_mean"],
         },
         Upstream {
+            system: "tunix",
+            names: &["critic/{data.split}/vpred_mean"],
+        },
+        Upstream {
             system: "verl",
             names: &["critic/vpred_mean"],
         },

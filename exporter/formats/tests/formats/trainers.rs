@@ -160,6 +160,7 @@ fn the_configuration_of_nv_one_logger_is_options_of_the_run() {
     let imported = Imported::by("nv-one-logger", "trainers/nv-one-logger/onelogger.log");
     let options: Vec<String> = imported.events.iter().filter_map(option).collect();
     for expected in [
+        "perf_tag=demo",
         "log_every_n_train_iterations=10",
         "micro_batch_size=2",
         "seq_length=2048",
