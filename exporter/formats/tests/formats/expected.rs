@@ -1,8 +1,8 @@
-//! What a sample says, as a reader of the test's own found it.
+//! The values of a sample, as a parser of the tests found them.
 
 use std::collections::BTreeMap;
 
-/// A value that a sample says.
+/// A value of a sample.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Value {
     Number(f64),
@@ -15,17 +15,17 @@ pub(crate) enum Value {
 pub(crate) struct ExpectedValue {
     pub(crate) key: String,
     pub(crate) value: Value,
-    /// In nanoseconds since 1970, where the sample says it.
+    /// In nanoseconds since 1970, if the sample has a time.
     pub(crate) time: Option<u64>,
-    /// What else tells its series from others: the GPU, the data set.
+    /// Further attributes of its series: the GPU, the data set.
     pub(crate) attributes: Vec<(&'static str, String)>,
 }
 
-/// Everything that a sample says.
+/// All values of a sample.
 #[derive(Debug, Default)]
 pub(crate) struct ExpectedLog {
     pub(crate) values: Vec<ExpectedValue>,
-    /// The steps in order, each as often as it is said.
+    /// The steps in order, with repetitions.
     pub(crate) steps: Vec<f64>,
     pub(crate) events: usize,
     pub(crate) spans: usize,

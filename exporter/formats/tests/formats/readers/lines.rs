@@ -126,7 +126,7 @@ fn maxtext_fact(text: &str, told: &mut ExpectedLog) {
             key
         };
         told.number(key, number(value));
-        // The mesh is told beside the number of devices.
+        // The line has the mesh too, after the number of devices.
         told.events += usize::from(value.contains(", shape "));
     }
 }
