@@ -405,7 +405,7 @@ pub(crate) fn gpus(
     })
 }
 
-/// Opens the checkpoints in the state folder, or in memory if there is none.
+/// Opens the checkpoints in the state folder, or in memory without a state folder.
 ///
 /// # Errors
 /// A folder that cannot be used, or that another agent uses.
