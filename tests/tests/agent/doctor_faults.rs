@@ -72,7 +72,7 @@ fn a_variable_with_a_fault_has_a_fix() {
         (
             &otlp("OTEL_EXPORTER_OTLP_TIMEOUT", "10s"),
             "TIMEOUT",
-            "whole milliseconds",
+            "give an integer of milliseconds",
         ),
         (
             &otlp("OTEL_EXPORTER_OTLP_COMPRESSION", "brotli"),
