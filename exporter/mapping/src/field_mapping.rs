@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use pulsetrain_otlp::write::Attribute;
 use pulsetrain_record::PreparedSeries;
-use pulsetrain_semconv::{self as semconv, AttributeKind, Metric, metric, span};
+use pulsetrain_semconv::{self as semconv, AttributeKind, Metric, event, metric, span};
 
 use crate::{Conversion, CoverageRow, OwnedAttributeValue, key_pattern::KeyPattern};
 
@@ -40,6 +40,8 @@ pub enum Target {
     State(&'static Metric, &'static semconv::Attribute),
     /// Points of `train.custom` under this name, or under the key.
     Custom(Option<String>),
+    /// The option of this name in the configuration of the run.
+    Option(String),
     /// Nothing: the number repeats the step of the record.
     Step,
     /// Nothing, for this reason.
@@ -64,7 +66,7 @@ impl Target {
     pub fn metric(&self) -> Option<&'static Metric> {
         match self {
             Self::Metric(metric) | Self::State(metric, _) => Some(metric),
-            Self::Custom(_) | Self::Step | Self::Dropped(_) => None,
+            Self::Custom(_) | Self::Option(_) | Self::Step | Self::Dropped(_) => None,
         }
     }
 }
@@ -143,6 +145,7 @@ impl FieldMapping {
             name: match &self.target {
                 Target::Metric(metric) | Target::State(metric, _) => Cow::Borrowed(metric.name),
                 Target::Custom(_) => Cow::Borrowed(metric::TRAIN_CUSTOM.name),
+                Target::Option(_) => Cow::Borrowed(event::RUN_OPTION.name),
                 Target::Step => Cow::Borrowed(metric::TRAIN_GLOBAL_STEP.name),
                 Target::Dropped(reason) => Cow::Owned(format!("(left out: {reason})")),
             },
@@ -155,6 +158,7 @@ impl FieldMapping {
         let unit = match &self.target {
             Target::State(..) => return "one state of the set".to_owned(),
             Target::Step => return "repeats the step of the record".to_owned(),
+            Target::Option(name) => return format!("the option `{name}`"),
             Target::Dropped(_) => return String::new(),
             Target::Custom(Some(name)) => name,
             Target::Custom(None) => "under its own name",

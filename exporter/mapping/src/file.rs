@@ -296,6 +296,67 @@ mod tests {
         assert_eq!(format("between: ' | '"), Some(MappedFormat::KeyValue));
     }
 
+    const PAGE: &str = include_str!("../MAPPING.md");
+
+    /// Returns the keys that the YAML reader lists for an unknown key.
+    fn keys_of(yaml: &str) -> Vec<String> {
+        let error = MappingFile::parse(yaml).unwrap_err();
+        let (_, list) = error
+            .split_once("expected one of")
+            .unwrap_or_else(|| panic!("{error}"));
+        let list = list.lines().next().unwrap_or_default();
+        let words = list.split(|letter: char| !letter.is_ascii_lowercase() && letter != '_');
+        let names = words.filter(|word| !word.is_empty());
+        names.map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_page_documents_every_key() {
+        for (yaml, heading, least) in [
+            ("nonsense: 1", "### Keys of a mapping", 17),
+            ("values: [{nonsense: 1}]", "### Keys of a row", 15),
+            ("scalars: {nonsense: 1}", "### Tags", 7),
+        ] {
+            let keys = keys_of(yaml);
+            assert!(keys.len() >= least, "{keys:?}");
+            let section = PAGE.split_once(heading).unwrap().1;
+            let section = section.split("\n##").next().unwrap();
+            let rows: Vec<&str> = section.lines().filter(|line| line.starts_with("| `")).collect();
+            let is_documented = |key: &String| {
+                let name = format!("`{key}`");
+                rows.iter()
+                    .any(|row| row.split('|').nth(1).unwrap_or_default().contains(&name))
+            };
+            let missing: Vec<_> = keys.iter().filter(|key| !is_documented(key)).collect();
+            assert!(missing.is_empty(), "{heading} lacks {missing:?}");
+        }
+    }
+
+    #[test]
+    fn every_mapping_of_the_page_can_be_built() {
+        let blocks = PAGE.split("```yaml\n").skip(1);
+        let blocks: Vec<&str> = blocks.filter_map(|block| block.split("```").next()).collect();
+        assert!(blocks.len() > 10);
+        // One block is a configuration of the agent.
+        for block in blocks.iter().filter(|block| !block.starts_with("sources:")) {
+            let built = MappingFile::parse(block).map(|file| file.build().map(drop));
+            assert_eq!(built, Ok(Ok(())), "{block}");
+        }
+    }
+
+    #[test]
+    fn the_page_lists_every_spelling_of_a_unit() {
+        for unit in [
+            "s", "By", "By/s", "{flop}", "{flop}/s", "1", "W", "J", "Hz", "Cel",
+        ] {
+            let start = format!("| `{unit}` |");
+            let row = PAGE.lines().find(|line| line.starts_with(&start)).unwrap();
+            for spelling in crate::unit::spellings_of(unit).split(", ") {
+                assert!(row.contains(&format!("`{spelling}`")), "{unit}: {spelling}");
+            }
+        }
+    }
+
     #[test]
     fn every_fault_has_its_place_and_what_is_possible() {
         let cases = [
@@ -329,6 +390,7 @@ mod tests {
                 "rl.statistic",
             ),
             ("{key: r, keep: true, drop: true}", 5, "one of"),
+            ("{key: r, option: ''}", 22, "not empty"),
             ("{key: r, drop: true, reason: dull}", 5, "jax_time_of_day"),
         ];
         for (row, column, text) in cases {

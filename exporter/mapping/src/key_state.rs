@@ -6,7 +6,10 @@ use pulsetrain_otlp::write::{Attribute, Value};
 use pulsetrain_record::{PreparedSeries, Recorder, SkipReason, SourcePosition, key_cache::MOST_NAMES};
 use pulsetrain_semconv::{self as semconv, AttributeKind, Instrument, Metric, Number};
 
-use crate::{Target, field_mapping::ResolvedMapping};
+use crate::{Target, field_mapping::ResolvedMapping, scalar_mapper::record_option};
+
+/// Integers below it are exact as double.
+const MAX_INTEGER: f64 = 9e15;
 
 /// A key with its row, its series and the last value of its total.
 #[derive(Debug, Default)]
@@ -29,7 +32,7 @@ pub struct KeyState {
 pub enum Recorded {
     /// A point of the metric with this value, in the unit of the metric.
     Point(&'static Metric, f64),
-    /// A point of `train.custom`, a number that is not measured, or nothing, as the row has it.
+    /// A point of `train.custom`, an option, a number that is not measured, or nothing, as the row has it.
     Done,
     /// Nothing: the metric cannot have this value.
     Unfit,
@@ -77,6 +80,10 @@ impl KeyState {
             Target::Metric(metric) => *metric,
             Target::Custom(name) => {
                 recorder.record_custom(time_unix_nanos, name.as_deref().unwrap_or(key), number);
+                return Recorded::Done;
+            }
+            Target::Option(name) => {
+                record_option(name, option_value(number), time_unix_nanos, recorder);
                 return Recorded::Done;
             }
             Target::Dropped(reason) => {
@@ -134,6 +141,16 @@ impl KeyState {
         true
     }
 
+    /// Records a text as an option of the configuration; returns whether the row is one.
+    pub fn record_option(&self, (time_unix_nanos, text): (u64, &str), recorder: &mut Recorder<'_>) -> bool {
+        let target = self.resolved.as_ref().map(|resolved| &resolved.mapping.target);
+        let Some(Target::Option(name)) = target else {
+            return false;
+        };
+        record_option(name, Value::Text(text), time_unix_nanos, recorder);
+        true
+    }
+
     /// Returns by how much a total has grown, or `None` for a new series beyond the limit. A total that fell has started over.
     fn growth(&mut self, total: f64, is_fixed: bool, attributes: &[Attribute<'_>]) -> Option<f64> {
         let before = if is_fixed {
@@ -176,6 +193,15 @@ impl KeyState {
             AttributeKind::Int => (attribute, Value::Int(value as i64)),
             _ => (attribute, Value::Double(value)),
         })
+    }
+}
+
+/// Returns a number as the value of an option: an integer, if it is one.
+fn option_value(number: f64) -> Value<'static> {
+    let integer = number as i64;
+    match integer as f64 == number && number.abs() < MAX_INTEGER {
+        true => Value::Int(integer),
+        false => Value::Double(number),
     }
 }
 

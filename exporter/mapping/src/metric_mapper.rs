@@ -195,7 +195,10 @@ impl ScopeKeys {
             let FieldValue::Text(text) = value else {
                 return true;
             };
-            if !state.record_state((meta.time_unix_nanos, text), context.attributes, recorder) {
+            let time = meta.time_unix_nanos;
+            if !state.record_state((time, text), context.attributes, recorder)
+                && !state.record_option((time, text), recorder)
+            {
                 not_a_number(key, text, meta.position, recorder);
             }
             return true;

@@ -19,6 +19,7 @@ pub(crate) struct RowEntry {
     metric: Option<Placed<String>>,
     custom: Option<Placed<String>>,
     keep: bool,
+    option: Option<Placed<String>>,
     drop: bool,
     reason: Option<Placed<String>>,
     unit: Option<Placed<String>>,
@@ -98,18 +99,21 @@ impl RowEntry {
     }
 
     fn target(&self, key: &str) -> Result<Target, MappingError> {
-        match (&self.metric, &self.custom, self.keep, self.drop) {
-            (Some(name), None, false, false) => metric_named(name).map(Target::of),
-            (None, Some(name), false, false) if name.is_empty() => Err(wrong(
-                MappingPart::Metric,
-                "a name under train.custom is not empty",
-            )),
-            (None, Some(name), false, false) => Ok(Target::Custom(Some((**name).clone()))),
-            (None, None, true, false) => Ok(Target::Custom(None)),
-            (None, None, false, true) => self.reason().map(Target::Dropped),
+        match (&self.metric, &self.custom, &self.option, self.keep, self.drop) {
+            (Some(name), None, None, false, false) => metric_named(name).map(Target::of),
+            (None, Some(name), None, false, false) | (None, None, Some(name), false, false)
+                if name.is_empty() =>
+            {
+                let message = "the name of a custom metric or of an option is not empty";
+                Err(wrong(MappingPart::Metric, message))
+            }
+            (None, Some(name), None, false, false) => Ok(Target::Custom(Some((**name).clone()))),
+            (None, None, Some(name), false, false) => Ok(Target::Option((**name).clone())),
+            (None, None, None, true, false) => Ok(Target::Custom(None)),
+            (None, None, None, false, true) => self.reason().map(Target::Dropped),
             _ => Err(wrong(
                 MappingPart::Metric,
-                format!("the row of {key:?} has one of: metric, custom, keep: true, drop: true"),
+                format!("the row of {key:?} has one of: metric, custom, keep: true, option, drop: true"),
             )),
         }
     }
@@ -148,7 +152,10 @@ impl RowEntry {
         let at = |placed: &Placed<String>| placed.at(error);
         let fault = match &error.part {
             MappingPart::Key => self.key.as_ref().or(self.pattern.as_ref()).map(at),
-            MappingPart::Metric => self.metric.as_ref().or(self.custom.as_ref()).map(at),
+            MappingPart::Metric => {
+                let named = self.metric.as_ref().or(self.custom.as_ref());
+                named.or(self.option.as_ref()).map(at)
+            }
             MappingPart::Unit => {
                 let factor = || self.factor.as_ref().map(|factor| factor.at(error));
                 let unit = self.unit.as_ref().or(self.default_unit.as_ref());

@@ -155,6 +155,11 @@ impl ScalarMapper {
             self.record_step(meta, recorder);
             return None;
         }
+        if resolved.mapping.sentinel == Some(value) {
+            recorder.skip_value(SkipReason::NotMeasured);
+            self.record_step(meta, recorder);
+            return None;
+        }
         let is_dropped = matches!(resolved.mapping.target, Target::Dropped(_));
         let converted = resolved.mapping.convert(value).unwrap_or(value);
         let recorded = tag.state.record((time, converted), (&[], true), name, recorder);
@@ -199,7 +204,9 @@ impl ScalarMapper {
             Some(TextRole::Option(name)) => return record_option(name, Value::Text(text), time, recorder),
             None => {}
         }
-        if tag.state.record_state((time, text), &[], recorder) {
+        if tag.state.record_state((time, text), &[], recorder)
+            || tag.state.record_option((time, text), recorder)
+        {
             return;
         }
         let mut attributes: Vec<Attribute<'_>> = vec![(&attribute::TRAIN_RECORD_KIND, Value::Text(name))];
@@ -281,4 +288,33 @@ fn skip_beyond_limit(position: SourcePosition, recorder: &mut Recorder<'_>) {
     recorder.report(SkipReason::TooManyNames, position, || {
         format!("this input has more than {MOST_NAMES} names; values under further ones are left out: log fewer names")
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use pulsetrain_record::Run;
+
+    use super::*;
+    use crate::MappingFile;
+
+    #[test]
+    fn a_sentinel_under_a_tag_is_not_measured() {
+        let yaml = "values: [{key: loss, metric: train.loss, sentinel: -1}]";
+        let mapping = MappingFile::parse(yaml).unwrap().build().unwrap();
+        let mut mapper = ScalarMapper::of_writer(Box::leak(Box::new(mapping.table().clone())));
+        let mut recorder = Recorder::new(Run::default(), |_| {});
+        let meta = ScalarMeta {
+            time_unix_nanos: 1,
+            step: None,
+            position: SourcePosition::default(),
+        };
+        assert!(mapper.record("loss", meta, -1.0, &mut recorder).is_none());
+        assert!(mapper.record("loss", meta, 2.5, &mut recorder).is_some());
+        let (counts, skipped) = recorder.finish();
+        assert_eq!(counts.points, 1);
+        assert_eq!(
+            skipped.counts().collect::<Vec<_>>(),
+            [(SkipReason::NotMeasured, 1)]
+        );
+    }
 }

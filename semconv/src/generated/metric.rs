@@ -14346,6 +14346,10 @@ pub const RL_VALUE_PREDICTION: Metric = Metric {
             names: &["critic.vpred_mean"],
         },
         Upstream {
+            system: "tunix",
+            names: &["critic/{data.split}/vpred_mean"],
+        },
+        Upstream {
             system: "verl",
             names: &["critic/vpred_mean"],
         },

@@ -23,7 +23,7 @@ fn blocks(heading: &str) -> Vec<(String, String)> {
     blocks
 }
 
-/// Imports the log of a section by its mapping; the points as `name{attributes}=value`, histograms by their sums.
+/// Imports the log of a section by its mapping. Returns the points as `name{sorted attributes}=value`, histograms by their sums.
 fn imported(heading: &str, format: &str) -> Vec<String> {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let [log, mapping, out] = ["log", "mapping.yaml", "out.jsonl"].map(|name| folder.path().join(name));
@@ -60,10 +60,12 @@ fn points(message: &Value) -> Vec<String> {
                 let value = ["asDouble", "asInt", "sum"].iter().find_map(|key| point.get(key));
                 let value = value.expect("a point has a value").to_string();
                 let value: f64 = value.trim_matches('"').parse().expect("a value is a number");
-                let attributes: Vec<&str> = list(&point["attributes"])
+                let mut attributes: Vec<&str> = list(&point["attributes"])
                     .iter()
                     .filter_map(|attribute| attribute["value"]["stringValue"].as_str())
                     .collect();
+                // Attributes are a set; their order in the message has no meaning.
+                attributes.sort_unstable();
                 let name = metric["name"].as_str().expect("a metric has a name");
                 found.push(format!("{name}{{{}}}={value}", attributes.join(",")));
             }

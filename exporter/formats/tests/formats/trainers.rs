@@ -2,16 +2,17 @@
 //! see `tests/corpus/trainers/README.md`.
 
 mod expected;
+mod keys;
 mod nvidia;
 
 use std::{collections::BTreeSet, env, fmt::Write, fs, path::Path};
 
 use pulsetrain_formats::detect;
 
-use self::{expected::SAMPLES, nvidia::NVIDIA};
+use self::{expected::SAMPLES, keys::Outcome, nvidia::NVIDIA};
 use crate::{
     Imported,
-    imported::{Point, all_samples, sample, sample_text},
+    imported::{Point, all_samples, sample},
 };
 
 /// The folder of the samples in the corpus.
@@ -47,6 +48,17 @@ const TRAINERS: &[(&str, &str, &str)] = &[
     ("nv-one-logger", "nv-one-logger", "`nv-one-logger`"),
     ("Unsloth", "unsloth", "`hf-trainer`"),
     ("NCCL Inspector", "nccl-inspector", "`nccl-inspector`"),
+    (
+        "KempnerForge",
+        "kempnerforge",
+        "`kempnerforge`, `tensorboard`, `wandb`",
+    ),
+    ("MaxText", "maxtext", "`maxtext`, `tensorboard`, `wandb`"),
+    ("Megatron-LM", "megatron-lm", "`megatron`"),
+    ("Surogate", "surogate", "`surogate`, `wandb`"),
+    ("TorchSpec", "torchspec", "`torchspec`, `tensorboard`, `wandb`"),
+    ("torchtitan", "torchtitan", "`torchtitan`, `tensorboard`, `wandb`"),
+    ("Tunix", "tunix", "`tunix`, `tensorboard`, `wandb`"),
 ];
 
 #[test]
@@ -84,7 +96,7 @@ fn every_file_of_the_trainers_has_an_expectation() {
     let found: BTreeSet<String> = all_samples()
         .into_iter()
         .filter_map(|name| Some(name.strip_prefix(FOLDER)?.to_owned()))
-        .filter(|name| name != "README.md" && !name.ends_with("keys.txt"))
+        .filter(|name| name != "README.md")
         .collect();
     let expected: BTreeSet<String> = SAMPLES
         .iter()
@@ -106,6 +118,124 @@ fn the_documented_coverage_of_trainers_is_that_of_their_samples() {
         found == expected,
         "TRAINERS.md is not up to date; UPDATE_GOLDEN=1 writes it"
     );
+}
+
+#[test]
+fn every_key_of_a_trainer_has_a_row_and_samples_agree() {
+    let mut problems = Vec::new();
+    for (trainer, folder, formats) in TRAINERS {
+        let mappings = mappings(formats);
+        let keys = keys::read(folder);
+        for key in &keys {
+            let outcome = key.outcome(&mappings);
+            let is_kept = !matches!(outcome, None | Some(Outcome::LeftOut | Outcome::Step));
+            if key.is_left_out && is_kept || !key.is_left_out && outcome == Some(Outcome::LeftOut) {
+                problems.push(format!("{trainer}: {key:?} becomes {outcome:?}"));
+            }
+            if !key.has_known_field(&mappings) {
+                problems.push(format!("{trainer}: {key:?} has a field that no line has"));
+            }
+        }
+        let customs = custom_names(folder);
+        let custom = Counts::of(&keys, &mappings).custom;
+        if has_samples(folder) && customs.len() != custom {
+            problems.push(format!(
+                "{trainer}: {custom} keys have no metric, samples have {customs:?}"
+            ));
+        }
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+#[test]
+fn nine_tenths_of_the_keys_of_a_logger_have_a_metric() {
+    let keys = keys::read("nv-one-logger");
+    let counts = Counts::of(&keys, &["nv-one-logger"]);
+    assert_eq!(counts.options, 4);
+    assert!(counts.share() >= 90, "{} %", counts.share());
+}
+
+#[test]
+fn the_configuration_of_nv_one_logger_is_options_of_the_run() {
+    let imported = Imported::by("nv-one-logger", "trainers/nv-one-logger/onelogger.log");
+    let options: Vec<String> = imported.events.iter().filter_map(option).collect();
+    for expected in [
+        "perf_tag=demo",
+        "log_every_n_train_iterations=10",
+        "micro_batch_size=2",
+        "seq_length=2048",
+        "train_samples_target=3200",
+    ] {
+        assert!(
+            options.iter().any(|found| found == expected),
+            "{expected}: {options:?}"
+        );
+    }
+}
+
+/// Returns `name=value` of an event with an option of the run.
+fn option(event: &serde_json::Value) -> Option<String> {
+    let attributes = event["attributes"].as_array()?;
+    let value = |name: &str| {
+        let attribute = attributes.iter().find(|attribute| attribute["key"] == name)?;
+        let value = attribute["value"].as_object()?.values().next()?;
+        Some(value.to_string().trim_matches('"').to_owned())
+    };
+    Some(format!(
+        "{}={}",
+        value("run.option.name")?,
+        value("run.option.value")?
+    ))
+}
+
+/// The keys of a trainer, counted by their outcome.
+#[derive(Default)]
+struct Counts {
+    metrics: usize,
+    options: usize,
+    custom: usize,
+    left_out: usize,
+}
+
+impl Counts {
+    fn of(keys: &[keys::Key], mappings: &[&str]) -> Self {
+        let mut counts = Self::default();
+        for key in keys {
+            let count = match key.outcome(mappings) {
+                _ if key.is_left_out => &mut counts.left_out,
+                Some(Outcome::Metric | Outcome::Step) => &mut counts.metrics,
+                Some(Outcome::Option) => &mut counts.options,
+                Some(Outcome::LeftOut) => &mut counts.left_out,
+                Some(Outcome::Custom) | None => &mut counts.custom,
+            };
+            *count += 1;
+        }
+        counts
+    }
+
+    /// Returns the percentage of metrics among the measurements.
+    fn share(&self) -> usize {
+        100 * self.metrics / (self.metrics + self.custom)
+    }
+
+    fn all(&self) -> usize {
+        self.metrics + self.options + self.custom + self.left_out
+    }
+}
+
+/// Returns the mappings of a row: the formats that are named like one.
+fn mappings(formats: &'static str) -> Vec<&'static str> {
+    let names = formats.split('`').skip(1).step_by(2);
+    names
+        .filter(|name| pulsetrain_mapping::trainers().any(|trainer| trainer.name() == *name))
+        .collect()
+}
+
+fn has_samples(folder: &str) -> bool {
+    SAMPLES.iter().chain(NVIDIA).any(|sample| {
+        let rest = sample.file.strip_prefix(folder);
+        rest.is_some_and(|rest| rest.starts_with('/'))
+    })
 }
 
 /// The values of a series such as `rl.reward{rl.statistic=mean}`; of a sum the growth.
@@ -140,23 +270,25 @@ fn name_of(point: &Point) -> String {
 fn page() -> String {
     let mut page = String::from(
         "# Trainers that are read without configuration\n\n\
-         Written by `UPDATE_GOLDEN=1 cargo test -p pulsetrain-formats --test formats`. A trainer is one file in `mappings/`, in the grammar\n\
-         of [MAPPING.md](MAPPING.md); [FORMATS.md](FORMATS.md) lists what becomes of each key.\n\n\
-         The keys are the numbers that the trainer's own code can log, from `tests/corpus/trainers/*/keys.txt`. Numbers that repeat another\n\
-         one, or count what is no measurement, are left out. `train.custom` has the names of the keys that it keeps.\n\n\
-         | trainer | format | keys | metrics of the registry | `train.custom` | left out | share |\n|---|---|---|---|---|---|---|\n",
+         Written by `UPDATE_GOLDEN=1 cargo test -p pulsetrain-formats --test formats`. A trainer is one file in\n\
+         [`mappings/`](../mapping/mappings), in the grammar of [MAPPING.md](../mapping/MAPPING.md); [FORMATS.md](FORMATS.md) lists what becomes of\n\
+         each key.\n\n\
+         The keys are the numbers that the trainer's own code can log: `tests/corpus/trainers/*/keys.txt` lists them with the source. Each is\n\
+         resolved by the mapping. Options are values of the configuration. Numbers that repeat another one, or are no measurement, are left\n\
+         out. `train.custom` keeps the others. The share is that of metrics among metrics and `train.custom`.\n\n\
+         | trainer | format | keys | metrics of the registry | options | `train.custom` | left out | share |\n|---|---|---|---|---|---|---|---|\n",
     );
     for (trainer, folder, formats) in TRAINERS {
-        let keys = sample_text(&format!("{FOLDER}{folder}/keys.txt"));
-        let (left_out, kept): (Vec<&str>, Vec<&str>) = keys.lines().partition(|key| key.starts_with("- "));
-        let custom = custom_names(folder).len();
-        let known = kept.len() - custom;
+        let counts = Counts::of(&keys::read(folder), &mappings(formats));
         writeln!(
             page,
-            "| {trainer} | {formats} | {} | {known} | {custom} | {} | {} % |",
-            kept.len() + left_out.len(),
-            left_out.len(),
-            100 * known / kept.len()
+            "| {trainer} | {formats} | {} | {} | {} | {} | {} | {} % |",
+            counts.all(),
+            counts.metrics,
+            counts.options,
+            counts.custom,
+            counts.left_out,
+            counts.share()
         )
         .expect("invariant: a String takes all");
     }
@@ -169,7 +301,7 @@ fn custom_names(folder: &str) -> BTreeSet<String> {
     let samples = names.iter().filter(|name| {
         name.strip_prefix(FOLDER)
             .and_then(|name| name.strip_prefix(folder))
-            .is_some_and(|rest| rest.starts_with('/') && !rest.ends_with("keys.txt"))
+            .is_some_and(|rest| rest.starts_with('/'))
     });
     let mut customs = BTreeSet::new();
     for name in samples {

@@ -47,6 +47,13 @@ impl RecordContext<'_> {
                 info.state.record_state((time, &state), &attributes, recorder);
                 return None;
             }
+            Target::Option(_) => match value {
+                FieldValue::Number(number) => *number,
+                FieldValue::Text(text) => {
+                    info.state.record_option((time, text), recorder);
+                    return None;
+                }
+            },
             Target::Step | Target::Dropped(_) => 0.0,
             Target::Custom(_) => match Measured::of(value) {
                 Some(measured) => row.conversion.unwrap_or(Conversion::None).apply(measured.value),

@@ -92,6 +92,7 @@ fn role(resolved: &ResolvedMapping) -> KeyRole {
     match &resolved.mapping.target {
         Target::Metric(metric) | Target::State(metric, _) => KeyRole::Metric(metric.name),
         Target::Custom(_) => KeyRole::Metric(metric::TRAIN_CUSTOM.name),
+        Target::Option(_) => KeyRole::Text,
         Target::Step | Target::Dropped(_) => KeyRole::Dropped,
     }
 }
@@ -104,6 +105,7 @@ fn row(key: &str, resolved: &ResolvedMapping) -> Option<String> {
         Target::Metric(metric) | Target::State(metric, _) => add("metric", metric.name)?,
         Target::Custom(Some(name)) => add("custom", &quoted(name))?,
         Target::Custom(None) => add("keep", "true")?,
+        Target::Option(name) => add("option", &quoted(name))?,
         Target::Step | Target::Dropped(_) => add("drop", "true")?,
     }
     let (unit, default_unit) = &resolved.mapping.units;

@@ -170,7 +170,7 @@ impl TextLines {
                     !is_context(metric) && (has_step || !is_one_of(metric, WITH_STEP))
                 }
                 Some(Target::Custom(_)) => true,
-                Some(Target::Step | Target::Dropped(_)) => false,
+                Some(Target::Option(_) | Target::Step | Target::Dropped(_)) => false,
                 None => is_loss(&fields[field]),
             }
         })
