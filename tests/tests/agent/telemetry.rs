@@ -147,5 +147,5 @@ fn a_log_that_cannot_be_read_is_a_reading_that_failed() {
             .scraped_where("pulsetrain_source_duration_seconds_count", labels)
             .is_empty()
     });
-    assert!(agent.log().contains("no regular file"), "{}", agent.log());
+    assert!(agent.log().contains("only regular files"), "{}", agent.log());
 }
