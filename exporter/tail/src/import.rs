@@ -6,8 +6,8 @@ mod survey;
 use std::sync::{Arc, atomic::AtomicU64};
 
 use pulsetrain_formats::{
-    FormatError, HEAD_BYTES, KeyUse, LogFormat, LogReader, Pace, ReadLimits, detect, key_notices, unreadable,
-    without_byte_order_mark,
+    FormatError, HEAD_BYTES, KeyUse, LogFormat, LogReader, Pace, ReadLimits, RunHeader, detect, key_notices,
+    unreadable, without_byte_order_mark,
 };
 use pulsetrain_otlp::write::Encoded;
 use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Source};
@@ -70,12 +70,10 @@ impl Source for LogSource {
                     input: input.name(),
                     ..ImportReport::default()
                 };
-                let imported = catch_panic(|| {
-                    import(&input, &options, &bytes_read, &ingress, &stop, &mut report);
-                });
-                if let Err(panicked) = imported {
-                    report.error = Some(TailError::panicked(&report.input, &panicked));
-                }
+                let imported =
+                    catch_panic(|| import(&input, &options, &bytes_read, &ingress, &stop, &mut report));
+                // An input that breaks off has an error already.
+                report.error = error_of(imported, &report.input).or(report.error);
                 let result = report
                     .error
                     .as_ref()
@@ -97,41 +95,77 @@ fn import(
     ingress: &Ingress,
     stop: &CancellationToken,
     report: &mut ImportReport,
-) {
-    let opened = match input.open() {
-        Ok(opened) => CountingReader {
-            opened,
-            bytes_read: Arc::clone(bytes_read),
-        },
-        Err(error) => {
-            report.error = Some(error);
-            return;
-        }
-    };
+) -> Result<(), TailError> {
     let known_time = options.start_unix_nanos.or_else(|| input.last_change());
-    let mut chunks = ChunkReader::new(report.input.clone(), opened, known_time, stop.clone());
-    let head = chunks.head(options);
-    if head.is_empty() {
-        report.error = chunks.error.take().or(Some(TailError::Empty {
-            name: report.input.clone(),
-        }));
-        return;
+    let opened = Opened::new(input, options, bytes_read, known_time, stop);
+    let Opened {
+        chunks,
+        head,
+        format,
+        signature,
+    } = opened?;
+    report.format = Some((format.name, signature));
+    let survey = |end| survey::pace(input, format, options, &head, end, stop);
+    // A panic of the parser is reported by the second reading.
+    let pace = input
+        .last_change()
+        .and_then(|end| catch_panic(|| survey(end)).ok().flatten());
+    read(format, &head, chunks, options, pace, ingress, report);
+    let is_empty = report.counts == Counts::default() && !report.skipped.has_losses();
+    if options.format.is_some() && is_empty && report.error.is_none() {
+        return Err(nothing_of(format, &report.input, &head));
     }
-    match choose(&report.input, options.format, &head) {
-        Ok((format, signature)) => {
-            report.format = Some((format.name, signature));
-            let written = input.last_change();
-            let survey = |end| survey::pace(input, format, options, &head, end, stop);
-            // A panic of the parser is reported by the second reading.
-            let pace = written.and_then(|end| catch_panic(|| survey(end)).ok().flatten());
-            read(format, &head, chunks, options, pace, ingress, report);
-            let is_empty = report.counts == Counts::default() && !report.skipped.has_losses();
-            if options.format.is_some() && is_empty && report.error.is_none() {
-                report.error = Some(nothing_of(format, &report.input, &head));
-            }
+    Ok(())
+}
+
+/// Returns the error of a reading that failed or panicked.
+fn error_of(read: Result<Result<(), TailError>, String>, input: &str) -> Option<TailError> {
+    match read {
+        Ok(outcome) => outcome.err(),
+        Err(message) => Some(TailError::panicked(input, &message)),
+    }
+}
+
+/// An input whose head is read and whose format is known.
+struct Opened {
+    chunks: ChunkReader,
+    head: Vec<u8>,
+    format: &'static LogFormat,
+    signature: &'static str,
+}
+
+impl Opened {
+    fn new(
+        input: &LogInput,
+        options: &RunOptions,
+        bytes_read: &Arc<AtomicU64>,
+        known_time: Option<u64>,
+        stop: &CancellationToken,
+    ) -> Result<Self, TailError> {
+        let reader = CountingReader {
+            opened: input.open()?,
+            bytes_read: Arc::clone(bytes_read),
+        };
+        let name = input.name();
+        let mut chunks = ChunkReader::new(name.clone(), reader, known_time, stop.clone());
+        let head = chunks.head(options);
+        if head.is_empty() {
+            return Err(chunks.error.take().unwrap_or(TailError::Empty { name }));
         }
-        Err(error) => report.error = Some(error),
+        let (format, signature) = choose(&name, options.format, &head)?;
+        Ok(Self {
+            chunks,
+            head,
+            format,
+            signature,
+        })
     }
+}
+
+/// Returns the header of the run in the head of an input.
+fn run_header(format: &LogFormat, head: &[u8], options: &RunOptions) -> RunHeader {
+    let head = without_byte_order_mark(&head[..head.len().min(HEAD_BYTES)]);
+    format.run_header(head, &options.mapping)
 }
 
 /// Reads the head of an input, and reports its format, its run, what its head records, and the notices about its ranks. Sends
@@ -141,44 +175,27 @@ pub fn inspect(input: &LogInput, options: &RunOptions) -> ImportReport {
         input: input.name(),
         ..ImportReport::default()
     };
-    let panicked = catch_panic(|| inspect_head(input, options, &mut report)).err();
-    if let Some(message) = panicked {
-        report.error = Some(TailError::panicked(&report.input, &message));
-    }
+    let inspected = catch_panic(|| inspect_head(input, options, &mut report));
+    report.error = error_of(inspected, &report.input);
     report
 }
 
-fn inspect_head(input: &LogInput, options: &RunOptions, report: &mut ImportReport) {
-    let opened = match input.open() {
-        Ok(opened) => CountingReader {
-            opened,
-            bytes_read: Arc::default(),
-        },
-        Err(error) => {
-            report.error = Some(error);
-            return;
-        }
-    };
-    let name = report.input.clone();
-    let mut chunks = ChunkReader::new(name.clone(), opened, Some(0), CancellationToken::new());
-    let head = chunks.head(options);
-    if head.is_empty() {
-        report.error = chunks.error.take().or(Some(TailError::Empty { name }));
-        return;
-    }
-    let (format, signature) = match choose(&report.input, options.format, &head) {
-        Ok(chosen) => chosen,
-        Err(error) => {
-            report.error = Some(error);
-            return;
-        }
-    };
-    report.format = Some((format.name, signature));
-    let identity = format.run_header(
-        without_byte_order_mark(&head[..head.len().min(HEAD_BYTES)]),
-        &options.mapping,
+fn inspect_head(input: &LogInput, options: &RunOptions, report: &mut ImportReport) -> Result<(), TailError> {
+    let opened = Opened::new(
+        input,
+        options,
+        &Arc::default(),
+        Some(0),
+        &CancellationToken::new(),
     );
-    report.run = options.run(format, identity, &report.input);
+    let Opened {
+        chunks,
+        head,
+        format,
+        signature,
+    } = opened?;
+    report.format = Some((format.name, signature));
+    report.run = options.run(format, run_header(format, &head, options), &report.input);
     let mut recorder = Recorder::new(report.run.clone(), drop);
     let mut reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
     reader.set_time(chunks.read_time());
@@ -192,6 +209,7 @@ fn inspect_head(input: &LogInput, options: &RunOptions, report: &mut ImportRepor
         .extend(rank_notices(format, &recorder, options, &report.input));
     report.ranks = recorder.recorded_ranks().to_vec();
     report.counts = recorder.counts();
+    Ok(())
 }
 
 /// Returns the format that the user named, else the detected one, with its signature.
@@ -238,10 +256,7 @@ fn read(
     report: &mut ImportReport,
 ) {
     let timezone = UsedTimezone::named_or_utc(options.timezone.as_ref());
-    let identity = format.run_header(
-        without_byte_order_mark(&head[..head.len().min(HEAD_BYTES)]),
-        &options.mapping,
-    );
+    let identity = run_header(format, head, options);
     report.run = options.run(format, identity.in_timezone(&timezone), &report.input);
     let mut closed = false;
     let mut recorder = Recorder::new(report.run.clone(), |encoded| {

@@ -229,3 +229,26 @@ fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn
         }
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_of_every_status_is_split_from_its_message() {
+        let http =
+            (300..600).filter_map(|status| http_status(StatusCode::from_u16(status).ok()?, "out of order"));
+        let grpc = (0..17).filter_map(|code| grpc_code(Code::from(code)));
+        for advice in http
+            .chain(grpc)
+            .chain([TLS_ONLY, NOT_OTLP, CLOSED_GRPC, CLOSED_HTTP])
+        {
+            let message = format!("http://collector: it failed; again; {advice}");
+            assert_eq!(
+                split_advice(&message),
+                ("http://collector: it failed; again", Some(advice))
+            );
+        }
+        assert_eq!(split_advice("it failed; again"), ("it failed; again", None));
+    }
+}
