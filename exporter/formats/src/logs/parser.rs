@@ -37,6 +37,31 @@ impl Window<'_> {
     }
 }
 
+/// Returns the positions of ascending offsets of a window. Each line is counted once: [`Window::position`] counts from the start
+/// of the window, which is quadratic if it is called for each record.
+pub(super) struct Positions<'w> {
+    bytes: &'w [u8],
+    offset: usize,
+    position: SourcePosition,
+}
+
+impl<'w> Positions<'w> {
+    pub(super) fn of(window: Window<'w>) -> Self {
+        Self {
+            bytes: window.bytes,
+            offset: 0,
+            position: window.start,
+        }
+    }
+
+    /// Returns the position of an offset that is not before the last one.
+    pub(super) fn at(&mut self, offset: usize) -> SourcePosition {
+        self.position = self.position.advanced_by(&self.bytes[self.offset..offset]);
+        self.offset = offset;
+        self.position
+    }
+}
+
 /// Parses the bytes of one input, in windows.
 pub trait LogParser: Send {
     /// Records the complete records of the window and returns the number of bytes consumed. The next window begins there.

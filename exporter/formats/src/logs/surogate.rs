@@ -14,7 +14,7 @@ mod tables;
 
 use std::borrow::Cow;
 
-use super::{LogFormat, LogParser, ParserFactory, RunHeader, Window, clean};
+use super::{LogFormat, LogParser, ParserFactory, RunHeader, Window, clean, parser::Positions};
 use framing::Frame;
 use numbers::{Kind, Numbers};
 use pulsetrain_record::{LoggedTime, Recorder, SkipReason, SourcePosition};
@@ -101,8 +101,10 @@ impl LogParser for SurogateParser {
             None => return self.no_record(window, recorder),
         };
         self.report_gap(window, 0, done, recorder);
+        let mut positions = Positions::of(window);
         while let Some(frame) = framing::next(window.bytes, done, window.is_last) {
-            self.record(window, frame, recorder);
+            let position = positions.at(frame.start);
+            self.record(window, (frame, position), recorder);
             done = frame.next;
         }
         done
@@ -148,7 +150,12 @@ impl SurogateParser {
         }
     }
 
-    fn record(&mut self, window: Window<'_>, frame: Frame, recorder: &mut Recorder<'_>) {
+    fn record(
+        &mut self,
+        window: Window<'_>,
+        (frame, position): (Frame, SourcePosition),
+        recorder: &mut Recorder<'_>,
+    ) {
         self.in_reported_gap = false;
         let bytes = &window.bytes[frame.start..frame.end];
         let text = clean::lossy(bytes);
@@ -158,14 +165,13 @@ impl SurogateParser {
             Cow::Owned(_) => in_bytes(bytes, offset),
         };
         if let Some(numbers) = Numbers::parse(&text) {
-            self.mapping
-                .numbers(&numbers, window.position(frame.start), recorder);
+            self.mapping.numbers(&numbers, position, recorder);
             return recorder.end_of_record();
         }
         match record::parse(&text) {
             Ok(mut record) => {
                 record.resolve(recorder);
-                self.parsed(&record, (&text, window.position(frame.start)), recorder);
+                self.parsed(&record, (&text, position), recorder);
                 recorder.end_of_record();
                 let end = frame.start + in_bytes(record.len);
                 self.report_gap(window, end, frame.end, recorder);
@@ -176,7 +182,7 @@ impl SurogateParser {
                 } else {
                     SkipReason::MalformedRecord
                 };
-                let position = window.position(frame.start + in_bytes(error.offset));
+                let position = position.advanced_by(&bytes[..in_bytes(error.offset)]);
                 recorder.report(reason, position, || error.to_string());
             }
         }

@@ -18,7 +18,7 @@ use self::{
     timeline::Timeline,
 };
 use crate::{
-    logs::{LogFormat, LogParser, ParserFactory, RunHeader, Window},
+    logs::{LogFormat, LogParser, ParserFactory, RunHeader, Window, parser::Positions},
     seen_ids::SeenIds,
 };
 use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
@@ -191,9 +191,10 @@ impl EntriesParser {
 
     fn objects(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
         let mut done = 0;
+        let mut positions = Positions::of(window);
         loop {
             done += self.skip_punctuation(&window.bytes[done..], recorder);
-            let position = window.position(done);
+            let position = positions.at(done);
             let rest = &window.bytes[done..];
             let Some(first) = rest.first() else {
                 return done;

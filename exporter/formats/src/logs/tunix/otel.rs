@@ -5,7 +5,7 @@ use pulsetrain_mapping::CoverageRow;
 use pulsetrain_semconv::metric;
 use serde_json::Value;
 
-use crate::logs::{LogFormat, LogParser, ParserFactory, RunHeader, Window};
+use crate::logs::{LogFormat, LogParser, ParserFactory, RunHeader, Window, parser::Positions};
 use crate::tags;
 use pulsetrain_mapping::tunix_otel::{MODE, OtelPoint, PREFIX, SCOPE, STEP, TunixOtel};
 use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
@@ -62,13 +62,14 @@ impl LogParser for OtelParser {
 impl OtelParser {
     fn exports(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
         let mut done = 0;
+        let mut positions = Positions::of(window);
         while let Some(start) = self.object_start(window.bytes, done) {
             let mut values =
                 serde_json::Deserializer::from_slice(&window.bytes[start..]).into_iter::<Value>();
             match values.next() {
                 Some(Ok(export)) => {
                     done = start + values.byte_offset();
-                    if self.export(&export, window.position(start), recorder) {
+                    if self.export(&export, positions.at(start), recorder) {
                         recorder.end_of_record();
                     }
                 }
