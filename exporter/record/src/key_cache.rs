@@ -1,143 +1,98 @@
-//! A map from key to value that first guesses the key that followed the previous one last time: writers repeat their names in
-//! the same order.
+//! Values by key, in the order in which the keys first occurred.
 
-use std::collections::HashMap;
+use indexmap::IndexMap;
 
-/// The most names that are kept of one input. An input that has more uses changing values as names.
+/// The most keys that are kept of one input. An input that has more uses changing values as keys.
 pub const MOST_NAMES: usize = 1 << 14;
 
-/// Entries by name, in the order in which they came first.
+/// A map from key to value, in which each key has an index.
 #[derive(Debug)]
-pub struct KeyCache<T> {
-    entries: Vec<Entry<T>>,
-    /// By the bytes of the names: a name out of a file need not be checked for text to be found.
-    indices: HashMap<Box<[u8]>, usize>,
-    /// Where the name that came last is.
-    last: usize,
-}
-
-#[derive(Debug)]
-struct Entry<T> {
-    name: String,
-    value: T,
-    /// The index of the name that followed this one last time.
-    next: usize,
-}
+pub struct KeyCache<T>(IndexMap<String, T, foldhash::fast::RandomState>);
 
 impl<T> Default for KeyCache<T> {
     fn default() -> Self {
-        Self {
-            entries: Vec::new(),
-            indices: HashMap::new(),
-            last: 0,
-        }
+        Self(IndexMap::default())
     }
 }
 
 impl<T> KeyCache<T> {
-    /// Whether there is no name.
+    /// Whether there is no key.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.0.is_empty()
     }
 
-    /// The number of names.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.0.len()
     }
 
-    /// Where the entry of a name is, if there is one.
-    #[inline]
-    pub fn index_of(&mut self, name: &str) -> Option<usize> {
-        self.index_of_bytes(name.as_bytes())
+    /// Returns the index of a key, or `None`.
+    pub fn index_of(&self, key: &str) -> Option<usize> {
+        self.0.get_index_of(key)
     }
 
-    /// Returns the index of the entry whose name has these bytes, or `None`.
-    #[inline]
-    pub fn index_of_bytes(&mut self, name: &[u8]) -> Option<usize> {
-        let expected = self.entries.get(self.last)?.next;
-        let index = match self.entries.get(expected) {
-            Some(next) if next.name.as_bytes() == name => expected,
-            _ => self.search(name)?,
-        };
-        self.last = index;
-        Some(index)
+    /// Returns the index of the key with these bytes, or `None`.
+    pub fn index_of_bytes(&self, key: &[u8]) -> Option<usize> {
+        self.index_of(&String::from_utf8_lossy(key))
     }
 
-    /// Returns the index of a name, and adds the name with `new` where it is missing; `None` for a new name when there are
-    /// [`MOST_NAMES`]. Names are UTF-8; what is not is kept as far as it can be.
-    #[inline]
-    pub fn intern(&mut self, name: &[u8], new: impl FnOnce(&str) -> T) -> Option<usize> {
-        match self.index_of_bytes(name) {
-            Some(index) => Some(index),
-            None => {
-                let name = String::from_utf8_lossy(name);
-                let known = self.index_of(&name);
-                let has_room = self.len() < MOST_NAMES;
-                known.or_else(|| has_room.then(|| self.add(&name, new(&name))))
-            }
+    /// Returns the index of a key, and adds the key with `new` if it is missing. Returns `None` for a new key if there are
+    /// [`MOST_NAMES`]. Invalid UTF-8 in a key is replaced.
+    pub fn intern(&mut self, key: &[u8], new: impl FnOnce(&str) -> T) -> Option<usize> {
+        let key = String::from_utf8_lossy(key);
+        if let Some(index) = self.index_of(&key) {
+            return Some(index);
         }
+        let has_room = self.len() < MOST_NAMES;
+        has_room.then(|| {
+            let value = new(&key);
+            self.add(&key, value)
+        })
     }
 
-    /// Searches for a name that has come unexpectedly, and expects it the next time.
-    fn search(&mut self, name: &[u8]) -> Option<usize> {
-        let index = *self.indices.get(name)?;
-        self.entries[self.last].next = index;
-        Some(index)
+    /// Adds a key, or replaces its value, and returns its index.
+    pub fn add(&mut self, key: &str, value: T) -> usize {
+        self.0.insert_full(key.to_owned(), value).0
     }
 
-    /// Adds the entry of a new name and returns its index.
-    pub fn add(&mut self, name: &str, value: T) -> usize {
-        let index = self.entries.len();
-        if let Some(last) = self.entries.get_mut(self.last) {
-            last.next = index;
-        }
-        self.entries.push(Entry {
-            name: name.to_owned(),
-            value,
-            // The first of them comes again.
-            next: 0,
-        });
-        self.indices.insert(name.as_bytes().into(), index);
-        self.last = index;
-        index
-    }
-
-    /// The entry at a index.
-    #[inline]
+    /// Returns the value at an index.
+    ///
+    /// # Panics
+    /// For an index that is not of this map.
     pub fn at(&mut self, index: usize) -> &mut T {
-        &mut self.entries[index].value
+        &mut self.0[index]
     }
 
-    /// The name and the entry at a index.
-    #[inline]
+    /// Returns the key and the value at an index.
+    ///
+    /// # Panics
+    /// For an index that is not of this map.
     pub fn key_and_value(&mut self, index: usize) -> (&str, &mut T) {
-        let Entry { name, value, .. } = &mut self.entries[index];
-        (name, value)
+        let (key, value) = self
+            .0
+            .get_index_mut(index)
+            .expect("invariant: the index is of this map");
+        (key, value)
     }
 
-    /// Iterates over all names with their entries; every index stays valid.
+    /// Iterates over keys and values.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut T)> {
-        self.entries
-            .iter_mut()
-            .map(|entry| (entry.name.as_str(), &mut entry.value))
+        self.0.iter_mut().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// Whether there is an entry of a name.
-    pub fn contains(&self, name: &str) -> bool {
-        self.indices.contains_key(name.as_bytes())
+    /// Whether there is a key.
+    pub fn contains(&self, key: &str) -> bool {
+        self.0.contains_key(key)
     }
 
-    /// Gives out all names with their entries.
+    /// Removes all keys and returns them with their values.
     pub fn take(&mut self) -> impl Iterator<Item = (String, T)> + use<T> {
-        let entries = std::mem::take(self).entries;
-        entries.into_iter().map(|entry| (entry.name, entry.value))
+        std::mem::take(&mut self.0).into_iter()
     }
 
-    /// Forgets all.
+    /// Removes all keys.
     pub fn clear(&mut self) {
-        self.entries.clear();
-        self.indices.clear();
-        self.last = 0;
+        self.0.clear();
     }
 }
 
@@ -146,70 +101,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_found_in_their_order_and_out_of_it() {
-        let mut entries = KeyCache::default();
-        for (number, name) in ["a", "b", "c"].into_iter().enumerate() {
-            assert_eq!(entries.index_of(name), None);
-            assert_eq!(entries.add(name, number), number);
-        }
-        for name in ["a", "b", "c", "a", "c", "b", "b", "a"] {
-            let index = entries.index_of(name).unwrap();
-            assert_eq!(entries.key_and_value(index).0, name);
-        }
+    fn a_key_of_invalid_utf8_has_one_index() {
+        let mut keys = KeyCache::default();
+        let index = keys.intern(b"lo\xffss", str::to_owned);
         assert_eq!(
-            (entries.index_of("d"), entries.contains("c"), entries.len()),
-            (None, true, 3)
-        );
-        entries.clear();
-        assert_eq!((entries.index_of("a"), entries.len()), (None, 0));
-    }
-
-    #[test]
-    fn a_name_that_is_no_text_has_one_entry_too() {
-        let mut entries = KeyCache::default();
-        let name = b"lo\xffss";
-        let index = entries.intern(name, str::to_owned);
-        assert_eq!(
-            (index, entries.intern(name, |_| unreachable!())),
+            (index, keys.intern(b"lo\xffss", |_| unreachable!())),
             (Some(0), index)
         );
-        let all: Vec<_> = entries.take().collect();
-        let kept = "lo\u{fffd}ss".to_owned();
-        assert_eq!((all, entries.len()), (vec![(kept.clone(), kept)], 0));
-    }
-
-    #[test]
-    fn names_beyond_the_limit_are_refused_and_known_ones_are_found() {
-        let mut entries = KeyCache::default();
-        for number in 0..MOST_NAMES {
-            assert_eq!(
-                entries.intern(number.to_string().as_bytes(), |_| ()),
-                Some(number)
-            );
-        }
-        assert_eq!(entries.intern(b"one more", |_| ()), None);
         assert_eq!(
-            (entries.intern(b"7", |_| ()), entries.len()),
-            (Some(7), MOST_NAMES)
+            keys.take().next(),
+            Some(("lo\u{fffd}ss".to_owned(), "lo\u{fffd}ss".to_owned()))
         );
     }
 
     #[test]
-    fn a_name_is_expected_behind_the_one_that_it_followed_last_time() {
-        let mut entries = KeyCache::default();
-        for name in ["loss", "rare", "lr"] {
-            entries.add(name, ());
+    fn keys_beyond_the_limit_are_refused_and_known_ones_are_found() {
+        let mut keys = KeyCache::default();
+        for number in 0..MOST_NAMES {
+            assert_eq!(keys.intern(number.to_string().as_bytes(), |_| ()), Some(number));
         }
-        let mut next_behind = |first: &str, second: &str| {
-            entries.index_of(first).unwrap();
-            let expected = entries.entries[entries.last].next;
-            assert_eq!(
-                entries.index_of_bytes(second.as_bytes()),
-                entries.index_of(second)
-            );
-            entries.entries[expected].name.clone()
-        };
-        assert_eq!(next_behind("loss", "lr"), "rare");
-        assert_eq!(next_behind("loss", "lr"), "lr");
+        assert_eq!(keys.intern(b"one more", |_| ()), None);
+        assert_eq!((keys.intern(b"7", |_| ()), keys.len()), (Some(7), MOST_NAMES));
     }
 }
