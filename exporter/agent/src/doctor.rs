@@ -1,8 +1,8 @@
 //! `pulsetrain doctor`: checks the environment of telemetry, and reports faults with their remedies.
 //!
-//! `gpus` asks the driver, `endpoint` the receivers and their clocks, `names` the translation of names by receivers; `logs` reads the
-//! heads of logs, `folders` tries to write; `environment` and `launcher` look for variables that contradict each other. Each
-//! `finding` is independent.
+//! `gpus` asks the driver, `endpoint` the receivers and their clocks, `names` the translation of names by receivers, `prometheus` a
+//! Prometheus for our series; `logs` reads the heads of logs, `folders` tries to write; `environment` and `launcher` look for
+//! variables that contradict each other. Each `finding` is independent.
 
 mod endpoint;
 mod environment;
@@ -12,6 +12,7 @@ mod gpus;
 mod launcher;
 mod logs;
 mod names;
+mod prometheus;
 mod variables;
 
 use std::{
@@ -49,6 +50,10 @@ pub(crate) struct DoctorArguments {
     #[arg(long, value_name = "TARGET")]
     pub(crate) to: Vec<String>,
 
+    /// Check whether this Prometheus has the series, with the labels that the dashboards need
+    #[arg(long, value_name = "URL")]
+    pub(crate) prometheus: Option<String>,
+
     /// The time limit for the driver and for each receiver to answer
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     pub(crate) timeout: Duration,
@@ -67,6 +72,7 @@ Examples:
   pulsetrain doctor
   pulsetrain doctor --config /etc/pulsetrain.yaml
   pulsetrain doctor 'logs/rank_*.log'
+  pulsetrain doctor --prometheus http://localhost:9090
   srun pulsetrain doctor --to grpc://collector:4317 --json";
 
 /// Runs the command.
@@ -109,6 +115,9 @@ async fn look(arguments: &DoctorArguments) -> Result<Findings, Failure> {
         names::of_receiver(&target, timeout, &mut findings).await;
     }
     names::of_pages(config.as_ref(), &mut findings);
+    if let Some(url) = &arguments.prometheus {
+        prometheus::check(url, timeout, &mut findings).await?;
+    }
     logs::check(&arguments.logs, config.as_ref(), &mut findings);
     folders::check(config.as_ref(), &mut findings);
     Ok(findings)

@@ -5,7 +5,10 @@
 
 mod series;
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 
 use pulsetrain_otlp::{Signal, json};
 use serde::Deserialize;
@@ -122,6 +125,18 @@ impl PrometheusBackend {
                 .extend(message.map(|bytes| (Signal::Metrics, bytes)));
         }
         Ok(samples)
+    }
+
+    /// Evaluates an expression now, and returns the labels of each series of the result.
+    ///
+    /// # Errors
+    ///
+    /// The store rejected the expression or did not answer.
+    pub async fn labels(&self, expression: &str) -> Result<Vec<BTreeMap<String, String>>, BackendError> {
+        let path = Query::new("/api/v1/query").with("query", expression).finish();
+        let answer = self.ask::<Matrix>(&path).await?;
+        let series = answer.data.into_iter().flat_map(|matrix| matrix.result);
+        Ok(series.map(Series::into_labels).collect())
     }
 
     /// Returns the metadata of every metric; empty if the store has no such endpoint.

@@ -5,13 +5,13 @@
 //! `telemetry` records all of it through [`pulsetrain_record::Recorder`], as every source does. The same configuration gives
 //! the same bytes. [`Truth`] states what went wrong, for tests of verdicts. [`DemoSource`] runs the job in real time.
 
+mod batch_sender;
 mod config;
 mod counts;
 mod demo;
 mod faults;
 mod gpus;
 mod job;
-mod outlet;
 mod random;
 mod source;
 mod telemetry;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pulsetrain_pipeline::{BoxFuture, CancellationToken, Ingress, Source, clock};
 use tokio::runtime::Handle;
 
-use crate::{Demo, DemoConfig, DemoCounts, SeriesCounter, Truth, outlet::Outlet};
+use crate::{Demo, DemoConfig, DemoCounts, SeriesCounter, Truth, batch_sender::BatchSender};
 
 /// Runs a job whose simulated time is that of the clock.
 ///
@@ -48,7 +48,7 @@ impl DemoSource {
         let mut demo = Demo::new(self.config).map_err(|error| error.to_string())?;
         let started_unix_nanos = unix_nanos();
         let (mut counts, mut series) = (DemoCounts::default(), SeriesCounter::default());
-        let mut outlet = Outlet::new(ingress.clone());
+        let mut sender = BatchSender::new(ingress.clone());
         let mut report = |demo: &Demo, counts, series: &SeriesCounter, is_over| {
             (self.on_progress)(DemoProgress {
                 counts,
@@ -66,7 +66,7 @@ impl DemoSource {
                 counts.add(batch);
                 series.observe(batch);
             }
-            if !outlet.send(batches, is_live, stop) {
+            if !sender.send(batches, is_live, stop) {
                 break;
             }
             if demo.counts().steps > counts.steps {

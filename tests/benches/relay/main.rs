@@ -4,7 +4,7 @@
 //! Each relay gets the same messages over two connections or more, and every connection waits for its responses; the receiver counts the
 //! spans that arrive. The agent takes part with merging and without, with its disk queue and without; with it a Collector, with
 //! batching and without, and rotel where `ROTEL` names it or it is on the PATH (PyPI `rotel` 0.0.1a15). Relays take turns,
-//! several rounds, and the best round of each counts.
+//! several rounds, and the best round of each counts. `HTTP alone` reads messages and drops them: the floor of any relay.
 //! `BEFORE` names another build of the agent, which takes part with its disk queue.
 //! `RELAY_SHARE=20` sends a twentieth, to see that all of them work.
 //! `PULSETRAIN=target/release/pulsetrain cargo bench -p pulsetrain-tests --bench relay`
@@ -15,6 +15,7 @@
     reason = "a bench reads the clock and prints its table"
 )]
 
+mod floor;
 mod load;
 mod receiver;
 mod relays;
@@ -56,6 +57,12 @@ struct Measured {
 }
 
 fn main() {
+    if let Some(port) = env::args()
+        .skip_while(|argument| argument != relays::FLOOR)
+        .nth(1)
+    {
+        return floor::serve(port.parse().expect("the argument is a port"));
+    }
     println!("cargo bench -p pulsetrain-tests --bench relay");
     println!(
         "a heading names the protocol in and out, and the compression of what is sent; best of {ROUNDS} interleaved rounds"
@@ -71,13 +78,9 @@ fn main() {
         }
     }
     compare(PLAIN_HTTP, SPANS, MANY_CLIENTS, Duration::ZERO, 40_000 / share);
-    compare(
-        PLAIN_HTTP,
-        SPANS_OF_LARGE,
-        FEW_CLIENTS,
-        Duration::ZERO,
-        4_000 / share,
-    );
+    for wire in [PLAIN_HTTP, GZIP_HTTP] {
+        compare(wire, SPANS_OF_LARGE, FEW_CLIENTS, Duration::ZERO, 4_000 / share);
+    }
     compare(
         PLAIN_HTTP,
         SPANS,
@@ -128,7 +131,7 @@ fn compare_without_receiver(messages: usize) {
         "{:<34}{:>12}{:>12}{:>12}",
         "", "accepted", "MiB of them", "peak MiB"
     );
-    for relay in relays::all(GZIP_HTTP) {
+    for relay in relays::all(GZIP_HTTP).iter().filter(|relay| relay.sends) {
         let running = relay.start(free_port());
         let accepted = load.try_send_or_drop(running.port, messages);
         println!(
@@ -156,7 +159,7 @@ fn measure(
     let before = running.cpu_seconds();
     let began = Instant::now();
     load.send(protocol, running.port, messages, clients);
-    while receiver.spans() < messages * spans {
+    while relay.sends && receiver.spans() < messages * spans {
         assert!(
             began.elapsed() < Duration::from_secs(600),
             "{}: {} spans",

@@ -15,6 +15,9 @@ use crate::PLAIN_HTTP;
 /// How many clock ticks `/proc` counts in a second; Linux has no other number (`man 7 time`).
 const TICKS: f64 = 100.0;
 
+/// The argument of this program that makes it the floor of the others; the port follows.
+pub(crate) const FLOOR: &str = "--floor";
+
 /// How a relay receives and how it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wire {
@@ -59,6 +62,8 @@ impl Compression {
 /// A relay that can be started.
 pub(crate) struct Relay {
     pub(crate) name: &'static str,
+    /// Whether the receiver gets what the relay gets.
+    pub(crate) sends: bool,
     program: PathBuf,
     configure: Configure,
 }
@@ -95,18 +100,23 @@ pub(crate) fn all(wire: Wire) -> Vec<Relay> {
         .expect("PULSETRAIN names the program: cargo build --release --bin pulsetrain");
     let build = |program: &Path, name, keys: &'static str| Relay {
         name,
+        sends: true,
         program: program.to_owned(),
         configure: Box::new(move |ports| pulsetrain(ports, wire, keys)),
     };
     let of_agent = |name, keys| build(&agent, name, keys);
-    let mut relays = vec![
+    let mut relays = Vec::new();
+    if wire.protocol == Protocol::Http {
+        relays.push(floor());
+    }
+    relays.extend([
         of_agent("pulsetrain", "      disk_queue: off\n"),
         of_agent("pulsetrain, disk queue", "      disk_queue: {sync: interval}\n"),
         of_agent(
             "pulsetrain, one message a request",
             "      disk_queue: off\n      concurrency: 1\n      batch: {max_bytes: 0B}\n",
         ),
-    ];
+    ]);
     if let Some(before) = env::var_os("BEFORE") {
         let before = fs::canonicalize(workspace_path(before)).expect("BEFORE names another build");
         let keys = "      disk_queue: {sync: interval}\n";
@@ -115,6 +125,7 @@ pub(crate) fn all(wire: Wire) -> Vec<Relay> {
     if let Some(program) = Judge::Collector.require_or_skip() {
         let of_collector = |name, queue: &'static str| Relay {
             name,
+            sends: true,
             program: program.clone(),
             configure: Box::new(move |ports| collector(ports, wire, queue)),
         };
@@ -132,11 +143,25 @@ pub(crate) fn all(wire: Wire) -> Vec<Relay> {
     if let Some(program) = find_rotel().filter(|_| wire.compression != Compression::Zstd) {
         relays.push(Relay {
             name,
+            sends: true,
             program,
             configure: Box::new(move |ports| rotel(ports, wire)),
         });
     }
     relays
+}
+
+fn floor() -> Relay {
+    Relay {
+        name: "HTTP alone",
+        sends: false,
+        program: env::current_exe().expect("the system knows this program"),
+        configure: Box::new(|ports| Configured {
+            file: None,
+            arguments: vec![FLOOR.to_owned(), ports.receiver.to_string()],
+            ready: "",
+        }),
+    }
 }
 
 /// Returns `ROTEL`, or `rotel-agent` or `rotel` on the PATH. The wheel of PyPI has the program in its folder `rotel`.

@@ -34,6 +34,8 @@ pub(super) enum Place {
     Environment(String),
     /// What names become, at this place.
     Names(String),
+    /// A Prometheus, by its URL.
+    Prometheus(String),
     /// A log, or a path or pattern of logs.
     Log(PathBuf),
     /// A folder that is written.
@@ -149,6 +151,7 @@ impl fmt::Display for Place {
             Self::Endpoint(url) => write!(f, "endpoint {url}"),
             Self::Environment(variables) => write!(f, "environment {variables}"),
             Self::Names(place) => write!(f, "names at {place}"),
+            Self::Prometheus(url) => write!(f, "Prometheus {url}"),
             Self::Log(path) => write!(f, "log {}", path.display()),
             Self::Folder(path) => write!(f, "folder {}", path.display()),
         }

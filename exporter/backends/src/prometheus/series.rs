@@ -103,6 +103,11 @@ impl Known {
 }
 
 impl Series {
+    /// Returns the labels, the name of the metric among them.
+    pub(super) fn into_labels(self) -> BTreeMap<String, String> {
+        self.metric
+    }
+
     pub(super) fn labels(&self) -> BTreeMap<String, String> {
         self.metric.clone()
     }

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, fs, ops::RangeInclusive};
 
-use pulsetrain_tests::{Answer, FakeEndpoint, Judge, Prometheus, corpus, promtool_check, wait_until};
+use pulsetrain_tests::{
+    Answer, FakeEndpoint, Judge, Prometheus, command, corpus, free_port, promtool_check, wait_until,
+};
 use serde_json::Value;
 
 use crate::prometheus::{
@@ -53,6 +55,61 @@ fn every_scrape_of_the_agent_has_the_last_step_before_it_and_otlp_has_every_step
         .collect();
     let written: Vec<String> = steps.iter().map(|step| step.loss.to_string()).collect();
     assert_eq!(sent, written);
+}
+
+#[test]
+fn doctor_finds_a_scrape_that_does_not_honor_labels() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let mut agent = Agent::new();
+    fs::copy(corpus("surogate/training_dense.json"), agent.log()).expect("a temporary file can be written");
+    agent.start("", "");
+    let prometheus = |jobs: &str| {
+        let data = tempfile::tempdir().expect("a temporary folder can be made");
+        let configuration = format!("global: {{scrape_interval: 1s}}\nscrape_configs:\n{jobs}");
+        (Prometheus::start_on(&program, data.path(), &configuration), data)
+    };
+    let job = |honors: bool| {
+        format!(
+            "- job_name: pages\n  honor_labels: {honors}\n  static_configs: [{{targets: ['{}']}}]\n",
+            agent.address()
+        )
+    };
+
+    let (empty, _data) = prometheus("");
+    let [_, found] = doctor(&empty.url());
+    assert!(
+        found.contains("/targets") && found.contains("no series"),
+        "{found}"
+    );
+    let [level, found] = doctor(&format!("http://127.0.0.1:{}", free_port()));
+    assert_eq!(level, "wrong");
+    assert!(found.contains("http://localhost:9090"), "{found}");
+    for (honors, expected) in [(true, "ok"), (false, "wrong")] {
+        let (prometheus, _data) = prometheus(&job(honors));
+        wait_until("Prometheus has the loss", || {
+            !prometheus.query("train_loss").is_empty()
+        });
+        let [level, found] = doctor(&prometheus.url());
+        assert_eq!(level, expected, "{found}");
+        let fix = "honor_labels: true at job_name: pages";
+        assert_eq!(found.contains(fix), !honors, "{found}");
+    }
+}
+
+/// Returns the level of what `doctor` finds at a Prometheus, and the finding.
+fn doctor(url: &str) -> [String; 2] {
+    let output = command(["doctor", "--json", "--prometheus", url]).output();
+    let output = output.expect("pulsetrain can be started");
+    let answer: Value = serde_json::from_slice(&output.stdout).expect("doctor prints JSON");
+    let place = format!("Prometheus {url}");
+    let findings = answer["findings"].as_array().expect("doctor lists findings");
+    let mut ours = findings.iter().filter(|finding| finding["place"] == *place);
+    let finding = ours.next().expect("doctor asks the Prometheus");
+    assert!(ours.next().is_none(), "{answer}");
+    let level = finding["level"].as_str().unwrap_or_default().to_owned();
+    [level, finding.to_string()]
 }
 
 /// A Prometheus that scrapes text asks for names as they are. One that scrapes protobuf, for native histograms, does not.

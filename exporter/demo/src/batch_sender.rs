@@ -1,4 +1,4 @@
-//! The way into the pipeline: a past that waits for every sink, and a present that waits only for a while.
+//! Sends batches into the pipeline: the past waits for every sink, the present only for a while.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use pulsetrain_pipeline::{
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Sends batches.
-pub(crate) struct Outlet {
+pub(crate) struct BatchSender {
     ingress: Ingress,
     /// Whether a required sink was waited for in vain, and has had no room since.
     is_lagging: bool,
 }
 
-impl Outlet {
+impl BatchSender {
     pub(crate) fn new(ingress: Ingress) -> Self {
         Self {
             ingress,

@@ -1,0 +1,70 @@
+//! Checks whether a Prometheus has our series, and whether they have their own `job` and `instance`.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use pulsetrain_backends::{BackendError, BackendOptions, PrometheusBackend};
+
+use super::finding::{Findings, Place};
+use crate::failure::Failure;
+
+/// Counts our series by whose labels they have. A scrape without `honor_labels` gives a series the job and the instance of its target,
+/// and keeps its own as `exported_job` and `exported_instance`.
+const SERIES: &str = r#"count by (job, exported_job) ({__name__=~"(train|gpu|hw|pulsetrain)[._].+"})"#;
+
+/// Reports what a Prometheus has of us.
+pub(super) async fn check(url: &str, timeout: Duration, findings: &mut Findings) -> Result<(), Failure> {
+    let options = BackendOptions {
+        headers: Vec::new(),
+        timeout,
+        most_traces: 0,
+        authority: None,
+        identity: None,
+    };
+    let prometheus = PrometheusBackend::new(url, &options).map_err(Failure::usage)?;
+    let place = Place::Prometheus(url.trim_end_matches('/').to_owned());
+    report(place, prometheus.labels(SERIES).await, findings);
+    Ok(())
+}
+
+fn report(
+    place: Place,
+    answer: Result<Vec<BTreeMap<String, String>>, BackendError>,
+    findings: &mut Findings,
+) {
+    let groups = match answer {
+        Ok(groups) => groups,
+        Err(error) => {
+            let advice = "give the address of Prometheus' API, such as http://localhost:9090";
+            return findings.wrong(place, error.to_string(), advice);
+        }
+    };
+    if groups.is_empty() {
+        return findings.wrong(
+            place,
+            "it has no series of train, gpu, hw or pulsetrain now",
+            "look at its page /targets: the agent's page is to be a target that is up, with honor_labels: true",
+        );
+    }
+    let mut jobs = Vec::new();
+    let mut renamed = BTreeMap::<&str, Vec<&str>>::new();
+    for group in &groups {
+        let label = |name| group.get(name).map(String::as_str).unwrap_or_default();
+        match label("exported_job") {
+            "" => jobs.push(label("job")),
+            own => renamed.entry(label("job")).or_default().push(own),
+        }
+    }
+    for (target, own) in renamed {
+        findings.wrong(
+            place.clone(),
+            format!(
+                "gives the series of {} the job {target}, and all of them one instance",
+                own.join(", ")
+            ),
+            format!("set honor_labels: true at job_name: {target} in scrape_configs"),
+        );
+    }
+    if !jobs.is_empty() {
+        findings.fine(place, format!("has series of the jobs {}", jobs.join(", ")));
+    }
+}
