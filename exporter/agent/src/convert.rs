@@ -15,7 +15,7 @@ pub(crate) mod trace;
 use std::{path::PathBuf, process::ExitCode};
 
 use pulsetrain_convert::ClockAlignment;
-use pulsetrain_pipeline::spill::Room;
+use pulsetrain_pipeline::spill::MemoryBudget;
 use pulsetrain_tail::RunOptions;
 
 pub(crate) use self::arguments::ConvertArguments;
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
         false => None,
     };
     let config = arguments.perfetto()?;
-    let room = Room {
+    let room = MemoryBudget {
         bytes: config.memory_bytes,
         folder: config.temporary.clone(),
     };

@@ -25,7 +25,7 @@ use std::{
 use clap::Args;
 
 use self::{
-    finding::{Findings, Place},
+    finding::{Findings, Subject},
     variables::Variables,
 };
 use crate::{
@@ -126,7 +126,7 @@ async fn look(arguments: &DoctorArguments) -> Result<Findings, Failure> {
 /// The configuration that was named, as far as it can be read; what is wrong with it is found.
 fn configuration(arguments: &DoctorArguments, findings: &mut Findings) -> Option<Config> {
     let path = arguments.config.as_ref()?;
-    let place = Place::Config(path.display().to_string());
+    let place = Subject::Config(path.display().to_string());
     let config = match config::load(path, &std::env::vars().collect()) {
         Ok(config) => config,
         Err(fault) => {
@@ -140,7 +140,7 @@ fn configuration(arguments: &DoctorArguments, findings: &mut Findings) -> Option
         findings.fine(place, "nothing is wrong");
     }
     for fault in faults {
-        let place = Place::Config(path.display().to_string());
+        let place = Subject::Config(path.display().to_string());
         findings.wrong(
             place,
             fault.to_string(),

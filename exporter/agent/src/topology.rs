@@ -450,10 +450,10 @@ pub(crate) fn step_line() -> Box<dyn Sink> {
 /// Where telemetry is to go, and which signals of it.
 struct Target {
     signals: Option<Signals>,
-    place: Place,
+    place: Destination,
 }
 
-enum Place {
+enum Destination {
     Stdout,
     File(PathBuf),
     /// One Perfetto trace, written at the end.
@@ -469,16 +469,16 @@ impl Target {
     fn parse(target: &str) -> Result<Self, Failure> {
         let (signals, place) = signal_selection::split(target)?;
         let place = if place == "-" {
-            Place::Stdout
+            Destination::Stdout
         } else if let Some(path) = open_metrics_path(place) {
-            Place::OpenMetrics(path)
+            Destination::OpenMetrics(path)
         } else if let Some(url) = place.strip_prefix("remote-write:") {
             remote_write(url)?;
-            Place::RemoteWrite(url.to_owned())
+            Destination::RemoteWrite(url.to_owned())
         } else if place.contains("://") {
-            Place::Otlp(Box::new(otlp_target(target)?))
+            Destination::Otlp(Box::new(otlp_target(target)?))
         } else if trace::is_name(Path::new(place)) {
-            Place::Trace(place.into())
+            Destination::Trace(place.into())
         } else {
             pulsetrain_sinks::FileFormat::of(Path::new(place)).map_err(|_| {
                 Failure::usage(format!(
@@ -486,7 +486,7 @@ impl Target {
                      openmetrics:{place} for `promtool tsdb create-blocks-from openmetrics`"
                 ))
             })?;
-            Place::File(place.into())
+            Destination::File(place.into())
         };
         Ok(Self { signals, place })
     }
@@ -497,19 +497,19 @@ impl Target {
         checkpointer: Option<&Checkpointer>,
     ) -> Result<Box<dyn Sink>, Failure> {
         let sink: Box<dyn Sink> = match &self.place {
-            Place::Stdout => Box::new(FileSink::stdout().map_err(Failure::failed)?),
-            Place::Otlp(config) => otlp(config)?,
-            Place::Trace(path) => {
+            Destination::Stdout => Box::new(FileSink::stdout().map_err(Failure::failed)?),
+            Destination::Otlp(config) => otlp(config)?,
+            Destination::Trace(path) => {
                 refuse_input(path, inputs.iter().filter_map(path_of))?;
                 Box::new(TraceSink::create(path)?)
             }
-            Place::RemoteWrite(url) => Box::new(remote_write(url)?),
-            Place::OpenMetrics(path) => {
+            Destination::RemoteWrite(url) => Box::new(remote_write(url)?),
+            Destination::OpenMetrics(path) => {
                 refuse_input(path, inputs.iter().filter_map(path_of))?;
                 let sink = OpenMetricsSink::create(path, &PrometheusConfig::default());
                 Box::new(sink.map_err(Failure::failed)?)
             }
-            Place::File(path) => {
+            Destination::File(path) => {
                 refuse_input(path, inputs.iter().filter_map(path_of))?;
                 let file = match checkpointer {
                     Some(checkpointer) => {

@@ -9,10 +9,10 @@ use pulsetrain_otlp::{
 };
 
 use super::{
-    answer::{StoredAnswer, begins_answer, convert_answer},
     client::{BackendOptions, Body, StoreClient, excerpt},
     error::BackendError,
     query::Query,
+    response::{QueryResponse, convert_response, looks_like_response},
     window::{Page, TimeWindow, TraceSearch, bisect_window},
 };
 
@@ -52,7 +52,7 @@ impl JaegerBackend {
         service: &str,
         operation: Option<&str>,
         window: TimeWindow,
-        mut take: impl FnMut(StoredAnswer),
+        mut take: impl FnMut(QueryResponse),
     ) -> Result<TraceSearch, BackendError> {
         let ask = async |window: TimeWindow| {
             let page = PAGE.min(self.most_traces);
@@ -69,7 +69,7 @@ impl JaegerBackend {
             }
             let answer = match self.client.get(&query.finish(), JSON).await {
                 Ok(body) => read(body)?,
-                Err(error) if error.is_not_found() => StoredAnswer::default(),
+                Err(error) if error.is_not_found() => QueryResponse::default(),
                 Err(error) => return Err(error),
             };
             Ok(Page {
@@ -77,7 +77,7 @@ impl JaegerBackend {
                 content: answer,
             })
         };
-        let hand_on = async |mut page: Page<StoredAnswer>, found: &BTreeSet<String>| {
+        let hand_on = async |mut page: Page<QueryResponse>, found: &BTreeSet<String>| {
             let (before, new): (Vec<_>, Vec<_>) = page.ids.into_iter().partition(|id| found.contains(id));
             let room = self.most_traces - found.len();
             if !before.is_empty() || new.len() > room {
@@ -103,7 +103,7 @@ impl JaegerBackend {
     /// # Errors
     ///
     /// Why the store gives no answer.
-    pub async fn trace(&self, id: &str) -> Result<Option<StoredAnswer>, BackendError> {
+    pub async fn trace(&self, id: &str) -> Result<Option<QueryResponse>, BackendError> {
         // Without `raw_traces` Jaeger moves spans to where it thinks that their clocks should be.
         match self.answer(&format!("/api/v3/traces/{id}?raw_traces=true")).await {
             // A Jaeger without that path answers with the page of its user interface.
@@ -116,7 +116,7 @@ impl JaegerBackend {
     }
 
     /// An answer that has something in it.
-    async fn answer(&self, path: &str) -> Result<Option<StoredAnswer>, BackendError> {
+    async fn answer(&self, path: &str) -> Result<Option<QueryResponse>, BackendError> {
         match self.client.get(path, JSON).await {
             Ok(body) => read(body)
                 .map(|answer| (!answer.messages.is_empty() || !answer.problems.is_empty()).then_some(answer)),
@@ -126,19 +126,19 @@ impl JaegerBackend {
     }
 }
 
-fn read(body: Body) -> Result<StoredAnswer, BackendError> {
-    if !begins_answer(&body.bytes[..body.bytes.len().min(256)]) {
+fn read(body: Body) -> Result<QueryResponse, BackendError> {
+    if !looks_like_response(&body.bytes[..body.bytes.len().min(256)]) {
         return Err(BackendError::Answer {
             problem: format!("{:?}", excerpt(&body.bytes)),
             url: body.url,
             store: STORE,
         });
     }
-    Ok(convert_answer(&body.bytes, &Limits::default()))
+    Ok(convert_response(&body.bytes, &Limits::default()))
 }
 
 /// The ids of the traces in an answer, in hexadecimal.
-fn trace_ids(answer: &StoredAnswer) -> BTreeSet<String> {
+fn trace_ids(answer: &QueryResponse) -> BTreeSet<String> {
     let mut ids = BTreeSet::new();
     for (_, bytes) in &answer.messages {
         let Ok(traces) = TracesData::decode(bytes) else {

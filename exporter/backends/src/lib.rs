@@ -4,23 +4,23 @@
 //! hold all, `window` asks for less at a time. `answer` reads an answer from the network or a file;
 //! `jaeger_json` reads Jaeger's own JSON, which is the one answer that is no OTLP underneath. `zipkin_json` reads files of Zipkin's spans.
 
-mod answer;
 mod client;
 mod error;
 mod jaeger;
 mod jaeger_json;
 mod prometheus;
 mod query;
+mod response;
 mod tempo;
 mod tls;
 mod window;
 mod zipkin_json;
 
-pub use answer::{StoredAnswer, begins_answer, convert_answer, read_answers};
 pub use client::BackendOptions;
 pub use error::BackendError;
 pub use jaeger::JaegerBackend;
 pub use prometheus::{PrometheusBackend, Samples};
+pub use response::{QueryResponse, convert_response, looks_like_response, read_responses};
 pub use tempo::TempoBackend;
 pub use window::{TimeWindow, TraceSearch};
 pub use zipkin_json::read_zipkin;

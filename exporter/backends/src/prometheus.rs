@@ -13,7 +13,7 @@ use std::{
 use pulsetrain_otlp::{Signal, json};
 use serde::Deserialize;
 
-use self::series::{Known, Series};
+use self::series::{MetadataByName, Series};
 use super::{
     client::{BackendOptions, Body, StoreClient, excerpt},
     error::BackendError,
@@ -48,7 +48,7 @@ pub struct Samples {
 }
 
 #[derive(Deserialize)]
-struct Answer<T> {
+struct ApiResponse<T> {
     data: Option<T>,
     #[serde(default)]
     warnings: Vec<String>,
@@ -140,34 +140,38 @@ impl PrometheusBackend {
     }
 
     /// Returns the metadata of every metric; empty if the store has no such endpoint.
-    async fn metadata(&self) -> Result<Known, BackendError> {
+    async fn metadata(&self) -> Result<MetadataByName, BackendError> {
         let path = Query::new("/api/v1/metadata")
             .with("limit_per_metric", 1)
             .finish();
         match self.ask::<HashMap<String, Vec<Metadata>>>(&path).await {
             Ok(answer) => {
                 let first = |(name, mut all): (String, Vec<Metadata>)| Some((name, all.pop()?));
-                Ok(Known::new(answer.data.into_iter().flatten().filter_map(first)))
+                Ok(MetadataByName::new(
+                    answer.data.into_iter().flatten().filter_map(first),
+                ))
             }
             // Not every store that speaks the API has it.
-            Err(BackendError::Status { status, .. }) if status.is_client_error() => Ok(Known::default()),
+            Err(BackendError::Status { status, .. }) if status.is_client_error() => {
+                Ok(MetadataByName::default())
+            }
             Err(error) => Err(error),
         }
     }
 
-    async fn ask<T: for<'a> Deserialize<'a>>(&self, path: &str) -> Result<Answer<T>, BackendError> {
+    async fn ask<T: for<'a> Deserialize<'a>>(&self, path: &str) -> Result<ApiResponse<T>, BackendError> {
         let body = self.client.get(path, JSON).await?;
         serde_json::from_slice(&body.bytes).map_err(|error| unreadable(body, &error))
     }
 
     /// Asks for series; of a truncated answer the complete series are used.
-    async fn ask_for_series(&self, path: &str) -> Result<Answer<Matrix>, BackendError> {
+    async fn ask_for_series(&self, path: &str) -> Result<ApiResponse<Matrix>, BackendError> {
         let body = self.client.get(path, JSON).await?;
         whole_series(&body.bytes).map_err(|error| unreadable(body, &error))
     }
 }
 
-fn whole_series(text: &[u8]) -> Result<Answer<Matrix>, serde_json::Error> {
+fn whole_series(text: &[u8]) -> Result<ApiResponse<Matrix>, serde_json::Error> {
     let error = match serde_json::from_slice(text) {
         Ok(answer) => return Ok(answer),
         Err(error) => error,
@@ -176,7 +180,7 @@ fn whole_series(text: &[u8]) -> Result<Answer<Matrix>, serde_json::Error> {
     let Some((whole, cut)) = closed else {
         return Err(error);
     };
-    let mut answer: Answer<Matrix> = serde_json::from_slice(&whole).map_err(|_| error)?;
+    let mut answer: ApiResponse<Matrix> = serde_json::from_slice(&whole).map_err(|_| error)?;
     answer.warnings.push(format!(
         "the answer was cut off at byte {}; the data before byte {cut} is used",
         text.len()

@@ -10,10 +10,10 @@ use pulsetrain_otlp::{
 use serde::Deserialize;
 
 use super::{
-    answer::StoredAnswer,
     client::{BackendOptions, StoreClient, excerpt},
     error::BackendError,
     query::Query,
+    response::QueryResponse,
     window::{Page, TimeWindow, TraceSearch, bisect_window},
 };
 
@@ -37,11 +37,11 @@ pub struct TempoBackend {
 #[derive(Deserialize)]
 struct Search {
     #[serde(default)]
-    traces: Option<Vec<Found>>,
+    traces: Option<Vec<FoundTrace>>,
 }
 
 #[derive(Deserialize)]
-struct Found {
+struct FoundTrace {
     #[serde(rename = "traceID")]
     id: String,
 }
@@ -96,7 +96,7 @@ impl TempoBackend {
     /// # Errors
     ///
     /// Why the store gives no answer.
-    pub async fn trace(&self, id: &str) -> Result<Option<StoredAnswer>, BackendError> {
+    pub async fn trace(&self, id: &str) -> Result<Option<QueryResponse>, BackendError> {
         let body = match self.client.get(&format!("/api/v2/traces/{id}"), PROTOBUF).await {
             Ok(body) => unwrapped(&body.bytes).map_err(|problem| (body.url, problem)),
             // A Tempo before 2.7 has only this path, and no part of a trace.
@@ -122,13 +122,13 @@ impl TempoBackend {
         if counts.items == 0 {
             return Ok(None);
         }
-        Ok(Some(StoredAnswer {
+        Ok(Some(QueryResponse {
             messages: vec![(Signal::Traces, bytes)],
             problems: partial
                 .map(|message| format!("Tempo gave only a part of trace {id}: {message}"))
                 .into_iter()
                 .collect(),
-            ..StoredAnswer::default()
+            ..QueryResponse::default()
         }))
     }
 }

@@ -16,7 +16,7 @@ use serde::{
 use serde_json::value::RawValue;
 
 use crate::{
-    StoredAnswer,
+    QueryResponse,
     jaeger_json::{self, JaegerError, id, nanos, tag},
 };
 
@@ -94,7 +94,7 @@ enum ZipkinError {
 /// # Errors
 ///
 /// What `take` fails with. What is wrong with the input is a problem among others.
-pub fn read_zipkin<E>(input: impl Read, take: impl FnMut(StoredAnswer) -> Result<(), E>) -> Result<(), E> {
+pub fn read_zipkin<E>(input: impl Read, take: impl FnMut(QueryResponse) -> Result<(), E>) -> Result<(), E> {
     let mut reader = Reader {
         spans: BTreeMap::new(),
         waiting: 0,
@@ -125,7 +125,7 @@ struct Reader<T, E> {
     failure: Option<E>,
 }
 
-impl<T: FnMut(StoredAnswer) -> Result<(), E>, E> Reader<T, E> {
+impl<T: FnMut(QueryResponse) -> Result<(), E>, E> Reader<T, E> {
     fn element(&mut self, text: &str) {
         if text.trim_start().starts_with('[') {
             match serde_json::from_str::<Vec<&RawValue>>(text) {
@@ -166,10 +166,10 @@ impl<T: FnMut(StoredAnswer) -> Result<(), E>, E> Reader<T, E> {
         let messages = messages
             .iter()
             .map(|((resource, scope), spans)| (Signal::Traces, jaeger_json::wrapped(resource, scope, spans)));
-        let answer = StoredAnswer {
+        let answer = QueryResponse {
             messages: messages.collect(),
             problems: std::mem::take(&mut self.problems),
-            ..StoredAnswer::default()
+            ..QueryResponse::default()
         };
         if self.failure.is_none() {
             self.failure = (self.take)(answer).err();
@@ -180,7 +180,7 @@ impl<T: FnMut(StoredAnswer) -> Result<(), E>, E> Reader<T, E> {
 /// Reads the elements of an array one at a time.
 struct Elements<'r, T, E>(&'r mut Reader<T, E>);
 
-impl<'de, T: FnMut(StoredAnswer) -> Result<(), E>, E> DeserializeSeed<'de> for Elements<'_, T, E> {
+impl<'de, T: FnMut(QueryResponse) -> Result<(), E>, E> DeserializeSeed<'de> for Elements<'_, T, E> {
     type Value = ();
 
     fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -188,7 +188,7 @@ impl<'de, T: FnMut(StoredAnswer) -> Result<(), E>, E> DeserializeSeed<'de> for E
     }
 }
 
-impl<'de, T: FnMut(StoredAnswer) -> Result<(), E>, E> Visitor<'de> for Elements<'_, T, E> {
+impl<'de, T: FnMut(QueryResponse) -> Result<(), E>, E> Visitor<'de> for Elements<'_, T, E> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

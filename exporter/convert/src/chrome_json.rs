@@ -16,7 +16,7 @@ use std::{
 
 use pulsetrain_otlp::Signal;
 use pulsetrain_perfetto::TraceWriter;
-use pulsetrain_pipeline::spill::{Room, Sorter};
+use pulsetrain_pipeline::spill::{MemoryBudget, Sorter};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
@@ -46,7 +46,7 @@ pub fn convert_chrome_json<E: From<ConvertError>>(
     input: impl Read,
     file_name: &str,
     start_unix_nanos: Option<u64>,
-    room: &Room,
+    room: &MemoryBudget,
     deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), E>,
 ) -> Result<PerfettoConversion, E> {
     let mut trace = Trace::new(room);
@@ -79,7 +79,7 @@ struct Trace {
 }
 
 impl Trace {
-    fn new(room: &Room) -> Self {
+    fn new(room: &MemoryBudget) -> Self {
         Self {
             events: Sorter::new(room.share(2)),
             rows: Rows::default(),
@@ -168,7 +168,11 @@ impl Trace {
     }
 
     /// Writes the events as a Perfetto trace; returns its file, from the beginning, and the number of ends without a begin.
-    fn write(mut self, start_unix_nanos: Option<u64>, room: &Room) -> io::Result<(impl Read + use<>, u64)> {
+    fn write(
+        mut self,
+        start_unix_nanos: Option<u64>,
+        room: &MemoryBudget,
+    ) -> io::Result<(impl Read + use<>, u64)> {
         if let Some(error) = self.failure {
             return Err(error);
         }
@@ -275,7 +279,7 @@ mod tests {
                     ),
                 }
             }
-            let room = Room {
+            let room = MemoryBudget {
                 bytes: if round % 2 == 0 { 1 } else { 1 << 20 },
                 folder: None,
             };

@@ -17,7 +17,7 @@ use pulsetrain_otlp::{
     view::{Message, Resource, Span, TracesData},
     wire::Reader,
 };
-use pulsetrain_pipeline::spill::{Extent, ExtentReader, Room, Sorter, SpillFile};
+use pulsetrain_pipeline::spill::{Extent, ExtentReader, MemoryBudget, Sorter, SpillFile};
 use pulsetrain_semconv::attribute;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -76,7 +76,7 @@ impl ClockAlignment {
     /// # Errors
     ///
     /// A temporary file that cannot be made.
-    pub fn new(room: &Room) -> Result<Self, ConvertError> {
+    pub fn new(room: &MemoryBudget) -> Result<Self, ConvertError> {
         Ok(Self {
             messages: room.spill().map_err(ConvertError::Temporary)?,
             spans: Sorter::new(room.share(4)),

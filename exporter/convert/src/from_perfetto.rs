@@ -29,7 +29,7 @@ use std::io::Read;
 
 use pulsetrain_otlp::Signal;
 use pulsetrain_perfetto::{Item, ReadCounts};
-use pulsetrain_pipeline::spill::Room;
+use pulsetrain_pipeline::spill::MemoryBudget;
 
 use self::{event_index::EventIndex, resource_batches::ResourceBatches, track_replay::TrackReplay};
 use crate::{ConvertError, vocabulary::BY_TRACE};
@@ -79,7 +79,7 @@ pub fn convert_perfetto<E: From<ConvertError>>(
     mut trace: PerfettoTrace<impl Read>,
     file_name: &str,
     start_unix_nanos: Option<u64>,
-    room: &Room,
+    room: &MemoryBudget,
     deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), E>,
 ) -> Result<PerfettoConversion, E> {
     let mut conversion = PerfettoConversion::default();

@@ -7,7 +7,7 @@ use pulsetrain_pipeline::Batch;
 use crate::{
     config::{ConfigError, DemoConfig},
     counts::DemoCounts,
-    gpus::{Fleet, gpu_ids},
+    gpus::{SimulatedGpus, gpu_ids},
     job::{Activity, Job, Segment},
     telemetry::{Outbox, Telemetry, run_id},
     truth::Truth,
@@ -35,7 +35,7 @@ pub struct Demo {
     config: DemoConfig,
     job: Job,
     telemetry: Telemetry,
-    fleet: Fleet,
+    fleet: SimulatedGpus,
     run_id: String,
     segment: Option<Segment>,
     gpus_unix_nanos: u64,
@@ -63,7 +63,7 @@ impl Demo {
         Ok(Self {
             job: Job::new(&config, |rank| ids[rank].clone()),
             telemetry: Telemetry::new(&config, &ids, Outbox::default()),
-            fleet: Fleet::new(&config, &ids, &run_id),
+            fleet: SimulatedGpus::new(&config, &ids, &run_id),
             run_id,
             segment: None,
             gpus_unix_nanos: config.start_unix_nanos,

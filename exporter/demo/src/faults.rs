@@ -13,7 +13,7 @@ pub(crate) use self::{
     schedule::{Interruption, Schedule},
 };
 use self::{
-    effects::{Place, ValueChange},
+    effects::{FaultContext, ValueChange},
     rows::TABLES,
 };
 use crate::config::Workload;
@@ -60,7 +60,7 @@ pub enum Scope {
 #[derive(Clone, Copy)]
 enum Action {
     /// The steps that it lasts.
-    Steps(fn(&mut Effects, Place)),
+    Steps(fn(&mut Effects, FaultContext)),
     /// The values that training gives in these steps.
     Values(ValueChange),
     /// The GPU of its rank.

@@ -50,7 +50,7 @@ pub(crate) fn gpu_ids(config: &DemoConfig) -> Vec<String> {
 }
 
 /// All GPUs.
-pub(crate) struct Fleet {
+pub(crate) struct SimulatedGpus {
     hosts: Vec<Host>,
     step_seconds: f64,
 }
@@ -62,7 +62,7 @@ struct Host {
     first_rank: usize,
 }
 
-impl Fleet {
+impl SimulatedGpus {
     /// Returns the GPUs of a job.
     pub(crate) fn new(config: &DemoConfig, ids: &[String], run_id: &str) -> Self {
         let hosts = ids.chunks(GPUS_PER_HOST as usize).enumerate();
@@ -108,7 +108,7 @@ impl Host {
             nvml_version: "13.580.82.07".to_owned(),
             cuda_version: 13_000,
         };
-        let owner = Owner {
+        let owner = RankAttribution {
             run: run_id.into(),
             first_rank: first_rank as i64,
             world_size: i64::from(config.ranks),
@@ -150,13 +150,13 @@ impl Host {
 }
 
 /// Whose the GPUs of a host are: each of the rank of its number.
-struct Owner {
+struct RankAttribution {
     run: Arc<str>,
     first_rank: i64,
     world_size: i64,
 }
 
-impl GpuAttribution for Owner {
+impl GpuAttribution for RankAttribution {
     fn observe(&mut self, _inventory: &Inventory) {}
 
     fn has_news(&mut self) -> bool {

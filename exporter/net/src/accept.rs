@@ -5,9 +5,9 @@ use std::{io, time::Duration};
 use tokio::{task::JoinSet, time::timeout};
 
 use crate::{
-    Guard, Listener, Places, ServerStream,
+    ConnectionSlots, Guard, Listener, ServerStream,
+    connection_slots::ConnectionSlot,
     listener::{Accepted, AsyncListener},
-    places::Place,
 };
 
 /// How long a client has for its TLS handshake.
@@ -34,7 +34,7 @@ pub enum Admission {
 pub async fn accept<S, F>(
     listener: Listener,
     guard: Guard,
-    places: Places,
+    places: ConnectionSlots,
     grace: Duration,
     stop: impl Future<Output = ()>,
     serve: S,
@@ -59,7 +59,7 @@ where
 async fn accept_all<S, F>(
     listener: &AsyncListener,
     guard: &Guard,
-    places: &Places,
+    places: &ConnectionSlots,
     connections: &mut JoinSet<()>,
     serve: S,
 ) where
@@ -79,9 +79,9 @@ async fn accept_all<S, F>(
         };
         let place = places.next().await;
         let admission = match &place {
-            Place::Served { .. } => Admission::Served,
-            Place::Refused { .. } => Admission::Refused,
-            Place::Closed => continue,
+            ConnectionSlot::Served { .. } => Admission::Served,
+            ConnectionSlot::Refused { .. } => Admission::Refused,
+            ConnectionSlot::Closed => continue,
         };
         let (guard, places, serve) = (guard.clone(), places.clone(), serve.clone());
         connections.spawn(async move {
@@ -94,7 +94,7 @@ async fn accept_all<S, F>(
 }
 
 /// Returns the stream after its handshake, or `None` if that failed or took too long.
-async fn shake_hands(accepted: Accepted, guard: &Guard, places: &Places) -> Option<ServerStream> {
+async fn shake_hands(accepted: Accepted, guard: &Guard, places: &ConnectionSlots) -> Option<ServerStream> {
     let (stream, peer) = match accepted {
         Accepted::Unix(stream) => return Some(ServerStream::Unix(stream)),
         Accepted::Tcp(stream, peer) => (stream, peer),

@@ -6,7 +6,7 @@
 //! [`Admission`]. The server asks [`Guard::authorize`] and [`Guard::check_host`] for every request.
 //!
 //! ```text
-//! Listener ──> Places (served, refused, closed) ──> TLS handshake ──> server ──> Guard::authorize ──> answer
+//! Listener ──> ConnectionSlots (served, refused, closed) ──> TLS handshake ──> server ──> Guard::authorize ──> answer
 //! ```
 //!
 //! Certificates, keys, tokens and passwords are files. [`Guard::watch`] looks at them every second and reads those that
@@ -16,13 +16,13 @@ mod accept;
 mod address;
 mod auth;
 mod client_tls;
+mod connection_slots;
 mod error;
 mod exposure;
 mod guard;
 mod host;
 mod listener;
 mod pem;
-mod places;
 mod stream;
 mod tls;
 mod unix_socket;
@@ -32,11 +32,11 @@ pub use accept::{Admission, accept};
 pub use address::ListenAddress;
 pub use auth::{AuthConfig, Unauthenticated};
 pub use client_tls::{ClientTls, ClientTlsError, ClientTlsFile, no_client_tls};
+pub use connection_slots::ConnectionSlots;
 pub use error::NetError;
 pub use exposure::Exposure;
 pub use guard::{Alpn, Guard, Report};
 pub use host::ForeignHost;
 pub use listener::Listener;
-pub use places::Places;
 pub use stream::ServerStream;
 pub use tls::ServerTls;

@@ -59,8 +59,8 @@ pub fn split(signal: Signal, message: &[u8], max_bytes: usize) -> Result<Vec<Par
     };
     match splitter.message(0, message) {
         Ok(()) if splitter.parts.len() > 1 => Ok(splitter.parts),
-        Ok(()) | Err(Stop::TooMuch) => Ok(Vec::new()),
-        Err(Stop::Wire(error)) => Err(error),
+        Ok(()) | Err(SplitError::TooMuch) => Ok(Vec::new()),
+        Err(SplitError::Wire(error)) => Err(error),
     }
 }
 
@@ -96,7 +96,7 @@ struct Size {
 }
 
 /// Why a split ends early.
-enum Stop {
+enum SplitError {
     Wire(WireError),
     /// The parts have more bytes than they may.
     TooMuch,
@@ -110,17 +110,17 @@ struct Divided<'m> {
 
 impl Splitter {
     /// Splits a message whose field in the message around it has this number.
-    fn message(&mut self, number: u32, message: &[u8]) -> Result<(), Stop> {
+    fn message(&mut self, number: u32, message: &[u8]) -> Result<(), SplitError> {
         let depth = self.path.len();
         let Some(numbers) = split_fields(self.signal, depth) else {
             return self.leaf(number, message, 1);
         };
-        let Divided { head, children } = divide(message, numbers).map_err(Stop::Wire)?;
+        let Divided { head, children } = divide(message, numbers).map_err(SplitError::Wire)?;
         let is_metric = self.signal == Signal::Metrics && depth == METRIC;
         // Of several `oneof` fields the last one counts: they must not get into two parts.
         if depth > 0 && (children.is_empty() || is_metric && children.len() > 1) {
             let items = if is_metric {
-                points(&children).map_err(Stop::Wire)?
+                points(&children).map_err(SplitError::Wire)?
             } else {
                 0
             };
@@ -139,7 +139,7 @@ impl Splitter {
     }
 
     /// Adds a field that is not divided to the current part, or to the next one where it does not fit.
-    fn leaf(&mut self, number: u32, value: &[u8], items: u32) -> Result<(), Stop> {
+    fn leaf(&mut self, number: u32, value: &[u8], items: u32) -> Result<(), SplitError> {
         let size = delimited_len(number, value.len());
         let is_too_large = self.part.bytes + self.closed_bytes() + size > self.max_bytes;
         if is_too_large && self.part.bytes > 0 {
@@ -163,7 +163,7 @@ impl Splitter {
     }
 
     /// Ends the innermost message.
-    fn leave(&mut self) -> Result<(), Stop> {
+    fn leave(&mut self) -> Result<(), SplitError> {
         if self.path.len() == 1 {
             if self.part.bytes > 0 {
                 self.end_part()?;
@@ -179,7 +179,7 @@ impl Splitter {
     }
 
     /// Ends the current part; the next one opens the same messages again.
-    fn end_part(&mut self) -> Result<(), Stop> {
+    fn end_part(&mut self) -> Result<(), SplitError> {
         let mut inner: Option<(u32, Vec<u8>)> = None;
         for level in self.path.iter_mut().rev() {
             if let Some((number, bytes)) = inner.take() {
@@ -193,7 +193,7 @@ impl Splitter {
         }
         let Size { items, .. } = std::mem::take(&mut self.part);
         if let Some((_, bytes)) = inner {
-            self.left = self.left.checked_sub(bytes.len()).ok_or(Stop::TooMuch)?;
+            self.left = self.left.checked_sub(bytes.len()).ok_or(SplitError::TooMuch)?;
             self.parts.push(Part { items, bytes });
         }
         Ok(())

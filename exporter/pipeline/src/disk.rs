@@ -35,17 +35,18 @@
 
 mod config;
 mod cursor;
+mod disk_budget;
 mod error;
 mod inbox;
 mod lease;
 mod log;
 mod queue;
 mod record;
-mod room;
 mod segment;
 mod thread;
 
 pub use config::{DiskQueueConfig, SyncPolicy};
+pub(crate) use disk_budget::DiskBudget;
 pub use error::{DiskQueueError, Notice};
 pub(crate) use inbox::Leased;
 pub(crate) use lease::Lease;
@@ -53,4 +54,3 @@ pub use log::{Contents, SegmentLog, Stored};
 pub use queue::DiskQueue;
 pub(crate) use queue::DiskReceiver;
 pub use record::{Position, Record};
-pub(crate) use room::Room;

@@ -6,5 +6,5 @@
 mod file;
 mod sorter;
 
-pub use file::{Extent, ExtentReader, Room, SpillFile};
+pub use file::{Extent, ExtentReader, MemoryBudget, SpillFile};
 pub use sorter::{Key, Sorted, Sorter};

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_net::Places;
+use pulsetrain_net::ConnectionSlots;
 use pulsetrain_pipeline::clock::{self, Instant};
 use tokio::time::sleep_until;
 
@@ -51,7 +51,7 @@ impl Activity {
     }
 
     /// Waits until the connection is idle while another one is rejected.
-    pub(super) async fn must_yield(&self, places: &Places) {
+    pub(super) async fn must_yield(&self, places: &ConnectionSlots) {
         loop {
             places.wanted().await;
             let state = self.state();

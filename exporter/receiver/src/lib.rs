@@ -19,7 +19,7 @@ use std::{
     sync::Arc,
 };
 
-use pulsetrain_net::{Alpn, Exposure, Guard, ListenAddress, Listener, NetError, Places};
+use pulsetrain_net::{Alpn, ConnectionSlots, Exposure, Guard, ListenAddress, Listener, NetError};
 use pulsetrain_otlp::limits::Limits;
 use pulsetrain_pipeline::{BoxFuture, CancellationToken, Ingress, Source, Stage, ThrottledLog};
 
@@ -145,7 +145,7 @@ impl Source for ReceiverSource {
         Box::pin(async move {
             let limits = self.config.limits();
             let handler = IngestHandler::new(ingress, limits, self.stage, self.guard.clone(), self.log);
-            let places = Places::new(self.config.max_connections);
+            let places = ConnectionSlots::new(self.config.max_connections);
             server::run(self.listeners, handler, self.guard, places, stop)
                 .await
                 .map_err(|error| format!("cannot listen: {error}"))

@@ -7,7 +7,7 @@ use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto,
 };
-use pulsetrain_net::{Admission, Guard, Listener, Places, ServerStream, accept};
+use pulsetrain_net::{Admission, ConnectionSlots, Guard, Listener, ServerStream, accept};
 use pulsetrain_pipeline::CancellationToken;
 use tokio::{task::JoinSet, time::timeout};
 use tonic::body::Body;
@@ -39,7 +39,7 @@ pub(super) async fn run(
     listeners: Vec<Listener>,
     handler: IngestHandler,
     guard: Guard,
-    places: Places,
+    places: ConnectionSlots,
     stop: CancellationToken,
 ) -> io::Result<()> {
     let mut accepting = JoinSet::new();
@@ -66,7 +66,12 @@ pub(super) async fn run(
 }
 
 /// Serves one connection until it closes, it is idle, or the receiver stops.
-async fn serve(stream: ServerStream, handler: IngestHandler, places: Places, stop: CancellationToken) {
+async fn serve(
+    stream: ServerStream,
+    handler: IngestHandler,
+    places: ConnectionSlots,
+    stop: CancellationToken,
+) {
     let activity = Activity::new();
     let noted = activity.clone();
     let answer = move |request: Request<Incoming>| {

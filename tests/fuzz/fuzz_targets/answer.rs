@@ -4,11 +4,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use pulsetrain_otlp::limits::{Limits, check};
-use pulsetrain_backends::{begins_answer, convert_answer};
+use pulsetrain_backends::{looks_like_response, convert_response};
 
 fuzz_target!(|text: &[u8]| {
-    begins_answer(text);
-    for (signal, bytes) in convert_answer(text, &Limits::default()).messages {
+    looks_like_response(text);
+    for (signal, bytes) in convert_response(text, &Limits::default()).messages {
         check(signal, &bytes, &Limits::default()).unwrap();
     }
 });

@@ -12,12 +12,12 @@ use pulsetrain_otlp::{
     frames::FrameReader,
     limits::{Limits, check},
 };
-use pulsetrain_pipeline::spill::Room;
+use pulsetrain_pipeline::spill::MemoryBudget;
 
 /// What a trace is as OTLP, with so much memory.
 fn back(trace: &[u8], name: &str, memory: usize) -> (PerfettoConversion, Vec<(Signal, Vec<u8>)>) {
     let mut messages = Vec::new();
-    let room = Room {
+    let room = MemoryBudget {
         bytes: memory,
         folder: None,
     };

@@ -24,7 +24,7 @@ use hyper::{
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use pulsetrain_net::{Admission, Alpn, Guard, Listener, NetError, Places, ServerStream, accept};
+use pulsetrain_net::{Admission, Alpn, ConnectionSlots, Guard, Listener, NetError, ServerStream, accept};
 use pulsetrain_pipeline::{CancellationToken, ThrottledLog};
 
 use super::recorders::Recorders;
@@ -142,7 +142,7 @@ pub(crate) fn serve(
     };
     Ok(async move {
         let answer = move |stream, admission| connection(site.clone(), stream, admission);
-        let places = Places::new(MAX_CONNECTIONS);
+        let places = ConnectionSlots::new(MAX_CONNECTIONS);
         // An error here is a runtime that ends.
         let _ = accept(listener, guard, places, GRACE, stop.cancelled(), answer).await;
     })

@@ -7,7 +7,7 @@ mod span_summary;
 use std::{collections::BTreeSet, ops::Range, time::Duration};
 
 use pulsetrain_backends::{
-    BackendError, JaegerBackend, PrometheusBackend, StoredAnswer, TempoBackend, TimeWindow, TraceSearch,
+    BackendError, JaegerBackend, PrometheusBackend, QueryResponse, TempoBackend, TimeWindow, TraceSearch,
 };
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::clock;
@@ -137,7 +137,7 @@ async fn from_jaeger(
     if let Some(service) = &arguments.service {
         let operation = arguments.operation.as_deref();
         let mut outcome = Ok(());
-        let mut take = |answer: StoredAnswer| {
+        let mut take = |answer: QueryResponse| {
             if outcome.is_ok() {
                 outcome = report.take(answer, deliver);
             }
@@ -194,7 +194,7 @@ impl InputReport {
     /// Delivers the messages of an answer, and reports its problems.
     pub(super) fn take(
         &mut self,
-        answer: StoredAnswer,
+        answer: QueryResponse,
         deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         answer

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_backends::{begins_answer, read_answers, read_zipkin};
+use pulsetrain_backends::{looks_like_response, read_responses, read_zipkin};
 use pulsetrain_convert::{
     MovedClock, PerfettoConversion, PerfettoTrace, ReadCounts, convert_chrome_json, convert_perfetto,
 };
@@ -18,7 +18,7 @@ use pulsetrain_otlp::{
     limits::Limits,
     wire,
 };
-use pulsetrain_pipeline::spill::Room;
+use pulsetrain_pipeline::spill::MemoryBudget;
 use pulsetrain_record::start_in_name;
 use pulsetrain_tail::RunOptions;
 
@@ -53,7 +53,7 @@ pub(crate) struct Reading<'a> {
     /// What an input does not have of its run.
     pub(crate) run: &'a RunOptions,
     /// What may be held in memory of it.
-    pub(crate) room: &'a Room,
+    pub(crate) room: &'a MemoryBudget,
 }
 
 const OTHER_KINDS: &str = "of kinds that OTLP cannot hold, such as scheduling (ftrace) or memory profiles";
@@ -99,7 +99,7 @@ pub(crate) fn read(
         report.chrome_json(inflated(full), path, options, deliver)?;
     } else if is_zipkin(&plain) {
         report.zipkin(inflated(full), deliver)?;
-    } else if begins_answer(&plain) {
+    } else if looks_like_response(&plain) {
         report.answer(inflated(full), deliver)?;
     } else {
         report.otlp(full, deliver)?;
@@ -216,7 +216,7 @@ impl InputReport {
         deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         self.form = "answer of a trace store";
-        read_answers(input, &Limits::default(), |answer| self.take(answer, deliver))
+        read_responses(input, &Limits::default(), |answer| self.take(answer, deliver))
     }
 
     fn zipkin(

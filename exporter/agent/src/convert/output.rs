@@ -13,7 +13,7 @@ use pulsetrain_otlp::{
     Signal, frames,
     limits::{Limits, check},
 };
-use pulsetrain_pipeline::{Batch, Delivery, Stage, clock, spill::Room};
+use pulsetrain_pipeline::{Batch, Delivery, Stage, clock, spill::MemoryBudget};
 use pulsetrain_sinks::{FileFormat, OpenMetricsHistory, PrometheusConfig, UnfinishedFile};
 
 use super::trace::{self, TraceFiles};
@@ -73,7 +73,7 @@ impl Output {
                 split,
             }
         } else if let Some(path) = topology::open_metrics_path(&path.to_string_lossy()) {
-            let room = Room {
+            let room = MemoryBudget {
                 bytes: config.memory_bytes,
                 folder: config.temporary,
             };

@@ -8,7 +8,7 @@ use pulsetrain_sinks::{HostAnswer, OtlpConfig, OtlpSink, ask_host, split_advice}
 
 use super::{
     DoctorArguments,
-    finding::{Findings, Place},
+    finding::{Findings, Subject},
 };
 use crate::{
     config::{Config, SinkConfig},
@@ -163,7 +163,7 @@ struct Failed {
     advice: Option<&'static str>,
 }
 
-fn report(target: &Target, place: Place, outcome: Result<String, Failed>, findings: &mut Findings) {
+fn report(target: &Target, place: Subject, outcome: Result<String, Failed>, findings: &mut Findings) {
     match outcome {
         Ok(what) => findings.fine(place, what),
         Err(Failed { what, advice }) if target.is_named => {
@@ -198,7 +198,7 @@ fn outcome(delivery: Delivery) -> Result<String, Failed> {
 }
 
 /// Compares the receiver's clock with ours: a Date is cut to seconds, and was true at some moment while we waited.
-fn check_clock(place: Place, answer: &HostAnswer, now: Duration, findings: &mut Findings) {
+fn check_clock(place: Subject, answer: &HostAnswer, now: Duration, findings: &mut Findings) {
     let Some(theirs) = answer.clock else { return };
     let earliest = now.saturating_sub(answer.took).as_secs_f64() - 1.0;
     let latest = now.as_secs_f64();
@@ -222,15 +222,15 @@ fn check_clock(place: Place, answer: &HostAnswer, now: Duration, findings: &mut 
     }
 }
 
-fn environment_place() -> Place {
-    Place::Environment("OTEL_EXPORTER_OTLP_*".to_owned())
+fn environment_place() -> Subject {
+    Subject::Environment("OTEL_EXPORTER_OTLP_*".to_owned())
 }
 
 /// A receiver as people name it, with the path where it has one.
-pub(super) fn place(target: &Target, signal: Signal) -> Place {
+pub(super) fn place(target: &Target, signal: Signal) -> Subject {
     let endpoint = &target.config.signal(signal).endpoint;
     let text = endpoint.to_string();
-    Place::Endpoint(text.trim_end_matches('/').to_owned())
+    Subject::Endpoint(text.trim_end_matches('/').to_owned())
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -247,7 +247,7 @@ mod tests {
         let mut answer = HostAnswer::default();
         answer.clock = Some(Duration::from_secs_f64(theirs));
         answer.took = Duration::from_secs_f64(took);
-        let place = Place::Endpoint("here".to_owned());
+        let place = Subject::Endpoint("here".to_owned());
         check_clock(place, &answer, Duration::from_secs_f64(now), &mut findings);
         findings.all()[0].level
     }

@@ -1,7 +1,7 @@
 //! Variables of OpenTelemetry that contradict each other.
 
 use super::{
-    finding::{Findings, Place},
+    finding::{Findings, Subject},
     variables::Variables,
 };
 use crate::import::resource;
@@ -158,8 +158,8 @@ impl Environment<'_> {
     }
 }
 
-pub(super) fn place(variables: &[&str]) -> Place {
-    Place::Environment(variables.join(", "))
+pub(super) fn place(variables: &[&str]) -> Subject {
+    Subject::Environment(variables.join(", "))
 }
 
 /// The port of a URL.

@@ -21,7 +21,7 @@ pub(super) enum Level {
 
 /// What a finding is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Subject {
     /// The configuration, by its file.
     Config(String),
     /// The driver of the GPUs.
@@ -47,7 +47,7 @@ pub(super) enum Place {
 pub(super) struct Finding {
     pub(super) level: Level,
     #[serde(serialize_with = "as_text")]
-    pub(super) place: Place,
+    pub(super) place: Subject,
     pub(super) what: String,
     /// The remedy, if something is wrong.
     #[serde(rename = "do")]
@@ -62,17 +62,17 @@ pub(super) struct Findings {
 
 impl Findings {
     /// Something is as it should be.
-    pub(super) fn fine(&mut self, place: Place, what: impl Into<String>) {
+    pub(super) fn fine(&mut self, place: Subject, what: impl Into<String>) {
         self.add(Level::Ok, place, what.into(), None);
     }
 
     /// Something works, but not as its user may think.
-    pub(super) fn warn(&mut self, place: Place, what: impl Into<String>, advice: impl Into<String>) {
+    pub(super) fn warn(&mut self, place: Subject, what: impl Into<String>, advice: impl Into<String>) {
         self.add(Level::Warning, place, what.into(), Some(advice.into()));
     }
 
     /// Something does not work.
-    pub(super) fn wrong(&mut self, place: Place, what: impl Into<String>, advice: impl Into<String>) {
+    pub(super) fn wrong(&mut self, place: Subject, what: impl Into<String>, advice: impl Into<String>) {
         self.add(Level::Wrong, place, what.into(), Some(advice.into()));
     }
 
@@ -115,7 +115,7 @@ impl Findings {
         format!("{all}\n")
     }
 
-    fn add(&mut self, level: Level, place: Place, what: String, advice: Option<String>) {
+    fn add(&mut self, level: Level, place: Subject, what: String, advice: Option<String>) {
         self.findings.push(Finding {
             level,
             place,
@@ -142,7 +142,7 @@ impl fmt::Display for Level {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Config(file) => write!(f, "configuration {file}"),
@@ -158,6 +158,6 @@ impl fmt::Display for Place {
     }
 }
 
-fn as_text<S: serde::Serializer>(place: &Place, serializer: S) -> Result<S::Ok, S::Error> {
+fn as_text<S: serde::Serializer>(place: &Subject, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(place)
 }

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::finding::{Findings, Place};
+use super::finding::{Findings, Subject};
 use crate::{
     config::{Config, SinkConfig},
     topology,
@@ -38,7 +38,7 @@ pub(super) fn check(config: Option<&Config>, findings: &mut Findings) {
 fn check_folder(folder: &Path, findings: &mut Findings) {
     // A folder that is missing is made at the start.
     let existing = folder.ancestors().find(|path| path.exists()).unwrap_or(folder);
-    let place = Place::Folder(folder.to_owned());
+    let place = Subject::Folder(folder.to_owned());
     if let Err(error) = write(existing) {
         let advice = format!(
             "let this user write there (chown, chmod), or name another folder; it is {}",

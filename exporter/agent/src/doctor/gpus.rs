@@ -4,7 +4,7 @@ use std::{fs::File, io, path::Path, time::Duration};
 
 use pulsetrain_gpu::{DriverState, Gpu, GpuConfig, GpuTrouble, Inventory, Reason};
 
-use super::finding::{Findings, Place};
+use super::finding::{Findings, Subject};
 use crate::config::Config;
 
 /// What a driver of NVIDIA leaves in the file system.
@@ -22,7 +22,7 @@ pub(super) async fn survey(config: Option<&Config>, timeout: Duration) -> Invent
 pub(super) fn check(inventory: &Inventory, config: Option<&Config>, findings: &mut Findings) {
     if config.is_some_and(|config| !config.gpu.enabled) {
         findings.warn(
-            Place::Driver,
+            Subject::Driver,
             "the configuration turns GPUs off",
             "set gpu.enabled to true where they are",
         );
@@ -39,11 +39,11 @@ pub(super) fn check(inventory: &Inventory, config: Option<&Config>, findings: &m
                 version => format!(", NVML {version}"),
             };
             let (gpus, version) = (inventory.gpus.len(), &driver.version);
-            findings.fine(Place::Driver, format!("{gpus} GPUs; driver {version}{nvml}{cuda}"));
+            findings.fine(Subject::Driver, format!("{gpus} GPUs; driver {version}{nvml}{cuda}"));
         }
         DriverState::Absent { why, advice } => absent(why, advice, findings),
         DriverState::Silent | DriverState::Unknown => findings.wrong(
-            Place::Driver,
+            Subject::Driver,
             "it was asked and does not answer",
             "look for NVRM and Xid in dmesg; nvidia-smi hangs as well then. Drain the machine and reset the GPUs, or reboot",
         ),
@@ -59,22 +59,22 @@ fn absent(why: &str, advice: &str, findings: &mut Findings) {
     let has_module = Path::new(MODULE).exists();
     match File::options().read(true).write(true).open(DEVICE) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => findings.wrong(
-            Place::Driver,
+            Subject::Driver,
             format!("{why}; {DEVICE} may not be opened"),
             "give this user read and write access to /dev/nvidia* (often the group video), or to the container its devices",
         ),
         Ok(_) => findings.wrong(
-            Place::Driver,
+            Subject::Driver,
             format!("{why}, but {DEVICE} is there"),
             advice,
         ),
         Err(_) if has_module => findings.wrong(
-            Place::Driver,
+            Subject::Driver,
             format!("{why}; the kernel has the driver, but there is no {DEVICE}"),
             "run nvidia-modprobe, or give the container its devices (--gpus all, runtime class nvidia)",
         ),
         Err(_) => findings.warn(
-            Place::Driver,
+            Subject::Driver,
             format!("{why}, and no sign of one: GPUs are not observed, all else works"),
             advice,
         ),
@@ -82,7 +82,7 @@ fn absent(why: &str, advice: &str, findings: &mut Findings) {
 }
 
 fn check_gpu(gpu: &Gpu, findings: &mut Findings) {
-    let place = Place::Gpu(gpu.index);
+    let place = Subject::Gpu(gpu.index);
     match gpu.trouble {
         Some(trouble @ GpuTrouble::NotPermitted) => {
             return findings.warn(place, format!("{} {trouble}", gpu.uuid), trouble.advice());
@@ -146,7 +146,7 @@ fn check_processes(inventory: &Inventory, findings: &mut Findings) {
         .find(|pid| is_hidden(&format!("/proc/{pid}/environ")));
     if let Some(pid) = hidden {
         findings.warn(
-            Place::Driver,
+            Subject::Driver,
             format!("process {pid} on a GPU is another user's: its run and rank cannot be read"),
             "run the agent as the same user, or with CAP_SYS_PTRACE",
         );

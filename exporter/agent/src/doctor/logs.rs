@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pulsetrain_tail::{Claims, ImportReport, LogInput, RunOptions, followed_files, inspect};
 
-use super::finding::{Findings, Place};
+use super::finding::{Findings, Subject};
 use crate::{
     config::{Config, SourceConfig},
     topology,
@@ -40,7 +40,7 @@ fn check_path(path: &Path, options: &RunOptions, findings: &mut Findings) {
     let files = followed_files(path);
     if files.is_empty() {
         let advice = "start the trainer, or correct the path; the agent waits for the log until it exists";
-        findings.warn(Place::Log(path.to_owned()), "no file has this path", advice);
+        findings.warn(Subject::Log(path.to_owned()), "no file has this path", advice);
     }
     let is_folder = path.is_dir();
     let skipped = files.len().saturating_sub(MOST_LOGS);
@@ -53,12 +53,12 @@ fn check_path(path: &Path, options: &RunOptions, findings: &mut Findings) {
     }
     if skipped > 0 {
         let what = format!("{skipped} further files are not inspected");
-        findings.fine(Place::Log(path.to_owned()), what);
+        findings.fine(Subject::Log(path.to_owned()), what);
     }
 }
 
 fn describe(file: PathBuf, report: &ImportReport, findings: &mut Findings) {
-    let place = Place::Log(file);
+    let place = Subject::Log(file);
     if let Some(error) = &report.error {
         let message = error.to_string();
         let (what, advice) = message

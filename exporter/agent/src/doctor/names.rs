@@ -8,7 +8,7 @@ use pulsetrain_sinks::ask_host;
 
 use super::{
     endpoint::{Target, place},
-    finding::{Findings, Place},
+    finding::{Findings, Subject},
 };
 use crate::config::{Config, SinkConfig, TranslationName};
 
@@ -28,15 +28,15 @@ pub(super) async fn of_receiver(target: &Target, timeout: Duration, findings: &m
     };
     let answer_text = String::from_utf8_lossy(&answer.body);
     let strategy = setting(&answer_text, "translation_strategy").unwrap_or(DEFAULT_STRATEGY);
-    let Place::Endpoint(url) = place(target, Signal::Metrics) else {
+    let Subject::Endpoint(url) = place(target, Signal::Metrics) else {
         return;
     };
-    report(Place::Names(url), strategy, findings);
+    report(Subject::Names(url), strategy, findings);
     if !answer_text.contains("otlp-deltatocumulative")
         && setting(&answer_text, "out_of_order_time_window").is_none()
     {
         findings.warn(
-            Place::Names(place(target, Signal::Metrics).to_string()),
+            Subject::Names(place(target, Signal::Metrics).to_string()),
             "it takes only points that are newer than the last of their series",
             "to import old logs, set storage.tsdb.out_of_order_time_window in prometheus.yml",
         );
@@ -47,14 +47,14 @@ pub(super) async fn of_receiver(target: &Target, timeout: Duration, findings: &m
 pub(super) fn of_pages(config: Option<&Config>, findings: &mut Findings) {
     for (_, sink) in config.iter().flat_map(|config| config.sinks.iter()) {
         if let SinkConfig::Prometheus(page) = sink {
-            let place = Place::Names(format!("http://{}{}", page.listen.value, page.path));
+            let place = Subject::Names(format!("http://{}{}", page.listen.value, page.path));
             report(place, strategy(page.translation), findings);
         }
     }
 }
 
 /// What one strategy does, by an example.
-fn report(place: Place, strategy: &str, findings: &mut Findings) {
+fn report(place: Subject, strategy: &str, findings: &mut Findings) {
     let name = TRAIN_STEP_DURATION.name;
     let (shown, keeps_dots) = match strategy {
         "NoTranslation" => (name.to_owned(), true),
@@ -115,11 +115,11 @@ mod tests {
     fn names_with_dots_get_advice_for_queries() {
         let mut findings = Findings::default();
         report(
-            Place::Names("p".to_owned()),
+            Subject::Names("p".to_owned()),
             "NoUTF8EscapingWithSuffixes",
             &mut findings,
         );
-        report(Place::Names("p".to_owned()), DEFAULT_STRATEGY, &mut findings);
+        report(Subject::Names("p".to_owned()), DEFAULT_STRATEGY, &mut findings);
         let [dots, underscores] = findings.all() else {
             panic!("{findings:?}");
         };

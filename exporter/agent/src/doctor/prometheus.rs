@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use pulsetrain_backends::{BackendError, BackendOptions, PrometheusBackend};
 
-use super::finding::{Findings, Place};
+use super::finding::{Findings, Subject};
 use crate::failure::Failure;
 
 /// Counts our series by whose labels they have. A scrape without `honor_labels` gives a series the job and the instance of its target,
@@ -21,13 +21,13 @@ pub(super) async fn check(url: &str, timeout: Duration, findings: &mut Findings)
         identity: None,
     };
     let prometheus = PrometheusBackend::new(url, &options).map_err(Failure::usage)?;
-    let place = Place::Prometheus(url.trim_end_matches('/').to_owned());
+    let place = Subject::Prometheus(url.trim_end_matches('/').to_owned());
     report(place, prometheus.labels(SERIES).await, findings);
     Ok(())
 }
 
 fn report(
-    place: Place,
+    place: Subject,
     answer: Result<Vec<BTreeMap<String, String>>, BackendError>,
     findings: &mut Findings,
 ) {

@@ -9,7 +9,7 @@ use pulsetrain_otlp::{
         ResourceLogs, ResourceMetrics, ResourceSpans, TracesData,
     },
 };
-use pulsetrain_pipeline::spill::Room;
+use pulsetrain_pipeline::spill::MemoryBudget;
 use pulsetrain_semconv::attribute;
 use pulsetrain_tail::RunOptions;
 
@@ -43,7 +43,7 @@ impl Contents {
         let mut contents = Self::default();
         let (options, room) = (
             RunOptions::default(),
-            Room {
+            MemoryBudget {
                 bytes: MEMORY,
                 folder: None,
             },

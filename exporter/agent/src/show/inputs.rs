@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pulsetrain_backends::begins_answer;
+use pulsetrain_backends::looks_like_response;
 use pulsetrain_formats::{FormatError, detect, format_names};
 use pulsetrain_otlp::frames::inflated;
 
@@ -39,13 +39,13 @@ pub(super) struct Input {
 
 /// The files to read.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FoundInputs {
     pub(super) inputs: Vec<Input>,
     /// The folder that had more than [`MOST_FILES`] files left, if there is one.
     pub(super) cut_off: Option<PathBuf>,
 }
 
-impl Found {
+impl FoundInputs {
     /// Describes the files that were left out, and what to do.
     pub(super) fn notice(&self) -> Option<String> {
         self.cut_off.as_ref().map(|folder| {
@@ -61,8 +61,8 @@ impl Found {
 ///
 /// # Errors
 /// A path that is not there, a file of no format that is known, a folder without such files.
-pub(super) fn find(paths: &[PathBuf]) -> Result<Found, Failure> {
-    let mut found = Found::default();
+pub(super) fn find(paths: &[PathBuf]) -> Result<FoundInputs, Failure> {
+    let mut found = FoundInputs::default();
     for path in paths {
         let metadata = fs::metadata(path).map_err(|error| {
             Failure::failed(format!("cannot open {}: {error}; check the path", path.display()))
@@ -109,7 +109,7 @@ fn of_file(path: &Path) -> Result<Input, Failure> {
 }
 
 /// Adds the files of a folder that are known. What cannot be opened there is left out: it was not asked for by name.
-fn of_folder(folder: &Path, depth: usize, found: &mut Found) {
+fn of_folder(folder: &Path, depth: usize, found: &mut FoundInputs) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     paths.sort();
@@ -149,7 +149,7 @@ fn kind(path: &Path, head: &[u8]) -> Option<InputKind> {
         detect(&path.to_string_lossy(), head),
         Ok(_) | Err(FormatError::AmbiguousFormat { .. })
     );
-    if is_otlp_json(head) || begins_answer(head) {
+    if is_otlp_json(head) || looks_like_response(head) {
         Some(InputKind::Recorded)
     } else if is_log {
         Some(InputKind::Log)

@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
 };
 
-use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Source, spill::Room};
+use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Source, spill::MemoryBudget};
 use pulsetrain_tail::RunOptions;
 use tokio::runtime::Handle;
 
@@ -54,7 +54,7 @@ impl Source for RecordedFile {
             let runtime = Handle::current();
             let reading = tokio::task::spawn_blocking(move || {
                 let options = RunOptions::default();
-                let room = Room {
+                let room = MemoryBudget {
                     bytes: MEMORY,
                     folder: None,
                 };

@@ -51,22 +51,22 @@ pub(super) struct Series {
 
 /// What is known of the metrics of a store, by name.
 #[derive(Default)]
-pub(super) struct Known(HashMap<String, Metadata>);
+pub(super) struct MetadataByName(HashMap<String, Metadata>);
 
 /// What a metric is called and counted in.
-struct About<'a> {
+struct MetricIdentity<'a> {
     name: &'a str,
     description: &'a str,
     unit: &'a str,
     is_counter: bool,
 }
 
-impl Known {
+impl MetadataByName {
     pub(super) fn new(all: impl Iterator<Item = (String, Metadata)>) -> Self {
         Self(all.collect())
     }
 
-    fn about<'a>(&'a self, name: &'a str) -> About<'a> {
+    fn about<'a>(&'a self, name: &'a str) -> MetricIdentity<'a> {
         let base = ENDINGS
             .iter()
             .find_map(|ending| name.strip_suffix(ending))
@@ -77,7 +77,7 @@ impl Known {
         });
         let defined = metric::ALL.iter().find(|metric| metric.prometheus_name == name);
         if let Some(metric) = defined {
-            return About {
+            return MetricIdentity {
                 name: metric.name,
                 description: metric.brief,
                 unit: metric.unit,
@@ -93,7 +93,7 @@ impl Known {
             .iter()
             .find(|(name, _)| *name == word)
             .map(|(_, ucum)| *ucum);
-        About {
+        MetricIdentity {
             name,
             description: metadata.map_or("", |metadata| metadata.help.as_str()),
             unit: ucum.or(unit).unwrap_or_default(),
@@ -152,7 +152,7 @@ impl Series {
     /// A `MetricsData` message; none where there are no samples.
     pub(super) fn encode(
         &self,
-        known: &Known,
+        known: &MetadataByName,
         resource: &impl Fn(&str, &str) -> Option<Vec<u8>>,
     ) -> Option<Vec<u8>> {
         if self.values.is_empty() {
@@ -171,7 +171,7 @@ impl Series {
     }
 
     /// A `Metric` message.
-    fn metric(&self, known: &Known) -> Buffer {
+    fn metric(&self, known: &MetadataByName) -> Buffer {
         let about = known.about(self.name());
         let mut data = self.points();
         if about.is_counter {
@@ -243,7 +243,7 @@ mod tests {
         let series: Series = serde_json::from_str(series).expect("the series is JSON");
         let known: HashMap<String, Metadata> = serde_json::from_str(metadata).expect("the metadata is JSON");
         let bytes = series
-            .encode(&Known::new(known.into_iter()), &|_, _| None)
+            .encode(&MetadataByName::new(known.into_iter()), &|_, _| None)
             .expect("there are samples");
         let mut out = Vec::new();
         json::encode(Signal::Metrics, &bytes, &mut out).expect("a message is OTLP");

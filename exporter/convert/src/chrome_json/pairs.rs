@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, io};
 
-use pulsetrain_pipeline::spill::{Room, Sorted, Sorter};
+use pulsetrain_pipeline::spill::{MemoryBudget, Sorted, Sorter};
 
 use super::event::{Event, RowKey};
 
@@ -43,7 +43,7 @@ pub(super) struct Complete<'a> {
 }
 
 impl Pairs {
-    pub(super) fn new(room: &Room) -> Self {
+    pub(super) fn new(room: &MemoryBudget) -> Self {
         Self {
             open: BTreeMap::new(),
             held_bytes: 0,

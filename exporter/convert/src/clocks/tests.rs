@@ -27,7 +27,7 @@ fn encoded(text: &str) -> Vec<u8> {
 }
 
 fn aligned(messages: &[(Signal, Vec<u8>)], memory: usize) -> (Vec<MovedClock>, Vec<String>) {
-    let room = Room {
+    let room = MemoryBudget {
         bytes: memory,
         folder: None,
     };
@@ -122,7 +122,7 @@ fn a_consumer_that_begins_before_its_producer_is_moved_to_it() {
 fn what_is_no_otlp_is_passed_on_as_it_is() {
     let mut cut = span("a", (1, 0), CLIENT, 0, 100);
     cut.truncate(cut.len() - 3);
-    let room = Room {
+    let room = MemoryBudget {
         bytes: 1,
         folder: None,
     };

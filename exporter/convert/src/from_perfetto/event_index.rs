@@ -4,7 +4,7 @@
 use std::{cmp::Ordering, io};
 
 use pulsetrain_perfetto::{LogItem, Time, TraceEvent};
-use pulsetrain_pipeline::spill::{Room, Sorted, Sorter};
+use pulsetrain_pipeline::spill::{MemoryBudget, Sorted, Sorter};
 
 use super::{
     metric_metadata::MetricMetadata,
@@ -21,7 +21,7 @@ pub(super) struct EventIndex {
     /// Events whose clocks have no relation to the wall clock, by the time of their own clock.
     unplaced: Times,
     logs: Sorter,
-    pub(super) room: Room,
+    pub(super) room: MemoryBudget,
 }
 
 /// Events, and between which times they are.
@@ -33,7 +33,7 @@ struct Times {
 
 impl EventIndex {
     /// Nothing yet; half of the room is for it, and the other half for what comes of it.
-    pub(super) fn new(room: &Room) -> Self {
+    pub(super) fn new(room: &MemoryBudget) -> Self {
         let times = || Times {
             all: Sorter::new(room.share(8)),
             between: None,

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use pulsetrain_pipeline::spill::{Room, Sorter};
+use pulsetrain_pipeline::spill::{MemoryBudget, Sorter};
 
 use super::{
     span_assembly::{SpanAssembly, SpanKey},
@@ -23,7 +23,7 @@ struct Station {
 }
 
 impl Flows {
-    pub(super) fn new(room: Room) -> Self {
+    pub(super) fn new(room: MemoryBudget) -> Self {
         Self(Sorter::new(room))
     }
 

@@ -12,7 +12,7 @@ use pulsetrain_otlp::{
     write::Buffer,
 };
 use pulsetrain_perfetto::{AnnotationData, CounterReading, TraceEvent, TrackKind};
-use pulsetrain_pipeline::spill::{Room, Sorter};
+use pulsetrain_pipeline::spill::{MemoryBudget, Sorter};
 
 use super::{
     message,
@@ -36,7 +36,7 @@ pub(super) struct Points {
 }
 
 impl Points {
-    pub(super) fn new(room: Room, metadata: &mut MetricMetadata, tracks: &Tracks) -> Self {
+    pub(super) fn new(room: MemoryBudget, metadata: &mut MetricMetadata, tracks: &Tracks) -> Self {
         let metadata: BTreeMap<_, _> = metadata.metrics(tracks);
         let numbers = metadata.keys().zip(0..).map(|(key, number)| (*key, number));
         Self {

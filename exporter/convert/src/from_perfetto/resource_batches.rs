@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use pulsetrain_otlp::{Signal, write::Buffer};
 use pulsetrain_perfetto::{AnnotationData, TrackKind};
-use pulsetrain_pipeline::spill::Room;
+use pulsetrain_pipeline::spill::MemoryBudget;
 use pulsetrain_semconv::attribute;
 
 use super::{metric_metadata::MetricMetadata, tracks::Tracks, values};
@@ -39,7 +39,7 @@ pub(super) struct Known<'a> {
 }
 
 impl<'a, E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>> ResourceBatches<'a, D> {
-    pub(super) fn new(room: &Room, deliver: &'a mut D) -> Self {
+    pub(super) fn new(room: &MemoryBudget, deliver: &'a mut D) -> Self {
         Self {
             waiting: BTreeMap::new(),
             bytes: 0,

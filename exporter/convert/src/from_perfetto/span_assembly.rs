@@ -7,7 +7,7 @@ use pulsetrain_otlp::{
     Signal,
     write::{Buffer, span_field as field},
 };
-use pulsetrain_pipeline::spill::{Room, Sorter};
+use pulsetrain_pipeline::spill::{MemoryBudget, Sorter};
 
 use super::{
     resource_batches::{BatchKey, Known, ResourceBatches},
@@ -61,7 +61,7 @@ struct Assembling {
 }
 
 impl SpanAssembly {
-    pub(super) fn new(room: Room) -> Self {
+    pub(super) fn new(room: MemoryBudget) -> Self {
         Self(Sorter::new(room))
     }
 

@@ -5,7 +5,7 @@ use std::{
     path::PathBuf,
 };
 
-use pulsetrain_pipeline::spill::Room;
+use pulsetrain_pipeline::spill::MemoryBudget;
 use pulsetrain_semconv::{attribute, span};
 
 /// What is held in memory unless the configuration has another number: with all that drawing needs besides, a conversion stays
@@ -91,8 +91,8 @@ impl Default for PerfettoConfig {
 
 impl PerfettoConfig {
     /// The memory for what is to be drawn.
-    pub(super) fn room(&self) -> Room {
-        Room {
+    pub(super) fn room(&self) -> MemoryBudget {
+        MemoryBudget {
             bytes: self.memory_bytes,
             folder: self.temporary.clone(),
         }

@@ -10,7 +10,7 @@ mod sweep;
 
 use std::{collections::HashSet, io};
 
-use pulsetrain_pipeline::spill::{Extent, Room, Sorted, Sorter, SpillFile};
+use pulsetrain_pipeline::spill::{Extent, MemoryBudget, Sorted, Sorter, SpillFile};
 
 use self::{
     record::Record,
@@ -47,7 +47,7 @@ pub(super) struct Trees<'a> {
 
 /// What all steps share.
 struct ExternalBuild<'a> {
-    room: Room,
+    room: MemoryBudget,
     config: &'a PerfettoConfig,
     summary: &'a mut PerfettoSummary,
     /// The arrows of each span, by its id.

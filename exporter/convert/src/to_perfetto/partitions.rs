@@ -4,7 +4,7 @@
 
 use std::io;
 
-use pulsetrain_pipeline::spill::{Extent, ExtentReader, Room, SpillFile};
+use pulsetrain_pipeline::spill::{Extent, ExtentReader, MemoryBudget, SpillFile};
 
 use super::{
     PerfettoConfig, PerfettoError, external,
@@ -65,11 +65,11 @@ pub(super) enum Stored<'a> {
 }
 
 impl Partitions {
-    pub(super) fn new(room: &Room) -> io::Result<Self> {
+    pub(super) fn new(room: &MemoryBudget) -> io::Result<Self> {
         Self::divided(room, 0)
     }
 
-    fn divided(room: &Room, divisions: u32) -> io::Result<Self> {
+    fn divided(room: &MemoryBudget, divisions: u32) -> io::Result<Self> {
         Ok(Self {
             file: room.spill()?,
             parts: vec![Vec::new(); 1 << BITS],
@@ -149,7 +149,7 @@ impl Partitions {
     /// Calls `take` with each part in turn, whose spans are in `spans` if they fit there.
     pub(super) fn each(
         mut self,
-        room: &Room,
+        room: &MemoryBudget,
         spans: &mut Spans,
         config: &PerfettoConfig,
         take: &mut impl FnMut(&mut Spans, Part<'_>) -> Result<(), PerfettoError>,
@@ -180,7 +180,7 @@ impl Partitions {
     fn divide(
         file: &SpillFile,
         extents: &[Extent],
-        room: &Room,
+        room: &MemoryBudget,
         divisions: u32,
     ) -> Result<Self, PerfettoError> {
         let mut divided = Self::divided(room, divisions)?;

@@ -10,7 +10,7 @@ use pulsetrain_otlp::{
     },
 };
 use pulsetrain_perfetto::CounterValue;
-use pulsetrain_pipeline::spill::{Room, Sorter};
+use pulsetrain_pipeline::spill::{MemoryBudget, Sorter};
 
 use super::{
     PerfettoConfig, PerfettoError, PerfettoSummary,
@@ -115,7 +115,7 @@ point!(
 );
 
 impl Points {
-    pub(super) fn new(room: Room, draws_buckets: bool) -> Self {
+    pub(super) fn new(room: MemoryBudget, draws_buckets: bool) -> Self {
         Self {
             readings: Sorter::new(room),
             draws_buckets,

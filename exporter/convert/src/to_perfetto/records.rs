@@ -7,7 +7,7 @@ use pulsetrain_otlp::{
     view::{AnyValue, LogRecord, Message},
 };
 use pulsetrain_perfetto::{Annotations, LogLine, LogPriority};
-use pulsetrain_pipeline::spill::{Room, Sorter};
+use pulsetrain_pipeline::spill::{MemoryBudget, Sorter};
 
 use super::{
     PerfettoError, PerfettoSummary,
@@ -38,7 +38,7 @@ pub(super) struct Records {
 }
 
 impl Records {
-    pub(super) fn new(room: Room) -> Self {
+    pub(super) fn new(room: MemoryBudget) -> Self {
         Self {
             all: Sorter::new(room),
         }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use pulsetrain_pipeline::spill::{Extent, ExtentReader, Room, SpillFile};
+use pulsetrain_pipeline::spill::{Extent, ExtentReader, MemoryBudget, SpillFile};
 
 use super::tree_span::{PACKED_HEAD, TreeSpan, array, packed_length};
 
@@ -18,7 +18,7 @@ const ELSEWHERE: u8 = 1;
 /// The file of long trees.
 #[derive(Debug)]
 pub(super) struct SpilledTrees {
-    room: Room,
+    room: MemoryBudget,
     file: Option<SpillFile>,
     /// The tree that is being taken in: what of it is not in the file, and where it begins there.
     pending: Vec<u8>,
@@ -32,7 +32,7 @@ pub(super) enum PackedTree {
 }
 
 impl SpilledTrees {
-    pub(super) fn new(room: Room) -> Self {
+    pub(super) fn new(room: MemoryBudget) -> Self {
         Self {
             room,
             file: None,

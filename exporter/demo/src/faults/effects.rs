@@ -36,7 +36,7 @@ pub(crate) type ValueChange = fn(&mut StepValues, u64);
 
 /// Where and when a fault acts.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct FaultContext {
     /// Its rank, or that of its GPU.
     pub(crate) rank: usize,
     /// Steps since it began, from 1 on.

@@ -2,7 +2,7 @@
 
 use super::{
     Action, FaultRow, Scope,
-    effects::{Effects, Place},
+    effects::{Effects, FaultContext},
 };
 use crate::{
     config::DemoConfig,
@@ -195,7 +195,7 @@ impl Scheduled {
 
     /// Adds what the fault does in its `steps`th step.
     fn apply(&self, steps: u64, effects: &mut Effects) {
-        let place = Place {
+        let place = FaultContext {
             rank: self.rank,
             steps,
             draw: self.draw,

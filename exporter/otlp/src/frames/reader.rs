@@ -90,7 +90,7 @@ enum Form {
 }
 
 /// What is found in the place of one frame.
-enum Found {
+enum FrameRead {
     Frame(Frame),
     /// A message with nothing in it.
     Empty,
@@ -98,7 +98,7 @@ enum Found {
     End,
 }
 
-type Next = Result<Found, FrameError>;
+type Next = Result<FrameRead, FrameError>;
 
 impl<R: Read> FrameReader<R> {
     /// Reads from an input, which is not touched before the first frame is asked for.
@@ -166,7 +166,7 @@ impl<R: Read> FrameReader<R> {
             Form::Lines => self.next_line(),
             Form::Documents => self.next_document(),
             Form::Binary => self.next_binary(),
-            Form::Unknown | Form::Unframed | Form::Ended => Ok(Found::End),
+            Form::Unknown | Form::Unframed | Form::Ended => Ok(FrameRead::End),
         }
     }
 
@@ -280,9 +280,9 @@ impl<R: Read> Iterator for FrameReader<R> {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             match self.next_found() {
-                Ok(Found::Frame(frame)) => return Some(Ok(frame)),
-                Ok(Found::Empty) => self.empty_frames += 1,
-                Ok(Found::End) => {
+                Ok(FrameRead::Frame(frame)) => return Some(Ok(frame)),
+                Ok(FrameRead::Empty) => self.empty_frames += 1,
+                Ok(FrameRead::End) => {
                     self.form = Form::Ended;
                     return None;
                 }

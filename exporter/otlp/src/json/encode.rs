@@ -32,13 +32,13 @@ pub fn encode(signal: Signal, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Wir
         regroup: false,
     };
     let mut result = encoder.message(table, bytes, 1);
-    if matches!(result, Err(Stop::FieldAgain)) {
+    if matches!(result, Err(EncodeError::FieldAgain)) {
         encoder.out.truncate(start);
         encoder.regroup = true;
         result = encoder.message(table, bytes, 1);
     }
     match result {
-        Err(Stop::Wire(error)) => {
+        Err(EncodeError::Wire(error)) => {
             out.truncate(start);
             Err(error)
         }
@@ -47,7 +47,7 @@ pub fn encode(signal: Signal, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Wir
 }
 
 /// Why an attempt ends early.
-enum Stop {
+enum EncodeError {
     Wire(WireError),
     /// A field continues after another one, and the encoder does not regroup.
     FieldAgain,
@@ -65,7 +65,7 @@ impl<'a> Encoder<'a> {
         table: &'static MessageDescriptor,
         bytes: &'a [u8],
         depth: usize,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), EncodeError> {
         if depth > MAX_DEPTH {
             let kind = WireErrorKind::TooDeep;
             return Err(self.stop(WireError { kind, offset: 0 }, bytes));
@@ -88,7 +88,7 @@ impl<'a> Encoder<'a> {
         table: &'static MessageDescriptor,
         bytes: &'a [u8],
         depth: usize,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), EncodeError> {
         let mut reader = Reader::new(bytes);
         let (mut seen, mut list) = (0u32, None);
         while !reader.is_at_end() {
@@ -105,7 +105,7 @@ impl<'a> Encoder<'a> {
                     self.out.push(b']');
                 }
                 if seen & 1 << index != 0 {
-                    return Err(Stop::FieldAgain);
+                    return Err(EncodeError::FieldAgain);
                 }
                 seen |= 1 << index;
                 if field.kind.is_repeated() {
@@ -129,7 +129,7 @@ impl<'a> Encoder<'a> {
         is_of_field: impl Fn(u32) -> bool,
         bytes: &'a [u8],
         depth: usize,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), EncodeError> {
         let mut reader = Reader::new(bytes);
         let mut found = None;
         while !reader.is_at_end() {
@@ -162,7 +162,7 @@ impl<'a> Encoder<'a> {
         field: &'static FieldDescriptor,
         value: Value<'a>,
         depth: usize,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), EncodeError> {
         match (field.kind, value) {
             (Kind::Many(table), Value::Bytes(bytes)) => {
                 self.comma();
@@ -190,7 +190,7 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    fn packed(&mut self, kind: Kind, value: Value<'a>) -> Result<(), Stop> {
+    fn packed(&mut self, kind: Kind, value: Value<'a>) -> Result<(), EncodeError> {
         let Value::Bytes(bytes) = value else {
             self.comma();
             self.single(kind, value);
@@ -226,8 +226,8 @@ impl<'a> Encoder<'a> {
     }
 
     #[cold]
-    fn stop(&self, error: WireError, bytes: &[u8]) -> Stop {
-        Stop::Wire(place::of_error(error, self.whole, bytes))
+    fn stop(&self, error: WireError, bytes: &[u8]) -> EncodeError {
+        EncodeError::Wire(place::of_error(error, self.whole, bytes))
     }
 }
 

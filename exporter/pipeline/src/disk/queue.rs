@@ -16,9 +16,9 @@ use tokio::{
 
 use super::{
     DiskQueueConfig, DiskQueueError, Notice, SegmentLog,
+    disk_budget::DiskBudget,
     inbox::{Append, Inbox, IoState, Leased, Read, Request},
     record::Record,
-    room::Room,
     thread::IoThread,
 };
 use crate::{
@@ -42,10 +42,10 @@ pub struct DiskQueue(Arc<Handle>);
 #[derive(Debug)]
 struct Handle {
     inbox: Arc<Inbox>,
-    room: Arc<Room>,
+    room: Arc<DiskBudget>,
     config: Mutex<DiskQueueConfig>,
     /// What was there when it was opened, until the first sink counts it.
-    found: Mutex<Found>,
+    found: Mutex<RecoveredQueue>,
     owner: watch::Sender<Owner>,
     /// Held by the sink that reads. The next sink waits until nothing of the previous one is in flight.
     read_lock: Arc<tokio::sync::Mutex<()>>,
@@ -62,7 +62,7 @@ struct Owner {
 
 /// What was in the folder of a queue.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct RecoveredQueue {
     items: u64,
     lost: u64,
     message: String,
@@ -110,7 +110,7 @@ impl DiskQueue {
             file_bytes: log.contents().file_bytes,
             oldest: log.oldest(),
         };
-        let found = Found {
+        let found = RecoveredQueue {
             level: Some(level),
             items: log.contents().items,
             lost,
@@ -122,11 +122,11 @@ impl DiskQueue {
     /// Starts the thread of an open log.
     pub(super) fn start(
         log: SegmentLog,
-        found: Found,
+        found: RecoveredQueue,
         config: DiskQueueConfig,
         report: Box<dyn Fn(&Notice) + Send>,
     ) -> Result<Self, DiskQueueError> {
-        let (inbox, room) = (Arc::new(Inbox::default()), Arc::new(Room::new(&config)));
+        let (inbox, room) = (Arc::new(Inbox::default()), Arc::new(DiskBudget::new(&config)));
         room.set_stored(log.contents().file_bytes);
         let (end, ended) = watch::channel(false);
         let stopped = Arc::clone(&inbox);
@@ -181,7 +181,7 @@ impl DiskQueue {
         self.config().max_age
     }
 
-    pub(crate) fn room(&self) -> Arc<Room> {
+    pub(crate) fn room(&self) -> Arc<DiskBudget> {
         Arc::clone(&self.0.room)
     }
 
@@ -424,7 +424,7 @@ mod tests {
         for _ in 0..257 {
             log.append(&record).unwrap();
         }
-        let disk = DiskQueue::start(log, Found::default(), config, Box::new(|_| {})).unwrap();
+        let disk = DiskQueue::start(log, RecoveredQueue::default(), config, Box::new(|_| {})).unwrap();
         let account = Account::new("sink");
         let route = SinkRoute {
             signals: pulsetrain_otlp::Signals::ALL,

@@ -13,9 +13,9 @@ use std::{
 
 use super::{
     DiskQueueConfig, Notice, Position, SegmentLog, SyncPolicy,
+    disk_budget::DiskBudget,
     inbox::{Append, Inbox, IoState, Leased, Read, Request, Work},
     lease::Lease,
-    room::Room,
 };
 use crate::{
     Ack, DropReason,
@@ -42,7 +42,7 @@ const LAST_RETRY: Duration = Duration::from_secs(5);
 pub(super) struct IoThread {
     log: SegmentLog,
     inbox: Arc<Inbox>,
-    room: Arc<Room>,
+    room: Arc<DiskBudget>,
     config: DiskQueueConfig,
     report: Box<dyn Fn(&Notice) + Send>,
     account: Option<Arc<Account>>,
@@ -93,7 +93,7 @@ impl IoThread {
     pub(super) fn new(
         log: SegmentLog,
         inbox: Arc<Inbox>,
-        room: Arc<Room>,
+        room: Arc<DiskBudget>,
         config: DiskQueueConfig,
         report: Box<dyn Fn(&Notice) + Send>,
     ) -> Self {

@@ -9,7 +9,7 @@ use std::sync::{
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 use super::QueueConfig;
-use crate::disk::Room;
+use crate::disk::DiskBudget;
 
 /// How much one queue holds, and whether somebody misses room in it.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(super) struct Bounds {
     batches: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
     /// The room on the disk; `None` for a queue in memory.
-    room: Option<Arc<Room>>,
+    room: Option<Arc<DiskBudget>>,
     closing: Notify,
     /// A sender found no room since the last permit returned.
     is_missed: AtomicBool,
@@ -32,11 +32,11 @@ pub(super) struct Bounds {
 #[derive(Debug)]
 pub(crate) struct QueuePermit {
     bounds: Arc<Bounds>,
-    held: Option<Held>,
+    held: Option<HeldPermits>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldPermits {
     batches: OwnedSemaphorePermit,
     bytes: OwnedSemaphorePermit,
     room: Option<OwnedSemaphorePermit>,
@@ -46,7 +46,7 @@ struct Held {
 struct WaitingSender<'a>(&'a Bounds);
 
 impl Bounds {
-    pub(super) fn new(config: QueueConfig, room: Option<Arc<Room>>) -> Self {
+    pub(super) fn new(config: QueueConfig, room: Option<Arc<DiskBudget>>) -> Self {
         let most = Semaphore::MAX_PERMITS.min(u32::MAX as usize);
         let (max_batches, max_bytes) = (config.max_batches.clamp(1, most), config.max_bytes.min(most));
         let max_bytes = (room.as_ref()).map_or(max_bytes, |room| max_bytes.min(room.max_payload()));
@@ -82,7 +82,7 @@ impl Bounds {
     ) -> Result<QueuePermit, TryAcquireError> {
         let acquired = || {
             let batches = batches.min(self.max_batches);
-            Ok(Held {
+            Ok(HeldPermits {
                 batches: Arc::clone(&self.batches).try_acquire_many_owned(batches)?,
                 bytes: Arc::clone(&self.bytes).try_acquire_many_owned(bytes)?,
                 room: (self.room.as_ref())
@@ -112,12 +112,12 @@ impl Bounds {
             (Some(room), Some(cost)) => Some(self.room_on_disk(room, cost).await?),
             _ => None,
         };
-        Some(self.of(Held { batches, bytes, room }))
+        Some(self.of(HeldPermits { batches, bytes, room }))
     }
 
     /// Room on the disk when there is some; `None` when the queue is closed. The disk queue itself may be open for the next
     /// sink of this name.
-    async fn room_on_disk(&self, room: &Room, cost: u32) -> Option<OwnedSemaphorePermit> {
+    async fn room_on_disk(&self, room: &DiskBudget, cost: u32) -> Option<OwnedSemaphorePermit> {
         let mut closing = std::pin::pin!(self.closing.notified());
         closing.as_mut().enable();
         if self.is_closed() {
@@ -172,7 +172,7 @@ impl Bounds {
         self.batches.is_closed()
     }
 
-    fn of(self: &Arc<Self>, held: Held) -> QueuePermit {
+    fn of(self: &Arc<Self>, held: HeldPermits) -> QueuePermit {
         QueuePermit {
             bounds: Arc::clone(self),
             held: Some(held),
@@ -208,7 +208,7 @@ impl QueuePermit {
         let batches = held.batches.split(1)?;
         let bytes = held.bytes.split(bytes as usize)?;
         let room = held.room.as_mut().and_then(|room| room.split(cost));
-        Some(self.bounds.of(Held { batches, bytes, room }))
+        Some(self.bounds.of(HeldPermits { batches, bytes, room }))
     }
 
     /// The bytes that it occupies; `None` for one that occupies nothing.
@@ -217,7 +217,7 @@ impl QueuePermit {
     }
 
     /// The batch is in the files of `room` from now on: its share of the memory is free again.
-    pub(crate) fn store(mut self, room: &Room) {
+    pub(crate) fn store(mut self, room: &DiskBudget) {
         if let Some(on_disk) = self.held.as_mut().and_then(|held| held.room.take()) {
             room.store(on_disk);
         }

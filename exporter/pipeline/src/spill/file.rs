@@ -13,14 +13,14 @@ const CHUNK: usize = 256 << 10;
 
 /// How much memory something may take, and where the rest goes.
 #[derive(Clone, Debug, Default)]
-pub struct Room {
+pub struct MemoryBudget {
     /// The bytes of memory.
     pub bytes: usize,
     /// The folder of temporary files; none is the system's.
     pub folder: Option<PathBuf>,
 }
 
-impl Room {
+impl MemoryBudget {
     /// Returns one of `parts` equal shares of the room.
     pub fn share(&self, parts: usize) -> Self {
         Self {
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn an_error_of_a_temporary_file_names_its_folder() {
-        let room = Room {
+        let room = MemoryBudget {
             bytes: 0,
             folder: Some("/no/such/folder".into()),
         };

@@ -3,7 +3,7 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap, io};
 
-use super::file::{Extent, ExtentReader, Room, SpillFile};
+use super::file::{Extent, ExtentReader, MemoryBudget, SpillFile};
 
 /// What records are sorted by; of two with the same key the one that came first is first.
 pub type Key = (u64, u64);
@@ -16,8 +16,8 @@ const CHUNK: (usize, usize) = (4 << 10, 256 << 10);
 /// Takes in records in any order.
 ///
 /// ```
-/// # use pulsetrain_pipeline::spill::{Room, Sorter};
-/// let mut sorter = Sorter::new(Room { bytes: 1 << 20, folder: None });
+/// # use pulsetrain_pipeline::spill::{MemoryBudget, Sorter};
+/// let mut sorter = Sorter::new(MemoryBudget { bytes: 1 << 20, folder: None });
 /// sorter.push((2, 0), |out| out.extend_from_slice(b"second"))?;
 /// sorter.push((1, 0), |out| out.extend_from_slice(b"first"))?;
 /// let mut sorted = sorter.sorted()?;
@@ -26,7 +26,7 @@ const CHUNK: (usize, usize) = (4 << 10, 256 << 10);
 /// ```
 #[derive(Debug, Default)]
 pub struct Sorter {
-    room: Room,
+    room: MemoryBudget,
     held: Held,
     spilled: Option<(SpillFile, Vec<Extent>)>,
     /// The lowest first part of a key that is not 0.
@@ -49,7 +49,7 @@ struct Entry {
 
 impl Sorter {
     /// A sorter that has this room in memory.
-    pub fn new(room: Room) -> Self {
+    pub fn new(room: MemoryBudget) -> Self {
         Self {
             room,
             ..Self::default()
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     fn sorted(room: usize, keys: &[Key]) -> (Vec<(Key, u64)>, bool) {
-        let mut sorter = Sorter::new(Room {
+        let mut sorter = Sorter::new(MemoryBudget {
             bytes: room,
             folder: None,
         });

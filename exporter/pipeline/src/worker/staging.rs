@@ -50,12 +50,12 @@ pub(super) struct Staging {
 struct Fifo {
     batches: VecDeque<StagedBatch>,
     bytes: usize,
-    hold: Option<Hold>,
+    hold: Option<Backoff>,
 }
 
 /// The wait of a signal whose request failed.
 #[derive(Clone, Copy, Debug)]
-struct Hold {
+struct Backoff {
     until: Instant,
     /// The receiver asked for it.
     is_requested: bool,
@@ -171,7 +171,7 @@ impl Staging {
     /// `until`.
     pub(super) fn put_back(&mut self, group: Group, until: Instant, is_requested: bool) {
         let fifo = self.fifo_mut(group.signal());
-        fifo.hold = Some(Hold { until, is_requested });
+        fifo.hold = Some(Backoff { until, is_requested });
         fifo.put_back(group.into_batches());
     }
 

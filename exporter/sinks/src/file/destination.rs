@@ -36,12 +36,12 @@ pub(super) struct Destination {
     /// The journal of records, by which a restart knows which records to keep.
     journal: Option<OpenJournal>,
     /// `None` for outputs that cannot be rotated or reopened: a pipe, a device, stdout.
-    place: Option<Place>,
+    place: Option<RegularFile>,
     unsynced: UnsyncedFiles,
 }
 
 /// A regular file and its settings.
-struct Place {
+struct RegularFile {
     /// The path without symbolic links.
     path: PathBuf,
     format: FileFormat,
@@ -81,7 +81,7 @@ impl Destination {
         config: &FileConfig,
     ) -> io::Result<Self> {
         let place = match opened.is_regular {
-            true => Some(Place::new(
+            true => Some(RegularFile::new(
                 identity::resolved(path)?,
                 format,
                 config,
@@ -257,7 +257,7 @@ impl Destination {
     }
 }
 
-impl Place {
+impl RegularFile {
     fn new(path: PathBuf, format: FileFormat, config: &FileConfig, file: &File) -> io::Result<Self> {
         let metadata = file.metadata()?;
         // If the file system does not record creation times, the age starts now.

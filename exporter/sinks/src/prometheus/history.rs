@@ -15,7 +15,7 @@ mod sink;
 use std::io::{self, Write};
 
 use pulsetrain_otlp::WireError;
-use pulsetrain_pipeline::{Delivery, spill::Room};
+use pulsetrain_pipeline::{Delivery, spill::MemoryBudget};
 
 use self::samples::Samples;
 pub use self::sink::OpenMetricsSink;
@@ -44,7 +44,7 @@ pub struct HistorySummary {
 
 impl OpenMetricsHistory {
     /// Returns an empty history with the names, labels and limits of `config`.
-    pub fn new(config: &PrometheusConfig, room: Room) -> Self {
+    pub fn new(config: &PrometheusConfig, room: MemoryBudget) -> Self {
         let store = PrometheusStore::new(config);
         Self {
             ingest: Ingest::into_receiver(store.clone(), Samples::new(store, room)),

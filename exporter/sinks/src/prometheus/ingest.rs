@@ -56,7 +56,11 @@ pub(super) trait PointReceiver {
     fn latest(now_unix_nanos: u64) -> u64;
 
     /// Records points of one family. Returns one rejection for each rejected point.
-    fn record<'p>(&mut self, place: &Place<'_>, points: impl Iterator<Item = Point<'p>>) -> Vec<Rejection>;
+    fn record<'p>(
+        &mut self,
+        place: &PointContext<'_>,
+        points: impl Iterator<Item = Point<'p>>,
+    ) -> Vec<Rejection>;
 }
 
 /// The receiver that keeps the last value of every series: the store.
@@ -68,7 +72,11 @@ impl PointReceiver for LastValues {
         now_unix_nanos.saturating_add(FUTURE_NANOS)
     }
 
-    fn record<'p>(&mut self, place: &Place<'_>, points: impl Iterator<Item = Point<'p>>) -> Vec<Rejection> {
+    fn record<'p>(
+        &mut self,
+        place: &PointContext<'_>,
+        points: impl Iterator<Item = Point<'p>>,
+    ) -> Vec<Rejection> {
         let mut table = place.family.lock();
         let kind = place.family.head.kind;
         points
@@ -96,7 +104,7 @@ pub(super) struct Ingest<R = LastValues> {
 }
 
 /// The family, scope and target of points.
-pub(super) struct Place<'a> {
+pub(super) struct PointContext<'a> {
     pub(super) family: &'a Arc<Family>,
     source: u16,
     seen_seconds: u32,
@@ -237,7 +245,7 @@ impl<R: PointReceiver> Ingest<R> {
                 return Ok(());
             }
         };
-        let place = Place {
+        let place = PointContext {
             family: &family,
             source,
             seen_seconds: self.now_seconds,
@@ -250,7 +258,7 @@ impl<R: PointReceiver> Ingest<R> {
         walked
     }
 
-    fn data(&mut self, data: &MetricData<'_>, place: &Place<'_>) -> Result<(), WireError> {
+    fn data(&mut self, data: &MetricData<'_>, place: &PointContext<'_>) -> Result<(), WireError> {
         match data {
             MetricData::Gauge(gauge) => self.each(&gauge.data_points, |ingest, point| {
                 ingest.point(place, &parts!(point, point.exemplars), None, || {
@@ -312,7 +320,7 @@ impl<R: PointReceiver> Ingest<R> {
     /// Adds a point. A kind without temporality passes `None`.
     fn point(
         &mut self,
-        place: &Place<'_>,
+        place: &PointContext<'_>,
         parts: &Parts<'_>,
         temporality: Option<Temporality>,
         value: impl FnOnce() -> Result<Value, PointError>,
@@ -346,7 +354,7 @@ impl<R: PointReceiver> Ingest<R> {
         Ok(())
     }
 
-    fn flush(&mut self, place: &Place<'_>) {
+    fn flush(&mut self, place: &PointContext<'_>) {
         for rejection in self.pending.flush(place, &mut self.receiver) {
             self.rejected[rejection as usize] += 1;
         }

@@ -13,7 +13,7 @@ use std::{convert::Infallible, fmt::Display, net::SocketAddr, sync::Arc, time::D
 use http::{Request, Response};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
-use pulsetrain_net::{Admission, Alpn, Guard, Listener, Places, ServerStream, accept};
+use pulsetrain_net::{Admission, Alpn, ConnectionSlots, Guard, Listener, ServerStream, accept};
 use pulsetrain_pipeline::{CancellationToken, ThrottledLog};
 use tokio::time::timeout;
 
@@ -92,7 +92,7 @@ impl PrometheusServer {
             .page
             .clone()
             .map(|page| tokio::spawn(page.stream(stop.clone())));
-        let places = Places::new(MAX_CONNECTIONS);
+        let places = ConnectionSlots::new(MAX_CONNECTIONS);
         let (stopped, shared) = (stop.clone(), places.clone());
         let stopped = async {
             stopped.cancelled().await;
@@ -133,7 +133,7 @@ async fn connection(
     site: Arc<Site>,
     stream: ServerStream,
     idle_timeout: Duration,
-    places: Places,
+    places: ConnectionSlots,
     stop: CancellationToken,
 ) {
     let progress = Progress::new();

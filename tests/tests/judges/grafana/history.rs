@@ -15,7 +15,7 @@ use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{
     Batch, Stage,
     clock::{self, Instant},
-    spill::Room,
+    spill::MemoryBudget,
 };
 use pulsetrain_sinks::{OpenMetricsHistory, PrometheusConfig};
 use pulsetrain_tests::{Folder, Prometheus, promtool};
@@ -35,7 +35,7 @@ pub(crate) struct Finished {
 /// Runs a job to its end, and writes the series of `names` to a file as OpenMetrics.
 pub(crate) fn run(config: &DemoConfig, names: &BTreeSet<String>, path: &Path) -> Finished {
     let mut demo = Demo::new(config.clone()).expect("a job that can be simulated");
-    let room = Room {
+    let room = MemoryBudget {
         bytes: MEMORY_BYTES,
         folder: None,
     };

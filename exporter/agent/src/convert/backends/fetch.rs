@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pulsetrain_backends::{BackendError, JaegerBackend, StoredAnswer, TempoBackend};
+use pulsetrain_backends::{BackendError, JaegerBackend, QueryResponse, TempoBackend};
 use pulsetrain_otlp::Signal;
 use tokio::task::JoinSet;
 
@@ -17,7 +17,7 @@ pub(super) enum Store {
 }
 
 impl Store {
-    async fn trace(&self, id: &str) -> Result<Option<StoredAnswer>, BackendError> {
+    async fn trace(&self, id: &str) -> Result<Option<QueryResponse>, BackendError> {
         match self {
             Self::Tempo(tempo) => tempo.trace(id).await,
             Self::Jaeger(jaeger) => jaeger.trace(id).await,

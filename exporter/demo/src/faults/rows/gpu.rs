@@ -4,7 +4,7 @@ use super::{
     super::{
         Action::{Gpu, Interrupts, Steps},
         Effects, FaultRow, Interruption,
-        effects::Place,
+        effects::FaultContext,
     },
     job::SLOW,
 };
@@ -137,7 +137,7 @@ pub(super) static ROWS: &[FaultRow] = &[
 ];
 
 /// Reports one of these XID codes.
-fn xid(effects: &mut Effects, at: Place, codes: &[u64]) {
+fn xid(effects: &mut Effects, at: FaultContext, codes: &[u64]) {
     effects
         .xids
         .push((at.rank, codes[at.draw as usize % codes.len()]));

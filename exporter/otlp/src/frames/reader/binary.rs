@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::{Found, Frame, FrameReader, Level, Next};
+use super::{Frame, FrameRead, FrameReader, Level, Next};
 use crate::{
     Signal,
     check::check,
@@ -27,7 +27,7 @@ impl<R: Read> FrameReader<R> {
         let Some(head) = self.window.pending().first_chunk::<HEAD>() else {
             debug_assert!(!is_whole);
             return match self.window.pending() {
-                [] => Ok(Found::End),
+                [] => Ok(FrameRead::End),
                 _ => Err(self.last_error(FrameErrorKind::TornTail)),
             };
         };
@@ -69,7 +69,7 @@ impl<R: Read> FrameReader<R> {
         }
     }
 
-    fn decode_message(&self, message: &[u8]) -> Result<(Found, u64), FrameErrorKind> {
+    fn decode_message(&self, message: &[u8]) -> Result<(FrameRead, u64), FrameErrorKind> {
         let inflated = is_zstd(message)
             .then(|| inflate(message, &self.limits))
             .transpose()?;
@@ -81,7 +81,7 @@ impl<R: Read> FrameReader<R> {
         Ok((self.decode_protobuf(message)?, 0))
     }
 
-    pub(super) fn decode_protobuf(&self, bytes: &[u8]) -> Result<Found, FrameErrorKind> {
+    pub(super) fn decode_protobuf(&self, bytes: &[u8]) -> Result<FrameRead, FrameErrorKind> {
         let limits = Limits {
             // The message is within the limit that holds for it here.
             bytes: bytes.len(),
@@ -91,11 +91,11 @@ impl<R: Read> FrameReader<R> {
             // The outer layers are the same in all signals, so any of them counts the items.
             let counts = check(Signal::Traces, bytes, &limits)?;
             return match counts.items {
-                0 => Ok(Found::Empty),
+                0 => Ok(FrameRead::Empty),
                 _ => Err(FrameErrorKind::UnknownSignal),
             };
         };
-        Ok(Found::Frame(Frame {
+        Ok(FrameRead::Frame(Frame {
             signal,
             bytes: bytes.to_vec(),
             offset: self.window.offset(),

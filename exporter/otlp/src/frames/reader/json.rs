@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::{Form, Found, Frame, FrameReader, Next};
+use super::{Form, Frame, FrameRead, FrameReader, Next};
 use crate::{
     frames::{
         error::{FrameError, FrameErrorKind},
@@ -66,7 +66,7 @@ impl<R: Read> FrameReader<R> {
             Err(error) => return self.torn_text(error),
         };
         match line {
-            Line::None => Ok(Found::End),
+            Line::None => Ok(FrameRead::End),
             Line::TooLong if self.can_be_taken_apart() => self.next_piece(),
             Line::TooLong => {
                 let error = self.error(FrameErrorKind::TooLarge(self.most_bytes()));
@@ -113,7 +113,7 @@ impl<R: Read> FrameReader<R> {
             }
             match self.fill() {
                 Ok(true) => {}
-                Ok(false) if searched == 0 => return Ok(Found::End),
+                Ok(false) if searched == 0 => return Ok(FrameRead::End),
                 Ok(false) => {
                     let error = self.last_error(FrameErrorKind::TornTail);
                     return self.torn_text(error);
@@ -159,11 +159,11 @@ impl<R: Read> FrameReader<R> {
             return Err(torn_error(error, is_inside.then_some(self.window.offset())));
         };
         match self.decode_json(&whole) {
-            Ok((Found::Frame(frame), unknown_fields)) => {
+            Ok((FrameRead::Frame(frame), unknown_fields)) => {
                 self.unknown_fields += unknown_fields;
                 let complete_until = (self.window.offset() + cut as u64).saturating_add_signed(rest.shift);
                 self.pending_error = Some(torn_error(error, Some(complete_until)));
-                Ok(Found::Frame(frame))
+                Ok(FrameRead::Frame(frame))
             }
             _ => Err(error),
         }
@@ -196,7 +196,7 @@ impl<R: Read> FrameReader<R> {
     }
 
     /// The frame that a text is, and how many of its fields are unknown.
-    pub(super) fn decode_json(&self, text: &[u8]) -> Result<(Found, u64), FrameErrorKind> {
+    pub(super) fn decode_json(&self, text: &[u8]) -> Result<(FrameRead, u64), FrameErrorKind> {
         let limits = Limits {
             // The text is within the limit that holds for it here.
             bytes: text.len(),
@@ -213,14 +213,14 @@ impl<R: Read> FrameReader<R> {
             decoded => decoded?,
         };
         let found = match decoded.signal {
-            Some(_) if bytes.is_empty() => Found::Empty,
-            Some(signal) => Found::Frame(Frame {
+            Some(_) if bytes.is_empty() => FrameRead::Empty,
+            Some(signal) => FrameRead::Frame(Frame {
                 signal,
                 bytes,
                 offset: self.window.offset(),
                 counts: decoded.counts,
             }),
-            None if decoded.unknown_fields == 0 => Found::Empty,
+            None if decoded.unknown_fields == 0 => FrameRead::Empty,
             None => return Err(FrameErrorKind::NoSignal),
         };
         Ok((found, decoded.unknown_fields))

@@ -7,7 +7,7 @@
 
 use std::io::Read;
 
-use super::{Form, Found, Frame, FrameReader, Next};
+use super::{Form, Frame, FrameRead, FrameReader, Next};
 use crate::{
     frames::error::{FrameError, FrameErrorKind},
     wire::{Reader, WireError, WireErrorKind},
@@ -99,7 +99,7 @@ impl<R: Read> FrameReader<R> {
         }
         match self.form {
             Form::Binary => self.next_binary(),
-            _ => Ok(Found::End),
+            _ => Ok(FrameRead::End),
         }
     }
 
@@ -115,7 +115,7 @@ impl<R: Read> FrameReader<R> {
         let levels = (0..self.levels.len()).rev();
         let part = levels.fold(items.to_vec(), |part, depth| self.in_level(depth, &part));
         match self.decode_protobuf(&part) {
-            Ok(Found::Frame(frame)) => Ok(Found::Frame(Frame { offset, ..frame })),
+            Ok(FrameRead::Frame(frame)) => Ok(FrameRead::Frame(Frame { offset, ..frame })),
             Ok(found) => Ok(found),
             Err(kind) => Err(FrameError {
                 offset,

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::*;
 use crate::{
     Batch, Requirement, SinkCounts, SinkRoute, SinkTaskConfig, SourceSet,
-    disk::{DiskQueue, queue::Found},
+    disk::{DiskQueue, queue::RecoveredQueue},
     queue::queue,
 };
 
@@ -38,7 +38,7 @@ async fn panic_is_a_failure_of_the_disk_and_loses_nothing() {
         let notices = notices.lock().unwrap();
         notices.iter().filter(|notice| notice.contains(words)).count()
     };
-    let disk = DiskQueue::start(log, Found::default(), config, Box::new(report)).unwrap();
+    let disk = DiskQueue::start(log, RecoveredQueue::default(), config, Box::new(report)).unwrap();
     let account = Account::new("sink");
     let route = SinkRoute {
         signals: Signals::ALL,

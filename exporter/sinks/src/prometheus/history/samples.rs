@@ -7,12 +7,12 @@ use std::{
     sync::Arc,
 };
 
-use pulsetrain_pipeline::spill::{Key, Room, Sorted, Sorter};
+use pulsetrain_pipeline::spill::{Key, MemoryBudget, Sorted, Sorter};
 
 use super::{
     super::{
         PrometheusStore, Rejection,
-        ingest::{Place, PointReceiver},
+        ingest::{PointContext, PointReceiver},
         render::TextFamily,
         store::{
             TARGET_INFO,
@@ -66,7 +66,7 @@ struct TargetTimes {
 }
 
 impl Samples {
-    pub(super) fn new(store: PrometheusStore, room: Room) -> Self {
+    pub(super) fn new(store: PrometheusStore, room: MemoryBudget) -> Self {
         Self {
             store,
             families: Vec::new(),
@@ -185,7 +185,11 @@ impl PointReceiver for Samples {
         u64::MAX
     }
 
-    fn record<'p>(&mut self, place: &Place<'_>, points: impl Iterator<Item = Point<'p>>) -> Vec<Rejection> {
+    fn record<'p>(
+        &mut self,
+        place: &PointContext<'_>,
+        points: impl Iterator<Item = Point<'p>>,
+    ) -> Vec<Rejection> {
         let family = self.place_of(place.family);
         points
             .filter_map(|point| self.record_point(family, &point).err())

@@ -7,7 +7,7 @@ use std::{
 };
 
 use pulsetrain_otlp::{Signal, Signals};
-use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink, spill::Room};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink, spill::MemoryBudget};
 
 use super::{HistorySummary, OpenMetricsHistory};
 use crate::{PrometheusConfig, SinkError, UnfinishedFile, blocking, file::cannot_open};
@@ -35,7 +35,7 @@ impl OpenMetricsSink {
     /// A path that cannot be written.
     pub fn create(path: &Path, config: &PrometheusConfig) -> Result<Self, SinkError> {
         let file = UnfinishedFile::create(path).map_err(|source| cannot_open(path, source))?;
-        let room = Room {
+        let room = MemoryBudget {
             bytes: MEMORY_BYTES,
             folder: None,
         };

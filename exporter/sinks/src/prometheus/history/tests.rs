@@ -33,7 +33,7 @@ fn gauge(name: &str, points: &[(u64, Value)]) -> Value {
 
 fn history(bytes: usize, messages: &[Value]) -> (String, HistorySummary) {
     let config = PrometheusConfig::default();
-    let mut history = OpenMetricsHistory::new(&config, Room { bytes, folder: None });
+    let mut history = OpenMetricsHistory::new(&config, MemoryBudget { bytes, folder: None });
     for metrics in messages {
         let refused = history.add(&message(metrics)).expect("OTLP");
         assert_eq!(refused, Delivery::Delivered);
@@ -155,7 +155,7 @@ fn deltas_and_two_metrics_of_one_series_are_refused() {
     let delta = json!({"name": "d", "sum": {"isMonotonic": true, "aggregationTemporality": 1,
         "dataPoints": [{"timeUnixNano": TIME.to_string(), "asInt": "1"}]}});
     let points = [(TIME, json!(1))];
-    let mut history = OpenMetricsHistory::new(&PrometheusConfig::default(), Room::default());
+    let mut history = OpenMetricsHistory::new(&PrometheusConfig::default(), MemoryBudget::default());
     let refused = history
         .add(&message(&json!([
             delta,

@@ -23,12 +23,12 @@ const MOST_REMEMBERED_BYTES: usize = 1 << 10;
 const MOST_HELP_BYTES: usize = 1 << 10;
 
 /// A family, and the metric's number among those that share it.
-type Found = Result<(Arc<Family>, u16), Rejection>;
+type FamilyResult = Result<(Arc<Family>, u16), Rejection>;
 
 /// The cache of families by name, unit and kind of the metric.
 #[derive(Default)]
 pub(super) struct Families {
-    known: HashMap<String, Found>,
+    known: HashMap<String, FamilyResult>,
     key: String,
 }
 
@@ -39,7 +39,7 @@ impl Families {
         metric: &Metric<'_>,
         data: &MetricData<'_>,
         store: &PrometheusStore,
-    ) -> Found {
+    ) -> FamilyResult {
         let (kind, instrument) = kind_of(data);
         let (name, unit) = (metric.name.to_str_lossy(), metric.unit.to_str_lossy());
         self.key.clear();
@@ -79,7 +79,7 @@ fn enter(
     unit: &str,
     kind: Kind,
     instrument: Instrument,
-) -> Found {
+) -> FamilyResult {
     if name.len() + unit.len() > MOST_LABEL_BYTES {
         return Err(Rejection::LabelsTooLong);
     }

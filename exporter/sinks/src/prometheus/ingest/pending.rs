@@ -11,7 +11,7 @@ use super::{
             value::Exemplar,
         },
     },
-    Place, PointReceiver,
+    PointContext, PointReceiver,
 };
 
 /// The maximum number of points in the buffer.
@@ -42,7 +42,11 @@ impl Pending {
     }
 
     /// Passes all points to `receiver`. Returns one rejection for each rejected point.
-    pub(super) fn flush(&mut self, place: &Place<'_>, receiver: &mut impl PointReceiver) -> Vec<Rejection> {
+    pub(super) fn flush(
+        &mut self,
+        place: &PointContext<'_>,
+        receiver: &mut impl PointReceiver,
+    ) -> Vec<Rejection> {
         let mut refused = Vec::new();
         if !self.points.is_empty() {
             let labels = &self.labels;

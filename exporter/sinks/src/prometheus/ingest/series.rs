@@ -12,7 +12,7 @@ use super::{
         points::PointError,
         store::family::Kind,
     },
-    MOST_LABEL_BYTES, Place,
+    MOST_LABEL_BYTES, PointContext,
 };
 
 /// Names and values of the labels of a scope.
@@ -35,7 +35,7 @@ pub(super) fn of_scope(metrics: &ScopeMetrics<'_>) -> ScopeLabels {
 
 /// Replaces the content of `out` by the labels of a series.
 pub(super) fn write_labels(
-    place: &Place<'_>,
+    place: &PointContext<'_>,
     attributes: &Repeated<'_, KeyValue<'_>>,
     labeller: &mut Labeller,
     out: &mut String,

@@ -12,7 +12,7 @@ use super::{
     super::{
         Rejection,
         escape::{self, NAME_LABEL},
-        ingest::{Place, PointReceiver},
+        ingest::{PointContext, PointReceiver},
         labels,
         render::{classic_buckets, go_float},
         store::{
@@ -159,7 +159,11 @@ impl PointReceiver for Samples {
         u64::MAX
     }
 
-    fn record<'p>(&mut self, place: &Place<'_>, points: impl Iterator<Item = Point<'p>>) -> Vec<Rejection> {
+    fn record<'p>(
+        &mut self,
+        place: &PointContext<'_>,
+        points: impl Iterator<Item = Point<'p>>,
+    ) -> Vec<Rejection> {
         points
             .filter_map(|point| self.record_point(&place.family.head, &point).err())
             .collect()

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_net::Places;
+use pulsetrain_net::ConnectionSlots;
 use pulsetrain_pipeline::clock::{self, Instant};
 
 /// The time for the first request of a new connection.
@@ -56,7 +56,7 @@ impl Progress {
     }
 
     /// Waits until another connection needs the place of this idle one.
-    pub(super) async fn gives_way(&self, places: &Places) {
+    pub(super) async fn gives_way(&self, places: &ConnectionSlots) {
         loop {
             places.wanted().await;
             if clock::now() >= self.end(HURRIED_FIRST_REQUEST, HURRIED) {

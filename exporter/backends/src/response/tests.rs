@@ -3,7 +3,7 @@ use pulsetrain_otlp::json::encode;
 use super::*;
 
 fn otlp(text: &str) -> String {
-    let answer = convert_answer(text.as_bytes(), &Limits::default());
+    let answer = convert_response(text.as_bytes(), &Limits::default());
     assert_eq!(answer.problems, [""; 0]);
     let mut out = Vec::new();
     for (signal, bytes) in &answer.messages {
@@ -14,7 +14,7 @@ fn otlp(text: &str) -> String {
 }
 
 fn problems(text: &str) -> Vec<String> {
-    convert_answer(text.as_bytes(), &Limits::default()).problems
+    convert_response(text.as_bytes(), &Limits::default()).problems
 }
 
 const SPAN: &str = r#"{"scopeSpans":[{"spans":[{"name":"a"}]}]}"#;
@@ -28,7 +28,7 @@ fn an_answer_is_told_from_otlp_by_its_first_name() {
         "{\"data\": null",
         "{\"errors\":",
     ] {
-        assert!(begins_answer(head.as_bytes()), "{head}");
+        assert!(looks_like_response(head.as_bytes()), "{head}");
     }
     for head in [
         "{\"resourceSpans\":[",
@@ -39,7 +39,7 @@ fn an_answer_is_told_from_otlp_by_its_first_name() {
         "",
         "\0\0\u{1}",
     ] {
-        assert!(!begins_answer(head.as_bytes()), "{head}");
+        assert!(!looks_like_response(head.as_bytes()), "{head}");
     }
 }
 
@@ -80,7 +80,7 @@ fn problem_reported_by_a_store_is_passed_on() {
 fn one_bad_resource_does_not_hide_the_others() {
     let bad = "{\"scopeSpans\":[{\"spans\":[{\"name\":7}]}]}";
     let text = format!("{{\"batches\":[{SPAN},{bad},{SPAN}]}}");
-    let answer = convert_answer(text.as_bytes(), &Limits::default());
+    let answer = convert_response(text.as_bytes(), &Limits::default());
     assert_eq!(answer.messages.len(), 2);
     let at = text.find("7").expect("the bad name is there");
     assert_eq!(
@@ -93,7 +93,7 @@ fn one_bad_resource_does_not_hide_the_others() {
 fn truncated_answer_is_reported_with_its_place() {
     let complete = format!("{{\"result\":{{\"resourceSpans\":[{SPAN}]}}}}\n");
     let text = format!("{complete}{}", &complete[..30]);
-    let answer = convert_answer(text.as_bytes(), &Limits::default());
+    let answer = convert_response(text.as_bytes(), &Limits::default());
     assert_eq!(answer.messages.len(), 1);
     let [problem] = &answer.problems[..] else {
         panic!("one problem")
@@ -159,7 +159,7 @@ fn every_cut_of_an_answer_gives_each_span_that_is_whole() {
             })
             .collect();
         for cut in 0..text.len() {
-            let answer = convert_answer(&text.as_bytes()[..cut], &Limits::default());
+            let answer = convert_response(&text.as_bytes()[..cut], &Limits::default());
             let items = answer.messages.iter().map(|(signal, bytes)| {
                 pulsetrain_otlp::limits::check(*signal, bytes, &Limits::default())
                     .unwrap()

@@ -19,12 +19,12 @@ use pulsetrain_otlp::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-pub use self::pieces::read_answers;
+pub use self::pieces::read_responses;
 use super::jaeger_json;
 
 /// An answer, converted to OTLP.
 #[derive(Debug, Default)]
-pub struct StoredAnswer {
+pub struct QueryResponse {
     /// OTLP messages, each with its signal.
     pub messages: Vec<(Signal, Vec<u8>)>,
     /// The parts that could not be read, with their place, and the parts that the store reported as missing.
@@ -41,7 +41,7 @@ const FIRST_NAMES: [&str; 8] = [
 ];
 
 /// Returns whether text looks like an answer, by the first name of its object; the text may be truncated after that.
-pub fn begins_answer(head: &[u8]) -> bool {
+pub fn looks_like_response(head: &[u8]) -> bool {
     let head = String::from_utf8_lossy(head);
     let name = head
         .trim_start_matches('\u{feff}')
@@ -78,13 +78,13 @@ struct Traces<'a> {
 }
 
 /// Reads an answer, of as many objects as it has. What is bad in it does not hide the rest.
-pub fn convert_answer(text: &[u8], limits: &Limits) -> StoredAnswer {
-    let mut answer = StoredAnswer::default();
+pub fn convert_response(text: &[u8], limits: &Limits) -> QueryResponse {
+    let mut answer = QueryResponse::default();
     answer.take_all(text, limits);
     answer
 }
 
-impl StoredAnswer {
+impl QueryResponse {
     fn take_all(&mut self, text: &[u8], limits: &Limits) {
         let marked = text.len();
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);

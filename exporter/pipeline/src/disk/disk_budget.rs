@@ -11,7 +11,7 @@ use super::{DiskQueueConfig, Record};
 
 /// The bytes that are free in a disk queue. While nothing can be written, there are none.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct DiskBudget {
     max_bytes: u64,
     free: Arc<Semaphore>,
     is_stalled: watch::Sender<bool>,
@@ -19,7 +19,7 @@ pub(crate) struct Room {
     stored: AtomicU64,
 }
 
-impl Room {
+impl DiskBudget {
     pub(super) fn new(config: &DiskQueueConfig) -> Self {
         let max_bytes = config.max_bytes.min(Semaphore::MAX_PERMITS as u64);
         Self {

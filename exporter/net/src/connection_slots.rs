@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_millis(250);
 
 /// The places of connections; a clone shares them.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct ConnectionSlots {
     served: Arc<Semaphore>,
     refused: Arc<Semaphore>,
     wanted: Arc<Notify>,
@@ -22,13 +22,13 @@ pub struct Places {
 
 /// The place of one connection, until it is dropped.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum ConnectionSlot {
     Served { _permit: OwnedSemaphorePermit },
     Refused { _permit: OwnedSemaphorePermit },
     Closed,
 }
 
-impl Places {
+impl ConnectionSlots {
     /// Makes `connections` places.
     pub fn new(connections: usize) -> Self {
         Self {
@@ -43,16 +43,18 @@ impl Places {
         self.wanted.notified().await;
     }
 
-    pub(crate) async fn next(&self) -> Place {
+    pub(crate) async fn next(&self) -> ConnectionSlot {
         if let Ok(_permit) = Arc::clone(&self.served).try_acquire_owned() {
-            return Place::Served { _permit };
+            return ConnectionSlot::Served { _permit };
         }
         self.wanted.notify_waiters();
         if let Ok(Ok(_permit)) = timeout(PATIENCE, Arc::clone(&self.served).acquire_owned()).await {
-            return Place::Served { _permit };
+            return ConnectionSlot::Served { _permit };
         }
         let refused = Arc::clone(&self.refused).try_acquire_owned();
-        refused.map_or(Place::Closed, |_permit| Place::Refused { _permit })
+        refused.map_or(ConnectionSlot::Closed, |_permit| ConnectionSlot::Refused {
+            _permit,
+        })
     }
 }
 
@@ -62,26 +64,26 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn connections_are_served_then_refused_then_closed() {
-        let places = Places::new(2);
+        let places = ConnectionSlots::new(2);
         let mut held = Vec::new();
         for _ in 0..2 + MAX_REFUSED {
             held.push(places.next().await);
         }
-        let served = |place: &&Place| matches!(place, Place::Served { .. });
+        let served = |place: &&ConnectionSlot| matches!(place, ConnectionSlot::Served { .. });
         assert_eq!(held.iter().filter(served).count(), 2);
-        assert!(matches!(places.next().await, Place::Closed));
+        assert!(matches!(places.next().await, ConnectionSlot::Closed));
         held.remove(0);
-        assert!(matches!(places.next().await, Place::Served { .. }));
+        assert!(matches!(places.next().await, ConnectionSlot::Served { .. }));
     }
 
     #[tokio::test(start_paused = true)]
     async fn connection_gets_the_place_of_one_that_ends_soon() {
-        let places = Places::new(1);
+        let places = ConnectionSlots::new(1);
         let first = places.next().await;
         let (second, ()) = tokio::join!(places.next(), async {
             tokio::time::sleep(PATIENCE / 2).await;
             drop(first);
         });
-        assert!(matches!(second, Place::Served { .. }));
+        assert!(matches!(second, ConnectionSlot::Served { .. }));
     }
 }

@@ -4,7 +4,7 @@ use std::io::Read;
 
 use pulsetrain_otlp::{json::Pieces, limits::Limits};
 
-use super::StoredAnswer;
+use super::QueryResponse;
 
 /// The bytes that are read at once; a smaller answer is read in one piece.
 const PIECE: usize = 16 << 20;
@@ -18,10 +18,10 @@ const LARGEST: usize = 1 << 30;
 /// # Errors
 ///
 /// What `take` fails with. What is wrong with the input is a problem among others.
-pub fn read_answers<E>(
+pub fn read_responses<E>(
     input: impl Read,
     limits: &Limits,
-    take: impl FnMut(StoredAnswer) -> Result<(), E>,
+    take: impl FnMut(QueryResponse) -> Result<(), E>,
 ) -> Result<(), E> {
     read_in_pieces(input, (PIECE, DEEP, LARGEST), limits, take)
 }
@@ -30,7 +30,7 @@ fn read_in_pieces<E>(
     mut input: impl Read,
     (piece, deep, largest): (usize, usize, usize),
     limits: &Limits,
-    mut take: impl FnMut(StoredAnswer) -> Result<(), E>,
+    mut take: impl FnMut(QueryResponse) -> Result<(), E>,
 ) -> Result<(), E> {
     let (mut pieces, mut text, mut offset) = (Pieces::default(), Vec::new(), 0_u64);
     let mut problems = Vec::new();
@@ -48,9 +48,9 @@ fn read_in_pieces<E>(
         let mut taken = 0;
         while let Some(piece) = pieces.take(&text[taken..], text.len() - taken >= deep) {
             let shift = (offset + taken as u64) as i64 + piece.shift;
-            let mut answer = StoredAnswer {
+            let mut answer = QueryResponse {
                 shift,
-                ..StoredAnswer::default()
+                ..QueryResponse::default()
             };
             answer.take_all(&piece.text, limits);
             take(answer)?;
@@ -62,13 +62,13 @@ fn read_in_pieces<E>(
             problems.push(format!(
                 "the trace at byte {offset} has more than {largest} bytes; ask the store for less at a time"
             ));
-            return take(StoredAnswer {
+            return take(QueryResponse {
                 problems,
-                ..StoredAnswer::default()
+                ..QueryResponse::default()
             });
         }
     }
-    let mut answer = StoredAnswer::default();
+    let mut answer = QueryResponse::default();
     let is_over = !pieces.is_inside() && offset > 0 && text.trim_ascii().is_empty();
     if !is_over {
         let rest = pieces.rest(&text);
@@ -78,7 +78,7 @@ fn read_in_pieces<E>(
         answer.take_all(&rest.text, limits);
     }
     problems.append(&mut answer.problems);
-    take(StoredAnswer { problems, ..answer })
+    take(QueryResponse { problems, ..answer })
 }
 
 #[cfg(test)]
