@@ -42,8 +42,8 @@ pub(crate) enum Command {
 #[derive(Args, Debug)]
 #[command(after_help = IMPORT_HELP)]
 pub(crate) struct ImportArguments {
-    /// Logs (plain, gzip or zstd) or folders: a folder means the recognised logs in it and the event files below it. `-` is the
-    /// standard input
+    /// Logs (plain, gzip or zstd) or folders. A folder selects the recognised logs in it and the event files below it. `-` is
+    /// the standard input
     #[arg(required_unless_present = "suggest_mapping", value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
@@ -82,16 +82,16 @@ pub(crate) struct ImportArguments {
     #[arg(long, value_name = "REGEX", conflicts_with = "rank", value_parser = RankSource::from_path)]
     pub(crate) rank_pattern: Option<RankSource>,
 
-    /// The start of the run, if the log does not contain it: 2026-11-21T00:18:40Z. Records without times are placed after it
+    /// The start time of the run, if the log does not contain it: 2026-11-21T00:18:40Z. Records without timestamps follow it
     #[arg(long, value_name = "RFC3339", value_parser = start_time)]
     pub(crate) start_time: Option<u64>,
 
-    /// The zone of times without one: a name such as America/New_York, local, UTC, or an offset such as -05:00 [default: UTC; with
-    /// --follow, inferred from a log that is being written]
+    /// The zone of timestamps without one: a name such as America/New_York, local, UTC, or an offset such as -05:00 [default: UTC;
+    /// with --follow, inferred from a log that is being written]
     #[arg(long, value_name = "NAME|local|UTC", allow_hyphen_values = true, value_parser = Timezone::parse)]
     pub(crate) timezone: Option<Timezone>,
 
-    /// The time after which an unreachable target is given up. With --follow, targets are retried without limit
+    /// The time after which import gives up an unreachable target. With --follow, targets are retried without limit
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     pub(crate) give_up_after: Duration,
 
@@ -100,11 +100,11 @@ pub(crate) struct ImportArguments {
     #[arg(long)]
     pub(crate) follow: bool,
 
-    /// With --follow: the folder for checkpoints. The next start resumes from them and repeats and loses nothing, even after a kill
+    /// With --follow: the folder for checkpoints. The next start resumes from them without loss or duplicates, even after a kill
     #[arg(long, value_name = "FOLDER", requires = "follow")]
     pub(crate) state: Option<PathBuf>,
 
-    /// With --follow: the interval of polls where the system does not report changes (network file systems)
+    /// With --follow: the poll interval where the system does not report file changes (network file systems)
     #[arg(long, value_name = "SECONDS", default_value = "1", requires = "follow", value_parser = seconds)]
     pub(crate) poll_interval: Duration,
 
@@ -113,8 +113,7 @@ pub(crate) struct ImportArguments {
     #[arg(long)]
     pub(crate) derive: bool,
 
-    /// An OTLP file with gpu.energy over the time of the run, as a file sink of the agent writes it. Adds the energy of each step. May
-    /// be repeated
+    /// An OTLP file of a file sink of the agent, with gpu.energy during the run. Adds the energy of each step. May be repeated
     #[arg(long, value_name = "FILE", conflicts_with = "follow")]
     pub(crate) gpu_readings: Vec<PathBuf>,
 
@@ -125,7 +124,7 @@ pub(crate) struct ImportArguments {
 
 const IMPORT_HELP: &str = "\
 Exit status: 0 all records were parsed and delivered, 1 some were skipped or lost, 2 the command line is invalid. A signal that a \
-receiver does not support is reported and does not count as lost, unless --to or a variable asks for it or the receiver supports no signal.
+receiver does not support is reported. It counts as lost only if --to or a variable selects it, or if the receiver supports no signal.
 
 Examples:
   pulsetrain import training.json --to out.jsonl
@@ -138,7 +137,7 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = AGENT_HELP)]
 pub(crate) struct AgentArguments {
-    /// The configuration [default: pulsetrain.yaml if it exists; else only the GPUs of this machine are watched]
+    /// The configuration file [default: pulsetrain.yaml if it exists; else the agent watches only the GPUs of this machine]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
@@ -211,16 +210,16 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
     pub(crate) rank: Option<i64>,
 
-    /// The zone of times without one: a name such as America/New_York, local, UTC, or an offset such as -05:00 [default: inferred from
-    /// the clock, else that of this machine]
+    /// The zone of timestamps without one: a name such as America/New_York, local, UTC, or an offset such as -05:00 [default: inferred
+    /// from the clock, else the zone of this machine]
     #[arg(long, value_name = "NAME|local|UTC", allow_hyphen_values = true, value_parser = Timezone::parse)]
     pub(crate) timezone: Option<Timezone>,
 
-    /// Do not watch the GPUs of this machine. If several ranks share the machine, only the first one watches them
+    /// Do not watch the GPUs of this machine. If several ranks share a machine, only the first rank watches the GPUs
     #[arg(long)]
     pub(crate) no_gpu: bool,
 
-    /// The time limit for sending queued data after the trainer has ended
+    /// The time limit for sending queued data after the command exits
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
     pub(crate) drain: Duration,
 
@@ -228,7 +227,7 @@ pub(crate) struct RunArguments {
     #[arg(long)]
     pub(crate) step_line: bool,
 
-    /// Print a summary of what was read and sent at the end, not only of losses
+    /// Print a summary of the data read and sent at the end. Without it, only losses are printed
     #[arg(long)]
     pub(crate) summary: bool,
 
@@ -237,11 +236,11 @@ pub(crate) struct RunArguments {
 }
 
 const RUN_HELP: &str = "\
-Exit status: that of the command; 128 + n if signal n ended it, 127 if it does not exist, 126 if it cannot be started, 2 if the command \
-line of pulsetrain is invalid. The command gets PULSETRAIN_RUN_ID, so that all its ranks share one run.
+Exit status: the status of the command; 128 + n if signal n ended it, 127 if it does not exist, 126 if it cannot be started, 2 if the \
+command line of pulsetrain is invalid. The command gets PULSETRAIN_RUN_ID, so that all its ranks share one run.
 
-All signals are forwarded to the command, also SIGUSR1, with which launchers announce the end of a time limit. A flight recorder of \
---config answers GET /trace?last=5m on the health address (127.0.0.1:13133), and writes its file when the command fails.
+All signals are forwarded to the command, including SIGUSR1, which launchers send before a time limit ends. A flight recorder in --config \
+answers GET /trace?last=5m on the health address (127.0.0.1:13133), and writes its file when the command fails.
 
 Examples:
   pulsetrain run --listen 127.0.0.1:9464 -- python train.py
@@ -252,7 +251,7 @@ Examples:
 /// The arguments of `semconv`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SemconvCommand {
-    /// List every name of the registry
+    /// List every name in the registry
     List {
         /// Only names of this kind
         #[arg(long)]
@@ -264,7 +263,7 @@ pub(crate) enum SemconvCommand {
         name: String,
     },
     /// Check an OTLP file (.jsonl, .json, .binpb, plain or compressed) against the registry
-    #[command(after_help = "Exit status: 0 no findings, 1 findings, or the file cannot be read.")]
+    #[command(after_help = "Exit status: 0 no findings, 1 at least one finding, or the file cannot be read.")]
     Check {
         /// The file
         file: PathBuf,

@@ -42,7 +42,7 @@ pub(crate) struct DoctorArguments {
     #[arg(value_name = "LOG")]
     pub(crate) logs: Vec<PathBuf>,
 
-    /// Check what this configuration of the agent names
+    /// Check the sources and sinks of this configuration of the agent
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
@@ -64,9 +64,9 @@ pub(crate) struct DoctorArguments {
 }
 
 const HELP: &str = "\
-Sends nothing but an empty request to each receiver. Variables are those of this shell: run it where the trainer runs.
+Sends only an empty request to each receiver. Reads the environment variables of this shell, so run it where the trainer runs.
 
-Exit status: 0 nothing is wrong, 1 something is wrong, 2 the command line is wrong.
+Exit status: 0 no problem found, 1 at least one problem found, 2 the command line is invalid.
 
 Examples:
   pulsetrain doctor

@@ -63,11 +63,11 @@ pub(crate) enum Subject<'a> {
 /// The flags of the commands that log.
 #[derive(Args, Clone, Copy, Debug, Default)]
 pub(crate) struct LogArguments {
-    /// The least severe messages on standard error [default: log.level of the configuration, else info]
+    /// The minimum level of messages on standard error [default: log.level of the configuration, else info]
     #[arg(long, value_name = "LEVEL")]
     log_level: Option<Level>,
 
-    /// How messages on standard error are written: text, or one JSON object a line [default: log.format of the configuration, else
+    /// The format of messages on standard error: text, or one JSON object per line [default: log.format of the configuration, else
     /// text]
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<Format>,

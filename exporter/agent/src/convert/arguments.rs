@@ -18,28 +18,28 @@ use crate::{
 #[derive(Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct ConvertArguments {
-    /// OTLP (JSON objects, lines or an array, protobuf with or without lengths in front), Zipkin's or Chrome's
-    /// JSON (PyTorch's profiler), or Perfetto traces, plain, gzip or zstd, recognised by their content; `-` is the standard input
+    /// OTLP (JSON objects, lines or an array, protobuf with or without length prefixes), Zipkin JSON, Chrome JSON (PyTorch
+    /// profiler) or Perfetto traces, plain, gzip or zstd, detected from their contents. `-` is the standard input
     #[arg(required_unless_present_any = ["tempo", "jaeger", "prometheus"], value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
 
-    /// Where to: FILE.pftrace or FILE.perfetto-trace (also with .gz) for Perfetto, FILE.jsonl or FILE.binpb for OTLP,
-    /// openmetrics:FILE for the metrics as OpenMetrics text, with which promtool fills a Prometheus; `-` writes OTLP/JSON lines
-    /// to the standard output
+    /// The output: FILE.pftrace or FILE.perfetto-trace (also with .gz) for Perfetto, FILE.jsonl or FILE.binpb for OTLP,
+    /// openmetrics:FILE for the metrics as OpenMetrics text, which promtool can backfill into Prometheus. `-` writes OTLP/JSON
+    /// lines to the standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
 
-    /// Which attributes of spans a trace has: lean (all that people read), full (ids too, so that it can be converted back),
-    /// or the names of attributes with commas between them
+    /// The span attributes in the trace: lean (those that people read), full (ids too, so that the trace can be converted back),
+    /// or a comma-separated list of names
     /// [default: lean, or that of --config]
     #[arg(long, value_name = "lean|full|LIST", value_parser = attributes)]
     pub(crate) attributes: Option<Attributes>,
 
-    /// Only what overlaps this time; either side may be left out
+    /// Only items that overlap this time range; either end may be omitted
     #[arg(long, value_name = "RFC3339..RFC3339", value_parser = window)]
     pub(crate) window: Option<Range<u64>>,
 
-    /// Only the spans of these training steps, the last included
+    /// Only the spans of these training steps, including the last one
     #[arg(long, value_name = "A..B", value_parser = steps)]
     pub(crate) step: Option<RangeInclusive<i64>>,
 
@@ -47,20 +47,20 @@ pub(crate) struct ConvertArguments {
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     pub(crate) rank: Vec<i64>,
 
-    /// When a trace without a wall clock begins: 2026-11-21T00:18:40Z [default: the seconds at the end of its name]
+    /// The start time of a trace without a wall clock: 2026-11-21T00:18:40Z [default: the Unix seconds at the end of its file name]
     #[arg(long, value_name = "RFC3339", value_parser = start_time)]
     pub(crate) start_time: Option<u64>,
 
-    /// Several traces of about this size each, one after the other in time: FILE.000.pftrace, FILE.001.pftrace and so on.
-    /// Each can be opened by itself; a span that continues in the next is drawn there again and marked `continued`
+    /// Write several traces of about this size each, in order of time: FILE.000.pftrace, FILE.001.pftrace and so on. Each file
+    /// opens by itself. A span that continues in the next file is drawn there again and marked `continued`
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) split: Option<u64>,
 
-    /// Serve the trace on this machine and print the address at which the Perfetto UI shows it; end when it was read
+    /// Serve the trace on this machine and print a Perfetto UI address that shows it. Exit when the UI has read it
     #[arg(long, conflicts_with = "split")]
     pub(crate) open: bool,
 
-    /// The port of --open: the Perfetto UI reads from 9001 only, unless it is your own
+    /// The port of --open. The public Perfetto UI reads from port 9001 only
     #[arg(
         long,
         value_name = "PORT",
@@ -70,48 +70,48 @@ pub(crate) struct ConvertArguments {
     )]
     pub(crate) open_port: u16,
 
-    /// Draw spans that are shorter than this together with their neighbours: as one slice with their number and their total
-    /// time, by name. What failed stays as it is
+    /// Merge neighbouring spans of one name that are shorter than this into one slice, with their number and total time. Failed
+    /// spans are not merged
     #[arg(long, value_name = "DURATION", value_parser = nanos)]
     pub(crate) downsample: Option<u64>,
 
-    /// Put spans with one of these attributes on rows of their own, by its value; the first that a span has counts
+    /// Group spans into rows by the value of the first of these attributes that a span has
     /// [default: device.id, thread.name, thread.id, perf.timeline]
     #[arg(long, value_name = "ATTRIBUTE,...", value_delimiter = ',')]
     pub(crate) rows: Vec<String>,
 
-    /// Name processes by these attributes of their resource; the first that a resource has counts [default: service.name]
+    /// Name processes by the first of these resource attributes that is present [default: service.name]
     #[arg(long, value_name = "ATTRIBUTE,...", value_delimiter = ',')]
     pub(crate) process_by: Vec<String>,
 
-    /// What spans share rows by: their process, or their trace with the spans of all processes in it
-    /// [default: process; trace for at most 10 traces of Tempo or Jaeger alone]
+    /// Group spans into rows by their process, or by their trace across all processes
+    /// [default: process; trace if the only input is at most 10 traces of Tempo or Jaeger]
     #[arg(long, value_enum)]
     pub(crate) by: Option<SpanRows>,
 
-    /// Give the spans of one trace one colour in the viewer, instead of the spans of one name
+    /// Colour slices by trace instead of by span name
     #[arg(long)]
     pub(crate) color_by_trace: bool,
 
-    /// Move the clocks of processes so that no child begins before its parent in another process, and the server of a call is
-    /// within its client. The summary lists the moves
+    /// Correct clock skew between processes: no child begins before its parent, and the server span of a call lies within its
+    /// client span. The summary lists the offsets
     #[arg(long)]
     pub(crate) align_clocks: bool,
 
-    /// Draw the buckets of histograms too, one counter a bound: METRIC.le_BOUND, and METRIC.le_inf for the last
+    /// Also draw the buckets of histograms, one counter per bound: METRIC.le_BOUND, and METRIC.le_inf for the last
     #[arg(long)]
     pub(crate) buckets: bool,
 
-    /// Derive signals of the steps too, as the agent and `import --derive` do: throughput, MFU, smoothed values, anomalies,
-    /// ETA, stragglers, bottleneck. A metric that the input has is not derived
+    /// Also derive signals from the steps, as the agent and `import --derive` do: throughput, MFU, smoothed values, anomalies,
+    /// ETA, stragglers, bottleneck. Metrics in the input are not derived
     #[arg(long)]
     pub(crate) derive: bool,
 
-    /// Draw as the section `perfetto` of this file of the agent sets
+    /// Use the section `perfetto` of this configuration of the agent
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
-    /// What may be held in memory before it goes to temporary files [default: 128MiB, or that of --config]
+    /// The memory limit for items; the rest is spilled to temporary files [default: 128MiB, or that of --config]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) memory: Option<u64>,
 
@@ -127,20 +127,20 @@ pub(crate) struct ConvertArguments {
     pub(crate) backends: BackendArguments,
 }
 
-/// What spans share rows by.
+/// How spans are grouped into rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SpanRows {
-    /// Their process, and within it their device, thread or scope.
+    /// By process, and within it by device, thread or scope.
     Process,
-    /// Their trace.
+    /// By trace.
     Trace,
 }
 
-/// The most traces of a store that have a row each by default.
+/// The maximum number of traces of a store that have one row each by default.
 const FEW_TRACES: usize = 10;
 
 const HELP: &str = "\
-Exit status: 0 everything was read and written, 1 something could not be, 2 the command line is wrong.
+Exit status: 0 everything was converted, 1 something could not be read or written, 2 the command line is invalid.
 
 Examples:
   pulsetrain convert traces.jsonl metrics.jsonl -o run.pftrace     (open it at https://ui.perfetto.dev)

@@ -27,7 +27,7 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_name = "X", value_parser = rate)]
     pub(crate) rate: Option<f64>,
 
-    /// The seed of all noise: the same seed gives the same job
+    /// The random seed: the same seed simulates the same job
     #[arg(long, value_name = "S", default_value = "0")]
     pub(crate) seed: u64,
 
@@ -35,7 +35,8 @@ pub(crate) struct DemoArguments {
     #[arg(long, value_name = "FAULT", value_parser = str::parse::<Fault>)]
     pub(crate) fault: Vec<Fault>,
 
-    /// Start the job this long ago, such as 6h: the past is sent at once with its own times, then the job continues in real time
+    /// Start the job this long ago, such as 6h. Past data is sent at once with its original timestamps, then the job continues in
+    /// real time
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) history: Option<Duration>,
 
@@ -65,10 +66,10 @@ pub(crate) struct DemoArguments {
 }
 
 const AFTER_FAULTS: &str = "
-Without a step a fault begins about half a minute after the start, and several faults one after another; without a rank the seed \
-draws one.
+Without a step, a fault begins about half a minute after the start; several faults follow one another. Without a rank, the seed \
+selects one.
 
-Exit status: 0 everything was delivered, 1 something was lost or a port or file cannot be used, 2 the command line is wrong.
+Exit status: 0 everything was delivered, 1 something was lost or a port or file cannot be used, 2 the command line is invalid.
 
 Examples:
   pulsetrain demo

@@ -15,23 +15,23 @@ pub(crate) struct ShowArguments {
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// Write the page as one HTML file, to keep it or to send it around, and open nothing
+    /// Write the page to a single HTML file to share, without opening a browser
     #[arg(long, value_name = "FILE", conflicts_with_all = ["text", "listen", "no_open"])]
     pub(crate) html: Option<PathBuf>,
 
-    /// Print the runs on the terminal
+    /// Print a summary of the runs on the terminal
     #[arg(long, conflicts_with_all = ["listen", "no_open"])]
     pub(crate) text: bool,
 
-    /// Only print the address of the page; open no browser
+    /// Print the address of the page without opening a browser
     #[arg(long)]
     pub(crate) no_open: bool,
 
-    /// The most series of one run; the points of further series are not shown, and are counted
+    /// The maximum number of series per run. Points of further series are counted but not shown
     #[arg(long, value_name = "N", default_value = "20000")]
     pub(crate) series_limit: usize,
 
-    /// Where the page is served, on this machine; port 0 is a free one
+    /// The loopback address of the page; port 0 selects a free port
     #[arg(long, value_name = "ADDRESS", default_value_t = ANY_PORT, value_parser = loopback)]
     pub(crate) listen: SocketAddr,
 }
@@ -39,12 +39,12 @@ pub(crate) struct ShowArguments {
 const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 const HELP: &str = "\
-Exit status: 0 everything was read, 1 something could not be read or shown, or no run was found, 2 the command line is wrong.
+Exit status: 0 everything was read, 1 something could not be read or shown, or no run was found, 2 the command line is invalid.
 
 Examples:
   pulsetrain show training.json                  (opens the browser)
   pulsetrain show runs/                          (all runs in the folder and below it)
-  pulsetrain show training.json --html run.html  (one file to send around)
+  pulsetrain show training.json --html run.html  (one file to share)
   pulsetrain show telemetry.jsonl --text         (on the terminal)";
 
 /// An address that only this machine reaches.

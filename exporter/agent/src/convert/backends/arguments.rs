@@ -10,7 +10,7 @@ use crate::{config::Time, failure::Failure};
 /// The header by which Tempo, Mimir and Loki distinguish tenants.
 const TENANT: &str = "X-Scope-OrgID";
 
-/// Which stores are asked, and for what.
+/// The trace and metric stores to query.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Straight from the backends")]
 pub(crate) struct BackendArguments {
@@ -22,15 +22,15 @@ pub(crate) struct BackendArguments {
     #[arg(long, value_name = "URL")]
     pub(crate) jaeger: Option<String>,
 
-    /// Add the metrics of this Prometheus, such as http://localhost:9090, of the same time
+    /// Add the metrics of the same time range from this Prometheus, such as http://localhost:9090
     #[arg(long, value_name = "URL", requires = "selectors")]
     pub(crate) prometheus: Option<String>,
 
-    /// The traces that this TraceQL finds in Tempo
+    /// The TraceQL query that selects traces in Tempo
     #[arg(long, value_name = "TRACEQL", requires = "tempo")]
     pub(crate) query: Option<String>,
 
-    /// The trace with this id; several with commas between them, or given several times
+    /// The trace with this id. May be a comma-separated list, or repeated
     #[arg(long = "trace-id", value_name = "ID", value_delimiter = ',', value_parser = trace_id)]
     pub(crate) trace_ids: Vec<String>,
 
@@ -38,12 +38,12 @@ pub(crate) struct BackendArguments {
     #[arg(long, value_name = "NAME", requires = "jaeger")]
     pub(crate) service: Option<String>,
 
-    /// Only those of this operation
+    /// Only traces with this operation of the service
     #[arg(long, value_name = "NAME", requires = "service")]
     pub(crate) operation: Option<String>,
 
-    /// The series of Prometheus that this selects, with every sample as it was scraped; or an expression, which is evaluated
-    /// every so often. May be given several times
+    /// A series selector, which returns every scraped sample, or a PromQL expression, which is evaluated at intervals. May be
+    /// repeated
     #[arg(
         long = "match",
         id = "selectors",
@@ -52,47 +52,47 @@ pub(crate) struct BackendArguments {
     )]
     pub(crate) selectors: Vec<String>,
 
-    /// How far back is searched, without --window
+    /// How far back to search, without --window
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration)]
     pub(crate) since: Duration,
 
-    /// The most traces that a search may bring
+    /// The maximum number of traces of a search
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) limit: usize,
 
-    /// How many traces are fetched at a time
+    /// The number of traces to fetch in parallel
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = at_least_one)]
     pub(crate) parallel: usize,
 
-    /// How long one answer may take
+    /// The timeout of each request
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     pub(crate) timeout: Duration,
 
-    /// The tenant, for stores that keep several apart (X-Scope-OrgID)
+    /// The tenant of a multi-tenant store (X-Scope-OrgID)
     #[arg(long, value_name = "ID")]
     pub(crate) tenant: Option<String>,
 
-    /// Trust the certificate authorities in this PEM file, and not the system's
+    /// Trust the certificate authorities in this PEM file instead of the system's
     #[arg(long, value_name = "FILE")]
     pub(crate) ca: Option<PathBuf>,
 
-    /// The certificate to show to stores that ask who comes: a PEM file
+    /// The client certificate for mutual TLS, a PEM file
     #[arg(long, value_name = "FILE", requires = "client_key")]
     pub(crate) client_certificate: Option<PathBuf>,
 
-    /// Its key: a PEM file
+    /// The private key of the client certificate, a PEM file
     #[arg(long, value_name = "FILE", requires = "client_certificate")]
     pub(crate) client_key: Option<PathBuf>,
 
-    /// A header of every request, `Name: value`; may be given several times. In the variable each is on a line of its own, which
-    /// keeps a secret out of the list of processes
+    /// A header of every request, `Name: value`. May be repeated. The environment variable has one header per line, and keeps
+    /// secrets out of the process list
     #[arg(long = "header", value_name = "HEADER", env = "PULSETRAIN_HEADERS", hide_env_values = true,
         value_delimiter = '\n', value_parser = header)]
     pub(crate) headers: Vec<(String, String)>,
 }
 
 impl BackendArguments {
-    /// Whether any store is to be asked.
+    /// Returns whether metrics are requested from Prometheus.
     pub(in crate::convert) fn asks_for_metrics(&self) -> bool {
         self.prometheus.is_some()
     }
@@ -118,7 +118,7 @@ impl BackendArguments {
         Ok(())
     }
 
-    /// How the stores are asked.
+    /// Returns the options of the requests to the stores.
     pub(super) fn options(&self) -> BackendOptions {
         let tenant = self.tenant.iter().map(|id| (TENANT.to_owned(), id.clone()));
         BackendOptions {
