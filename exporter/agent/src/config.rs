@@ -62,34 +62,34 @@ pub(crate) use self::{
 };
 
 section::section! {
-    /// What the agent reads, where it sends it, and how much it allows itself.
+    /// The configuration of the Pulsetrain agent: sources, sinks and limits.
     ///
-    /// ${NAME} and ${NAME:-default} are replaced by variables of the environment, ${file:PATH} by the content of a file without the
-    /// line break at its end, $$ by a dollar sign. SIGHUP reads the file again: what has not changed continues undisturbed.
+    /// ${NAME} and ${NAME:-default} are replaced by environment variables, ${file:PATH} by the content of a file
+    /// without its final line break, and $$ by a dollar sign. SIGHUP reloads the file; unchanged parts keep running.
     pub(crate) struct Config {
-        /// Further files with sources and sinks, or folders of such files (*.yaml). Relative paths of this key and of
-        /// ${file:PATH} start at the folder of this file.
+        /// Further files with sources and sinks, or folders of such files (*.yaml). Paths in this key and in ${file:PATH}
+        /// are relative to the folder of this file.
         include: Vec<Spanned<String>> = Vec::new(),
-        /// Where telemetry comes from: a name of your choice, below it the kind of source.
+        /// The sources of telemetry: a name of your choice, and below it the kind of source.
         sources: Named<SourceConfig> = Named::default(),
         /// The GPUs of this machine.
         gpu: GpuSection = GpuSection::default(),
-        /// Where telemetry goes to: a name of your choice, below it the kind of sink.
+        /// The sinks of telemetry: a name of your choice, and below it the kind of sink.
         sinks: Named<SinkConfig> = sinks::default(),
-        /// What is computed from what passes by.
+        /// Signals that are computed from others.
         derive: DeriveConfig = DeriveConfig::default(),
         /// How Perfetto traces are drawn.
         perfetto: DrawingSection = DrawingSection::default(),
-        /// How much may wait, and how long.
+        /// Limits of queues, retries and shutdown.
         limits: LimitsConfig = LimitsConfig::default(),
-        /// Where the agent remembers how far it has read each log, so that a restart neither repeats nor loses anything.
-        /// Where it is not given: pulsetrain in $XDG_STATE_HOME, or in .local/state of the home.
+        /// The folder for the checkpoints of logs, so that a restart neither repeats nor loses anything. Default:
+        /// pulsetrain in $XDG_STATE_HOME, or in .local/state of the home folder.
         state_folder: Option<Spanned<String>> = None,
         /// The messages of the agent on standard error.
         log: LogSection = LogSection::default(),
         /// The agent's own metrics.
         telemetry: TelemetryConfig = TelemetryConfig::default(),
-        /// Where others ask whether the agent lives.
+        /// The HTTP health endpoint of the agent.
         health: HealthConfig = HealthConfig::default(),
     }
 }

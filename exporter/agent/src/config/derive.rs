@@ -5,11 +5,11 @@ use pulsetrain_derive::{EnergyConfig, SignalsConfig};
 use super::{quantity::Time, section::section};
 
 section! {
-    /// What is computed from what passes by.
+    /// Signals that are computed from others.
     pub(crate) struct DeriveConfig {
         /// Signals of training steps: throughput, MFU, smoothed values, anomalies, ETA, bottleneck.
         signals: SignalsSection = SignalsSection::default(),
-        /// What each training step took of its GPUs.
+        /// The energy and activity of the GPUs in each training step.
         energy: EnergySection = EnergySection::default(),
     }
 }
@@ -18,9 +18,9 @@ section! {
     /// Signals of training steps: throughput, MFU, smoothed values, anomalies, ETA, bottleneck. A metric that the trainer sends
     /// itself is not derived.
     pub(crate) struct SignalsSection {
-        /// Whether they are derived.
+        /// Whether these signals are derived.
         enabled: bool = true,
-        /// How long a step waits for more of its spans and points after its first one came.
+        /// How long a step waits for its other spans and points after the first one arrived.
         wait: Time = Time::secs(1),
     }
 }
@@ -28,10 +28,9 @@ section! {
 section! {
     /// What each training step took of its GPUs: joules, watts, busy share, throttle time. On its span, and as gpu.step.*
     pub(crate) struct EnergySection {
-        /// Whether it is computed. Where no GPU is observed it costs nothing and holds up nothing.
+        /// Whether it is computed. Without observed GPUs it has no cost and no delay.
         enabled: bool = true,
-        /// How long the span of a step waits for the next reading of its GPUs. Longer than the interval at which they are
-        /// read.
+        /// How long the span of a step waits for the next reading of its GPUs. Must exceed the interval of readings.
         wait: Time = Time::secs(5),
     }
 }

@@ -19,14 +19,15 @@ const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 section! {
     /// Where batches are kept until they are delivered.
     pub(crate) struct DiskQueueSection {
-        /// The most bytes of its files, above which it pushes back or drops, by `required`.
+        /// The maximum size of its files. Above it, the sink applies backpressure or drops batches, depending on
+        /// `required`.
         bytes: Size = Size(1 << 30),
-        /// The age from which a batch is dropped while the sink fails, or never.
+        /// The age after which a batch is dropped while the sink fails, or never.
         age: TimeOrNever = TimeOrNever(None),
-        /// When a batch is safe from a failure of the machine: interval (fsync once a second), always (before it is
-        /// acknowledged) or never (the system decides). A kill of the agent loses nothing in any case.
+        /// When a batch is synced to disk: interval (fsync once a second), always (before it is acknowledged) or never (the
+        /// system decides). It matters for a failure of the machine; a kill of the agent never loses a batch.
         sync: SyncName = SyncName::Interval,
-        /// The folder; without the key queue/NAME in the state folder.
+        /// The folder. Default: queue/NAME in the state folder.
         folder: Option<String> = None,
     }
 }

@@ -11,24 +11,24 @@ use super::{
 };
 
 section! {
-    /// How Perfetto traces are drawn, by the sinks perfetto and flight_recorder and by convert --config. The defaults fit what
-    /// Pulsetrain sends; other programs name things differently.
+    /// How Perfetto traces are drawn, by the sinks perfetto and flight_recorder and by convert --config. The defaults
+    /// fit the telemetry of Pulsetrain; other programs use other names.
     pub(crate) struct DrawingSection {
-        /// Which attributes of spans are shown: lean (all that people read), full (ids too, so that it can be converted back),
-        /// or a list of names.
+        /// The span attributes in the trace: lean (those that people read), full (ids too, so that the trace can be
+        /// converted back), or a list of names.
         attributes: Attributes = Attributes(AttributePolicy::Lean),
-        /// Spans with one of these attributes are on rows of their own within their process, by its value. The first that a
-        /// span has counts; spans without are on the row of their parent, else under the name of their scope.
+        /// Spans are grouped into rows of their process by the value of the first of these attributes that they have. Other
+        /// spans are on the row of their parent, else on the row of their scope.
         rows: Vec<String> = PerfettoConfig::default().rows,
-        /// The attributes of a resource that name its process; the first that it has counts.
+        /// The resource attributes that name a process; the first one that is present is used.
         process_names: Vec<String> = PerfettoConfig::default().process_names,
-        /// The attributes of a resource that follow the name of its process.
+        /// The resource attributes that are appended to the name of a process.
         process_labels: Vec<String> = PerfettoConfig::default().process_labels,
-        /// Whether the buckets of histograms are counters too, one a bound.
+        /// Whether the buckets of histograms are also drawn, as one counter per bound.
         buckets: bool = false,
-        /// What may be held in memory before it goes to temporary files.
+        /// The memory limit; data above it is spilled to temporary files.
         memory: Size = Size(PerfettoConfig::default().memory_bytes),
-        /// The folder of temporary files. Where it is not given: $TMPDIR, or /tmp.
+        /// The folder of temporary files. Default: $TMPDIR, or /tmp.
         temporary_folder: Option<String> = None,
     }
 }

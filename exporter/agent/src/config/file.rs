@@ -13,25 +13,25 @@ use super::{
 };
 
 section! {
-    /// A file: .jsonl for JSON lines, .binpb for length-prefixed protobuf. After a restart the agent continues it, with every
-    /// item once; a file that this agent has not written is appended to. A lock keeps a second
-    /// program out of the file, where its file system has locks. After another program has moved the file, as logrotate does,
-    /// SIGHUP opens it again; a file that was removed is created again.
+    /// A file: .jsonl for JSON lines, .binpb for length-prefixed protobuf. After a restart the agent continues it
+    /// without duplicates. The agent appends to a file that it has not written. A lock keeps other programs from
+    /// writing, if the file system supports locks. After logrotate or another program renames the file, SIGHUP reopens
+    /// it. A removed file is created again.
     pub(crate) struct FileSection {
         /// The file.
         path: Spanned<String> = Spanned::without_location(String::new()),
-        /// The signals that it receives (a list of traces, metrics and logs); without the key all of them.
+        /// The signals to receive: a list of traces, metrics and logs. Default: all.
         signals: Option<Spanned<SignalList>> = None,
         #[doc = sources_doc!()]
         sources: Option<Spanned<SourceList>> = None,
         /// Whether its data must arrive, as for otlp.
         required: bool = true,
-        /// When the file is renamed and the next one begins, as in {max_bytes: 256MiB, max_age: 24h, keep: 10, compression: zstd}:
-        /// out.jsonl becomes out-20261122T215500Z-0000.jsonl, by the time of the rotation in UTC. max_age is never by default, and
-        /// is checked before each record; keep counts the rotated files, 0 keeps all; compression is none, gzip or zstd. Without
-        /// the key the file grows until another program rotates it.
+        /// When the file is rotated, such as {max_bytes: 256MiB, max_age: 24h, keep: 10, compression: zstd}. Rotation
+        /// renames out.jsonl to out-20261122T215500Z-0000.jsonl, by the time of the rotation in UTC. max_age is never by
+        /// default, and is checked before each record. keep is the number of rotated files; 0 keeps all. compression is
+        /// none, gzip or zstd. Without this key, the file grows until another program rotates it.
         rotation: Option<Spanned<RotationSection>> = None,
-        /// The permissions of the file and of rotated ones, in octal digits as in "0640"; without the key those of the umask.
+        /// The permissions of the file and of rotated files, in octal digits such as "0640". Default: from the umask.
         permissions: Option<Spanned<String>> = None,
     }
 }

@@ -15,33 +15,33 @@ use super::{
 pub(crate) const GPUS: &str = "gpu";
 
 section! {
-    /// The GPUs of this machine: NVIDIA's through the library of their driver, AMD's through the files of theirs. Where there is
-    /// neither, one line reports it and everything else continues.
+    /// The GPUs of this machine: NVIDIA GPUs through NVML, AMD GPUs through sysfs. Without GPUs, one log line reports
+    /// it and everything else continues.
     pub(crate) struct GpuSection {
-        /// Whether they are watched.
+        /// Whether the GPUs are watched.
         enabled: bool = true,
-        /// How often what changes from moment to moment is read.
+        /// The interval of readings of fast-changing values.
         interval: Spanned<Time> = Spanned::without_location(Time::secs(1)),
-        /// How often the energy counters are read, each until it changes: the energy of short steps needs it. Longer
-        /// than interval, they are read every interval.
+        /// The poll interval of the energy counters, each until it changes. The energy of short steps needs a short
+        /// interval. A value above interval has the effect of interval.
         energy_interval: Spanned<Time> = Spanned::without_location(Time(Duration::from_millis(100))),
-        /// The names: gpu for ours (gpu.*), hw for the standard ones (hw.*) where there are such, both for both.
+        /// The metric names: gpu for ours (gpu.*), hw for the standard names (hw.*) where they exist, or both.
         semconv: GpuNames = GpuNames::Gpu,
-        /// Whether traffic and errors of NVLinks of the fifth generation (Blackwell) are read by link; else the driver adds up the
-        /// links of a GPU. With hw and both they are by link in any case.
+        /// Whether traffic and errors of fifth-generation NVLinks (Blackwell) are read by link; otherwise the driver sums
+        /// the links of a GPU. With hw and both they are always read by link.
         each_nvlink: bool = false,
-        /// The library of the NVIDIA driver. Where it is not given: libnvidia-ml.so.1 as the system finds it.
+        /// The library of the NVIDIA driver. Default: libnvidia-ml.so.1 in the library path of the system.
         library: Option<String> = None,
-        /// Where the kernel lists AMD GPUs; in a container, where the host's /sys is mounted.
+        /// The sysfs folder for AMD GPUs; in a container, the mount of the host's /sys.
         sysfs: String = "/sys".to_owned(),
-        /// Whether the driver is released by itself, once, when a GPU needs a reset and no process uses it.
+        /// Whether the driver is released once automatically when a GPU needs a reset and no process uses it.
         release_for_reset: bool = true,
-        /// How long the driver is released then, and by POST /gpu/release on the address of health.
+        /// The duration of this release, and of POST /gpu/release on the health address.
         release_time: Spanned<Time> = Spanned::without_location(Time::secs(300)),
-        /// Whether memory and utilization are read by process.
+        /// Whether memory and utilization are read per process.
         processes: bool = true,
-        /// Whether the GPUs' own performance counters are read: activity of multiprocessors, tensor cores, memory. They
-        /// cannot be shared with some profilers.
+        /// Whether the GPU performance counters are read: activity of multiprocessors, tensor cores, memory. Some profilers
+        /// cannot share them.
         profiling: bool = true,
     }
 }

@@ -11,22 +11,23 @@ use super::{
 };
 
 section! {
-    /// How much may wait in front of each sink, and how long anything is tried.
+    /// The limits of queues, retries and shutdown.
     pub(crate) struct LimitsConfig {
-        /// The most batches that wait for one sink. When a required sink has no room, receivers answer 503 and logs are not
-        /// read on; a sink that is not required drops the newest and counts it. GPU readings, the agent's own telemetry and
-        /// what `run` reads cannot wait: a full queue drops the newest of them.
+        /// The maximum number of batches in the queue of a sink. When the queue of a required sink is full, receivers
+        /// answer 503 and reading of logs pauses. A sink that is not required drops the newest batch and counts it. GPU
+        /// readings, the agent's own telemetry and the output that `run` reads cannot wait: a full queue drops the newest
+        /// of them.
         queue_batches: Spanned<usize> = Spanned::without_location(1000),
-        /// The most bytes that wait for one sink.
+        /// The maximum number of bytes in the queue of a sink.
         queue_bytes: Spanned<Size> = Spanned::without_location(Size(64 << 20)),
-        /// How long a sink that failed is left alone the first time; each time in a row it is half as long again.
+        /// The initial backoff after a failure of a sink. Each consecutive failure multiplies it by 1.5.
         retry_after: Spanned<Time> = Spanned::without_location(Time(RetryConfig::default().initial)),
-        /// The longest that a sink is left alone, but for what a receiver itself asks for.
+        /// The maximum backoff, unless a receiver requests a longer one.
         retry_at_most: Spanned<Time> = Spanned::without_location(Time(RetryConfig::default().max)),
-        /// The age from which a batch is dropped when its sink has no room for newer ones, or never. What is read from logs
-        /// is not dropped by a required sink: the log is read on when there is room.
+        /// The age after which a batch is dropped if its queue is full, or never. A required sink never drops data from
+        /// logs: reading of the log pauses until the queue has room.
         give_up_after: TimeOrNever = TimeOrNever(None),
-        /// How long the sinks have for what is queued when the agent ends, or when a reload changes or removes them.
+        /// The time limit for sending queued data when the agent stops, or when a reload changes or removes a sink.
         drain: Time = Time::secs(5),
     }
 }
@@ -53,27 +54,27 @@ impl LimitsConfig {
 section! {
     /// The agent's own metrics: accepted, delivered and dropped items, queues, lag, all named pulsetrain.*
     pub(crate) struct TelemetryConfig {
-        /// Whether it goes to the sinks, as everything else does.
+        /// Whether the agent's own metrics are sent to the sinks.
         enabled: bool = true,
-        /// How often.
+        /// The export interval.
         interval: Spanned<Time> = Spanned::without_location(Time::secs(5)),
     }
 }
 
 section! {
-    /// Answers /healthz (the agent lives) and /readyz (200 when every source and sink is open; the body names the sinks that
-    /// fail) over HTTP; to this machine and to clients that prove who they are /status, too (JSON: each source and sink with its
-    /// state, its last error and its queue).
+    /// Answers /healthz (the agent is alive) and /readyz (200 when every source and sink is open; the body lists
+    /// failing sinks) over HTTP. This machine and authenticated clients can also read /status (JSON: each source and
+    /// sink with its state, last error and queue).
     pub(crate) struct HealthConfig {
-        /// Whether it listens at all.
+        /// Whether the endpoint is enabled.
         enabled: bool = true,
-        /// Where it listens. Only this machine can reach a loopback address.
+        /// The address to listen on. Only this machine can reach a loopback address.
         listen: Spanned<SocketAddr> = Spanned::without_location(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 13133)),
         /// Allows an address that other machines can reach without both tls and auth (or tls with client_ca).
         allow_remote: bool = false,
         /// TLS of the connections.
         tls: Option<Spanned<ServerTlsSection>> = None,
-        /// Credentials that every request has to carry.
+        /// The credentials that every request must have.
         auth: Option<Spanned<AuthSection>> = None,
     }
 }

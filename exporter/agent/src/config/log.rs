@@ -8,10 +8,10 @@ use crate::log::{Format, Level};
 section! {
     /// The messages of the agent on standard error.
     pub(crate) struct LogSection {
-        /// The least severe messages that are written: error, warn, info or debug. --log-level overrides it.
+        /// The minimum level of messages: error, warn, info or debug. --log-level overrides it.
         level: Level = Level::Info,
-        /// text, or json for one object a line: time (RFC 3339, UTC), level, message, and sink or source where the message is about
-        /// one. --log-format overrides it.
+        /// text, or json for one object per line: time (RFC 3339, UTC), level, message, and the sink or source of the
+        /// message. --log-format overrides it.
         format: Format = Format::Text,
     }
 }

@@ -22,31 +22,31 @@ use super::{
 const SHORTEST_RETRY: Duration = Duration::from_millis(100);
 
 section! {
-    /// A receiver of OTLP: a Collector, Tempo, Mimir.
+    /// An OTLP endpoint: a Collector, Tempo, Mimir.
     pub(crate) struct OtlpSection {
-        /// grpc://host:port, grpcs://host:port, http://host:port or https://host:port. Settings below that are not given come
-        /// from the OTEL_EXPORTER_OTLP_* variables if the endpoint of the variables has the same scheme, host and port.
-        /// Without variables the endpoint is http://localhost:4318. Where signals have endpoints of several hosts or ports, each
-        /// of these has a queue of its own. HTTPS_PROXY (for https and gRPC), HTTP_PROXY and NO_PROXY are respected.
+        /// grpc://host:port, grpcs://host:port, http://host:port or https://host:port. The OTEL_EXPORTER_OTLP_* variables
+        /// set the missing settings below, if their endpoint has the same scheme, host and port. Without variables the
+        /// endpoint is http://localhost:4318. If signals have endpoints on several hosts or ports, each endpoint has its
+        /// own queue. HTTPS_PROXY (for https and gRPC), HTTP_PROXY and NO_PROXY are respected.
         endpoint: Option<Spanned<String>> = None,
-        /// The signals that it receives (a list of traces, metrics and logs); without the key all of them. Without the key, the
-        /// items of a signal that the receiver does not support are counted as unsupported_signal, and are no loss while it
-        /// supports another signal. A signal that is named here has to be supported.
+        /// The signals to receive: a list of traces, metrics and logs. Default: all. By default, items of an unsupported
+        /// signal are counted as unsupported_signal. They do not count as lost as long as the receiver supports another
+        /// signal. The receiver must support every signal that is listed here.
         signals: Option<Spanned<SignalList>> = None,
         #[doc = sources_doc!()]
         sources: Option<Spanned<SourceList>> = None,
-        /// What the receiver does not see of attributes: a list of {drop: KEY}, {hash: KEY} (the value becomes its SHA-256, without
-        /// salt) and {rename: {from: KEY, to: KEY}}. The rules hold for the attributes of resources, scopes, spans, events, links,
-        /// points, exemplars and log records. Keys inside values are not looked at.
+        /// Rules that change attributes before they are sent: a list of {drop: KEY}, {hash: KEY} (unsalted SHA-256 of the
+        /// value) and {rename: {from: KEY, to: KEY}}. They apply to resources, scopes, spans, events, links, points,
+        /// exemplars and log records, but not to keys inside values.
         attributes: AttributeList = AttributeList::default(),
-        /// How bodies over HTTP are encoded: protobuf or json; without the key as OTEL_EXPORTER_OTLP_PROTOCOL has it.
+        /// The encoding of HTTP bodies: protobuf or json. Default: from OTEL_EXPORTER_OTLP_PROTOCOL.
         encoding: Option<Spanned<String>> = None,
         /// Headers of every request, of all signals. Keep secrets in variables or files: Bearer ${TOKEN}, ${file:/run/key}.
         headers: Headers = Headers::default(),
-        /// A file with a token, which is sent as authorization: Bearer TOKEN. The file is read again when it changes. While the
-        /// receiver refuses the token, batches wait.
+        /// A file with a token, which is sent as authorization: Bearer TOKEN. The file is read again when it changes. While
+        /// the receiver rejects the token, batches stay queued.
         bearer_token_file: Option<Spanned<String>> = None,
-        /// A user and a password, which are sent as authorization: Basic.
+        /// A user and a password, sent as authorization: Basic.
         basic_auth: BasicAuthSection = BasicAuthSection::default(),
         /// TLS, for https and grpcs. Certificates are read again when their files change.
         tls: TlsSection = TlsSection::default(),
@@ -54,58 +54,61 @@ section! {
         compression: Option<Spanned<String>> = None,
         /// The level of the compression: 1 (fastest, the default) to 9 for gzip, to 22 for zstd.
         compression_level: Option<Spanned<i32>> = None,
-        /// The longest that one request may take.
+        /// The timeout of a request.
         timeout: Option<Time> = None,
-        /// The most requests at one time. Metrics have one at a time, because samples of a series must arrive in order.
+        /// The maximum number of concurrent requests. Metrics use one at a time, because samples of a series must arrive in
+        /// order.
         concurrency: Spanned<usize> = Spanned::without_location(SinkTaskConfig::default().concurrency),
-        /// How batches that wait are merged into one request.
+        /// How queued batches are merged into one request.
         batch: BatchSection = BatchSection::default(),
-        /// How much may wait for this sink.
+        /// The limits of this sink's queue.
         queue: QueueSection = QueueSection::default(),
-        /// Keeps batches on disk until they are delivered, so that a kill or a restart loses none; off keeps them in memory.
+        /// Keeps batches on disk until they are delivered, so that a kill or a restart loses none. off keeps them in
+        /// memory.
         disk_queue: DiskQueueSetting = DiskQueueSetting::default(),
-        /// When a request that failed is sent again.
+        /// The retry policy of failed requests.
         retry: RetrySection = RetrySection::default(),
-        /// Whether its data must arrive: while its queue is full, receivers answer 503 and logs are not read on. Otherwise it
-        /// drops what finds no room.
+        /// Whether its data must arrive. While the queue of a required sink is full, receivers answer 503 and reading of
+        /// logs pauses. Otherwise the sink drops data when its queue is full.
         required: bool = true,
     }
 }
 
 section! {
-    /// How batches that wait are merged into one request.
+    /// How queued batches are merged into one request.
     pub(crate) struct BatchSection {
-        /// The size of a merged request, before compression. Larger batches are sent alone; with 0B nothing is merged.
+        /// The maximum size of a merged request, before compression. Larger batches are sent alone; 0B disables merging.
         max_bytes: Size = Size(MergeConfig::default().max_bytes),
-        /// How long a batch waits for others. With 0s a request merges what waits already, and an idle sink adds no delay.
+        /// The maximum time that a batch waits for others. With 0s a request merges only batches that are already queued,
+        /// and an idle sink adds no delay.
         max_wait: Time = Time(MergeConfig::default().max_wait),
     }
 }
 
 section! {
-    /// How much may wait for a sink in memory: with a disk queue what is not written yet.
+    /// The limits of a sink's queue in memory; with a disk queue, of the batches that are not yet on disk.
     pub(crate) struct QueueSection {
-        /// The most batches, instead of limits.queue_batches.
+        /// The maximum number of batches, instead of limits.queue_batches.
         batches: Option<Spanned<usize>> = None,
-        /// The most bytes, instead of limits.queue_bytes.
+        /// The maximum number of bytes, instead of limits.queue_bytes.
         bytes: Option<Spanned<Size>> = None,
     }
 }
 
 section! {
-    /// When a request that failed is sent again.
+    /// The retry policy of failed requests.
     pub(crate) struct RetrySection {
-        /// The first wait, instead of limits.retry_after; each one in a row is half as long again.
+        /// The initial backoff, instead of limits.retry_after. Each consecutive failure multiplies it by 1.5.
         initial: Option<Spanned<Time>> = None,
-        /// The longest wait, instead of limits.retry_at_most.
+        /// The maximum backoff, instead of limits.retry_at_most.
         max: Option<Spanned<Time>> = None,
-        /// The age from which a batch is dropped when newer ones find no room, or never; instead of limits.give_up_after.
+        /// The age after which a batch is dropped if the queue is full, or never; instead of limits.give_up_after.
         give_up_after: Option<TimeOrNever> = None,
     }
 }
 
 section! {
-    /// A user and a password, which are sent as authorization: Basic.
+    /// A user and a password, sent as authorization: Basic.
     pub(crate) struct BasicAuthSection {
         /// The user.
         user: Option<Spanned<String>> = None,
@@ -119,15 +122,15 @@ section! {
 section! {
     /// TLS of a client.
     pub(crate) struct TlsSection {
-        /// A PEM file with the authorities that may have signed the receiver's certificate, instead of the system's.
+        /// A PEM file with the trusted certificate authorities for the receiver, instead of the system's.
         ca: Option<Spanned<String>> = None,
-        /// A PEM file with the client's certificate, for receivers that ask for one; needs a key.
+        /// A PEM file with the client certificate, for mutual TLS; requires key.
         certificate: Option<Spanned<String>> = None,
-        /// A PEM file with the private key of the certificate.
+        /// A PEM file with the private key of the client certificate.
         key: Option<Spanned<String>> = None,
-        /// The name that the receiver's certificate is for, if it is not the host of the endpoint.
+        /// The expected name in the receiver's certificate, if it differs from the host of the endpoint.
         server_name: Option<Spanned<String>> = None,
-        /// Accepts every certificate. Anybody on the way can then read and change what is sent.
+        /// Accepts every certificate. A man in the middle can then read and change the data.
         insecure_skip_verify: bool = false,
     }
 }

@@ -13,20 +13,20 @@ use super::{
 };
 
 section! {
-    /// Perfetto traces (open them at ui.perfetto.dev), one file after the other. Each can be opened at any moment and
-    /// shows what came in while it was written. The section perfetto sets how they are drawn.
+    /// Perfetto traces (open them at ui.perfetto.dev) in rotating files. Each file can be opened at any time, and shows
+    /// the telemetry of its period. The section perfetto sets how traces are drawn.
     pub(crate) struct PerfettoSection {
-        /// A path that ends in .pftrace; every file gets the time of its begin before that.
+        /// A path that ends in .pftrace. The start time of each file is inserted before the extension.
         path: Spanned<String> = Spanned::without_location(String::new()),
-        /// How much telemetry one file shows. So much is held in memory; then the next file begins.
+        /// The amount of telemetry per file, which is held in memory. Then the next file begins.
         bytes: Size = Size(64 << 20),
-        /// How long one file is written to.
+        /// The maximum age of a file.
         age: Time = Time::secs(600),
-        /// How many files are kept; the oldest is removed first.
+        /// The number of files to keep; the oldest is removed first.
         keep: usize = 24,
-        /// How often the file catches up. What came in after that is lost by a kill.
+        /// The flush interval. A kill loses the telemetry after the last flush.
         flush_every: Time = Time::secs(5),
-        /// The signals that it shows (a list of traces, metrics and logs); without the key all of them.
+        /// The signals to show: a list of traces, metrics and logs. Default: all.
         signals: Option<Spanned<SignalList>> = None,
         #[doc = sources_doc!()]
         sources: Option<Spanned<SourceList>> = None,
@@ -34,17 +34,17 @@ section! {
 }
 
 section! {
-    /// What came in during the last minutes, in memory. GET /trace?last=5m of the health address answers with it as a Perfetto
-    /// trace, to this machine and to clients that prove who they are (health.auth); SIGUSR1 writes it into a file. Under run that signal is the trainer's, and the file is
-    /// written when the trainer has failed.
+    /// The telemetry of the last minutes, in memory. GET /trace?last=5m on the health address returns it as a Perfetto
+    /// trace, to this machine and to authenticated clients (health.auth). SIGUSR1 writes it to a file. Under run that
+    /// signal belongs to the trainer, and the file is written when the trainer fails.
     pub(crate) struct FlightRecorderSection {
-        /// For how long it is kept.
+        /// The time span to keep.
         last: Time = Time::secs(300),
-        /// How much of it at most; beyond that the oldest goes first.
+        /// The maximum size; above it, the oldest telemetry is evicted.
         bytes: Size = Size(64 << 20),
-        /// Where files are written: a path that ends in .pftrace; every file gets the time of its begin before that.
+        /// The path of the files, which ends in .pftrace. The start time of each file is inserted before the extension.
         path: Spanned<String> = Spanned::without_location("recorded.pftrace".to_owned()),
-        /// The signals that it keeps (a list of traces, metrics and logs); without the key all of them.
+        /// The signals to keep: a list of traces, metrics and logs. Default: all.
         signals: Option<Spanned<SignalList>> = None,
         #[doc = sources_doc!()]
         sources: Option<Spanned<SourceList>> = None,

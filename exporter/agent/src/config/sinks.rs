@@ -38,50 +38,49 @@ pub(crate) enum SinkConfig {
 }
 
 section! {
-    /// The last value of every series, on a page that Prometheus fetches.
+    /// The last value of every series, on a page that Prometheus scrapes.
     pub(crate) struct PrometheusSection {
-        /// Where the page is served. Only this machine can reach a loopback address.
+        /// The address of the page. Only this machine can reach a loopback address.
         listen: Spanned<SocketAddr> = Spanned::without_location(PrometheusConfig::default().listen),
-        /// Allows an address that other machines can reach without both tls and auth (or tls with client_ca): everybody who can
-        /// connect then reads every metric.
+        /// Allows an address that other machines can reach without both tls and auth (or tls with client_ca). Then any
+        /// client that can connect can read every metric.
         allow_remote: bool = false,
         /// TLS of the connections; scrape it with scheme: https.
         tls: Option<Spanned<ServerTlsSection>> = None,
-        /// Credentials that every request has to carry.
+        /// The credentials that every request must have.
         auth: Option<Spanned<AuthSection>> = None,
         #[doc = sources_doc!()]
         sources: Option<Spanned<SourceList>> = None,
         /// The path of the page.
         path: String = PrometheusConfig::default().path,
-        /// Whether / is a live page for browsers: curves, ranks, GPUs, verdicts and losses, from a bounded history in memory.
-        /// Without the key there is one on a loopback address, and where clients prove who they are (auth, or tls with
-        /// client_ca). Otherwise, everybody who can connect then sees the runs.
+        /// Whether / is a live page for browsers: curves, ranks, GPUs, verdicts and losses, from a bounded history in
+        /// memory. Default: true on a loopback address, or if clients authenticate (auth, or tls with client_ca). On other
+        /// addresses, true shows the runs to any client that can connect.
         page: Option<bool> = None,
-        /// The resource attributes that become labels of every series; all others are in target_info only.
+        /// The resource attributes that become labels of every series. All others are only in target_info.
         resource_labels: Vec<String> = PrometheusConfig::default().resource_labels,
-        /// Whether every series carries the labels otel_scope_name, otel_scope_version and otel_scope_schema_url.
+        /// Whether every series has the labels otel_scope_name, otel_scope_version and otel_scope_schema_url.
         scope_labels: bool = PrometheusConfig::default().scope_labels,
-        /// The most series at one time; points of further series are refused and counted. The agent's own metrics have
-        /// room beyond that.
+        /// The maximum number of series. Points of further series are refused and counted. The agent's own metrics may
+        /// exceed it.
         series_limit: usize = PrometheusConfig::default().series_limit,
-        /// The most memory that series, names, help texts and resources may take; what finds no room is refused and counted. At
-        /// this limit and at series_limit, the series that were not sent for the longest time end, after 5m at the least.
+        /// The memory limit of series, names, help texts and resources; points above it are refused and counted. At this
+        /// limit and at series_limit, the stalest series are evicted, after at least 5m.
         max_bytes: Size = Size(PrometheusConfig::default().max_bytes),
-        /// How long nothing may be sent for a series before it ends, or never.
+        /// The time without a sample after which a series ends, or never.
         series_stale_after: TimeOrNever = TimeOrNever(PrometheusConfig::default().series_stale_after),
-        /// How long a run may send nothing before its series end.
+        /// The time without data after which the series of a run end.
         stale_after: Time = Time(PrometheusConfig::default().stale_after),
-        /// How long a connection may move nothing before it is cut off: a scraper that does not read, half a request, or
-        /// nobody any more.
+        /// The idle timeout of a connection: a scraper that does not read, an incomplete request, or a lost peer.
         idle_timeout: Time = Time(PrometheusConfig::default().idle_timeout),
-        /// How names become Prometheus names: underscore_escaping_with_suffixes, underscore_escaping_without_suffixes,
+        /// The translation of names to Prometheus: underscore_escaping_with_suffixes, underscore_escaping_without_suffixes,
         /// no_utf8_escaping_with_suffixes or no_translation.
         translation: TranslationName = TranslationName::UnderscoreEscapingWithSuffixes,
     }
 }
 
 section! {
-    /// A line for every run, kept up to date on the terminal; quiet without a terminal.
+    /// One line per run on the terminal, updated in place. No output without a terminal.
     pub(crate) struct ConsoleSection {
         #[doc = sources_doc!()]
         sources: Option<Spanned<SourceList>> = None,

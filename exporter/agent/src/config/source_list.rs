@@ -14,8 +14,8 @@ pub(crate) const AGENT_SOURCE: &str = "pulsetrain";
 /// The documentation of the key `sources`, which every kind of sink has.
 macro_rules! sources_doc {
     () => {
-        " The sources that it receives (a list of their names, gpu for the GPUs, pulsetrain for the agent's own metrics); without
- the key all of them. Derived signals follow their source."
+        " The sources to receive: a list of names, gpu for the GPUs, pulsetrain for the agent's own metrics. Default: all.
+ Derived signals follow their source."
     };
 }
 

@@ -40,51 +40,52 @@ impl SourceConfig {
 }
 
 section! {
-    /// Training logs, followed while they are written: through rotation, truncation and restarts.
+    /// Training logs, followed while they are written, through rotation, truncation and restarts.
     pub(crate) struct LogsSection {
-        /// Files, directories, and patterns with * and **; what is not there yet is waited for.
+        /// Files, directories, and patterns with * and **. They need not exist yet.
         paths: Vec<Spanned<String>> = Vec::new(),
-        /// The format, or auto to recognise it.
+        /// The format, or auto to detect it.
         format: Spanned<String> = Spanned::without_location("auto".to_owned()),
         /// The metrics of keys, as in {format: text, step: iter, values: [{key: loss, metric: train.loss}, {key: dt, metric:
         /// train.step.duration, unit: ms}]}. MAPPING.md documents every key.
         mapping: Option<MappingSection> = None,
-        /// The id of the run; derived from its first record where it is not given.
+        /// The id of the run. Default: derived from the first record.
         run_id: Option<String> = None,
-        /// The name of the run; by default that in the log.
+        /// The name of the run. Default: from the log.
         run_name: Option<String> = None,
-        /// The rank of the logs, as in 3, or where it is in their paths, as in {from: path, pattern: 'rank_(\d+)'}; torchrun's
-        /// attempt_0/3/stdout.log is known, every other log is of rank 0.
+        /// The rank of the logs, such as 3, or its place in their paths, such as {from: path, pattern: 'rank_(\d+)'}.
+        /// Default: from torchrun's layout attempt_0/3/stdout.log, else 0.
         rank: Option<Spanned<RankSection>> = None,
-        /// The zone of times without one: a name such as America/New_York, local, UTC, an offset such as -05:00, or auto to infer
-        /// it from the clock where a log is being written, else UTC.
+        /// The zone of timestamps without one: a name such as America/New_York, local, UTC, an offset such as -05:00, or
+        /// auto. auto infers the zone from the clock for a log that is being written, else UTC.
         timezone: Spanned<String> = Spanned::without_location("auto".to_owned()),
-        /// How often the files are looked at where the system does not report changes.
+        /// The poll interval where the system does not report file changes.
         poll_interval: Spanned<Time> = Spanned::without_location(Time::secs(1)),
     }
 }
 
 section! {
-    /// A receiver of OTLP, for programs with an OpenTelemetry SDK: gRPC and HTTP, protobuf and JSON, gzip and zstd. It asks its
-    /// clients to come again while no sink has room.
+    /// An OTLP receiver, for programs with an OpenTelemetry SDK: gRPC and HTTP, protobuf and JSON, gzip and zstd. While
+    /// no sink has room, it asks clients to retry.
     pub(crate) struct ReceiverSection {
-        /// Where it listens; every address takes both gRPC and HTTP. Only this machine can reach a loopback address.
+        /// The addresses to listen on; each accepts both gRPC and HTTP. Only this machine can reach a loopback address.
         /// unix:/run/pulsetrain/otlp.sock is a Unix socket.
         listen: Vec<Spanned<Listen>> = ReceiverConfig::default().listen.into_iter().map(Listen).map(Spanned::without_location).collect(),
-        /// Allows an address that other machines can reach without both tls and auth (or tls with client_ca): everybody who can connect
-        /// can then send anything.
+        /// Allows an address that other machines can reach without both tls and auth (or tls with client_ca). Then any
+        /// client that can connect can send data.
         allow_remote: bool = false,
         /// TLS of the TCP connections; a Unix socket has none.
         tls: Option<Spanned<ServerTlsSection>> = None,
-        /// Credentials that every request has to carry.
+        /// The credentials that every request must have.
         auth: Option<Spanned<AuthSection>> = None,
         /// The permissions of Unix sockets, in octal. A client needs the right to write.
         socket_mode: Mode = Mode(ReceiverConfig::default().socket_mode),
-        /// The most connections at one time; the requests of further ones are refused.
+        /// The maximum number of connections. Requests on further connections are rejected.
         max_connections: Spanned<usize> = Spanned::without_location(ReceiverConfig::default().max_connections),
-        /// The longest message, as it comes and after decompression, from 1KiB to 64MiB; up to eight are in memory at one time.
+        /// The maximum size of a message, before and after decompression, from 1KiB to 64MiB. Up to eight messages are in
+        /// memory at a time.
         max_message: Spanned<Size> = Spanned::without_location(Size(ReceiverConfig::default().max_message)),
-        /// Whether the metrics that Tunix sends under its own names (enable_opentelemetry) get the names of the registry.
+        /// Whether metrics that Tunix sends (enable_opentelemetry) are renamed to the names of the registry.
         rename_tunix: bool = true,
     }
 }
