@@ -204,7 +204,7 @@ fn a_pipe_cannot_be_followed_and_does_not_hold_up_the_check() {
     assert!(made.success());
     let message = stderr_of(&check(&world), 2);
     assert!(
-        message.contains("training.json cannot be read: it is no regular file"),
+        message.contains("training.json cannot be read: it is not a regular file"),
         "{message}"
     );
 }

@@ -369,7 +369,7 @@ fn readable(path: &Path) -> io::Result<()> {
     if !kind.is_file() && !kind.is_dir() {
         // To open a pipe would wait for its writer.
         return Err(io::Error::other(
-            "it is no regular file, so it cannot be followed; name a file or a directory",
+            "it is not a regular file, so it cannot be followed; name a file or a directory",
         ));
     }
     File::open(path).map(drop)

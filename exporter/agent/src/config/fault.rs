@@ -58,13 +58,10 @@ fn words(error: &Error, given: &str) -> String {
         Error::SerdeUnknownVariant { expected, .. } => {
             format!("there is no kind {given:?} here{}", nearest(given, expected))
         }
-        Error::DuplicateMappingKey { key, .. } => format!(
-            "the key {} is there twice: keep one",
-            key.as_deref().unwrap_or_default()
-        ),
-        Error::InvalidScalar { .. } => {
-            "this is no value of that key: a number is written in digits, like 1000".to_owned()
+        Error::DuplicateMappingKey { key, .. } => {
+            format!("duplicate key {}: keep one", key.as_deref().unwrap_or_default())
         }
+        Error::InvalidScalar { .. } => "invalid value: write a number in digits, like 1000".to_owned(),
         other => plainer(&without_place(&other.to_string())),
     }
 }
@@ -95,17 +92,15 @@ fn without_place(text: &str) -> String {
 /// The reader's words, where a user of YAML knows better ones.
 fn plainer(words: &str) -> String {
     let plainer = match words {
-        "expected sequence start" => {
-            "a list is wanted here: write [one, two], or one item a line after a dash"
-        }
-        "expected mapping start" => "keys are wanted here: write them below, further in, one a line",
+        "expected sequence start" => "expected a list: write [one, two], or one item per line after a dash",
+        "expected mapping start" => "expected keys: write them below, indented, one per line",
         words if words.ends_with("did not find expected key") => {
-            "this key does not belong to those before it: begin the keys of a section in the same column"
+            "wrong indentation: begin the keys of a section in the same column"
         }
         words if words.starts_with("tabs disallowed") => {
-            "this is a tab: write spaces, two for each step further in"
+            "tabs are not allowed: indent with spaces, two per level"
         }
-        "invalid socket address syntax" => "this is no address: write one with its port, like 127.0.0.1:9464",
+        "invalid socket address syntax" => "invalid address: write it with its port, like 127.0.0.1:9464",
         other => other,
     };
     plainer.to_owned()

@@ -264,7 +264,7 @@ fn steps(text: &str) -> Result<RangeInclusive<i64>, String> {
     let (first, last) = split(text, "100..120")?;
     let step = |text: &str, open| match text {
         "" => Ok(open),
-        text => text.parse().map_err(|_| format!("{text:?} is no step")),
+        text => text.parse().map_err(|_| format!("{text:?} is not a step number")),
     };
     let steps = step(first, 0)?..=step(last, i64::MAX)?;
     if steps.is_empty() {
@@ -293,7 +293,7 @@ fn nanos(text: &str) -> Result<u64, String> {
         }
     }
     let wrong =
-        |_| format!("{text:?} is no duration: write a number with its unit, like 500ns, 10us, 1ms or 2s");
+        |_| format!("{text:?} is not a duration: write a number with its unit, like 500ns, 10us, 1ms or 2s");
     let Time(duration) = Time::try_from(text.to_owned()).map_err(wrong)?;
     u64::try_from(duration.as_nanos()).map_err(|_| "is too long".to_owned())
 }

@@ -48,7 +48,7 @@ impl Launched<'_> {
             if value.trim().parse::<i64>().is_err() {
                 findings.wrong(
                     place(&[name]),
-                    format!("{name}={value} is no number"),
+                    format!("{name}={value} is not a number"),
                     "let the launcher set it, or unset it",
                 );
             }
@@ -79,7 +79,7 @@ impl Launched<'_> {
             if rank < 0 || rank >= size {
                 findings.wrong(
                     place(&[name, size_name]),
-                    format!("{name}={rank} is no rank of {size_name}={size}"),
+                    format!("{name}={rank} is not a rank of {size_name}={size}"),
                     "count ranks from 0, and give all of them the same size",
                 );
             }
@@ -223,9 +223,9 @@ mod tests {
         assert_eq!(found(&[("RANK", "7"), ("WORLD_SIZE", "8")]), [""; 0]);
         assert_eq!(
             found(&[("RANK", "8"), ("WORLD_SIZE", "8")]),
-            ["wrong RANK=8 is no rank of WORLD_SIZE=8"]
+            ["wrong RANK=8 is not a rank of WORLD_SIZE=8"]
         );
-        assert_eq!(found(&[("RANK", "first")]), ["wrong RANK=first is no number"]);
+        assert_eq!(found(&[("RANK", "first")]), ["wrong RANK=first is not a number"]);
     }
 
     #[test]

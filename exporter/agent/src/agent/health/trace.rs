@@ -45,7 +45,7 @@ impl<'a> TraceQuery<'a> {
                 Some(("sink", name)) => question.sink = Some(name),
                 _ => {
                     return Err(format!(
-                        "{pair:?} is no question: ask /trace?last=5m, or /trace for all"
+                        "{pair:?} is not a valid parameter: use /trace?last=5m, or /trace for everything"
                     ));
                 }
             }

@@ -137,14 +137,14 @@ fn trace_id(text: &str) -> Result<String, String> {
     if is_id {
         Ok(format!("{:0>32}", digits.to_ascii_lowercase()))
     } else {
-        Err("is no trace id: write up to 32 hexadecimal digits".to_owned())
+        Err("is not a trace id: write up to 32 hexadecimal digits".to_owned())
     }
 }
 
 fn header(text: &str) -> Result<(String, String), String> {
     let (name, value) = text
         .split_once(':')
-        .ok_or("is no header: write it like 'Authorization: Bearer TOKEN'")?;
+        .ok_or("is not a header: write it like 'Authorization: Bearer TOKEN'")?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
@@ -159,7 +159,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
         .filter(|number| *number > 0)
-        .ok_or_else(|| "is no number above zero".to_owned())
+        .ok_or_else(|| "is not a number above zero".to_owned())
 }
 
 #[cfg(test)]
