@@ -154,6 +154,15 @@ pub const GPU_COMPUTE_MODE: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// How an AMD GPU is divided into partitions: `SPX` is one of all chiplets, `CPX` one of each.
+pub const GPU_COMPUTE_PARTITION: Attribute = Attribute {
+    name: "gpu.compute_partition",
+    brief: "How an AMD GPU is divided into partitions: `SPX` is one of all chiplets, `CPX` one of each.",
+    kind: AttributeKind::String,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// CUDA version of the driver, 1000 times the major number plus 10 times the minor.
 pub const GPU_CUDA_DRIVER_VERSION: Attribute = Attribute {
     name: "gpu.cuda.driver_version",
@@ -416,6 +425,15 @@ pub const GPU_MEMORY_SIZE: Attribute = Attribute {
     name: "gpu.memory.size",
     brief: "Memory of the GPU, in bytes.",
     kind: AttributeKind::Int,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// How the memory of an AMD GPU is divided: `NPS1` is one part for all partitions.
+pub const GPU_MEMORY_PARTITION: Attribute = Attribute {
+    name: "gpu.memory_partition",
+    brief: "How the memory of an AMD GPU is divided: `NPS1` is one part for all partitions.",
+    kind: AttributeKind::String,
     descriptive: false,
     stability: Stability::Development,
 };
@@ -1960,6 +1978,7 @@ pub static ALL: &[&Attribute] = &[
     &GPU_COMPUTE_CAPABILITY_MAJOR,
     &GPU_COMPUTE_CAPABILITY_MINOR,
     &GPU_COMPUTE_MODE,
+    &GPU_COMPUTE_PARTITION,
     &GPU_CUDA_DRIVER_VERSION,
     &GPU_CUDA_RUNTIME_VERSION,
     &GPU_DRIVER_VERSION,
@@ -1984,6 +2003,7 @@ pub static ALL: &[&Attribute] = &[
     &GPU_MEMORY_FREE,
     &GPU_MEMORY_RESERVED,
     &GPU_MEMORY_SIZE,
+    &GPU_MEMORY_PARTITION,
     &GPU_METRIC_NAME,
     &GPU_MIG_COMPUTE_INSTANCE_ID,
     &GPU_MIG_INSTANCE_ID,

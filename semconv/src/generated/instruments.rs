@@ -1159,6 +1159,33 @@ pub fn gpu_utilization_distribution(meter: &Meter) -> Histogram<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::GPU_XGMI_IO`].
+pub fn gpu_xgmi_io(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::GPU_XGMI_IO.name)
+        .with_unit(metric::GPU_XGMI_IO.unit)
+        .with_description(metric::GPU_XGMI_IO.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_XGMI_SPEED`].
+pub fn gpu_xgmi_speed(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_XGMI_SPEED.name)
+        .with_unit(metric::GPU_XGMI_SPEED.unit)
+        .with_description(metric::GPU_XGMI_SPEED.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_XGMI_UP`].
+pub fn gpu_xgmi_up(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_XGMI_UP.name)
+        .with_unit(metric::GPU_XGMI_UP.unit)
+        .with_description(metric::GPU_XGMI_UP.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::GPU_XID_ERRORS`].
 pub fn gpu_xid_errors(meter: &Meter) -> Counter<u64> {
     meter

@@ -3374,6 +3374,10 @@ pub const GPU_INFO: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::GPU_COMPUTE_PARTITION,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_CUDA_DRIVER_VERSION,
             requirement: Requirement::Recommended,
         },
@@ -3395,6 +3399,10 @@ pub const GPU_INFO: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MEMORY_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -8271,11 +8279,233 @@ pub const GPU_UTILIZATION_DISTRIBUTION: Metric = Metric {
     }],
 };
 
+/// Bytes over an XGMI link, which connects GPUs of AMD.
+///
+/// Unit `By`; in Prometheus `gpu_xgmi_io_bytes_total`.
+pub const GPU_XGMI_IO: Metric = Metric {
+    ordinal: 127,
+    name: "gpu.xgmi.io",
+    brief: "Bytes over an XGMI link, which connects GPUs of AMD.",
+    unit: "By",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_IO_DIRECTION,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_LINK_INDEX,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_xgmi_io_bytes_total",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "amdgpu",
+        names: &[
+            "gpu_metrics.xgmi_read_data_acc",
+            "gpu_metrics.xgmi_write_data_acc",
+        ],
+    }],
+};
+
+/// Bytes in a second that each XGMI link of the GPU can carry.
+///
+/// Unit `By/s`; in Prometheus `gpu_xgmi_speed_bytes_per_second`.
+pub const GPU_XGMI_SPEED: Metric = Metric {
+    ordinal: 128,
+    name: "gpu.xgmi.speed",
+    brief: "Bytes in a second that each XGMI link of the GPU can carry.",
+    unit: "By/s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_xgmi_speed_bytes_per_second",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "amdgpu",
+        names: &["gpu_metrics.xgmi_link_width", "gpu_metrics.xgmi_link_speed"],
+    }],
+};
+
+/// Whether an XGMI link is active: 1 if so, else 0.
+///
+/// Unit `{link}`; in Prometheus `gpu_xgmi_up`.
+pub const GPU_XGMI_UP: Metric = Metric {
+    ordinal: 129,
+    name: "gpu.xgmi.up",
+    brief: "Whether an XGMI link is active: 1 if so, else 0.",
+    unit: "{link}",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_LINK_INDEX,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_xgmi_up",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "amdgpu",
+        names: &["gpu_metrics.xgmi_link_status"],
+    }],
+};
+
 /// XID errors of the driver, by code; a code that has not come is 0 from the start.
 ///
 /// Unit `{error}`; in Prometheus `gpu_xid_errors_total`.
 pub const GPU_XID_ERRORS: Metric = Metric {
-    ordinal: 127,
+    ordinal: 130,
     name: "gpu.xid_errors",
     brief: "XID errors of the driver, by code; a code that has not come is 0 from the start.",
     unit: "{error}",
@@ -8358,7 +8588,7 @@ pub const GPU_XID_ERRORS: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `hw_energy_joules_total`.
 pub const HW_ENERGY: Metric = Metric {
-    ordinal: 128,
+    ordinal: 131,
     name: "hw.energy",
     brief: "Energy that a component has used.",
     unit: "J",
@@ -8395,7 +8625,7 @@ pub const HW_ENERGY: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `hw_errors_total`.
 pub const HW_ERRORS: Metric = Metric {
-    ordinal: 129,
+    ordinal: 132,
     name: "hw.errors",
     brief: "Errors of a component.",
     unit: "{error}",
@@ -8441,7 +8671,7 @@ pub const HW_ERRORS: Metric = Metric {
 ///
 /// Unit `rpm`; in Prometheus `hw_fan_speed_rpm`.
 pub const HW_FAN_SPEED: Metric = Metric {
-    ordinal: 130,
+    ordinal: 133,
     name: "hw.fan.speed",
     brief: "Speed of a fan.",
     unit: "rpm",
@@ -8478,7 +8708,7 @@ pub const HW_FAN_SPEED: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_fan_speed_ratio`.
 pub const HW_FAN_SPEED_RATIO: Metric = Metric {
-    ordinal: 131,
+    ordinal: 134,
     name: "hw.fan.speed_ratio",
     brief: "Speed of a fan as a share of its highest.",
     unit: "1",
@@ -8515,7 +8745,7 @@ pub const HW_FAN_SPEED_RATIO: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_gpu_io_bytes_total`.
 pub const HW_GPU_IO: Metric = Metric {
-    ordinal: 132,
+    ordinal: 135,
     name: "hw.gpu.io",
     brief: "Bytes that the GPU received and sent.",
     unit: "By",
@@ -8575,7 +8805,7 @@ pub const HW_GPU_IO: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_gpu_memory_limit_bytes`.
 pub const HW_GPU_MEMORY_LIMIT: Metric = Metric {
-    ordinal: 133,
+    ordinal: 136,
     name: "hw.gpu.memory.limit",
     brief: "Memory of the GPU.",
     unit: "By",
@@ -8628,7 +8858,7 @@ pub const HW_GPU_MEMORY_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_gpu_memory_usage_bytes`.
 pub const HW_GPU_MEMORY_USAGE: Metric = Metric {
-    ordinal: 134,
+    ordinal: 137,
     name: "hw.gpu.memory.usage",
     brief: "Memory of the GPU in use.",
     unit: "By",
@@ -8681,7 +8911,7 @@ pub const HW_GPU_MEMORY_USAGE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_gpu_memory_utilization_ratio`.
 pub const HW_GPU_MEMORY_UTILIZATION: Metric = Metric {
-    ordinal: 135,
+    ordinal: 138,
     name: "hw.gpu.memory.utilization",
     brief: "Share of the memory of the GPU in use.",
     unit: "1",
@@ -8737,7 +8967,7 @@ pub const HW_GPU_MEMORY_UTILIZATION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_gpu_utilization_ratio`.
 pub const HW_GPU_UTILIZATION: Metric = Metric {
-    ordinal: 136,
+    ordinal: 139,
     name: "hw.gpu.utilization",
     brief: "Share of the time that the GPU spent in a task.",
     unit: "1",
@@ -8798,7 +9028,7 @@ pub const HW_GPU_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `hw_network_bandwidth_limit_bytes_per_second`.
 pub const HW_NETWORK_BANDWIDTH_LIMIT: Metric = Metric {
-    ordinal: 137,
+    ordinal: 140,
     name: "hw.network.bandwidth.limit",
     brief: "Bytes in a second that a port can carry.",
     unit: "By/s",
@@ -8831,7 +9061,7 @@ pub const HW_NETWORK_BANDWIDTH_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_network_io_bytes_total`.
 pub const HW_NETWORK_IO: Metric = Metric {
-    ordinal: 138,
+    ordinal: 141,
     name: "hw.network.io",
     brief: "Bytes that a port received and sent; an NVLink is a port of its GPU.",
     unit: "By",
@@ -8871,7 +9101,7 @@ pub const HW_NETWORK_IO: Metric = Metric {
 ///
 /// Unit `{packet}`; in Prometheus `hw_network_packets_total`.
 pub const HW_NETWORK_PACKETS: Metric = Metric {
-    ordinal: 139,
+    ordinal: 142,
     name: "hw.network.packets",
     brief: "Packets that a port received and sent.",
     unit: "{packet}",
@@ -8911,7 +9141,7 @@ pub const HW_NETWORK_PACKETS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_network_up`.
 pub const HW_NETWORK_UP: Metric = Metric {
-    ordinal: 140,
+    ordinal: 143,
     name: "hw.network.up",
     brief: "Whether a port is up: 1 if so, else 0.",
     unit: "1",
@@ -8944,7 +9174,7 @@ pub const HW_NETWORK_UP: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `hw_power_watts`.
 pub const HW_POWER: Metric = Metric {
-    ordinal: 141,
+    ordinal: 144,
     name: "hw.power",
     brief: "Power that a component draws.",
     unit: "W",
@@ -8981,7 +9211,7 @@ pub const HW_POWER: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_status`.
 pub const HW_STATUS: Metric = Metric {
-    ordinal: 142,
+    ordinal: 145,
     name: "hw.status",
     brief: "State of a component: 1 for the present state, 0 for the others.",
     unit: "1",
@@ -9027,7 +9257,7 @@ pub const HW_STATUS: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `hw_temperature_celsius`.
 pub const HW_TEMPERATURE: Metric = Metric {
-    ordinal: 143,
+    ordinal: 146,
     name: "hw.temperature",
     brief: "Temperature of a component.",
     unit: "Cel",
@@ -9064,7 +9294,7 @@ pub const HW_TEMPERATURE: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `hw_temperature_limit_celsius`.
 pub const HW_TEMPERATURE_LIMIT: Metric = Metric {
-    ordinal: 144,
+    ordinal: 147,
     name: "hw.temperature.limit",
     brief: "Temperature limit of a component.",
     unit: "Cel",
@@ -9105,7 +9335,7 @@ pub const HW_TEMPERATURE_LIMIT: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `inference_completion_tokens`.
 pub const INFERENCE_COMPLETION_TOKENS: Metric = Metric {
-    ordinal: 145,
+    ordinal: 148,
     name: "inference.completion_tokens",
     brief: "Tokens of a completion.",
     unit: "{token}",
@@ -9128,7 +9358,7 @@ pub const INFERENCE_COMPLETION_TOKENS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `inference_latency_seconds`.
 pub const INFERENCE_LATENCY: Metric = Metric {
-    ordinal: 146,
+    ordinal: 149,
     name: "inference.latency",
     brief: "Time from a request to its last token.",
     unit: "s",
@@ -9155,7 +9385,7 @@ pub const INFERENCE_LATENCY: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `inference_prompt_tokens`.
 pub const INFERENCE_PROMPT_TOKENS: Metric = Metric {
-    ordinal: 147,
+    ordinal: 150,
     name: "inference.prompt_tokens",
     brief: "Tokens of a prompt.",
     unit: "{token}",
@@ -9178,7 +9408,7 @@ pub const INFERENCE_PROMPT_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `inference_speculative_accept_length`.
 pub const INFERENCE_SPECULATIVE_ACCEPT_LENGTH: Metric = Metric {
-    ordinal: 148,
+    ordinal: 151,
     name: "inference.speculative.accept_length",
     brief: "Draft tokens that the target model accepts in a row.",
     unit: "{token}",
@@ -9201,7 +9431,7 @@ pub const INFERENCE_SPECULATIVE_ACCEPT_LENGTH: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `inference_speculative_accept_ratio`.
 pub const INFERENCE_SPECULATIVE_ACCEPT_RATIO: Metric = Metric {
-    ordinal: 149,
+    ordinal: 152,
     name: "inference.speculative.accept_ratio",
     brief: "Share of the draft tokens that the target model accepts.",
     unit: "1",
@@ -9224,7 +9454,7 @@ pub const INFERENCE_SPECULATIVE_ACCEPT_RATIO: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_estimate_size_bytes`.
 pub const MEMORY_ESTIMATE_SIZE: Metric = Metric {
-    ordinal: 150,
+    ordinal: 153,
     name: "memory.estimate.size",
     brief: "Memory that the compiler expects a step to need.",
     unit: "By",
@@ -9259,7 +9489,7 @@ pub const MEMORY_ESTIMATE_SIZE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_active_bytes`.
 pub const MEMORY_FRAMEWORK_ACTIVE: Metric = Metric {
-    ordinal: 151,
+    ordinal: 154,
     name: "memory.framework.active",
     brief: "Bytes that the framework's allocator has handed out or waits to get back.",
     unit: "By",
@@ -9282,7 +9512,7 @@ pub const MEMORY_FRAMEWORK_ACTIVE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `memory_framework_active_utilization_ratio`.
 pub const MEMORY_FRAMEWORK_ACTIVE_UTILIZATION: Metric = Metric {
-    ordinal: 152,
+    ordinal: 155,
     name: "memory.framework.active_utilization",
     brief: "Largest share of the device's memory that was handed out or waited for at once.",
     unit: "1",
@@ -9305,7 +9535,7 @@ pub const MEMORY_FRAMEWORK_ACTIVE_UTILIZATION: Metric = Metric {
 ///
 /// Unit `{retry}`; in Prometheus `memory_framework_alloc_retries_total`.
 pub const MEMORY_FRAMEWORK_ALLOC_RETRIES: Metric = Metric {
-    ordinal: 153,
+    ordinal: 156,
     name: "memory.framework.alloc_retries",
     brief: "Allocations that succeeded only after the allocator had freed its caches.",
     unit: "{retry}",
@@ -9338,7 +9568,7 @@ pub const MEMORY_FRAMEWORK_ALLOC_RETRIES: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_allocated_bytes`.
 pub const MEMORY_FRAMEWORK_ALLOCATED: Metric = Metric {
-    ordinal: 154,
+    ordinal: 157,
     name: "memory.framework.allocated",
     brief: "Bytes that the framework's allocator has handed out.",
     unit: "By",
@@ -9395,7 +9625,7 @@ pub const MEMORY_FRAMEWORK_ALLOCATED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_inactive_bytes`.
 pub const MEMORY_FRAMEWORK_INACTIVE: Metric = Metric {
-    ordinal: 155,
+    ordinal: 158,
     name: "memory.framework.inactive",
     brief: "Bytes of split blocks that the framework's allocator cannot give back.",
     unit: "By",
@@ -9418,7 +9648,7 @@ pub const MEMORY_FRAMEWORK_INACTIVE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_limit_bytes`.
 pub const MEMORY_FRAMEWORK_LIMIT: Metric = Metric {
-    ordinal: 156,
+    ordinal: 159,
     name: "memory.framework.limit",
     brief: "Bytes that the framework's allocator may hold.",
     unit: "By",
@@ -9451,7 +9681,7 @@ pub const MEMORY_FRAMEWORK_LIMIT: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `memory_framework_ooms_total`.
 pub const MEMORY_FRAMEWORK_OOMS: Metric = Metric {
-    ordinal: 157,
+    ordinal: 160,
     name: "memory.framework.ooms",
     brief: "Allocations that failed for want of memory.",
     unit: "{error}",
@@ -9480,7 +9710,7 @@ pub const MEMORY_FRAMEWORK_OOMS: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_peak_bytes`.
 pub const MEMORY_FRAMEWORK_PEAK: Metric = Metric {
-    ordinal: 158,
+    ordinal: 161,
     name: "memory.framework.peak",
     brief: "Largest number of bytes that the framework's allocator has handed out at once.",
     unit: "By",
@@ -9552,7 +9782,7 @@ pub const MEMORY_FRAMEWORK_PEAK: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_peak_active_bytes`.
 pub const MEMORY_FRAMEWORK_PEAK_ACTIVE: Metric = Metric {
-    ordinal: 159,
+    ordinal: 162,
     name: "memory.framework.peak_active",
     brief: "Largest number of bytes that the framework's allocator had handed out or waited for at once.",
     unit: "By",
@@ -9585,7 +9815,7 @@ pub const MEMORY_FRAMEWORK_PEAK_ACTIVE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_peak_reserved_bytes`.
 pub const MEMORY_FRAMEWORK_PEAK_RESERVED: Metric = Metric {
-    ordinal: 160,
+    ordinal: 163,
     name: "memory.framework.peak_reserved",
     brief: "Largest number of bytes that the framework's allocator held at once.",
     unit: "By",
@@ -9614,7 +9844,7 @@ pub const MEMORY_FRAMEWORK_PEAK_RESERVED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_reserved_bytes`.
 pub const MEMORY_FRAMEWORK_RESERVED: Metric = Metric {
-    ordinal: 161,
+    ordinal: 164,
     name: "memory.framework.reserved",
     brief: "Bytes that the framework's allocator holds.",
     unit: "By",
@@ -9676,7 +9906,7 @@ pub const MEMORY_FRAMEWORK_RESERVED: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `memory_framework_utilization_ratio`.
 pub const MEMORY_FRAMEWORK_UTILIZATION: Metric = Metric {
-    ordinal: 162,
+    ordinal: 165,
     name: "memory.framework.utilization",
     brief: "Share of the device's memory that the framework's allocator has needed.",
     unit: "1",
@@ -9714,7 +9944,7 @@ pub const MEMORY_FRAMEWORK_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_host_available_bytes`.
 pub const MEMORY_HOST_AVAILABLE: Metric = Metric {
-    ordinal: 163,
+    ordinal: 166,
     name: "memory.host.available",
     brief: "Memory of the host that a program could still take without the host having to swap.",
     unit: "By",
@@ -9734,7 +9964,7 @@ pub const MEMORY_HOST_AVAILABLE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_host_limit_bytes`.
 pub const MEMORY_HOST_LIMIT: Metric = Metric {
-    ordinal: 164,
+    ordinal: 167,
     name: "memory.host.limit",
     brief: "Memory of the host.",
     unit: "By",
@@ -9760,7 +9990,7 @@ pub const MEMORY_HOST_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_host_used_bytes`.
 pub const MEMORY_HOST_USED: Metric = Metric {
-    ordinal: 165,
+    ordinal: 168,
     name: "memory.host.used",
     brief: "Memory of the host in use.",
     unit: "By",
@@ -9794,7 +10024,7 @@ pub const MEMORY_HOST_USED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_segment_size_bytes`.
 pub const MEMORY_SEGMENT_SIZE: Metric = Metric {
-    ordinal: 166,
+    ordinal: 169,
     name: "memory.segment.size",
     brief: "Size of an allocator segment.",
     unit: "By",
@@ -9831,7 +10061,7 @@ pub const MEMORY_SEGMENT_SIZE: Metric = Metric {
 ///
 /// Unit `{expert}`; in Prometheus `moe_active_experts`.
 pub const MOE_ACTIVE_EXPERTS: Metric = Metric {
-    ordinal: 167,
+    ordinal: 170,
     name: "moe.active_experts",
     brief: "Experts that receive tokens, averaged over layers.",
     unit: "{expert}",
@@ -9855,7 +10085,7 @@ pub const MOE_ACTIVE_EXPERTS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `moe_aux_loss`.
 pub const MOE_AUX_LOSS: Metric = Metric {
-    ordinal: 168,
+    ordinal: 171,
     name: "moe.aux_loss",
     brief: "Load-balancing loss of the router, summed over layers.",
     unit: "{loss}",
@@ -9894,7 +10124,7 @@ pub const MOE_AUX_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_expert_balance_ratio`.
 pub const MOE_EXPERT_BALANCE: Metric = Metric {
-    ordinal: 169,
+    ordinal: 172,
     name: "moe.expert_balance",
     brief: "Tokens of the least busy expert over those of the busiest.",
     unit: "1",
@@ -9914,7 +10144,7 @@ pub const MOE_EXPERT_BALANCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_expert_utilization_ratio`.
 pub const MOE_EXPERT_UTILIZATION: Metric = Metric {
-    ordinal: 170,
+    ordinal: 173,
     name: "moe.expert_utilization",
     brief: "Share of the experts that receive tokens, averaged over layers.",
     unit: "1",
@@ -9939,7 +10169,7 @@ pub const MOE_EXPERT_UTILIZATION: Metric = Metric {
 ///
 /// Unit `{variation}`; in Prometheus `moe_load_cv`.
 pub const MOE_LOAD_CV: Metric = Metric {
-    ordinal: 171,
+    ordinal: 174,
     name: "moe.load_cv",
     brief: "Standard deviation of the tokens of an expert over their mean.",
     unit: "{variation}",
@@ -9959,7 +10189,7 @@ pub const MOE_LOAD_CV: Metric = Metric {
 ///
 /// Unit `{imbalance}`; in Prometheus `moe_load_imbalance`.
 pub const MOE_LOAD_IMBALANCE: Metric = Metric {
-    ordinal: 172,
+    ordinal: 175,
     name: "moe.load_imbalance",
     brief: "Tokens of the busiest expert over the mean, averaged over layers; 1 is perfect.",
     unit: "{imbalance}",
@@ -9984,7 +10214,7 @@ pub const MOE_LOAD_IMBALANCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_max_expert_fraction_ratio`.
 pub const MOE_MAX_EXPERT_FRACTION: Metric = Metric {
-    ordinal: 173,
+    ordinal: 176,
     name: "moe.max_expert_fraction",
     brief: "Share of the tokens that goes to the busiest expert.",
     unit: "1",
@@ -10009,7 +10239,7 @@ pub const MOE_MAX_EXPERT_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_min_active_expert_fraction_ratio`.
 pub const MOE_MIN_ACTIVE_EXPERT_FRACTION: Metric = Metric {
-    ordinal: 174,
+    ordinal: 177,
     name: "moe.min_active_expert_fraction",
     brief: "Share of the tokens that goes to the least busy expert with any.",
     unit: "1",
@@ -10033,7 +10263,7 @@ pub const MOE_MIN_ACTIVE_EXPERT_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_router_confidence_ratio`.
 pub const MOE_ROUTER_CONFIDENCE: Metric = Metric {
-    ordinal: 175,
+    ordinal: 178,
     name: "moe.router_confidence",
     brief: "Mean share of the probability that the router gives to its first choice.",
     unit: "1",
@@ -10057,7 +10287,7 @@ pub const MOE_ROUTER_CONFIDENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_router_entropy_ratio`.
 pub const MOE_ROUTER_ENTROPY: Metric = Metric {
-    ordinal: 176,
+    ordinal: 179,
     name: "moe.router_entropy",
     brief: "Entropy of the router, as a share of the largest possible.",
     unit: "1",
@@ -10082,7 +10312,7 @@ pub const MOE_ROUTER_ENTROPY: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `moe_z_loss`.
 pub const MOE_Z_LOSS: Metric = Metric {
-    ordinal: 177,
+    ordinal: 180,
     name: "moe.z_loss",
     brief: "Regularization of the router logits, summed over layers.",
     unit: "{loss}",
@@ -10108,7 +10338,7 @@ pub const MOE_Z_LOSS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_actor_gap_time_seconds`.
 pub const PERF_ACTOR_GAP_TIME: Metric = Metric {
-    ordinal: 178,
+    ordinal: 181,
     name: "perf.actor_gap_time",
     brief: "Time that the actor had nothing to do between two micro-batches.",
     unit: "s",
@@ -10131,7 +10361,7 @@ pub const PERF_ACTOR_GAP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_actor_train_step_time_seconds`.
 pub const PERF_ACTOR_TRAIN_STEP_TIME: Metric = Metric {
-    ordinal: 179,
+    ordinal: 182,
     name: "perf.actor_train_step_time",
     brief: "Time of a step spent in the optimizer steps of the actor.",
     unit: "s",
@@ -10154,7 +10384,7 @@ pub const PERF_ACTOR_TRAIN_STEP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_actor_train_time_seconds`.
 pub const PERF_ACTOR_TRAIN_TIME: Metric = Metric {
-    ordinal: 180,
+    ordinal: 183,
     name: "perf.actor_train_time",
     brief: "Time of a step spent in training the actor, evaluation included.",
     unit: "s",
@@ -10191,7 +10421,7 @@ pub const PERF_ACTOR_TRAIN_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_attempt_checkpoint_time_seconds`.
 pub const PERF_ATTEMPT_CHECKPOINT_TIME: Metric = Metric {
-    ordinal: 181,
+    ordinal: 184,
     name: "perf.attempt_checkpoint_time",
     brief: "Time that training waited for a checkpoint, over the checkpoints since the start of the attempt.",
     unit: "s",
@@ -10224,7 +10454,7 @@ pub const PERF_ATTEMPT_CHECKPOINT_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_backpressure_wait_seconds`.
 pub const PERF_BACKPRESSURE_WAIT: Metric = Metric {
-    ordinal: 182,
+    ordinal: 185,
     name: "perf.backpressure_wait",
     brief: "Time that generation waited because the sample pool was full.",
     unit: "s",
@@ -10244,7 +10474,7 @@ pub const PERF_BACKPRESSURE_WAIT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_backward_time_seconds`.
 pub const PERF_BACKWARD_TIME: Metric = Metric {
-    ordinal: 183,
+    ordinal: 186,
     name: "perf.backward_time",
     brief: "Time of a step spent in the backward pass.",
     unit: "s",
@@ -10277,7 +10507,7 @@ pub const PERF_BACKWARD_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_between_micro_batch_gap_time_seconds`.
 pub const PERF_BETWEEN_MICRO_BATCH_GAP_TIME: Metric = Metric {
-    ordinal: 184,
+    ordinal: 187,
     name: "perf.between_micro_batch_gap_time",
     brief: "Time between the training on one micro-batch and the reference model on the next.",
     unit: "s",
@@ -10300,7 +10530,7 @@ pub const PERF_BETWEEN_MICRO_BATCH_GAP_TIME: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `perf_bottleneck`.
 pub const PERF_BOTTLENECK: Metric = Metric {
-    ordinal: 185,
+    ordinal: 188,
     name: "perf.bottleneck",
     brief: "What holds the pipeline back: 1 for the present verdict, 0 for the others.",
     unit: "{state}",
@@ -10332,7 +10562,7 @@ pub const PERF_BOTTLENECK: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_checkpoint_time_seconds`.
 pub const PERF_CHECKPOINT_TIME: Metric = Metric {
-    ordinal: 186,
+    ordinal: 189,
     name: "perf.checkpoint_time",
     brief: "Time that training stood still for a checkpoint.",
     unit: "s",
@@ -10370,7 +10600,7 @@ pub const PERF_CHECKPOINT_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_compute_time_seconds`.
 pub const PERF_COMPUTE_TIME: Metric = Metric {
-    ordinal: 187,
+    ordinal: 190,
     name: "perf.compute_time",
     brief: "Time of a step that the device spent in forward, backward and optimizer.",
     unit: "s",
@@ -10393,7 +10623,7 @@ pub const PERF_COMPUTE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_data_time_seconds`.
 pub const PERF_DATA_TIME: Metric = Metric {
-    ordinal: 188,
+    ordinal: 191,
     name: "perf.data_time",
     brief: "Time of a step spent in the data iterator.",
     unit: "s",
@@ -10430,7 +10660,7 @@ pub const PERF_DATA_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `perf_data_wait_ratio`.
 pub const PERF_DATA_WAIT_RATIO: Metric = Metric {
-    ordinal: 189,
+    ordinal: 192,
     name: "perf.data_wait_ratio",
     brief: "Share of the step in which it waited for its data.",
     unit: "1",
@@ -10456,7 +10686,7 @@ pub const PERF_DATA_WAIT_RATIO: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_dispatch_wait_seconds`.
 pub const PERF_DISPATCH_WAIT: Metric = Metric {
-    ordinal: 190,
+    ordinal: 193,
     name: "perf.dispatch_wait",
     brief: "Time that training waited until there were samples enough for a step.",
     unit: "s",
@@ -10482,7 +10712,7 @@ pub const PERF_DISPATCH_WAIT: Metric = Metric {
 ///
 /// Unit `J/{token}`; in Prometheus `perf_energy_per_token_joules`.
 pub const PERF_ENERGY_PER_TOKEN: Metric = Metric {
-    ordinal: 191,
+    ordinal: 194,
     name: "perf.energy_per_token",
     brief: "Energy that all GPUs of the run used per token of the last step.",
     unit: "J/{token}",
@@ -10502,7 +10732,7 @@ pub const PERF_ENERGY_PER_TOKEN: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_first_micro_batch_rollout_time_seconds`.
 pub const PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME: Metric = Metric {
-    ordinal: 192,
+    ordinal: 195,
     name: "perf.first_micro_batch_rollout_time",
     brief: "Time from the start of a step until its first rollout was done.",
     unit: "s",
@@ -10522,7 +10752,7 @@ pub const PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_forward_time_seconds`.
 pub const PERF_FORWARD_TIME: Metric = Metric {
-    ordinal: 193,
+    ordinal: 196,
     name: "perf.forward_time",
     brief: "Time of a step spent in the forward pass.",
     unit: "s",
@@ -10555,7 +10785,7 @@ pub const PERF_FORWARD_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_global_step_time_seconds`.
 pub const PERF_GLOBAL_STEP_TIME: Metric = Metric {
-    ordinal: 194,
+    ordinal: 197,
     name: "perf.global_step_time",
     brief: "Wall time of a step of reinforcement learning, from the first rollout to the new weights.",
     unit: "s",
@@ -10585,7 +10815,7 @@ pub const PERF_GLOBAL_STEP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_infer_batch_time_seconds`.
 pub const PERF_INFER_BATCH_TIME: Metric = Metric {
-    ordinal: 195,
+    ordinal: 198,
     name: "perf.infer_batch_time",
     brief: "Time of one batch of an inference engine.",
     unit: "s",
@@ -10608,7 +10838,7 @@ pub const PERF_INFER_BATCH_TIME: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_infer_capacity_per_second`.
 pub const PERF_INFER_CAPACITY: Metric = Metric {
-    ordinal: 196,
+    ordinal: 199,
     name: "perf.infer_capacity",
     brief: "Samples in a second that inference could give if training took them all.",
     unit: "{sample}/s",
@@ -10628,7 +10858,7 @@ pub const PERF_INFER_CAPACITY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_old_actor_inference_time_seconds`.
 pub const PERF_OLD_ACTOR_INFERENCE_TIME: Metric = Metric {
-    ordinal: 197,
+    ordinal: 200,
     name: "perf.old_actor_inference_time",
     brief: "Time of a step spent in the actor before its update.",
     unit: "s",
@@ -10661,7 +10891,7 @@ pub const PERF_OLD_ACTOR_INFERENCE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_optimizer_time_seconds`.
 pub const PERF_OPTIMIZER_TIME: Metric = Metric {
-    ordinal: 198,
+    ordinal: 201,
     name: "perf.optimizer_time",
     brief: "Time of a step spent in the optimizer.",
     unit: "s",
@@ -10690,7 +10920,7 @@ pub const PERF_OPTIMIZER_TIME: Metric = Metric {
 ///
 /// Unit `{flop}/s`; in Prometheus `perf_phase_flops_per_device_per_second`.
 pub const PERF_PHASE_FLOPS_PER_DEVICE: Metric = Metric {
-    ordinal: 199,
+    ordinal: 202,
     name: "perf.phase_flops_per_device",
     brief: "Floating-point operations in a second on one device, in one phase of the step.",
     unit: "{flop}/s",
@@ -10718,7 +10948,7 @@ pub const PERF_PHASE_FLOPS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `perf_phase_mfu_ratio`.
 pub const PERF_PHASE_MFU: Metric = Metric {
-    ordinal: 200,
+    ordinal: 203,
     name: "perf.phase_mfu",
     brief: "Model FLOPs utilization in one phase of the step.",
     unit: "1",
@@ -10747,7 +10977,7 @@ pub const PERF_PHASE_MFU: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_phase_time_seconds`.
 pub const PERF_PHASE_TIME: Metric = Metric {
-    ordinal: 201,
+    ordinal: 204,
     name: "perf.phase_time",
     brief: "Time of a step spent in a phase that has no metric of its own.",
     unit: "s",
@@ -10790,7 +11020,7 @@ pub const PERF_PHASE_TIME: Metric = Metric {
 ///
 /// Unit `s/{token}`; in Prometheus `perf_phase_time_per_token_seconds`.
 pub const PERF_PHASE_TIME_PER_TOKEN: Metric = Metric {
-    ordinal: 202,
+    ordinal: 205,
     name: "perf.phase_time_per_token",
     brief: "Time of a phase of the step over the tokens that it handled.",
     unit: "s/{token}",
@@ -10819,7 +11049,7 @@ pub const PERF_PHASE_TIME_PER_TOKEN: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_refer_gap_time_seconds`.
 pub const PERF_REFER_GAP_TIME: Metric = Metric {
-    ordinal: 203,
+    ordinal: 206,
     name: "perf.refer_gap_time",
     brief: "Time that the reference model had nothing to do between two micro-batches.",
     unit: "s",
@@ -10842,7 +11072,7 @@ pub const PERF_REFER_GAP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_refer_inference_time_seconds`.
 pub const PERF_REFER_INFERENCE_TIME: Metric = Metric {
-    ordinal: 204,
+    ordinal: 207,
     name: "perf.refer_inference_time",
     brief: "Time of a step spent in the reference model.",
     unit: "s",
@@ -10875,7 +11105,7 @@ pub const PERF_REFER_INFERENCE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_rollout_idle_time_seconds`.
 pub const PERF_ROLLOUT_IDLE_TIME: Metric = Metric {
-    ordinal: 205,
+    ordinal: 208,
     name: "perf.rollout_idle_time",
     brief: "Time that the rollout engines had nothing to do before the new weights came.",
     unit: "s",
@@ -10895,7 +11125,7 @@ pub const PERF_ROLLOUT_IDLE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_rollout_time_seconds`.
 pub const PERF_ROLLOUT_TIME: Metric = Metric {
-    ordinal: 206,
+    ordinal: 209,
     name: "perf.rollout_time",
     brief: "Time of a step spent in rollouts.",
     unit: "s",
@@ -10936,7 +11166,7 @@ pub const PERF_ROLLOUT_TIME: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `perf_sample_pool_limit`.
 pub const PERF_SAMPLE_POOL_LIMIT: Metric = Metric {
-    ordinal: 207,
+    ordinal: 210,
     name: "perf.sample_pool_limit",
     brief: "Samples that may wait for training before generation is paused.",
     unit: "{sample}",
@@ -10956,7 +11186,7 @@ pub const PERF_SAMPLE_POOL_LIMIT: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `perf_sample_pool_size`.
 pub const PERF_SAMPLE_POOL_SIZE: Metric = Metric {
-    ordinal: 208,
+    ordinal: 211,
     name: "perf.sample_pool_size",
     brief: "Samples that wait for training.",
     unit: "{sample}",
@@ -10976,7 +11206,7 @@ pub const PERF_SAMPLE_POOL_SIZE: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_step_time_seconds`.
 pub const PERF_STEP_TIME: Metric = Metric {
-    ordinal: 209,
+    ordinal: 212,
     name: "perf.step_time",
     brief: "Wall time of a training step that takes its data from a queue: waiting for data, compute and optimizer.",
     unit: "s",
@@ -10996,7 +11226,7 @@ pub const PERF_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_throughput_per_second`.
 pub const PERF_THROUGHPUT: Metric = Metric {
-    ordinal: 210,
+    ordinal: 213,
     name: "perf.throughput",
     brief: "Samples in a second that really went through the pipeline.",
     unit: "{sample}/s",
@@ -11016,7 +11246,7 @@ pub const PERF_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_train_capacity_per_second`.
 pub const PERF_TRAIN_CAPACITY: Metric = Metric {
-    ordinal: 211,
+    ordinal: 214,
     name: "perf.train_capacity",
     brief: "Samples in a second that training could take if there were always some.",
     unit: "{sample}/s",
@@ -11036,7 +11266,7 @@ pub const PERF_TRAIN_CAPACITY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_weight_sync_time_seconds`.
 pub const PERF_WEIGHT_SYNC_TIME: Metric = Metric {
-    ordinal: 212,
+    ordinal: 215,
     name: "perf.weight_sync_time",
     brief: "Time spent in bringing the new weights to the rollout engines.",
     unit: "s",
@@ -11070,7 +11300,7 @@ pub const PERF_WEIGHT_SYNC_TIME: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_accepted_items_total`.
 pub const PULSETRAIN_ACCEPTED_ITEMS: Metric = Metric {
-    ordinal: 213,
+    ordinal: 216,
     name: "pulsetrain.accepted_items",
     brief: "Points, spans and events that came in.",
     unit: "{item}",
@@ -11099,7 +11329,7 @@ pub const PULSETRAIN_ACCEPTED_ITEMS: Metric = Metric {
 ///
 /// Unit `{build}`; in Prometheus `pulsetrain_build_info`.
 pub const PULSETRAIN_BUILD_INFO: Metric = Metric {
-    ordinal: 214,
+    ordinal: 217,
     name: "pulsetrain.build_info",
     brief: "The agent that runs: always 1, its version is an attribute.",
     unit: "{build}",
@@ -11122,7 +11352,7 @@ pub const PULSETRAIN_BUILD_INFO: Metric = Metric {
 ///
 /// Unit `{config}`; in Prometheus `pulsetrain_config_last_reload_success`.
 pub const PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS: Metric = Metric {
-    ordinal: 215,
+    ordinal: 218,
     name: "pulsetrain.config.last_reload_success",
     brief: "Whether the configuration that was read last is at work: 1, or 0 when it was refused.",
     unit: "{config}",
@@ -11142,7 +11372,7 @@ pub const PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_delivered_items_total`.
 pub const PULSETRAIN_DELIVERED_ITEMS: Metric = Metric {
-    ordinal: 216,
+    ordinal: 219,
     name: "pulsetrain.delivered_items",
     brief: "Points, spans and events that a sink has delivered.",
     unit: "{item}",
@@ -11171,7 +11401,7 @@ pub const PULSETRAIN_DELIVERED_ITEMS: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_dropped_items_total`.
 pub const PULSETRAIN_DROPPED_ITEMS: Metric = Metric {
-    ordinal: 217,
+    ordinal: 220,
     name: "pulsetrain.dropped_items",
     brief: "Points, spans and events that were dropped.",
     unit: "{item}",
@@ -11208,7 +11438,7 @@ pub const PULSETRAIN_DROPPED_ITEMS: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_ended_series_total`.
 pub const PULSETRAIN_ENDED_SERIES: Metric = Metric {
-    ordinal: 218,
+    ordinal: 221,
     name: "pulsetrain.ended_series",
     brief: "Series that the agent ended although their sender did not end them.",
     unit: "{series}",
@@ -11237,7 +11467,7 @@ pub const PULSETRAIN_ENDED_SERIES: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_export_duration_seconds`.
 pub const PULSETRAIN_EXPORT_DURATION: Metric = Metric {
-    ordinal: 219,
+    ordinal: 222,
     name: "pulsetrain.export.duration",
     brief: "Time of one delivery, with its retries.",
     unit: "s",
@@ -11270,7 +11500,7 @@ pub const PULSETRAIN_EXPORT_DURATION: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_queue_disk_items`.
 pub const PULSETRAIN_QUEUE_DISK_ITEMS: Metric = Metric {
-    ordinal: 220,
+    ordinal: 223,
     name: "pulsetrain.queue.disk.items",
     brief: "Points, spans and events in the disk queue of a sink.",
     unit: "{item}",
@@ -11293,7 +11523,7 @@ pub const PULSETRAIN_QUEUE_DISK_ITEMS: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_disk_size_bytes`.
 pub const PULSETRAIN_QUEUE_DISK_SIZE: Metric = Metric {
-    ordinal: 221,
+    ordinal: 224,
     name: "pulsetrain.queue.disk.size",
     brief: "Bytes of the files of the disk queue of a sink.",
     unit: "By",
@@ -11316,7 +11546,7 @@ pub const PULSETRAIN_QUEUE_DISK_SIZE: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_queue_items`.
 pub const PULSETRAIN_QUEUE_ITEMS: Metric = Metric {
-    ordinal: 222,
+    ordinal: 225,
     name: "pulsetrain.queue.items",
     brief: "Points, spans and events that wait for a sink, in memory and on disk.",
     unit: "{item}",
@@ -11345,7 +11575,7 @@ pub const PULSETRAIN_QUEUE_ITEMS: Metric = Metric {
 ///
 /// Unit `{batch}`; in Prometheus `pulsetrain_queue_length`.
 pub const PULSETRAIN_QUEUE_LENGTH: Metric = Metric {
-    ordinal: 223,
+    ordinal: 226,
     name: "pulsetrain.queue.length",
     brief: "Batches that wait for a sink, in memory and on disk.",
     unit: "{batch}",
@@ -11368,7 +11598,7 @@ pub const PULSETRAIN_QUEUE_LENGTH: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_limit_bytes`.
 pub const PULSETRAIN_QUEUE_LIMIT: Metric = Metric {
-    ordinal: 224,
+    ordinal: 227,
     name: "pulsetrain.queue.limit",
     brief: "Bytes that may wait for a sink.",
     unit: "By",
@@ -11391,7 +11621,7 @@ pub const PULSETRAIN_QUEUE_LIMIT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_queue_oldest_age_seconds`.
 pub const PULSETRAIN_QUEUE_OLDEST_AGE: Metric = Metric {
-    ordinal: 225,
+    ordinal: 228,
     name: "pulsetrain.queue.oldest_age",
     brief: "Age of the oldest batch in the disk queue of a sink.",
     unit: "s",
@@ -11414,7 +11644,7 @@ pub const PULSETRAIN_QUEUE_OLDEST_AGE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_size_bytes`.
 pub const PULSETRAIN_QUEUE_SIZE: Metric = Metric {
-    ordinal: 226,
+    ordinal: 229,
     name: "pulsetrain.queue.size",
     brief: "Bytes that wait for a sink, in memory and on disk.",
     unit: "By",
@@ -11437,7 +11667,7 @@ pub const PULSETRAIN_QUEUE_SIZE: Metric = Metric {
 ///
 /// Unit `{point}`; in Prometheus `pulsetrain_retimed_points_total`.
 pub const PULSETRAIN_RETIMED_POINTS: Metric = Metric {
-    ordinal: 227,
+    ordinal: 230,
     name: "pulsetrain.retimed_points",
     brief: "Points more than a minute in the future, which got the time of their arrival.",
     unit: "{point}",
@@ -11460,7 +11690,7 @@ pub const PULSETRAIN_RETIMED_POINTS: Metric = Metric {
 ///
 /// Unit `{retry}`; in Prometheus `pulsetrain_retries_total`.
 pub const PULSETRAIN_RETRIES: Metric = Metric {
-    ordinal: 228,
+    ordinal: 231,
     name: "pulsetrain.retries",
     brief: "Deliveries that were tried again.",
     unit: "{retry}",
@@ -11489,7 +11719,7 @@ pub const PULSETRAIN_RETRIES: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_series_active`.
 pub const PULSETRAIN_SERIES_ACTIVE: Metric = Metric {
-    ordinal: 229,
+    ordinal: 232,
     name: "pulsetrain.series.active",
     brief: "Series that the agent keeps.",
     unit: "{series}",
@@ -11512,7 +11742,7 @@ pub const PULSETRAIN_SERIES_ACTIVE: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_series_limit`.
 pub const PULSETRAIN_SERIES_LIMIT: Metric = Metric {
-    ordinal: 230,
+    ordinal: 233,
     name: "pulsetrain.series.limit",
     brief: "Series that the agent may keep.",
     unit: "{series}",
@@ -11535,7 +11765,7 @@ pub const PULSETRAIN_SERIES_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_series_size_bytes`.
 pub const PULSETRAIN_SERIES_SIZE: Metric = Metric {
-    ordinal: 231,
+    ordinal: 234,
     name: "pulsetrain.series.size",
     brief: "Bytes that the series of a sink need, with their names, help texts and resources.",
     unit: "By",
@@ -11558,7 +11788,7 @@ pub const PULSETRAIN_SERIES_SIZE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_series_size_limit_bytes`.
 pub const PULSETRAIN_SERIES_SIZE_LIMIT: Metric = Metric {
-    ordinal: 232,
+    ordinal: 235,
     name: "pulsetrain.series.size_limit",
     brief: "Bytes that the series of a sink may need.",
     unit: "By",
@@ -11581,7 +11811,7 @@ pub const PULSETRAIN_SERIES_SIZE_LIMIT: Metric = Metric {
 ///
 /// Unit `{sink}`; in Prometheus `pulsetrain_sink_up`.
 pub const PULSETRAIN_SINK_UP: Metric = Metric {
-    ordinal: 233,
+    ordinal: 236,
     name: "pulsetrain.sink.up",
     brief: "Whether a sink accepts what it is sent: 1, or 0 from a failed delivery, or a failure of its disk queue, to the next success.",
     unit: "{sink}",
@@ -11604,7 +11834,7 @@ pub const PULSETRAIN_SINK_UP: Metric = Metric {
 ///
 /// Unit `{record}`; in Prometheus `pulsetrain_skipped_records_total`.
 pub const PULSETRAIN_SKIPPED_RECORDS: Metric = Metric {
-    ordinal: 234,
+    ordinal: 237,
     name: "pulsetrain.skipped_records",
     brief: "Records of a source that were not understood.",
     unit: "{record}",
@@ -11633,7 +11863,7 @@ pub const PULSETRAIN_SKIPPED_RECORDS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_duration_seconds`.
 pub const PULSETRAIN_SOURCE_DURATION: Metric = Metric {
-    ordinal: 235,
+    ordinal: 238,
     name: "pulsetrain.source.duration",
     brief: "Time of one reading of a source.",
     unit: "s",
@@ -11662,7 +11892,7 @@ pub const PULSETRAIN_SOURCE_DURATION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_lag_seconds`.
 pub const PULSETRAIN_SOURCE_LAG: Metric = Metric {
-    ordinal: 236,
+    ordinal: 239,
     name: "pulsetrain.source.lag",
     brief: "How old the newest item of a source was when it arrived. Ends five minutes after the last one.",
     unit: "s",
@@ -11685,7 +11915,7 @@ pub const PULSETRAIN_SOURCE_LAG: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_last_success_time_seconds`.
 pub const PULSETRAIN_SOURCE_LAST_SUCCESS_TIME: Metric = Metric {
-    ordinal: 237,
+    ordinal: 240,
     name: "pulsetrain.source.last_success_time",
     brief: "Unix time of the last reading of a source that succeeded.",
     unit: "s",
@@ -11708,7 +11938,7 @@ pub const PULSETRAIN_SOURCE_LAST_SUCCESS_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_aborted_fraction_ratio`.
 pub const RL_ABORTED_FRACTION: Metric = Metric {
-    ordinal: 238,
+    ordinal: 241,
     name: "rl.aborted_fraction",
     brief: "Share of the completions that were aborted.",
     unit: "1",
@@ -11731,7 +11961,7 @@ pub const RL_ABORTED_FRACTION: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_absolute_logp_difference`.
 pub const RL_ABSOLUTE_LOGP_DIFFERENCE: Metric = Metric {
-    ordinal: 239,
+    ordinal: 242,
     name: "rl.absolute_logp_difference",
     brief: "Absolute difference of the log probabilities in the sampler and in the trainer.",
     unit: "{nat}",
@@ -11760,7 +11990,7 @@ pub const RL_ABSOLUTE_LOGP_DIFFERENCE: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_actor_dequeue_time_seconds`.
 pub const RL_ACTOR_DEQUEUE_TIME: Metric = Metric {
-    ordinal: 240,
+    ordinal: 243,
     name: "rl.actor_dequeue_time",
     brief: "Time that the actor waited for the next batch of rollouts.",
     unit: "s",
@@ -11780,7 +12010,7 @@ pub const RL_ACTOR_DEQUEUE_TIME: Metric = Metric {
 ///
 /// Unit `{advantage}`; in Prometheus `rl_advantage`.
 pub const RL_ADVANTAGE: Metric = Metric {
-    ordinal: 241,
+    ordinal: 244,
     name: "rl.advantage",
     brief: "Advantage of a token or trajectory.",
     unit: "{advantage}",
@@ -11827,7 +12057,7 @@ pub const RL_ADVANTAGE: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_best_reward`.
 pub const RL_BEST_REWARD: Metric = Metric {
-    ordinal: 242,
+    ordinal: 245,
     name: "rl.best_reward",
     brief: "Best reward among several completions of a prompt.",
     unit: "{reward}",
@@ -11860,7 +12090,7 @@ pub const RL_BEST_REWARD: Metric = Metric {
 ///
 /// Unit `{divergence}`; in Prometheus `rl_chi_square_divergence`.
 pub const RL_CHI_SQUARE_DIVERGENCE: Metric = Metric {
-    ordinal: 243,
+    ordinal: 246,
     name: "rl.chi_square_divergence",
     brief: "Chi-square divergence of the trainer from the sampler, over tokens.",
     unit: "{divergence}",
@@ -11883,7 +12113,7 @@ pub const RL_CHI_SQUARE_DIVERGENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_completion_clip_ratio`.
 pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
-    ordinal: 244,
+    ordinal: 247,
     name: "rl.completion_clip_ratio",
     brief: "Share of the completions that were cut at the longest length.",
     unit: "1",
@@ -11935,7 +12165,7 @@ pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_completion_length`.
 pub const RL_COMPLETION_LENGTH: Metric = Metric {
-    ordinal: 245,
+    ordinal: 248,
     name: "rl.completion_length",
     brief: "Length of a completion.",
     unit: "{token}",
@@ -12020,7 +12250,7 @@ pub const RL_COMPLETION_LENGTH: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `rl_critic_grad_norm`.
 pub const RL_CRITIC_GRAD_NORM: Metric = Metric {
-    ordinal: 246,
+    ordinal: 249,
     name: "rl.critic_grad_norm",
     brief: "Norm of the gradients of the critic before clipping.",
     unit: "{norm}",
@@ -12054,7 +12284,7 @@ pub const RL_CRITIC_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `{learning_rate}`; in Prometheus `rl_critic_learning_rate`.
 pub const RL_CRITIC_LEARNING_RATE: Metric = Metric {
-    ordinal: 247,
+    ordinal: 250,
     name: "rl.critic_learning_rate",
     brief: "Learning rate of the critic.",
     unit: "{learning_rate}",
@@ -12088,7 +12318,7 @@ pub const RL_CRITIC_LEARNING_RATE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_effective_sample_ratio`.
 pub const RL_EFFECTIVE_SAMPLE_RATIO: Metric = Metric {
-    ordinal: 248,
+    ordinal: 251,
     name: "rl.effective_sample_ratio",
     brief: "Effective sample size of the importance weights over the number of samples.",
     unit: "1",
@@ -12117,7 +12347,7 @@ pub const RL_EFFECTIVE_SAMPLE_RATIO: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_entropy`.
 pub const RL_ENTROPY: Metric = Metric {
-    ordinal: 249,
+    ordinal: 252,
     name: "rl.entropy",
     brief: "Entropy of the policy.",
     unit: "{nat}",
@@ -12168,7 +12398,7 @@ pub const RL_ENTROPY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_environment_time_seconds`.
 pub const RL_ENVIRONMENT_TIME: Metric = Metric {
-    ordinal: 250,
+    ordinal: 253,
     name: "rl.environment_time",
     brief: "Time that a trajectory spent in its environment.",
     unit: "s",
@@ -12191,7 +12421,7 @@ pub const RL_ENVIRONMENT_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_filter_pass_fraction_ratio`.
 pub const RL_FILTER_PASS_FRACTION: Metric = Metric {
-    ordinal: 251,
+    ordinal: 254,
     name: "rl.filter_pass_fraction",
     brief: "Share of the prompts that a filter on their rewards keeps.",
     unit: "1",
@@ -12214,7 +12444,7 @@ pub const RL_FILTER_PASS_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_importance_clip_fraction_ratio`.
 pub const RL_IMPORTANCE_CLIP_FRACTION: Metric = Metric {
-    ordinal: 252,
+    ordinal: 255,
     name: "rl.importance_clip_fraction",
     brief: "Share of the tokens whose importance ratio was cut at its limits.",
     unit: "1",
@@ -12240,7 +12470,7 @@ pub const RL_IMPORTANCE_CLIP_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_importance_high_fraction_ratio`.
 pub const RL_IMPORTANCE_HIGH_FRACTION: Metric = Metric {
-    ordinal: 253,
+    ordinal: 256,
     name: "rl.importance_high_fraction",
     brief: "Share of the tokens whose importance ratio is above its upper limit.",
     unit: "1",
@@ -12263,7 +12493,7 @@ pub const RL_IMPORTANCE_HIGH_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_importance_low_fraction_ratio`.
 pub const RL_IMPORTANCE_LOW_FRACTION: Metric = Metric {
-    ordinal: 254,
+    ordinal: 257,
     name: "rl.importance_low_fraction",
     brief: "Share of the tokens whose importance ratio is below its lower limit.",
     unit: "1",
@@ -12286,7 +12516,7 @@ pub const RL_IMPORTANCE_LOW_FRACTION: Metric = Metric {
 ///
 /// Unit `{probability_ratio}`; in Prometheus `rl_importance_ratio`.
 pub const RL_IMPORTANCE_RATIO: Metric = Metric {
-    ordinal: 255,
+    ordinal: 258,
     name: "rl.importance_ratio",
     brief: "Probability of a token under the actor over that under the policy that generated it.",
     unit: "{probability_ratio}",
@@ -12335,7 +12565,7 @@ pub const RL_IMPORTANCE_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_kept_tokens`.
 pub const RL_KEPT_TOKENS: Metric = Metric {
-    ordinal: 256,
+    ordinal: 259,
     name: "rl.kept_tokens",
     brief: "Tokens of the step that are not masked out of the loss.",
     unit: "{token}",
@@ -12355,7 +12585,7 @@ pub const RL_KEPT_TOKENS: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_kl`.
 pub const RL_KL: Metric = Metric {
-    ordinal: 257,
+    ordinal: 260,
     name: "rl.kl",
     brief: "Divergence of the actor from the reference.",
     unit: "{nat}",
@@ -12418,7 +12648,7 @@ pub const RL_KL: Metric = Metric {
 ///
 /// Unit `{coefficient}`; in Prometheus `rl_kl_coefficient`.
 pub const RL_KL_COEFFICIENT: Metric = Metric {
-    ordinal: 258,
+    ordinal: 261,
     name: "rl.kl_coefficient",
     brief: "Weight of the divergence from the reference in the loss or the reward.",
     unit: "{coefficient}",
@@ -12448,7 +12678,7 @@ pub const RL_KL_COEFFICIENT: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_kl_penalty`.
 pub const RL_KL_PENALTY: Metric = Metric {
-    ordinal: 259,
+    ordinal: 262,
     name: "rl.kl_penalty",
     brief: "What is taken from the reward for the distance from the reference.",
     unit: "{reward}",
@@ -12487,7 +12717,7 @@ pub const RL_KL_PENALTY: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_log_odds`.
 pub const RL_LOG_ODDS: Metric = Metric {
-    ordinal: 260,
+    ordinal: 263,
     name: "rl.log_odds",
     brief: "Log odds of the chosen completion over the rejected one.",
     unit: "{nat}",
@@ -12510,7 +12740,7 @@ pub const RL_LOG_ODDS: Metric = Metric {
 ///
 /// Unit `{logit}`; in Prometheus `rl_logit`.
 pub const RL_LOGIT: Metric = Metric {
-    ordinal: 261,
+    ordinal: 264,
     name: "rl.logit",
     brief: "Mean logit of completions under the policy.",
     unit: "{logit}",
@@ -12554,7 +12784,7 @@ pub const RL_LOGIT: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_logp`.
 pub const RL_LOGP: Metric = Metric {
-    ordinal: 262,
+    ordinal: 265,
     name: "rl.logp",
     brief: "Log probability of completions under a policy.",
     unit: "{nat}",
@@ -12606,7 +12836,7 @@ pub const RL_LOGP: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_logp_difference`.
 pub const RL_LOGP_DIFFERENCE: Metric = Metric {
-    ordinal: 263,
+    ordinal: 266,
     name: "rl.logp_difference",
     brief: "Difference of the log probabilities of a token in the sampler and in the trainer.",
     unit: "{nat}",
@@ -12652,7 +12882,7 @@ pub const RL_LOGP_DIFFERENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_masked_fraction_ratio`.
 pub const RL_MASKED_FRACTION: Metric = Metric {
-    ordinal: 264,
+    ordinal: 267,
     name: "rl.masked_fraction",
     brief: "Share of the tokens left out because the policies had drifted apart.",
     unit: "1",
@@ -12681,7 +12911,7 @@ pub const RL_MASKED_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_masked_sequence_fraction_ratio`.
 pub const RL_MASKED_SEQUENCE_FRACTION: Metric = Metric {
-    ordinal: 265,
+    ordinal: 268,
     name: "rl.masked_sequence_fraction",
     brief: "Share of the completions left out because the policies had drifted apart.",
     unit: "1",
@@ -12704,7 +12934,7 @@ pub const RL_MASKED_SEQUENCE_FRACTION: Metric = Metric {
 ///
 /// Unit `{perplexity_ratio}`; in Prometheus `rl_perplexity_ratio`.
 pub const RL_PERPLEXITY_RATIO: Metric = Metric {
-    ordinal: 266,
+    ordinal: 269,
     name: "rl.perplexity_ratio",
     brief: "Perplexity of a completion in the trainer over that in the sampler.",
     unit: "{perplexity_ratio}",
@@ -12727,7 +12957,7 @@ pub const RL_PERPLEXITY_RATIO: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_fraction_ratio`.
 pub const RL_POLICY_CLIP_FRACTION: Metric = Metric {
-    ordinal: 267,
+    ordinal: 270,
     name: "rl.policy_clip_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped.",
     unit: "1",
@@ -12768,7 +12998,7 @@ pub const RL_POLICY_CLIP_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_lower_fraction_ratio`.
 pub const RL_POLICY_CLIP_LOWER_FRACTION: Metric = Metric {
-    ordinal: 268,
+    ordinal: 271,
     name: "rl.policy_clip_lower_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped from below.",
     unit: "1",
@@ -12805,7 +13035,7 @@ pub const RL_POLICY_CLIP_LOWER_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_upper_fraction_ratio`.
 pub const RL_POLICY_CLIP_UPPER_FRACTION: Metric = Metric {
-    ordinal: 269,
+    ordinal: 272,
     name: "rl.policy_clip_upper_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped from above.",
     unit: "1",
@@ -12834,7 +13064,7 @@ pub const RL_POLICY_CLIP_UPPER_FRACTION: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_policy_kl`.
 pub const RL_POLICY_KL: Metric = Metric {
-    ordinal: 270,
+    ordinal: 273,
     name: "rl.policy_kl",
     brief: "Divergence of the actor from the policy that generated the batch.",
     unit: "{nat}",
@@ -12893,7 +13123,7 @@ pub const RL_POLICY_KL: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `rl_policy_loss`.
 pub const RL_POLICY_LOSS: Metric = Metric {
-    ordinal: 271,
+    ordinal: 274,
     name: "rl.policy_loss",
     brief: "Loss of the policy.",
     unit: "{loss}",
@@ -12946,7 +13176,7 @@ pub const RL_POLICY_LOSS: Metric = Metric {
 ///
 /// Unit `{preemption}`; in Prometheus `rl_preemptions`.
 pub const RL_PREEMPTIONS: Metric = Metric {
-    ordinal: 272,
+    ordinal: 275,
     name: "rl.preemptions",
     brief: "Preemptions of the requests of a trajectory by the inference engine.",
     unit: "{preemption}",
@@ -12969,7 +13199,7 @@ pub const RL_PREEMPTIONS: Metric = Metric {
 ///
 /// Unit `{correlation}`; in Prometheus `rl_probability_correlation`.
 pub const RL_PROBABILITY_CORRELATION: Metric = Metric {
-    ordinal: 273,
+    ordinal: 276,
     name: "rl.probability_correlation",
     brief: "Pearson correlation of the probabilities of the tokens in the sampler and in the trainer.",
     unit: "{correlation}",
@@ -12998,7 +13228,7 @@ pub const RL_PROBABILITY_CORRELATION: Metric = Metric {
 ///
 /// Unit `{probability}`; in Prometheus `rl_probability_difference`.
 pub const RL_PROBABILITY_DIFFERENCE: Metric = Metric {
-    ordinal: 274,
+    ordinal: 277,
     name: "rl.probability_difference",
     brief: "Absolute difference of the probabilities of a token in the sampler and in the trainer.",
     unit: "{probability}",
@@ -13033,7 +13263,7 @@ pub const RL_PROBABILITY_DIFFERENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_prompt_clip_ratio`.
 pub const RL_PROMPT_CLIP_RATIO: Metric = Metric {
-    ordinal: 275,
+    ordinal: 278,
     name: "rl.prompt_clip_ratio",
     brief: "Share of prompts as long as the limit.",
     unit: "1",
@@ -13062,7 +13292,7 @@ pub const RL_PROMPT_CLIP_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_prompt_length`.
 pub const RL_PROMPT_LENGTH: Metric = Metric {
-    ordinal: 276,
+    ordinal: 279,
     name: "rl.prompt_length",
     brief: "Length of a prompt.",
     unit: "{token}",
@@ -13101,7 +13331,7 @@ pub const RL_PROMPT_LENGTH: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_reference_logp_difference`.
 pub const RL_REFERENCE_LOGP_DIFFERENCE: Metric = Metric {
-    ordinal: 277,
+    ordinal: 280,
     name: "rl.reference_logp_difference",
     brief: "Log probability of a token under the actor less that under the reference.",
     unit: "{nat}",
@@ -13130,7 +13360,7 @@ pub const RL_REFERENCE_LOGP_DIFFERENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_rejected_fraction_ratio`.
 pub const RL_REJECTED_FRACTION: Metric = Metric {
-    ordinal: 278,
+    ordinal: 281,
     name: "rl.rejected_fraction",
     brief: "Share of the tokens that a rejection criterion leaves out.",
     unit: "1",
@@ -13159,7 +13389,7 @@ pub const RL_REJECTED_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_rejected_sequence_fraction_ratio`.
 pub const RL_REJECTED_SEQUENCE_FRACTION: Metric = Metric {
-    ordinal: 279,
+    ordinal: 282,
     name: "rl.rejected_sequence_fraction",
     brief: "Share of the completions that a rejection criterion leaves out.",
     unit: "1",
@@ -13188,7 +13418,7 @@ pub const RL_REJECTED_SEQUENCE_FRACTION: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_rejection_score`.
 pub const RL_REJECTION_SCORE: Metric = Metric {
-    ordinal: 280,
+    ordinal: 283,
     name: "rl.rejection_score",
     brief: "Value of a token that a rejection criterion compares with its limits.",
     unit: "{nat}",
@@ -13221,7 +13451,7 @@ pub const RL_REJECTION_SCORE: Metric = Metric {
 ///
 /// Unit `{return}`; in Prometheus `rl_return`.
 pub const RL_RETURN: Metric = Metric {
-    ordinal: 281,
+    ordinal: 284,
     name: "rl.return",
     brief: "Return of a trajectory.",
     unit: "{return}",
@@ -13264,7 +13494,7 @@ pub const RL_RETURN: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_reward`.
 pub const RL_REWARD: Metric = Metric {
-    ordinal: 282,
+    ordinal: 285,
     name: "rl.reward",
     brief: "Reward of a trajectory, with all its parts.",
     unit: "{reward}",
@@ -13346,7 +13576,7 @@ pub const RL_REWARD: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_reward_component`.
 pub const RL_REWARD_COMPONENT: Metric = Metric {
-    ordinal: 283,
+    ordinal: 286,
     name: "rl.reward_component",
     brief: "One part of the reward of a trajectory.",
     unit: "{reward}",
@@ -13421,7 +13651,7 @@ pub const RL_REWARD_COMPONENT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_reward_time_seconds`.
 pub const RL_REWARD_TIME: Metric = Metric {
-    ordinal: 284,
+    ordinal: 287,
     name: "rl.reward_time",
     brief: "Time that the reward of a trajectory took.",
     unit: "s",
@@ -13454,7 +13684,7 @@ pub const RL_REWARD_TIME: Metric = Metric {
 ///
 /// Unit `{perplexity}`; in Prometheus `rl_rollout_perplexity`.
 pub const RL_ROLLOUT_PERPLEXITY: Metric = Metric {
-    ordinal: 285,
+    ordinal: 288,
     name: "rl.rollout_perplexity",
     brief: "Perplexity of completions under the policy that generated them.",
     unit: "{perplexity}",
@@ -13483,7 +13713,7 @@ pub const RL_ROLLOUT_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{rollout}`; in Prometheus `rl_rollouts_total`.
 pub const RL_ROLLOUTS: Metric = Metric {
-    ordinal: 286,
+    ordinal: 289,
     name: "rl.rollouts",
     brief: "Completions generated since the start of the attempt.",
     unit: "{rollout}",
@@ -13517,7 +13747,7 @@ pub const RL_ROLLOUTS: Metric = Metric {
 ///
 /// Unit `{probability_ratio}`; in Prometheus `rl_sampler_importance_weight`.
 pub const RL_SAMPLER_IMPORTANCE_WEIGHT: Metric = Metric {
-    ordinal: 287,
+    ordinal: 290,
     name: "rl.sampler_importance_weight",
     brief: "Weight by which the loss of a token corrects for the distance of the sampler from the trainer.",
     unit: "{probability_ratio}",
@@ -13549,7 +13779,7 @@ pub const RL_SAMPLER_IMPORTANCE_WEIGHT: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_sampler_kl`.
 pub const RL_SAMPLER_KL: Metric = Metric {
-    ordinal: 288,
+    ordinal: 291,
     name: "rl.sampler_kl",
     brief: "Divergence of the trainer from the sampler, which has the same weights.",
     unit: "{nat}",
@@ -13588,7 +13818,7 @@ pub const RL_SAMPLER_KL: Metric = Metric {
 ///
 /// Unit `{score}`; in Prometheus `rl_score`.
 pub const RL_SCORE: Metric = Metric {
-    ordinal: 289,
+    ordinal: 292,
     name: "rl.score",
     brief: "Score that the reward model gives, before anything is taken from it.",
     unit: "{score}",
@@ -13639,7 +13869,7 @@ pub const RL_SCORE: Metric = Metric {
 ///
 /// Unit `{divergence}`; in Prometheus `rl_sequence_chi_square_divergence`.
 pub const RL_SEQUENCE_CHI_SQUARE_DIVERGENCE: Metric = Metric {
-    ordinal: 290,
+    ordinal: 293,
     name: "rl.sequence_chi_square_divergence",
     brief: "Chi-square divergence of the trainer from the sampler, over completions.",
     unit: "{divergence}",
@@ -13662,7 +13892,7 @@ pub const RL_SEQUENCE_CHI_SQUARE_DIVERGENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_sequence_importance_high_fraction_ratio`.
 pub const RL_SEQUENCE_IMPORTANCE_HIGH_FRACTION: Metric = Metric {
-    ordinal: 291,
+    ordinal: 294,
     name: "rl.sequence_importance_high_fraction",
     brief: "Share of the completions whose importance ratio is above its upper limit.",
     unit: "1",
@@ -13685,7 +13915,7 @@ pub const RL_SEQUENCE_IMPORTANCE_HIGH_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_sequence_importance_low_fraction_ratio`.
 pub const RL_SEQUENCE_IMPORTANCE_LOW_FRACTION: Metric = Metric {
-    ordinal: 292,
+    ordinal: 295,
     name: "rl.sequence_importance_low_fraction",
     brief: "Share of the completions whose importance ratio is below its lower limit.",
     unit: "1",
@@ -13708,7 +13938,7 @@ pub const RL_SEQUENCE_IMPORTANCE_LOW_FRACTION: Metric = Metric {
 ///
 /// Unit `{probability_ratio}`; in Prometheus `rl_sequence_importance_ratio`.
 pub const RL_SEQUENCE_IMPORTANCE_RATIO: Metric = Metric {
-    ordinal: 293,
+    ordinal: 296,
     name: "rl.sequence_importance_ratio",
     brief: "Probability of a completion under the actor over that under the policy that generated it.",
     unit: "{probability_ratio}",
@@ -13737,7 +13967,7 @@ pub const RL_SEQUENCE_IMPORTANCE_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_sequence_length`.
 pub const RL_SEQUENCE_LENGTH: Metric = Metric {
-    ordinal: 294,
+    ordinal: 297,
     name: "rl.sequence_length",
     brief: "Length of a prompt with its completion.",
     unit: "{token}",
@@ -13766,7 +13996,7 @@ pub const RL_SEQUENCE_LENGTH: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_sequence_rejection_score`.
 pub const RL_SEQUENCE_REJECTION_SCORE: Metric = Metric {
-    ordinal: 295,
+    ordinal: 298,
     name: "rl.sequence_rejection_score",
     brief: "Value of a completion that a rejection criterion compares with its limits.",
     unit: "{nat}",
@@ -13799,7 +14029,7 @@ pub const RL_SEQUENCE_REJECTION_SCORE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `rl_staleness`.
 pub const RL_STALENESS: Metric = Metric {
-    ordinal: 296,
+    ordinal: 299,
     name: "rl.staleness",
     brief: "Steps by which the policy that generated a batch lagged the actor.",
     unit: "{step}",
@@ -13828,7 +14058,7 @@ pub const RL_STALENESS: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_teacher_kl`.
 pub const RL_TEACHER_KL: Metric = Metric {
-    ordinal: 297,
+    ordinal: 300,
     name: "rl.teacher_kl",
     brief: "Divergence of the actor from its teacher.",
     unit: "{nat}",
@@ -13863,7 +14093,7 @@ pub const RL_TEACHER_KL: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_terminated_length`.
 pub const RL_TERMINATED_LENGTH: Metric = Metric {
-    ordinal: 298,
+    ordinal: 301,
     name: "rl.terminated_length",
     brief: "Length of completions that ended by themselves.",
     unit: "{token}",
@@ -13896,7 +14126,7 @@ pub const RL_TERMINATED_LENGTH: Metric = Metric {
 ///
 /// Unit `{rollout}/s`; in Prometheus `rl_throughput_rollouts_per_second`.
 pub const RL_THROUGHPUT_ROLLOUTS: Metric = Metric {
-    ordinal: 299,
+    ordinal: 302,
     name: "rl.throughput.rollouts",
     brief: "Completions generated in a second, over all devices.",
     unit: "{rollout}/s",
@@ -13916,7 +14146,7 @@ pub const RL_THROUGHPUT_ROLLOUTS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `rl_throughput_tokens_per_device_per_second`.
 pub const RL_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
-    ordinal: 300,
+    ordinal: 303,
     name: "rl.throughput.tokens_per_device",
     brief: "Tokens generated in a second by each device of the rollout engines.",
     unit: "{token}/s",
@@ -13936,7 +14166,7 @@ pub const RL_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{call}`; in Prometheus `rl_tool_calls`.
 pub const RL_TOOL_CALLS: Metric = Metric {
-    ordinal: 301,
+    ordinal: 304,
     name: "rl.tool_calls",
     brief: "Calls of tools in a trajectory.",
     unit: "{call}",
@@ -13971,7 +14201,7 @@ pub const RL_TOOL_CALLS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_tool_failure_fraction_ratio`.
 pub const RL_TOOL_FAILURE_FRACTION: Metric = Metric {
-    ordinal: 302,
+    ordinal: 305,
     name: "rl.tool_failure_fraction",
     brief: "Share of the calls of tools that failed.",
     unit: "1",
@@ -13994,7 +14224,7 @@ pub const RL_TOOL_FAILURE_FRACTION: Metric = Metric {
 ///
 /// Unit `{turn}`; in Prometheus `rl_turns`.
 pub const RL_TURNS: Metric = Metric {
-    ordinal: 303,
+    ordinal: 306,
     name: "rl.turns",
     brief: "Turns of a conversation with the environment.",
     unit: "{turn}",
@@ -14033,7 +14263,7 @@ pub const RL_TURNS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_unaborted_clip_ratio`.
 pub const RL_UNABORTED_CLIP_RATIO: Metric = Metric {
-    ordinal: 304,
+    ordinal: 307,
     name: "rl.unaborted_clip_ratio",
     brief: "Share of the completions cut at the longest length, among those that were not aborted.",
     unit: "1",
@@ -14056,7 +14286,7 @@ pub const RL_UNABORTED_CLIP_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_unaborted_length`.
 pub const RL_UNABORTED_LENGTH: Metric = Metric {
-    ordinal: 305,
+    ordinal: 308,
     name: "rl.unaborted_length",
     brief: "Length of the completions that were not aborted.",
     unit: "{token}",
@@ -14085,7 +14315,7 @@ pub const RL_UNABORTED_LENGTH: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_unfiltered_clip_ratio`.
 pub const RL_UNFILTERED_CLIP_RATIO: Metric = Metric {
-    ordinal: 306,
+    ordinal: 309,
     name: "rl.unfiltered_clip_ratio",
     brief: "Share of the completions cut at the longest length before trajectories are filtered.",
     unit: "1",
@@ -14108,7 +14338,7 @@ pub const RL_UNFILTERED_CLIP_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_unfiltered_length`.
 pub const RL_UNFILTERED_LENGTH: Metric = Metric {
-    ordinal: 307,
+    ordinal: 310,
     name: "rl.unfiltered_length",
     brief: "Length of a completion before trajectories are filtered.",
     unit: "{token}",
@@ -14137,7 +14367,7 @@ pub const RL_UNFILTERED_LENGTH: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_unfiltered_reward`.
 pub const RL_UNFILTERED_REWARD: Metric = Metric {
-    ordinal: 308,
+    ordinal: 311,
     name: "rl.unfiltered_reward",
     brief: "Reward of a trajectory before trajectories are filtered.",
     unit: "{reward}",
@@ -14166,7 +14396,7 @@ pub const RL_UNFILTERED_REWARD: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `rl_value`.
 pub const RL_VALUE: Metric = Metric {
-    ordinal: 309,
+    ordinal: 312,
     name: "rl.value",
     brief: "Estimate of the value function.",
     unit: "{value}",
@@ -14209,7 +14439,7 @@ pub const RL_VALUE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_value_clip_fraction_ratio`.
 pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
-    ordinal: 310,
+    ordinal: 313,
     name: "rl.value_clip_fraction",
     brief: "Share of the tokens at which the update of the value function was clipped.",
     unit: "1",
@@ -14246,7 +14476,7 @@ pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
 ///
 /// Unit `{variance_ratio}`; in Prometheus `rl_value_explained_variance`.
 pub const RL_VALUE_EXPLAINED_VARIANCE: Metric = Metric {
-    ordinal: 311,
+    ordinal: 314,
     name: "rl.value_explained_variance",
     brief: "Share of the variance of the returns that the value function explains; negative if it is worse than a constant.",
     unit: "{variance_ratio}",
@@ -14272,7 +14502,7 @@ pub const RL_VALUE_EXPLAINED_VARIANCE: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `rl_value_loss`.
 pub const RL_VALUE_LOSS: Metric = Metric {
-    ordinal: 312,
+    ordinal: 315,
     name: "rl.value_loss",
     brief: "Loss of the value function.",
     unit: "{loss}",
@@ -14321,7 +14551,7 @@ pub const RL_VALUE_LOSS: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `rl_value_prediction`.
 pub const RL_VALUE_PREDICTION: Metric = Metric {
-    ordinal: 313,
+    ordinal: 316,
     name: "rl.value_prediction",
     brief: "Estimate of the value function while it is trained.",
     unit: "{value}",
@@ -14360,7 +14590,7 @@ pub const RL_VALUE_PREDICTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_zero_variance_fraction_ratio`.
 pub const RL_ZERO_VARIANCE_FRACTION: Metric = Metric {
-    ordinal: 314,
+    ordinal: 317,
     name: "rl.zero_variance_fraction",
     brief: "Share of prompts whose completions all have the same reward.",
     unit: "1",
@@ -14383,7 +14613,7 @@ pub const RL_ZERO_VARIANCE_FRACTION: Metric = Metric {
 ///
 /// Unit `{slice}`; in Prometheus `run_active_slices`.
 pub const RUN_ACTIVE_SLICES: Metric = Metric {
-    ordinal: 315,
+    ordinal: 318,
     name: "run.active_slices",
     brief: "Slices of an elastic job that train.",
     unit: "{slice}",
@@ -14403,7 +14633,7 @@ pub const RUN_ACTIVE_SLICES: Metric = Metric {
 ///
 /// Unit `{slice}`; in Prometheus `run_available_slices`.
 pub const RUN_AVAILABLE_SLICES: Metric = Metric {
-    ordinal: 316,
+    ordinal: 319,
     name: "run.available_slices",
     brief: "Slices of an elastic job that could train.",
     unit: "{slice}",
@@ -14423,7 +14653,7 @@ pub const RUN_AVAILABLE_SLICES: Metric = Metric {
 ///
 /// Unit `{device}`; in Prometheus `run_devices`.
 pub const RUN_DEVICES: Metric = Metric {
-    ordinal: 317,
+    ordinal: 320,
     name: "run.devices",
     brief: "Accelerators that the run uses.",
     unit: "{device}",
@@ -14449,7 +14679,7 @@ pub const RUN_DEVICES: Metric = Metric {
 ///
 /// Unit `{parameter}`; in Prometheus `run_parameters`.
 pub const RUN_PARAMETERS: Metric = Metric {
-    ordinal: 318,
+    ordinal: 321,
     name: "run.parameters",
     brief: "Parameters of the model.",
     unit: "{parameter}",
@@ -14483,7 +14713,7 @@ pub const RUN_PARAMETERS: Metric = Metric {
 ///
 /// Unit `{slice}`; in Prometheus `run_slices`.
 pub const RUN_SLICES: Metric = Metric {
-    ordinal: 319,
+    ordinal: 322,
     name: "run.slices",
     brief: "Slices of an elastic job.",
     unit: "{slice}",
@@ -14503,7 +14733,7 @@ pub const RUN_SLICES: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_accept_length`.
 pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
-    ordinal: 320,
+    ordinal: 323,
     name: "train.accept_length",
     brief: "Draft tokens that the target model would accept in a row.",
     unit: "{token}",
@@ -14523,7 +14753,7 @@ pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_accuracy_ratio`.
 pub const TRAIN_ACCURACY: Metric = Metric {
-    ordinal: 321,
+    ordinal: 324,
     name: "train.accuracy",
     brief: "Share of the tokens of the step that were predicted right.",
     unit: "1",
@@ -14595,7 +14825,7 @@ pub const TRAIN_ACCURACY: Metric = Metric {
 ///
 /// Unit `{anomaly}`; in Prometheus `train_anomalies_total`.
 pub const TRAIN_ANOMALIES: Metric = Metric {
-    ordinal: 322,
+    ordinal: 325,
     name: "train.anomalies",
     brief: "Anomalous steps, by type of anomaly.",
     unit: "{anomaly}",
@@ -14632,7 +14862,7 @@ pub const TRAIN_ANOMALIES: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_attempt_backward_time_seconds`.
 pub const TRAIN_ATTEMPT_BACKWARD_TIME: Metric = Metric {
-    ordinal: 323,
+    ordinal: 326,
     name: "train.attempt_backward_time",
     brief: "Time of the backward pass, over the steps since the start of the attempt.",
     unit: "s",
@@ -14661,7 +14891,7 @@ pub const TRAIN_ATTEMPT_BACKWARD_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_attempt_data_time_seconds`.
 pub const TRAIN_ATTEMPT_DATA_TIME: Metric = Metric {
-    ordinal: 324,
+    ordinal: 327,
     name: "train.attempt_data_time",
     brief: "Time in the data iterator, over the steps since the start of the attempt.",
     unit: "s",
@@ -14690,7 +14920,7 @@ pub const TRAIN_ATTEMPT_DATA_TIME: Metric = Metric {
 ///
 /// Unit `{flop}/s`; in Prometheus `train_attempt_flops_per_device_per_second`.
 pub const TRAIN_ATTEMPT_FLOPS_PER_DEVICE: Metric = Metric {
-    ordinal: 325,
+    ordinal: 328,
     name: "train.attempt_flops_per_device",
     brief: "Floating-point operations in a second on one device, over the steps since the start of the attempt.",
     unit: "{flop}/s",
@@ -14723,7 +14953,7 @@ pub const TRAIN_ATTEMPT_FLOPS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_attempt_forward_time_seconds`.
 pub const TRAIN_ATTEMPT_FORWARD_TIME: Metric = Metric {
-    ordinal: 326,
+    ordinal: 329,
     name: "train.attempt_forward_time",
     brief: "Time of the forward pass, over the steps since the start of the attempt.",
     unit: "s",
@@ -14752,7 +14982,7 @@ pub const TRAIN_ATTEMPT_FORWARD_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_attempt_step_time_seconds`.
 pub const TRAIN_ATTEMPT_STEP_TIME: Metric = Metric {
-    ordinal: 327,
+    ordinal: 330,
     name: "train.attempt_step_time",
     brief: "Wall time of a step, over the steps since the start of the attempt.",
     unit: "s",
@@ -14786,7 +15016,7 @@ pub const TRAIN_ATTEMPT_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_attempt_throughput_per_second`.
 pub const TRAIN_ATTEMPT_THROUGHPUT: Metric = Metric {
-    ordinal: 328,
+    ordinal: 331,
     name: "train.attempt_throughput",
     brief: "Tokens trained on in a second over all devices, over the steps since the start of the attempt.",
     unit: "{token}/s",
@@ -14815,7 +15045,7 @@ pub const TRAIN_ATTEMPT_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_badput_ratio`.
 pub const TRAIN_BADPUT: Metric = Metric {
-    ordinal: 329,
+    ordinal: 332,
     name: "train.badput",
     brief: "Share of the time since the job began that went into something else than steps that count.",
     unit: "1",
@@ -14858,7 +15088,7 @@ pub const TRAIN_BADPUT: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_balanced_rank_tokens`.
 pub const TRAIN_BALANCED_RANK_TOKENS: Metric = Metric {
-    ordinal: 330,
+    ordinal: 333,
     name: "train.balanced_rank_tokens",
     brief: "Tokens of the batch of a rank after samples were exchanged to balance the ranks.",
     unit: "{token}",
@@ -14881,7 +15111,7 @@ pub const TRAIN_BALANCED_RANK_TOKENS: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_batch_size`.
 pub const TRAIN_BATCH_SIZE: Metric = Metric {
-    ordinal: 331,
+    ordinal: 334,
     name: "train.batch_size",
     brief: "Samples of a step, over all devices.",
     unit: "{sample}",
@@ -14926,7 +15156,7 @@ pub const TRAIN_BATCH_SIZE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `train_checkpoint_size_bytes`.
 pub const TRAIN_CHECKPOINT_SIZE: Metric = Metric {
-    ordinal: 332,
+    ordinal: 335,
     name: "train.checkpoint_size",
     brief: "Size of the newest checkpoint.",
     unit: "By",
@@ -14952,7 +15182,7 @@ pub const TRAIN_CHECKPOINT_SIZE: Metric = Metric {
 ///
 /// Unit `{checkpoint}`; in Prometheus `train_checkpoints_total`.
 pub const TRAIN_CHECKPOINTS: Metric = Metric {
-    ordinal: 333,
+    ordinal: 336,
     name: "train.checkpoints",
     brief: "Checkpoints saved since the start of the attempt.",
     unit: "{checkpoint}",
@@ -14978,7 +15208,7 @@ pub const TRAIN_CHECKPOINTS: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_completed_flops_total`.
 pub const TRAIN_COMPLETED_FLOPS: Metric = Metric {
-    ordinal: 334,
+    ordinal: 337,
     name: "train.completed_flops",
     brief: "Floating-point operations since the start of the attempt, over all devices.",
     unit: "{flop}",
@@ -15004,7 +15234,7 @@ pub const TRAIN_COMPLETED_FLOPS: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `train_custom`.
 pub const TRAIN_CUSTOM: Metric = Metric {
-    ordinal: 335,
+    ordinal: 338,
     name: "train.custom",
     brief: "A number that the registry has no name for.",
     unit: "{value}",
@@ -15027,7 +15257,7 @@ pub const TRAIN_CUSTOM: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `train_custom_distribution`.
 pub const TRAIN_CUSTOM_DISTRIBUTION: Metric = Metric {
-    ordinal: 336,
+    ordinal: 339,
     name: "train.custom_distribution",
     brief: "A distribution that the registry has no name for, such as that of a layer's weights.",
     unit: "{value}",
@@ -15050,7 +15280,7 @@ pub const TRAIN_CUSTOM_DISTRIBUTION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_elapsed_time_seconds`.
 pub const TRAIN_ELAPSED_TIME: Metric = Metric {
-    ordinal: 337,
+    ordinal: 340,
     name: "train.elapsed_time",
     brief: "Wall time since the start of the training.",
     unit: "s",
@@ -15092,7 +15322,7 @@ pub const TRAIN_ELAPSED_TIME: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `train_energy_per_device_joules`.
 pub const TRAIN_ENERGY_PER_DEVICE: Metric = Metric {
-    ordinal: 338,
+    ordinal: 341,
     name: "train.energy_per_device",
     brief: "Energy of a step, as the mean of the devices.",
     unit: "J",
@@ -15112,7 +15342,7 @@ pub const TRAIN_ENERGY_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{epoch}`; in Prometheus `train_epoch`.
 pub const TRAIN_EPOCH: Metric = Metric {
-    ordinal: 339,
+    ordinal: 342,
     name: "train.epoch",
     brief: "Passes over the data so far, as a fraction.",
     unit: "{epoch}",
@@ -15179,7 +15409,7 @@ pub const TRAIN_EPOCH: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_eta_seconds`.
 pub const TRAIN_ETA: Metric = Metric {
-    ordinal: 340,
+    ordinal: 343,
     name: "train.eta",
     brief: "Time until the planned training is done, at the present pace.",
     unit: "s",
@@ -15233,7 +15463,7 @@ pub const TRAIN_ETA: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_expected_throughput_per_second`.
 pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
-    ordinal: 341,
+    ordinal: 344,
     name: "train.expected_throughput",
     brief: "Tokens in a second that the hardware could do at its peak, over all devices.",
     unit: "{token}/s",
@@ -15253,7 +15483,7 @@ pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_flops_per_step`.
 pub const TRAIN_FLOPS_PER_STEP: Metric = Metric {
-    ordinal: 342,
+    ordinal: 345,
     name: "train.flops_per_step",
     brief: "Floating-point operations of a step, over all devices.",
     unit: "{flop}",
@@ -15283,7 +15513,7 @@ pub const TRAIN_FLOPS_PER_STEP: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_flops_per_step_per_device`.
 pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
-    ordinal: 343,
+    ordinal: 346,
     name: "train.flops_per_step_per_device",
     brief: "Floating-point operations of a step, on one device.",
     unit: "{flop}",
@@ -15303,7 +15533,7 @@ pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{flop}/{token}`; in Prometheus `train_flops_per_token`.
 pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
-    ordinal: 344,
+    ordinal: 347,
     name: "train.flops_per_token",
     brief: "Floating-point operations that one token takes.",
     unit: "{flop}/{token}",
@@ -15333,7 +15563,7 @@ pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_flops_share_ratio`.
 pub const TRAIN_FLOPS_SHARE: Metric = Metric {
-    ordinal: 345,
+    ordinal: 348,
     name: "train.flops_share",
     brief: "Share of a step's floating-point operations that one part of the model takes.",
     unit: "1",
@@ -15356,7 +15586,7 @@ pub const TRAIN_FLOPS_SHARE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_global_step`.
 pub const TRAIN_GLOBAL_STEP: Metric = Metric {
-    ordinal: 346,
+    ordinal: 349,
     name: "train.global_step",
     brief: "Number of the newest optimizer step.",
     unit: "{step}",
@@ -15414,7 +15644,7 @@ pub const TRAIN_GLOBAL_STEP: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_goodput_ratio`.
 pub const TRAIN_GOODPUT: Metric = Metric {
-    ordinal: 347,
+    ordinal: 350,
     name: "train.goodput",
     brief: "Share of the time since the job began that went into steps that count.",
     unit: "1",
@@ -15440,7 +15670,7 @@ pub const TRAIN_GOODPUT: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_grad_norm`.
 pub const TRAIN_GRAD_NORM: Metric = Metric {
-    ordinal: 348,
+    ordinal: 351,
     name: "train.grad_norm",
     brief: "L2 norm of the gradients of the step, after clipping.",
     unit: "{norm}",
@@ -15536,7 +15766,7 @@ pub const TRAIN_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `{deviation}`; in Prometheus `train_grad_norm_deviation`.
 pub const TRAIN_GRAD_NORM_DEVIATION: Metric = Metric {
-    ordinal: 349,
+    ordinal: 352,
     name: "train.grad_norm_deviation",
     brief: "Distance of the gradient norm from its running mean, in standard deviations.",
     unit: "{deviation}",
@@ -15556,7 +15786,7 @@ pub const TRAIN_GRAD_NORM_DEVIATION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_last_step_time_seconds`.
 pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
-    ordinal: 350,
+    ordinal: 353,
     name: "train.last_step_time",
     brief: "Unix time at which the newest step ended.",
     unit: "s",
@@ -15588,7 +15818,7 @@ pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{learning_rate}`; in Prometheus `train_learning_rate`.
 pub const TRAIN_LEARNING_RATE: Metric = Metric {
-    ordinal: 351,
+    ordinal: 354,
     name: "train.learning_rate",
     brief: "Learning rate of the step.",
     unit: "{learning_rate}",
@@ -15686,7 +15916,7 @@ pub const TRAIN_LEARNING_RATE: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_loss`.
 pub const TRAIN_LOSS: Metric = Metric {
-    ordinal: 352,
+    ordinal: 355,
     name: "train.loss",
     brief: "Loss of the step, as the trainer averages it.",
     unit: "{loss}",
@@ -15797,7 +16027,7 @@ pub const TRAIN_LOSS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_loss_component`.
 pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
-    ordinal: 353,
+    ordinal: 356,
     name: "train.loss_component",
     brief: "One part of the loss of the step.",
     unit: "{loss}",
@@ -15899,7 +16129,7 @@ pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
 ///
 /// Unit `{deviation}`; in Prometheus `train_loss_deviation`.
 pub const TRAIN_LOSS_DEVIATION: Metric = Metric {
-    ordinal: 354,
+    ordinal: 357,
     name: "train.loss_deviation",
     brief: "Distance of the loss from its running mean, in standard deviations.",
     unit: "{deviation}",
@@ -15919,7 +16149,7 @@ pub const TRAIN_LOSS_DEVIATION: Metric = Metric {
 ///
 /// Unit `{scale}`; in Prometheus `train_loss_scale`.
 pub const TRAIN_LOSS_SCALE: Metric = Metric {
-    ordinal: 355,
+    ordinal: 358,
     name: "train.loss_scale",
     brief: "Factor by which the loss is multiplied for half precision.",
     unit: "{scale}",
@@ -15945,7 +16175,7 @@ pub const TRAIN_LOSS_SCALE: Metric = Metric {
 ///
 /// Unit `{logit}`; in Prometheus `train_max_attention_logit`.
 pub const TRAIN_MAX_ATTENTION_LOGIT: Metric = Metric {
-    ordinal: 356,
+    ordinal: 359,
     name: "train.max_attention_logit",
     brief: "Largest attention logit of the step, over all layers and heads.",
     unit: "{logit}",
@@ -15971,7 +16201,7 @@ pub const TRAIN_MAX_ATTENTION_LOGIT: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_max_loss`.
 pub const TRAIN_MAX_LOSS: Metric = Metric {
-    ordinal: 357,
+    ordinal: 360,
     name: "train.max_loss",
     brief: "Largest loss of a rank in the step.",
     unit: "{loss}",
@@ -15991,7 +16221,7 @@ pub const TRAIN_MAX_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_mean_accuracy_ratio`.
 pub const TRAIN_MEAN_ACCURACY: Metric = Metric {
-    ordinal: 358,
+    ordinal: 361,
     name: "train.mean_accuracy",
     brief: "Mean accuracy of the steps since the start of the attempt.",
     unit: "1",
@@ -16011,7 +16241,7 @@ pub const TRAIN_MEAN_ACCURACY: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_mean_loss`.
 pub const TRAIN_MEAN_LOSS: Metric = Metric {
-    ordinal: 359,
+    ordinal: 362,
     name: "train.mean_loss",
     brief: "Mean loss of the steps since the start of the attempt.",
     unit: "{loss}",
@@ -16041,7 +16271,7 @@ pub const TRAIN_MEAN_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_mfu_ratio`.
 pub const TRAIN_MFU: Metric = Metric {
-    ordinal: 360,
+    ordinal: 363,
     name: "train.mfu",
     brief: "Model FLOPs utilization.",
     unit: "1",
@@ -16103,7 +16333,7 @@ pub const TRAIN_MFU: Metric = Metric {
 ///
 /// Unit `{micro_batch}`; in Prometheus `train_micro_batches`.
 pub const TRAIN_MICRO_BATCHES: Metric = Metric {
-    ordinal: 361,
+    ordinal: 364,
     name: "train.micro_batches",
     brief: "Micro-batches of the step.",
     unit: "{micro_batch}",
@@ -16123,7 +16353,7 @@ pub const TRAIN_MICRO_BATCHES: Metric = Metric {
 ///
 /// Unit `{verdict}`; in Prometheus `train_opened_verdicts_total`.
 pub const TRAIN_OPENED_VERDICTS: Metric = Metric {
-    ordinal: 362,
+    ordinal: 365,
     name: "train.opened_verdicts",
     brief: "Verdicts that were opened.",
     unit: "{verdict}",
@@ -16146,7 +16376,7 @@ pub const TRAIN_OPENED_VERDICTS: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_param_norm`.
 pub const TRAIN_PARAM_NORM: Metric = Metric {
-    ordinal: 363,
+    ordinal: 366,
     name: "train.param_norm",
     brief: "L2 norm of the parameters after the step.",
     unit: "{norm}",
@@ -16172,7 +16402,7 @@ pub const TRAIN_PARAM_NORM: Metric = Metric {
 ///
 /// Unit `{perplexity}`; in Prometheus `train_perplexity`.
 pub const TRAIN_PERPLEXITY: Metric = Metric {
-    ordinal: 364,
+    ordinal: 367,
     name: "train.perplexity",
     brief: "Perplexity of the step: e to the power of the loss.",
     unit: "{perplexity}",
@@ -16223,7 +16453,7 @@ pub const TRAIN_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `train_phase`.
 pub const TRAIN_PHASE: Metric = Metric {
-    ordinal: 365,
+    ordinal: 368,
     name: "train.phase",
     brief: "State of the training: 1 for the present phase, 0 for the others.",
     unit: "{state}",
@@ -16246,7 +16476,7 @@ pub const TRAIN_PHASE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_planned_steps`.
 pub const TRAIN_PLANNED_STEPS: Metric = Metric {
-    ordinal: 366,
+    ordinal: 369,
     name: "train.planned_steps",
     brief: "Optimizer steps that the run is to do.",
     unit: "{step}",
@@ -16276,7 +16506,7 @@ pub const TRAIN_PLANNED_STEPS: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `train_power_per_device_watts`.
 pub const TRAIN_POWER_PER_DEVICE: Metric = Metric {
-    ordinal: 367,
+    ordinal: 370,
     name: "train.power_per_device",
     brief: "Power during a step, as the mean of the devices.",
     unit: "W",
@@ -16296,7 +16526,7 @@ pub const TRAIN_POWER_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_productive_samples`.
 pub const TRAIN_PRODUCTIVE_SAMPLES: Metric = Metric {
-    ordinal: 368,
+    ordinal: 371,
     name: "train.productive_samples",
     brief: "Samples of the attempt that the newest checkpoint holds.",
     unit: "{sample}",
@@ -16322,7 +16552,7 @@ pub const TRAIN_PRODUCTIVE_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_productive_steps`.
 pub const TRAIN_PRODUCTIVE_STEPS: Metric = Metric {
-    ordinal: 369,
+    ordinal: 372,
     name: "train.productive_steps",
     brief: "Steps of the attempt that the newest checkpoint holds.",
     unit: "{step}",
@@ -16348,7 +16578,7 @@ pub const TRAIN_PRODUCTIVE_STEPS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_productive_time_seconds`.
 pub const TRAIN_PRODUCTIVE_TIME: Metric = Metric {
-    ordinal: 370,
+    ordinal: 373,
     name: "train.productive_time",
     brief: "Wall time of the steps of the attempt that the newest checkpoint holds.",
     unit: "s",
@@ -16374,7 +16604,7 @@ pub const TRAIN_PRODUCTIVE_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_progress_ratio`.
 pub const TRAIN_PROGRESS: Metric = Metric {
-    ordinal: 371,
+    ordinal: 374,
     name: "train.progress",
     brief: "Share of the planned training that is done.",
     unit: "1",
@@ -16420,7 +16650,7 @@ pub const TRAIN_PROGRESS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_rank_step_time_seconds`.
 pub const TRAIN_RANK_STEP_TIME: Metric = Metric {
-    ordinal: 372,
+    ordinal: 375,
     name: "train.rank_step_time",
     brief: "Clean step time over the ranks of a step: without waits for other ranks.",
     unit: "s",
@@ -16443,7 +16673,7 @@ pub const TRAIN_RANK_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_rank_tokens`.
 pub const TRAIN_RANK_TOKENS: Metric = Metric {
-    ordinal: 373,
+    ordinal: 376,
     name: "train.rank_tokens",
     brief: "Tokens of the batch of a rank, as the data is dealt out.",
     unit: "{token}",
@@ -16466,7 +16696,7 @@ pub const TRAIN_RANK_TOKENS: Metric = Metric {
 ///
 /// Unit `{rank}`; in Prometheus `train_ranks`.
 pub const TRAIN_RANKS: Metric = Metric {
-    ordinal: 374,
+    ordinal: 377,
     name: "train.ranks",
     brief: "Ranks of the job, by whether they report.",
     unit: "{rank}",
@@ -16489,7 +16719,7 @@ pub const TRAIN_RANKS: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_raw_grad_norm`.
 pub const TRAIN_RAW_GRAD_NORM: Metric = Metric {
-    ordinal: 375,
+    ordinal: 378,
     name: "train.raw_grad_norm",
     brief: "L2 norm of the gradients of the step, before clipping.",
     unit: "{norm}",
@@ -16509,7 +16739,7 @@ pub const TRAIN_RAW_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_real_tokens_total`.
 pub const TRAIN_REAL_TOKENS: Metric = Metric {
-    ordinal: 376,
+    ordinal: 379,
     name: "train.real_tokens",
     brief: "Tokens trained on without padding, over all devices.",
     unit: "{token}",
@@ -16546,7 +16776,7 @@ pub const TRAIN_REAL_TOKENS: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_samples_total`.
 pub const TRAIN_SAMPLES: Metric = Metric {
-    ordinal: 377,
+    ordinal: 380,
     name: "train.samples",
     brief: "Samples trained on since the start of the attempt, over all devices.",
     unit: "{sample}",
@@ -16588,7 +16818,7 @@ pub const TRAIN_SAMPLES: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_skipped_samples_total`.
 pub const TRAIN_SKIPPED_SAMPLES: Metric = Metric {
-    ordinal: 378,
+    ordinal: 381,
     name: "train.skipped_samples",
     brief: "Samples of the data that training passed over since the start of the attempt.",
     unit: "{sample}",
@@ -16608,7 +16838,7 @@ pub const TRAIN_SKIPPED_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_skipped_steps_total`.
 pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
-    ordinal: 379,
+    ordinal: 382,
     name: "train.skipped_steps",
     brief: "Steps whose update was not applied.",
     unit: "{step}",
@@ -16638,7 +16868,7 @@ pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_smoothed_loss`.
 pub const TRAIN_SMOOTHED_LOSS: Metric = Metric {
-    ordinal: 380,
+    ordinal: 383,
     name: "train.smoothed.loss",
     brief: "Loss, smoothed over steps.",
     unit: "{loss}",
@@ -16664,7 +16894,7 @@ pub const TRAIN_SMOOTHED_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_smoothed_mfu_ratio`.
 pub const TRAIN_SMOOTHED_MFU: Metric = Metric {
-    ordinal: 381,
+    ordinal: 384,
     name: "train.smoothed.mfu",
     brief: "Model FLOPs utilization, smoothed over steps.",
     unit: "1",
@@ -16690,7 +16920,7 @@ pub const TRAIN_SMOOTHED_MFU: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_smoothed_step_time_seconds`.
 pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
-    ordinal: 382,
+    ordinal: 385,
     name: "train.smoothed.step_time",
     brief: "Wall time of a step, smoothed over steps.",
     unit: "s",
@@ -16720,7 +16950,7 @@ pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_smoothed_throughput_per_second`.
 pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
-    ordinal: 383,
+    ordinal: 386,
     name: "train.smoothed.throughput",
     brief: "Tokens trained on in a second over all devices, smoothed over steps.",
     unit: "{token}/s",
@@ -16746,7 +16976,7 @@ pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_sol_ratio`.
 pub const TRAIN_SOL: Metric = Metric {
-    ordinal: 384,
+    ordinal: 387,
     name: "train.sol",
     brief: "Speed of light: ideal time of the step at the peak of the hardware, as a share of its measured time.",
     unit: "1",
@@ -16772,7 +17002,7 @@ pub const TRAIN_SOL: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_step_deviation_seconds`.
 pub const TRAIN_STEP_DEVIATION: Metric = Metric {
-    ordinal: 385,
+    ordinal: 388,
     name: "train.step.deviation",
     brief: "By how much a step took longer than the ideal one; negative where it took less.",
     unit: "s",
@@ -16792,7 +17022,7 @@ pub const TRAIN_STEP_DEVIATION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_step_duration_seconds`.
 pub const TRAIN_STEP_DURATION: Metric = Metric {
-    ordinal: 386,
+    ordinal: 389,
     name: "train.step.duration",
     brief: "Wall time of a step.",
     unit: "s",
@@ -16887,7 +17117,7 @@ pub const TRAIN_STEP_DURATION: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_step_tokens_per_device`.
 pub const TRAIN_STEP_TOKENS_PER_DEVICE: Metric = Metric {
-    ordinal: 387,
+    ordinal: 390,
     name: "train.step_tokens_per_device",
     brief: "Tokens of a step on one device.",
     unit: "{token}",
@@ -16907,7 +17137,7 @@ pub const TRAIN_STEP_TOKENS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_steps_total`.
 pub const TRAIN_STEPS: Metric = Metric {
-    ordinal: 388,
+    ordinal: 391,
     name: "train.steps",
     brief: "Optimizer steps done since the start of the attempt.",
     unit: "{step}",
@@ -16933,7 +17163,7 @@ pub const TRAIN_STEPS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_straggler_score_ratio`.
 pub const TRAIN_STRAGGLER_SCORE: Metric = Metric {
-    ordinal: 389,
+    ordinal: 392,
     name: "train.straggler.score",
     brief: "Median clean step time of the ranks, divided by that of this rank.",
     unit: "1",
@@ -16953,7 +17183,7 @@ pub const TRAIN_STRAGGLER_SCORE: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `train_teacher_kl`.
 pub const TRAIN_TEACHER_KL: Metric = Metric {
-    ordinal: 390,
+    ordinal: 393,
     name: "train.teacher_kl",
     brief: "Divergence of the student from the teacher on the batch of the step, in distillation.",
     unit: "{nat}",
@@ -16973,7 +17203,7 @@ pub const TRAIN_TEACHER_KL: Metric = Metric {
 ///
 /// Unit `{perplexity}`; in Prometheus `train_teacher_perplexity`.
 pub const TRAIN_TEACHER_PERPLEXITY: Metric = Metric {
-    ordinal: 391,
+    ordinal: 394,
     name: "train.teacher_perplexity",
     brief: "Perplexity of the teacher on the batch of the step, in distillation.",
     unit: "{perplexity}",
@@ -16993,7 +17223,7 @@ pub const TRAIN_TEACHER_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{flop}/s`; in Prometheus `train_throughput_flops_per_device_per_second`.
 pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
-    ordinal: 392,
+    ordinal: 395,
     name: "train.throughput.flops_per_device",
     brief: "Floating-point operations in a second, on one device.",
     unit: "{flop}/s",
@@ -17047,7 +17277,7 @@ pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `train_throughput_samples_per_second`.
 pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
-    ordinal: 393,
+    ordinal: 396,
     name: "train.throughput.samples",
     brief: "Samples trained on in a second, over all devices.",
     unit: "{sample}/s",
@@ -17081,7 +17311,7 @@ pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}/s`; in Prometheus `train_throughput_steps_per_second`.
 pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
-    ordinal: 394,
+    ordinal: 397,
     name: "train.throughput.steps",
     brief: "Steps done in a second.",
     unit: "{step}/s",
@@ -17119,7 +17349,7 @@ pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_throughput_tokens_per_second`.
 pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
-    ordinal: 395,
+    ordinal: 398,
     name: "train.throughput.tokens",
     brief: "Tokens trained on in a second, over all devices.",
     unit: "{token}/s",
@@ -17185,7 +17415,7 @@ pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_throughput_tokens_per_device_per_second`.
 pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
-    ordinal: 396,
+    ordinal: 399,
     name: "train.throughput.tokens_per_device",
     brief: "Tokens trained on in a second, on one device.",
     unit: "{token}/s",
@@ -17239,7 +17469,7 @@ pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_tokens_total`.
 pub const TRAIN_TOKENS: Metric = Metric {
-    ordinal: 397,
+    ordinal: 400,
     name: "train.tokens",
     brief: "Tokens trained on since the start of the attempt, over all devices.",
     unit: "{token}",
@@ -17305,7 +17535,7 @@ pub const TRAIN_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_total_weights`.
 pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
-    ordinal: 398,
+    ordinal: 401,
     name: "train.total_weights",
     brief: "Sum of the loss weights of the step: its tokens without padding.",
     unit: "{token}",
@@ -17331,7 +17561,7 @@ pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
 ///
 /// Unit `{verdict}`; in Prometheus `train_verdicts`.
 pub const TRAIN_VERDICTS: Metric = Metric {
-    ordinal: 399,
+    ordinal: 402,
     name: "train.verdicts",
     brief: "Verdicts that are open.",
     unit: "{verdict}",
@@ -17368,7 +17598,7 @@ pub const TRAIN_VERDICTS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_wall_time_seconds_total`.
 pub const TRAIN_WALL_TIME: Metric = Metric {
-    ordinal: 400,
+    ordinal: 403,
     name: "train.wall_time",
     brief: "Wall time since the job began, by its use.",
     unit: "s",
@@ -17397,7 +17627,7 @@ pub const TRAIN_WALL_TIME: Metric = Metric {
 ///
 /// Unit `{element}`; in Prometheus `train_zero_grads`.
 pub const TRAIN_ZERO_GRADS: Metric = Metric {
-    ordinal: 401,
+    ordinal: 404,
     name: "train.zero_grads",
     brief: "Elements of the gradients that are zero.",
     unit: "{element}",
@@ -17548,6 +17778,9 @@ pub static ALL: &[&Metric] = &[
     &GPU_THROTTLE_TIME,
     &GPU_UTILIZATION,
     &GPU_UTILIZATION_DISTRIBUTION,
+    &GPU_XGMI_IO,
+    &GPU_XGMI_SPEED,
+    &GPU_XGMI_UP,
     &GPU_XID_ERRORS,
     &HW_ENERGY,
     &HW_ERRORS,

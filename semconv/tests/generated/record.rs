@@ -133,6 +133,9 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::gpu_throttle_time(meter).add(1.0, &[]);
     instruments::gpu_utilization(meter).record(1.0, &[]);
     instruments::gpu_utilization_distribution(meter).record(1.0, &[]);
+    instruments::gpu_xgmi_io(meter).add(1, &[]);
+    instruments::gpu_xgmi_speed(meter).record(1.0, &[]);
+    instruments::gpu_xgmi_up(meter).add(1, &[]);
     instruments::gpu_xid_errors(meter).add(1, &[]);
     instruments::hw_energy(meter).add(1.0, &[]);
     instruments::hw_errors(meter).add(1, &[]);

@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path};
 
+use pulsetrain_pipeline::clock;
 use pulsetrain_tests::{Certificates, Judge, Prometheus, http::request, wait_until};
 use serde_json::Value;
 
@@ -200,6 +201,11 @@ fn the_status_names_each_source_and_sink_with_its_state() {
     )
     .expect("the receiver answers");
     assert_eq!(status_of_post, 200);
+    let now = clock::unix_now().as_nanos();
+    let record =
+        format!(r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{{"timeUnixNano":"{now}"}}]}}]}}]}}"#);
+    let answer = request(agent.receiver, "POST", "/v1/logs", json, record.as_bytes());
+    assert!(matches!(answer, Some((200, _))), "{answer:?}");
     wait_until("the dead sink fails", || {
         of(&status()["sinks"], "dead")["state"] == "failing"
     });
@@ -213,7 +219,19 @@ fn the_status_names_each_source_and_sink_with_its_state() {
         dead["disk"]["items"].as_u64().is_some_and(|items| items > 0),
         "{dead}"
     );
+    assert!(
+        dead["disk"]["oldest_seconds"]
+            .as_f64()
+            .is_some_and(|age| age >= 0.0),
+        "{dead}"
+    );
+    assert!(dead["queue"]["items"].is_u64(), "{dead}");
     assert_eq!(of(&status["sinks"], "archive")["state"], "working");
-    assert_eq!(of(&status["sources"], "sdk")["state"], "running");
+    let sdk = of(&status["sources"], "sdk");
+    assert_eq!(sdk["state"], "running");
+    assert!(
+        sdk["lag_seconds"].is_f64() && sdk["last_batch_seconds"].is_f64(),
+        "{sdk}"
+    );
     assert_eq!(status["ready"], true);
 }
