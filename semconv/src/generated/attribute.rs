@@ -1425,6 +1425,15 @@ pub const RL_COMPONENT: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Phase of the life of an environment.
+pub const RL_ENVIRONMENT_PHASE: Attribute = Attribute {
+    name: "rl.environment_phase",
+    brief: "Phase of the life of an environment.",
+    kind: AttributeKind::Enum(&["reset", "step", "close"]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// Group of completions of one prompt.
 pub const RL_GROUP_ID: Attribute = Attribute {
     name: "rl.group_id",
@@ -1439,6 +1448,24 @@ pub const RL_KL_ESTIMATOR: Attribute = Attribute {
     name: "rl.kl_estimator",
     brief: "Estimator of a divergence from samples.",
     kind: AttributeKind::Enum(&["k1", "k2", "k3"]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Unit that an importance ratio or its correction is about; tokens where it is missing.
+pub const RL_LEVEL: Attribute = Attribute {
+    name: "rl.level",
+    brief: "Unit that an importance ratio or its correction is about; tokens where it is missing.",
+    kind: AttributeKind::Enum(&["token", "sequence"]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Limit of the importance ratio that a value is beyond.
+pub const RL_LIMIT: Attribute = Attribute {
+    name: "rl.limit",
+    brief: "Limit of the importance ratio that a value is beyond.",
+    kind: AttributeKind::Enum(&["high", "low"]),
     descriptive: false,
     stability: Stability::Development,
 };
@@ -1488,11 +1515,20 @@ pub const RL_ROLE: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Selection of the completions of a step that a value is about.
+pub const RL_SELECTION: Attribute = Attribute {
+    name: "rl.selection",
+    brief: "Selection of the completions of a step that a value is about.",
+    kind: AttributeKind::Enum(&["terminated", "unaborted", "unfiltered"]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// Statistic of the values of a batch.
 pub const RL_STATISTIC: Attribute = Attribute {
     name: "rl.statistic",
     brief: "Statistic of the values of a batch.",
-    kind: AttributeKind::Enum(&["mean", "max", "min", "sum", "std"]),
+    kind: AttributeKind::Enum(&["mean", "max", "min", "sum", "std", "abs_mean"]),
     descriptive: false,
     stability: Stability::Development,
 };
@@ -2104,13 +2140,17 @@ pub static ALL: &[&Attribute] = &[
     &PULSETRAIN_SOURCE_NAME,
     &PULSETRAIN_VERSION,
     &RL_COMPONENT,
+    &RL_ENVIRONMENT_PHASE,
     &RL_GROUP_ID,
     &RL_KL_ESTIMATOR,
+    &RL_LEVEL,
+    &RL_LIMIT,
     &RL_MESH,
     &RL_PAIR_INDEX,
     &RL_QUEUED,
     &RL_REJECTION_CRITERION,
     &RL_ROLE,
+    &RL_SELECTION,
     &RL_STATISTIC,
     &RL_TRAJECTORY_ID,
     &RUN_COMMAND,

@@ -822,6 +822,7 @@ pub const EVAL_LOSS_COMPONENT: Metric = Metric {
                 "eval/avg_indexer_loss",
                 "eval/avg_sft_loss",
                 "eval/avg_or_loss",
+                "eval/hard_loss",
             ],
         },
         Upstream {
@@ -941,6 +942,7 @@ pub const EVAL_PERPLEXITY: Metric = Metric {
                 "eval: running perplexity",
                 "eval: perplexity",
                 "eval/avg_perplexity",
+                "eval/student_perplexity",
             ],
         },
         Upstream {
@@ -10417,37 +10419,40 @@ pub const PERF_ACTOR_TRAIN_TIME: Metric = Metric {
     ],
 };
 
-/// Time that training waited for a checkpoint, over the checkpoints since the start of the attempt.
+/// Time of one phase, over its repetitions since the start of the attempt.
 ///
-/// Unit `s`; in Prometheus `perf_attempt_checkpoint_time_seconds`.
-pub const PERF_ATTEMPT_CHECKPOINT_TIME: Metric = Metric {
+/// Unit `s`; in Prometheus `perf_attempt_phase_time_seconds`.
+pub const PERF_ATTEMPT_PHASE_TIME: Metric = Metric {
     ordinal: 184,
-    name: "perf.attempt_checkpoint_time",
-    brief: "Time that training waited for a checkpoint, over the checkpoints since the start of the attempt.",
+    name: "perf.attempt_phase_time",
+    brief: "Time of one phase, over its repetitions since the start of the attempt.",
     unit: "s",
     instrument: Instrument::Gauge,
     number: Number::Double,
     bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::TRAIN_ATTEMPT_STATISTIC,
-        requirement: Requirement::Required,
-    }],
-    prometheus_name: "perf_attempt_checkpoint_time_seconds",
-    stability: Stability::Development,
-    upstream: &[
-        Upstream {
-            system: "nv-one-logger",
-            names: &[
-                "sync_checkpoint_metrics_update: event.attributes.save_checkpoint_sync_time_total_sec",
-                "sync_checkpoint_metrics_update: event.attributes.save_checkpoint_sync_time_min_sec",
-                "sync_checkpoint_metrics_update: event.attributes.save_checkpoint_sync_time_max_sec",
-            ],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::PERF_PHASE,
+            requirement: Requirement::Required,
         },
-        Upstream {
-            system: "nv_one_logger",
-            names: &["save_checkpoint_sync_time_total_sec"],
+        AttributeUse {
+            attribute: &attribute::TRAIN_ATTEMPT_STATISTIC,
+            requirement: Requirement::Required,
         },
     ],
+    prometheus_name: "perf_attempt_phase_time_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nv-one-logger",
+        names: &[
+            "sync_checkpoint_metrics_update: event.attributes.save_checkpoint_sync_time_total_sec",
+            "sync_checkpoint_metrics_update: event.attributes.save_checkpoint_sync_time_min_sec",
+            "sync_checkpoint_metrics_update: event.attributes.save_checkpoint_sync_time_max_sec",
+            "training_metrics_update: event.attributes.avg_forward_time_sec",
+            "training_metrics_update: event.attributes.avg_backward_time_sec",
+            "training_metrics_update: event.attributes.avg_dataloader_time_sec",
+        ],
+    }],
 };
 
 /// Time that generation waited because the sample pool was full.
@@ -11957,40 +11962,11 @@ pub const RL_ABORTED_FRACTION: Metric = Metric {
     }],
 };
 
-/// Absolute difference of the log probabilities in the sampler and in the trainer.
-///
-/// Unit `{nat}`; in Prometheus `rl_absolute_logp_difference`.
-pub const RL_ABSOLUTE_LOGP_DIFFERENCE: Metric = Metric {
-    ordinal: 242,
-    name: "rl.absolute_logp_difference",
-    brief: "Absolute difference of the log probabilities in the sampler and in the trainer.",
-    unit: "{nat}",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[
-        AttributeUse {
-            attribute: &attribute::DATA_SPLIT,
-            requirement: Requirement::Recommended,
-        },
-        AttributeUse {
-            attribute: &attribute::RL_STATISTIC,
-            requirement: Requirement::Required,
-        },
-    ],
-    prometheus_name: "rl_absolute_logp_difference",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "verl",
-        names: &["rollout_corr/log_ppl_abs_diff"],
-    }],
-};
-
 /// Time that the actor waited for the next batch of rollouts.
 ///
 /// Unit `s`; in Prometheus `rl_actor_dequeue_time_seconds`.
 pub const RL_ACTOR_DEQUEUE_TIME: Metric = Metric {
-    ordinal: 243,
+    ordinal: 242,
     name: "rl.actor_dequeue_time",
     brief: "Time that the actor waited for the next batch of rollouts.",
     unit: "s",
@@ -12010,7 +11986,7 @@ pub const RL_ACTOR_DEQUEUE_TIME: Metric = Metric {
 ///
 /// Unit `{advantage}`; in Prometheus `rl_advantage`.
 pub const RL_ADVANTAGE: Metric = Metric {
-    ordinal: 244,
+    ordinal: 243,
     name: "rl.advantage",
     brief: "Advantage of a token or trajectory.",
     unit: "{advantage}",
@@ -12057,7 +12033,7 @@ pub const RL_ADVANTAGE: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_best_reward`.
 pub const RL_BEST_REWARD: Metric = Metric {
-    ordinal: 245,
+    ordinal: 244,
     name: "rl.best_reward",
     brief: "Best reward among several completions of a prompt.",
     unit: "{reward}",
@@ -12086,26 +12062,32 @@ pub const RL_BEST_REWARD: Metric = Metric {
     }],
 };
 
-/// Chi-square divergence of the trainer from the sampler, over tokens.
+/// Chi-square divergence of the trainer from the sampler.
 ///
 /// Unit `{divergence}`; in Prometheus `rl_chi_square_divergence`.
 pub const RL_CHI_SQUARE_DIVERGENCE: Metric = Metric {
-    ordinal: 246,
+    ordinal: 245,
     name: "rl.chi_square_divergence",
-    brief: "Chi-square divergence of the trainer from the sampler, over tokens.",
+    brief: "Chi-square divergence of the trainer from the sampler.",
     unit: "{divergence}",
     instrument: Instrument::Gauge,
     number: Number::Double,
     bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::DATA_SPLIT,
-        requirement: Requirement::Recommended,
-    }],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_LEVEL,
+            requirement: Requirement::Recommended,
+        },
+    ],
     prometheus_name: "rl_chi_square_divergence",
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "verl",
-        names: &["rollout_corr/chi2_token"],
+        names: &["rollout_corr/chi2_token", "rollout_corr/chi2_seq"],
     }],
 };
 
@@ -12113,7 +12095,7 @@ pub const RL_CHI_SQUARE_DIVERGENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_completion_clip_ratio`.
 pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
-    ordinal: 247,
+    ordinal: 246,
     name: "rl.completion_clip_ratio",
     brief: "Share of the completions that were cut at the longest length.",
     unit: "1",
@@ -12165,7 +12147,7 @@ pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_completion_length`.
 pub const RL_COMPLETION_LENGTH: Metric = Metric {
-    ordinal: 248,
+    ordinal: 247,
     name: "rl.completion_length",
     brief: "Length of a completion.",
     unit: "{token}",
@@ -12250,7 +12232,7 @@ pub const RL_COMPLETION_LENGTH: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `rl_critic_grad_norm`.
 pub const RL_CRITIC_GRAD_NORM: Metric = Metric {
-    ordinal: 249,
+    ordinal: 248,
     name: "rl.critic_grad_norm",
     brief: "Norm of the gradients of the critic before clipping.",
     unit: "{norm}",
@@ -12284,7 +12266,7 @@ pub const RL_CRITIC_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `{learning_rate}`; in Prometheus `rl_critic_learning_rate`.
 pub const RL_CRITIC_LEARNING_RATE: Metric = Metric {
-    ordinal: 250,
+    ordinal: 249,
     name: "rl.critic_learning_rate",
     brief: "Learning rate of the critic.",
     unit: "{learning_rate}",
@@ -12318,7 +12300,7 @@ pub const RL_CRITIC_LEARNING_RATE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_effective_sample_ratio`.
 pub const RL_EFFECTIVE_SAMPLE_RATIO: Metric = Metric {
-    ordinal: 251,
+    ordinal: 250,
     name: "rl.effective_sample_ratio",
     brief: "Effective sample size of the importance weights over the number of samples.",
     unit: "1",
@@ -12347,7 +12329,7 @@ pub const RL_EFFECTIVE_SAMPLE_RATIO: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_entropy`.
 pub const RL_ENTROPY: Metric = Metric {
-    ordinal: 252,
+    ordinal: 251,
     name: "rl.entropy",
     brief: "Entropy of the policy.",
     unit: "{nat}",
@@ -12398,22 +12380,28 @@ pub const RL_ENTROPY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_environment_time_seconds`.
 pub const RL_ENVIRONMENT_TIME: Metric = Metric {
-    ordinal: 253,
+    ordinal: 252,
     name: "rl.environment_time",
     brief: "Time that a trajectory spent in its environment.",
     unit: "s",
     instrument: Instrument::Histogram,
     number: Number::Double,
     bounds: BOUNDS_SECONDS,
-    attributes: &[AttributeUse {
-        attribute: &attribute::RL_STATISTIC,
-        requirement: Requirement::Recommended,
-    }],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::RL_ENVIRONMENT_PHASE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Recommended,
+        },
+    ],
     prometheus_name: "rl_environment_time_seconds",
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "tunix",
-        names: &["trajectory/env_time"],
+        names: &["trajectory/{}/env_time/{rl.environment_phase}_latency/{rl.statistic}"],
     }],
 };
 
@@ -12421,7 +12409,7 @@ pub const RL_ENVIRONMENT_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_filter_pass_fraction_ratio`.
 pub const RL_FILTER_PASS_FRACTION: Metric = Metric {
-    ordinal: 254,
+    ordinal: 253,
     name: "rl.filter_pass_fraction",
     brief: "Share of the prompts that a filter on their rewards keeps.",
     unit: "1",
@@ -12440,83 +12428,58 @@ pub const RL_FILTER_PASS_FRACTION: Metric = Metric {
     }],
 };
 
-/// Share of the tokens whose importance ratio was cut at its limits.
+/// Share of the tokens or completions whose importance ratio is beyond a limit.
 ///
 /// Unit `1`; in Prometheus `rl_importance_clip_fraction_ratio`.
 pub const RL_IMPORTANCE_CLIP_FRACTION: Metric = Metric {
-    ordinal: 255,
+    ordinal: 254,
     name: "rl.importance_clip_fraction",
-    brief: "Share of the tokens whose importance ratio was cut at its limits.",
+    brief: "Share of the tokens or completions whose importance ratio is beyond a limit.",
     unit: "1",
     instrument: Instrument::Gauge,
     number: Number::Double,
     bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::DATA_SPLIT,
-        requirement: Requirement::Recommended,
-    }],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_LEVEL,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_LIMIT,
+            requirement: Requirement::Required,
+        },
+    ],
     prometheus_name: "rl_importance_clip_fraction_ratio",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "tunix",
-        names: &[
-            "actor/{data.split}/sampler_is/frac_clipped_at_threshold",
-            "sampler_is/{data.split}/frac_clipped_at_threshold",
-        ],
-    }],
-};
-
-/// Share of the tokens whose importance ratio is above its upper limit.
-///
-/// Unit `1`; in Prometheus `rl_importance_high_fraction_ratio`.
-pub const RL_IMPORTANCE_HIGH_FRACTION: Metric = Metric {
-    ordinal: 256,
-    name: "rl.importance_high_fraction",
-    brief: "Share of the tokens whose importance ratio is above its upper limit.",
-    unit: "1",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::DATA_SPLIT,
-        requirement: Requirement::Recommended,
-    }],
-    prometheus_name: "rl_importance_high_fraction_ratio",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "verl",
-        names: &["rollout_corr/rollout_is_ratio_fraction_high"],
-    }],
-};
-
-/// Share of the tokens whose importance ratio is below its lower limit.
-///
-/// Unit `1`; in Prometheus `rl_importance_low_fraction_ratio`.
-pub const RL_IMPORTANCE_LOW_FRACTION: Metric = Metric {
-    ordinal: 257,
-    name: "rl.importance_low_fraction",
-    brief: "Share of the tokens whose importance ratio is below its lower limit.",
-    unit: "1",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::DATA_SPLIT,
-        requirement: Requirement::Recommended,
-    }],
-    prometheus_name: "rl_importance_low_fraction_ratio",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "verl",
-        names: &["rollout_corr/rollout_is_ratio_fraction_low"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "tunix",
+            names: &[
+                "actor/{data.split}/sampler_is/frac_clipped_at_threshold",
+                "sampler_is/{data.split}/frac_clipped_at_threshold",
+            ],
+        },
+        Upstream {
+            system: "verl",
+            names: &[
+                "rollout_corr/rollout_is_ratio_fraction_high",
+                "rollout_corr/rollout_is_ratio_fraction_low",
+                "rollout_corr/rollout_is_seq_fraction_high",
+                "rollout_corr/rollout_is_seq_fraction_low",
+            ],
+        },
+    ],
 };
 
 /// Probability of a token under the actor over that under the policy that generated it.
 ///
 /// Unit `{probability_ratio}`; in Prometheus `rl_importance_ratio`.
 pub const RL_IMPORTANCE_RATIO: Metric = Metric {
-    ordinal: 258,
+    ordinal: 255,
     name: "rl.importance_ratio",
     brief: "Probability of a token under the actor over that under the policy that generated it.",
     unit: "{probability_ratio}",
@@ -12538,13 +12501,7 @@ pub const RL_IMPORTANCE_RATIO: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &[
-                "sampling/importance_sampling_ratio/mean",
-                "sampling/importance_sampling_ratio/min",
-                "sampling/importance_sampling_ratio/max",
-                "val/ratio",
-                "train/sampling/importance_sampling_ratio/{rl.statistic}",
-            ],
+            names: &["val/ratio"],
         },
         Upstream {
             system: "torchtune",
@@ -12554,10 +12511,6 @@ pub const RL_IMPORTANCE_RATIO: Metric = Metric {
             system: "tunix",
             names: &["actor/{data.split}/is_ratio/{rl.statistic}"],
         },
-        Upstream {
-            system: "verl",
-            names: &["rollout_corr/rollout_is_{rl.statistic}"],
-        },
     ],
 };
 
@@ -12565,7 +12518,7 @@ pub const RL_IMPORTANCE_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_kept_tokens`.
 pub const RL_KEPT_TOKENS: Metric = Metric {
-    ordinal: 259,
+    ordinal: 256,
     name: "rl.kept_tokens",
     brief: "Tokens of the step that are not masked out of the loss.",
     unit: "{token}",
@@ -12585,7 +12538,7 @@ pub const RL_KEPT_TOKENS: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_kl`.
 pub const RL_KL: Metric = Metric {
-    ordinal: 260,
+    ordinal: 257,
     name: "rl.kl",
     brief: "Divergence of the actor from the reference.",
     unit: "{nat}",
@@ -12648,7 +12601,7 @@ pub const RL_KL: Metric = Metric {
 ///
 /// Unit `{coefficient}`; in Prometheus `rl_kl_coefficient`.
 pub const RL_KL_COEFFICIENT: Metric = Metric {
-    ordinal: 261,
+    ordinal: 258,
     name: "rl.kl_coefficient",
     brief: "Weight of the divergence from the reference in the loss or the reward.",
     unit: "{coefficient}",
@@ -12678,7 +12631,7 @@ pub const RL_KL_COEFFICIENT: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_kl_penalty`.
 pub const RL_KL_PENALTY: Metric = Metric {
-    ordinal: 262,
+    ordinal: 259,
     name: "rl.kl_penalty",
     brief: "What is taken from the reward for the distance from the reference.",
     unit: "{reward}",
@@ -12717,7 +12670,7 @@ pub const RL_KL_PENALTY: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_log_odds`.
 pub const RL_LOG_ODDS: Metric = Metric {
-    ordinal: 263,
+    ordinal: 260,
     name: "rl.log_odds",
     brief: "Log odds of the chosen completion over the rejected one.",
     unit: "{nat}",
@@ -12740,7 +12693,7 @@ pub const RL_LOG_ODDS: Metric = Metric {
 ///
 /// Unit `{logit}`; in Prometheus `rl_logit`.
 pub const RL_LOGIT: Metric = Metric {
-    ordinal: 264,
+    ordinal: 261,
     name: "rl.logit",
     brief: "Mean logit of completions under the policy.",
     unit: "{logit}",
@@ -12784,7 +12737,7 @@ pub const RL_LOGIT: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_logp`.
 pub const RL_LOGP: Metric = Metric {
-    ordinal: 265,
+    ordinal: 262,
     name: "rl.logp",
     brief: "Log probability of completions under a policy.",
     unit: "{nat}",
@@ -12836,7 +12789,7 @@ pub const RL_LOGP: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_logp_difference`.
 pub const RL_LOGP_DIFFERENCE: Metric = Metric {
-    ordinal: 266,
+    ordinal: 263,
     name: "rl.logp_difference",
     brief: "Difference of the log probabilities of a token in the sampler and in the trainer.",
     unit: "{nat}",
@@ -12873,26 +12826,33 @@ pub const RL_LOGP_DIFFERENCE: Metric = Metric {
             names: &[
                 "rollout_corr/log_ppl_diff",
                 "rollout_corr/log_ppl_diff_{rl.statistic}",
+                "rollout_corr/log_ppl_abs_diff",
             ],
         },
     ],
 };
 
-/// Share of the tokens left out because the policies had drifted apart.
+/// Share of the tokens or completions left out because the policies had drifted apart.
 ///
 /// Unit `1`; in Prometheus `rl_masked_fraction_ratio`.
 pub const RL_MASKED_FRACTION: Metric = Metric {
-    ordinal: 267,
+    ordinal: 264,
     name: "rl.masked_fraction",
-    brief: "Share of the tokens left out because the policies had drifted apart.",
+    brief: "Share of the tokens or completions left out because the policies had drifted apart.",
     unit: "1",
     instrument: Instrument::Gauge,
     number: Number::Double,
     bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::DATA_SPLIT,
-        requirement: Requirement::Recommended,
-    }],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_LEVEL,
+            requirement: Requirement::Recommended,
+        },
+    ],
     prometheus_name: "rl_masked_fraction_ratio",
     stability: Stability::Development,
     upstream: &[
@@ -12902,39 +12862,19 @@ pub const RL_MASKED_FRACTION: Metric = Metric {
         },
         Upstream {
             system: "verl",
-            names: &["rollout_corr/rollout_rs_masked_fraction"],
+            names: &[
+                "rollout_corr/rollout_rs_masked_fraction",
+                "rollout_corr/rollout_rs_seq_masked_fraction",
+            ],
         },
     ],
-};
-
-/// Share of the completions left out because the policies had drifted apart.
-///
-/// Unit `1`; in Prometheus `rl_masked_sequence_fraction_ratio`.
-pub const RL_MASKED_SEQUENCE_FRACTION: Metric = Metric {
-    ordinal: 268,
-    name: "rl.masked_sequence_fraction",
-    brief: "Share of the completions left out because the policies had drifted apart.",
-    unit: "1",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::DATA_SPLIT,
-        requirement: Requirement::Recommended,
-    }],
-    prometheus_name: "rl_masked_sequence_fraction_ratio",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "verl",
-        names: &["rollout_corr/rollout_rs_seq_masked_fraction"],
-    }],
 };
 
 /// Perplexity of a completion in the trainer over that in the sampler.
 ///
 /// Unit `{perplexity_ratio}`; in Prometheus `rl_perplexity_ratio`.
 pub const RL_PERPLEXITY_RATIO: Metric = Metric {
-    ordinal: 269,
+    ordinal: 265,
     name: "rl.perplexity_ratio",
     brief: "Perplexity of a completion in the trainer over that in the sampler.",
     unit: "{perplexity_ratio}",
@@ -12957,7 +12897,7 @@ pub const RL_PERPLEXITY_RATIO: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_fraction_ratio`.
 pub const RL_POLICY_CLIP_FRACTION: Metric = Metric {
-    ordinal: 270,
+    ordinal: 266,
     name: "rl.policy_clip_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped.",
     unit: "1",
@@ -12998,7 +12938,7 @@ pub const RL_POLICY_CLIP_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_lower_fraction_ratio`.
 pub const RL_POLICY_CLIP_LOWER_FRACTION: Metric = Metric {
-    ordinal: 271,
+    ordinal: 267,
     name: "rl.policy_clip_lower_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped from below.",
     unit: "1",
@@ -13035,7 +12975,7 @@ pub const RL_POLICY_CLIP_LOWER_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_upper_fraction_ratio`.
 pub const RL_POLICY_CLIP_UPPER_FRACTION: Metric = Metric {
-    ordinal: 272,
+    ordinal: 268,
     name: "rl.policy_clip_upper_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped from above.",
     unit: "1",
@@ -13064,7 +13004,7 @@ pub const RL_POLICY_CLIP_UPPER_FRACTION: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_policy_kl`.
 pub const RL_POLICY_KL: Metric = Metric {
-    ordinal: 273,
+    ordinal: 269,
     name: "rl.policy_kl",
     brief: "Divergence of the actor from the policy that generated the batch.",
     unit: "{nat}",
@@ -13123,7 +13063,7 @@ pub const RL_POLICY_KL: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `rl_policy_loss`.
 pub const RL_POLICY_LOSS: Metric = Metric {
-    ordinal: 274,
+    ordinal: 270,
     name: "rl.policy_loss",
     brief: "Loss of the policy.",
     unit: "{loss}",
@@ -13176,7 +13116,7 @@ pub const RL_POLICY_LOSS: Metric = Metric {
 ///
 /// Unit `{preemption}`; in Prometheus `rl_preemptions`.
 pub const RL_PREEMPTIONS: Metric = Metric {
-    ordinal: 275,
+    ordinal: 271,
     name: "rl.preemptions",
     brief: "Preemptions of the requests of a trajectory by the inference engine.",
     unit: "{preemption}",
@@ -13199,7 +13139,7 @@ pub const RL_PREEMPTIONS: Metric = Metric {
 ///
 /// Unit `{correlation}`; in Prometheus `rl_probability_correlation`.
 pub const RL_PROBABILITY_CORRELATION: Metric = Metric {
-    ordinal: 276,
+    ordinal: 272,
     name: "rl.probability_correlation",
     brief: "Pearson correlation of the probabilities of the tokens in the sampler and in the trainer.",
     unit: "{correlation}",
@@ -13228,7 +13168,7 @@ pub const RL_PROBABILITY_CORRELATION: Metric = Metric {
 ///
 /// Unit `{probability}`; in Prometheus `rl_probability_difference`.
 pub const RL_PROBABILITY_DIFFERENCE: Metric = Metric {
-    ordinal: 277,
+    ordinal: 273,
     name: "rl.probability_difference",
     brief: "Absolute difference of the probabilities of a token in the sampler and in the trainer.",
     unit: "{probability}",
@@ -13263,7 +13203,7 @@ pub const RL_PROBABILITY_DIFFERENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_prompt_clip_ratio`.
 pub const RL_PROMPT_CLIP_RATIO: Metric = Metric {
-    ordinal: 278,
+    ordinal: 274,
     name: "rl.prompt_clip_ratio",
     brief: "Share of prompts as long as the limit.",
     unit: "1",
@@ -13292,7 +13232,7 @@ pub const RL_PROMPT_CLIP_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_prompt_length`.
 pub const RL_PROMPT_LENGTH: Metric = Metric {
-    ordinal: 279,
+    ordinal: 275,
     name: "rl.prompt_length",
     brief: "Length of a prompt.",
     unit: "{token}",
@@ -13331,7 +13271,7 @@ pub const RL_PROMPT_LENGTH: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_reference_logp_difference`.
 pub const RL_REFERENCE_LOGP_DIFFERENCE: Metric = Metric {
-    ordinal: 280,
+    ordinal: 276,
     name: "rl.reference_logp_difference",
     brief: "Log probability of a token under the actor less that under the reference.",
     unit: "{nat}",
@@ -13356,13 +13296,13 @@ pub const RL_REFERENCE_LOGP_DIFFERENCE: Metric = Metric {
     }],
 };
 
-/// Share of the tokens that a rejection criterion leaves out.
+/// Share of the tokens or completions that a rejection criterion leaves out.
 ///
 /// Unit `1`; in Prometheus `rl_rejected_fraction_ratio`.
 pub const RL_REJECTED_FRACTION: Metric = Metric {
-    ordinal: 281,
+    ordinal: 277,
     name: "rl.rejected_fraction",
-    brief: "Share of the tokens that a rejection criterion leaves out.",
+    brief: "Share of the tokens or completions that a rejection criterion leaves out.",
     unit: "1",
     instrument: Instrument::Gauge,
     number: Number::Double,
@@ -13370,6 +13310,10 @@ pub const RL_REJECTED_FRACTION: Metric = Metric {
     attributes: &[
         AttributeUse {
             attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_LEVEL,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -13381,18 +13325,21 @@ pub const RL_REJECTED_FRACTION: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "verl",
-        names: &["rollout_corr/rollout_rs_{rl.rejection_criterion}_masked_fraction"],
+        names: &[
+            "rollout_corr/rollout_rs_{rl.rejection_criterion}_seq_masked_fraction",
+            "rollout_corr/rollout_rs_{rl.rejection_criterion}_masked_fraction",
+        ],
     }],
 };
 
-/// Share of the completions that a rejection criterion leaves out.
+/// Value that a rejection criterion compares with its limits.
 ///
-/// Unit `1`; in Prometheus `rl_rejected_sequence_fraction_ratio`.
-pub const RL_REJECTED_SEQUENCE_FRACTION: Metric = Metric {
-    ordinal: 282,
-    name: "rl.rejected_sequence_fraction",
-    brief: "Share of the completions that a rejection criterion leaves out.",
-    unit: "1",
+/// Unit `{nat}`; in Prometheus `rl_rejection_score`.
+pub const RL_REJECTION_SCORE: Metric = Metric {
+    ordinal: 278,
+    name: "rl.rejection_score",
+    brief: "Value that a rejection criterion compares with its limits.",
+    unit: "{nat}",
     instrument: Instrument::Gauge,
     number: Number::Double,
     bounds: &[],
@@ -13402,32 +13349,7 @@ pub const RL_REJECTED_SEQUENCE_FRACTION: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
-            attribute: &attribute::RL_REJECTION_CRITERION,
-            requirement: Requirement::Required,
-        },
-    ],
-    prometheus_name: "rl_rejected_sequence_fraction_ratio",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "verl",
-        names: &["rollout_corr/rollout_rs_{rl.rejection_criterion}_seq_masked_fraction"],
-    }],
-};
-
-/// Value of a token that a rejection criterion compares with its limits.
-///
-/// Unit `{nat}`; in Prometheus `rl_rejection_score`.
-pub const RL_REJECTION_SCORE: Metric = Metric {
-    ordinal: 283,
-    name: "rl.rejection_score",
-    brief: "Value of a token that a rejection criterion compares with its limits.",
-    unit: "{nat}",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[
-        AttributeUse {
-            attribute: &attribute::DATA_SPLIT,
+            attribute: &attribute::RL_LEVEL,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -13443,7 +13365,10 @@ pub const RL_REJECTION_SCORE: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "verl",
-        names: &["rollout_corr/rollout_rs_{rl.rejection_criterion}_{rl.statistic}"],
+        names: &[
+            "rollout_corr/rollout_rs_{rl.rejection_criterion}_seq_{rl.statistic}",
+            "rollout_corr/rollout_rs_{rl.rejection_criterion}_{rl.statistic}",
+        ],
     }],
 };
 
@@ -13451,7 +13376,7 @@ pub const RL_REJECTION_SCORE: Metric = Metric {
 ///
 /// Unit `{return}`; in Prometheus `rl_return`.
 pub const RL_RETURN: Metric = Metric {
-    ordinal: 284,
+    ordinal: 279,
     name: "rl.return",
     brief: "Return of a trajectory.",
     unit: "{return}",
@@ -13494,7 +13419,7 @@ pub const RL_RETURN: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_reward`.
 pub const RL_REWARD: Metric = Metric {
-    ordinal: 285,
+    ordinal: 280,
     name: "rl.reward",
     brief: "Reward of a trajectory, with all its parts.",
     unit: "{reward}",
@@ -13576,7 +13501,7 @@ pub const RL_REWARD: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_reward_component`.
 pub const RL_REWARD_COMPONENT: Metric = Metric {
-    ordinal: 286,
+    ordinal: 281,
     name: "rl.reward_component",
     brief: "One part of the reward of a trajectory.",
     unit: "{reward}",
@@ -13651,7 +13576,7 @@ pub const RL_REWARD_COMPONENT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_reward_time_seconds`.
 pub const RL_REWARD_TIME: Metric = Metric {
-    ordinal: 287,
+    ordinal: 282,
     name: "rl.reward_time",
     brief: "Time that the reward of a trajectory took.",
     unit: "s",
@@ -13671,7 +13596,7 @@ pub const RL_REWARD_TIME: Metric = Metric {
         },
         Upstream {
             system: "tunix",
-            names: &["trajectory/reward_time"],
+            names: &["trajectory/{}/reward_time/reward_latency/{rl.statistic}"],
         },
         Upstream {
             system: "verl",
@@ -13684,7 +13609,7 @@ pub const RL_REWARD_TIME: Metric = Metric {
 ///
 /// Unit `{perplexity}`; in Prometheus `rl_rollout_perplexity`.
 pub const RL_ROLLOUT_PERPLEXITY: Metric = Metric {
-    ordinal: 288,
+    ordinal: 283,
     name: "rl.rollout_perplexity",
     brief: "Perplexity of completions under the policy that generated them.",
     unit: "{perplexity}",
@@ -13713,7 +13638,7 @@ pub const RL_ROLLOUT_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{rollout}`; in Prometheus `rl_rollouts_total`.
 pub const RL_ROLLOUTS: Metric = Metric {
-    ordinal: 289,
+    ordinal: 284,
     name: "rl.rollouts",
     brief: "Completions generated since the start of the attempt.",
     unit: "{rollout}",
@@ -13743,13 +13668,13 @@ pub const RL_ROLLOUTS: Metric = Metric {
     ],
 };
 
-/// Weight by which the loss of a token corrects for the distance of the sampler from the trainer.
+/// Weight by which the loss corrects for the distance of the sampler from the trainer.
 ///
 /// Unit `{probability_ratio}`; in Prometheus `rl_sampler_importance_weight`.
 pub const RL_SAMPLER_IMPORTANCE_WEIGHT: Metric = Metric {
-    ordinal: 290,
+    ordinal: 285,
     name: "rl.sampler_importance_weight",
-    brief: "Weight by which the loss of a token corrects for the distance of the sampler from the trainer.",
+    brief: "Weight by which the loss corrects for the distance of the sampler from the trainer.",
     unit: "{probability_ratio}",
     instrument: Instrument::Gauge,
     number: Number::Double,
@@ -13760,26 +13685,48 @@ pub const RL_SAMPLER_IMPORTANCE_WEIGHT: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::RL_LEVEL,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::RL_STATISTIC,
             requirement: Requirement::Required,
         },
     ],
     prometheus_name: "rl_sampler_importance_weight",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "tunix",
-        names: &[
-            "actor/{data.split}/sampler_is/weight_{rl.statistic}",
-            "sampler_is/{data.split}/weight_{rl.statistic}",
-        ],
-    }],
+    upstream: &[
+        Upstream {
+            system: "hf_trainer",
+            names: &[
+                "sampling/importance_sampling_ratio/mean",
+                "sampling/importance_sampling_ratio/min",
+                "sampling/importance_sampling_ratio/max",
+                "train/sampling/importance_sampling_ratio/{rl.statistic}",
+            ],
+        },
+        Upstream {
+            system: "tunix",
+            names: &[
+                "actor/{data.split}/sampler_is/weight_{rl.statistic}",
+                "sampler_is/{data.split}/weight_{rl.statistic}",
+            ],
+        },
+        Upstream {
+            system: "verl",
+            names: &[
+                "rollout_corr/rollout_is_{rl.statistic}",
+                "rollout_corr/rollout_is_seq_{rl.statistic}",
+            ],
+        },
+    ],
 };
 
 /// Divergence of the trainer from the sampler, which has the same weights.
 ///
 /// Unit `{nat}`; in Prometheus `rl_sampler_kl`.
 pub const RL_SAMPLER_KL: Metric = Metric {
-    ordinal: 291,
+    ordinal: 286,
     name: "rl.sampler_kl",
     brief: "Divergence of the trainer from the sampler, which has the same weights.",
     unit: "{nat}",
@@ -13818,7 +13765,7 @@ pub const RL_SAMPLER_KL: Metric = Metric {
 ///
 /// Unit `{score}`; in Prometheus `rl_score`.
 pub const RL_SCORE: Metric = Metric {
-    ordinal: 292,
+    ordinal: 287,
     name: "rl.score",
     brief: "Score that the reward model gives, before anything is taken from it.",
     unit: "{score}",
@@ -13865,83 +13812,14 @@ pub const RL_SCORE: Metric = Metric {
     ],
 };
 
-/// Chi-square divergence of the trainer from the sampler, over completions.
+/// Share of the completions of a selection that were cut at the longest length.
 ///
-/// Unit `{divergence}`; in Prometheus `rl_sequence_chi_square_divergence`.
-pub const RL_SEQUENCE_CHI_SQUARE_DIVERGENCE: Metric = Metric {
-    ordinal: 293,
-    name: "rl.sequence_chi_square_divergence",
-    brief: "Chi-square divergence of the trainer from the sampler, over completions.",
-    unit: "{divergence}",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::DATA_SPLIT,
-        requirement: Requirement::Recommended,
-    }],
-    prometheus_name: "rl_sequence_chi_square_divergence",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "verl",
-        names: &["rollout_corr/chi2_seq"],
-    }],
-};
-
-/// Share of the completions whose importance ratio is above its upper limit.
-///
-/// Unit `1`; in Prometheus `rl_sequence_importance_high_fraction_ratio`.
-pub const RL_SEQUENCE_IMPORTANCE_HIGH_FRACTION: Metric = Metric {
-    ordinal: 294,
-    name: "rl.sequence_importance_high_fraction",
-    brief: "Share of the completions whose importance ratio is above its upper limit.",
+/// Unit `1`; in Prometheus `rl_selected_clip_ratio`.
+pub const RL_SELECTED_CLIP_RATIO: Metric = Metric {
+    ordinal: 288,
+    name: "rl.selected_clip_ratio",
+    brief: "Share of the completions of a selection that were cut at the longest length.",
     unit: "1",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::DATA_SPLIT,
-        requirement: Requirement::Recommended,
-    }],
-    prometheus_name: "rl_sequence_importance_high_fraction_ratio",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "verl",
-        names: &["rollout_corr/rollout_is_seq_fraction_high"],
-    }],
-};
-
-/// Share of the completions whose importance ratio is below its lower limit.
-///
-/// Unit `1`; in Prometheus `rl_sequence_importance_low_fraction_ratio`.
-pub const RL_SEQUENCE_IMPORTANCE_LOW_FRACTION: Metric = Metric {
-    ordinal: 295,
-    name: "rl.sequence_importance_low_fraction",
-    brief: "Share of the completions whose importance ratio is below its lower limit.",
-    unit: "1",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::DATA_SPLIT,
-        requirement: Requirement::Recommended,
-    }],
-    prometheus_name: "rl_sequence_importance_low_fraction_ratio",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "verl",
-        names: &["rollout_corr/rollout_is_seq_fraction_low"],
-    }],
-};
-
-/// Probability of a completion under the actor over that under the policy that generated it.
-///
-/// Unit `{probability_ratio}`; in Prometheus `rl_sequence_importance_ratio`.
-pub const RL_SEQUENCE_IMPORTANCE_RATIO: Metric = Metric {
-    ordinal: 296,
-    name: "rl.sequence_importance_ratio",
-    brief: "Probability of a completion under the actor over that under the policy that generated it.",
-    unit: "{probability_ratio}",
     instrument: Instrument::Gauge,
     number: Number::Double,
     bounds: &[],
@@ -13951,15 +13829,101 @@ pub const RL_SEQUENCE_IMPORTANCE_RATIO: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::RL_SELECTION,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_selected_clip_ratio",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "openrlhf",
+            names: &["rollout/truncated_rate"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["response_length_non_aborted/clip_ratio"],
+        },
+    ],
+};
+
+/// Length of the completions of a selection.
+///
+/// Unit `{token}`; in Prometheus `rl_selected_length`.
+pub const RL_SELECTED_LENGTH: Metric = Metric {
+    ordinal: 289,
+    name: "rl.selected_length",
+    brief: "Length of the completions of a selection.",
+    unit: "{token}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_SELECTION,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
             attribute: &attribute::RL_STATISTIC,
             requirement: Requirement::Required,
         },
     ],
-    prometheus_name: "rl_sequence_importance_ratio",
+    prometheus_name: "rl_selected_length",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "hf_trainer",
+            names: &[
+                "completions/mean_terminated_length",
+                "completions/min_terminated_length",
+                "completions/max_terminated_length",
+            ],
+        },
+        Upstream {
+            system: "openrlhf",
+            names: &["rollout/response_length_mean"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["response_length_non_aborted/{rl.statistic}"],
+        },
+    ],
+};
+
+/// Reward of the trajectories of a selection.
+///
+/// Unit `{reward}`; in Prometheus `rl_selected_reward`.
+pub const RL_SELECTED_REWARD: Metric = Metric {
+    ordinal: 290,
+    name: "rl.selected_reward",
+    brief: "Reward of the trajectories of a selection.",
+    unit: "{reward}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_SELECTION,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_selected_reward",
     stability: Stability::Development,
     upstream: &[Upstream {
-        system: "verl",
-        names: &["rollout_corr/rollout_is_seq_{rl.statistic}"],
+        system: "openrlhf",
+        names: &["rollout/reward_mean", "rollout/reward_std"],
     }],
 };
 
@@ -13967,7 +13931,7 @@ pub const RL_SEQUENCE_IMPORTANCE_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_sequence_length`.
 pub const RL_SEQUENCE_LENGTH: Metric = Metric {
-    ordinal: 297,
+    ordinal: 291,
     name: "rl.sequence_length",
     brief: "Length of a prompt with its completion.",
     unit: "{token}",
@@ -13992,44 +13956,11 @@ pub const RL_SEQUENCE_LENGTH: Metric = Metric {
     }],
 };
 
-/// Value of a completion that a rejection criterion compares with its limits.
-///
-/// Unit `{nat}`; in Prometheus `rl_sequence_rejection_score`.
-pub const RL_SEQUENCE_REJECTION_SCORE: Metric = Metric {
-    ordinal: 298,
-    name: "rl.sequence_rejection_score",
-    brief: "Value of a completion that a rejection criterion compares with its limits.",
-    unit: "{nat}",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[
-        AttributeUse {
-            attribute: &attribute::DATA_SPLIT,
-            requirement: Requirement::Recommended,
-        },
-        AttributeUse {
-            attribute: &attribute::RL_REJECTION_CRITERION,
-            requirement: Requirement::Required,
-        },
-        AttributeUse {
-            attribute: &attribute::RL_STATISTIC,
-            requirement: Requirement::Required,
-        },
-    ],
-    prometheus_name: "rl_sequence_rejection_score",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "verl",
-        names: &["rollout_corr/rollout_rs_{rl.rejection_criterion}_seq_{rl.statistic}"],
-    }],
-};
-
 /// Steps by which the policy that generated a batch lagged the actor.
 ///
 /// Unit `{step}`; in Prometheus `rl_staleness`.
 pub const RL_STALENESS: Metric = Metric {
-    ordinal: 299,
+    ordinal: 292,
     name: "rl.staleness",
     brief: "Steps by which the policy that generated a batch lagged the actor.",
     unit: "{step}",
@@ -14058,7 +13989,7 @@ pub const RL_STALENESS: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_teacher_kl`.
 pub const RL_TEACHER_KL: Metric = Metric {
-    ordinal: 300,
+    ordinal: 293,
     name: "rl.teacher_kl",
     brief: "Divergence of the actor from its teacher.",
     unit: "{nat}",
@@ -14089,44 +14020,11 @@ pub const RL_TEACHER_KL: Metric = Metric {
     ],
 };
 
-/// Length of completions that ended by themselves.
-///
-/// Unit `{token}`; in Prometheus `rl_terminated_length`.
-pub const RL_TERMINATED_LENGTH: Metric = Metric {
-    ordinal: 301,
-    name: "rl.terminated_length",
-    brief: "Length of completions that ended by themselves.",
-    unit: "{token}",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[
-        AttributeUse {
-            attribute: &attribute::DATA_SPLIT,
-            requirement: Requirement::Recommended,
-        },
-        AttributeUse {
-            attribute: &attribute::RL_STATISTIC,
-            requirement: Requirement::Required,
-        },
-    ],
-    prometheus_name: "rl_terminated_length",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "hf_trainer",
-        names: &[
-            "completions/mean_terminated_length",
-            "completions/min_terminated_length",
-            "completions/max_terminated_length",
-        ],
-    }],
-};
-
 /// Completions generated in a second, over all devices.
 ///
 /// Unit `{rollout}/s`; in Prometheus `rl_throughput_rollouts_per_second`.
 pub const RL_THROUGHPUT_ROLLOUTS: Metric = Metric {
-    ordinal: 302,
+    ordinal: 294,
     name: "rl.throughput.rollouts",
     brief: "Completions generated in a second, over all devices.",
     unit: "{rollout}/s",
@@ -14146,7 +14044,7 @@ pub const RL_THROUGHPUT_ROLLOUTS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `rl_throughput_tokens_per_device_per_second`.
 pub const RL_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
-    ordinal: 303,
+    ordinal: 295,
     name: "rl.throughput.tokens_per_device",
     brief: "Tokens generated in a second by each device of the rollout engines.",
     unit: "{token}/s",
@@ -14166,7 +14064,7 @@ pub const RL_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{call}`; in Prometheus `rl_tool_calls`.
 pub const RL_TOOL_CALLS: Metric = Metric {
-    ordinal: 304,
+    ordinal: 296,
     name: "rl.tool_calls",
     brief: "Calls of tools in a trajectory.",
     unit: "{call}",
@@ -14201,7 +14099,7 @@ pub const RL_TOOL_CALLS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_tool_failure_fraction_ratio`.
 pub const RL_TOOL_FAILURE_FRACTION: Metric = Metric {
-    ordinal: 305,
+    ordinal: 297,
     name: "rl.tool_failure_fraction",
     brief: "Share of the calls of tools that failed.",
     unit: "1",
@@ -14220,11 +14118,40 @@ pub const RL_TOOL_FAILURE_FRACTION: Metric = Metric {
     }],
 };
 
+/// Tokens of a trajectory after its first prompt, those of the environment included.
+///
+/// Unit `{token}`; in Prometheus `rl_trajectory_length`.
+pub const RL_TRAJECTORY_LENGTH: Metric = Metric {
+    ordinal: 298,
+    name: "rl.trajectory_length",
+    brief: "Tokens of a trajectory after its first prompt, those of the environment included.",
+    unit: "{token}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_trajectory_length",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["generation/{data.split}/completions/{rl.statistic}_raw_length"],
+    }],
+};
+
 /// Turns of a conversation with the environment.
 ///
 /// Unit `{turn}`; in Prometheus `rl_turns`.
 pub const RL_TURNS: Metric = Metric {
-    ordinal: 306,
+    ordinal: 299,
     name: "rl.turns",
     brief: "Turns of a conversation with the environment.",
     unit: "{turn}",
@@ -14259,144 +14186,11 @@ pub const RL_TURNS: Metric = Metric {
     ],
 };
 
-/// Share of the completions cut at the longest length, among those that were not aborted.
-///
-/// Unit `1`; in Prometheus `rl_unaborted_clip_ratio`.
-pub const RL_UNABORTED_CLIP_RATIO: Metric = Metric {
-    ordinal: 307,
-    name: "rl.unaborted_clip_ratio",
-    brief: "Share of the completions cut at the longest length, among those that were not aborted.",
-    unit: "1",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::DATA_SPLIT,
-        requirement: Requirement::Recommended,
-    }],
-    prometheus_name: "rl_unaborted_clip_ratio",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "verl",
-        names: &["response_length_non_aborted/clip_ratio"],
-    }],
-};
-
-/// Length of the completions that were not aborted.
-///
-/// Unit `{token}`; in Prometheus `rl_unaborted_length`.
-pub const RL_UNABORTED_LENGTH: Metric = Metric {
-    ordinal: 308,
-    name: "rl.unaborted_length",
-    brief: "Length of the completions that were not aborted.",
-    unit: "{token}",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[
-        AttributeUse {
-            attribute: &attribute::DATA_SPLIT,
-            requirement: Requirement::Recommended,
-        },
-        AttributeUse {
-            attribute: &attribute::RL_STATISTIC,
-            requirement: Requirement::Required,
-        },
-    ],
-    prometheus_name: "rl_unaborted_length",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "verl",
-        names: &["response_length_non_aborted/{rl.statistic}"],
-    }],
-};
-
-/// Share of the completions cut at the longest length before trajectories are filtered.
-///
-/// Unit `1`; in Prometheus `rl_unfiltered_clip_ratio`.
-pub const RL_UNFILTERED_CLIP_RATIO: Metric = Metric {
-    ordinal: 309,
-    name: "rl.unfiltered_clip_ratio",
-    brief: "Share of the completions cut at the longest length before trajectories are filtered.",
-    unit: "1",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::DATA_SPLIT,
-        requirement: Requirement::Recommended,
-    }],
-    prometheus_name: "rl_unfiltered_clip_ratio",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "openrlhf",
-        names: &["rollout/truncated_rate"],
-    }],
-};
-
-/// Length of a completion before trajectories are filtered.
-///
-/// Unit `{token}`; in Prometheus `rl_unfiltered_length`.
-pub const RL_UNFILTERED_LENGTH: Metric = Metric {
-    ordinal: 310,
-    name: "rl.unfiltered_length",
-    brief: "Length of a completion before trajectories are filtered.",
-    unit: "{token}",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[
-        AttributeUse {
-            attribute: &attribute::DATA_SPLIT,
-            requirement: Requirement::Recommended,
-        },
-        AttributeUse {
-            attribute: &attribute::RL_STATISTIC,
-            requirement: Requirement::Required,
-        },
-    ],
-    prometheus_name: "rl_unfiltered_length",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "openrlhf",
-        names: &["rollout/response_length_mean"],
-    }],
-};
-
-/// Reward of a trajectory before trajectories are filtered.
-///
-/// Unit `{reward}`; in Prometheus `rl_unfiltered_reward`.
-pub const RL_UNFILTERED_REWARD: Metric = Metric {
-    ordinal: 311,
-    name: "rl.unfiltered_reward",
-    brief: "Reward of a trajectory before trajectories are filtered.",
-    unit: "{reward}",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[
-        AttributeUse {
-            attribute: &attribute::DATA_SPLIT,
-            requirement: Requirement::Recommended,
-        },
-        AttributeUse {
-            attribute: &attribute::RL_STATISTIC,
-            requirement: Requirement::Required,
-        },
-    ],
-    prometheus_name: "rl_unfiltered_reward",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "openrlhf",
-        names: &["rollout/reward_mean", "rollout/reward_std"],
-    }],
-};
-
 /// Estimate of the value function.
 ///
 /// Unit `{value}`; in Prometheus `rl_value`.
 pub const RL_VALUE: Metric = Metric {
-    ordinal: 312,
+    ordinal: 300,
     name: "rl.value",
     brief: "Estimate of the value function.",
     unit: "{value}",
@@ -14439,7 +14233,7 @@ pub const RL_VALUE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_value_clip_fraction_ratio`.
 pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
-    ordinal: 313,
+    ordinal: 301,
     name: "rl.value_clip_fraction",
     brief: "Share of the tokens at which the update of the value function was clipped.",
     unit: "1",
@@ -14476,7 +14270,7 @@ pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
 ///
 /// Unit `{variance_ratio}`; in Prometheus `rl_value_explained_variance`.
 pub const RL_VALUE_EXPLAINED_VARIANCE: Metric = Metric {
-    ordinal: 314,
+    ordinal: 302,
     name: "rl.value_explained_variance",
     brief: "Share of the variance of the returns that the value function explains; negative if it is worse than a constant.",
     unit: "{variance_ratio}",
@@ -14502,7 +14296,7 @@ pub const RL_VALUE_EXPLAINED_VARIANCE: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `rl_value_loss`.
 pub const RL_VALUE_LOSS: Metric = Metric {
-    ordinal: 315,
+    ordinal: 303,
     name: "rl.value_loss",
     brief: "Loss of the value function.",
     unit: "{loss}",
@@ -14551,7 +14345,7 @@ pub const RL_VALUE_LOSS: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `rl_value_prediction`.
 pub const RL_VALUE_PREDICTION: Metric = Metric {
-    ordinal: 316,
+    ordinal: 304,
     name: "rl.value_prediction",
     brief: "Estimate of the value function while it is trained.",
     unit: "{value}",
@@ -14590,7 +14384,7 @@ pub const RL_VALUE_PREDICTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_zero_variance_fraction_ratio`.
 pub const RL_ZERO_VARIANCE_FRACTION: Metric = Metric {
-    ordinal: 317,
+    ordinal: 305,
     name: "rl.zero_variance_fraction",
     brief: "Share of prompts whose completions all have the same reward.",
     unit: "1",
@@ -14613,7 +14407,7 @@ pub const RL_ZERO_VARIANCE_FRACTION: Metric = Metric {
 ///
 /// Unit `{slice}`; in Prometheus `run_active_slices`.
 pub const RUN_ACTIVE_SLICES: Metric = Metric {
-    ordinal: 318,
+    ordinal: 306,
     name: "run.active_slices",
     brief: "Slices of an elastic job that train.",
     unit: "{slice}",
@@ -14633,7 +14427,7 @@ pub const RUN_ACTIVE_SLICES: Metric = Metric {
 ///
 /// Unit `{slice}`; in Prometheus `run_available_slices`.
 pub const RUN_AVAILABLE_SLICES: Metric = Metric {
-    ordinal: 319,
+    ordinal: 307,
     name: "run.available_slices",
     brief: "Slices of an elastic job that could train.",
     unit: "{slice}",
@@ -14653,7 +14447,7 @@ pub const RUN_AVAILABLE_SLICES: Metric = Metric {
 ///
 /// Unit `{device}`; in Prometheus `run_devices`.
 pub const RUN_DEVICES: Metric = Metric {
-    ordinal: 320,
+    ordinal: 308,
     name: "run.devices",
     brief: "Accelerators that the run uses.",
     unit: "{device}",
@@ -14679,7 +14473,7 @@ pub const RUN_DEVICES: Metric = Metric {
 ///
 /// Unit `{parameter}`; in Prometheus `run_parameters`.
 pub const RUN_PARAMETERS: Metric = Metric {
-    ordinal: 321,
+    ordinal: 309,
     name: "run.parameters",
     brief: "Parameters of the model.",
     unit: "{parameter}",
@@ -14713,7 +14507,7 @@ pub const RUN_PARAMETERS: Metric = Metric {
 ///
 /// Unit `{slice}`; in Prometheus `run_slices`.
 pub const RUN_SLICES: Metric = Metric {
-    ordinal: 322,
+    ordinal: 310,
     name: "run.slices",
     brief: "Slices of an elastic job.",
     unit: "{slice}",
@@ -14733,7 +14527,7 @@ pub const RUN_SLICES: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_accept_length`.
 pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
-    ordinal: 323,
+    ordinal: 311,
     name: "train.accept_length",
     brief: "Draft tokens that the target model would accept in a row.",
     unit: "{token}",
@@ -14753,7 +14547,7 @@ pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_accuracy_ratio`.
 pub const TRAIN_ACCURACY: Metric = Metric {
-    ordinal: 324,
+    ordinal: 312,
     name: "train.accuracy",
     brief: "Share of the tokens of the step that were predicted right.",
     unit: "1",
@@ -14825,7 +14619,7 @@ pub const TRAIN_ACCURACY: Metric = Metric {
 ///
 /// Unit `{anomaly}`; in Prometheus `train_anomalies_total`.
 pub const TRAIN_ANOMALIES: Metric = Metric {
-    ordinal: 325,
+    ordinal: 313,
     name: "train.anomalies",
     brief: "Anomalous steps, by type of anomaly.",
     unit: "{anomaly}",
@@ -14858,69 +14652,11 @@ pub const TRAIN_ANOMALIES: Metric = Metric {
     ],
 };
 
-/// Time of the backward pass, over the steps since the start of the attempt.
-///
-/// Unit `s`; in Prometheus `train_attempt_backward_time_seconds`.
-pub const TRAIN_ATTEMPT_BACKWARD_TIME: Metric = Metric {
-    ordinal: 326,
-    name: "train.attempt_backward_time",
-    brief: "Time of the backward pass, over the steps since the start of the attempt.",
-    unit: "s",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::TRAIN_ATTEMPT_STATISTIC,
-        requirement: Requirement::Required,
-    }],
-    prometheus_name: "train_attempt_backward_time_seconds",
-    stability: Stability::Development,
-    upstream: &[
-        Upstream {
-            system: "nv-one-logger",
-            names: &["training_metrics_update: event.attributes.avg_backward_time_sec"],
-        },
-        Upstream {
-            system: "nv_one_logger",
-            names: &["avg_backward_time_sec"],
-        },
-    ],
-};
-
-/// Time in the data iterator, over the steps since the start of the attempt.
-///
-/// Unit `s`; in Prometheus `train_attempt_data_time_seconds`.
-pub const TRAIN_ATTEMPT_DATA_TIME: Metric = Metric {
-    ordinal: 327,
-    name: "train.attempt_data_time",
-    brief: "Time in the data iterator, over the steps since the start of the attempt.",
-    unit: "s",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::TRAIN_ATTEMPT_STATISTIC,
-        requirement: Requirement::Required,
-    }],
-    prometheus_name: "train_attempt_data_time_seconds",
-    stability: Stability::Development,
-    upstream: &[
-        Upstream {
-            system: "nv-one-logger",
-            names: &["training_metrics_update: event.attributes.avg_dataloader_time_sec"],
-        },
-        Upstream {
-            system: "nv_one_logger",
-            names: &["avg_dataloader_time_sec"],
-        },
-    ],
-};
-
 /// Floating-point operations in a second on one device, over the steps since the start of the attempt.
 ///
 /// Unit `{flop}/s`; in Prometheus `train_attempt_flops_per_device_per_second`.
 pub const TRAIN_ATTEMPT_FLOPS_PER_DEVICE: Metric = Metric {
-    ordinal: 328,
+    ordinal: 314,
     name: "train.attempt_flops_per_device",
     brief: "Floating-point operations in a second on one device, over the steps since the start of the attempt.",
     unit: "{flop}/s",
@@ -14949,40 +14685,11 @@ pub const TRAIN_ATTEMPT_FLOPS_PER_DEVICE: Metric = Metric {
     ],
 };
 
-/// Time of the forward pass, over the steps since the start of the attempt.
-///
-/// Unit `s`; in Prometheus `train_attempt_forward_time_seconds`.
-pub const TRAIN_ATTEMPT_FORWARD_TIME: Metric = Metric {
-    ordinal: 329,
-    name: "train.attempt_forward_time",
-    brief: "Time of the forward pass, over the steps since the start of the attempt.",
-    unit: "s",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::TRAIN_ATTEMPT_STATISTIC,
-        requirement: Requirement::Required,
-    }],
-    prometheus_name: "train_attempt_forward_time_seconds",
-    stability: Stability::Development,
-    upstream: &[
-        Upstream {
-            system: "nv-one-logger",
-            names: &["training_metrics_update: event.attributes.avg_forward_time_sec"],
-        },
-        Upstream {
-            system: "nv_one_logger",
-            names: &["avg_forward_time_sec"],
-        },
-    ],
-};
-
 /// Wall time of a step, over the steps since the start of the attempt.
 ///
 /// Unit `s`; in Prometheus `train_attempt_step_time_seconds`.
 pub const TRAIN_ATTEMPT_STEP_TIME: Metric = Metric {
-    ordinal: 330,
+    ordinal: 315,
     name: "train.attempt_step_time",
     brief: "Wall time of a step, over the steps since the start of the attempt.",
     unit: "s",
@@ -15016,7 +14723,7 @@ pub const TRAIN_ATTEMPT_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_attempt_throughput_per_second`.
 pub const TRAIN_ATTEMPT_THROUGHPUT: Metric = Metric {
-    ordinal: 331,
+    ordinal: 316,
     name: "train.attempt_throughput",
     brief: "Tokens trained on in a second over all devices, over the steps since the start of the attempt.",
     unit: "{token}/s",
@@ -15045,7 +14752,7 @@ pub const TRAIN_ATTEMPT_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_badput_ratio`.
 pub const TRAIN_BADPUT: Metric = Metric {
-    ordinal: 332,
+    ordinal: 317,
     name: "train.badput",
     brief: "Share of the time since the job began that went into something else than steps that count.",
     unit: "1",
@@ -15088,7 +14795,7 @@ pub const TRAIN_BADPUT: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_balanced_rank_tokens`.
 pub const TRAIN_BALANCED_RANK_TOKENS: Metric = Metric {
-    ordinal: 333,
+    ordinal: 318,
     name: "train.balanced_rank_tokens",
     brief: "Tokens of the batch of a rank after samples were exchanged to balance the ranks.",
     unit: "{token}",
@@ -15111,7 +14818,7 @@ pub const TRAIN_BALANCED_RANK_TOKENS: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_batch_size`.
 pub const TRAIN_BATCH_SIZE: Metric = Metric {
-    ordinal: 334,
+    ordinal: 319,
     name: "train.batch_size",
     brief: "Samples of a step, over all devices.",
     unit: "{sample}",
@@ -15156,7 +14863,7 @@ pub const TRAIN_BATCH_SIZE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `train_checkpoint_size_bytes`.
 pub const TRAIN_CHECKPOINT_SIZE: Metric = Metric {
-    ordinal: 335,
+    ordinal: 320,
     name: "train.checkpoint_size",
     brief: "Size of the newest checkpoint.",
     unit: "By",
@@ -15182,7 +14889,7 @@ pub const TRAIN_CHECKPOINT_SIZE: Metric = Metric {
 ///
 /// Unit `{checkpoint}`; in Prometheus `train_checkpoints_total`.
 pub const TRAIN_CHECKPOINTS: Metric = Metric {
-    ordinal: 336,
+    ordinal: 321,
     name: "train.checkpoints",
     brief: "Checkpoints saved since the start of the attempt.",
     unit: "{checkpoint}",
@@ -15208,7 +14915,7 @@ pub const TRAIN_CHECKPOINTS: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_completed_flops_total`.
 pub const TRAIN_COMPLETED_FLOPS: Metric = Metric {
-    ordinal: 337,
+    ordinal: 322,
     name: "train.completed_flops",
     brief: "Floating-point operations since the start of the attempt, over all devices.",
     unit: "{flop}",
@@ -15234,7 +14941,7 @@ pub const TRAIN_COMPLETED_FLOPS: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `train_custom`.
 pub const TRAIN_CUSTOM: Metric = Metric {
-    ordinal: 338,
+    ordinal: 323,
     name: "train.custom",
     brief: "A number that the registry has no name for.",
     unit: "{value}",
@@ -15257,7 +14964,7 @@ pub const TRAIN_CUSTOM: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `train_custom_distribution`.
 pub const TRAIN_CUSTOM_DISTRIBUTION: Metric = Metric {
-    ordinal: 339,
+    ordinal: 324,
     name: "train.custom_distribution",
     brief: "A distribution that the registry has no name for, such as that of a layer's weights.",
     unit: "{value}",
@@ -15280,7 +14987,7 @@ pub const TRAIN_CUSTOM_DISTRIBUTION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_elapsed_time_seconds`.
 pub const TRAIN_ELAPSED_TIME: Metric = Metric {
-    ordinal: 340,
+    ordinal: 325,
     name: "train.elapsed_time",
     brief: "Wall time since the start of the training.",
     unit: "s",
@@ -15322,7 +15029,7 @@ pub const TRAIN_ELAPSED_TIME: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `train_energy_per_device_joules`.
 pub const TRAIN_ENERGY_PER_DEVICE: Metric = Metric {
-    ordinal: 341,
+    ordinal: 326,
     name: "train.energy_per_device",
     brief: "Energy of a step, as the mean of the devices.",
     unit: "J",
@@ -15342,7 +15049,7 @@ pub const TRAIN_ENERGY_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{epoch}`; in Prometheus `train_epoch`.
 pub const TRAIN_EPOCH: Metric = Metric {
-    ordinal: 342,
+    ordinal: 327,
     name: "train.epoch",
     brief: "Passes over the data so far, as a fraction.",
     unit: "{epoch}",
@@ -15409,7 +15116,7 @@ pub const TRAIN_EPOCH: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_eta_seconds`.
 pub const TRAIN_ETA: Metric = Metric {
-    ordinal: 343,
+    ordinal: 328,
     name: "train.eta",
     brief: "Time until the planned training is done, at the present pace.",
     unit: "s",
@@ -15463,7 +15170,7 @@ pub const TRAIN_ETA: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_expected_throughput_per_second`.
 pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
-    ordinal: 344,
+    ordinal: 329,
     name: "train.expected_throughput",
     brief: "Tokens in a second that the hardware could do at its peak, over all devices.",
     unit: "{token}/s",
@@ -15483,7 +15190,7 @@ pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_flops_per_step`.
 pub const TRAIN_FLOPS_PER_STEP: Metric = Metric {
-    ordinal: 345,
+    ordinal: 330,
     name: "train.flops_per_step",
     brief: "Floating-point operations of a step, over all devices.",
     unit: "{flop}",
@@ -15513,7 +15220,7 @@ pub const TRAIN_FLOPS_PER_STEP: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_flops_per_step_per_device`.
 pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
-    ordinal: 346,
+    ordinal: 331,
     name: "train.flops_per_step_per_device",
     brief: "Floating-point operations of a step, on one device.",
     unit: "{flop}",
@@ -15533,7 +15240,7 @@ pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{flop}/{token}`; in Prometheus `train_flops_per_token`.
 pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
-    ordinal: 347,
+    ordinal: 332,
     name: "train.flops_per_token",
     brief: "Floating-point operations that one token takes.",
     unit: "{flop}/{token}",
@@ -15563,7 +15270,7 @@ pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_flops_share_ratio`.
 pub const TRAIN_FLOPS_SHARE: Metric = Metric {
-    ordinal: 348,
+    ordinal: 333,
     name: "train.flops_share",
     brief: "Share of a step's floating-point operations that one part of the model takes.",
     unit: "1",
@@ -15586,7 +15293,7 @@ pub const TRAIN_FLOPS_SHARE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_global_step`.
 pub const TRAIN_GLOBAL_STEP: Metric = Metric {
-    ordinal: 349,
+    ordinal: 334,
     name: "train.global_step",
     brief: "Number of the newest optimizer step.",
     unit: "{step}",
@@ -15644,7 +15351,7 @@ pub const TRAIN_GLOBAL_STEP: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_goodput_ratio`.
 pub const TRAIN_GOODPUT: Metric = Metric {
-    ordinal: 350,
+    ordinal: 335,
     name: "train.goodput",
     brief: "Share of the time since the job began that went into steps that count.",
     unit: "1",
@@ -15670,7 +15377,7 @@ pub const TRAIN_GOODPUT: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_grad_norm`.
 pub const TRAIN_GRAD_NORM: Metric = Metric {
-    ordinal: 351,
+    ordinal: 336,
     name: "train.grad_norm",
     brief: "L2 norm of the gradients of the step, after clipping.",
     unit: "{norm}",
@@ -15766,7 +15473,7 @@ pub const TRAIN_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `{deviation}`; in Prometheus `train_grad_norm_deviation`.
 pub const TRAIN_GRAD_NORM_DEVIATION: Metric = Metric {
-    ordinal: 352,
+    ordinal: 337,
     name: "train.grad_norm_deviation",
     brief: "Distance of the gradient norm from its running mean, in standard deviations.",
     unit: "{deviation}",
@@ -15786,7 +15493,7 @@ pub const TRAIN_GRAD_NORM_DEVIATION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_last_step_time_seconds`.
 pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
-    ordinal: 353,
+    ordinal: 338,
     name: "train.last_step_time",
     brief: "Unix time at which the newest step ended.",
     unit: "s",
@@ -15818,7 +15525,7 @@ pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{learning_rate}`; in Prometheus `train_learning_rate`.
 pub const TRAIN_LEARNING_RATE: Metric = Metric {
-    ordinal: 354,
+    ordinal: 339,
     name: "train.learning_rate",
     brief: "Learning rate of the step.",
     unit: "{learning_rate}",
@@ -15916,7 +15623,7 @@ pub const TRAIN_LEARNING_RATE: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_loss`.
 pub const TRAIN_LOSS: Metric = Metric {
-    ordinal: 355,
+    ordinal: 340,
     name: "train.loss",
     brief: "Loss of the step, as the trainer averages it.",
     unit: "{loss}",
@@ -16027,7 +15734,7 @@ pub const TRAIN_LOSS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_loss_component`.
 pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
-    ordinal: 356,
+    ordinal: 341,
     name: "train.loss_component",
     brief: "One part of the loss of the step.",
     unit: "{loss}",
@@ -16129,7 +15836,7 @@ pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
 ///
 /// Unit `{deviation}`; in Prometheus `train_loss_deviation`.
 pub const TRAIN_LOSS_DEVIATION: Metric = Metric {
-    ordinal: 357,
+    ordinal: 342,
     name: "train.loss_deviation",
     brief: "Distance of the loss from its running mean, in standard deviations.",
     unit: "{deviation}",
@@ -16149,7 +15856,7 @@ pub const TRAIN_LOSS_DEVIATION: Metric = Metric {
 ///
 /// Unit `{scale}`; in Prometheus `train_loss_scale`.
 pub const TRAIN_LOSS_SCALE: Metric = Metric {
-    ordinal: 358,
+    ordinal: 343,
     name: "train.loss_scale",
     brief: "Factor by which the loss is multiplied for half precision.",
     unit: "{scale}",
@@ -16171,11 +15878,40 @@ pub const TRAIN_LOSS_SCALE: Metric = Metric {
     ],
 };
 
+/// Weight of one part in the loss of the step.
+///
+/// Unit `{weight}`; in Prometheus `train_loss_weight`.
+pub const TRAIN_LOSS_WEIGHT: Metric = Metric {
+    ordinal: 344,
+    name: "train.loss_weight",
+    brief: "Weight of one part in the loss of the step.",
+    unit: "{weight}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::TRAIN_COMPONENT,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "train_loss_weight",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "hf_trainer",
+            names: &["entropy_coef"],
+        },
+        Upstream {
+            system: "maxtext",
+            names: &["distill/alpha", "distill/beta_feature"],
+        },
+    ],
+};
+
 /// Largest attention logit of the step, over all layers and heads.
 ///
 /// Unit `{logit}`; in Prometheus `train_max_attention_logit`.
 pub const TRAIN_MAX_ATTENTION_LOGIT: Metric = Metric {
-    ordinal: 359,
+    ordinal: 345,
     name: "train.max_attention_logit",
     brief: "Largest attention logit of the step, over all layers and heads.",
     unit: "{logit}",
@@ -16201,7 +15937,7 @@ pub const TRAIN_MAX_ATTENTION_LOGIT: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_max_loss`.
 pub const TRAIN_MAX_LOSS: Metric = Metric {
-    ordinal: 360,
+    ordinal: 346,
     name: "train.max_loss",
     brief: "Largest loss of a rank in the step.",
     unit: "{loss}",
@@ -16221,7 +15957,7 @@ pub const TRAIN_MAX_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_mean_accuracy_ratio`.
 pub const TRAIN_MEAN_ACCURACY: Metric = Metric {
-    ordinal: 361,
+    ordinal: 347,
     name: "train.mean_accuracy",
     brief: "Mean accuracy of the steps since the start of the attempt.",
     unit: "1",
@@ -16241,7 +15977,7 @@ pub const TRAIN_MEAN_ACCURACY: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_mean_loss`.
 pub const TRAIN_MEAN_LOSS: Metric = Metric {
-    ordinal: 362,
+    ordinal: 348,
     name: "train.mean_loss",
     brief: "Mean loss of the steps since the start of the attempt.",
     unit: "{loss}",
@@ -16271,7 +16007,7 @@ pub const TRAIN_MEAN_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_mfu_ratio`.
 pub const TRAIN_MFU: Metric = Metric {
-    ordinal: 363,
+    ordinal: 349,
     name: "train.mfu",
     brief: "Model FLOPs utilization.",
     unit: "1",
@@ -16333,7 +16069,7 @@ pub const TRAIN_MFU: Metric = Metric {
 ///
 /// Unit `{micro_batch}`; in Prometheus `train_micro_batches`.
 pub const TRAIN_MICRO_BATCHES: Metric = Metric {
-    ordinal: 364,
+    ordinal: 350,
     name: "train.micro_batches",
     brief: "Micro-batches of the step.",
     unit: "{micro_batch}",
@@ -16353,7 +16089,7 @@ pub const TRAIN_MICRO_BATCHES: Metric = Metric {
 ///
 /// Unit `{verdict}`; in Prometheus `train_opened_verdicts_total`.
 pub const TRAIN_OPENED_VERDICTS: Metric = Metric {
-    ordinal: 365,
+    ordinal: 351,
     name: "train.opened_verdicts",
     brief: "Verdicts that were opened.",
     unit: "{verdict}",
@@ -16372,11 +16108,31 @@ pub const TRAIN_OPENED_VERDICTS: Metric = Metric {
     }],
 };
 
+/// Share of the tokens of the step that are padding.
+///
+/// Unit `1`; in Prometheus `train_padding_ratio`.
+pub const TRAIN_PADDING_RATIO: Metric = Metric {
+    ordinal: 352,
+    name: "train.padding_ratio",
+    brief: "Share of the tokens of the step that are padding.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_padding_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["packing/{}/dummy_ratio"],
+    }],
+};
+
 /// L2 norm of the parameters after the step.
 ///
 /// Unit `{norm}`; in Prometheus `train_param_norm`.
 pub const TRAIN_PARAM_NORM: Metric = Metric {
-    ordinal: 366,
+    ordinal: 353,
     name: "train.param_norm",
     brief: "L2 norm of the parameters after the step.",
     unit: "{norm}",
@@ -16402,7 +16158,7 @@ pub const TRAIN_PARAM_NORM: Metric = Metric {
 ///
 /// Unit `{perplexity}`; in Prometheus `train_perplexity`.
 pub const TRAIN_PERPLEXITY: Metric = Metric {
-    ordinal: 367,
+    ordinal: 354,
     name: "train.perplexity",
     brief: "Perplexity of the step: e to the power of the loss.",
     unit: "{perplexity}",
@@ -16453,7 +16209,7 @@ pub const TRAIN_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `train_phase`.
 pub const TRAIN_PHASE: Metric = Metric {
-    ordinal: 368,
+    ordinal: 355,
     name: "train.phase",
     brief: "State of the training: 1 for the present phase, 0 for the others.",
     unit: "{state}",
@@ -16476,7 +16232,7 @@ pub const TRAIN_PHASE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_planned_steps`.
 pub const TRAIN_PLANNED_STEPS: Metric = Metric {
-    ordinal: 369,
+    ordinal: 356,
     name: "train.planned_steps",
     brief: "Optimizer steps that the run is to do.",
     unit: "{step}",
@@ -16506,7 +16262,7 @@ pub const TRAIN_PLANNED_STEPS: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `train_power_per_device_watts`.
 pub const TRAIN_POWER_PER_DEVICE: Metric = Metric {
-    ordinal: 370,
+    ordinal: 357,
     name: "train.power_per_device",
     brief: "Power during a step, as the mean of the devices.",
     unit: "W",
@@ -16526,7 +16282,7 @@ pub const TRAIN_POWER_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_productive_samples`.
 pub const TRAIN_PRODUCTIVE_SAMPLES: Metric = Metric {
-    ordinal: 371,
+    ordinal: 358,
     name: "train.productive_samples",
     brief: "Samples of the attempt that the newest checkpoint holds.",
     unit: "{sample}",
@@ -16552,7 +16308,7 @@ pub const TRAIN_PRODUCTIVE_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_productive_steps`.
 pub const TRAIN_PRODUCTIVE_STEPS: Metric = Metric {
-    ordinal: 372,
+    ordinal: 359,
     name: "train.productive_steps",
     brief: "Steps of the attempt that the newest checkpoint holds.",
     unit: "{step}",
@@ -16578,7 +16334,7 @@ pub const TRAIN_PRODUCTIVE_STEPS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_productive_time_seconds`.
 pub const TRAIN_PRODUCTIVE_TIME: Metric = Metric {
-    ordinal: 373,
+    ordinal: 360,
     name: "train.productive_time",
     brief: "Wall time of the steps of the attempt that the newest checkpoint holds.",
     unit: "s",
@@ -16604,7 +16360,7 @@ pub const TRAIN_PRODUCTIVE_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_progress_ratio`.
 pub const TRAIN_PROGRESS: Metric = Metric {
-    ordinal: 374,
+    ordinal: 361,
     name: "train.progress",
     brief: "Share of the planned training that is done.",
     unit: "1",
@@ -16650,7 +16406,7 @@ pub const TRAIN_PROGRESS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_rank_step_time_seconds`.
 pub const TRAIN_RANK_STEP_TIME: Metric = Metric {
-    ordinal: 375,
+    ordinal: 362,
     name: "train.rank_step_time",
     brief: "Clean step time over the ranks of a step: without waits for other ranks.",
     unit: "s",
@@ -16673,7 +16429,7 @@ pub const TRAIN_RANK_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_rank_tokens`.
 pub const TRAIN_RANK_TOKENS: Metric = Metric {
-    ordinal: 376,
+    ordinal: 363,
     name: "train.rank_tokens",
     brief: "Tokens of the batch of a rank, as the data is dealt out.",
     unit: "{token}",
@@ -16696,7 +16452,7 @@ pub const TRAIN_RANK_TOKENS: Metric = Metric {
 ///
 /// Unit `{rank}`; in Prometheus `train_ranks`.
 pub const TRAIN_RANKS: Metric = Metric {
-    ordinal: 377,
+    ordinal: 364,
     name: "train.ranks",
     brief: "Ranks of the job, by whether they report.",
     unit: "{rank}",
@@ -16719,7 +16475,7 @@ pub const TRAIN_RANKS: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_raw_grad_norm`.
 pub const TRAIN_RAW_GRAD_NORM: Metric = Metric {
-    ordinal: 378,
+    ordinal: 365,
     name: "train.raw_grad_norm",
     brief: "L2 norm of the gradients of the step, before clipping.",
     unit: "{norm}",
@@ -16739,7 +16495,7 @@ pub const TRAIN_RAW_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_real_tokens_total`.
 pub const TRAIN_REAL_TOKENS: Metric = Metric {
-    ordinal: 379,
+    ordinal: 366,
     name: "train.real_tokens",
     brief: "Tokens trained on without padding, over all devices.",
     unit: "{token}",
@@ -16776,7 +16532,7 @@ pub const TRAIN_REAL_TOKENS: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_samples_total`.
 pub const TRAIN_SAMPLES: Metric = Metric {
-    ordinal: 380,
+    ordinal: 367,
     name: "train.samples",
     brief: "Samples trained on since the start of the attempt, over all devices.",
     unit: "{sample}",
@@ -16818,7 +16574,7 @@ pub const TRAIN_SAMPLES: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_skipped_samples_total`.
 pub const TRAIN_SKIPPED_SAMPLES: Metric = Metric {
-    ordinal: 381,
+    ordinal: 368,
     name: "train.skipped_samples",
     brief: "Samples of the data that training passed over since the start of the attempt.",
     unit: "{sample}",
@@ -16838,7 +16594,7 @@ pub const TRAIN_SKIPPED_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_skipped_steps_total`.
 pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
-    ordinal: 382,
+    ordinal: 369,
     name: "train.skipped_steps",
     brief: "Steps whose update was not applied.",
     unit: "{step}",
@@ -16868,7 +16624,7 @@ pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_smoothed_loss`.
 pub const TRAIN_SMOOTHED_LOSS: Metric = Metric {
-    ordinal: 383,
+    ordinal: 370,
     name: "train.smoothed.loss",
     brief: "Loss, smoothed over steps.",
     unit: "{loss}",
@@ -16894,7 +16650,7 @@ pub const TRAIN_SMOOTHED_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_smoothed_mfu_ratio`.
 pub const TRAIN_SMOOTHED_MFU: Metric = Metric {
-    ordinal: 384,
+    ordinal: 371,
     name: "train.smoothed.mfu",
     brief: "Model FLOPs utilization, smoothed over steps.",
     unit: "1",
@@ -16920,7 +16676,7 @@ pub const TRAIN_SMOOTHED_MFU: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_smoothed_step_time_seconds`.
 pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
-    ordinal: 385,
+    ordinal: 372,
     name: "train.smoothed.step_time",
     brief: "Wall time of a step, smoothed over steps.",
     unit: "s",
@@ -16950,7 +16706,7 @@ pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_smoothed_throughput_per_second`.
 pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
-    ordinal: 386,
+    ordinal: 373,
     name: "train.smoothed.throughput",
     brief: "Tokens trained on in a second over all devices, smoothed over steps.",
     unit: "{token}/s",
@@ -16976,7 +16732,7 @@ pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_sol_ratio`.
 pub const TRAIN_SOL: Metric = Metric {
-    ordinal: 387,
+    ordinal: 374,
     name: "train.sol",
     brief: "Speed of light: ideal time of the step at the peak of the hardware, as a share of its measured time.",
     unit: "1",
@@ -17002,7 +16758,7 @@ pub const TRAIN_SOL: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_step_deviation_seconds`.
 pub const TRAIN_STEP_DEVIATION: Metric = Metric {
-    ordinal: 388,
+    ordinal: 375,
     name: "train.step.deviation",
     brief: "By how much a step took longer than the ideal one; negative where it took less.",
     unit: "s",
@@ -17022,7 +16778,7 @@ pub const TRAIN_STEP_DEVIATION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_step_duration_seconds`.
 pub const TRAIN_STEP_DURATION: Metric = Metric {
-    ordinal: 389,
+    ordinal: 376,
     name: "train.step.duration",
     brief: "Wall time of a step.",
     unit: "s",
@@ -17117,7 +16873,7 @@ pub const TRAIN_STEP_DURATION: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_step_tokens_per_device`.
 pub const TRAIN_STEP_TOKENS_PER_DEVICE: Metric = Metric {
-    ordinal: 390,
+    ordinal: 377,
     name: "train.step_tokens_per_device",
     brief: "Tokens of a step on one device.",
     unit: "{token}",
@@ -17137,7 +16893,7 @@ pub const TRAIN_STEP_TOKENS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_steps_total`.
 pub const TRAIN_STEPS: Metric = Metric {
-    ordinal: 391,
+    ordinal: 378,
     name: "train.steps",
     brief: "Optimizer steps done since the start of the attempt.",
     unit: "{step}",
@@ -17163,7 +16919,7 @@ pub const TRAIN_STEPS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_straggler_score_ratio`.
 pub const TRAIN_STRAGGLER_SCORE: Metric = Metric {
-    ordinal: 392,
+    ordinal: 379,
     name: "train.straggler.score",
     brief: "Median clean step time of the ranks, divided by that of this rank.",
     unit: "1",
@@ -17183,7 +16939,7 @@ pub const TRAIN_STRAGGLER_SCORE: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `train_teacher_kl`.
 pub const TRAIN_TEACHER_KL: Metric = Metric {
-    ordinal: 393,
+    ordinal: 380,
     name: "train.teacher_kl",
     brief: "Divergence of the student from the teacher on the batch of the step, in distillation.",
     unit: "{nat}",
@@ -17199,11 +16955,31 @@ pub const TRAIN_TEACHER_KL: Metric = Metric {
     }],
 };
 
+/// Loss of the teacher on the batch of the step, in distillation.
+///
+/// Unit `{loss}`; in Prometheus `train_teacher_loss`.
+pub const TRAIN_TEACHER_LOSS: Metric = Metric {
+    ordinal: 381,
+    name: "train.teacher_loss",
+    brief: "Loss of the teacher on the batch of the step, in distillation.",
+    unit: "{loss}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_teacher_loss",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "maxtext",
+        names: &["distill/teacher_loss"],
+    }],
+};
+
 /// Perplexity of the teacher on the batch of the step, in distillation.
 ///
 /// Unit `{perplexity}`; in Prometheus `train_teacher_perplexity`.
 pub const TRAIN_TEACHER_PERPLEXITY: Metric = Metric {
-    ordinal: 394,
+    ordinal: 382,
     name: "train.teacher_perplexity",
     brief: "Perplexity of the teacher on the batch of the step, in distillation.",
     unit: "{perplexity}",
@@ -17223,7 +16999,7 @@ pub const TRAIN_TEACHER_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{flop}/s`; in Prometheus `train_throughput_flops_per_device_per_second`.
 pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
-    ordinal: 395,
+    ordinal: 383,
     name: "train.throughput.flops_per_device",
     brief: "Floating-point operations in a second, on one device.",
     unit: "{flop}/s",
@@ -17277,7 +17053,7 @@ pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `train_throughput_samples_per_second`.
 pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
-    ordinal: 396,
+    ordinal: 384,
     name: "train.throughput.samples",
     brief: "Samples trained on in a second, over all devices.",
     unit: "{sample}/s",
@@ -17311,7 +17087,7 @@ pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}/s`; in Prometheus `train_throughput_steps_per_second`.
 pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
-    ordinal: 397,
+    ordinal: 385,
     name: "train.throughput.steps",
     brief: "Steps done in a second.",
     unit: "{step}/s",
@@ -17349,7 +17125,7 @@ pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_throughput_tokens_per_second`.
 pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
-    ordinal: 398,
+    ordinal: 386,
     name: "train.throughput.tokens",
     brief: "Tokens trained on in a second, over all devices.",
     unit: "{token}/s",
@@ -17415,7 +17191,7 @@ pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_throughput_tokens_per_device_per_second`.
 pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
-    ordinal: 399,
+    ordinal: 387,
     name: "train.throughput.tokens_per_device",
     brief: "Tokens trained on in a second, on one device.",
     unit: "{token}/s",
@@ -17469,7 +17245,7 @@ pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_tokens_total`.
 pub const TRAIN_TOKENS: Metric = Metric {
-    ordinal: 400,
+    ordinal: 388,
     name: "train.tokens",
     brief: "Tokens trained on since the start of the attempt, over all devices.",
     unit: "{token}",
@@ -17535,7 +17311,7 @@ pub const TRAIN_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_total_weights`.
 pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
-    ordinal: 401,
+    ordinal: 389,
     name: "train.total_weights",
     brief: "Sum of the loss weights of the step: its tokens without padding.",
     unit: "{token}",
@@ -17561,7 +17337,7 @@ pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
 ///
 /// Unit `{verdict}`; in Prometheus `train_verdicts`.
 pub const TRAIN_VERDICTS: Metric = Metric {
-    ordinal: 402,
+    ordinal: 390,
     name: "train.verdicts",
     brief: "Verdicts that are open.",
     unit: "{verdict}",
@@ -17598,7 +17374,7 @@ pub const TRAIN_VERDICTS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_wall_time_seconds_total`.
 pub const TRAIN_WALL_TIME: Metric = Metric {
-    ordinal: 403,
+    ordinal: 391,
     name: "train.wall_time",
     brief: "Wall time since the job began, by its use.",
     unit: "s",
@@ -17627,7 +17403,7 @@ pub const TRAIN_WALL_TIME: Metric = Metric {
 ///
 /// Unit `{element}`; in Prometheus `train_zero_grads`.
 pub const TRAIN_ZERO_GRADS: Metric = Metric {
-    ordinal: 404,
+    ordinal: 392,
     name: "train.zero_grads",
     brief: "Elements of the gradients that are zero.",
     unit: "{element}",
@@ -17835,7 +17611,7 @@ pub static ALL: &[&Metric] = &[
     &PERF_ACTOR_GAP_TIME,
     &PERF_ACTOR_TRAIN_STEP_TIME,
     &PERF_ACTOR_TRAIN_TIME,
-    &PERF_ATTEMPT_CHECKPOINT_TIME,
+    &PERF_ATTEMPT_PHASE_TIME,
     &PERF_BACKPRESSURE_WAIT,
     &PERF_BACKWARD_TIME,
     &PERF_BETWEEN_MICRO_BATCH_GAP_TIME,
@@ -17893,7 +17669,6 @@ pub static ALL: &[&Metric] = &[
     &PULSETRAIN_SOURCE_LAG,
     &PULSETRAIN_SOURCE_LAST_SUCCESS_TIME,
     &RL_ABORTED_FRACTION,
-    &RL_ABSOLUTE_LOGP_DIFFERENCE,
     &RL_ACTOR_DEQUEUE_TIME,
     &RL_ADVANTAGE,
     &RL_BEST_REWARD,
@@ -17907,8 +17682,6 @@ pub static ALL: &[&Metric] = &[
     &RL_ENVIRONMENT_TIME,
     &RL_FILTER_PASS_FRACTION,
     &RL_IMPORTANCE_CLIP_FRACTION,
-    &RL_IMPORTANCE_HIGH_FRACTION,
-    &RL_IMPORTANCE_LOW_FRACTION,
     &RL_IMPORTANCE_RATIO,
     &RL_KEPT_TOKENS,
     &RL_KL,
@@ -17919,7 +17692,6 @@ pub static ALL: &[&Metric] = &[
     &RL_LOGP,
     &RL_LOGP_DIFFERENCE,
     &RL_MASKED_FRACTION,
-    &RL_MASKED_SEQUENCE_FRACTION,
     &RL_PERPLEXITY_RATIO,
     &RL_POLICY_CLIP_FRACTION,
     &RL_POLICY_CLIP_LOWER_FRACTION,
@@ -17933,7 +17705,6 @@ pub static ALL: &[&Metric] = &[
     &RL_PROMPT_LENGTH,
     &RL_REFERENCE_LOGP_DIFFERENCE,
     &RL_REJECTED_FRACTION,
-    &RL_REJECTED_SEQUENCE_FRACTION,
     &RL_REJECTION_SCORE,
     &RL_RETURN,
     &RL_REWARD,
@@ -17944,25 +17715,18 @@ pub static ALL: &[&Metric] = &[
     &RL_SAMPLER_IMPORTANCE_WEIGHT,
     &RL_SAMPLER_KL,
     &RL_SCORE,
-    &RL_SEQUENCE_CHI_SQUARE_DIVERGENCE,
-    &RL_SEQUENCE_IMPORTANCE_HIGH_FRACTION,
-    &RL_SEQUENCE_IMPORTANCE_LOW_FRACTION,
-    &RL_SEQUENCE_IMPORTANCE_RATIO,
+    &RL_SELECTED_CLIP_RATIO,
+    &RL_SELECTED_LENGTH,
+    &RL_SELECTED_REWARD,
     &RL_SEQUENCE_LENGTH,
-    &RL_SEQUENCE_REJECTION_SCORE,
     &RL_STALENESS,
     &RL_TEACHER_KL,
-    &RL_TERMINATED_LENGTH,
     &RL_THROUGHPUT_ROLLOUTS,
     &RL_THROUGHPUT_TOKENS_PER_DEVICE,
     &RL_TOOL_CALLS,
     &RL_TOOL_FAILURE_FRACTION,
+    &RL_TRAJECTORY_LENGTH,
     &RL_TURNS,
-    &RL_UNABORTED_CLIP_RATIO,
-    &RL_UNABORTED_LENGTH,
-    &RL_UNFILTERED_CLIP_RATIO,
-    &RL_UNFILTERED_LENGTH,
-    &RL_UNFILTERED_REWARD,
     &RL_VALUE,
     &RL_VALUE_CLIP_FRACTION,
     &RL_VALUE_EXPLAINED_VARIANCE,
@@ -17977,10 +17741,7 @@ pub static ALL: &[&Metric] = &[
     &TRAIN_ACCEPT_LENGTH,
     &TRAIN_ACCURACY,
     &TRAIN_ANOMALIES,
-    &TRAIN_ATTEMPT_BACKWARD_TIME,
-    &TRAIN_ATTEMPT_DATA_TIME,
     &TRAIN_ATTEMPT_FLOPS_PER_DEVICE,
-    &TRAIN_ATTEMPT_FORWARD_TIME,
     &TRAIN_ATTEMPT_STEP_TIME,
     &TRAIN_ATTEMPT_THROUGHPUT,
     &TRAIN_BADPUT,
@@ -18010,6 +17771,7 @@ pub static ALL: &[&Metric] = &[
     &TRAIN_LOSS_COMPONENT,
     &TRAIN_LOSS_DEVIATION,
     &TRAIN_LOSS_SCALE,
+    &TRAIN_LOSS_WEIGHT,
     &TRAIN_MAX_ATTENTION_LOGIT,
     &TRAIN_MAX_LOSS,
     &TRAIN_MEAN_ACCURACY,
@@ -18017,6 +17779,7 @@ pub static ALL: &[&Metric] = &[
     &TRAIN_MFU,
     &TRAIN_MICRO_BATCHES,
     &TRAIN_OPENED_VERDICTS,
+    &TRAIN_PADDING_RATIO,
     &TRAIN_PARAM_NORM,
     &TRAIN_PERPLEXITY,
     &TRAIN_PHASE,
@@ -18045,6 +17808,7 @@ pub static ALL: &[&Metric] = &[
     &TRAIN_STEPS,
     &TRAIN_STRAGGLER_SCORE,
     &TRAIN_TEACHER_KL,
+    &TRAIN_TEACHER_LOSS,
     &TRAIN_TEACHER_PERPLEXITY,
     &TRAIN_THROUGHPUT_FLOPS_PER_DEVICE,
     &TRAIN_THROUGHPUT_SAMPLES,

@@ -462,7 +462,10 @@ pub(super) const SAMPLES: &[Sample] = &[
                 "rl.reward_component{rl.component=accuracy_reward,rl.statistic=std}",
                 &[0.25, 0.25],
             ),
-            ("rl.terminated_length{rl.statistic=mean}", &[120.25, 120.25]),
+            (
+                "rl.selected_length{rl.selection=terminated,rl.statistic=mean}",
+                &[120.25, 120.25],
+            ),
             ("rl.zero_variance_fraction", &[0.25, 0.25]),
             ("rl.policy_clip_upper_fraction", &[0.015_625, 0.015_625]),
             ("rl.tool_calls{rl.statistic=mean}", &[1.5, 1.5]),
