@@ -1,6 +1,6 @@
 //! Mutated inputs through `convert`: it ends in time, without a panic, in little memory, and gives a reason for every failure.
 //!
-//! `MUTATED_SECONDS=600 PULSETRAIN=target/release/pulsetrain cargo test -p pulsetrain-tests --test convert -- convert_mutated --nocapture`
+//! `MUTATED_SECONDS=600 PULSETRAIN=target/release/pulsetrain cargo test --workspace --all-features --locked --test convert -- convert_mutated --nocapture`
 //! is the long run; its figures are in `benches/results/convert.txt`.
 
 use std::{
