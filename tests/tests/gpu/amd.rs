@@ -457,5 +457,7 @@ fn standard_names_have_the_vendor() {
     watch.wait_for("hw.gpu.memory.limit", &amd, |point| {
         point.value == 206_141_652_992.0
     });
+    let port = [("hw.name", "GPU 0 xgmi 3"), ("network.io.direction", "receive")];
+    watch.wait_for("hw.network.io", &port, |point| point.value == 1_027_072.0);
     watch.wait_for("hw.status", &[("hw.state", "ok")], |point| point.value == 1.0);
 }
