@@ -4,6 +4,15 @@
 
 use crate::definition::{Attribute, AttributeKind, Stability};
 
+/// Algorithm of a collective operation, as the library spells it.
+pub const COMM_ALGORITHM: Attribute = Attribute {
+    name: "comm.algorithm",
+    brief: "Algorithm of a collective operation, as the library spells it.",
+    kind: AttributeKind::String,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// Name of the group of ranks that communicate.
 pub const COMM_GROUP: Attribute = Attribute {
     name: "comm.group",
@@ -13,10 +22,28 @@ pub const COMM_GROUP: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Kind of an operation.
+pub const COMM_KIND: Attribute = Attribute {
+    name: "comm.kind",
+    brief: "Kind of an operation.",
+    kind: AttributeKind::Enum(&["collective", "p2p"]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// Operation of the communication library, by its name there.
 pub const COMM_OPERATION: Attribute = Attribute {
     name: "comm.operation",
     brief: "Operation of the communication library, by its name there.",
+    kind: AttributeKind::String,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Protocol of a collective operation, as the library spells it.
+pub const COMM_PROTOCOL: Attribute = Attribute {
+    name: "comm.protocol",
+    brief: "Protocol of a collective operation, as the library spells it.",
     kind: AttributeKind::String,
     descriptive: false,
     stability: Stability::Development,
@@ -1998,8 +2025,11 @@ pub const TRAIN_WORLD_SIZE: Attribute = Attribute {
 
 /// Every attribute, sorted by name.
 pub static ALL: &[&Attribute] = &[
+    &COMM_ALGORITHM,
     &COMM_GROUP,
+    &COMM_KIND,
     &COMM_OPERATION,
+    &COMM_PROTOCOL,
     &DATA_NAME,
     &DATA_SPLIT,
     &DEVICE_ID,

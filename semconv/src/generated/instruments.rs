@@ -26,6 +26,15 @@ pub fn comm_bus_bandwidth(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::COMM_DROPPED_OPERATIONS`].
+pub fn comm_dropped_operations(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::COMM_DROPPED_OPERATIONS.name)
+        .with_unit(metric::COMM_DROPPED_OPERATIONS.unit)
+        .with_description(metric::COMM_DROPPED_OPERATIONS.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::COMM_MESSAGE_SIZE`].
 pub fn comm_message_size(meter: &Meter) -> Gauge<i64> {
     meter

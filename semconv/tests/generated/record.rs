@@ -8,6 +8,7 @@ use pulsetrain_semconv::instruments;
 pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::comm_algorithm_bandwidth(meter).record(1.0, &[]);
     instruments::comm_bus_bandwidth(meter).record(1.0, &[]);
+    instruments::comm_dropped_operations(meter).add(1, &[]);
     instruments::comm_message_size(meter).record(1, &[]);
     instruments::comm_operation_time(meter).record(1.0, &[]);
     instruments::data_chunk_index(meter).record(1, &[]);

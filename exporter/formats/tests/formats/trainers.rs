@@ -45,9 +45,11 @@ const TRAINERS: &[(&str, &str, &str)] = &[
     ("Megatron-Bridge", "megatron-bridge", "`megatron`"),
     ("EasyR1", "easyr1", "`easyr1`"),
     ("NeMo", "nemo", "`nemo`"),
+    ("NeMo Lens", "nemo-lens", "`nemo-lens`"),
     ("nv-one-logger", "nv-one-logger", "`nv-one-logger`"),
     ("Unsloth", "unsloth", "`hf-trainer`"),
     ("NCCL Inspector", "nccl-inspector", "`nccl-inspector`"),
+    ("RCCL Inspector", "rccl-inspector", "`nccl-inspector`"),
     (
         "KempnerForge",
         "kempnerforge",

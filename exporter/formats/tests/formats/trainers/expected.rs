@@ -425,24 +425,6 @@ pub(super) const SAMPLES: &[Sample] = &[
         ],
     },
     Sample {
-        file: "nccl-inspector/node-1-pid1639453.log",
-        format: "nccl-inspector",
-        series: &[
-            (
-                "comm.operation_time{comm.group=DP Group 0,comm.operation=AllReduce}",
-                &[0.061_974],
-            ),
-            (
-                "comm.bus_bandwidth{comm.group=DP Group 0,comm.operation=ReduceScatter}",
-                &[485.119_099e9],
-            ),
-            (
-                "comm.message_size{comm.group=unknown,comm.operation=Send}",
-                &[536_870_912.0],
-            ),
-        ],
-    },
-    Sample {
         file: "trl/sft.log",
         format: "hf-trainer",
         series: &[
