@@ -1,23 +1,22 @@
 //! The files of AMD GPUs, as the kernel has them below `/sys`.
 //!
 //! Names, units and forms are those of the kernel (`Documentation/gpu/amdgpu/thermal.rst`, `driver-misc.rst`, `ras.rst`,
-//! `amdgpu_ras.c`, `kfd_topology.c`, `kfd_process.c`); the layout of `gpu_metrics` is that of `kgd_pp_interface.h`, bits of its
-//! status of throttling are those of `amdgpu_smu.h`. What an MI300X and an MI250X have and lack follows from the attributes
+//! `amdgpu_ras.c`, `kfd_topology.c`, `kfd_process.c`); `gpu_metrics` has its declarations. What an MI300X and an MI250X have and lack follows from the attributes
 //! that `amdgpu_pm.c` hides for their chips (GC 9.4.3 and 9.4.2): an MI300X has no `edge` temperature, no average power, no fan
 //! and no `pcie_replay_count`. Identifiers and sizes are those that public reports of such nodes show.
+
+mod gpu_metrics;
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
+pub use self::gpu_metrics::GpuMetrics;
 use crate::Folder;
 
 /// One joule in units of the energy counter, which are 2^-16 J.
 const PER_JOULE: f64 = 65536.0;
-
-/// Where `indep_throttle_status` is in `gpu_metrics` 1.3: its last field.
-const THROTTLE_STATUS: usize = 112;
 
 /// A machine with AMD GPUs.
 #[derive(Debug, Default)]
@@ -26,7 +25,7 @@ pub struct FakeSysfs(Folder);
 /// A model of GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AmdModel {
-    /// `gpu_metrics` 1.5.
+    /// `gpu_metrics` 1.5, as of its first drivers; [`FakeSysfs::set_metrics`] has those of later ones.
     Mi300x,
     /// `gpu_metrics` 1.3.
     Mi250x,
@@ -69,21 +68,29 @@ impl FakeSysfs {
 
     /// Sets the power of a GPU, and what its energy counter has come to, in joules.
     pub fn set_energy(&self, model: AmdModel, gpu: u32, watts: f64, joules: f64) {
+        self.set_counted(model, gpu, model.metrics(), watts, joules);
+    }
+
+    /// Sets the power of a GPU and its table with the energy counter, in joules.
+    pub fn set_counted(&self, model: AmdModel, gpu: u32, table: GpuMetrics, watts: f64, joules: f64) {
         self.set(
             gpu,
             &format!("hwmon/hwmon{gpu}/{}", model.power_file()),
             &format!("{:.0}\n", watts * 1e6),
         );
-        let table = model.metrics((joules * PER_JOULE) as u64);
-        replace(&self.file(gpu, "gpu_metrics"), &table);
+        let counter = (joules * PER_JOULE) as u64;
+        self.set_metrics(gpu, &table.with("energy_accumulator", &[counter]));
+    }
+
+    /// Sets the table of a GPU.
+    pub fn set_metrics(&self, gpu: u32, table: &GpuMetrics) {
+        replace(&self.file(gpu, "gpu_metrics"), &table.bytes());
     }
 
     /// Sets what holds the clocks of an MI250X down: the bits of `indep_throttle_status`.
     pub fn set_throttle_status(&self, gpu: u32, bits: u64) {
-        let path = self.file(gpu, "gpu_metrics");
-        let mut table = fs::read(&path).expect("it has a table");
-        table[THROTTLE_STATUS..].copy_from_slice(&bits.to_le_bytes());
-        replace(&path, &table);
+        let table = AmdModel::Mi250x.metrics().with("indep_throttle_status", &[bits]);
+        self.set_metrics(gpu, &table);
     }
 
     /// Has a process use memory of a GPU.
@@ -130,6 +137,8 @@ impl FakeSysfs {
             AmdModel::Mi300x => {
                 set("device", "0x74a1\n");
                 set("product_name", "AMD Instinct MI300X OAM\n");
+                set("current_compute_partition", "SPX\n");
+                set("current_memory_partition", "NPS1\n");
                 set("vbios_version", "113-M3000100-102\n");
                 set("mem_info_vram_total", "206141652992\n");
                 set("mem_busy_percent", "12\n");
@@ -196,20 +205,14 @@ impl AmdModel {
         }
     }
 
-    /// The table with the energy counter and, in 1.3, the status of throttling; everything else in it has all bits set, as what a GPU does not have.
-    fn metrics(self, energy: u64) -> Vec<u8> {
-        let (length, revision, offset) = match self {
-            Self::Mi300x => (360u16, 5, 88),
-            Self::Mi250x => (120, 3, 24),
-        };
-        let mut table = vec![0xff; usize::from(length)];
-        table[..2].copy_from_slice(&length.to_le_bytes());
-        table[2..4].copy_from_slice(&[1, revision]);
-        table[offset..offset + 8].copy_from_slice(&energy.to_le_bytes());
-        if self == Self::Mi250x {
-            table[THROTTLE_STATUS..].fill(0);
+    /// The table of a GPU of this model that is idle.
+    fn metrics(self) -> GpuMetrics {
+        match self {
+            Self::Mi300x => GpuMetrics::of_mi300x(5),
+            Self::Mi250x => GpuMetrics::empty(3)
+                .with("indep_throttle_status", &[0])
+                .with("energy_accumulator", &[0]),
         }
-        table
     }
 }
 

@@ -43,7 +43,7 @@ pub use document::{workspace_path, write_table};
 pub use exposition::{ExposedFamily, ExposedSample, Exposition, read_page};
 pub use fake_endpoint::{Answer, FakeEndpoint, Received};
 pub use fake_nvml::{FakeNvml, NvmlCall};
-pub use fake_sysfs::{AmdModel, FakeSysfs};
+pub use fake_sysfs::{AmdModel, FakeSysfs, GpuMetrics};
 pub use folder::Folder;
 pub use items::{Items, spans_in_trace};
 pub use jaeger::Jaeger;

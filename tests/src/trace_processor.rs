@@ -28,10 +28,30 @@ impl TraceProcessor {
     ///
     /// Where the trace cannot be loaded, a query makes no sense, or anything in `stats` is worse than information.
     pub fn query<const N: usize>(&self, trace: &Path, queries: [&str; N]) -> [Vec<Value>; N] {
+        self.rows(Command::new(&self.script).arg(trace), trace, queries)
+    }
+
+    /// The same with a package of SQL modules, which queries can include.
+    pub fn query_with_package<const N: usize>(
+        &self,
+        package: &Path,
+        trace: &Path,
+        queries: [&str; N],
+    ) -> [Vec<Value>; N] {
+        let mut command = Command::new(&self.script);
+        command.arg("--add-sql-package").arg(package).arg(trace);
+        self.rows(&mut command, trace, queries)
+    }
+
+    fn rows<const N: usize>(
+        &self,
+        command: &mut Command,
+        trace: &Path,
+        queries: [&str; N],
+    ) -> [Vec<Value>; N] {
         let complaints =
             "select name, idx, value, severity from stats where severity != 'info' and value > 0";
-        let output = Command::new(&self.script)
-            .arg(trace)
+        let output = command
             .arg(complaints)
             .args(queries)
             .output()

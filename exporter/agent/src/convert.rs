@@ -12,7 +12,7 @@ mod progress;
 mod summary;
 pub(crate) mod trace;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{collections::BTreeSet, path::PathBuf, process::ExitCode};
 
 use pulsetrain_convert::ClockAlignment;
 use pulsetrain_pipeline::spill::MemoryBudget;
@@ -29,6 +29,10 @@ use crate::{failure::Failure, topology};
 /// The note about traces that have a row each because they are few.
 const BY_TRACE: &str =
     "each trace has a row of its own, since they are few; --by process draws the rows of processes";
+
+/// The note about a file that is an input twice. Spans have ids by which they are drawn once; points and log records have none.
+const REPEATED: &str =
+    "the file was read before: its points and log records are there twice, and deltas are added twice";
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
@@ -77,8 +81,13 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
         }
         take(signal, bytes)
     };
+    let mut known = BTreeSet::new();
     for path in &arguments.inputs {
-        reports.push(read(path, reading, &progress, &mut deliver)?);
+        let mut report = read(path, reading, &progress, &mut deliver)?;
+        if path.canonicalize().is_ok_and(|path| !known.insert(path)) {
+            report.notes.push(REPEATED.to_owned());
+        }
+        reports.push(report);
     }
     let window = arguments.window.as_ref();
     reports.extend(backends::read_traces(

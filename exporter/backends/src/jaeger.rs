@@ -92,7 +92,10 @@ impl JaegerBackend {
         };
         let page = PAGE.min(self.most_traces);
         let (search, misplaced) = bisect_window(window, page, self.most_traces, ask, hand_on).await?;
-        for id in &misplaced {
+        let room = self
+            .most_traces
+            .saturating_sub(search.ids.len() - misplaced.len());
+        for id in misplaced.iter().take(room) {
             self.trace(id).await?.into_iter().for_each(&mut take);
         }
         Ok(search)

@@ -33,6 +33,9 @@ const PROBLEMS: usize = 20;
 /// The most characters of an event that a problem quotes.
 const QUOTED: usize = 80;
 
+/// The most characters of the reason in a problem, which can quote a value of the event.
+const PROBLEM: usize = 400;
+
 /// Times from this one on count from 1970 where a trace does not name its base: 2001 in microseconds.
 const ABSOLUTE_MICROS: u64 = 1_000_000_000_000_000;
 
@@ -112,8 +115,9 @@ impl Trace {
             .map_err(|error| error.to_string())
             .and_then(|event| self.sort(&event, text));
         if let Err(problem) = taken {
-            let quoted: String = text.chars().take(QUOTED).collect();
-            self.problem(format!("event {}, {quoted}...: {problem}", self.count));
+            let quoted = on_one_line(text, QUOTED);
+            let problem = on_one_line(&problem, PROBLEM);
+            self.problem(format!("event {}, {quoted}: {problem}", self.count));
         }
     }
 
@@ -253,9 +257,35 @@ impl<'de> Visitor<'de> for TopLevel<'_> {
     }
 }
 
+/// Returns the beginning of a text on one line, with `...` where it is longer. Kineto writes an event over several lines.
+fn on_one_line(text: &str, most: usize) -> String {
+    // A word and the space after it have two characters or more.
+    let words: Vec<&str> = text.split_whitespace().take(most).collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(most) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quote_is_one_line_of_the_most_characters() {
+        for (text, quoted) in [
+            ("{\n    \"ph\": \"X\"\n}", "{ \"ph\"..."),
+            (
+                "\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}",
+                "\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}...",
+            ),
+            ("{ \t}", "{ }"),
+            ("", ""),
+        ] {
+            assert_eq!(on_one_line(text, 6), quoted);
+        }
+    }
 
     #[test]
     fn no_mutation_of_a_trace_panics_whatever_the_room() {

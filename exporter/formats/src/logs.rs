@@ -19,6 +19,7 @@ mod lines;
 mod literal;
 mod maxtext;
 mod megatron;
+mod nemo_lens;
 mod pace;
 mod parser;
 mod rank_prefix;

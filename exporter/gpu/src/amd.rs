@@ -1,15 +1,24 @@
 //! AMD GPUs through the files of the kernel's `amdgpu` driver, without a library.
 //!
-//! `card` finds the GPUs and reads their files, `rows` is the table of what is read, `energy` checks the energy counter against
-//! the power, `compute` has the processes. The files and their units are those of the kernel's documentation
-//! (`Documentation/gpu/amdgpu`); layouts of `gpu_metrics` are from its `kgd_pp_interface.h`.
+//! `card` finds the GPUs and reads their files, `rows` is the table of what is read. `metrics_table` decodes the file
+//! `gpu_metrics`, `table_rows` is what is read from it. `energy` checks the energy counter against the power, `throttle` makes
+//! times of the firmware's cycles, `compute` has the processes. The files and their units are those of the kernel's
+//! documentation (`Documentation/gpu/amdgpu`).
 
 mod card;
 mod compute;
 mod energy;
+mod metrics_table;
 mod rows;
+mod table_rows;
+mod throttle;
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{
+    io::{self, ErrorKind},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use pulsetrain_pipeline::clock::{self, Instant};
 use pulsetrain_semconv::metric;
@@ -19,7 +28,10 @@ use self::{
     card::Card,
     compute::ComputeNode,
     energy::{Energy, Verdict},
+    metrics_table::{Field, MetricsTable},
     rows::ROWS,
+    table_rows::TABLE_ROWS,
+    throttle::Throttle,
 };
 use crate::{
     Driver, Gpu, GpuConfig, GpuProcess, GpuTrouble, Reason, Unavailable,
@@ -39,6 +51,7 @@ struct MonitoredGpu {
     node: Option<ComputeNode>,
     gpu: Arc<Gpu>,
     energy: Energy,
+    throttle: Throttle,
     /// The next pass reads everything.
     next_seldom: Option<Instant>,
 }
@@ -55,6 +68,7 @@ impl AmdGpus {
                 node,
                 gpu,
                 energy: Energy::default(),
+                throttle: Throttle::default(),
                 next_seldom: None,
             }
         };
@@ -111,13 +125,13 @@ impl MonitoredGpu {
         }
         let mut out = Readings::default();
         let (mut missing, mut answers) = (Vec::new(), false);
+        let is_due = |cadence| match cadence {
+            Cadence::Tick => true,
+            Cadence::Seldom => is_seldom,
+            Cadence::Once => is_first,
+        };
         for row in ROWS {
-            let is_due = match row.cadence {
-                Cadence::Tick => true,
-                Cadence::Seldom => is_seldom,
-                Cadence::Once => is_first,
-            };
-            if !is_due {
+            if !is_due(row.cadence) {
                 missing.extend(self.known_missing(row.file));
                 continue;
             }
@@ -127,16 +141,33 @@ impl MonitoredGpu {
                 Err(error) => missing.push(row.unavailable(card::reason(&error))),
             }
         }
-        self.read_energy(now, &mut out, &mut missing);
+        let table = self.card.metrics_table();
+        self.read_table(&table, is_due, &mut out, &mut missing);
+        self.read_throttling(&table, &mut out, &mut missing);
+        self.read_energy(&table, now, &mut out, &mut missing);
         let processes = self.read_processes(config, is_seldom, &mut out, &mut missing);
         let trouble = (!answers).then_some(GpuTrouble::DriverError);
-        if *missing != *self.gpu.unavailable || processes != self.gpu.processes || trouble != self.gpu.trouble
+        let partitions = if is_seldom {
+            self.card.partitions()
+        } else {
+            let known = &self.gpu;
+            [known.compute_partition.clone(), known.memory_partition.clone()]
+        };
+        let known = &*self.gpu;
+        let known_partitions = [&known.compute_partition, &known.memory_partition];
+        if missing != known.unavailable
+            || processes != known.processes
+            || trouble != known.trouble
+            || partitions.each_ref() != known_partitions
         {
+            let [compute_partition, memory_partition] = partitions;
             self.gpu = Arc::new(Gpu {
                 unavailable: missing,
                 processes,
                 trouble,
-                ..(*self.gpu).clone()
+                compute_partition,
+                memory_partition,
+                ..known.clone()
             });
         }
         GpuTick {
@@ -153,9 +184,88 @@ impl MonitoredGpu {
         known.find(|known| known.call == file).cloned()
     }
 
+    /// Reads from the table what no file has.
+    fn read_table(
+        &self,
+        table: &io::Result<MetricsTable>,
+        is_due: impl Fn(Cadence) -> bool,
+        out: &mut Readings,
+        missing: &mut Vec<Unavailable>,
+    ) {
+        for row in TABLE_ROWS {
+            if !is_due(row.cadence) {
+                missing.extend(self.known_missing(row.field));
+                continue;
+            }
+            let is_read = |reading: &Reading| reading.metric.ordinal == row.metric.ordinal;
+            if out.all.iter().any(is_read) {
+                continue;
+            }
+            out.cadence = row.cadence;
+            if let Err(error) = from_table(table, |table| (row.read)(table, out)) {
+                missing.push(row.unavailable(card::reason(&error)));
+            }
+        }
+    }
+
+    /// Reads what holds the clocks down, and for how long it did.
+    fn read_throttling(
+        &mut self,
+        table: &io::Result<MetricsTable>,
+        out: &mut Readings,
+        missing: &mut Vec<Unavailable>,
+    ) {
+        out.cadence = Cadence::Tick;
+        let has_status = from_table(table, |table| table_rows::record_status(table, out));
+        let has_cycles = from_table(table, |table| table.value(Field::Cycles));
+        if let (Ok(table), Ok(_)) = (table, &has_cycles) {
+            for (reason, throttled) in self.throttle.update(table).into_iter().flatten() {
+                out.flag(&metric::GPU_THROTTLE_ACTIVE, reason, throttled.is_active);
+                let labels = Labels::fixed(reason);
+                out.total(
+                    &metric::GPU_THROTTLE_TIME,
+                    labels,
+                    throttled.nanos,
+                    throttle::SECONDS,
+                );
+            }
+        }
+        let mut lacks = |metric, call, error: &io::Error, meaning| {
+            missing.push(Unavailable {
+                metric,
+                call,
+                reason: card::reason(error),
+                meaning,
+                partly: false,
+            });
+        };
+        let Err(error) = has_cycles else { return };
+        lacks(
+            &metric::GPU_THROTTLE_TIME,
+            table_rows::RESIDENCIES,
+            &error,
+            table_rows::NO_RESIDENCIES,
+        );
+        if has_status.is_err() {
+            lacks(
+                &metric::GPU_THROTTLE_ACTIVE,
+                table_rows::THROTTLE,
+                &error,
+                table_rows::NO_THROTTLE,
+            );
+        }
+    }
+
     /// Reads the energy counter, which is recorded once it has agreed with the power.
-    fn read_energy(&mut self, now: Instant, out: &mut Readings, missing: &mut Vec<Unavailable>) {
-        let reason = match (self.card.energy(), power_of(out)) {
+    fn read_energy(
+        &mut self,
+        table: &io::Result<MetricsTable>,
+        now: Instant,
+        out: &mut Readings,
+        missing: &mut Vec<Unavailable>,
+    ) {
+        let energy = from_table(table, |table| table.value(Field::Energy));
+        let reason = match (energy, power_of(out)) {
             (Ok(raw), Some(watts)) => match self.energy.check(raw, watts, now) {
                 Verdict::Agrees => {
                     out.cadence = Cadence::Tick;
@@ -214,6 +324,17 @@ impl MonitoredGpu {
                 Vec::new()
             }
         }
+    }
+}
+
+/// A value of the table, or the reason for its absence.
+fn from_table<T>(
+    table: &io::Result<MetricsTable>,
+    read: impl FnOnce(&MetricsTable) -> Option<T>,
+) -> io::Result<T> {
+    match table {
+        Ok(table) => read(table).ok_or_else(|| ErrorKind::Unsupported.into()),
+        Err(error) => Err(error.kind().into()),
     }
 }
 

@@ -84,6 +84,10 @@ pub struct Gpu {
     pub platform: Option<Platform>,
     /// The NVLink fabric that it is registered with.
     pub fabric: Option<Fabric>,
+    /// How an AMD GPU is divided into partitions: `SPX` is one of all of it, `CPX` one of each chiplet.
+    pub compute_partition: Option<String>,
+    /// How the memory of an AMD GPU is divided between them: `NPS1`, `NPS4`.
+    pub memory_partition: Option<String>,
     /// Whether MIG is on; `None` if the GPU does not support it.
     pub mig: Option<bool>,
     /// The instances that it is split into.

@@ -24,6 +24,8 @@ pub struct KeyState {
     last_total: f64,
     /// The same by the attributes of the record, where these change.
     totals: HashMap<String, f64>,
+    /// The last number of an option, which is recorded again only if it changes.
+    last_option: Option<f64>,
     is_reported: bool,
 }
 
@@ -83,7 +85,9 @@ impl KeyState {
                 return Recorded::Done;
             }
             Target::Option(name) => {
-                record_option(name, option_value(number), time_unix_nanos, recorder);
+                if self.last_option.replace(number) != Some(number) {
+                    record_option(name, option_value(number), time_unix_nanos, recorder);
+                }
                 return Recorded::Done;
             }
             Target::Dropped(reason) => {

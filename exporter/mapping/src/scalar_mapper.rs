@@ -298,6 +298,24 @@ mod tests {
     use crate::MappingFile;
 
     #[test]
+    fn an_option_is_recorded_again_only_if_it_changes() {
+        let yaml = "values: [{key: temperature, option: temperature}]";
+        let mapping = MappingFile::parse(yaml).unwrap().build().unwrap();
+        let mut mapper = ScalarMapper::of_writer(Box::leak(Box::new(mapping.table().clone())));
+        let mut recorder = Recorder::new(Run::default(), |_| {});
+        for value in [2.0, 2.0, 1.5, 1.5, 2.0] {
+            let meta = ScalarMeta {
+                time_unix_nanos: 1,
+                step: None,
+                position: SourcePosition::default(),
+            };
+            mapper.record("temperature", meta, value, &mut recorder);
+        }
+        let (counts, _) = recorder.finish();
+        assert_eq!(counts.events, 3);
+    }
+
+    #[test]
     fn a_sentinel_under_a_tag_is_not_measured() {
         let yaml = "values: [{key: loss, metric: train.loss, sentinel: -1}]";
         let mapping = MappingFile::parse(yaml).unwrap().build().unwrap();

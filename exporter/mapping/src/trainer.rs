@@ -52,6 +52,7 @@ trainers![
     "nccl-inspector",
     "easyr1",
     "nemo",
+    "nemo-lens",
     "nv-one-logger",
     "generic",
     "scalars",

@@ -6,6 +6,7 @@
 mod account;
 mod message;
 mod reason;
+mod waiting;
 
 use std::{
     path::PathBuf,
@@ -44,6 +45,8 @@ pub struct SinkCounts {
     pub queued_batches: u64,
     /// The bytes of these batches.
     pub queued_bytes: u64,
+    /// The age of the oldest of these batches, to a second; `None` without one.
+    pub oldest_age: Option<Duration>,
     /// The contents of the disk queue, including what is being delivered; `None` for a sink without one.
     pub on_disk: Option<OnDisk>,
     /// The signals that the receiver has accepted at least once.

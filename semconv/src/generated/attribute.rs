@@ -4,6 +4,15 @@
 
 use crate::definition::{Attribute, AttributeKind, Stability};
 
+/// Algorithm of a collective operation, as the library spells it.
+pub const COMM_ALGORITHM: Attribute = Attribute {
+    name: "comm.algorithm",
+    brief: "Algorithm of a collective operation, as the library spells it.",
+    kind: AttributeKind::String,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// Name of the group of ranks that communicate.
 pub const COMM_GROUP: Attribute = Attribute {
     name: "comm.group",
@@ -13,10 +22,28 @@ pub const COMM_GROUP: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Kind of an operation.
+pub const COMM_KIND: Attribute = Attribute {
+    name: "comm.kind",
+    brief: "Kind of an operation.",
+    kind: AttributeKind::Enum(&["collective", "p2p"]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// Operation of the communication library, by its name there.
 pub const COMM_OPERATION: Attribute = Attribute {
     name: "comm.operation",
     brief: "Operation of the communication library, by its name there.",
+    kind: AttributeKind::String,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Protocol of a collective operation, as the library spells it.
+pub const COMM_PROTOCOL: Attribute = Attribute {
+    name: "comm.protocol",
+    brief: "Protocol of a collective operation, as the library spells it.",
     kind: AttributeKind::String,
     descriptive: false,
     stability: Stability::Development,
@@ -150,6 +177,15 @@ pub const GPU_COMPUTE_MODE: Attribute = Attribute {
     name: "gpu.compute_mode",
     brief: "Who may use the GPU.",
     kind: AttributeKind::Enum(&["default", "exclusive_process", "exclusive_thread", "prohibited"]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// How an AMD GPU is divided into partitions: `SPX` is one of all chiplets, `CPX` one of each.
+pub const GPU_COMPUTE_PARTITION: Attribute = Attribute {
+    name: "gpu.compute_partition",
+    brief: "How an AMD GPU is divided into partitions: `SPX` is one of all chiplets, `CPX` one of each.",
+    kind: AttributeKind::String,
     descriptive: false,
     stability: Stability::Development,
 };
@@ -416,6 +452,15 @@ pub const GPU_MEMORY_SIZE: Attribute = Attribute {
     name: "gpu.memory.size",
     brief: "Memory of the GPU, in bytes.",
     kind: AttributeKind::Int,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// How the memory of an AMD GPU is divided: `NPS1` is one part for all partitions.
+pub const GPU_MEMORY_PARTITION: Attribute = Attribute {
+    name: "gpu.memory_partition",
+    brief: "How the memory of an AMD GPU is divided: `NPS1` is one part for all partitions.",
+    kind: AttributeKind::String,
     descriptive: false,
     stability: Stability::Development,
 };
@@ -1407,6 +1452,15 @@ pub const RL_COMPONENT: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Phase of the life of an environment.
+pub const RL_ENVIRONMENT_PHASE: Attribute = Attribute {
+    name: "rl.environment_phase",
+    brief: "Phase of the life of an environment.",
+    kind: AttributeKind::Enum(&["reset", "step", "close"]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// Group of completions of one prompt.
 pub const RL_GROUP_ID: Attribute = Attribute {
     name: "rl.group_id",
@@ -1421,6 +1475,24 @@ pub const RL_KL_ESTIMATOR: Attribute = Attribute {
     name: "rl.kl_estimator",
     brief: "Estimator of a divergence from samples.",
     kind: AttributeKind::Enum(&["k1", "k2", "k3"]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Unit that an importance ratio or its correction is about; tokens where it is missing.
+pub const RL_LEVEL: Attribute = Attribute {
+    name: "rl.level",
+    brief: "Unit that an importance ratio or its correction is about; tokens where it is missing.",
+    kind: AttributeKind::Enum(&["token", "sequence"]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Limit of the importance ratio that a value is beyond.
+pub const RL_LIMIT: Attribute = Attribute {
+    name: "rl.limit",
+    brief: "Limit of the importance ratio that a value is beyond.",
+    kind: AttributeKind::Enum(&["high", "low"]),
     descriptive: false,
     stability: Stability::Development,
 };
@@ -1470,11 +1542,20 @@ pub const RL_ROLE: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Selection of the completions of a step that a value is about.
+pub const RL_SELECTION: Attribute = Attribute {
+    name: "rl.selection",
+    brief: "Selection of the completions of a step that a value is about.",
+    kind: AttributeKind::Enum(&["terminated", "unaborted", "unfiltered"]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// Statistic of the values of a batch.
 pub const RL_STATISTIC: Attribute = Attribute {
     name: "rl.statistic",
     brief: "Statistic of the values of a batch.",
-    kind: AttributeKind::Enum(&["mean", "max", "min", "sum", "std"]),
+    kind: AttributeKind::Enum(&["mean", "max", "min", "sum", "std", "abs_mean"]),
     descriptive: false,
     stability: Stability::Development,
 };
@@ -1944,8 +2025,11 @@ pub const TRAIN_WORLD_SIZE: Attribute = Attribute {
 
 /// Every attribute, sorted by name.
 pub static ALL: &[&Attribute] = &[
+    &COMM_ALGORITHM,
     &COMM_GROUP,
+    &COMM_KIND,
     &COMM_OPERATION,
+    &COMM_PROTOCOL,
     &DATA_NAME,
     &DATA_SPLIT,
     &DEVICE_ID,
@@ -1960,6 +2044,7 @@ pub static ALL: &[&Attribute] = &[
     &GPU_COMPUTE_CAPABILITY_MAJOR,
     &GPU_COMPUTE_CAPABILITY_MINOR,
     &GPU_COMPUTE_MODE,
+    &GPU_COMPUTE_PARTITION,
     &GPU_CUDA_DRIVER_VERSION,
     &GPU_CUDA_RUNTIME_VERSION,
     &GPU_DRIVER_VERSION,
@@ -1984,6 +2069,7 @@ pub static ALL: &[&Attribute] = &[
     &GPU_MEMORY_FREE,
     &GPU_MEMORY_RESERVED,
     &GPU_MEMORY_SIZE,
+    &GPU_MEMORY_PARTITION,
     &GPU_METRIC_NAME,
     &GPU_MIG_COMPUTE_INSTANCE_ID,
     &GPU_MIG_INSTANCE_ID,
@@ -2084,13 +2170,17 @@ pub static ALL: &[&Attribute] = &[
     &PULSETRAIN_SOURCE_NAME,
     &PULSETRAIN_VERSION,
     &RL_COMPONENT,
+    &RL_ENVIRONMENT_PHASE,
     &RL_GROUP_ID,
     &RL_KL_ESTIMATOR,
+    &RL_LEVEL,
+    &RL_LIMIT,
     &RL_MESH,
     &RL_PAIR_INDEX,
     &RL_QUEUED,
     &RL_REJECTION_CRITERION,
     &RL_ROLE,
+    &RL_SELECTION,
     &RL_STATISTIC,
     &RL_TRAJECTORY_ID,
     &RUN_COMMAND,

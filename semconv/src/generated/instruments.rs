@@ -26,6 +26,15 @@ pub fn comm_bus_bandwidth(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::COMM_DROPPED_OPERATIONS`].
+pub fn comm_dropped_operations(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::COMM_DROPPED_OPERATIONS.name)
+        .with_unit(metric::COMM_DROPPED_OPERATIONS.unit)
+        .with_description(metric::COMM_DROPPED_OPERATIONS.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::COMM_MESSAGE_SIZE`].
 pub fn comm_message_size(meter: &Meter) -> Gauge<i64> {
     meter
@@ -1159,6 +1168,33 @@ pub fn gpu_utilization_distribution(meter: &Meter) -> Histogram<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::GPU_XGMI_IO`].
+pub fn gpu_xgmi_io(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::GPU_XGMI_IO.name)
+        .with_unit(metric::GPU_XGMI_IO.unit)
+        .with_description(metric::GPU_XGMI_IO.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_XGMI_SPEED`].
+pub fn gpu_xgmi_speed(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_XGMI_SPEED.name)
+        .with_unit(metric::GPU_XGMI_SPEED.unit)
+        .with_description(metric::GPU_XGMI_SPEED.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_XGMI_UP`].
+pub fn gpu_xgmi_up(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_XGMI_UP.name)
+        .with_unit(metric::GPU_XGMI_UP.unit)
+        .with_description(metric::GPU_XGMI_UP.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::GPU_XID_ERRORS`].
 pub fn gpu_xid_errors(meter: &Meter) -> Counter<u64> {
     meter
@@ -1649,12 +1685,12 @@ pub fn perf_actor_train_time(meter: &Meter) -> Histogram<f64> {
         .build()
 }
 
-/// Builds the instrument of [`metric::PERF_ATTEMPT_CHECKPOINT_TIME`].
-pub fn perf_attempt_checkpoint_time(meter: &Meter) -> Gauge<f64> {
+/// Builds the instrument of [`metric::PERF_ATTEMPT_PHASE_TIME`].
+pub fn perf_attempt_phase_time(meter: &Meter) -> Gauge<f64> {
     meter
-        .f64_gauge(metric::PERF_ATTEMPT_CHECKPOINT_TIME.name)
-        .with_unit(metric::PERF_ATTEMPT_CHECKPOINT_TIME.unit)
-        .with_description(metric::PERF_ATTEMPT_CHECKPOINT_TIME.brief)
+        .f64_gauge(metric::PERF_ATTEMPT_PHASE_TIME.name)
+        .with_unit(metric::PERF_ATTEMPT_PHASE_TIME.unit)
+        .with_description(metric::PERF_ATTEMPT_PHASE_TIME.brief)
         .build()
 }
 
@@ -2193,15 +2229,6 @@ pub fn rl_aborted_fraction(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
-/// Builds the instrument of [`metric::RL_ABSOLUTE_LOGP_DIFFERENCE`].
-pub fn rl_absolute_logp_difference(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_ABSOLUTE_LOGP_DIFFERENCE.name)
-        .with_unit(metric::RL_ABSOLUTE_LOGP_DIFFERENCE.unit)
-        .with_description(metric::RL_ABSOLUTE_LOGP_DIFFERENCE.brief)
-        .build()
-}
-
 /// Builds the instrument of [`metric::RL_ACTOR_DEQUEUE_TIME`].
 pub fn rl_actor_dequeue_time(meter: &Meter) -> Histogram<f64> {
     meter
@@ -2321,24 +2348,6 @@ pub fn rl_importance_clip_fraction(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
-/// Builds the instrument of [`metric::RL_IMPORTANCE_HIGH_FRACTION`].
-pub fn rl_importance_high_fraction(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_IMPORTANCE_HIGH_FRACTION.name)
-        .with_unit(metric::RL_IMPORTANCE_HIGH_FRACTION.unit)
-        .with_description(metric::RL_IMPORTANCE_HIGH_FRACTION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_IMPORTANCE_LOW_FRACTION`].
-pub fn rl_importance_low_fraction(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_IMPORTANCE_LOW_FRACTION.name)
-        .with_unit(metric::RL_IMPORTANCE_LOW_FRACTION.unit)
-        .with_description(metric::RL_IMPORTANCE_LOW_FRACTION.brief)
-        .build()
-}
-
 /// Builds the instrument of [`metric::RL_IMPORTANCE_RATIO`].
 pub fn rl_importance_ratio(meter: &Meter) -> Gauge<f64> {
     meter
@@ -2426,15 +2435,6 @@ pub fn rl_masked_fraction(meter: &Meter) -> Gauge<f64> {
         .f64_gauge(metric::RL_MASKED_FRACTION.name)
         .with_unit(metric::RL_MASKED_FRACTION.unit)
         .with_description(metric::RL_MASKED_FRACTION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_MASKED_SEQUENCE_FRACTION`].
-pub fn rl_masked_sequence_fraction(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_MASKED_SEQUENCE_FRACTION.name)
-        .with_unit(metric::RL_MASKED_SEQUENCE_FRACTION.unit)
-        .with_description(metric::RL_MASKED_SEQUENCE_FRACTION.brief)
         .build()
 }
 
@@ -2555,15 +2555,6 @@ pub fn rl_rejected_fraction(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
-/// Builds the instrument of [`metric::RL_REJECTED_SEQUENCE_FRACTION`].
-pub fn rl_rejected_sequence_fraction(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_REJECTED_SEQUENCE_FRACTION.name)
-        .with_unit(metric::RL_REJECTED_SEQUENCE_FRACTION.unit)
-        .with_description(metric::RL_REJECTED_SEQUENCE_FRACTION.brief)
-        .build()
-}
-
 /// Builds the instrument of [`metric::RL_REJECTION_SCORE`].
 pub fn rl_rejection_score(meter: &Meter) -> Gauge<f64> {
     meter
@@ -2655,39 +2646,30 @@ pub fn rl_score(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
-/// Builds the instrument of [`metric::RL_SEQUENCE_CHI_SQUARE_DIVERGENCE`].
-pub fn rl_sequence_chi_square_divergence(meter: &Meter) -> Gauge<f64> {
+/// Builds the instrument of [`metric::RL_SELECTED_CLIP_RATIO`].
+pub fn rl_selected_clip_ratio(meter: &Meter) -> Gauge<f64> {
     meter
-        .f64_gauge(metric::RL_SEQUENCE_CHI_SQUARE_DIVERGENCE.name)
-        .with_unit(metric::RL_SEQUENCE_CHI_SQUARE_DIVERGENCE.unit)
-        .with_description(metric::RL_SEQUENCE_CHI_SQUARE_DIVERGENCE.brief)
+        .f64_gauge(metric::RL_SELECTED_CLIP_RATIO.name)
+        .with_unit(metric::RL_SELECTED_CLIP_RATIO.unit)
+        .with_description(metric::RL_SELECTED_CLIP_RATIO.brief)
         .build()
 }
 
-/// Builds the instrument of [`metric::RL_SEQUENCE_IMPORTANCE_HIGH_FRACTION`].
-pub fn rl_sequence_importance_high_fraction(meter: &Meter) -> Gauge<f64> {
+/// Builds the instrument of [`metric::RL_SELECTED_LENGTH`].
+pub fn rl_selected_length(meter: &Meter) -> Gauge<f64> {
     meter
-        .f64_gauge(metric::RL_SEQUENCE_IMPORTANCE_HIGH_FRACTION.name)
-        .with_unit(metric::RL_SEQUENCE_IMPORTANCE_HIGH_FRACTION.unit)
-        .with_description(metric::RL_SEQUENCE_IMPORTANCE_HIGH_FRACTION.brief)
+        .f64_gauge(metric::RL_SELECTED_LENGTH.name)
+        .with_unit(metric::RL_SELECTED_LENGTH.unit)
+        .with_description(metric::RL_SELECTED_LENGTH.brief)
         .build()
 }
 
-/// Builds the instrument of [`metric::RL_SEQUENCE_IMPORTANCE_LOW_FRACTION`].
-pub fn rl_sequence_importance_low_fraction(meter: &Meter) -> Gauge<f64> {
+/// Builds the instrument of [`metric::RL_SELECTED_REWARD`].
+pub fn rl_selected_reward(meter: &Meter) -> Gauge<f64> {
     meter
-        .f64_gauge(metric::RL_SEQUENCE_IMPORTANCE_LOW_FRACTION.name)
-        .with_unit(metric::RL_SEQUENCE_IMPORTANCE_LOW_FRACTION.unit)
-        .with_description(metric::RL_SEQUENCE_IMPORTANCE_LOW_FRACTION.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_SEQUENCE_IMPORTANCE_RATIO`].
-pub fn rl_sequence_importance_ratio(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_SEQUENCE_IMPORTANCE_RATIO.name)
-        .with_unit(metric::RL_SEQUENCE_IMPORTANCE_RATIO.unit)
-        .with_description(metric::RL_SEQUENCE_IMPORTANCE_RATIO.brief)
+        .f64_gauge(metric::RL_SELECTED_REWARD.name)
+        .with_unit(metric::RL_SELECTED_REWARD.unit)
+        .with_description(metric::RL_SELECTED_REWARD.brief)
         .build()
 }
 
@@ -2697,15 +2679,6 @@ pub fn rl_sequence_length(meter: &Meter) -> Gauge<f64> {
         .f64_gauge(metric::RL_SEQUENCE_LENGTH.name)
         .with_unit(metric::RL_SEQUENCE_LENGTH.unit)
         .with_description(metric::RL_SEQUENCE_LENGTH.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_SEQUENCE_REJECTION_SCORE`].
-pub fn rl_sequence_rejection_score(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_SEQUENCE_REJECTION_SCORE.name)
-        .with_unit(metric::RL_SEQUENCE_REJECTION_SCORE.unit)
-        .with_description(metric::RL_SEQUENCE_REJECTION_SCORE.brief)
         .build()
 }
 
@@ -2724,15 +2697,6 @@ pub fn rl_teacher_kl(meter: &Meter) -> Gauge<f64> {
         .f64_gauge(metric::RL_TEACHER_KL.name)
         .with_unit(metric::RL_TEACHER_KL.unit)
         .with_description(metric::RL_TEACHER_KL.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_TERMINATED_LENGTH`].
-pub fn rl_terminated_length(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_TERMINATED_LENGTH.name)
-        .with_unit(metric::RL_TERMINATED_LENGTH.unit)
-        .with_description(metric::RL_TERMINATED_LENGTH.brief)
         .build()
 }
 
@@ -2772,57 +2736,21 @@ pub fn rl_tool_failure_fraction(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::RL_TRAJECTORY_LENGTH`].
+pub fn rl_trajectory_length(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_TRAJECTORY_LENGTH.name)
+        .with_unit(metric::RL_TRAJECTORY_LENGTH.unit)
+        .with_description(metric::RL_TRAJECTORY_LENGTH.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::RL_TURNS`].
 pub fn rl_turns(meter: &Meter) -> Gauge<f64> {
     meter
         .f64_gauge(metric::RL_TURNS.name)
         .with_unit(metric::RL_TURNS.unit)
         .with_description(metric::RL_TURNS.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_UNABORTED_CLIP_RATIO`].
-pub fn rl_unaborted_clip_ratio(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_UNABORTED_CLIP_RATIO.name)
-        .with_unit(metric::RL_UNABORTED_CLIP_RATIO.unit)
-        .with_description(metric::RL_UNABORTED_CLIP_RATIO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_UNABORTED_LENGTH`].
-pub fn rl_unaborted_length(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_UNABORTED_LENGTH.name)
-        .with_unit(metric::RL_UNABORTED_LENGTH.unit)
-        .with_description(metric::RL_UNABORTED_LENGTH.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_UNFILTERED_CLIP_RATIO`].
-pub fn rl_unfiltered_clip_ratio(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_UNFILTERED_CLIP_RATIO.name)
-        .with_unit(metric::RL_UNFILTERED_CLIP_RATIO.unit)
-        .with_description(metric::RL_UNFILTERED_CLIP_RATIO.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_UNFILTERED_LENGTH`].
-pub fn rl_unfiltered_length(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_UNFILTERED_LENGTH.name)
-        .with_unit(metric::RL_UNFILTERED_LENGTH.unit)
-        .with_description(metric::RL_UNFILTERED_LENGTH.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::RL_UNFILTERED_REWARD`].
-pub fn rl_unfiltered_reward(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::RL_UNFILTERED_REWARD.name)
-        .with_unit(metric::RL_UNFILTERED_REWARD.unit)
-        .with_description(metric::RL_UNFILTERED_REWARD.brief)
         .build()
 }
 
@@ -2952,39 +2880,12 @@ pub fn train_anomalies(meter: &Meter) -> Counter<u64> {
         .build()
 }
 
-/// Builds the instrument of [`metric::TRAIN_ATTEMPT_BACKWARD_TIME`].
-pub fn train_attempt_backward_time(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_ATTEMPT_BACKWARD_TIME.name)
-        .with_unit(metric::TRAIN_ATTEMPT_BACKWARD_TIME.unit)
-        .with_description(metric::TRAIN_ATTEMPT_BACKWARD_TIME.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_ATTEMPT_DATA_TIME`].
-pub fn train_attempt_data_time(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_ATTEMPT_DATA_TIME.name)
-        .with_unit(metric::TRAIN_ATTEMPT_DATA_TIME.unit)
-        .with_description(metric::TRAIN_ATTEMPT_DATA_TIME.brief)
-        .build()
-}
-
 /// Builds the instrument of [`metric::TRAIN_ATTEMPT_FLOPS_PER_DEVICE`].
 pub fn train_attempt_flops_per_device(meter: &Meter) -> Gauge<f64> {
     meter
         .f64_gauge(metric::TRAIN_ATTEMPT_FLOPS_PER_DEVICE.name)
         .with_unit(metric::TRAIN_ATTEMPT_FLOPS_PER_DEVICE.unit)
         .with_description(metric::TRAIN_ATTEMPT_FLOPS_PER_DEVICE.brief)
-        .build()
-}
-
-/// Builds the instrument of [`metric::TRAIN_ATTEMPT_FORWARD_TIME`].
-pub fn train_attempt_forward_time(meter: &Meter) -> Gauge<f64> {
-    meter
-        .f64_gauge(metric::TRAIN_ATTEMPT_FORWARD_TIME.name)
-        .with_unit(metric::TRAIN_ATTEMPT_FORWARD_TIME.unit)
-        .with_description(metric::TRAIN_ATTEMPT_FORWARD_TIME.brief)
         .build()
 }
 
@@ -3250,6 +3151,15 @@ pub fn train_loss_scale(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::TRAIN_LOSS_WEIGHT`].
+pub fn train_loss_weight(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_LOSS_WEIGHT.name)
+        .with_unit(metric::TRAIN_LOSS_WEIGHT.unit)
+        .with_description(metric::TRAIN_LOSS_WEIGHT.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::TRAIN_MAX_ATTENTION_LOGIT`].
 pub fn train_max_attention_logit(meter: &Meter) -> Gauge<f64> {
     meter
@@ -3310,6 +3220,15 @@ pub fn train_opened_verdicts(meter: &Meter) -> Counter<u64> {
         .u64_counter(metric::TRAIN_OPENED_VERDICTS.name)
         .with_unit(metric::TRAIN_OPENED_VERDICTS.unit)
         .with_description(metric::TRAIN_OPENED_VERDICTS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_PADDING_RATIO`].
+pub fn train_padding_ratio(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_PADDING_RATIO.name)
+        .with_unit(metric::TRAIN_PADDING_RATIO.unit)
+        .with_description(metric::TRAIN_PADDING_RATIO.brief)
         .build()
 }
 
@@ -3563,6 +3482,15 @@ pub fn train_teacher_kl(meter: &Meter) -> Gauge<f64> {
         .f64_gauge(metric::TRAIN_TEACHER_KL.name)
         .with_unit(metric::TRAIN_TEACHER_KL.unit)
         .with_description(metric::TRAIN_TEACHER_KL.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_TEACHER_LOSS`].
+pub fn train_teacher_loss(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_TEACHER_LOSS.name)
+        .with_unit(metric::TRAIN_TEACHER_LOSS.unit)
+        .with_description(metric::TRAIN_TEACHER_LOSS.brief)
         .build()
 }
 

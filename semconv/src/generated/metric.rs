@@ -50,6 +50,10 @@ pub const COMM_ALGORITHM_BANDWIDTH: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::COMM_ALGORITHM,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::COMM_GROUP,
             requirement: Requirement::Recommended,
         },
@@ -57,19 +61,17 @@ pub const COMM_ALGORITHM_BANDWIDTH: Metric = Metric {
             attribute: &attribute::COMM_OPERATION,
             requirement: Requirement::Required,
         },
+        AttributeUse {
+            attribute: &attribute::COMM_PROTOCOL,
+            requirement: Requirement::Recommended,
+        },
     ],
     prometheus_name: "comm_algorithm_bandwidth_bytes_per_second",
     stability: Stability::Development,
-    upstream: &[
-        Upstream {
-            system: "nccl",
-            names: &["coll_perf.coll_algobw_gbs", "p2p_perf.p2p_algobw_gbs"],
-        },
-        Upstream {
-            system: "nccl_inspector",
-            names: &["coll_perf.coll_algobw_gbs", "p2p_perf.p2p_algobw_gbs"],
-        },
-    ],
+    upstream: &[Upstream {
+        system: "nccl",
+        names: &["coll_perf.coll_algobw_gbs", "p2p_perf.p2p_algobw_gbs"],
+    }],
 };
 
 /// Algorithm bandwidth times the share of the data that crosses the slowest link.
@@ -85,6 +87,10 @@ pub const COMM_BUS_BANDWIDTH: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::COMM_ALGORITHM,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::COMM_GROUP,
             requirement: Requirement::Recommended,
         },
@@ -92,30 +98,28 @@ pub const COMM_BUS_BANDWIDTH: Metric = Metric {
             attribute: &attribute::COMM_OPERATION,
             requirement: Requirement::Required,
         },
+        AttributeUse {
+            attribute: &attribute::COMM_PROTOCOL,
+            requirement: Requirement::Recommended,
+        },
     ],
     prometheus_name: "comm_bus_bandwidth_bytes_per_second",
     stability: Stability::Development,
-    upstream: &[
-        Upstream {
-            system: "nccl",
-            names: &["coll_perf.coll_busbw_gbs", "p2p_perf.p2p_busbw_gbs"],
-        },
-        Upstream {
-            system: "nccl_inspector",
-            names: &["coll_perf.coll_busbw_gbs", "p2p_perf.p2p_busbw_gbs"],
-        },
-    ],
+    upstream: &[Upstream {
+        system: "nccl",
+        names: &["coll_perf.coll_busbw_gbs", "p2p_perf.p2p_busbw_gbs"],
+    }],
 };
 
-/// Bytes that a rank gave to an operation.
+/// Operations that the profiler dropped before it wrote them.
 ///
-/// Unit `By`; in Prometheus `comm_message_size_bytes`.
-pub const COMM_MESSAGE_SIZE: Metric = Metric {
+/// Unit `{operation}`; in Prometheus `comm_dropped_operations_total`.
+pub const COMM_DROPPED_OPERATIONS: Metric = Metric {
     ordinal: 2,
-    name: "comm.message_size",
-    brief: "Bytes that a rank gave to an operation.",
-    unit: "By",
-    instrument: Instrument::Gauge,
+    name: "comm.dropped_operations",
+    brief: "Operations that the profiler dropped before it wrote them.",
+    unit: "{operation}",
+    instrument: Instrument::Counter,
     number: Number::Int,
     bounds: &[],
     attributes: &[
@@ -124,36 +128,37 @@ pub const COMM_MESSAGE_SIZE: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
-            attribute: &attribute::COMM_OPERATION,
+            attribute: &attribute::COMM_KIND,
             requirement: Requirement::Required,
         },
     ],
-    prometheus_name: "comm_message_size_bytes",
+    prometheus_name: "comm_dropped_operations_total",
     stability: Stability::Development,
-    upstream: &[
-        Upstream {
-            system: "nccl",
-            names: &["coll_perf.coll_msg_size_bytes", "p2p_perf.p2p_msg_size_bytes"],
-        },
-        Upstream {
-            system: "nccl_inspector",
-            names: &["coll_perf.coll_msg_size_bytes", "p2p_perf.p2p_msg_size_bytes"],
-        },
-    ],
+    upstream: &[Upstream {
+        system: "nccl",
+        names: &[
+            "dump_stats.coll_dropped_since_last_dump",
+            "dump_stats.p2p_dropped_since_last_dump",
+        ],
+    }],
 };
 
-/// Time that an operation took on the device.
+/// Bytes that a rank gave to an operation.
 ///
-/// Unit `s`; in Prometheus `comm_operation_time_seconds`.
-pub const COMM_OPERATION_TIME: Metric = Metric {
+/// Unit `By`; in Prometheus `comm_message_size_bytes`.
+pub const COMM_MESSAGE_SIZE: Metric = Metric {
     ordinal: 3,
-    name: "comm.operation_time",
-    brief: "Time that an operation took on the device.",
-    unit: "s",
-    instrument: Instrument::Histogram,
-    number: Number::Double,
-    bounds: BOUNDS_SECONDS,
+    name: "comm.message_size",
+    brief: "Bytes that a rank gave to an operation.",
+    unit: "By",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
     attributes: &[
+        AttributeUse {
+            attribute: &attribute::COMM_ALGORITHM,
+            requirement: Requirement::Recommended,
+        },
         AttributeUse {
             attribute: &attribute::COMM_GROUP,
             requirement: Requirement::Recommended,
@@ -162,26 +167,61 @@ pub const COMM_OPERATION_TIME: Metric = Metric {
             attribute: &attribute::COMM_OPERATION,
             requirement: Requirement::Required,
         },
+        AttributeUse {
+            attribute: &attribute::COMM_PROTOCOL,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "comm_message_size_bytes",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nccl",
+        names: &["coll_perf.coll_msg_size_bytes", "p2p_perf.p2p_msg_size_bytes"],
+    }],
+};
+
+/// Time that an operation took on the device.
+///
+/// Unit `s`; in Prometheus `comm_operation_time_seconds`.
+pub const COMM_OPERATION_TIME: Metric = Metric {
+    ordinal: 4,
+    name: "comm.operation_time",
+    brief: "Time that an operation took on the device.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::COMM_ALGORITHM,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::COMM_GROUP,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::COMM_OPERATION,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::COMM_PROTOCOL,
+            requirement: Requirement::Recommended,
+        },
     ],
     prometheus_name: "comm_operation_time_seconds",
     stability: Stability::Development,
-    upstream: &[
-        Upstream {
-            system: "nccl",
-            names: &["coll_perf.coll_exec_time_us", "p2p_perf.p2p_exec_time_us"],
-        },
-        Upstream {
-            system: "nccl_inspector",
-            names: &["coll_perf.coll_exec_time_us", "p2p_perf.p2p_exec_time_us"],
-        },
-    ],
+    upstream: &[Upstream {
+        system: "nccl",
+        names: &["coll_perf.coll_exec_time_us", "p2p_perf.p2p_exec_time_us"],
+    }],
 };
 
 /// Chunk of the file that the loader reads, from 0.
 ///
 /// Unit `{chunk}`; in Prometheus `data_chunk_index`.
 pub const DATA_CHUNK_INDEX: Metric = Metric {
-    ordinal: 4,
+    ordinal: 5,
     name: "data.chunk_index",
     brief: "Chunk of the file that the loader reads, from 0.",
     unit: "{chunk}",
@@ -216,7 +256,7 @@ pub const DATA_CHUNK_INDEX: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `data_consumed_tokens_total`.
 pub const DATA_CONSUMED_TOKENS: Metric = Metric {
-    ordinal: 5,
+    ordinal: 6,
     name: "data.consumed_tokens",
     brief: "Tokens of one data set that were trained on.",
     unit: "{token}",
@@ -245,7 +285,7 @@ pub const DATA_CONSUMED_TOKENS: Metric = Metric {
 ///
 /// Unit `{file}`; in Prometheus `data_file_index`.
 pub const DATA_FILE_INDEX: Metric = Metric {
-    ordinal: 6,
+    ordinal: 7,
     name: "data.file_index",
     brief: "File that the loader reads, from 0.",
     unit: "{file}",
@@ -280,7 +320,7 @@ pub const DATA_FILE_INDEX: Metric = Metric {
 ///
 /// Unit `{file}`; in Prometheus `data_files`.
 pub const DATA_FILES: Metric = Metric {
-    ordinal: 7,
+    ordinal: 8,
     name: "data.files",
     brief: "Files of a data set.",
     unit: "{file}",
@@ -309,7 +349,7 @@ pub const DATA_FILES: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `data_loss`.
 pub const DATA_LOSS: Metric = Metric {
-    ordinal: 8,
+    ordinal: 9,
     name: "data.loss",
     brief: "Loss on the samples of one data set.",
     unit: "{loss}",
@@ -344,7 +384,7 @@ pub const DATA_LOSS: Metric = Metric {
 ///
 /// Unit `{seed}`; in Prometheus `data_seed`.
 pub const DATA_SEED: Metric = Metric {
-    ordinal: 9,
+    ordinal: 10,
     name: "data.seed",
     brief: "Seed of the order in which the data is read.",
     unit: "{seed}",
@@ -373,7 +413,7 @@ pub const DATA_SEED: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `data_tokens`.
 pub const DATA_TOKENS: Metric = Metric {
-    ordinal: 10,
+    ordinal: 11,
     name: "data.tokens",
     brief: "Tokens of a data set.",
     unit: "{token}",
@@ -406,7 +446,7 @@ pub const DATA_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `eval_accept_length`.
 pub const EVAL_ACCEPT_LENGTH: Metric = Metric {
-    ordinal: 11,
+    ordinal: 12,
     name: "eval.accept_length",
     brief: "Draft tokens that the target model would accept in a row, on held-out data.",
     unit: "{token}",
@@ -429,7 +469,7 @@ pub const EVAL_ACCEPT_LENGTH: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `eval_accept_ratio`.
 pub const EVAL_ACCEPT_RATIO: Metric = Metric {
-    ordinal: 12,
+    ordinal: 13,
     name: "eval.accept_ratio",
     brief: "Share of the draft tokens that the model itself accepts, on held-out data.",
     unit: "1",
@@ -456,7 +496,7 @@ pub const EVAL_ACCEPT_RATIO: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `eval_accuracy_ratio`.
 pub const EVAL_ACCURACY: Metric = Metric {
-    ordinal: 13,
+    ordinal: 14,
     name: "eval.accuracy",
     brief: "Share of the held-out tokens that were predicted right.",
     unit: "1",
@@ -540,7 +580,7 @@ pub const EVAL_ACCURACY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `eval_attempt_step_time_seconds`.
 pub const EVAL_ATTEMPT_STEP_TIME: Metric = Metric {
-    ordinal: 14,
+    ordinal: 15,
     name: "eval.attempt_step_time",
     brief: "Wall time of a step of an evaluation, over those since the start of the attempt.",
     unit: "s",
@@ -553,28 +593,22 @@ pub const EVAL_ATTEMPT_STEP_TIME: Metric = Metric {
     }],
     prometheus_name: "eval_attempt_step_time_seconds",
     stability: Stability::Development,
-    upstream: &[
-        Upstream {
-            system: "nv-one-logger",
-            names: &[
-                "validation_metrics_update: event.attributes.avg_iteration_time_sec",
-                "validation_metrics_update: event.attributes.min_iteration_time_sec",
-                "validation_metrics_update: event.attributes.max_iteration_time_sec",
-                "validation_metrics_update: event.attributes.total_iteration_time_sec",
-            ],
-        },
-        Upstream {
-            system: "nv_one_logger",
-            names: &["avg_iteration_time_sec"],
-        },
-    ],
+    upstream: &[Upstream {
+        system: "nv-one-logger",
+        names: &[
+            "validation_metrics_update: event.attributes.avg_iteration_time_sec",
+            "validation_metrics_update: event.attributes.min_iteration_time_sec",
+            "validation_metrics_update: event.attributes.max_iteration_time_sec",
+            "validation_metrics_update: event.attributes.total_iteration_time_sec",
+        ],
+    }],
 };
 
 /// Loss on held-out data in bits for each byte of text, which does not depend on the tokenizer.
 ///
 /// Unit `{bpb}`; in Prometheus `eval_bpb`.
 pub const EVAL_BPB: Metric = Metric {
-    ordinal: 15,
+    ordinal: 16,
     name: "eval.bpb",
     brief: "Loss on held-out data in bits for each byte of text, which does not depend on the tokenizer.",
     unit: "{bpb}",
@@ -597,7 +631,7 @@ pub const EVAL_BPB: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `eval_duration_seconds`.
 pub const EVAL_DURATION: Metric = Metric {
-    ordinal: 16,
+    ordinal: 17,
     name: "eval.duration",
     brief: "Wall time of an evaluation.",
     unit: "s",
@@ -642,7 +676,7 @@ pub const EVAL_DURATION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `eval_elapsed_time_seconds`.
 pub const EVAL_ELAPSED_TIME: Metric = Metric {
-    ordinal: 17,
+    ordinal: 18,
     name: "eval.elapsed_time",
     brief: "Wall time spent in evaluations since the start of the training.",
     unit: "s",
@@ -668,7 +702,7 @@ pub const EVAL_ELAPSED_TIME: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `eval_gap`.
 pub const EVAL_GAP: Metric = Metric {
-    ordinal: 18,
+    ordinal: 19,
     name: "eval.gap",
     brief: "Loss on held-out data less the mean training loss since the evaluation before.",
     unit: "{loss}",
@@ -694,7 +728,7 @@ pub const EVAL_GAP: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `eval_loss`.
 pub const EVAL_LOSS: Metric = Metric {
-    ordinal: 19,
+    ordinal: 20,
     name: "eval.loss",
     brief: "Loss on held-out data.",
     unit: "{loss}",
@@ -780,7 +814,7 @@ pub const EVAL_LOSS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `eval_loss_component`.
 pub const EVAL_LOSS_COMPONENT: Metric = Metric {
-    ordinal: 20,
+    ordinal: 21,
     name: "eval.loss_component",
     brief: "One part of the loss on held-out data.",
     unit: "{loss}",
@@ -822,6 +856,7 @@ pub const EVAL_LOSS_COMPONENT: Metric = Metric {
                 "eval/avg_indexer_loss",
                 "eval/avg_sft_loss",
                 "eval/avg_or_loss",
+                "eval/hard_loss",
             ],
         },
         Upstream {
@@ -839,7 +874,7 @@ pub const EVAL_LOSS_COMPONENT: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `eval_majority_accuracy_ratio`.
 pub const EVAL_MAJORITY_ACCURACY: Metric = Metric {
-    ordinal: 21,
+    ordinal: 22,
     name: "eval.majority_accuracy",
     brief: "Share of the prompts that the most frequent answer of several attempts solved.",
     unit: "1",
@@ -868,7 +903,7 @@ pub const EVAL_MAJORITY_ACCURACY: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `eval_pass_rate_ratio`.
 pub const EVAL_PASS_RATE: Metric = Metric {
-    ordinal: 22,
+    ordinal: 23,
     name: "eval.pass_rate",
     brief: "Share of the prompts that at least one of several attempts solved.",
     unit: "1",
@@ -901,7 +936,7 @@ pub const EVAL_PASS_RATE: Metric = Metric {
 ///
 /// Unit `{perplexity}`; in Prometheus `eval_perplexity`.
 pub const EVAL_PERPLEXITY: Metric = Metric {
-    ordinal: 23,
+    ordinal: 24,
     name: "eval.perplexity",
     brief: "Perplexity on held-out data.",
     unit: "{perplexity}",
@@ -941,6 +976,7 @@ pub const EVAL_PERPLEXITY: Metric = Metric {
                 "eval: running perplexity",
                 "eval: perplexity",
                 "eval/avg_perplexity",
+                "eval/student_perplexity",
             ],
         },
         Upstream {
@@ -958,7 +994,7 @@ pub const EVAL_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `eval_steps`.
 pub const EVAL_STEPS: Metric = Metric {
-    ordinal: 24,
+    ordinal: 25,
     name: "eval.steps",
     brief: "Steps of an evaluation.",
     unit: "{step}",
@@ -978,7 +1014,7 @@ pub const EVAL_STEPS: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `eval_throughput_samples_per_second`.
 pub const EVAL_THROUGHPUT_SAMPLES: Metric = Metric {
-    ordinal: 25,
+    ordinal: 26,
     name: "eval.throughput.samples",
     brief: "Samples evaluated in a second, over all devices.",
     unit: "{sample}/s",
@@ -1005,7 +1041,7 @@ pub const EVAL_THROUGHPUT_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}/s`; in Prometheus `eval_throughput_steps_per_second`.
 pub const EVAL_THROUGHPUT_STEPS: Metric = Metric {
-    ordinal: 26,
+    ordinal: 27,
     name: "eval.throughput.steps",
     brief: "Evaluation steps done in a second.",
     unit: "{step}/s",
@@ -1032,7 +1068,7 @@ pub const EVAL_THROUGHPUT_STEPS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `eval_throughput_tokens_per_second`.
 pub const EVAL_THROUGHPUT_TOKENS: Metric = Metric {
-    ordinal: 27,
+    ordinal: 28,
     name: "eval.throughput.tokens",
     brief: "Tokens evaluated in a second, over all devices.",
     unit: "{token}/s",
@@ -1058,7 +1094,7 @@ pub const EVAL_THROUGHPUT_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `eval_throughput_tokens_per_device_per_second`.
 pub const EVAL_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
-    ordinal: 28,
+    ordinal: 29,
     name: "eval.throughput.tokens_per_device",
     brief: "Tokens evaluated in a second by each device.",
     unit: "{token}/s",
@@ -1078,7 +1114,7 @@ pub const EVAL_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `eval_tokens_total`.
 pub const EVAL_TOKENS: Metric = Metric {
-    ordinal: 29,
+    ordinal: 30,
     name: "eval.tokens",
     brief: "Tokens evaluated since the start of the attempt.",
     unit: "{token}",
@@ -1098,7 +1134,7 @@ pub const EVAL_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `eval_total_weights`.
 pub const EVAL_TOTAL_WEIGHTS: Metric = Metric {
-    ordinal: 30,
+    ordinal: 31,
     name: "eval.total_weights",
     brief: "Sum of the loss weights of the evaluation: its tokens without padding.",
     unit: "{token}",
@@ -1122,7 +1158,7 @@ pub const EVAL_TOTAL_WEIGHTS: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_average_power_watts`.
 pub const GPU_AVERAGE_POWER: Metric = Metric {
-    ordinal: 31,
+    ordinal: 32,
     name: "gpu.average_power",
     brief: "Power that the GPU draws with its board, as the mean of the last second.",
     unit: "W",
@@ -1191,7 +1227,7 @@ pub const GPU_AVERAGE_POWER: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_bar1_limit_bytes`.
 pub const GPU_BAR1_LIMIT: Metric = Metric {
-    ordinal: 32,
+    ordinal: 33,
     name: "gpu.bar1.limit",
     brief: "Memory that can be mapped into the address space of the host.",
     unit: "By",
@@ -1260,7 +1296,7 @@ pub const GPU_BAR1_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_bar1_used_bytes`.
 pub const GPU_BAR1_USED: Metric = Metric {
-    ordinal: 33,
+    ordinal: 34,
     name: "gpu.bar1.used",
     brief: "Memory mapped into the address space of the host.",
     unit: "By",
@@ -1329,7 +1365,7 @@ pub const GPU_BAR1_USED: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_c2c_errors_total`.
 pub const GPU_C2C_ERRORS: Metric = Metric {
-    ordinal: 34,
+    ordinal: 35,
     name: "gpu.c2c.errors",
     brief: "Errors of a link between GPU and CPU.",
     unit: "{error}",
@@ -1410,7 +1446,7 @@ pub const GPU_C2C_ERRORS: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_c2c_speed_bytes_per_second`.
 pub const GPU_C2C_SPEED: Metric = Metric {
-    ordinal: 35,
+    ordinal: 36,
     name: "gpu.c2c.speed",
     brief: "Bytes in a second that a link between GPU and CPU can carry.",
     unit: "By/s",
@@ -1483,7 +1519,7 @@ pub const GPU_C2C_SPEED: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_c2c_throughput_bytes_per_second`.
 pub const GPU_C2C_THROUGHPUT: Metric = Metric {
-    ordinal: 36,
+    ordinal: 37,
     name: "gpu.c2c.throughput",
     brief: "Bytes over all links between GPU and CPU in a second.",
     unit: "By/s",
@@ -1559,7 +1595,7 @@ pub const GPU_C2C_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{link}`; in Prometheus `gpu_c2c_up`.
 pub const GPU_C2C_UP: Metric = Metric {
-    ordinal: 37,
+    ordinal: 38,
     name: "gpu.c2c.up",
     brief: "Whether a link between GPU and CPU is up: 1 if so, else 0.",
     unit: "{link}",
@@ -1632,7 +1668,7 @@ pub const GPU_C2C_UP: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `gpu_clock_below_limit_time_seconds_total`.
 pub const GPU_CLOCK_BELOW_LIMIT_TIME: Metric = Metric {
-    ordinal: 38,
+    ordinal: 39,
     name: "gpu.clock.below_limit_time",
     brief: "Time in which the clocks were held below a limit, for any reason: see `gpu.throttle.time` for the reasons.",
     unit: "s",
@@ -1708,7 +1744,7 @@ pub const GPU_CLOCK_BELOW_LIMIT_TIME: Metric = Metric {
 ///
 /// Unit `Hz`; in Prometheus `gpu_clock_frequency_hertz`.
 pub const GPU_CLOCK_FREQUENCY: Metric = Metric {
-    ordinal: 39,
+    ordinal: 40,
     name: "gpu.clock.frequency",
     brief: "Frequency of a clock of the GPU.",
     unit: "Hz",
@@ -1791,7 +1827,7 @@ pub const GPU_CLOCK_FREQUENCY: Metric = Metric {
 ///
 /// Unit `Hz`; in Prometheus `gpu_clock_limit_hertz`.
 pub const GPU_CLOCK_LIMIT: Metric = Metric {
-    ordinal: 40,
+    ordinal: 41,
     name: "gpu.clock.limit",
     brief: "Highest frequency that a clock of the GPU may have.",
     unit: "Hz",
@@ -1874,7 +1910,7 @@ pub const GPU_CLOCK_LIMIT: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_compute_mode`.
 pub const GPU_COMPUTE_MODE: Metric = Metric {
-    ordinal: 41,
+    ordinal: 42,
     name: "gpu.compute_mode",
     brief: "Who may use the GPU: 1 for the present mode, 0 for the others.",
     unit: "{state}",
@@ -1947,7 +1983,7 @@ pub const GPU_COMPUTE_MODE: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `gpu_driver_latency_seconds`.
 pub const GPU_DRIVER_LATENCY: Metric = Metric {
-    ordinal: 42,
+    ordinal: 43,
     name: "gpu.driver.latency",
     brief: "Time that the driver took to answer the fields of the last pass, by its own measure.",
     unit: "s",
@@ -2016,7 +2052,7 @@ pub const GPU_DRIVER_LATENCY: Metric = Metric {
 ///
 /// Unit `{event}`; in Prometheus `gpu_driver_events_total`.
 pub const GPU_DRIVER_EVENTS: Metric = Metric {
-    ordinal: 43,
+    ordinal: 44,
     name: "gpu.driver_events",
     brief: "Events that the driver reported of the GPU, other than XID errors.",
     unit: "{event}",
@@ -2089,7 +2125,7 @@ pub const GPU_DRIVER_EVENTS: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_ecc_errors_total`.
 pub const GPU_ECC_ERRORS: Metric = Metric {
-    ordinal: 44,
+    ordinal: 45,
     name: "gpu.ecc.errors",
     brief: "Errors of memory since the driver was loaded.",
     unit: "{error}",
@@ -2168,7 +2204,7 @@ pub const GPU_ECC_ERRORS: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_ecc_lifetime_errors_total`.
 pub const GPU_ECC_LIFETIME_ERRORS: Metric = Metric {
-    ordinal: 45,
+    ordinal: 46,
     name: "gpu.ecc.lifetime_errors",
     brief: "Errors of memory since the GPU was made.",
     unit: "{error}",
@@ -2247,7 +2283,7 @@ pub const GPU_ECC_LIFETIME_ERRORS: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_ecc_lifetime_location_errors_total`.
 pub const GPU_ECC_LIFETIME_LOCATION_ERRORS: Metric = Metric {
-    ordinal: 46,
+    ordinal: 47,
     name: "gpu.ecc.lifetime_location_errors",
     brief: "Errors of memory since the GPU was made, by location: parts of `gpu.ecc.lifetime_errors`, as far as the GPU counts them apart.",
     unit: "{error}",
@@ -2329,7 +2365,7 @@ pub const GPU_ECC_LIFETIME_LOCATION_ERRORS: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_ecc_lifetime_sram_errors_total`.
 pub const GPU_ECC_LIFETIME_SRAM_ERRORS: Metric = Metric {
-    ordinal: 47,
+    ordinal: 48,
     name: "gpu.ecc.lifetime_sram_errors",
     brief: "Uncorrected errors of the on-chip memory since the GPU was made, by unit.",
     unit: "{error}",
@@ -2402,7 +2438,7 @@ pub const GPU_ECC_LIFETIME_SRAM_ERRORS: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_ecc_location_errors_total`.
 pub const GPU_ECC_LOCATION_ERRORS: Metric = Metric {
-    ordinal: 48,
+    ordinal: 49,
     name: "gpu.ecc.location_errors",
     brief: "Errors of memory since the driver was loaded, by location: parts of `gpu.ecc.errors`, as far as the GPU counts them apart.",
     unit: "{error}",
@@ -2483,7 +2519,7 @@ pub const GPU_ECC_LOCATION_ERRORS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_edpp_ratio`.
 pub const GPU_EDPP_RATIO: Metric = Metric {
-    ordinal: 49,
+    ordinal: 50,
     name: "gpu.edpp_ratio",
     brief: "Electrical design point (EDPp) that the driver allows, relative to the rated one.",
     unit: "1",
@@ -2552,7 +2588,7 @@ pub const GPU_EDPP_RATIO: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `gpu_energy_joules_total`.
 pub const GPU_ENERGY: Metric = Metric {
-    ordinal: 50,
+    ordinal: 51,
     name: "gpu.energy",
     brief: "Energy that the GPU has used with its board since the driver was loaded.",
     unit: "J",
@@ -2630,7 +2666,7 @@ pub const GPU_ENERGY: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_engine_utilization_ratio`.
 pub const GPU_ENGINE_UTILIZATION: Metric = Metric {
-    ordinal: 51,
+    ordinal: 52,
     name: "gpu.engine.utilization",
     brief: "Share of the time in which one media engine was busy.",
     unit: "1",
@@ -2723,7 +2759,7 @@ pub const GPU_ENGINE_UTILIZATION: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_fabric_state`.
 pub const GPU_FABRIC_STATE: Metric = Metric {
-    ordinal: 52,
+    ordinal: 53,
     name: "gpu.fabric_state",
     brief: "Registration with the NVLink fabric: 1 for the present state, 0 for the others.",
     unit: "{state}",
@@ -2796,7 +2832,7 @@ pub const GPU_FABRIC_STATE: Metric = Metric {
 ///
 /// Unit `{revolution}/s`; in Prometheus `gpu_fan_speed_per_second`.
 pub const GPU_FAN_SPEED: Metric = Metric {
-    ordinal: 53,
+    ordinal: 54,
     name: "gpu.fan.speed",
     brief: "Speed of a fan.",
     unit: "{revolution}/s",
@@ -2869,7 +2905,7 @@ pub const GPU_FAN_SPEED: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_fan_speed_ratio`.
 pub const GPU_FAN_SPEED_RATIO: Metric = Metric {
-    ordinal: 54,
+    ordinal: 55,
     name: "gpu.fan.speed_ratio",
     brief: "Speed of a fan as a share of its highest.",
     unit: "1",
@@ -2948,7 +2984,7 @@ pub const GPU_FAN_SPEED_RATIO: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_fan_target_ratio`.
 pub const GPU_FAN_TARGET_RATIO: Metric = Metric {
-    ordinal: 55,
+    ordinal: 56,
     name: "gpu.fan.target_ratio",
     brief: "Target speed of a fan, as a share of its highest.",
     unit: "1",
@@ -3021,7 +3057,7 @@ pub const GPU_FAN_TARGET_RATIO: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_fault_active`.
 pub const GPU_FAULT_ACTIVE: Metric = Metric {
-    ordinal: 56,
+    ordinal: 57,
     name: "gpu.fault.active",
     brief: "What is wrong with the GPU and lasts: 1 for a fault that is there, 0 for one that is not.",
     unit: "{state}",
@@ -3104,7 +3140,7 @@ pub const GPU_FAULT_ACTIVE: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_feature_active`.
 pub const GPU_FEATURE_ACTIVE: Metric = Metric {
-    ordinal: 57,
+    ordinal: 58,
     name: "gpu.feature.active",
     brief: "What is on: 1 for a feature that is on, 0 for one that is off.",
     unit: "{state}",
@@ -3186,7 +3222,7 @@ pub const GPU_FEATURE_ACTIVE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_graphics_active_ratio`.
 pub const GPU_GRAPHICS_ACTIVE: Metric = Metric {
-    ordinal: 58,
+    ordinal: 59,
     name: "gpu.graphics.active",
     brief: "Share of the time in which the graphics or compute engine was active.",
     unit: "1",
@@ -3273,7 +3309,7 @@ pub const GPU_GRAPHICS_ACTIVE: Metric = Metric {
 ///
 /// Unit `{row}`; in Prometheus `gpu_inactive_remapped_rows`.
 pub const GPU_INACTIVE_REMAPPED_ROWS: Metric = Metric {
-    ordinal: 59,
+    ordinal: 60,
     name: "gpu.inactive_remapped_rows",
     brief: "Rows of memory that spare ones replace from the next reset of the GPU on.",
     unit: "{row}",
@@ -3349,7 +3385,7 @@ pub const GPU_INACTIVE_REMAPPED_ROWS: Metric = Metric {
 ///
 /// Unit `{info}`; in Prometheus `gpu_info`.
 pub const GPU_INFO: Metric = Metric {
-    ordinal: 60,
+    ordinal: 61,
     name: "gpu.info",
     brief: "What the GPU or the MIG device is: always 1, the facts are in its attributes.",
     unit: "{info}",
@@ -3374,6 +3410,10 @@ pub const GPU_INFO: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::GPU_COMPUTE_PARTITION,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_CUDA_DRIVER_VERSION,
             requirement: Requirement::Recommended,
         },
@@ -3395,6 +3435,10 @@ pub const GPU_INFO: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MEMORY_PARTITION,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -3513,7 +3557,7 @@ pub const GPU_INFO: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_memory_activity_ratio`.
 pub const GPU_MEMORY_ACTIVITY: Metric = Metric {
-    ordinal: 61,
+    ordinal: 62,
     name: "gpu.memory.activity",
     brief: "Share of the time in which the memory controller was busy.",
     unit: "1",
@@ -3592,7 +3636,7 @@ pub const GPU_MEMORY_ACTIVITY: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_memory_bandwidth_utilization_ratio`.
 pub const GPU_MEMORY_BANDWIDTH_UTILIZATION: Metric = Metric {
-    ordinal: 62,
+    ordinal: 63,
     name: "gpu.memory.bandwidth_utilization",
     brief: "Share of the bandwidth of the memory in use.",
     unit: "1",
@@ -3679,7 +3723,7 @@ pub const GPU_MEMORY_BANDWIDTH_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_memory_free_bytes`.
 pub const GPU_MEMORY_FREE: Metric = Metric {
-    ordinal: 63,
+    ordinal: 64,
     name: "gpu.memory.free",
     brief: "Free memory of the GPU.",
     unit: "By",
@@ -3758,7 +3802,7 @@ pub const GPU_MEMORY_FREE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_memory_limit_bytes`.
 pub const GPU_MEMORY_LIMIT: Metric = Metric {
-    ordinal: 64,
+    ordinal: 65,
     name: "gpu.memory.limit",
     brief: "Memory of the GPU.",
     unit: "By",
@@ -3837,7 +3881,7 @@ pub const GPU_MEMORY_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_memory_reserved_bytes`.
 pub const GPU_MEMORY_RESERVED: Metric = Metric {
-    ordinal: 65,
+    ordinal: 66,
     name: "gpu.memory.reserved",
     brief: "Memory of the GPU that the driver keeps for itself.",
     unit: "By",
@@ -3912,7 +3956,7 @@ pub const GPU_MEMORY_RESERVED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_memory_used_bytes`.
 pub const GPU_MEMORY_USED: Metric = Metric {
-    ordinal: 66,
+    ordinal: 67,
     name: "gpu.memory.used",
     brief: "Memory of the GPU in use.",
     unit: "By",
@@ -3991,7 +4035,7 @@ pub const GPU_MEMORY_USED: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_memory_power_watts`.
 pub const GPU_MEMORY_POWER: Metric = Metric {
-    ordinal: 67,
+    ordinal: 68,
     name: "gpu.memory_power",
     brief: "Power that the memory of the GPU draws.",
     unit: "W",
@@ -4064,7 +4108,7 @@ pub const GPU_MEMORY_POWER: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_metric_unavailable`.
 pub const GPU_METRIC_UNAVAILABLE: Metric = Metric {
-    ordinal: 68,
+    ordinal: 69,
     name: "gpu.metric.unavailable",
     brief: "That the GPU gives no value for a metric, and why: 1 for as long as it is so.",
     unit: "{state}",
@@ -4141,7 +4185,7 @@ pub const GPU_METRIC_UNAVAILABLE: Metric = Metric {
 ///
 /// Unit `{instance}`; in Prometheus `gpu_mig_instances`.
 pub const GPU_MIG_INSTANCES: Metric = Metric {
-    ordinal: 69,
+    ordinal: 70,
     name: "gpu.mig.instances",
     brief: "GPU instances that the GPU is split into.",
     unit: "{instance}",
@@ -4210,7 +4254,7 @@ pub const GPU_MIG_INSTANCES: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_mig_memory_free_bytes`.
 pub const GPU_MIG_MEMORY_FREE: Metric = Metric {
-    ordinal: 70,
+    ordinal: 71,
     name: "gpu.mig.memory.free",
     brief: "Free memory of a MIG device.",
     unit: "By",
@@ -4291,7 +4335,7 @@ pub const GPU_MIG_MEMORY_FREE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_mig_memory_limit_bytes`.
 pub const GPU_MIG_MEMORY_LIMIT: Metric = Metric {
-    ordinal: 71,
+    ordinal: 72,
     name: "gpu.mig.memory.limit",
     brief: "Memory of a MIG device.",
     unit: "By",
@@ -4372,7 +4416,7 @@ pub const GPU_MIG_MEMORY_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_mig_memory_reserved_bytes`.
 pub const GPU_MIG_MEMORY_RESERVED: Metric = Metric {
-    ordinal: 72,
+    ordinal: 73,
     name: "gpu.mig.memory.reserved",
     brief: "Memory of a MIG device that the driver keeps for itself.",
     unit: "By",
@@ -4453,7 +4497,7 @@ pub const GPU_MIG_MEMORY_RESERVED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_mig_memory_used_bytes`.
 pub const GPU_MIG_MEMORY_USED: Metric = Metric {
-    ordinal: 73,
+    ordinal: 74,
     name: "gpu.mig.memory.used",
     brief: "Memory of a MIG device in use.",
     unit: "By",
@@ -4534,7 +4578,7 @@ pub const GPU_MIG_MEMORY_USED: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `gpu_module_energy_joules_total`.
 pub const GPU_MODULE_ENERGY: Metric = Metric {
-    ordinal: 74,
+    ordinal: 75,
     name: "gpu.module_energy",
     brief: "Energy that the module of GPU and CPU has used since the driver was loaded.",
     unit: "J",
@@ -4606,7 +4650,7 @@ pub const GPU_MODULE_ENERGY: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_module_power_watts`.
 pub const GPU_MODULE_POWER: Metric = Metric {
-    ordinal: 75,
+    ordinal: 76,
     name: "gpu.module_power",
     brief: "Power that the module of GPU and CPU draws.",
     unit: "W",
@@ -4682,7 +4726,7 @@ pub const GPU_MODULE_POWER: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_nvlink_bit_error_ratio`.
 pub const GPU_NVLINK_BIT_ERROR_RATIO: Metric = Metric {
-    ordinal: 76,
+    ordinal: 77,
     name: "gpu.nvlink.bit_error_ratio",
     brief: "Share of the bits of an NVLink that came wrong.",
     unit: "1",
@@ -4762,7 +4806,7 @@ pub const GPU_NVLINK_BIT_ERROR_RATIO: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_nvlink_errors_total`.
 pub const GPU_NVLINK_ERRORS: Metric = Metric {
-    ordinal: 77,
+    ordinal: 78,
     name: "gpu.nvlink.errors",
     brief: "Errors of an NVLink.",
     unit: "{error}",
@@ -4851,7 +4895,7 @@ pub const GPU_NVLINK_ERRORS: Metric = Metric {
 ///
 /// Unit `{block}`; in Prometheus `gpu_nvlink_fec_blocks_total`.
 pub const GPU_NVLINK_FEC_BLOCKS: Metric = Metric {
-    ordinal: 78,
+    ordinal: 79,
     name: "gpu.nvlink.fec_blocks",
     brief: "Blocks received over an NVLink, by the number of symbols that forward error correction (FEC) corrected: a histogram of link quality.",
     unit: "{block}",
@@ -4931,7 +4975,7 @@ pub const GPU_NVLINK_FEC_BLOCKS: Metric = Metric {
 ///
 /// Unit `{info}`; in Prometheus `gpu_nvlink_info`.
 pub const GPU_NVLINK_INFO: Metric = Metric {
-    ordinal: 79,
+    ordinal: 80,
     name: "gpu.nvlink.info",
     brief: "What is at the other end of the NVLink: always 1.",
     unit: "{info}",
@@ -5008,7 +5052,7 @@ pub const GPU_NVLINK_INFO: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_nvlink_io_bytes_total`.
 pub const GPU_NVLINK_IO: Metric = Metric {
-    ordinal: 80,
+    ordinal: 81,
     name: "gpu.nvlink.io",
     brief: "Bytes over an NVLink.",
     unit: "By",
@@ -5096,7 +5140,7 @@ pub const GPU_NVLINK_IO: Metric = Metric {
 ///
 /// Unit `{packet}`; in Prometheus `gpu_nvlink_packets_total`.
 pub const GPU_NVLINK_PACKETS: Metric = Metric {
-    ordinal: 81,
+    ordinal: 82,
     name: "gpu.nvlink.packets",
     brief: "Packets over an NVLink.",
     unit: "{packet}",
@@ -5176,7 +5220,7 @@ pub const GPU_NVLINK_PACKETS: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_nvlink_speed_bytes_per_second`.
 pub const GPU_NVLINK_SPEED: Metric = Metric {
-    ordinal: 82,
+    ordinal: 83,
     name: "gpu.nvlink.speed",
     brief: "Bytes in a second that an NVLink can carry.",
     unit: "By/s",
@@ -5249,7 +5293,7 @@ pub const GPU_NVLINK_SPEED: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_nvlink_throughput_bytes_per_second`.
 pub const GPU_NVLINK_THROUGHPUT: Metric = Metric {
-    ordinal: 83,
+    ordinal: 84,
     name: "gpu.nvlink.throughput",
     brief: "Bytes over all NVLinks of the GPU in a second.",
     unit: "By/s",
@@ -5325,7 +5369,7 @@ pub const GPU_NVLINK_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{link}`; in Prometheus `gpu_nvlink_up`.
 pub const GPU_NVLINK_UP: Metric = Metric {
-    ordinal: 84,
+    ordinal: 85,
     name: "gpu.nvlink.up",
     brief: "Whether an NVLink is up: 1 if so, else 0.",
     unit: "{link}",
@@ -5398,7 +5442,7 @@ pub const GPU_NVLINK_UP: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_pcie_errors_total`.
 pub const GPU_PCIE_ERRORS: Metric = Metric {
-    ordinal: 85,
+    ordinal: 86,
     name: "gpu.pcie.errors",
     brief: "Errors of PCI Express that its error reporting counts.",
     unit: "{error}",
@@ -5477,7 +5521,7 @@ pub const GPU_PCIE_ERRORS: Metric = Metric {
 ///
 /// Unit `{generation}`; in Prometheus `gpu_pcie_generation`.
 pub const GPU_PCIE_GENERATION: Metric = Metric {
-    ordinal: 86,
+    ordinal: 87,
     name: "gpu.pcie.generation",
     brief: "Generation of the PCI Express link.",
     unit: "{generation}",
@@ -5554,7 +5598,7 @@ pub const GPU_PCIE_GENERATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_pcie_io_bytes_total`.
 pub const GPU_PCIE_IO: Metric = Metric {
-    ordinal: 87,
+    ordinal: 88,
     name: "gpu.pcie.io",
     brief: "Bytes over PCI Express.",
     unit: "By",
@@ -5636,7 +5680,7 @@ pub const GPU_PCIE_IO: Metric = Metric {
 ///
 /// Unit `{recovery}`; in Prometheus `gpu_pcie_recoveries_total`.
 pub const GPU_PCIE_RECOVERIES: Metric = Metric {
-    ordinal: 88,
+    ordinal: 89,
     name: "gpu.pcie.recoveries",
     brief: "Times that the PCI Express link went into its recovery state.",
     unit: "{recovery}",
@@ -5705,7 +5749,7 @@ pub const GPU_PCIE_RECOVERIES: Metric = Metric {
 ///
 /// Unit `{replay}`; in Prometheus `gpu_pcie_replays_total`.
 pub const GPU_PCIE_REPLAYS: Metric = Metric {
-    ordinal: 89,
+    ordinal: 90,
     name: "gpu.pcie.replays",
     brief: "Packets that PCI Express had to send again.",
     unit: "{replay}",
@@ -5780,7 +5824,7 @@ pub const GPU_PCIE_REPLAYS: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_pcie_speed_bytes_per_second`.
 pub const GPU_PCIE_SPEED: Metric = Metric {
-    ordinal: 90,
+    ordinal: 91,
     name: "gpu.pcie.speed",
     brief: "Bytes in a second that a lane of the PCI Express link can carry.",
     unit: "By/s",
@@ -5853,7 +5897,7 @@ pub const GPU_PCIE_SPEED: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_pcie_throughput_bytes_per_second`.
 pub const GPU_PCIE_THROUGHPUT: Metric = Metric {
-    ordinal: 91,
+    ordinal: 92,
     name: "gpu.pcie.throughput",
     brief: "Bytes over PCI Express in a second.",
     unit: "By/s",
@@ -5941,7 +5985,7 @@ pub const GPU_PCIE_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{lane}`; in Prometheus `gpu_pcie_width`.
 pub const GPU_PCIE_WIDTH: Metric = Metric {
-    ordinal: 92,
+    ordinal: 93,
     name: "gpu.pcie.width",
     brief: "Lanes of the PCI Express link.",
     unit: "{lane}",
@@ -6014,7 +6058,7 @@ pub const GPU_PCIE_WIDTH: Metric = Metric {
 ///
 /// Unit `{flop}/s`; in Prometheus `gpu_peak_flops_per_second`.
 pub const GPU_PEAK_FLOPS: Metric = Metric {
-    ordinal: 93,
+    ordinal: 94,
     name: "gpu.peak_flops",
     brief: "Floating-point operations in a second that the GPU can do at its peak, without sparsity.",
     unit: "{flop}/s",
@@ -6066,7 +6110,7 @@ pub const GPU_PEAK_FLOPS: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_performance_state`.
 pub const GPU_PERFORMANCE_STATE: Metric = Metric {
-    ordinal: 94,
+    ordinal: 95,
     name: "gpu.performance_state",
     brief: "Performance state: 1 for the present state, 0 for the others.",
     unit: "{state}",
@@ -6139,7 +6183,7 @@ pub const GPU_PERFORMANCE_STATE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_pipe_utilization_ratio`.
 pub const GPU_PIPE_UTILIZATION: Metric = Metric {
-    ordinal: 95,
+    ordinal: 96,
     name: "gpu.pipe.utilization",
     brief: "Share of the time in which a pipe was active.",
     unit: "1",
@@ -6245,7 +6289,7 @@ pub const GPU_PIPE_UTILIZATION: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_power_watts`.
 pub const GPU_POWER: Metric = Metric {
-    ordinal: 96,
+    ordinal: 97,
     name: "gpu.power",
     brief: "Power that the GPU draws with its board.",
     unit: "W",
@@ -6336,7 +6380,7 @@ pub const GPU_POWER: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_power_distribution_watts`.
 pub const GPU_POWER_DISTRIBUTION: Metric = Metric {
-    ordinal: 97,
+    ordinal: 98,
     name: "gpu.power_distribution",
     brief: "Power that the GPU drew, as the driver sampled it.",
     unit: "W",
@@ -6405,7 +6449,7 @@ pub const GPU_POWER_DISTRIBUTION: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_power_limit_watts`.
 pub const GPU_POWER_LIMIT: Metric = Metric {
-    ordinal: 98,
+    ordinal: 99,
     name: "gpu.power_limit",
     brief: "Power that the GPU may draw.",
     unit: "W",
@@ -6489,7 +6533,7 @@ pub const GPU_POWER_LIMIT: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_power_profile_active`.
 pub const GPU_POWER_PROFILE_ACTIVE: Metric = Metric {
-    ordinal: 99,
+    ordinal: 100,
     name: "gpu.power_profile.active",
     brief: "Workload power profiles that the GPU supports: 1 for one that is in force, 0 for the others.",
     unit: "{state}",
@@ -6562,7 +6606,7 @@ pub const GPU_POWER_PROFILE_ACTIVE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_process_memory_bytes`.
 pub const GPU_PROCESS_MEMORY: Metric = Metric {
-    ordinal: 100,
+    ordinal: 101,
     name: "gpu.process.memory",
     brief: "Memory of the GPU that a process uses.",
     unit: "By",
@@ -6647,7 +6691,7 @@ pub const GPU_PROCESS_MEMORY: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_process_peak_memory_bytes`.
 pub const GPU_PROCESS_PEAK_MEMORY: Metric = Metric {
-    ordinal: 101,
+    ordinal: 102,
     name: "gpu.process.peak_memory",
     brief: "Most memory of the GPU that a process has used.",
     unit: "By",
@@ -6720,7 +6764,7 @@ pub const GPU_PROCESS_PEAK_MEMORY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `gpu_process_time_seconds_total`.
 pub const GPU_PROCESS_TIME: Metric = Metric {
-    ordinal: 102,
+    ordinal: 103,
     name: "gpu.process.time",
     brief: "Time in which a process has had the GPU.",
     unit: "s",
@@ -6793,7 +6837,7 @@ pub const GPU_PROCESS_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_process_utilization_ratio`.
 pub const GPU_PROCESS_UTILIZATION: Metric = Metric {
-    ordinal: 103,
+    ordinal: 104,
     name: "gpu.process.utilization",
     brief: "Share of the time in which a process kept an engine busy.",
     unit: "1",
@@ -6873,7 +6917,7 @@ pub const GPU_PROCESS_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_protected_memory_limit_bytes`.
 pub const GPU_PROTECTED_MEMORY_LIMIT: Metric = Metric {
-    ordinal: 104,
+    ordinal: 105,
     name: "gpu.protected_memory.limit",
     brief: "Memory that is protected from the host.",
     unit: "By",
@@ -6942,7 +6986,7 @@ pub const GPU_PROTECTED_MEMORY_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_protected_memory_used_bytes`.
 pub const GPU_PROTECTED_MEMORY_USED: Metric = Metric {
-    ordinal: 105,
+    ordinal: 106,
     name: "gpu.protected_memory.used",
     brief: "Memory in use that is protected from the host.",
     unit: "By",
@@ -7011,7 +7055,7 @@ pub const GPU_PROTECTED_MEMORY_USED: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_recovery_action`.
 pub const GPU_RECOVERY_ACTION: Metric = Metric {
-    ordinal: 106,
+    ordinal: 107,
     name: "gpu.recovery_action",
     brief: "What the driver asks to be done: 1 for that, 0 for the others.",
     unit: "{state}",
@@ -7084,7 +7128,7 @@ pub const GPU_RECOVERY_ACTION: Metric = Metric {
 ///
 /// Unit `{row}`; in Prometheus `gpu_remapped_rows_total`.
 pub const GPU_REMAPPED_ROWS: Metric = Metric {
-    ordinal: 107,
+    ordinal: 108,
     name: "gpu.remapped_rows",
     brief: "Rows of memory that were replaced by spare ones.",
     unit: "{row}",
@@ -7166,7 +7210,7 @@ pub const GPU_REMAPPED_ROWS: Metric = Metric {
 ///
 /// Unit `{page}`; in Prometheus `gpu_retired_pages_total`.
 pub const GPU_RETIRED_PAGES: Metric = Metric {
-    ordinal: 108,
+    ordinal: 109,
     name: "gpu.retired_pages",
     brief: "Pages of memory that are no longer used.",
     unit: "{page}",
@@ -7245,7 +7289,7 @@ pub const GPU_RETIRED_PAGES: Metric = Metric {
 ///
 /// Unit `{bank}`; in Prometheus `gpu_row_remap_banks`.
 pub const GPU_ROW_REMAP_BANKS: Metric = Metric {
-    ordinal: 109,
+    ordinal: 110,
     name: "gpu.row_remap.banks",
     brief: "Banks of memory by the spare rows that they have left.",
     unit: "{bank}",
@@ -7318,7 +7362,7 @@ pub const GPU_ROW_REMAP_BANKS: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `gpu_run_energy_joules_total`.
 pub const GPU_RUN_ENERGY: Metric = Metric {
-    ordinal: 110,
+    ordinal: 111,
     name: "gpu.run.energy",
     brief: "Energy that the GPUs of the run used, in its steps and outside of them.",
     unit: "J",
@@ -7341,7 +7385,7 @@ pub const GPU_RUN_ENERGY: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_sm_active_ratio`.
 pub const GPU_SM_ACTIVE: Metric = Metric {
-    ordinal: 111,
+    ordinal: 112,
     name: "gpu.sm.active",
     brief: "Share of the time in which a multiprocessor had work, over all multiprocessors.",
     unit: "1",
@@ -7428,7 +7472,7 @@ pub const GPU_SM_ACTIVE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_sm_occupancy_ratio`.
 pub const GPU_SM_OCCUPANCY: Metric = Metric {
-    ordinal: 112,
+    ordinal: 113,
     name: "gpu.sm.occupancy",
     brief: "Share of the warps that could be resident on the multiprocessors.",
     unit: "1",
@@ -7515,7 +7559,7 @@ pub const GPU_SM_OCCUPANCY: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_step_busy_ratio`.
 pub const GPU_STEP_BUSY_RATIO: Metric = Metric {
-    ordinal: 113,
+    ordinal: 114,
     name: "gpu.step.busy_ratio",
     brief: "Share of the last step in which its GPUs were busy.",
     unit: "1",
@@ -7535,7 +7579,7 @@ pub const GPU_STEP_BUSY_RATIO: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `gpu_step_energy_joules`.
 pub const GPU_STEP_ENERGY: Metric = Metric {
-    ordinal: 114,
+    ordinal: 115,
     name: "gpu.step.energy",
     brief: "Energy that the GPUs of the rank used in a step.",
     unit: "J",
@@ -7555,7 +7599,7 @@ pub const GPU_STEP_ENERGY: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_step_mean_power_watts`.
 pub const GPU_STEP_MEAN_POWER: Metric = Metric {
-    ordinal: 115,
+    ordinal: 116,
     name: "gpu.step.mean_power",
     brief: "Mean power of the GPUs of a step together.",
     unit: "W",
@@ -7575,7 +7619,7 @@ pub const GPU_STEP_MEAN_POWER: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_step_peak_power_watts`.
 pub const GPU_STEP_PEAK_POWER: Metric = Metric {
-    ordinal: 116,
+    ordinal: 117,
     name: "gpu.step.peak_power",
     brief: "Highest power of the GPUs of a step together.",
     unit: "W",
@@ -7595,7 +7639,7 @@ pub const GPU_STEP_PEAK_POWER: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `gpu_step_throttle_time_seconds`.
 pub const GPU_STEP_THROTTLE_TIME: Metric = Metric {
-    ordinal: 117,
+    ordinal: 118,
     name: "gpu.step.throttle_time",
     brief: "Time of a step in which the clocks of a GPU were held down for the reason that held longest.",
     unit: "s",
@@ -7615,7 +7659,7 @@ pub const GPU_STEP_THROTTLE_TIME: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `gpu_steps_total`.
 pub const GPU_STEPS: Metric = Metric {
-    ordinal: 118,
+    ordinal: 119,
     name: "gpu.steps",
     brief: "Steps examined for their energy, by its status.",
     unit: "{step}",
@@ -7638,7 +7682,7 @@ pub const GPU_STEPS: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_celsius`.
 pub const GPU_TEMPERATURE: Metric = Metric {
-    ordinal: 119,
+    ordinal: 120,
     name: "gpu.temperature",
     brief: "Temperature of the GPU.",
     unit: "Cel",
@@ -7721,7 +7765,7 @@ pub const GPU_TEMPERATURE: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_limit_celsius`.
 pub const GPU_TEMPERATURE_LIMIT: Metric = Metric {
-    ordinal: 120,
+    ordinal: 121,
     name: "gpu.temperature_limit",
     brief: "Temperature at which the GPU does something about it.",
     unit: "Cel",
@@ -7800,7 +7844,7 @@ pub const GPU_TEMPERATURE_LIMIT: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_margin_celsius`.
 pub const GPU_TEMPERATURE_MARGIN: Metric = Metric {
-    ordinal: 121,
+    ordinal: 122,
     name: "gpu.temperature_margin",
     brief: "How much hotter the GPU may get before it slows down.",
     unit: "Cel",
@@ -7869,7 +7913,7 @@ pub const GPU_TEMPERATURE_MARGIN: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_margin_limit_celsius`.
 pub const GPU_TEMPERATURE_MARGIN_LIMIT: Metric = Metric {
-    ordinal: 122,
+    ordinal: 123,
     name: "gpu.temperature_margin_limit",
     brief: "What `gpu.temperature_margin` has come down to when the GPU does something about it: below zero where it may first get hotter than its target.",
     unit: "Cel",
@@ -7947,7 +7991,7 @@ pub const GPU_TEMPERATURE_MARGIN_LIMIT: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_throttle_active`.
 pub const GPU_THROTTLE_ACTIVE: Metric = Metric {
-    ordinal: 123,
+    ordinal: 124,
     name: "gpu.throttle.active",
     brief: "Why the clocks are lower than they could be: 1 for each reason that holds, 0 for the others.",
     unit: "{state}",
@@ -8030,7 +8074,7 @@ pub const GPU_THROTTLE_ACTIVE: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `gpu_throttle_time_seconds_total`.
 pub const GPU_THROTTLE_TIME: Metric = Metric {
-    ordinal: 124,
+    ordinal: 125,
     name: "gpu.throttle.time",
     brief: "Time in which the clocks were held down, by reason.",
     unit: "s",
@@ -8113,7 +8157,7 @@ pub const GPU_THROTTLE_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_utilization_ratio`.
 pub const GPU_UTILIZATION: Metric = Metric {
-    ordinal: 125,
+    ordinal: 126,
     name: "gpu.utilization",
     brief: "Share of the time in which the GPU was busy.",
     unit: "1",
@@ -8206,7 +8250,7 @@ pub const GPU_UTILIZATION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_utilization_distribution`.
 pub const GPU_UTILIZATION_DISTRIBUTION: Metric = Metric {
-    ordinal: 126,
+    ordinal: 127,
     name: "gpu.utilization_distribution",
     brief: "Share of the time in which the GPU was busy, as the driver sampled it.",
     unit: "1",
@@ -8271,11 +8315,233 @@ pub const GPU_UTILIZATION_DISTRIBUTION: Metric = Metric {
     }],
 };
 
+/// Bytes over an XGMI link, which connects GPUs of AMD.
+///
+/// Unit `By`; in Prometheus `gpu_xgmi_io_bytes_total`.
+pub const GPU_XGMI_IO: Metric = Metric {
+    ordinal: 128,
+    name: "gpu.xgmi.io",
+    brief: "Bytes over an XGMI link, which connects GPUs of AMD.",
+    unit: "By",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_IO_DIRECTION,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_LINK_INDEX,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_xgmi_io_bytes_total",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "amdgpu",
+        names: &[
+            "gpu_metrics.xgmi_read_data_acc",
+            "gpu_metrics.xgmi_write_data_acc",
+        ],
+    }],
+};
+
+/// Bytes in a second that each XGMI link of the GPU can carry.
+///
+/// Unit `By/s`; in Prometheus `gpu_xgmi_speed_bytes_per_second`.
+pub const GPU_XGMI_SPEED: Metric = Metric {
+    ordinal: 129,
+    name: "gpu.xgmi.speed",
+    brief: "Bytes in a second that each XGMI link of the GPU can carry.",
+    unit: "By/s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_xgmi_speed_bytes_per_second",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "amdgpu",
+        names: &["gpu_metrics.xgmi_link_width", "gpu_metrics.xgmi_link_speed"],
+    }],
+};
+
+/// Whether an XGMI link is active: 1 if so, else 0.
+///
+/// Unit `{link}`; in Prometheus `gpu_xgmi_up`.
+pub const GPU_XGMI_UP: Metric = Metric {
+    ordinal: 130,
+    name: "gpu.xgmi.up",
+    brief: "Whether an XGMI link is active: 1 if so, else 0.",
+    unit: "{link}",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_LINK_INDEX,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_xgmi_up",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "amdgpu",
+        names: &["gpu_metrics.xgmi_link_status"],
+    }],
+};
+
 /// XID errors of the driver, by code; a code that has not come is 0 from the start.
 ///
 /// Unit `{error}`; in Prometheus `gpu_xid_errors_total`.
 pub const GPU_XID_ERRORS: Metric = Metric {
-    ordinal: 127,
+    ordinal: 131,
     name: "gpu.xid_errors",
     brief: "XID errors of the driver, by code; a code that has not come is 0 from the start.",
     unit: "{error}",
@@ -8358,7 +8624,7 @@ pub const GPU_XID_ERRORS: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `hw_energy_joules_total`.
 pub const HW_ENERGY: Metric = Metric {
-    ordinal: 128,
+    ordinal: 132,
     name: "hw.energy",
     brief: "Energy that a component has used.",
     unit: "J",
@@ -8395,7 +8661,7 @@ pub const HW_ENERGY: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `hw_errors_total`.
 pub const HW_ERRORS: Metric = Metric {
-    ordinal: 129,
+    ordinal: 133,
     name: "hw.errors",
     brief: "Errors of a component.",
     unit: "{error}",
@@ -8441,7 +8707,7 @@ pub const HW_ERRORS: Metric = Metric {
 ///
 /// Unit `rpm`; in Prometheus `hw_fan_speed_rpm`.
 pub const HW_FAN_SPEED: Metric = Metric {
-    ordinal: 130,
+    ordinal: 134,
     name: "hw.fan.speed",
     brief: "Speed of a fan.",
     unit: "rpm",
@@ -8478,7 +8744,7 @@ pub const HW_FAN_SPEED: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_fan_speed_ratio`.
 pub const HW_FAN_SPEED_RATIO: Metric = Metric {
-    ordinal: 131,
+    ordinal: 135,
     name: "hw.fan.speed_ratio",
     brief: "Speed of a fan as a share of its highest.",
     unit: "1",
@@ -8515,7 +8781,7 @@ pub const HW_FAN_SPEED_RATIO: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_gpu_io_bytes_total`.
 pub const HW_GPU_IO: Metric = Metric {
-    ordinal: 132,
+    ordinal: 136,
     name: "hw.gpu.io",
     brief: "Bytes that the GPU received and sent.",
     unit: "By",
@@ -8575,7 +8841,7 @@ pub const HW_GPU_IO: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_gpu_memory_limit_bytes`.
 pub const HW_GPU_MEMORY_LIMIT: Metric = Metric {
-    ordinal: 133,
+    ordinal: 137,
     name: "hw.gpu.memory.limit",
     brief: "Memory of the GPU.",
     unit: "By",
@@ -8628,7 +8894,7 @@ pub const HW_GPU_MEMORY_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_gpu_memory_usage_bytes`.
 pub const HW_GPU_MEMORY_USAGE: Metric = Metric {
-    ordinal: 134,
+    ordinal: 138,
     name: "hw.gpu.memory.usage",
     brief: "Memory of the GPU in use.",
     unit: "By",
@@ -8681,7 +8947,7 @@ pub const HW_GPU_MEMORY_USAGE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_gpu_memory_utilization_ratio`.
 pub const HW_GPU_MEMORY_UTILIZATION: Metric = Metric {
-    ordinal: 135,
+    ordinal: 139,
     name: "hw.gpu.memory.utilization",
     brief: "Share of the memory of the GPU in use.",
     unit: "1",
@@ -8737,7 +9003,7 @@ pub const HW_GPU_MEMORY_UTILIZATION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_gpu_utilization_ratio`.
 pub const HW_GPU_UTILIZATION: Metric = Metric {
-    ordinal: 136,
+    ordinal: 140,
     name: "hw.gpu.utilization",
     brief: "Share of the time that the GPU spent in a task.",
     unit: "1",
@@ -8798,7 +9064,7 @@ pub const HW_GPU_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `hw_network_bandwidth_limit_bytes_per_second`.
 pub const HW_NETWORK_BANDWIDTH_LIMIT: Metric = Metric {
-    ordinal: 137,
+    ordinal: 141,
     name: "hw.network.bandwidth.limit",
     brief: "Bytes in a second that a port can carry.",
     unit: "By/s",
@@ -8831,7 +9097,7 @@ pub const HW_NETWORK_BANDWIDTH_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_network_io_bytes_total`.
 pub const HW_NETWORK_IO: Metric = Metric {
-    ordinal: 138,
+    ordinal: 142,
     name: "hw.network.io",
     brief: "Bytes that a port received and sent; an NVLink is a port of its GPU.",
     unit: "By",
@@ -8871,7 +9137,7 @@ pub const HW_NETWORK_IO: Metric = Metric {
 ///
 /// Unit `{packet}`; in Prometheus `hw_network_packets_total`.
 pub const HW_NETWORK_PACKETS: Metric = Metric {
-    ordinal: 139,
+    ordinal: 143,
     name: "hw.network.packets",
     brief: "Packets that a port received and sent.",
     unit: "{packet}",
@@ -8911,7 +9177,7 @@ pub const HW_NETWORK_PACKETS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_network_up`.
 pub const HW_NETWORK_UP: Metric = Metric {
-    ordinal: 140,
+    ordinal: 144,
     name: "hw.network.up",
     brief: "Whether a port is up: 1 if so, else 0.",
     unit: "1",
@@ -8944,7 +9210,7 @@ pub const HW_NETWORK_UP: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `hw_power_watts`.
 pub const HW_POWER: Metric = Metric {
-    ordinal: 141,
+    ordinal: 145,
     name: "hw.power",
     brief: "Power that a component draws.",
     unit: "W",
@@ -8981,7 +9247,7 @@ pub const HW_POWER: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_status`.
 pub const HW_STATUS: Metric = Metric {
-    ordinal: 142,
+    ordinal: 146,
     name: "hw.status",
     brief: "State of a component: 1 for the present state, 0 for the others.",
     unit: "1",
@@ -9027,7 +9293,7 @@ pub const HW_STATUS: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `hw_temperature_celsius`.
 pub const HW_TEMPERATURE: Metric = Metric {
-    ordinal: 143,
+    ordinal: 147,
     name: "hw.temperature",
     brief: "Temperature of a component.",
     unit: "Cel",
@@ -9064,7 +9330,7 @@ pub const HW_TEMPERATURE: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `hw_temperature_limit_celsius`.
 pub const HW_TEMPERATURE_LIMIT: Metric = Metric {
-    ordinal: 144,
+    ordinal: 148,
     name: "hw.temperature.limit",
     brief: "Temperature limit of a component.",
     unit: "Cel",
@@ -9105,7 +9371,7 @@ pub const HW_TEMPERATURE_LIMIT: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `inference_completion_tokens`.
 pub const INFERENCE_COMPLETION_TOKENS: Metric = Metric {
-    ordinal: 145,
+    ordinal: 149,
     name: "inference.completion_tokens",
     brief: "Tokens of a completion.",
     unit: "{token}",
@@ -9118,17 +9384,23 @@ pub const INFERENCE_COMPLETION_TOKENS: Metric = Metric {
     }],
     prometheus_name: "inference_completion_tokens",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "torchspec",
-        names: &["inference/completion_tokens_avg"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "nemo_lens",
+            names: &["gen_ai.client.token.usage.output"],
+        },
+        Upstream {
+            system: "torchspec",
+            names: &["inference/completion_tokens_avg"],
+        },
+    ],
 };
 
 /// Time from a request to its last token.
 ///
 /// Unit `s`; in Prometheus `inference_latency_seconds`.
 pub const INFERENCE_LATENCY: Metric = Metric {
-    ordinal: 146,
+    ordinal: 150,
     name: "inference.latency",
     brief: "Time from a request to its last token.",
     unit: "s",
@@ -9141,21 +9413,27 @@ pub const INFERENCE_LATENCY: Metric = Metric {
     }],
     prometheus_name: "inference_latency_seconds",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "torchspec",
-        names: &[
-            "inference/e2e_latency_avg",
-            "inference/e2e_latency_min",
-            "inference/e2e_latency_max",
-        ],
-    }],
+    upstream: &[
+        Upstream {
+            system: "nemo_lens",
+            names: &["gen_ai.server.request.duration"],
+        },
+        Upstream {
+            system: "torchspec",
+            names: &[
+                "inference/e2e_latency_avg",
+                "inference/e2e_latency_min",
+                "inference/e2e_latency_max",
+            ],
+        },
+    ],
 };
 
 /// Tokens of a prompt.
 ///
 /// Unit `{token}`; in Prometheus `inference_prompt_tokens`.
 pub const INFERENCE_PROMPT_TOKENS: Metric = Metric {
-    ordinal: 147,
+    ordinal: 151,
     name: "inference.prompt_tokens",
     brief: "Tokens of a prompt.",
     unit: "{token}",
@@ -9168,17 +9446,23 @@ pub const INFERENCE_PROMPT_TOKENS: Metric = Metric {
     }],
     prometheus_name: "inference_prompt_tokens",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "torchspec",
-        names: &["inference/prompt_tokens_avg"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "nemo_lens",
+            names: &["gen_ai.client.token.usage.input"],
+        },
+        Upstream {
+            system: "torchspec",
+            names: &["inference/prompt_tokens_avg"],
+        },
+    ],
 };
 
 /// Draft tokens that the target model accepts in a row.
 ///
 /// Unit `{token}`; in Prometheus `inference_speculative_accept_length`.
 pub const INFERENCE_SPECULATIVE_ACCEPT_LENGTH: Metric = Metric {
-    ordinal: 148,
+    ordinal: 152,
     name: "inference.speculative.accept_length",
     brief: "Draft tokens that the target model accepts in a row.",
     unit: "{token}",
@@ -9201,7 +9485,7 @@ pub const INFERENCE_SPECULATIVE_ACCEPT_LENGTH: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `inference_speculative_accept_ratio`.
 pub const INFERENCE_SPECULATIVE_ACCEPT_RATIO: Metric = Metric {
-    ordinal: 149,
+    ordinal: 153,
     name: "inference.speculative.accept_ratio",
     brief: "Share of the draft tokens that the target model accepts.",
     unit: "1",
@@ -9224,7 +9508,7 @@ pub const INFERENCE_SPECULATIVE_ACCEPT_RATIO: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_estimate_size_bytes`.
 pub const MEMORY_ESTIMATE_SIZE: Metric = Metric {
-    ordinal: 150,
+    ordinal: 154,
     name: "memory.estimate.size",
     brief: "Memory that the compiler expects a step to need.",
     unit: "By",
@@ -9259,7 +9543,7 @@ pub const MEMORY_ESTIMATE_SIZE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_active_bytes`.
 pub const MEMORY_FRAMEWORK_ACTIVE: Metric = Metric {
-    ordinal: 151,
+    ordinal: 155,
     name: "memory.framework.active",
     brief: "Bytes that the framework's allocator has handed out or waits to get back.",
     unit: "By",
@@ -9282,7 +9566,7 @@ pub const MEMORY_FRAMEWORK_ACTIVE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `memory_framework_active_utilization_ratio`.
 pub const MEMORY_FRAMEWORK_ACTIVE_UTILIZATION: Metric = Metric {
-    ordinal: 152,
+    ordinal: 156,
     name: "memory.framework.active_utilization",
     brief: "Largest share of the device's memory that was handed out or waited for at once.",
     unit: "1",
@@ -9305,7 +9589,7 @@ pub const MEMORY_FRAMEWORK_ACTIVE_UTILIZATION: Metric = Metric {
 ///
 /// Unit `{retry}`; in Prometheus `memory_framework_alloc_retries_total`.
 pub const MEMORY_FRAMEWORK_ALLOC_RETRIES: Metric = Metric {
-    ordinal: 153,
+    ordinal: 157,
     name: "memory.framework.alloc_retries",
     brief: "Allocations that succeeded only after the allocator had freed its caches.",
     unit: "{retry}",
@@ -9338,7 +9622,7 @@ pub const MEMORY_FRAMEWORK_ALLOC_RETRIES: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_allocated_bytes`.
 pub const MEMORY_FRAMEWORK_ALLOCATED: Metric = Metric {
-    ordinal: 154,
+    ordinal: 158,
     name: "memory.framework.allocated",
     brief: "Bytes that the framework's allocator has handed out.",
     unit: "By",
@@ -9381,10 +9665,6 @@ pub const MEMORY_FRAMEWORK_ALLOCATED: Metric = Metric {
             names: &["Memstats Using"],
         },
         Upstream {
-            system: "nemo_lens",
-            names: &["megatron.training.memory_allocated_gb"],
-        },
-        Upstream {
             system: "torchtune",
             names: &["peak_memory_alloc"],
         },
@@ -9395,7 +9675,7 @@ pub const MEMORY_FRAMEWORK_ALLOCATED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_inactive_bytes`.
 pub const MEMORY_FRAMEWORK_INACTIVE: Metric = Metric {
-    ordinal: 155,
+    ordinal: 159,
     name: "memory.framework.inactive",
     brief: "Bytes of split blocks that the framework's allocator cannot give back.",
     unit: "By",
@@ -9418,7 +9698,7 @@ pub const MEMORY_FRAMEWORK_INACTIVE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_limit_bytes`.
 pub const MEMORY_FRAMEWORK_LIMIT: Metric = Metric {
-    ordinal: 156,
+    ordinal: 160,
     name: "memory.framework.limit",
     brief: "Bytes that the framework's allocator may hold.",
     unit: "By",
@@ -9451,7 +9731,7 @@ pub const MEMORY_FRAMEWORK_LIMIT: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `memory_framework_ooms_total`.
 pub const MEMORY_FRAMEWORK_OOMS: Metric = Metric {
-    ordinal: 157,
+    ordinal: 161,
     name: "memory.framework.ooms",
     brief: "Allocations that failed for want of memory.",
     unit: "{error}",
@@ -9480,7 +9760,7 @@ pub const MEMORY_FRAMEWORK_OOMS: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_peak_bytes`.
 pub const MEMORY_FRAMEWORK_PEAK: Metric = Metric {
-    ordinal: 158,
+    ordinal: 162,
     name: "memory.framework.peak",
     brief: "Largest number of bytes that the framework's allocator has handed out at once.",
     unit: "By",
@@ -9527,6 +9807,10 @@ pub const MEMORY_FRAMEWORK_PEAK: Metric = Metric {
             names: &["max_memory_allocated"],
         },
         Upstream {
+            system: "nemo_lens",
+            names: &["megatron.training.memory_allocated_gb"],
+        },
+        Upstream {
             system: "prime_rl",
             names: &["trainer_peak_memory_gib"],
         },
@@ -9552,7 +9836,7 @@ pub const MEMORY_FRAMEWORK_PEAK: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_peak_active_bytes`.
 pub const MEMORY_FRAMEWORK_PEAK_ACTIVE: Metric = Metric {
-    ordinal: 159,
+    ordinal: 163,
     name: "memory.framework.peak_active",
     brief: "Largest number of bytes that the framework's allocator had handed out or waited for at once.",
     unit: "By",
@@ -9585,7 +9869,7 @@ pub const MEMORY_FRAMEWORK_PEAK_ACTIVE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_peak_reserved_bytes`.
 pub const MEMORY_FRAMEWORK_PEAK_RESERVED: Metric = Metric {
-    ordinal: 160,
+    ordinal: 164,
     name: "memory.framework.peak_reserved",
     brief: "Largest number of bytes that the framework's allocator held at once.",
     unit: "By",
@@ -9614,7 +9898,7 @@ pub const MEMORY_FRAMEWORK_PEAK_RESERVED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_reserved_bytes`.
 pub const MEMORY_FRAMEWORK_RESERVED: Metric = Metric {
-    ordinal: 161,
+    ordinal: 165,
     name: "memory.framework.reserved",
     brief: "Bytes that the framework's allocator holds.",
     unit: "By",
@@ -9676,7 +9960,7 @@ pub const MEMORY_FRAMEWORK_RESERVED: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `memory_framework_utilization_ratio`.
 pub const MEMORY_FRAMEWORK_UTILIZATION: Metric = Metric {
-    ordinal: 162,
+    ordinal: 166,
     name: "memory.framework.utilization",
     brief: "Share of the device's memory that the framework's allocator has needed.",
     unit: "1",
@@ -9714,7 +9998,7 @@ pub const MEMORY_FRAMEWORK_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_host_available_bytes`.
 pub const MEMORY_HOST_AVAILABLE: Metric = Metric {
-    ordinal: 163,
+    ordinal: 167,
     name: "memory.host.available",
     brief: "Memory of the host that a program could still take without the host having to swap.",
     unit: "By",
@@ -9734,7 +10018,7 @@ pub const MEMORY_HOST_AVAILABLE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_host_limit_bytes`.
 pub const MEMORY_HOST_LIMIT: Metric = Metric {
-    ordinal: 164,
+    ordinal: 168,
     name: "memory.host.limit",
     brief: "Memory of the host.",
     unit: "By",
@@ -9760,7 +10044,7 @@ pub const MEMORY_HOST_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_host_used_bytes`.
 pub const MEMORY_HOST_USED: Metric = Metric {
-    ordinal: 165,
+    ordinal: 169,
     name: "memory.host.used",
     brief: "Memory of the host in use.",
     unit: "By",
@@ -9794,7 +10078,7 @@ pub const MEMORY_HOST_USED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_segment_size_bytes`.
 pub const MEMORY_SEGMENT_SIZE: Metric = Metric {
-    ordinal: 166,
+    ordinal: 170,
     name: "memory.segment.size",
     brief: "Size of an allocator segment.",
     unit: "By",
@@ -9831,7 +10115,7 @@ pub const MEMORY_SEGMENT_SIZE: Metric = Metric {
 ///
 /// Unit `{expert}`; in Prometheus `moe_active_experts`.
 pub const MOE_ACTIVE_EXPERTS: Metric = Metric {
-    ordinal: 167,
+    ordinal: 171,
     name: "moe.active_experts",
     brief: "Experts that receive tokens, averaged over layers.",
     unit: "{expert}",
@@ -9855,7 +10139,7 @@ pub const MOE_ACTIVE_EXPERTS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `moe_aux_loss`.
 pub const MOE_AUX_LOSS: Metric = Metric {
-    ordinal: 168,
+    ordinal: 172,
     name: "moe.aux_loss",
     brief: "Load-balancing loss of the router, summed over layers.",
     unit: "{loss}",
@@ -9894,7 +10178,7 @@ pub const MOE_AUX_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_expert_balance_ratio`.
 pub const MOE_EXPERT_BALANCE: Metric = Metric {
-    ordinal: 169,
+    ordinal: 173,
     name: "moe.expert_balance",
     brief: "Tokens of the least busy expert over those of the busiest.",
     unit: "1",
@@ -9914,7 +10198,7 @@ pub const MOE_EXPERT_BALANCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_expert_utilization_ratio`.
 pub const MOE_EXPERT_UTILIZATION: Metric = Metric {
-    ordinal: 170,
+    ordinal: 174,
     name: "moe.expert_utilization",
     brief: "Share of the experts that receive tokens, averaged over layers.",
     unit: "1",
@@ -9939,7 +10223,7 @@ pub const MOE_EXPERT_UTILIZATION: Metric = Metric {
 ///
 /// Unit `{variation}`; in Prometheus `moe_load_cv`.
 pub const MOE_LOAD_CV: Metric = Metric {
-    ordinal: 171,
+    ordinal: 175,
     name: "moe.load_cv",
     brief: "Standard deviation of the tokens of an expert over their mean.",
     unit: "{variation}",
@@ -9959,7 +10243,7 @@ pub const MOE_LOAD_CV: Metric = Metric {
 ///
 /// Unit `{imbalance}`; in Prometheus `moe_load_imbalance`.
 pub const MOE_LOAD_IMBALANCE: Metric = Metric {
-    ordinal: 172,
+    ordinal: 176,
     name: "moe.load_imbalance",
     brief: "Tokens of the busiest expert over the mean, averaged over layers; 1 is perfect.",
     unit: "{imbalance}",
@@ -9984,7 +10268,7 @@ pub const MOE_LOAD_IMBALANCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_max_expert_fraction_ratio`.
 pub const MOE_MAX_EXPERT_FRACTION: Metric = Metric {
-    ordinal: 173,
+    ordinal: 177,
     name: "moe.max_expert_fraction",
     brief: "Share of the tokens that goes to the busiest expert.",
     unit: "1",
@@ -10009,7 +10293,7 @@ pub const MOE_MAX_EXPERT_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_min_active_expert_fraction_ratio`.
 pub const MOE_MIN_ACTIVE_EXPERT_FRACTION: Metric = Metric {
-    ordinal: 174,
+    ordinal: 178,
     name: "moe.min_active_expert_fraction",
     brief: "Share of the tokens that goes to the least busy expert with any.",
     unit: "1",
@@ -10033,7 +10317,7 @@ pub const MOE_MIN_ACTIVE_EXPERT_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_router_confidence_ratio`.
 pub const MOE_ROUTER_CONFIDENCE: Metric = Metric {
-    ordinal: 175,
+    ordinal: 179,
     name: "moe.router_confidence",
     brief: "Mean share of the probability that the router gives to its first choice.",
     unit: "1",
@@ -10057,7 +10341,7 @@ pub const MOE_ROUTER_CONFIDENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_router_entropy_ratio`.
 pub const MOE_ROUTER_ENTROPY: Metric = Metric {
-    ordinal: 176,
+    ordinal: 180,
     name: "moe.router_entropy",
     brief: "Entropy of the router, as a share of the largest possible.",
     unit: "1",
@@ -10082,7 +10366,7 @@ pub const MOE_ROUTER_ENTROPY: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `moe_z_loss`.
 pub const MOE_Z_LOSS: Metric = Metric {
-    ordinal: 177,
+    ordinal: 181,
     name: "moe.z_loss",
     brief: "Regularization of the router logits, summed over layers.",
     unit: "{loss}",
@@ -10108,7 +10392,7 @@ pub const MOE_Z_LOSS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_actor_gap_time_seconds`.
 pub const PERF_ACTOR_GAP_TIME: Metric = Metric {
-    ordinal: 178,
+    ordinal: 182,
     name: "perf.actor_gap_time",
     brief: "Time that the actor had nothing to do between two micro-batches.",
     unit: "s",
@@ -10131,7 +10415,7 @@ pub const PERF_ACTOR_GAP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_actor_train_step_time_seconds`.
 pub const PERF_ACTOR_TRAIN_STEP_TIME: Metric = Metric {
-    ordinal: 179,
+    ordinal: 183,
     name: "perf.actor_train_step_time",
     brief: "Time of a step spent in the optimizer steps of the actor.",
     unit: "s",
@@ -10154,7 +10438,7 @@ pub const PERF_ACTOR_TRAIN_STEP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_actor_train_time_seconds`.
 pub const PERF_ACTOR_TRAIN_TIME: Metric = Metric {
-    ordinal: 180,
+    ordinal: 184,
     name: "perf.actor_train_time",
     brief: "Time of a step spent in training the actor, evaluation included.",
     unit: "s",
@@ -10187,44 +10471,47 @@ pub const PERF_ACTOR_TRAIN_TIME: Metric = Metric {
     ],
 };
 
-/// Time that training waited for a checkpoint, over the checkpoints since the start of the attempt.
+/// Time of one phase, over its repetitions since the start of the attempt.
 ///
-/// Unit `s`; in Prometheus `perf_attempt_checkpoint_time_seconds`.
-pub const PERF_ATTEMPT_CHECKPOINT_TIME: Metric = Metric {
-    ordinal: 181,
-    name: "perf.attempt_checkpoint_time",
-    brief: "Time that training waited for a checkpoint, over the checkpoints since the start of the attempt.",
+/// Unit `s`; in Prometheus `perf_attempt_phase_time_seconds`.
+pub const PERF_ATTEMPT_PHASE_TIME: Metric = Metric {
+    ordinal: 185,
+    name: "perf.attempt_phase_time",
+    brief: "Time of one phase, over its repetitions since the start of the attempt.",
     unit: "s",
     instrument: Instrument::Gauge,
     number: Number::Double,
     bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::TRAIN_ATTEMPT_STATISTIC,
-        requirement: Requirement::Required,
-    }],
-    prometheus_name: "perf_attempt_checkpoint_time_seconds",
-    stability: Stability::Development,
-    upstream: &[
-        Upstream {
-            system: "nv-one-logger",
-            names: &[
-                "sync_checkpoint_metrics_update: event.attributes.save_checkpoint_sync_time_total_sec",
-                "sync_checkpoint_metrics_update: event.attributes.save_checkpoint_sync_time_min_sec",
-                "sync_checkpoint_metrics_update: event.attributes.save_checkpoint_sync_time_max_sec",
-            ],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::PERF_PHASE,
+            requirement: Requirement::Required,
         },
-        Upstream {
-            system: "nv_one_logger",
-            names: &["save_checkpoint_sync_time_total_sec"],
+        AttributeUse {
+            attribute: &attribute::TRAIN_ATTEMPT_STATISTIC,
+            requirement: Requirement::Required,
         },
     ],
+    prometheus_name: "perf_attempt_phase_time_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nv-one-logger",
+        names: &[
+            "sync_checkpoint_metrics_update: event.attributes.save_checkpoint_sync_time_total_sec",
+            "sync_checkpoint_metrics_update: event.attributes.save_checkpoint_sync_time_min_sec",
+            "sync_checkpoint_metrics_update: event.attributes.save_checkpoint_sync_time_max_sec",
+            "training_metrics_update: event.attributes.avg_forward_time_sec",
+            "training_metrics_update: event.attributes.avg_backward_time_sec",
+            "training_metrics_update: event.attributes.avg_dataloader_time_sec",
+        ],
+    }],
 };
 
 /// Time that generation waited because the sample pool was full.
 ///
 /// Unit `s`; in Prometheus `perf_backpressure_wait_seconds`.
 pub const PERF_BACKPRESSURE_WAIT: Metric = Metric {
-    ordinal: 182,
+    ordinal: 186,
     name: "perf.backpressure_wait",
     brief: "Time that generation waited because the sample pool was full.",
     unit: "s",
@@ -10244,7 +10531,7 @@ pub const PERF_BACKPRESSURE_WAIT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_backward_time_seconds`.
 pub const PERF_BACKWARD_TIME: Metric = Metric {
-    ordinal: 183,
+    ordinal: 187,
     name: "perf.backward_time",
     brief: "Time of a step spent in the backward pass.",
     unit: "s",
@@ -10277,7 +10564,7 @@ pub const PERF_BACKWARD_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_between_micro_batch_gap_time_seconds`.
 pub const PERF_BETWEEN_MICRO_BATCH_GAP_TIME: Metric = Metric {
-    ordinal: 184,
+    ordinal: 188,
     name: "perf.between_micro_batch_gap_time",
     brief: "Time between the training on one micro-batch and the reference model on the next.",
     unit: "s",
@@ -10300,7 +10587,7 @@ pub const PERF_BETWEEN_MICRO_BATCH_GAP_TIME: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `perf_bottleneck`.
 pub const PERF_BOTTLENECK: Metric = Metric {
-    ordinal: 185,
+    ordinal: 189,
     name: "perf.bottleneck",
     brief: "What holds the pipeline back: 1 for the present verdict, 0 for the others.",
     unit: "{state}",
@@ -10332,7 +10619,7 @@ pub const PERF_BOTTLENECK: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_checkpoint_time_seconds`.
 pub const PERF_CHECKPOINT_TIME: Metric = Metric {
-    ordinal: 186,
+    ordinal: 190,
     name: "perf.checkpoint_time",
     brief: "Time that training stood still for a checkpoint.",
     unit: "s",
@@ -10370,7 +10657,7 @@ pub const PERF_CHECKPOINT_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_compute_time_seconds`.
 pub const PERF_COMPUTE_TIME: Metric = Metric {
-    ordinal: 187,
+    ordinal: 191,
     name: "perf.compute_time",
     brief: "Time of a step that the device spent in forward, backward and optimizer.",
     unit: "s",
@@ -10393,7 +10680,7 @@ pub const PERF_COMPUTE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_data_time_seconds`.
 pub const PERF_DATA_TIME: Metric = Metric {
-    ordinal: 188,
+    ordinal: 192,
     name: "perf.data_time",
     brief: "Time of a step spent in the data iterator.",
     unit: "s",
@@ -10430,7 +10717,7 @@ pub const PERF_DATA_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `perf_data_wait_ratio`.
 pub const PERF_DATA_WAIT_RATIO: Metric = Metric {
-    ordinal: 189,
+    ordinal: 193,
     name: "perf.data_wait_ratio",
     brief: "Share of the step in which it waited for its data.",
     unit: "1",
@@ -10456,7 +10743,7 @@ pub const PERF_DATA_WAIT_RATIO: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_dispatch_wait_seconds`.
 pub const PERF_DISPATCH_WAIT: Metric = Metric {
-    ordinal: 190,
+    ordinal: 194,
     name: "perf.dispatch_wait",
     brief: "Time that training waited until there were samples enough for a step.",
     unit: "s",
@@ -10482,7 +10769,7 @@ pub const PERF_DISPATCH_WAIT: Metric = Metric {
 ///
 /// Unit `J/{token}`; in Prometheus `perf_energy_per_token_joules`.
 pub const PERF_ENERGY_PER_TOKEN: Metric = Metric {
-    ordinal: 191,
+    ordinal: 195,
     name: "perf.energy_per_token",
     brief: "Energy that all GPUs of the run used per token of the last step.",
     unit: "J/{token}",
@@ -10502,7 +10789,7 @@ pub const PERF_ENERGY_PER_TOKEN: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_first_micro_batch_rollout_time_seconds`.
 pub const PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME: Metric = Metric {
-    ordinal: 192,
+    ordinal: 196,
     name: "perf.first_micro_batch_rollout_time",
     brief: "Time from the start of a step until its first rollout was done.",
     unit: "s",
@@ -10522,7 +10809,7 @@ pub const PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_forward_time_seconds`.
 pub const PERF_FORWARD_TIME: Metric = Metric {
-    ordinal: 193,
+    ordinal: 197,
     name: "perf.forward_time",
     brief: "Time of a step spent in the forward pass.",
     unit: "s",
@@ -10555,7 +10842,7 @@ pub const PERF_FORWARD_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_global_step_time_seconds`.
 pub const PERF_GLOBAL_STEP_TIME: Metric = Metric {
-    ordinal: 194,
+    ordinal: 198,
     name: "perf.global_step_time",
     brief: "Wall time of a step of reinforcement learning, from the first rollout to the new weights.",
     unit: "s",
@@ -10585,7 +10872,7 @@ pub const PERF_GLOBAL_STEP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_infer_batch_time_seconds`.
 pub const PERF_INFER_BATCH_TIME: Metric = Metric {
-    ordinal: 195,
+    ordinal: 199,
     name: "perf.infer_batch_time",
     brief: "Time of one batch of an inference engine.",
     unit: "s",
@@ -10608,7 +10895,7 @@ pub const PERF_INFER_BATCH_TIME: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_infer_capacity_per_second`.
 pub const PERF_INFER_CAPACITY: Metric = Metric {
-    ordinal: 196,
+    ordinal: 200,
     name: "perf.infer_capacity",
     brief: "Samples in a second that inference could give if training took them all.",
     unit: "{sample}/s",
@@ -10628,7 +10915,7 @@ pub const PERF_INFER_CAPACITY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_old_actor_inference_time_seconds`.
 pub const PERF_OLD_ACTOR_INFERENCE_TIME: Metric = Metric {
-    ordinal: 197,
+    ordinal: 201,
     name: "perf.old_actor_inference_time",
     brief: "Time of a step spent in the actor before its update.",
     unit: "s",
@@ -10661,7 +10948,7 @@ pub const PERF_OLD_ACTOR_INFERENCE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_optimizer_time_seconds`.
 pub const PERF_OPTIMIZER_TIME: Metric = Metric {
-    ordinal: 198,
+    ordinal: 202,
     name: "perf.optimizer_time",
     brief: "Time of a step spent in the optimizer.",
     unit: "s",
@@ -10690,7 +10977,7 @@ pub const PERF_OPTIMIZER_TIME: Metric = Metric {
 ///
 /// Unit `{flop}/s`; in Prometheus `perf_phase_flops_per_device_per_second`.
 pub const PERF_PHASE_FLOPS_PER_DEVICE: Metric = Metric {
-    ordinal: 199,
+    ordinal: 203,
     name: "perf.phase_flops_per_device",
     brief: "Floating-point operations in a second on one device, in one phase of the step.",
     unit: "{flop}/s",
@@ -10718,7 +11005,7 @@ pub const PERF_PHASE_FLOPS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `perf_phase_mfu_ratio`.
 pub const PERF_PHASE_MFU: Metric = Metric {
-    ordinal: 200,
+    ordinal: 204,
     name: "perf.phase_mfu",
     brief: "Model FLOPs utilization in one phase of the step.",
     unit: "1",
@@ -10747,7 +11034,7 @@ pub const PERF_PHASE_MFU: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_phase_time_seconds`.
 pub const PERF_PHASE_TIME: Metric = Metric {
-    ordinal: 201,
+    ordinal: 205,
     name: "perf.phase_time",
     brief: "Time of a step spent in a phase that has no metric of its own.",
     unit: "s",
@@ -10776,6 +11063,10 @@ pub const PERF_PHASE_TIME: Metric = Metric {
             names: &["timing_s.{perf.phase}"],
         },
         Upstream {
+            system: "nemo_lens",
+            names: &["rl.generation.duration_ms", "gym.server.request_duration_ms"],
+        },
+        Upstream {
             system: "openrlhf",
             names: &["timing/{perf.phase}"],
         },
@@ -10790,7 +11081,7 @@ pub const PERF_PHASE_TIME: Metric = Metric {
 ///
 /// Unit `s/{token}`; in Prometheus `perf_phase_time_per_token_seconds`.
 pub const PERF_PHASE_TIME_PER_TOKEN: Metric = Metric {
-    ordinal: 202,
+    ordinal: 206,
     name: "perf.phase_time_per_token",
     brief: "Time of a phase of the step over the tokens that it handled.",
     unit: "s/{token}",
@@ -10819,7 +11110,7 @@ pub const PERF_PHASE_TIME_PER_TOKEN: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_refer_gap_time_seconds`.
 pub const PERF_REFER_GAP_TIME: Metric = Metric {
-    ordinal: 203,
+    ordinal: 207,
     name: "perf.refer_gap_time",
     brief: "Time that the reference model had nothing to do between two micro-batches.",
     unit: "s",
@@ -10842,7 +11133,7 @@ pub const PERF_REFER_GAP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_refer_inference_time_seconds`.
 pub const PERF_REFER_INFERENCE_TIME: Metric = Metric {
-    ordinal: 204,
+    ordinal: 208,
     name: "perf.refer_inference_time",
     brief: "Time of a step spent in the reference model.",
     unit: "s",
@@ -10875,7 +11166,7 @@ pub const PERF_REFER_INFERENCE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_rollout_idle_time_seconds`.
 pub const PERF_ROLLOUT_IDLE_TIME: Metric = Metric {
-    ordinal: 205,
+    ordinal: 209,
     name: "perf.rollout_idle_time",
     brief: "Time that the rollout engines had nothing to do before the new weights came.",
     unit: "s",
@@ -10895,7 +11186,7 @@ pub const PERF_ROLLOUT_IDLE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_rollout_time_seconds`.
 pub const PERF_ROLLOUT_TIME: Metric = Metric {
-    ordinal: 206,
+    ordinal: 210,
     name: "perf.rollout_time",
     brief: "Time of a step spent in rollouts.",
     unit: "s",
@@ -10915,7 +11206,7 @@ pub const PERF_ROLLOUT_TIME: Metric = Metric {
         },
         Upstream {
             system: "nemo_lens",
-            names: &["rl.rollout.duration_ms", "rl.generation.duration_ms"],
+            names: &["rl.rollout.duration_ms"],
         },
         Upstream {
             system: "openrlhf",
@@ -10936,7 +11227,7 @@ pub const PERF_ROLLOUT_TIME: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `perf_sample_pool_limit`.
 pub const PERF_SAMPLE_POOL_LIMIT: Metric = Metric {
-    ordinal: 207,
+    ordinal: 211,
     name: "perf.sample_pool_limit",
     brief: "Samples that may wait for training before generation is paused.",
     unit: "{sample}",
@@ -10956,7 +11247,7 @@ pub const PERF_SAMPLE_POOL_LIMIT: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `perf_sample_pool_size`.
 pub const PERF_SAMPLE_POOL_SIZE: Metric = Metric {
-    ordinal: 208,
+    ordinal: 212,
     name: "perf.sample_pool_size",
     brief: "Samples that wait for training.",
     unit: "{sample}",
@@ -10976,7 +11267,7 @@ pub const PERF_SAMPLE_POOL_SIZE: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_step_time_seconds`.
 pub const PERF_STEP_TIME: Metric = Metric {
-    ordinal: 209,
+    ordinal: 213,
     name: "perf.step_time",
     brief: "Wall time of a training step that takes its data from a queue: waiting for data, compute and optimizer.",
     unit: "s",
@@ -10996,7 +11287,7 @@ pub const PERF_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_throughput_per_second`.
 pub const PERF_THROUGHPUT: Metric = Metric {
-    ordinal: 210,
+    ordinal: 214,
     name: "perf.throughput",
     brief: "Samples in a second that really went through the pipeline.",
     unit: "{sample}/s",
@@ -11016,7 +11307,7 @@ pub const PERF_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_train_capacity_per_second`.
 pub const PERF_TRAIN_CAPACITY: Metric = Metric {
-    ordinal: 211,
+    ordinal: 215,
     name: "perf.train_capacity",
     brief: "Samples in a second that training could take if there were always some.",
     unit: "{sample}/s",
@@ -11036,7 +11327,7 @@ pub const PERF_TRAIN_CAPACITY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_weight_sync_time_seconds`.
 pub const PERF_WEIGHT_SYNC_TIME: Metric = Metric {
-    ordinal: 212,
+    ordinal: 216,
     name: "perf.weight_sync_time",
     brief: "Time spent in bringing the new weights to the rollout engines.",
     unit: "s",
@@ -11070,7 +11361,7 @@ pub const PERF_WEIGHT_SYNC_TIME: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_accepted_items_total`.
 pub const PULSETRAIN_ACCEPTED_ITEMS: Metric = Metric {
-    ordinal: 213,
+    ordinal: 217,
     name: "pulsetrain.accepted_items",
     brief: "Points, spans and events that came in.",
     unit: "{item}",
@@ -11099,7 +11390,7 @@ pub const PULSETRAIN_ACCEPTED_ITEMS: Metric = Metric {
 ///
 /// Unit `{build}`; in Prometheus `pulsetrain_build_info`.
 pub const PULSETRAIN_BUILD_INFO: Metric = Metric {
-    ordinal: 214,
+    ordinal: 218,
     name: "pulsetrain.build_info",
     brief: "The agent that runs: always 1, its version is an attribute.",
     unit: "{build}",
@@ -11122,7 +11413,7 @@ pub const PULSETRAIN_BUILD_INFO: Metric = Metric {
 ///
 /// Unit `{config}`; in Prometheus `pulsetrain_config_last_reload_success`.
 pub const PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS: Metric = Metric {
-    ordinal: 215,
+    ordinal: 219,
     name: "pulsetrain.config.last_reload_success",
     brief: "Whether the configuration that was read last is at work: 1, or 0 when it was refused.",
     unit: "{config}",
@@ -11142,7 +11433,7 @@ pub const PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_delivered_items_total`.
 pub const PULSETRAIN_DELIVERED_ITEMS: Metric = Metric {
-    ordinal: 216,
+    ordinal: 220,
     name: "pulsetrain.delivered_items",
     brief: "Points, spans and events that a sink has delivered.",
     unit: "{item}",
@@ -11171,7 +11462,7 @@ pub const PULSETRAIN_DELIVERED_ITEMS: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_dropped_items_total`.
 pub const PULSETRAIN_DROPPED_ITEMS: Metric = Metric {
-    ordinal: 217,
+    ordinal: 221,
     name: "pulsetrain.dropped_items",
     brief: "Points, spans and events that were dropped.",
     unit: "{item}",
@@ -11208,7 +11499,7 @@ pub const PULSETRAIN_DROPPED_ITEMS: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_ended_series_total`.
 pub const PULSETRAIN_ENDED_SERIES: Metric = Metric {
-    ordinal: 218,
+    ordinal: 222,
     name: "pulsetrain.ended_series",
     brief: "Series that the agent ended although their sender did not end them.",
     unit: "{series}",
@@ -11237,7 +11528,7 @@ pub const PULSETRAIN_ENDED_SERIES: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_export_duration_seconds`.
 pub const PULSETRAIN_EXPORT_DURATION: Metric = Metric {
-    ordinal: 219,
+    ordinal: 223,
     name: "pulsetrain.export.duration",
     brief: "Time of one delivery, with its retries.",
     unit: "s",
@@ -11270,7 +11561,7 @@ pub const PULSETRAIN_EXPORT_DURATION: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_queue_disk_items`.
 pub const PULSETRAIN_QUEUE_DISK_ITEMS: Metric = Metric {
-    ordinal: 220,
+    ordinal: 224,
     name: "pulsetrain.queue.disk.items",
     brief: "Points, spans and events in the disk queue of a sink.",
     unit: "{item}",
@@ -11293,7 +11584,7 @@ pub const PULSETRAIN_QUEUE_DISK_ITEMS: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_disk_size_bytes`.
 pub const PULSETRAIN_QUEUE_DISK_SIZE: Metric = Metric {
-    ordinal: 221,
+    ordinal: 225,
     name: "pulsetrain.queue.disk.size",
     brief: "Bytes of the files of the disk queue of a sink.",
     unit: "By",
@@ -11316,7 +11607,7 @@ pub const PULSETRAIN_QUEUE_DISK_SIZE: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_queue_items`.
 pub const PULSETRAIN_QUEUE_ITEMS: Metric = Metric {
-    ordinal: 222,
+    ordinal: 226,
     name: "pulsetrain.queue.items",
     brief: "Points, spans and events that wait for a sink, in memory and on disk.",
     unit: "{item}",
@@ -11345,7 +11636,7 @@ pub const PULSETRAIN_QUEUE_ITEMS: Metric = Metric {
 ///
 /// Unit `{batch}`; in Prometheus `pulsetrain_queue_length`.
 pub const PULSETRAIN_QUEUE_LENGTH: Metric = Metric {
-    ordinal: 223,
+    ordinal: 227,
     name: "pulsetrain.queue.length",
     brief: "Batches that wait for a sink, in memory and on disk.",
     unit: "{batch}",
@@ -11368,7 +11659,7 @@ pub const PULSETRAIN_QUEUE_LENGTH: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_limit_bytes`.
 pub const PULSETRAIN_QUEUE_LIMIT: Metric = Metric {
-    ordinal: 224,
+    ordinal: 228,
     name: "pulsetrain.queue.limit",
     brief: "Bytes that may wait for a sink.",
     unit: "By",
@@ -11391,7 +11682,7 @@ pub const PULSETRAIN_QUEUE_LIMIT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_queue_oldest_age_seconds`.
 pub const PULSETRAIN_QUEUE_OLDEST_AGE: Metric = Metric {
-    ordinal: 225,
+    ordinal: 229,
     name: "pulsetrain.queue.oldest_age",
     brief: "Age of the oldest batch in the disk queue of a sink.",
     unit: "s",
@@ -11414,7 +11705,7 @@ pub const PULSETRAIN_QUEUE_OLDEST_AGE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_size_bytes`.
 pub const PULSETRAIN_QUEUE_SIZE: Metric = Metric {
-    ordinal: 226,
+    ordinal: 230,
     name: "pulsetrain.queue.size",
     brief: "Bytes that wait for a sink, in memory and on disk.",
     unit: "By",
@@ -11437,7 +11728,7 @@ pub const PULSETRAIN_QUEUE_SIZE: Metric = Metric {
 ///
 /// Unit `{point}`; in Prometheus `pulsetrain_retimed_points_total`.
 pub const PULSETRAIN_RETIMED_POINTS: Metric = Metric {
-    ordinal: 227,
+    ordinal: 231,
     name: "pulsetrain.retimed_points",
     brief: "Points more than a minute in the future, which got the time of their arrival.",
     unit: "{point}",
@@ -11460,7 +11751,7 @@ pub const PULSETRAIN_RETIMED_POINTS: Metric = Metric {
 ///
 /// Unit `{retry}`; in Prometheus `pulsetrain_retries_total`.
 pub const PULSETRAIN_RETRIES: Metric = Metric {
-    ordinal: 228,
+    ordinal: 232,
     name: "pulsetrain.retries",
     brief: "Deliveries that were tried again.",
     unit: "{retry}",
@@ -11489,7 +11780,7 @@ pub const PULSETRAIN_RETRIES: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_series_active`.
 pub const PULSETRAIN_SERIES_ACTIVE: Metric = Metric {
-    ordinal: 229,
+    ordinal: 233,
     name: "pulsetrain.series.active",
     brief: "Series that the agent keeps.",
     unit: "{series}",
@@ -11512,7 +11803,7 @@ pub const PULSETRAIN_SERIES_ACTIVE: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_series_limit`.
 pub const PULSETRAIN_SERIES_LIMIT: Metric = Metric {
-    ordinal: 230,
+    ordinal: 234,
     name: "pulsetrain.series.limit",
     brief: "Series that the agent may keep.",
     unit: "{series}",
@@ -11535,7 +11826,7 @@ pub const PULSETRAIN_SERIES_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_series_size_bytes`.
 pub const PULSETRAIN_SERIES_SIZE: Metric = Metric {
-    ordinal: 231,
+    ordinal: 235,
     name: "pulsetrain.series.size",
     brief: "Bytes that the series of a sink need, with their names, help texts and resources.",
     unit: "By",
@@ -11558,7 +11849,7 @@ pub const PULSETRAIN_SERIES_SIZE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_series_size_limit_bytes`.
 pub const PULSETRAIN_SERIES_SIZE_LIMIT: Metric = Metric {
-    ordinal: 232,
+    ordinal: 236,
     name: "pulsetrain.series.size_limit",
     brief: "Bytes that the series of a sink may need.",
     unit: "By",
@@ -11581,7 +11872,7 @@ pub const PULSETRAIN_SERIES_SIZE_LIMIT: Metric = Metric {
 ///
 /// Unit `{sink}`; in Prometheus `pulsetrain_sink_up`.
 pub const PULSETRAIN_SINK_UP: Metric = Metric {
-    ordinal: 233,
+    ordinal: 237,
     name: "pulsetrain.sink.up",
     brief: "Whether a sink accepts what it is sent: 1, or 0 from a failed delivery, or a failure of its disk queue, to the next success.",
     unit: "{sink}",
@@ -11604,7 +11895,7 @@ pub const PULSETRAIN_SINK_UP: Metric = Metric {
 ///
 /// Unit `{record}`; in Prometheus `pulsetrain_skipped_records_total`.
 pub const PULSETRAIN_SKIPPED_RECORDS: Metric = Metric {
-    ordinal: 234,
+    ordinal: 238,
     name: "pulsetrain.skipped_records",
     brief: "Records of a source that were not understood.",
     unit: "{record}",
@@ -11633,7 +11924,7 @@ pub const PULSETRAIN_SKIPPED_RECORDS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_duration_seconds`.
 pub const PULSETRAIN_SOURCE_DURATION: Metric = Metric {
-    ordinal: 235,
+    ordinal: 239,
     name: "pulsetrain.source.duration",
     brief: "Time of one reading of a source.",
     unit: "s",
@@ -11662,7 +11953,7 @@ pub const PULSETRAIN_SOURCE_DURATION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_lag_seconds`.
 pub const PULSETRAIN_SOURCE_LAG: Metric = Metric {
-    ordinal: 236,
+    ordinal: 240,
     name: "pulsetrain.source.lag",
     brief: "How old the newest item of a source was when it arrived. Ends five minutes after the last one.",
     unit: "s",
@@ -11685,7 +11976,7 @@ pub const PULSETRAIN_SOURCE_LAG: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_last_success_time_seconds`.
 pub const PULSETRAIN_SOURCE_LAST_SUCCESS_TIME: Metric = Metric {
-    ordinal: 237,
+    ordinal: 241,
     name: "pulsetrain.source.last_success_time",
     brief: "Unix time of the last reading of a source that succeeded.",
     unit: "s",
@@ -11708,7 +11999,7 @@ pub const PULSETRAIN_SOURCE_LAST_SUCCESS_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_aborted_fraction_ratio`.
 pub const RL_ABORTED_FRACTION: Metric = Metric {
-    ordinal: 238,
+    ordinal: 242,
     name: "rl.aborted_fraction",
     brief: "Share of the completions that were aborted.",
     unit: "1",
@@ -11727,40 +12018,11 @@ pub const RL_ABORTED_FRACTION: Metric = Metric {
     }],
 };
 
-/// Absolute difference of the log probabilities in the sampler and in the trainer.
-///
-/// Unit `{nat}`; in Prometheus `rl_absolute_logp_difference`.
-pub const RL_ABSOLUTE_LOGP_DIFFERENCE: Metric = Metric {
-    ordinal: 239,
-    name: "rl.absolute_logp_difference",
-    brief: "Absolute difference of the log probabilities in the sampler and in the trainer.",
-    unit: "{nat}",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[
-        AttributeUse {
-            attribute: &attribute::DATA_SPLIT,
-            requirement: Requirement::Recommended,
-        },
-        AttributeUse {
-            attribute: &attribute::RL_STATISTIC,
-            requirement: Requirement::Required,
-        },
-    ],
-    prometheus_name: "rl_absolute_logp_difference",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "verl",
-        names: &["rollout_corr/log_ppl_abs_diff"],
-    }],
-};
-
 /// Time that the actor waited for the next batch of rollouts.
 ///
 /// Unit `s`; in Prometheus `rl_actor_dequeue_time_seconds`.
 pub const RL_ACTOR_DEQUEUE_TIME: Metric = Metric {
-    ordinal: 240,
+    ordinal: 243,
     name: "rl.actor_dequeue_time",
     brief: "Time that the actor waited for the next batch of rollouts.",
     unit: "s",
@@ -11780,7 +12042,7 @@ pub const RL_ACTOR_DEQUEUE_TIME: Metric = Metric {
 ///
 /// Unit `{advantage}`; in Prometheus `rl_advantage`.
 pub const RL_ADVANTAGE: Metric = Metric {
-    ordinal: 241,
+    ordinal: 244,
     name: "rl.advantage",
     brief: "Advantage of a token or trajectory.",
     unit: "{advantage}",
@@ -11827,7 +12089,7 @@ pub const RL_ADVANTAGE: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_best_reward`.
 pub const RL_BEST_REWARD: Metric = Metric {
-    ordinal: 242,
+    ordinal: 245,
     name: "rl.best_reward",
     brief: "Best reward among several completions of a prompt.",
     unit: "{reward}",
@@ -11856,26 +12118,32 @@ pub const RL_BEST_REWARD: Metric = Metric {
     }],
 };
 
-/// Chi-square divergence of the trainer from the sampler, over tokens.
+/// Chi-square divergence of the trainer from the sampler.
 ///
 /// Unit `{divergence}`; in Prometheus `rl_chi_square_divergence`.
 pub const RL_CHI_SQUARE_DIVERGENCE: Metric = Metric {
-    ordinal: 243,
+    ordinal: 246,
     name: "rl.chi_square_divergence",
-    brief: "Chi-square divergence of the trainer from the sampler, over tokens.",
+    brief: "Chi-square divergence of the trainer from the sampler.",
     unit: "{divergence}",
     instrument: Instrument::Gauge,
     number: Number::Double,
     bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::DATA_SPLIT,
-        requirement: Requirement::Recommended,
-    }],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_LEVEL,
+            requirement: Requirement::Recommended,
+        },
+    ],
     prometheus_name: "rl_chi_square_divergence",
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "verl",
-        names: &["rollout_corr/chi2_token"],
+        names: &["rollout_corr/chi2_token", "rollout_corr/chi2_seq"],
     }],
 };
 
@@ -11883,7 +12151,7 @@ pub const RL_CHI_SQUARE_DIVERGENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_completion_clip_ratio`.
 pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
-    ordinal: 244,
+    ordinal: 247,
     name: "rl.completion_clip_ratio",
     brief: "Share of the completions that were cut at the longest length.",
     unit: "1",
@@ -11935,7 +12203,7 @@ pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_completion_length`.
 pub const RL_COMPLETION_LENGTH: Metric = Metric {
-    ordinal: 245,
+    ordinal: 248,
     name: "rl.completion_length",
     brief: "Length of a completion.",
     unit: "{token}",
@@ -12020,7 +12288,7 @@ pub const RL_COMPLETION_LENGTH: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `rl_critic_grad_norm`.
 pub const RL_CRITIC_GRAD_NORM: Metric = Metric {
-    ordinal: 246,
+    ordinal: 249,
     name: "rl.critic_grad_norm",
     brief: "Norm of the gradients of the critic before clipping.",
     unit: "{norm}",
@@ -12054,7 +12322,7 @@ pub const RL_CRITIC_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `{learning_rate}`; in Prometheus `rl_critic_learning_rate`.
 pub const RL_CRITIC_LEARNING_RATE: Metric = Metric {
-    ordinal: 247,
+    ordinal: 250,
     name: "rl.critic_learning_rate",
     brief: "Learning rate of the critic.",
     unit: "{learning_rate}",
@@ -12088,7 +12356,7 @@ pub const RL_CRITIC_LEARNING_RATE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_effective_sample_ratio`.
 pub const RL_EFFECTIVE_SAMPLE_RATIO: Metric = Metric {
-    ordinal: 248,
+    ordinal: 251,
     name: "rl.effective_sample_ratio",
     brief: "Effective sample size of the importance weights over the number of samples.",
     unit: "1",
@@ -12117,7 +12385,7 @@ pub const RL_EFFECTIVE_SAMPLE_RATIO: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_entropy`.
 pub const RL_ENTROPY: Metric = Metric {
-    ordinal: 249,
+    ordinal: 252,
     name: "rl.entropy",
     brief: "Entropy of the policy.",
     unit: "{nat}",
@@ -12168,30 +12436,42 @@ pub const RL_ENTROPY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_environment_time_seconds`.
 pub const RL_ENVIRONMENT_TIME: Metric = Metric {
-    ordinal: 250,
+    ordinal: 253,
     name: "rl.environment_time",
     brief: "Time that a trajectory spent in its environment.",
     unit: "s",
     instrument: Instrument::Histogram,
     number: Number::Double,
     bounds: BOUNDS_SECONDS,
-    attributes: &[AttributeUse {
-        attribute: &attribute::RL_STATISTIC,
-        requirement: Requirement::Recommended,
-    }],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::RL_ENVIRONMENT_PHASE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Recommended,
+        },
+    ],
     prometheus_name: "rl_environment_time_seconds",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "tunix",
-        names: &["trajectory/env_time"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "nemo_lens",
+            names: &["gym.rollout.duration_ms"],
+        },
+        Upstream {
+            system: "tunix",
+            names: &["trajectory/{}/env_time/{rl.environment_phase}_latency/{rl.statistic}"],
+        },
+    ],
 };
 
 /// Share of the prompts that a filter on their rewards keeps.
 ///
 /// Unit `1`; in Prometheus `rl_filter_pass_fraction_ratio`.
 pub const RL_FILTER_PASS_FRACTION: Metric = Metric {
-    ordinal: 251,
+    ordinal: 254,
     name: "rl.filter_pass_fraction",
     brief: "Share of the prompts that a filter on their rewards keeps.",
     unit: "1",
@@ -12210,83 +12490,58 @@ pub const RL_FILTER_PASS_FRACTION: Metric = Metric {
     }],
 };
 
-/// Share of the tokens whose importance ratio was cut at its limits.
+/// Share of the tokens or completions whose importance ratio is beyond a limit.
 ///
 /// Unit `1`; in Prometheus `rl_importance_clip_fraction_ratio`.
 pub const RL_IMPORTANCE_CLIP_FRACTION: Metric = Metric {
-    ordinal: 252,
+    ordinal: 255,
     name: "rl.importance_clip_fraction",
-    brief: "Share of the tokens whose importance ratio was cut at its limits.",
+    brief: "Share of the tokens or completions whose importance ratio is beyond a limit.",
     unit: "1",
     instrument: Instrument::Gauge,
     number: Number::Double,
     bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::DATA_SPLIT,
-        requirement: Requirement::Recommended,
-    }],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_LEVEL,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_LIMIT,
+            requirement: Requirement::Required,
+        },
+    ],
     prometheus_name: "rl_importance_clip_fraction_ratio",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "tunix",
-        names: &[
-            "actor/{data.split}/sampler_is/frac_clipped_at_threshold",
-            "sampler_is/{data.split}/frac_clipped_at_threshold",
-        ],
-    }],
-};
-
-/// Share of the tokens whose importance ratio is above its upper limit.
-///
-/// Unit `1`; in Prometheus `rl_importance_high_fraction_ratio`.
-pub const RL_IMPORTANCE_HIGH_FRACTION: Metric = Metric {
-    ordinal: 253,
-    name: "rl.importance_high_fraction",
-    brief: "Share of the tokens whose importance ratio is above its upper limit.",
-    unit: "1",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::DATA_SPLIT,
-        requirement: Requirement::Recommended,
-    }],
-    prometheus_name: "rl_importance_high_fraction_ratio",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "verl",
-        names: &["rollout_corr/rollout_is_ratio_fraction_high"],
-    }],
-};
-
-/// Share of the tokens whose importance ratio is below its lower limit.
-///
-/// Unit `1`; in Prometheus `rl_importance_low_fraction_ratio`.
-pub const RL_IMPORTANCE_LOW_FRACTION: Metric = Metric {
-    ordinal: 254,
-    name: "rl.importance_low_fraction",
-    brief: "Share of the tokens whose importance ratio is below its lower limit.",
-    unit: "1",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::DATA_SPLIT,
-        requirement: Requirement::Recommended,
-    }],
-    prometheus_name: "rl_importance_low_fraction_ratio",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "verl",
-        names: &["rollout_corr/rollout_is_ratio_fraction_low"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "tunix",
+            names: &[
+                "actor/{data.split}/sampler_is/frac_clipped_at_threshold",
+                "sampler_is/{data.split}/frac_clipped_at_threshold",
+            ],
+        },
+        Upstream {
+            system: "verl",
+            names: &[
+                "rollout_corr/rollout_is_ratio_fraction_high",
+                "rollout_corr/rollout_is_ratio_fraction_low",
+                "rollout_corr/rollout_is_seq_fraction_high",
+                "rollout_corr/rollout_is_seq_fraction_low",
+            ],
+        },
+    ],
 };
 
 /// Probability of a token under the actor over that under the policy that generated it.
 ///
 /// Unit `{probability_ratio}`; in Prometheus `rl_importance_ratio`.
 pub const RL_IMPORTANCE_RATIO: Metric = Metric {
-    ordinal: 255,
+    ordinal: 256,
     name: "rl.importance_ratio",
     brief: "Probability of a token under the actor over that under the policy that generated it.",
     unit: "{probability_ratio}",
@@ -12308,13 +12563,7 @@ pub const RL_IMPORTANCE_RATIO: Metric = Metric {
     upstream: &[
         Upstream {
             system: "hf_trainer",
-            names: &[
-                "sampling/importance_sampling_ratio/mean",
-                "sampling/importance_sampling_ratio/min",
-                "sampling/importance_sampling_ratio/max",
-                "val/ratio",
-                "train/sampling/importance_sampling_ratio/{rl.statistic}",
-            ],
+            names: &["val/ratio"],
         },
         Upstream {
             system: "torchtune",
@@ -12324,10 +12573,6 @@ pub const RL_IMPORTANCE_RATIO: Metric = Metric {
             system: "tunix",
             names: &["actor/{data.split}/is_ratio/{rl.statistic}"],
         },
-        Upstream {
-            system: "verl",
-            names: &["rollout_corr/rollout_is_{rl.statistic}"],
-        },
     ],
 };
 
@@ -12335,7 +12580,7 @@ pub const RL_IMPORTANCE_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_kept_tokens`.
 pub const RL_KEPT_TOKENS: Metric = Metric {
-    ordinal: 256,
+    ordinal: 257,
     name: "rl.kept_tokens",
     brief: "Tokens of the step that are not masked out of the loss.",
     unit: "{token}",
@@ -12355,7 +12600,7 @@ pub const RL_KEPT_TOKENS: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_kl`.
 pub const RL_KL: Metric = Metric {
-    ordinal: 257,
+    ordinal: 258,
     name: "rl.kl",
     brief: "Divergence of the actor from the reference.",
     unit: "{nat}",
@@ -12418,7 +12663,7 @@ pub const RL_KL: Metric = Metric {
 ///
 /// Unit `{coefficient}`; in Prometheus `rl_kl_coefficient`.
 pub const RL_KL_COEFFICIENT: Metric = Metric {
-    ordinal: 258,
+    ordinal: 259,
     name: "rl.kl_coefficient",
     brief: "Weight of the divergence from the reference in the loss or the reward.",
     unit: "{coefficient}",
@@ -12448,7 +12693,7 @@ pub const RL_KL_COEFFICIENT: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_kl_penalty`.
 pub const RL_KL_PENALTY: Metric = Metric {
-    ordinal: 259,
+    ordinal: 260,
     name: "rl.kl_penalty",
     brief: "What is taken from the reward for the distance from the reference.",
     unit: "{reward}",
@@ -12487,7 +12732,7 @@ pub const RL_KL_PENALTY: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_log_odds`.
 pub const RL_LOG_ODDS: Metric = Metric {
-    ordinal: 260,
+    ordinal: 261,
     name: "rl.log_odds",
     brief: "Log odds of the chosen completion over the rejected one.",
     unit: "{nat}",
@@ -12510,7 +12755,7 @@ pub const RL_LOG_ODDS: Metric = Metric {
 ///
 /// Unit `{logit}`; in Prometheus `rl_logit`.
 pub const RL_LOGIT: Metric = Metric {
-    ordinal: 261,
+    ordinal: 262,
     name: "rl.logit",
     brief: "Mean logit of completions under the policy.",
     unit: "{logit}",
@@ -12554,7 +12799,7 @@ pub const RL_LOGIT: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_logp`.
 pub const RL_LOGP: Metric = Metric {
-    ordinal: 262,
+    ordinal: 263,
     name: "rl.logp",
     brief: "Log probability of completions under a policy.",
     unit: "{nat}",
@@ -12606,7 +12851,7 @@ pub const RL_LOGP: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_logp_difference`.
 pub const RL_LOGP_DIFFERENCE: Metric = Metric {
-    ordinal: 263,
+    ordinal: 264,
     name: "rl.logp_difference",
     brief: "Difference of the log probabilities of a token in the sampler and in the trainer.",
     unit: "{nat}",
@@ -12643,26 +12888,33 @@ pub const RL_LOGP_DIFFERENCE: Metric = Metric {
             names: &[
                 "rollout_corr/log_ppl_diff",
                 "rollout_corr/log_ppl_diff_{rl.statistic}",
+                "rollout_corr/log_ppl_abs_diff",
             ],
         },
     ],
 };
 
-/// Share of the tokens left out because the policies had drifted apart.
+/// Share of the tokens or completions left out because the policies had drifted apart.
 ///
 /// Unit `1`; in Prometheus `rl_masked_fraction_ratio`.
 pub const RL_MASKED_FRACTION: Metric = Metric {
-    ordinal: 264,
+    ordinal: 265,
     name: "rl.masked_fraction",
-    brief: "Share of the tokens left out because the policies had drifted apart.",
+    brief: "Share of the tokens or completions left out because the policies had drifted apart.",
     unit: "1",
     instrument: Instrument::Gauge,
     number: Number::Double,
     bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::DATA_SPLIT,
-        requirement: Requirement::Recommended,
-    }],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_LEVEL,
+            requirement: Requirement::Recommended,
+        },
+    ],
     prometheus_name: "rl_masked_fraction_ratio",
     stability: Stability::Development,
     upstream: &[
@@ -12672,32 +12924,12 @@ pub const RL_MASKED_FRACTION: Metric = Metric {
         },
         Upstream {
             system: "verl",
-            names: &["rollout_corr/rollout_rs_masked_fraction"],
+            names: &[
+                "rollout_corr/rollout_rs_masked_fraction",
+                "rollout_corr/rollout_rs_seq_masked_fraction",
+            ],
         },
     ],
-};
-
-/// Share of the completions left out because the policies had drifted apart.
-///
-/// Unit `1`; in Prometheus `rl_masked_sequence_fraction_ratio`.
-pub const RL_MASKED_SEQUENCE_FRACTION: Metric = Metric {
-    ordinal: 265,
-    name: "rl.masked_sequence_fraction",
-    brief: "Share of the completions left out because the policies had drifted apart.",
-    unit: "1",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::DATA_SPLIT,
-        requirement: Requirement::Recommended,
-    }],
-    prometheus_name: "rl_masked_sequence_fraction_ratio",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "verl",
-        names: &["rollout_corr/rollout_rs_seq_masked_fraction"],
-    }],
 };
 
 /// Perplexity of a completion in the trainer over that in the sampler.
@@ -13126,13 +13358,13 @@ pub const RL_REFERENCE_LOGP_DIFFERENCE: Metric = Metric {
     }],
 };
 
-/// Share of the tokens that a rejection criterion leaves out.
+/// Share of the tokens or completions that a rejection criterion leaves out.
 ///
 /// Unit `1`; in Prometheus `rl_rejected_fraction_ratio`.
 pub const RL_REJECTED_FRACTION: Metric = Metric {
     ordinal: 278,
     name: "rl.rejected_fraction",
-    brief: "Share of the tokens that a rejection criterion leaves out.",
+    brief: "Share of the tokens or completions that a rejection criterion leaves out.",
     unit: "1",
     instrument: Instrument::Gauge,
     number: Number::Double,
@@ -13140,6 +13372,10 @@ pub const RL_REJECTED_FRACTION: Metric = Metric {
     attributes: &[
         AttributeUse {
             attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_LEVEL,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -13151,18 +13387,21 @@ pub const RL_REJECTED_FRACTION: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "verl",
-        names: &["rollout_corr/rollout_rs_{rl.rejection_criterion}_masked_fraction"],
+        names: &[
+            "rollout_corr/rollout_rs_{rl.rejection_criterion}_seq_masked_fraction",
+            "rollout_corr/rollout_rs_{rl.rejection_criterion}_masked_fraction",
+        ],
     }],
 };
 
-/// Share of the completions that a rejection criterion leaves out.
+/// Value that a rejection criterion compares with its limits.
 ///
-/// Unit `1`; in Prometheus `rl_rejected_sequence_fraction_ratio`.
-pub const RL_REJECTED_SEQUENCE_FRACTION: Metric = Metric {
+/// Unit `{nat}`; in Prometheus `rl_rejection_score`.
+pub const RL_REJECTION_SCORE: Metric = Metric {
     ordinal: 279,
-    name: "rl.rejected_sequence_fraction",
-    brief: "Share of the completions that a rejection criterion leaves out.",
-    unit: "1",
+    name: "rl.rejection_score",
+    brief: "Value that a rejection criterion compares with its limits.",
+    unit: "{nat}",
     instrument: Instrument::Gauge,
     number: Number::Double,
     bounds: &[],
@@ -13172,32 +13411,7 @@ pub const RL_REJECTED_SEQUENCE_FRACTION: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
-            attribute: &attribute::RL_REJECTION_CRITERION,
-            requirement: Requirement::Required,
-        },
-    ],
-    prometheus_name: "rl_rejected_sequence_fraction_ratio",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "verl",
-        names: &["rollout_corr/rollout_rs_{rl.rejection_criterion}_seq_masked_fraction"],
-    }],
-};
-
-/// Value of a token that a rejection criterion compares with its limits.
-///
-/// Unit `{nat}`; in Prometheus `rl_rejection_score`.
-pub const RL_REJECTION_SCORE: Metric = Metric {
-    ordinal: 280,
-    name: "rl.rejection_score",
-    brief: "Value of a token that a rejection criterion compares with its limits.",
-    unit: "{nat}",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[
-        AttributeUse {
-            attribute: &attribute::DATA_SPLIT,
+            attribute: &attribute::RL_LEVEL,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -13213,7 +13427,10 @@ pub const RL_REJECTION_SCORE: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "verl",
-        names: &["rollout_corr/rollout_rs_{rl.rejection_criterion}_{rl.statistic}"],
+        names: &[
+            "rollout_corr/rollout_rs_{rl.rejection_criterion}_seq_{rl.statistic}",
+            "rollout_corr/rollout_rs_{rl.rejection_criterion}_{rl.statistic}",
+        ],
     }],
 };
 
@@ -13221,7 +13438,7 @@ pub const RL_REJECTION_SCORE: Metric = Metric {
 ///
 /// Unit `{return}`; in Prometheus `rl_return`.
 pub const RL_RETURN: Metric = Metric {
-    ordinal: 281,
+    ordinal: 280,
     name: "rl.return",
     brief: "Return of a trajectory.",
     unit: "{return}",
@@ -13264,7 +13481,7 @@ pub const RL_RETURN: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_reward`.
 pub const RL_REWARD: Metric = Metric {
-    ordinal: 282,
+    ordinal: 281,
     name: "rl.reward",
     brief: "Reward of a trajectory, with all its parts.",
     unit: "{reward}",
@@ -13318,7 +13535,7 @@ pub const RL_REWARD: Metric = Metric {
         },
         Upstream {
             system: "nemo_lens",
-            names: &["rl.reward", "rl.reward.mean"],
+            names: &["rl.reward.mean"],
         },
         Upstream {
             system: "openrlhf",
@@ -13346,7 +13563,7 @@ pub const RL_REWARD: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_reward_component`.
 pub const RL_REWARD_COMPONENT: Metric = Metric {
-    ordinal: 283,
+    ordinal: 282,
     name: "rl.reward_component",
     brief: "One part of the reward of a trajectory.",
     unit: "{reward}",
@@ -13421,7 +13638,7 @@ pub const RL_REWARD_COMPONENT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_reward_time_seconds`.
 pub const RL_REWARD_TIME: Metric = Metric {
-    ordinal: 284,
+    ordinal: 283,
     name: "rl.reward_time",
     brief: "Time that the reward of a trajectory took.",
     unit: "s",
@@ -13440,8 +13657,12 @@ pub const RL_REWARD_TIME: Metric = Metric {
             names: &["timing_s.reward"],
         },
         Upstream {
+            system: "nemo_lens",
+            names: &["gym.verify.duration_ms"],
+        },
+        Upstream {
             system: "tunix",
-            names: &["trajectory/reward_time"],
+            names: &["trajectory/{}/reward_time/reward_latency/{rl.statistic}"],
         },
         Upstream {
             system: "verl",
@@ -13454,7 +13675,7 @@ pub const RL_REWARD_TIME: Metric = Metric {
 ///
 /// Unit `{perplexity}`; in Prometheus `rl_rollout_perplexity`.
 pub const RL_ROLLOUT_PERPLEXITY: Metric = Metric {
-    ordinal: 285,
+    ordinal: 284,
     name: "rl.rollout_perplexity",
     brief: "Perplexity of completions under the policy that generated them.",
     unit: "{perplexity}",
@@ -13483,7 +13704,7 @@ pub const RL_ROLLOUT_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{rollout}`; in Prometheus `rl_rollouts_total`.
 pub const RL_ROLLOUTS: Metric = Metric {
-    ordinal: 286,
+    ordinal: 285,
     name: "rl.rollouts",
     brief: "Completions generated since the start of the attempt.",
     unit: "{rollout}",
@@ -13499,10 +13720,6 @@ pub const RL_ROLLOUTS: Metric = Metric {
             names: &["episode"],
         },
         Upstream {
-            system: "nemo_lens",
-            names: &["rl.num_rollouts"],
-        },
-        Upstream {
             system: "openrlhf",
             names: &["rollout/num_samples"],
         },
@@ -13513,13 +13730,13 @@ pub const RL_ROLLOUTS: Metric = Metric {
     ],
 };
 
-/// Weight by which the loss of a token corrects for the distance of the sampler from the trainer.
+/// Weight by which the loss corrects for the distance of the sampler from the trainer.
 ///
 /// Unit `{probability_ratio}`; in Prometheus `rl_sampler_importance_weight`.
 pub const RL_SAMPLER_IMPORTANCE_WEIGHT: Metric = Metric {
-    ordinal: 287,
+    ordinal: 286,
     name: "rl.sampler_importance_weight",
-    brief: "Weight by which the loss of a token corrects for the distance of the sampler from the trainer.",
+    brief: "Weight by which the loss corrects for the distance of the sampler from the trainer.",
     unit: "{probability_ratio}",
     instrument: Instrument::Gauge,
     number: Number::Double,
@@ -13530,26 +13747,48 @@ pub const RL_SAMPLER_IMPORTANCE_WEIGHT: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::RL_LEVEL,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::RL_STATISTIC,
             requirement: Requirement::Required,
         },
     ],
     prometheus_name: "rl_sampler_importance_weight",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "tunix",
-        names: &[
-            "actor/{data.split}/sampler_is/weight_{rl.statistic}",
-            "sampler_is/{data.split}/weight_{rl.statistic}",
-        ],
-    }],
+    upstream: &[
+        Upstream {
+            system: "hf_trainer",
+            names: &[
+                "sampling/importance_sampling_ratio/mean",
+                "sampling/importance_sampling_ratio/min",
+                "sampling/importance_sampling_ratio/max",
+                "train/sampling/importance_sampling_ratio/{rl.statistic}",
+            ],
+        },
+        Upstream {
+            system: "tunix",
+            names: &[
+                "actor/{data.split}/sampler_is/weight_{rl.statistic}",
+                "sampler_is/{data.split}/weight_{rl.statistic}",
+            ],
+        },
+        Upstream {
+            system: "verl",
+            names: &[
+                "rollout_corr/rollout_is_{rl.statistic}",
+                "rollout_corr/rollout_is_seq_{rl.statistic}",
+            ],
+        },
+    ],
 };
 
 /// Divergence of the trainer from the sampler, which has the same weights.
 ///
 /// Unit `{nat}`; in Prometheus `rl_sampler_kl`.
 pub const RL_SAMPLER_KL: Metric = Metric {
-    ordinal: 288,
+    ordinal: 287,
     name: "rl.sampler_kl",
     brief: "Divergence of the trainer from the sampler, which has the same weights.",
     unit: "{nat}",
@@ -13588,7 +13827,7 @@ pub const RL_SAMPLER_KL: Metric = Metric {
 ///
 /// Unit `{score}`; in Prometheus `rl_score`.
 pub const RL_SCORE: Metric = Metric {
-    ordinal: 289,
+    ordinal: 288,
     name: "rl.score",
     brief: "Score that the reward model gives, before anything is taken from it.",
     unit: "{score}",
@@ -13635,83 +13874,14 @@ pub const RL_SCORE: Metric = Metric {
     ],
 };
 
-/// Chi-square divergence of the trainer from the sampler, over completions.
+/// Share of the completions of a selection that were cut at the longest length.
 ///
-/// Unit `{divergence}`; in Prometheus `rl_sequence_chi_square_divergence`.
-pub const RL_SEQUENCE_CHI_SQUARE_DIVERGENCE: Metric = Metric {
-    ordinal: 290,
-    name: "rl.sequence_chi_square_divergence",
-    brief: "Chi-square divergence of the trainer from the sampler, over completions.",
-    unit: "{divergence}",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::DATA_SPLIT,
-        requirement: Requirement::Recommended,
-    }],
-    prometheus_name: "rl_sequence_chi_square_divergence",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "verl",
-        names: &["rollout_corr/chi2_seq"],
-    }],
-};
-
-/// Share of the completions whose importance ratio is above its upper limit.
-///
-/// Unit `1`; in Prometheus `rl_sequence_importance_high_fraction_ratio`.
-pub const RL_SEQUENCE_IMPORTANCE_HIGH_FRACTION: Metric = Metric {
-    ordinal: 291,
-    name: "rl.sequence_importance_high_fraction",
-    brief: "Share of the completions whose importance ratio is above its upper limit.",
+/// Unit `1`; in Prometheus `rl_selected_clip_ratio`.
+pub const RL_SELECTED_CLIP_RATIO: Metric = Metric {
+    ordinal: 289,
+    name: "rl.selected_clip_ratio",
+    brief: "Share of the completions of a selection that were cut at the longest length.",
     unit: "1",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::DATA_SPLIT,
-        requirement: Requirement::Recommended,
-    }],
-    prometheus_name: "rl_sequence_importance_high_fraction_ratio",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "verl",
-        names: &["rollout_corr/rollout_is_seq_fraction_high"],
-    }],
-};
-
-/// Share of the completions whose importance ratio is below its lower limit.
-///
-/// Unit `1`; in Prometheus `rl_sequence_importance_low_fraction_ratio`.
-pub const RL_SEQUENCE_IMPORTANCE_LOW_FRACTION: Metric = Metric {
-    ordinal: 292,
-    name: "rl.sequence_importance_low_fraction",
-    brief: "Share of the completions whose importance ratio is below its lower limit.",
-    unit: "1",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::DATA_SPLIT,
-        requirement: Requirement::Recommended,
-    }],
-    prometheus_name: "rl_sequence_importance_low_fraction_ratio",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "verl",
-        names: &["rollout_corr/rollout_is_seq_fraction_low"],
-    }],
-};
-
-/// Probability of a completion under the actor over that under the policy that generated it.
-///
-/// Unit `{probability_ratio}`; in Prometheus `rl_sequence_importance_ratio`.
-pub const RL_SEQUENCE_IMPORTANCE_RATIO: Metric = Metric {
-    ordinal: 293,
-    name: "rl.sequence_importance_ratio",
-    brief: "Probability of a completion under the actor over that under the policy that generated it.",
-    unit: "{probability_ratio}",
     instrument: Instrument::Gauge,
     number: Number::Double,
     bounds: &[],
@@ -13721,15 +13891,101 @@ pub const RL_SEQUENCE_IMPORTANCE_RATIO: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::RL_SELECTION,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_selected_clip_ratio",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "openrlhf",
+            names: &["rollout/truncated_rate"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["response_length_non_aborted/clip_ratio"],
+        },
+    ],
+};
+
+/// Length of the completions of a selection.
+///
+/// Unit `{token}`; in Prometheus `rl_selected_length`.
+pub const RL_SELECTED_LENGTH: Metric = Metric {
+    ordinal: 290,
+    name: "rl.selected_length",
+    brief: "Length of the completions of a selection.",
+    unit: "{token}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_SELECTION,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
             attribute: &attribute::RL_STATISTIC,
             requirement: Requirement::Required,
         },
     ],
-    prometheus_name: "rl_sequence_importance_ratio",
+    prometheus_name: "rl_selected_length",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "hf_trainer",
+            names: &[
+                "completions/mean_terminated_length",
+                "completions/min_terminated_length",
+                "completions/max_terminated_length",
+            ],
+        },
+        Upstream {
+            system: "openrlhf",
+            names: &["rollout/response_length_mean"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["response_length_non_aborted/{rl.statistic}"],
+        },
+    ],
+};
+
+/// Reward of the trajectories of a selection.
+///
+/// Unit `{reward}`; in Prometheus `rl_selected_reward`.
+pub const RL_SELECTED_REWARD: Metric = Metric {
+    ordinal: 291,
+    name: "rl.selected_reward",
+    brief: "Reward of the trajectories of a selection.",
+    unit: "{reward}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_SELECTION,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_selected_reward",
     stability: Stability::Development,
     upstream: &[Upstream {
-        system: "verl",
-        names: &["rollout_corr/rollout_is_seq_{rl.statistic}"],
+        system: "openrlhf",
+        names: &["rollout/reward_mean", "rollout/reward_std"],
     }],
 };
 
@@ -13737,7 +13993,7 @@ pub const RL_SEQUENCE_IMPORTANCE_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_sequence_length`.
 pub const RL_SEQUENCE_LENGTH: Metric = Metric {
-    ordinal: 294,
+    ordinal: 292,
     name: "rl.sequence_length",
     brief: "Length of a prompt with its completion.",
     unit: "{token}",
@@ -13762,44 +14018,11 @@ pub const RL_SEQUENCE_LENGTH: Metric = Metric {
     }],
 };
 
-/// Value of a completion that a rejection criterion compares with its limits.
-///
-/// Unit `{nat}`; in Prometheus `rl_sequence_rejection_score`.
-pub const RL_SEQUENCE_REJECTION_SCORE: Metric = Metric {
-    ordinal: 295,
-    name: "rl.sequence_rejection_score",
-    brief: "Value of a completion that a rejection criterion compares with its limits.",
-    unit: "{nat}",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[
-        AttributeUse {
-            attribute: &attribute::DATA_SPLIT,
-            requirement: Requirement::Recommended,
-        },
-        AttributeUse {
-            attribute: &attribute::RL_REJECTION_CRITERION,
-            requirement: Requirement::Required,
-        },
-        AttributeUse {
-            attribute: &attribute::RL_STATISTIC,
-            requirement: Requirement::Required,
-        },
-    ],
-    prometheus_name: "rl_sequence_rejection_score",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "verl",
-        names: &["rollout_corr/rollout_rs_{rl.rejection_criterion}_seq_{rl.statistic}"],
-    }],
-};
-
 /// Steps by which the policy that generated a batch lagged the actor.
 ///
 /// Unit `{step}`; in Prometheus `rl_staleness`.
 pub const RL_STALENESS: Metric = Metric {
-    ordinal: 296,
+    ordinal: 293,
     name: "rl.staleness",
     brief: "Steps by which the policy that generated a batch lagged the actor.",
     unit: "{step}",
@@ -13828,7 +14051,7 @@ pub const RL_STALENESS: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_teacher_kl`.
 pub const RL_TEACHER_KL: Metric = Metric {
-    ordinal: 297,
+    ordinal: 294,
     name: "rl.teacher_kl",
     brief: "Divergence of the actor from its teacher.",
     unit: "{nat}",
@@ -13859,44 +14082,11 @@ pub const RL_TEACHER_KL: Metric = Metric {
     ],
 };
 
-/// Length of completions that ended by themselves.
-///
-/// Unit `{token}`; in Prometheus `rl_terminated_length`.
-pub const RL_TERMINATED_LENGTH: Metric = Metric {
-    ordinal: 298,
-    name: "rl.terminated_length",
-    brief: "Length of completions that ended by themselves.",
-    unit: "{token}",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[
-        AttributeUse {
-            attribute: &attribute::DATA_SPLIT,
-            requirement: Requirement::Recommended,
-        },
-        AttributeUse {
-            attribute: &attribute::RL_STATISTIC,
-            requirement: Requirement::Required,
-        },
-    ],
-    prometheus_name: "rl_terminated_length",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "hf_trainer",
-        names: &[
-            "completions/mean_terminated_length",
-            "completions/min_terminated_length",
-            "completions/max_terminated_length",
-        ],
-    }],
-};
-
 /// Completions generated in a second, over all devices.
 ///
 /// Unit `{rollout}/s`; in Prometheus `rl_throughput_rollouts_per_second`.
 pub const RL_THROUGHPUT_ROLLOUTS: Metric = Metric {
-    ordinal: 299,
+    ordinal: 295,
     name: "rl.throughput.rollouts",
     brief: "Completions generated in a second, over all devices.",
     unit: "{rollout}/s",
@@ -13916,7 +14106,7 @@ pub const RL_THROUGHPUT_ROLLOUTS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `rl_throughput_tokens_per_device_per_second`.
 pub const RL_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
-    ordinal: 300,
+    ordinal: 296,
     name: "rl.throughput.tokens_per_device",
     brief: "Tokens generated in a second by each device of the rollout engines.",
     unit: "{token}/s",
@@ -13936,7 +14126,7 @@ pub const RL_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{call}`; in Prometheus `rl_tool_calls`.
 pub const RL_TOOL_CALLS: Metric = Metric {
-    ordinal: 301,
+    ordinal: 297,
     name: "rl.tool_calls",
     brief: "Calls of tools in a trajectory.",
     unit: "{call}",
@@ -13971,7 +14161,7 @@ pub const RL_TOOL_CALLS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_tool_failure_fraction_ratio`.
 pub const RL_TOOL_FAILURE_FRACTION: Metric = Metric {
-    ordinal: 302,
+    ordinal: 298,
     name: "rl.tool_failure_fraction",
     brief: "Share of the calls of tools that failed.",
     unit: "1",
@@ -13990,11 +14180,40 @@ pub const RL_TOOL_FAILURE_FRACTION: Metric = Metric {
     }],
 };
 
+/// Tokens of a trajectory after its first prompt, those of the environment included.
+///
+/// Unit `{token}`; in Prometheus `rl_trajectory_length`.
+pub const RL_TRAJECTORY_LENGTH: Metric = Metric {
+    ordinal: 299,
+    name: "rl.trajectory_length",
+    brief: "Tokens of a trajectory after its first prompt, those of the environment included.",
+    unit: "{token}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_trajectory_length",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["generation/{data.split}/completions/{rl.statistic}_raw_length"],
+    }],
+};
+
 /// Turns of a conversation with the environment.
 ///
 /// Unit `{turn}`; in Prometheus `rl_turns`.
 pub const RL_TURNS: Metric = Metric {
-    ordinal: 303,
+    ordinal: 300,
     name: "rl.turns",
     brief: "Turns of a conversation with the environment.",
     unit: "{turn}",
@@ -14029,144 +14248,11 @@ pub const RL_TURNS: Metric = Metric {
     ],
 };
 
-/// Share of the completions cut at the longest length, among those that were not aborted.
-///
-/// Unit `1`; in Prometheus `rl_unaborted_clip_ratio`.
-pub const RL_UNABORTED_CLIP_RATIO: Metric = Metric {
-    ordinal: 304,
-    name: "rl.unaborted_clip_ratio",
-    brief: "Share of the completions cut at the longest length, among those that were not aborted.",
-    unit: "1",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::DATA_SPLIT,
-        requirement: Requirement::Recommended,
-    }],
-    prometheus_name: "rl_unaborted_clip_ratio",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "verl",
-        names: &["response_length_non_aborted/clip_ratio"],
-    }],
-};
-
-/// Length of the completions that were not aborted.
-///
-/// Unit `{token}`; in Prometheus `rl_unaborted_length`.
-pub const RL_UNABORTED_LENGTH: Metric = Metric {
-    ordinal: 305,
-    name: "rl.unaborted_length",
-    brief: "Length of the completions that were not aborted.",
-    unit: "{token}",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[
-        AttributeUse {
-            attribute: &attribute::DATA_SPLIT,
-            requirement: Requirement::Recommended,
-        },
-        AttributeUse {
-            attribute: &attribute::RL_STATISTIC,
-            requirement: Requirement::Required,
-        },
-    ],
-    prometheus_name: "rl_unaborted_length",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "verl",
-        names: &["response_length_non_aborted/{rl.statistic}"],
-    }],
-};
-
-/// Share of the completions cut at the longest length before trajectories are filtered.
-///
-/// Unit `1`; in Prometheus `rl_unfiltered_clip_ratio`.
-pub const RL_UNFILTERED_CLIP_RATIO: Metric = Metric {
-    ordinal: 306,
-    name: "rl.unfiltered_clip_ratio",
-    brief: "Share of the completions cut at the longest length before trajectories are filtered.",
-    unit: "1",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::DATA_SPLIT,
-        requirement: Requirement::Recommended,
-    }],
-    prometheus_name: "rl_unfiltered_clip_ratio",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "openrlhf",
-        names: &["rollout/truncated_rate"],
-    }],
-};
-
-/// Length of a completion before trajectories are filtered.
-///
-/// Unit `{token}`; in Prometheus `rl_unfiltered_length`.
-pub const RL_UNFILTERED_LENGTH: Metric = Metric {
-    ordinal: 307,
-    name: "rl.unfiltered_length",
-    brief: "Length of a completion before trajectories are filtered.",
-    unit: "{token}",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[
-        AttributeUse {
-            attribute: &attribute::DATA_SPLIT,
-            requirement: Requirement::Recommended,
-        },
-        AttributeUse {
-            attribute: &attribute::RL_STATISTIC,
-            requirement: Requirement::Required,
-        },
-    ],
-    prometheus_name: "rl_unfiltered_length",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "openrlhf",
-        names: &["rollout/response_length_mean"],
-    }],
-};
-
-/// Reward of a trajectory before trajectories are filtered.
-///
-/// Unit `{reward}`; in Prometheus `rl_unfiltered_reward`.
-pub const RL_UNFILTERED_REWARD: Metric = Metric {
-    ordinal: 308,
-    name: "rl.unfiltered_reward",
-    brief: "Reward of a trajectory before trajectories are filtered.",
-    unit: "{reward}",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[
-        AttributeUse {
-            attribute: &attribute::DATA_SPLIT,
-            requirement: Requirement::Recommended,
-        },
-        AttributeUse {
-            attribute: &attribute::RL_STATISTIC,
-            requirement: Requirement::Required,
-        },
-    ],
-    prometheus_name: "rl_unfiltered_reward",
-    stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "openrlhf",
-        names: &["rollout/reward_mean", "rollout/reward_std"],
-    }],
-};
-
 /// Estimate of the value function.
 ///
 /// Unit `{value}`; in Prometheus `rl_value`.
 pub const RL_VALUE: Metric = Metric {
-    ordinal: 309,
+    ordinal: 301,
     name: "rl.value",
     brief: "Estimate of the value function.",
     unit: "{value}",
@@ -14209,7 +14295,7 @@ pub const RL_VALUE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_value_clip_fraction_ratio`.
 pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
-    ordinal: 310,
+    ordinal: 302,
     name: "rl.value_clip_fraction",
     brief: "Share of the tokens at which the update of the value function was clipped.",
     unit: "1",
@@ -14246,7 +14332,7 @@ pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
 ///
 /// Unit `{variance_ratio}`; in Prometheus `rl_value_explained_variance`.
 pub const RL_VALUE_EXPLAINED_VARIANCE: Metric = Metric {
-    ordinal: 311,
+    ordinal: 303,
     name: "rl.value_explained_variance",
     brief: "Share of the variance of the returns that the value function explains; negative if it is worse than a constant.",
     unit: "{variance_ratio}",
@@ -14272,7 +14358,7 @@ pub const RL_VALUE_EXPLAINED_VARIANCE: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `rl_value_loss`.
 pub const RL_VALUE_LOSS: Metric = Metric {
-    ordinal: 312,
+    ordinal: 304,
     name: "rl.value_loss",
     brief: "Loss of the value function.",
     unit: "{loss}",
@@ -14321,7 +14407,7 @@ pub const RL_VALUE_LOSS: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `rl_value_prediction`.
 pub const RL_VALUE_PREDICTION: Metric = Metric {
-    ordinal: 313,
+    ordinal: 305,
     name: "rl.value_prediction",
     brief: "Estimate of the value function while it is trained.",
     unit: "{value}",
@@ -14360,7 +14446,7 @@ pub const RL_VALUE_PREDICTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_zero_variance_fraction_ratio`.
 pub const RL_ZERO_VARIANCE_FRACTION: Metric = Metric {
-    ordinal: 314,
+    ordinal: 306,
     name: "rl.zero_variance_fraction",
     brief: "Share of prompts whose completions all have the same reward.",
     unit: "1",
@@ -14383,7 +14469,7 @@ pub const RL_ZERO_VARIANCE_FRACTION: Metric = Metric {
 ///
 /// Unit `{slice}`; in Prometheus `run_active_slices`.
 pub const RUN_ACTIVE_SLICES: Metric = Metric {
-    ordinal: 315,
+    ordinal: 307,
     name: "run.active_slices",
     brief: "Slices of an elastic job that train.",
     unit: "{slice}",
@@ -14403,7 +14489,7 @@ pub const RUN_ACTIVE_SLICES: Metric = Metric {
 ///
 /// Unit `{slice}`; in Prometheus `run_available_slices`.
 pub const RUN_AVAILABLE_SLICES: Metric = Metric {
-    ordinal: 316,
+    ordinal: 308,
     name: "run.available_slices",
     brief: "Slices of an elastic job that could train.",
     unit: "{slice}",
@@ -14423,7 +14509,7 @@ pub const RUN_AVAILABLE_SLICES: Metric = Metric {
 ///
 /// Unit `{device}`; in Prometheus `run_devices`.
 pub const RUN_DEVICES: Metric = Metric {
-    ordinal: 317,
+    ordinal: 309,
     name: "run.devices",
     brief: "Accelerators that the run uses.",
     unit: "{device}",
@@ -14449,7 +14535,7 @@ pub const RUN_DEVICES: Metric = Metric {
 ///
 /// Unit `{parameter}`; in Prometheus `run_parameters`.
 pub const RUN_PARAMETERS: Metric = Metric {
-    ordinal: 318,
+    ordinal: 310,
     name: "run.parameters",
     brief: "Parameters of the model.",
     unit: "{parameter}",
@@ -14483,7 +14569,7 @@ pub const RUN_PARAMETERS: Metric = Metric {
 ///
 /// Unit `{slice}`; in Prometheus `run_slices`.
 pub const RUN_SLICES: Metric = Metric {
-    ordinal: 319,
+    ordinal: 311,
     name: "run.slices",
     brief: "Slices of an elastic job.",
     unit: "{slice}",
@@ -14503,7 +14589,7 @@ pub const RUN_SLICES: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_accept_length`.
 pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
-    ordinal: 320,
+    ordinal: 312,
     name: "train.accept_length",
     brief: "Draft tokens that the target model would accept in a row.",
     unit: "{token}",
@@ -14523,7 +14609,7 @@ pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_accuracy_ratio`.
 pub const TRAIN_ACCURACY: Metric = Metric {
-    ordinal: 321,
+    ordinal: 313,
     name: "train.accuracy",
     brief: "Share of the tokens of the step that were predicted right.",
     unit: "1",
@@ -14595,7 +14681,7 @@ pub const TRAIN_ACCURACY: Metric = Metric {
 ///
 /// Unit `{anomaly}`; in Prometheus `train_anomalies_total`.
 pub const TRAIN_ANOMALIES: Metric = Metric {
-    ordinal: 322,
+    ordinal: 314,
     name: "train.anomalies",
     brief: "Anomalous steps, by type of anomaly.",
     unit: "{anomaly}",
@@ -14628,69 +14714,11 @@ pub const TRAIN_ANOMALIES: Metric = Metric {
     ],
 };
 
-/// Time of the backward pass, over the steps since the start of the attempt.
-///
-/// Unit `s`; in Prometheus `train_attempt_backward_time_seconds`.
-pub const TRAIN_ATTEMPT_BACKWARD_TIME: Metric = Metric {
-    ordinal: 323,
-    name: "train.attempt_backward_time",
-    brief: "Time of the backward pass, over the steps since the start of the attempt.",
-    unit: "s",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::TRAIN_ATTEMPT_STATISTIC,
-        requirement: Requirement::Required,
-    }],
-    prometheus_name: "train_attempt_backward_time_seconds",
-    stability: Stability::Development,
-    upstream: &[
-        Upstream {
-            system: "nv-one-logger",
-            names: &["training_metrics_update: event.attributes.avg_backward_time_sec"],
-        },
-        Upstream {
-            system: "nv_one_logger",
-            names: &["avg_backward_time_sec"],
-        },
-    ],
-};
-
-/// Time in the data iterator, over the steps since the start of the attempt.
-///
-/// Unit `s`; in Prometheus `train_attempt_data_time_seconds`.
-pub const TRAIN_ATTEMPT_DATA_TIME: Metric = Metric {
-    ordinal: 324,
-    name: "train.attempt_data_time",
-    brief: "Time in the data iterator, over the steps since the start of the attempt.",
-    unit: "s",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::TRAIN_ATTEMPT_STATISTIC,
-        requirement: Requirement::Required,
-    }],
-    prometheus_name: "train_attempt_data_time_seconds",
-    stability: Stability::Development,
-    upstream: &[
-        Upstream {
-            system: "nv-one-logger",
-            names: &["training_metrics_update: event.attributes.avg_dataloader_time_sec"],
-        },
-        Upstream {
-            system: "nv_one_logger",
-            names: &["avg_dataloader_time_sec"],
-        },
-    ],
-};
-
 /// Floating-point operations in a second on one device, over the steps since the start of the attempt.
 ///
 /// Unit `{flop}/s`; in Prometheus `train_attempt_flops_per_device_per_second`.
 pub const TRAIN_ATTEMPT_FLOPS_PER_DEVICE: Metric = Metric {
-    ordinal: 325,
+    ordinal: 315,
     name: "train.attempt_flops_per_device",
     brief: "Floating-point operations in a second on one device, over the steps since the start of the attempt.",
     unit: "{flop}/s",
@@ -14703,56 +14731,21 @@ pub const TRAIN_ATTEMPT_FLOPS_PER_DEVICE: Metric = Metric {
     }],
     prometheus_name: "train_attempt_flops_per_device_per_second",
     stability: Stability::Development,
-    upstream: &[
-        Upstream {
-            system: "nv-one-logger",
-            names: &[
-                "training_metrics_update: event.attributes.train_throughput_per_gpu",
-                "training_metrics_update: event.attributes.train_throughput_per_gpu_max",
-                "training_metrics_update: event.attributes.train_throughput_per_gpu_min",
-            ],
-        },
-        Upstream {
-            system: "nv_one_logger",
-            names: &["train_throughput_per_gpu"],
-        },
-    ],
-};
-
-/// Time of the forward pass, over the steps since the start of the attempt.
-///
-/// Unit `s`; in Prometheus `train_attempt_forward_time_seconds`.
-pub const TRAIN_ATTEMPT_FORWARD_TIME: Metric = Metric {
-    ordinal: 326,
-    name: "train.attempt_forward_time",
-    brief: "Time of the forward pass, over the steps since the start of the attempt.",
-    unit: "s",
-    instrument: Instrument::Gauge,
-    number: Number::Double,
-    bounds: &[],
-    attributes: &[AttributeUse {
-        attribute: &attribute::TRAIN_ATTEMPT_STATISTIC,
-        requirement: Requirement::Required,
+    upstream: &[Upstream {
+        system: "nv-one-logger",
+        names: &[
+            "training_metrics_update: event.attributes.train_throughput_per_gpu",
+            "training_metrics_update: event.attributes.train_throughput_per_gpu_max",
+            "training_metrics_update: event.attributes.train_throughput_per_gpu_min",
+        ],
     }],
-    prometheus_name: "train_attempt_forward_time_seconds",
-    stability: Stability::Development,
-    upstream: &[
-        Upstream {
-            system: "nv-one-logger",
-            names: &["training_metrics_update: event.attributes.avg_forward_time_sec"],
-        },
-        Upstream {
-            system: "nv_one_logger",
-            names: &["avg_forward_time_sec"],
-        },
-    ],
 };
 
 /// Wall time of a step, over the steps since the start of the attempt.
 ///
 /// Unit `s`; in Prometheus `train_attempt_step_time_seconds`.
 pub const TRAIN_ATTEMPT_STEP_TIME: Metric = Metric {
-    ordinal: 327,
+    ordinal: 316,
     name: "train.attempt_step_time",
     brief: "Wall time of a step, over the steps since the start of the attempt.",
     unit: "s",
@@ -14765,28 +14758,22 @@ pub const TRAIN_ATTEMPT_STEP_TIME: Metric = Metric {
     }],
     prometheus_name: "train_attempt_step_time_seconds",
     stability: Stability::Development,
-    upstream: &[
-        Upstream {
-            system: "nv-one-logger",
-            names: &[
-                "training_metrics_update: event.attributes.avg_iteration_time_sec",
-                "training_metrics_update: event.attributes.min_iteration_time_sec",
-                "training_metrics_update: event.attributes.max_iteration_time_sec",
-                "training_metrics_update: event.attributes.total_iteration_time_sec",
-            ],
-        },
-        Upstream {
-            system: "nv_one_logger",
-            names: &["avg_iteration_time_sec"],
-        },
-    ],
+    upstream: &[Upstream {
+        system: "nv-one-logger",
+        names: &[
+            "training_metrics_update: event.attributes.avg_iteration_time_sec",
+            "training_metrics_update: event.attributes.min_iteration_time_sec",
+            "training_metrics_update: event.attributes.max_iteration_time_sec",
+            "training_metrics_update: event.attributes.total_iteration_time_sec",
+        ],
+    }],
 };
 
 /// Tokens trained on in a second over all devices, over the steps since the start of the attempt.
 ///
 /// Unit `{token}/s`; in Prometheus `train_attempt_throughput_per_second`.
 pub const TRAIN_ATTEMPT_THROUGHPUT: Metric = Metric {
-    ordinal: 328,
+    ordinal: 317,
     name: "train.attempt_throughput",
     brief: "Tokens trained on in a second over all devices, over the steps since the start of the attempt.",
     unit: "{token}/s",
@@ -14799,23 +14786,17 @@ pub const TRAIN_ATTEMPT_THROUGHPUT: Metric = Metric {
     }],
     prometheus_name: "train_attempt_throughput_per_second",
     stability: Stability::Development,
-    upstream: &[
-        Upstream {
-            system: "nv-one-logger",
-            names: &["training_metrics_update: event.attributes.avg_tokens_per_second"],
-        },
-        Upstream {
-            system: "nv_one_logger",
-            names: &["avg_tokens_per_second"],
-        },
-    ],
+    upstream: &[Upstream {
+        system: "nv-one-logger",
+        names: &["training_metrics_update: event.attributes.avg_tokens_per_second"],
+    }],
 };
 
 /// Share of the time since the job began that went into something else than steps that count.
 ///
 /// Unit `1`; in Prometheus `train_badput_ratio`.
 pub const TRAIN_BADPUT: Metric = Metric {
-    ordinal: 329,
+    ordinal: 318,
     name: "train.badput",
     brief: "Share of the time since the job began that went into something else than steps that count.",
     unit: "1",
@@ -14858,7 +14839,7 @@ pub const TRAIN_BADPUT: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_balanced_rank_tokens`.
 pub const TRAIN_BALANCED_RANK_TOKENS: Metric = Metric {
-    ordinal: 330,
+    ordinal: 319,
     name: "train.balanced_rank_tokens",
     brief: "Tokens of the batch of a rank after samples were exchanged to balance the ranks.",
     unit: "{token}",
@@ -14881,7 +14862,7 @@ pub const TRAIN_BALANCED_RANK_TOKENS: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_batch_size`.
 pub const TRAIN_BATCH_SIZE: Metric = Metric {
-    ordinal: 331,
+    ordinal: 320,
     name: "train.batch_size",
     brief: "Samples of a step, over all devices.",
     unit: "{sample}",
@@ -14926,7 +14907,7 @@ pub const TRAIN_BATCH_SIZE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `train_checkpoint_size_bytes`.
 pub const TRAIN_CHECKPOINT_SIZE: Metric = Metric {
-    ordinal: 332,
+    ordinal: 321,
     name: "train.checkpoint_size",
     brief: "Size of the newest checkpoint.",
     unit: "By",
@@ -14936,23 +14917,17 @@ pub const TRAIN_CHECKPOINT_SIZE: Metric = Metric {
     attributes: &[],
     prometheus_name: "train_checkpoint_size_bytes",
     stability: Stability::Development,
-    upstream: &[
-        Upstream {
-            system: "nv-one-logger",
-            names: &["save_checkpoint_success: event.attributes.checkpoint_size"],
-        },
-        Upstream {
-            system: "nv_one_logger",
-            names: &["checkpoint_size"],
-        },
-    ],
+    upstream: &[Upstream {
+        system: "nv-one-logger",
+        names: &["save_checkpoint_success: event.attributes.checkpoint_size"],
+    }],
 };
 
 /// Checkpoints saved since the start of the attempt.
 ///
 /// Unit `{checkpoint}`; in Prometheus `train_checkpoints_total`.
 pub const TRAIN_CHECKPOINTS: Metric = Metric {
-    ordinal: 333,
+    ordinal: 322,
     name: "train.checkpoints",
     brief: "Checkpoints saved since the start of the attempt.",
     unit: "{checkpoint}",
@@ -14962,23 +14937,17 @@ pub const TRAIN_CHECKPOINTS: Metric = Metric {
     attributes: &[],
     prometheus_name: "train_checkpoints_total",
     stability: Stability::Development,
-    upstream: &[
-        Upstream {
-            system: "nv-one-logger",
-            names: &["save_checkpoint_success: event.attributes.save_checkpoint_success_count"],
-        },
-        Upstream {
-            system: "nv_one_logger",
-            names: &["save_checkpoint_success_count"],
-        },
-    ],
+    upstream: &[Upstream {
+        system: "nv-one-logger",
+        names: &["save_checkpoint_success: event.attributes.save_checkpoint_success_count"],
+    }],
 };
 
 /// Floating-point operations since the start of the attempt, over all devices.
 ///
 /// Unit `{flop}`; in Prometheus `train_completed_flops_total`.
 pub const TRAIN_COMPLETED_FLOPS: Metric = Metric {
-    ordinal: 334,
+    ordinal: 323,
     name: "train.completed_flops",
     brief: "Floating-point operations since the start of the attempt, over all devices.",
     unit: "{flop}",
@@ -15004,7 +14973,7 @@ pub const TRAIN_COMPLETED_FLOPS: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `train_custom`.
 pub const TRAIN_CUSTOM: Metric = Metric {
-    ordinal: 335,
+    ordinal: 324,
     name: "train.custom",
     brief: "A number that the registry has no name for.",
     unit: "{value}",
@@ -15027,7 +14996,7 @@ pub const TRAIN_CUSTOM: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `train_custom_distribution`.
 pub const TRAIN_CUSTOM_DISTRIBUTION: Metric = Metric {
-    ordinal: 336,
+    ordinal: 325,
     name: "train.custom_distribution",
     brief: "A distribution that the registry has no name for, such as that of a layer's weights.",
     unit: "{value}",
@@ -15050,7 +15019,7 @@ pub const TRAIN_CUSTOM_DISTRIBUTION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_elapsed_time_seconds`.
 pub const TRAIN_ELAPSED_TIME: Metric = Metric {
-    ordinal: 337,
+    ordinal: 326,
     name: "train.elapsed_time",
     brief: "Wall time since the start of the training.",
     unit: "s",
@@ -15092,7 +15061,7 @@ pub const TRAIN_ELAPSED_TIME: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `train_energy_per_device_joules`.
 pub const TRAIN_ENERGY_PER_DEVICE: Metric = Metric {
-    ordinal: 338,
+    ordinal: 327,
     name: "train.energy_per_device",
     brief: "Energy of a step, as the mean of the devices.",
     unit: "J",
@@ -15112,7 +15081,7 @@ pub const TRAIN_ENERGY_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{epoch}`; in Prometheus `train_epoch`.
 pub const TRAIN_EPOCH: Metric = Metric {
-    ordinal: 339,
+    ordinal: 328,
     name: "train.epoch",
     brief: "Passes over the data so far, as a fraction.",
     unit: "{epoch}",
@@ -15179,7 +15148,7 @@ pub const TRAIN_EPOCH: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_eta_seconds`.
 pub const TRAIN_ETA: Metric = Metric {
-    ordinal: 340,
+    ordinal: 329,
     name: "train.eta",
     brief: "Time until the planned training is done, at the present pace.",
     unit: "s",
@@ -15233,7 +15202,7 @@ pub const TRAIN_ETA: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_expected_throughput_per_second`.
 pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
-    ordinal: 341,
+    ordinal: 330,
     name: "train.expected_throughput",
     brief: "Tokens in a second that the hardware could do at its peak, over all devices.",
     unit: "{token}/s",
@@ -15253,7 +15222,7 @@ pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_flops_per_step`.
 pub const TRAIN_FLOPS_PER_STEP: Metric = Metric {
-    ordinal: 342,
+    ordinal: 331,
     name: "train.flops_per_step",
     brief: "Floating-point operations of a step, over all devices.",
     unit: "{flop}",
@@ -15283,7 +15252,7 @@ pub const TRAIN_FLOPS_PER_STEP: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_flops_per_step_per_device`.
 pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
-    ordinal: 343,
+    ordinal: 332,
     name: "train.flops_per_step_per_device",
     brief: "Floating-point operations of a step, on one device.",
     unit: "{flop}",
@@ -15303,7 +15272,7 @@ pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{flop}/{token}`; in Prometheus `train_flops_per_token`.
 pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
-    ordinal: 344,
+    ordinal: 333,
     name: "train.flops_per_token",
     brief: "Floating-point operations that one token takes.",
     unit: "{flop}/{token}",
@@ -15333,7 +15302,7 @@ pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_flops_share_ratio`.
 pub const TRAIN_FLOPS_SHARE: Metric = Metric {
-    ordinal: 345,
+    ordinal: 334,
     name: "train.flops_share",
     brief: "Share of a step's floating-point operations that one part of the model takes.",
     unit: "1",
@@ -15356,7 +15325,7 @@ pub const TRAIN_FLOPS_SHARE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_global_step`.
 pub const TRAIN_GLOBAL_STEP: Metric = Metric {
-    ordinal: 346,
+    ordinal: 335,
     name: "train.global_step",
     brief: "Number of the newest optimizer step.",
     unit: "{step}",
@@ -15414,7 +15383,7 @@ pub const TRAIN_GLOBAL_STEP: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_goodput_ratio`.
 pub const TRAIN_GOODPUT: Metric = Metric {
-    ordinal: 347,
+    ordinal: 336,
     name: "train.goodput",
     brief: "Share of the time since the job began that went into steps that count.",
     unit: "1",
@@ -15440,7 +15409,7 @@ pub const TRAIN_GOODPUT: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_grad_norm`.
 pub const TRAIN_GRAD_NORM: Metric = Metric {
-    ordinal: 348,
+    ordinal: 337,
     name: "train.grad_norm",
     brief: "L2 norm of the gradients of the step, after clipping.",
     unit: "{norm}",
@@ -15489,7 +15458,7 @@ pub const TRAIN_GRAD_NORM: Metric = Metric {
         },
         Upstream {
             system: "nemo_lens",
-            names: &["megatron.training.grad_norm"],
+            names: &["megatron.training.grad_norm", "rl.grad_norm"],
         },
         Upstream {
             system: "openrlhf",
@@ -15536,7 +15505,7 @@ pub const TRAIN_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `{deviation}`; in Prometheus `train_grad_norm_deviation`.
 pub const TRAIN_GRAD_NORM_DEVIATION: Metric = Metric {
-    ordinal: 349,
+    ordinal: 338,
     name: "train.grad_norm_deviation",
     brief: "Distance of the gradient norm from its running mean, in standard deviations.",
     unit: "{deviation}",
@@ -15556,7 +15525,7 @@ pub const TRAIN_GRAD_NORM_DEVIATION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_last_step_time_seconds`.
 pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
-    ordinal: 350,
+    ordinal: 339,
     name: "train.last_step_time",
     brief: "Unix time at which the newest step ended.",
     unit: "s",
@@ -15588,7 +15557,7 @@ pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{learning_rate}`; in Prometheus `train_learning_rate`.
 pub const TRAIN_LEARNING_RATE: Metric = Metric {
-    ordinal: 351,
+    ordinal: 340,
     name: "train.learning_rate",
     brief: "Learning rate of the step.",
     unit: "{learning_rate}",
@@ -15645,7 +15614,7 @@ pub const TRAIN_LEARNING_RATE: Metric = Metric {
         },
         Upstream {
             system: "nemo_lens",
-            names: &["megatron.training.learning_rate"],
+            names: &["megatron.training.learning_rate", "rl.learning_rate"],
         },
         Upstream {
             system: "openrlhf",
@@ -15686,7 +15655,7 @@ pub const TRAIN_LEARNING_RATE: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_loss`.
 pub const TRAIN_LOSS: Metric = Metric {
-    ordinal: 352,
+    ordinal: 341,
     name: "train.loss",
     brief: "Loss of the step, as the trainer averages it.",
     unit: "{loss}",
@@ -15743,7 +15712,7 @@ pub const TRAIN_LOSS: Metric = Metric {
         },
         Upstream {
             system: "nemo_lens",
-            names: &["megatron.training.loss", "dl.loss"],
+            names: &["megatron.training.loss"],
         },
         Upstream {
             system: "nv-one-logger",
@@ -15797,7 +15766,7 @@ pub const TRAIN_LOSS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_loss_component`.
 pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
-    ordinal: 353,
+    ordinal: 342,
     name: "train.loss_component",
     brief: "One part of the loss of the step.",
     unit: "{loss}",
@@ -15899,7 +15868,7 @@ pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
 ///
 /// Unit `{deviation}`; in Prometheus `train_loss_deviation`.
 pub const TRAIN_LOSS_DEVIATION: Metric = Metric {
-    ordinal: 354,
+    ordinal: 343,
     name: "train.loss_deviation",
     brief: "Distance of the loss from its running mean, in standard deviations.",
     unit: "{deviation}",
@@ -15919,7 +15888,7 @@ pub const TRAIN_LOSS_DEVIATION: Metric = Metric {
 ///
 /// Unit `{scale}`; in Prometheus `train_loss_scale`.
 pub const TRAIN_LOSS_SCALE: Metric = Metric {
-    ordinal: 355,
+    ordinal: 344,
     name: "train.loss_scale",
     brief: "Factor by which the loss is multiplied for half precision.",
     unit: "{scale}",
@@ -15941,11 +15910,40 @@ pub const TRAIN_LOSS_SCALE: Metric = Metric {
     ],
 };
 
+/// Weight of one part in the loss of the step.
+///
+/// Unit `{weight}`; in Prometheus `train_loss_weight`.
+pub const TRAIN_LOSS_WEIGHT: Metric = Metric {
+    ordinal: 345,
+    name: "train.loss_weight",
+    brief: "Weight of one part in the loss of the step.",
+    unit: "{weight}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::TRAIN_COMPONENT,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "train_loss_weight",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "hf_trainer",
+            names: &["entropy_coef"],
+        },
+        Upstream {
+            system: "maxtext",
+            names: &["distill/alpha", "distill/beta_feature"],
+        },
+    ],
+};
+
 /// Largest attention logit of the step, over all layers and heads.
 ///
 /// Unit `{logit}`; in Prometheus `train_max_attention_logit`.
 pub const TRAIN_MAX_ATTENTION_LOGIT: Metric = Metric {
-    ordinal: 356,
+    ordinal: 346,
     name: "train.max_attention_logit",
     brief: "Largest attention logit of the step, over all layers and heads.",
     unit: "{logit}",
@@ -15971,7 +15969,7 @@ pub const TRAIN_MAX_ATTENTION_LOGIT: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_max_loss`.
 pub const TRAIN_MAX_LOSS: Metric = Metric {
-    ordinal: 357,
+    ordinal: 347,
     name: "train.max_loss",
     brief: "Largest loss of a rank in the step.",
     unit: "{loss}",
@@ -15991,7 +15989,7 @@ pub const TRAIN_MAX_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_mean_accuracy_ratio`.
 pub const TRAIN_MEAN_ACCURACY: Metric = Metric {
-    ordinal: 358,
+    ordinal: 348,
     name: "train.mean_accuracy",
     brief: "Mean accuracy of the steps since the start of the attempt.",
     unit: "1",
@@ -16011,7 +16009,7 @@ pub const TRAIN_MEAN_ACCURACY: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_mean_loss`.
 pub const TRAIN_MEAN_LOSS: Metric = Metric {
-    ordinal: 359,
+    ordinal: 349,
     name: "train.mean_loss",
     brief: "Mean loss of the steps since the start of the attempt.",
     unit: "{loss}",
@@ -16041,7 +16039,7 @@ pub const TRAIN_MEAN_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_mfu_ratio`.
 pub const TRAIN_MFU: Metric = Metric {
-    ordinal: 360,
+    ordinal: 350,
     name: "train.mfu",
     brief: "Model FLOPs utilization.",
     unit: "1",
@@ -16103,7 +16101,7 @@ pub const TRAIN_MFU: Metric = Metric {
 ///
 /// Unit `{micro_batch}`; in Prometheus `train_micro_batches`.
 pub const TRAIN_MICRO_BATCHES: Metric = Metric {
-    ordinal: 361,
+    ordinal: 351,
     name: "train.micro_batches",
     brief: "Micro-batches of the step.",
     unit: "{micro_batch}",
@@ -16123,7 +16121,7 @@ pub const TRAIN_MICRO_BATCHES: Metric = Metric {
 ///
 /// Unit `{verdict}`; in Prometheus `train_opened_verdicts_total`.
 pub const TRAIN_OPENED_VERDICTS: Metric = Metric {
-    ordinal: 362,
+    ordinal: 352,
     name: "train.opened_verdicts",
     brief: "Verdicts that were opened.",
     unit: "{verdict}",
@@ -16142,11 +16140,31 @@ pub const TRAIN_OPENED_VERDICTS: Metric = Metric {
     }],
 };
 
+/// Share of the tokens of the step that are padding.
+///
+/// Unit `1`; in Prometheus `train_padding_ratio`.
+pub const TRAIN_PADDING_RATIO: Metric = Metric {
+    ordinal: 353,
+    name: "train.padding_ratio",
+    brief: "Share of the tokens of the step that are padding.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_padding_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["packing/{}/dummy_ratio"],
+    }],
+};
+
 /// L2 norm of the parameters after the step.
 ///
 /// Unit `{norm}`; in Prometheus `train_param_norm`.
 pub const TRAIN_PARAM_NORM: Metric = Metric {
-    ordinal: 363,
+    ordinal: 354,
     name: "train.param_norm",
     brief: "L2 norm of the parameters after the step.",
     unit: "{norm}",
@@ -16172,7 +16190,7 @@ pub const TRAIN_PARAM_NORM: Metric = Metric {
 ///
 /// Unit `{perplexity}`; in Prometheus `train_perplexity`.
 pub const TRAIN_PERPLEXITY: Metric = Metric {
-    ordinal: 364,
+    ordinal: 355,
     name: "train.perplexity",
     brief: "Perplexity of the step: e to the power of the loss.",
     unit: "{perplexity}",
@@ -16223,7 +16241,7 @@ pub const TRAIN_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `train_phase`.
 pub const TRAIN_PHASE: Metric = Metric {
-    ordinal: 365,
+    ordinal: 356,
     name: "train.phase",
     brief: "State of the training: 1 for the present phase, 0 for the others.",
     unit: "{state}",
@@ -16246,7 +16264,7 @@ pub const TRAIN_PHASE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_planned_steps`.
 pub const TRAIN_PLANNED_STEPS: Metric = Metric {
-    ordinal: 366,
+    ordinal: 357,
     name: "train.planned_steps",
     brief: "Optimizer steps that the run is to do.",
     unit: "{step}",
@@ -16276,7 +16294,7 @@ pub const TRAIN_PLANNED_STEPS: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `train_power_per_device_watts`.
 pub const TRAIN_POWER_PER_DEVICE: Metric = Metric {
-    ordinal: 367,
+    ordinal: 358,
     name: "train.power_per_device",
     brief: "Power during a step, as the mean of the devices.",
     unit: "W",
@@ -16296,7 +16314,7 @@ pub const TRAIN_POWER_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_productive_samples`.
 pub const TRAIN_PRODUCTIVE_SAMPLES: Metric = Metric {
-    ordinal: 368,
+    ordinal: 359,
     name: "train.productive_samples",
     brief: "Samples of the attempt that the newest checkpoint holds.",
     unit: "{sample}",
@@ -16306,23 +16324,17 @@ pub const TRAIN_PRODUCTIVE_SAMPLES: Metric = Metric {
     attributes: &[],
     prometheus_name: "train_productive_samples",
     stability: Stability::Development,
-    upstream: &[
-        Upstream {
-            system: "nv-one-logger",
-            names: &["save_checkpoint_success: event.attributes.productive_train_samples"],
-        },
-        Upstream {
-            system: "nv_one_logger",
-            names: &["productive_train_samples"],
-        },
-    ],
+    upstream: &[Upstream {
+        system: "nv-one-logger",
+        names: &["save_checkpoint_success: event.attributes.productive_train_samples"],
+    }],
 };
 
 /// Steps of the attempt that the newest checkpoint holds.
 ///
 /// Unit `{step}`; in Prometheus `train_productive_steps`.
 pub const TRAIN_PRODUCTIVE_STEPS: Metric = Metric {
-    ordinal: 369,
+    ordinal: 360,
     name: "train.productive_steps",
     brief: "Steps of the attempt that the newest checkpoint holds.",
     unit: "{step}",
@@ -16332,23 +16344,17 @@ pub const TRAIN_PRODUCTIVE_STEPS: Metric = Metric {
     attributes: &[],
     prometheus_name: "train_productive_steps",
     stability: Stability::Development,
-    upstream: &[
-        Upstream {
-            system: "nv-one-logger",
-            names: &["save_checkpoint_success: event.attributes.productive_train_iterations"],
-        },
-        Upstream {
-            system: "nv_one_logger",
-            names: &["productive_train_iterations"],
-        },
-    ],
+    upstream: &[Upstream {
+        system: "nv-one-logger",
+        names: &["save_checkpoint_success: event.attributes.productive_train_iterations"],
+    }],
 };
 
 /// Wall time of the steps of the attempt that the newest checkpoint holds.
 ///
 /// Unit `s`; in Prometheus `train_productive_time_seconds`.
 pub const TRAIN_PRODUCTIVE_TIME: Metric = Metric {
-    ordinal: 370,
+    ordinal: 361,
     name: "train.productive_time",
     brief: "Wall time of the steps of the attempt that the newest checkpoint holds.",
     unit: "s",
@@ -16358,23 +16364,17 @@ pub const TRAIN_PRODUCTIVE_TIME: Metric = Metric {
     attributes: &[],
     prometheus_name: "train_productive_time_seconds",
     stability: Stability::Development,
-    upstream: &[
-        Upstream {
-            system: "nv-one-logger",
-            names: &["save_checkpoint_success: event.attributes.productive_train_iterations_sec"],
-        },
-        Upstream {
-            system: "nv_one_logger",
-            names: &["productive_train_iterations_sec"],
-        },
-    ],
+    upstream: &[Upstream {
+        system: "nv-one-logger",
+        names: &["save_checkpoint_success: event.attributes.productive_train_iterations_sec"],
+    }],
 };
 
 /// Share of the planned training that is done.
 ///
 /// Unit `1`; in Prometheus `train_progress_ratio`.
 pub const TRAIN_PROGRESS: Metric = Metric {
-    ordinal: 371,
+    ordinal: 362,
     name: "train.progress",
     brief: "Share of the planned training that is done.",
     unit: "1",
@@ -16420,7 +16420,7 @@ pub const TRAIN_PROGRESS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_rank_step_time_seconds`.
 pub const TRAIN_RANK_STEP_TIME: Metric = Metric {
-    ordinal: 372,
+    ordinal: 363,
     name: "train.rank_step_time",
     brief: "Clean step time over the ranks of a step: without waits for other ranks.",
     unit: "s",
@@ -16443,7 +16443,7 @@ pub const TRAIN_RANK_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_rank_tokens`.
 pub const TRAIN_RANK_TOKENS: Metric = Metric {
-    ordinal: 373,
+    ordinal: 364,
     name: "train.rank_tokens",
     brief: "Tokens of the batch of a rank, as the data is dealt out.",
     unit: "{token}",
@@ -16466,7 +16466,7 @@ pub const TRAIN_RANK_TOKENS: Metric = Metric {
 ///
 /// Unit `{rank}`; in Prometheus `train_ranks`.
 pub const TRAIN_RANKS: Metric = Metric {
-    ordinal: 374,
+    ordinal: 365,
     name: "train.ranks",
     brief: "Ranks of the job, by whether they report.",
     unit: "{rank}",
@@ -16489,7 +16489,7 @@ pub const TRAIN_RANKS: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_raw_grad_norm`.
 pub const TRAIN_RAW_GRAD_NORM: Metric = Metric {
-    ordinal: 375,
+    ordinal: 366,
     name: "train.raw_grad_norm",
     brief: "L2 norm of the gradients of the step, before clipping.",
     unit: "{norm}",
@@ -16509,7 +16509,7 @@ pub const TRAIN_RAW_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_real_tokens_total`.
 pub const TRAIN_REAL_TOKENS: Metric = Metric {
-    ordinal: 376,
+    ordinal: 367,
     name: "train.real_tokens",
     brief: "Tokens trained on without padding, over all devices.",
     unit: "{token}",
@@ -16546,7 +16546,7 @@ pub const TRAIN_REAL_TOKENS: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_samples_total`.
 pub const TRAIN_SAMPLES: Metric = Metric {
-    ordinal: 377,
+    ordinal: 368,
     name: "train.samples",
     brief: "Samples trained on since the start of the attempt, over all devices.",
     unit: "{sample}",
@@ -16588,7 +16588,7 @@ pub const TRAIN_SAMPLES: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_skipped_samples_total`.
 pub const TRAIN_SKIPPED_SAMPLES: Metric = Metric {
-    ordinal: 378,
+    ordinal: 369,
     name: "train.skipped_samples",
     brief: "Samples of the data that training passed over since the start of the attempt.",
     unit: "{sample}",
@@ -16608,7 +16608,7 @@ pub const TRAIN_SKIPPED_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_skipped_steps_total`.
 pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
-    ordinal: 379,
+    ordinal: 370,
     name: "train.skipped_steps",
     brief: "Steps whose update was not applied.",
     unit: "{step}",
@@ -16638,7 +16638,7 @@ pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_smoothed_loss`.
 pub const TRAIN_SMOOTHED_LOSS: Metric = Metric {
-    ordinal: 380,
+    ordinal: 371,
     name: "train.smoothed.loss",
     brief: "Loss, smoothed over steps.",
     unit: "{loss}",
@@ -16664,7 +16664,7 @@ pub const TRAIN_SMOOTHED_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_smoothed_mfu_ratio`.
 pub const TRAIN_SMOOTHED_MFU: Metric = Metric {
-    ordinal: 381,
+    ordinal: 372,
     name: "train.smoothed.mfu",
     brief: "Model FLOPs utilization, smoothed over steps.",
     unit: "1",
@@ -16690,7 +16690,7 @@ pub const TRAIN_SMOOTHED_MFU: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_smoothed_step_time_seconds`.
 pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
-    ordinal: 382,
+    ordinal: 373,
     name: "train.smoothed.step_time",
     brief: "Wall time of a step, smoothed over steps.",
     unit: "s",
@@ -16710,6 +16710,10 @@ pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
             names: &["smoothed/step_time"],
         },
         Upstream {
+            system: "nemo_lens",
+            names: &["megatron.training.step_duration_ms"],
+        },
+        Upstream {
             system: "pulsetrain",
             names: &["derive"],
         },
@@ -16720,7 +16724,7 @@ pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_smoothed_throughput_per_second`.
 pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
-    ordinal: 383,
+    ordinal: 374,
     name: "train.smoothed.throughput",
     brief: "Tokens trained on in a second over all devices, smoothed over steps.",
     unit: "{token}/s",
@@ -16746,7 +16750,7 @@ pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_sol_ratio`.
 pub const TRAIN_SOL: Metric = Metric {
-    ordinal: 384,
+    ordinal: 375,
     name: "train.sol",
     brief: "Speed of light: ideal time of the step at the peak of the hardware, as a share of its measured time.",
     unit: "1",
@@ -16772,7 +16776,7 @@ pub const TRAIN_SOL: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_step_deviation_seconds`.
 pub const TRAIN_STEP_DEVIATION: Metric = Metric {
-    ordinal: 385,
+    ordinal: 376,
     name: "train.step.deviation",
     brief: "By how much a step took longer than the ideal one; negative where it took less.",
     unit: "s",
@@ -16792,7 +16796,7 @@ pub const TRAIN_STEP_DEVIATION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_step_duration_seconds`.
 pub const TRAIN_STEP_DURATION: Metric = Metric {
-    ordinal: 386,
+    ordinal: 377,
     name: "train.step.duration",
     brief: "Wall time of a step.",
     unit: "s",
@@ -16844,10 +16848,6 @@ pub const TRAIN_STEP_DURATION: Metric = Metric {
             names: &["train_step_timing in s"],
         },
         Upstream {
-            system: "nemo_lens",
-            names: &["megatron.training.step_duration_ms"],
-        },
-        Upstream {
             system: "one_logger",
             names: &["avg_iteration_time_sec"],
         },
@@ -16887,7 +16887,7 @@ pub const TRAIN_STEP_DURATION: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_step_tokens_per_device`.
 pub const TRAIN_STEP_TOKENS_PER_DEVICE: Metric = Metric {
-    ordinal: 387,
+    ordinal: 378,
     name: "train.step_tokens_per_device",
     brief: "Tokens of a step on one device.",
     unit: "{token}",
@@ -16907,7 +16907,7 @@ pub const TRAIN_STEP_TOKENS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_steps_total`.
 pub const TRAIN_STEPS: Metric = Metric {
-    ordinal: 388,
+    ordinal: 379,
     name: "train.steps",
     brief: "Optimizer steps done since the start of the attempt.",
     unit: "{step}",
@@ -16933,7 +16933,7 @@ pub const TRAIN_STEPS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_straggler_score_ratio`.
 pub const TRAIN_STRAGGLER_SCORE: Metric = Metric {
-    ordinal: 389,
+    ordinal: 380,
     name: "train.straggler.score",
     brief: "Median clean step time of the ranks, divided by that of this rank.",
     unit: "1",
@@ -16953,7 +16953,7 @@ pub const TRAIN_STRAGGLER_SCORE: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `train_teacher_kl`.
 pub const TRAIN_TEACHER_KL: Metric = Metric {
-    ordinal: 390,
+    ordinal: 381,
     name: "train.teacher_kl",
     brief: "Divergence of the student from the teacher on the batch of the step, in distillation.",
     unit: "{nat}",
@@ -16969,11 +16969,31 @@ pub const TRAIN_TEACHER_KL: Metric = Metric {
     }],
 };
 
+/// Loss of the teacher on the batch of the step, in distillation.
+///
+/// Unit `{loss}`; in Prometheus `train_teacher_loss`.
+pub const TRAIN_TEACHER_LOSS: Metric = Metric {
+    ordinal: 382,
+    name: "train.teacher_loss",
+    brief: "Loss of the teacher on the batch of the step, in distillation.",
+    unit: "{loss}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_teacher_loss",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "maxtext",
+        names: &["distill/teacher_loss"],
+    }],
+};
+
 /// Perplexity of the teacher on the batch of the step, in distillation.
 ///
 /// Unit `{perplexity}`; in Prometheus `train_teacher_perplexity`.
 pub const TRAIN_TEACHER_PERPLEXITY: Metric = Metric {
-    ordinal: 391,
+    ordinal: 383,
     name: "train.teacher_perplexity",
     brief: "Perplexity of the teacher on the batch of the step, in distillation.",
     unit: "{perplexity}",
@@ -16993,7 +17013,7 @@ pub const TRAIN_TEACHER_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{flop}/s`; in Prometheus `train_throughput_flops_per_device_per_second`.
 pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
-    ordinal: 392,
+    ordinal: 384,
     name: "train.throughput.flops_per_device",
     brief: "Floating-point operations in a second, on one device.",
     unit: "{flop}/s",
@@ -17047,7 +17067,7 @@ pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `train_throughput_samples_per_second`.
 pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
-    ordinal: 393,
+    ordinal: 385,
     name: "train.throughput.samples",
     brief: "Samples trained on in a second, over all devices.",
     unit: "{sample}/s",
@@ -17081,7 +17101,7 @@ pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}/s`; in Prometheus `train_throughput_steps_per_second`.
 pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
-    ordinal: 394,
+    ordinal: 386,
     name: "train.throughput.steps",
     brief: "Steps done in a second.",
     unit: "{step}/s",
@@ -17119,7 +17139,7 @@ pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_throughput_tokens_per_second`.
 pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
-    ordinal: 395,
+    ordinal: 387,
     name: "train.throughput.tokens",
     brief: "Tokens trained on in a second, over all devices.",
     unit: "{token}/s",
@@ -17160,7 +17180,7 @@ pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
         },
         Upstream {
             system: "nemo_lens",
-            names: &["megatron.training.tokens_per_sec"],
+            names: &["megatron.training.tokens_per_sec", "rl.throughput.tokens_per_sec"],
         },
         Upstream {
             system: "one_logger",
@@ -17185,7 +17205,7 @@ pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_throughput_tokens_per_device_per_second`.
 pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
-    ordinal: 396,
+    ordinal: 388,
     name: "train.throughput.tokens_per_device",
     brief: "Tokens trained on in a second, on one device.",
     unit: "{token}/s",
@@ -17239,7 +17259,7 @@ pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_tokens_total`.
 pub const TRAIN_TOKENS: Metric = Metric {
-    ordinal: 397,
+    ordinal: 389,
     name: "train.tokens",
     brief: "Tokens trained on since the start of the attempt, over all devices.",
     unit: "{token}",
@@ -17305,7 +17325,7 @@ pub const TRAIN_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_total_weights`.
 pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
-    ordinal: 398,
+    ordinal: 390,
     name: "train.total_weights",
     brief: "Sum of the loss weights of the step: its tokens without padding.",
     unit: "{token}",
@@ -17331,7 +17351,7 @@ pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
 ///
 /// Unit `{verdict}`; in Prometheus `train_verdicts`.
 pub const TRAIN_VERDICTS: Metric = Metric {
-    ordinal: 399,
+    ordinal: 391,
     name: "train.verdicts",
     brief: "Verdicts that are open.",
     unit: "{verdict}",
@@ -17368,7 +17388,7 @@ pub const TRAIN_VERDICTS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_wall_time_seconds_total`.
 pub const TRAIN_WALL_TIME: Metric = Metric {
-    ordinal: 400,
+    ordinal: 392,
     name: "train.wall_time",
     brief: "Wall time since the job began, by its use.",
     unit: "s",
@@ -17397,7 +17417,7 @@ pub const TRAIN_WALL_TIME: Metric = Metric {
 ///
 /// Unit `{element}`; in Prometheus `train_zero_grads`.
 pub const TRAIN_ZERO_GRADS: Metric = Metric {
-    ordinal: 401,
+    ordinal: 393,
     name: "train.zero_grads",
     brief: "Elements of the gradients that are zero.",
     unit: "{element}",
@@ -17423,6 +17443,7 @@ pub const TRAIN_ZERO_GRADS: Metric = Metric {
 pub static ALL: &[&Metric] = &[
     &COMM_ALGORITHM_BANDWIDTH,
     &COMM_BUS_BANDWIDTH,
+    &COMM_DROPPED_OPERATIONS,
     &COMM_MESSAGE_SIZE,
     &COMM_OPERATION_TIME,
     &DATA_CHUNK_INDEX,
@@ -17548,6 +17569,9 @@ pub static ALL: &[&Metric] = &[
     &GPU_THROTTLE_TIME,
     &GPU_UTILIZATION,
     &GPU_UTILIZATION_DISTRIBUTION,
+    &GPU_XGMI_IO,
+    &GPU_XGMI_SPEED,
+    &GPU_XGMI_UP,
     &GPU_XID_ERRORS,
     &HW_ENERGY,
     &HW_ERRORS,
@@ -17602,7 +17626,7 @@ pub static ALL: &[&Metric] = &[
     &PERF_ACTOR_GAP_TIME,
     &PERF_ACTOR_TRAIN_STEP_TIME,
     &PERF_ACTOR_TRAIN_TIME,
-    &PERF_ATTEMPT_CHECKPOINT_TIME,
+    &PERF_ATTEMPT_PHASE_TIME,
     &PERF_BACKPRESSURE_WAIT,
     &PERF_BACKWARD_TIME,
     &PERF_BETWEEN_MICRO_BATCH_GAP_TIME,
@@ -17660,7 +17684,6 @@ pub static ALL: &[&Metric] = &[
     &PULSETRAIN_SOURCE_LAG,
     &PULSETRAIN_SOURCE_LAST_SUCCESS_TIME,
     &RL_ABORTED_FRACTION,
-    &RL_ABSOLUTE_LOGP_DIFFERENCE,
     &RL_ACTOR_DEQUEUE_TIME,
     &RL_ADVANTAGE,
     &RL_BEST_REWARD,
@@ -17674,8 +17697,6 @@ pub static ALL: &[&Metric] = &[
     &RL_ENVIRONMENT_TIME,
     &RL_FILTER_PASS_FRACTION,
     &RL_IMPORTANCE_CLIP_FRACTION,
-    &RL_IMPORTANCE_HIGH_FRACTION,
-    &RL_IMPORTANCE_LOW_FRACTION,
     &RL_IMPORTANCE_RATIO,
     &RL_KEPT_TOKENS,
     &RL_KL,
@@ -17686,7 +17707,6 @@ pub static ALL: &[&Metric] = &[
     &RL_LOGP,
     &RL_LOGP_DIFFERENCE,
     &RL_MASKED_FRACTION,
-    &RL_MASKED_SEQUENCE_FRACTION,
     &RL_PERPLEXITY_RATIO,
     &RL_POLICY_CLIP_FRACTION,
     &RL_POLICY_CLIP_LOWER_FRACTION,
@@ -17700,7 +17720,6 @@ pub static ALL: &[&Metric] = &[
     &RL_PROMPT_LENGTH,
     &RL_REFERENCE_LOGP_DIFFERENCE,
     &RL_REJECTED_FRACTION,
-    &RL_REJECTED_SEQUENCE_FRACTION,
     &RL_REJECTION_SCORE,
     &RL_RETURN,
     &RL_REWARD,
@@ -17711,25 +17730,18 @@ pub static ALL: &[&Metric] = &[
     &RL_SAMPLER_IMPORTANCE_WEIGHT,
     &RL_SAMPLER_KL,
     &RL_SCORE,
-    &RL_SEQUENCE_CHI_SQUARE_DIVERGENCE,
-    &RL_SEQUENCE_IMPORTANCE_HIGH_FRACTION,
-    &RL_SEQUENCE_IMPORTANCE_LOW_FRACTION,
-    &RL_SEQUENCE_IMPORTANCE_RATIO,
+    &RL_SELECTED_CLIP_RATIO,
+    &RL_SELECTED_LENGTH,
+    &RL_SELECTED_REWARD,
     &RL_SEQUENCE_LENGTH,
-    &RL_SEQUENCE_REJECTION_SCORE,
     &RL_STALENESS,
     &RL_TEACHER_KL,
-    &RL_TERMINATED_LENGTH,
     &RL_THROUGHPUT_ROLLOUTS,
     &RL_THROUGHPUT_TOKENS_PER_DEVICE,
     &RL_TOOL_CALLS,
     &RL_TOOL_FAILURE_FRACTION,
+    &RL_TRAJECTORY_LENGTH,
     &RL_TURNS,
-    &RL_UNABORTED_CLIP_RATIO,
-    &RL_UNABORTED_LENGTH,
-    &RL_UNFILTERED_CLIP_RATIO,
-    &RL_UNFILTERED_LENGTH,
-    &RL_UNFILTERED_REWARD,
     &RL_VALUE,
     &RL_VALUE_CLIP_FRACTION,
     &RL_VALUE_EXPLAINED_VARIANCE,
@@ -17744,10 +17756,7 @@ pub static ALL: &[&Metric] = &[
     &TRAIN_ACCEPT_LENGTH,
     &TRAIN_ACCURACY,
     &TRAIN_ANOMALIES,
-    &TRAIN_ATTEMPT_BACKWARD_TIME,
-    &TRAIN_ATTEMPT_DATA_TIME,
     &TRAIN_ATTEMPT_FLOPS_PER_DEVICE,
-    &TRAIN_ATTEMPT_FORWARD_TIME,
     &TRAIN_ATTEMPT_STEP_TIME,
     &TRAIN_ATTEMPT_THROUGHPUT,
     &TRAIN_BADPUT,
@@ -17777,6 +17786,7 @@ pub static ALL: &[&Metric] = &[
     &TRAIN_LOSS_COMPONENT,
     &TRAIN_LOSS_DEVIATION,
     &TRAIN_LOSS_SCALE,
+    &TRAIN_LOSS_WEIGHT,
     &TRAIN_MAX_ATTENTION_LOGIT,
     &TRAIN_MAX_LOSS,
     &TRAIN_MEAN_ACCURACY,
@@ -17784,6 +17794,7 @@ pub static ALL: &[&Metric] = &[
     &TRAIN_MFU,
     &TRAIN_MICRO_BATCHES,
     &TRAIN_OPENED_VERDICTS,
+    &TRAIN_PADDING_RATIO,
     &TRAIN_PARAM_NORM,
     &TRAIN_PERPLEXITY,
     &TRAIN_PHASE,
@@ -17812,6 +17823,7 @@ pub static ALL: &[&Metric] = &[
     &TRAIN_STEPS,
     &TRAIN_STRAGGLER_SCORE,
     &TRAIN_TEACHER_KL,
+    &TRAIN_TEACHER_LOSS,
     &TRAIN_TEACHER_PERPLEXITY,
     &TRAIN_THROUGHPUT_FLOPS_PER_DEVICE,
     &TRAIN_THROUGHPUT_SAMPLES,

@@ -415,16 +415,10 @@ pub const PERF_FORWARD_BACKWARD: Span = Span {
         },
     ],
     stability: Stability::Development,
-    upstream: &[
-        Upstream {
-            system: "nemo_lens",
-            names: &["megatron.forward_backward"],
-        },
-        Upstream {
-            system: "torchtitan",
-            names: &["fwd_bwd", "forward_backward"],
-        },
-    ],
+    upstream: &[Upstream {
+        system: "torchtitan",
+        names: &["fwd_bwd", "forward_backward"],
+    }],
 };
 
 /// The update of the parameters.
@@ -464,10 +458,6 @@ pub const PERF_OPTIMIZER: Span = Span {
     ],
     stability: Stability::Development,
     upstream: &[
-        Upstream {
-            system: "nemo_lens",
-            names: &["megatron.optimizer_step"],
-        },
         Upstream {
             system: "one_logger",
             names: &["optimizer_update"],
@@ -1145,16 +1135,10 @@ pub const RL_ROLLOUT: Span = Span {
         },
     ],
     stability: Stability::Development,
-    upstream: &[
-        Upstream {
-            system: "nemo_lens",
-            names: &["rl.rollout"],
-        },
-        Upstream {
-            system: "tunix",
-            names: &["rollout"],
-        },
-    ],
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["rollout"],
+    }],
 };
 
 /// Bringing the new weights to the rollout engines.
@@ -1276,7 +1260,7 @@ pub const RUN_INIT: Span = Span {
         },
         Upstream {
             system: "nemo_lens",
-            names: &["megatron.model_init"],
+            names: &["megatron.startup.model_init"],
         },
         Upstream {
             system: "one_logger",
@@ -1317,7 +1301,7 @@ pub const TRAIN_CHECKPOINT_LOAD: Span = Span {
     upstream: &[
         Upstream {
             system: "nemo_lens",
-            names: &["megatron.load_checkpoint"],
+            names: &["megatron.checkpoint.load"],
         },
         Upstream {
             system: "one_logger",
@@ -1353,7 +1337,7 @@ pub const TRAIN_CHECKPOINT_SAVE: Span = Span {
     upstream: &[
         Upstream {
             system: "nemo_lens",
-            names: &["megatron.save_checkpoint"],
+            names: &["megatron.checkpoint.save"],
         },
         Upstream {
             system: "one_logger",
@@ -1481,7 +1465,7 @@ pub const TRAIN_RUN: Span = Span {
         },
         Upstream {
             system: "nemo_lens",
-            names: &["megatron.pretrain", "megatron.train"],
+            names: &["megatron.pretrain"],
         },
         Upstream {
             system: "one_logger",
@@ -1645,7 +1629,7 @@ pub const TRAIN_STEP: Span = Span {
         },
         Upstream {
             system: "nemo_lens",
-            names: &["megatron.train_step"],
+            names: &["megatron.train.iteration"],
         },
         Upstream {
             system: "one_logger",

@@ -8,6 +8,7 @@ use pulsetrain_semconv::instruments;
 pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::comm_algorithm_bandwidth(meter).record(1.0, &[]);
     instruments::comm_bus_bandwidth(meter).record(1.0, &[]);
+    instruments::comm_dropped_operations(meter).add(1, &[]);
     instruments::comm_message_size(meter).record(1, &[]);
     instruments::comm_operation_time(meter).record(1.0, &[]);
     instruments::data_chunk_index(meter).record(1, &[]);
@@ -133,6 +134,9 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::gpu_throttle_time(meter).add(1.0, &[]);
     instruments::gpu_utilization(meter).record(1.0, &[]);
     instruments::gpu_utilization_distribution(meter).record(1.0, &[]);
+    instruments::gpu_xgmi_io(meter).add(1, &[]);
+    instruments::gpu_xgmi_speed(meter).record(1.0, &[]);
+    instruments::gpu_xgmi_up(meter).add(1, &[]);
     instruments::gpu_xid_errors(meter).add(1, &[]);
     instruments::hw_energy(meter).add(1.0, &[]);
     instruments::hw_errors(meter).add(1, &[]);
@@ -187,7 +191,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::perf_actor_gap_time(meter).record(1.0, &[]);
     instruments::perf_actor_train_step_time(meter).record(1.0, &[]);
     instruments::perf_actor_train_time(meter).record(1.0, &[]);
-    instruments::perf_attempt_checkpoint_time(meter).record(1.0, &[]);
+    instruments::perf_attempt_phase_time(meter).record(1.0, &[]);
     instruments::perf_backpressure_wait(meter).record(1.0, &[]);
     instruments::perf_backward_time(meter).record(1.0, &[]);
     instruments::perf_between_micro_batch_gap_time(meter).record(1.0, &[]);
@@ -245,7 +249,6 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::pulsetrain_source_lag(meter).record(1.0, &[]);
     instruments::pulsetrain_source_last_success_time(meter).record(1.0, &[]);
     instruments::rl_aborted_fraction(meter).record(1.0, &[]);
-    instruments::rl_absolute_logp_difference(meter).record(1.0, &[]);
     instruments::rl_actor_dequeue_time(meter).record(1.0, &[]);
     instruments::rl_advantage(meter).record(1.0, &[]);
     instruments::rl_best_reward(meter).record(1.0, &[]);
@@ -259,8 +262,6 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::rl_environment_time(meter).record(1.0, &[]);
     instruments::rl_filter_pass_fraction(meter).record(1.0, &[]);
     instruments::rl_importance_clip_fraction(meter).record(1.0, &[]);
-    instruments::rl_importance_high_fraction(meter).record(1.0, &[]);
-    instruments::rl_importance_low_fraction(meter).record(1.0, &[]);
     instruments::rl_importance_ratio(meter).record(1.0, &[]);
     instruments::rl_kept_tokens(meter).record(1, &[]);
     instruments::rl_kl(meter).record(1.0, &[]);
@@ -271,7 +272,6 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::rl_logp(meter).record(1.0, &[]);
     instruments::rl_logp_difference(meter).record(1.0, &[]);
     instruments::rl_masked_fraction(meter).record(1.0, &[]);
-    instruments::rl_masked_sequence_fraction(meter).record(1.0, &[]);
     instruments::rl_perplexity_ratio(meter).record(1.0, &[]);
     instruments::rl_policy_clip_fraction(meter).record(1.0, &[]);
     instruments::rl_policy_clip_lower_fraction(meter).record(1.0, &[]);
@@ -285,7 +285,6 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::rl_prompt_length(meter).record(1.0, &[]);
     instruments::rl_reference_logp_difference(meter).record(1.0, &[]);
     instruments::rl_rejected_fraction(meter).record(1.0, &[]);
-    instruments::rl_rejected_sequence_fraction(meter).record(1.0, &[]);
     instruments::rl_rejection_score(meter).record(1.0, &[]);
     instruments::rl_return(meter).record(1.0, &[]);
     instruments::rl_reward(meter).record(1.0, &[]);
@@ -296,25 +295,18 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::rl_sampler_importance_weight(meter).record(1.0, &[]);
     instruments::rl_sampler_kl(meter).record(1.0, &[]);
     instruments::rl_score(meter).record(1.0, &[]);
-    instruments::rl_sequence_chi_square_divergence(meter).record(1.0, &[]);
-    instruments::rl_sequence_importance_high_fraction(meter).record(1.0, &[]);
-    instruments::rl_sequence_importance_low_fraction(meter).record(1.0, &[]);
-    instruments::rl_sequence_importance_ratio(meter).record(1.0, &[]);
+    instruments::rl_selected_clip_ratio(meter).record(1.0, &[]);
+    instruments::rl_selected_length(meter).record(1.0, &[]);
+    instruments::rl_selected_reward(meter).record(1.0, &[]);
     instruments::rl_sequence_length(meter).record(1.0, &[]);
-    instruments::rl_sequence_rejection_score(meter).record(1.0, &[]);
     instruments::rl_staleness(meter).record(1.0, &[]);
     instruments::rl_teacher_kl(meter).record(1.0, &[]);
-    instruments::rl_terminated_length(meter).record(1.0, &[]);
     instruments::rl_throughput_rollouts(meter).record(1.0, &[]);
     instruments::rl_throughput_tokens_per_device(meter).record(1.0, &[]);
     instruments::rl_tool_calls(meter).record(1.0, &[]);
     instruments::rl_tool_failure_fraction(meter).record(1.0, &[]);
+    instruments::rl_trajectory_length(meter).record(1.0, &[]);
     instruments::rl_turns(meter).record(1.0, &[]);
-    instruments::rl_unaborted_clip_ratio(meter).record(1.0, &[]);
-    instruments::rl_unaborted_length(meter).record(1.0, &[]);
-    instruments::rl_unfiltered_clip_ratio(meter).record(1.0, &[]);
-    instruments::rl_unfiltered_length(meter).record(1.0, &[]);
-    instruments::rl_unfiltered_reward(meter).record(1.0, &[]);
     instruments::rl_value(meter).record(1.0, &[]);
     instruments::rl_value_clip_fraction(meter).record(1.0, &[]);
     instruments::rl_value_explained_variance(meter).record(1.0, &[]);
@@ -329,10 +321,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::train_accept_length(meter).record(1.0, &[]);
     instruments::train_accuracy(meter).record(1.0, &[]);
     instruments::train_anomalies(meter).add(1, &[]);
-    instruments::train_attempt_backward_time(meter).record(1.0, &[]);
-    instruments::train_attempt_data_time(meter).record(1.0, &[]);
     instruments::train_attempt_flops_per_device(meter).record(1.0, &[]);
-    instruments::train_attempt_forward_time(meter).record(1.0, &[]);
     instruments::train_attempt_step_time(meter).record(1.0, &[]);
     instruments::train_attempt_throughput(meter).record(1.0, &[]);
     instruments::train_badput(meter).record(1.0, &[]);
@@ -362,6 +351,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::train_loss_component(meter).record(1.0, &[]);
     instruments::train_loss_deviation(meter).record(1.0, &[]);
     instruments::train_loss_scale(meter).record(1.0, &[]);
+    instruments::train_loss_weight(meter).record(1.0, &[]);
     instruments::train_max_attention_logit(meter).record(1.0, &[]);
     instruments::train_max_loss(meter).record(1.0, &[]);
     instruments::train_mean_accuracy(meter).record(1.0, &[]);
@@ -369,6 +359,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::train_mfu(meter).record(1.0, &[]);
     instruments::train_micro_batches(meter).record(1, &[]);
     instruments::train_opened_verdicts(meter).add(1, &[]);
+    instruments::train_padding_ratio(meter).record(1.0, &[]);
     instruments::train_param_norm(meter).record(1.0, &[]);
     instruments::train_perplexity(meter).record(1.0, &[]);
     instruments::train_phase(meter).add(1, &[]);
@@ -397,6 +388,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::train_steps(meter).add(1, &[]);
     instruments::train_straggler_score(meter).record(1.0, &[]);
     instruments::train_teacher_kl(meter).record(1.0, &[]);
+    instruments::train_teacher_loss(meter).record(1.0, &[]);
     instruments::train_teacher_perplexity(meter).record(1.0, &[]);
     instruments::train_throughput_flops_per_device(meter).record(1.0, &[]);
     instruments::train_throughput_samples(meter).record(1.0, &[]);

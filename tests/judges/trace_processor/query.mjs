@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// usage: query.mjs TRACE SQL...
-// Loads a trace into Perfetto's trace_processor and prints one JSON array of rows a query, each on a line of its own.
+// usage: query.mjs [--add-sql-package FOLDER] TRACE SQL...
+// Loads a trace into Perfetto's trace_processor and prints one JSON array of rows a query, each on a line of its own. The modules
+// of a package are its files, as with the option of trace_processor_shell.
 import fs from 'node:fs';
 import path from 'node:path';
 import vm from 'node:vm';
@@ -41,8 +42,11 @@ class Engine extends EngineBase {
 
 const engine = new Engine(channel.port2);
 await started();
-const [, , trace, ...queries] = process.argv;
+const args = process.argv.slice(2);
+const folder = args[0] === '--add-sql-package' ? args.splice(0, 2)[1] : undefined;
+const [trace, ...queries] = args;
 await load(trace);
+if (folder) await engine.registerSqlPackages(sqlPackage(folder));
 for (const query of queries) {
   await print(await rows(query));
 }
@@ -79,6 +83,16 @@ async function load(file) {
     await engine.parse(new Uint8Array(buffer.subarray(0, read)));
   }
   await engine.notifyEof();
+}
+
+function sqlPackage(folder) {
+  const name = path.basename(folder);
+  const files = fs.readdirSync(folder).filter((file) => file.endsWith('.sql'));
+  const modules = files.map((file) => ({
+    name: `${name}.${path.basename(file, '.sql')}`,
+    sql: fs.readFileSync(path.join(folder, file), 'utf8'),
+  }));
+  return { name, modules };
 }
 
 async function rows(query) {

@@ -3,6 +3,8 @@
 use std::{
     io::Write,
     net::{Ipv4Addr, TcpStream},
+    os::unix::net::UnixDatagram,
+    time::Duration,
 };
 
 use pulsetrain_tests::{Answer, FakeEndpoint, Process, SurogateRun, wait_until};
@@ -55,6 +57,45 @@ fn clients_that_ask_nothing_do_not_keep_others_from_asking_for_long() {
     wait_until("somebody else is answered", || world.is_ready());
     drop(clients);
     assert!(agent.stop().success());
+}
+
+#[test]
+fn systemd_is_notified_of_readiness_reloads_and_the_end_and_that_the_agent_lives() {
+    let world = World::new();
+    let path = world.path("notify");
+    let socket = UnixDatagram::bind(&path).expect("a socket can be bound");
+    let longest = Some(Duration::from_mins(1));
+    socket.set_read_timeout(longest).expect("a socket has a timeout");
+    let received = || {
+        let mut message = [0; 256];
+        let length = socket.recv(&mut message).expect("the agent sends a notification");
+        String::from_utf8_lossy(&message[..length]).into_owned()
+    };
+    let next = || loop {
+        let message = received();
+        if message != "WATCHDOG=1" {
+            return message;
+        }
+    };
+    let mut command = world.command();
+    command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "200000");
+    let agent = Process::start("pulsetrain agent", &mut command);
+    assert_eq!(received(), "READY=1");
+    assert!(world.is_ready(), "systemd starts what depends on the agent now");
+    for _ in 0..3 {
+        assert_eq!(received(), "WATCHDOG=1");
+    }
+    agent.reload();
+    let reloading = next();
+    assert!(
+        reloading.starts_with("RELOADING=1\nMONOTONIC_USEC="),
+        "{reloading}"
+    );
+    assert_eq!(next(), "READY=1");
+    agent.interrupt();
+    assert_eq!(next(), "STOPPING=1");
+    let (status, printed) = agent.wait_for_end();
+    assert!(status.success(), "{printed}");
 }
 
 /// An agent that has read what its receiver does not take.

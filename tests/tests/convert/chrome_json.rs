@@ -161,6 +161,31 @@ fn spans_of(message: &Value) -> Vec<(String, (u64, u64))> {
 }
 
 #[test]
+fn an_event_of_several_lines_is_a_problem_of_one_line() {
+    let folder = Folder::new();
+    let pretty = serde_json::to_string_pretty(&trace()).expect("invariant: a value is JSON");
+    let input = folder.file("pretty.json", pretty);
+    let finished = convert(&[input], &folder.path("out.jsonl"), &[]).expect_code(1);
+    let problems = finished.summary()["inputs"][0]["problems"].clone();
+    let problems: Vec<&str> = problems
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    assert!(
+        problems.contains(
+            &r#"event 17, { "name": "undated", "ph": "X", "pid": 7, "tid": 1, "ts": null }: it has no `ts`"#
+        ),
+        "{problems:#?}"
+    );
+    assert!(
+        problems.iter().all(|problem| !problem.contains('\n')),
+        "{problems:#?}"
+    );
+}
+
+#[test]
 fn an_array_that_is_cut_off_is_used_up_to_there() {
     let folder = Folder::new();
     let events = trace()["traceEvents"].to_string();

@@ -185,6 +185,24 @@ fn several_files_of_several_forms_are_one_input() {
     together.assert_same(&Items::parse(&apart));
 }
 
+#[test]
+fn a_file_that_is_an_input_twice_is_noted() {
+    let folder = Folder::new();
+    let input = corpus("otlp/collector.jsonl");
+    let link = folder.path("link.jsonl");
+    std::os::unix::fs::symlink(&input, &link).expect("a link can be made");
+    let output = folder.path("out.pftrace");
+    let notes = |inputs: &[&Path]| {
+        let summary = convert(inputs, &output, &[]).expect_code(0).summary();
+        [0, 1].map(|place| summary["inputs"][place]["notes"].to_string())
+    };
+    let [first, second] = notes(&[&input, &link]);
+    assert!(!first.contains("was read before"), "{first}");
+    assert!(second.contains("was read before"), "{second}");
+    let [_, second] = notes(&[&input, &corpus("otlp/everything.jsonl")]);
+    assert!(!second.contains("was read before"), "{second}");
+}
+
 /// The items without the text that may follow them.
 fn without_what_follows(items: &Items) -> BTreeSet<String> {
     let without = |item: String| {

@@ -3,10 +3,12 @@
 use std::{
     fmt::Write,
     fs,
+    io::Write as _,
     path::{Path, PathBuf},
     process::Stdio,
 };
 
+use flate2::{Compression, write::GzEncoder};
 use pulsetrain_tests::{Finished, Items, command, wait_until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -150,6 +152,27 @@ fn one_trace_that_is_larger_than_memory_goes_there_and_back_within_it() {
 #[test]
 fn many_traces_that_are_larger_than_memory_go_there_and_back_within_it() {
     goes_there_and_back(3_000);
+}
+
+#[test]
+fn endless_nesting_is_refused_before_it_takes_memory() {
+    const BYTES: usize = 300 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (
+        folder.path().join("deep.json.gz"),
+        folder.path().join("deep.pftrace"),
+    );
+    let file = fs::File::create(&input).unwrap();
+    let mut file = GzEncoder::new(file, Compression::fast());
+    file.write_all(br#"{"resourceSpans":[{"resource":{"attributes":"#)
+        .unwrap();
+    let brackets = [b'['; 1 << 20];
+    (0..BYTES / brackets.len()).for_each(|_| file.write_all(&brackets).unwrap());
+    file.finish().unwrap();
+    let (finished, peak) = measured(&input, &output, &["--memory", "8MiB"]);
+    let problems = finished.expect_code(1).summary()["inputs"][0]["problems"].to_string();
+    assert!(problems.contains("line 1"), "{problems}");
+    assert!((1..PIECES_KIB).contains(&peak), "{peak} KiB were taken");
 }
 
 /// What resources, their rows and their series take besides, in KiB.

@@ -1,6 +1,6 @@
 //! Mutated inputs through `convert`: it ends in time, without a panic, in little memory, and gives a reason for every failure.
 //!
-//! `MUTATED_SECONDS=600 PULSETRAIN=target/release/pulsetrain cargo test -p pulsetrain-tests --test convert -- convert_mutated --nocapture`
+//! `MUTATED_SECONDS=600 PULSETRAIN=target/release/pulsetrain cargo test --workspace --all-features --locked --test convert -- convert_mutated --nocapture`
 //! is the long run; its figures are in `benches/results/convert.txt`.
 
 use std::{
@@ -134,6 +134,7 @@ fn fault(input: &Path, output: &Path, options: &[&str]) -> Result<i32, String> {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the longest conversion is measured")]
 fn no_mutated_input_panics_hangs_or_fails_without_a_reason() {
     let seconds =
         env::var("MUTATED_SECONDS").map_or(SECONDS, |text| text.parse().expect("a number of seconds"));

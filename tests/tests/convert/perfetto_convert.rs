@@ -90,6 +90,33 @@ fn what_makes_no_sense_is_drawn_and_counted() {
 }
 
 #[test]
+fn a_circle_of_parents_is_counted_whatever_the_memory() {
+    const CIRCLES: u64 = 500;
+    let folder = Folder::new();
+    let spans: Vec<Value> = (1..=2 * CIRCLES)
+        .map(|id| {
+            let begin = 1_795_000_000_000_000_000 + id * 10;
+            json!({
+                "traceId": format!("{:032x}", id.div_ceil(2)),
+                "spanId": format!("{id:016x}"),
+                "parentSpanId": format!("{:016x}", if id % 2 == 0 { id - 1 } else { id + 1 }),
+                "name": "circle",
+                "startTimeUnixNano": begin.to_string(),
+                "endTimeUnixNano": (begin + 5).to_string(),
+            })
+        })
+        .collect();
+    let otlp = json!({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]});
+    let input = folder.file("circles.jsonl", otlp.to_string());
+    for memory in ["4KiB", "64MiB"] {
+        let finished = convert(&[&input], &folder.path("out.pftrace"), &["--memory", memory]).expect_code(0);
+        let mapped = &finished.summary()["mapped"];
+        assert_eq!(mapped["cycles"], CIRCLES, "{memory}: {mapped}");
+        assert_eq!(mapped["spilled_bytes"] != 0, memory == "4KiB", "{mapped}");
+    }
+}
+
+#[test]
 fn steps_ranks_windows_and_attributes_can_be_asked_for() {
     let folder = Folder::new();
     let spans = |arguments: &[&str]| {

@@ -132,3 +132,66 @@ fn the_list_of_what_is_lost_is_complete_and_true() {
         case(&Folder::new());
     }
 }
+
+#[test]
+fn a_process_has_its_own_number_up_to_the_largest_of_linux() {
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let folder = Folder::new();
+    let of = |pid: u64| {
+        let span = json!({
+            "traceId": format!("{pid:032x}"), "spanId": format!("{pid:016x}"), "name": "span",
+            "startTimeUnixNano": "1795000000000000000", "endTimeUnixNano": "1795000000000000005",
+        });
+        let attributes = json!([{"key": "process.pid", "value": {"intValue": pid.to_string()}}]);
+        json!({"resource": {"attributes": attributes}, "scopeSpans": [{"spans": [span]}]})
+    };
+    let otlp = json!({"resourceSpans": [of(7), of(4_194_304), of(4_000_000_000)]});
+    let (input, trace) = (
+        folder.file("in.jsonl", otlp.to_string()),
+        folder.path("out.pftrace"),
+    );
+    convert(&[&input], &trace, &[]).expect_code(0);
+    let [pids] = judge.query(&trace, ["select pid from process where pid > 0 order by pid"]);
+    assert_eq!(
+        pids,
+        [
+            json!({"pid": 7}),
+            json!({"pid": 4_194_304}),
+            json!({"pid": 10_000_002})
+        ]
+    );
+}
+
+#[test]
+fn dots_in_keys_are_underscores_in_sql_and_one_value_of_equal_keys_is_shown() {
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let folder = Folder::new();
+    let attribute = |key: &str, value: u64| json!({"key": key, "value": {"intValue": value.to_string()}});
+    let span = json!({
+        "traceId": format!("{:032x}", 1), "spanId": format!("{:016x}", 1), "name": "span",
+        "startTimeUnixNano": "1795000000000000000", "endTimeUnixNano": "1795000000000000005",
+        "attributes": [attribute("http.route", 3), attribute("a.b", 1), attribute("a_b", 2)],
+    });
+    let otlp = json!({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]});
+    let (input, trace) = (
+        folder.file("in.jsonl", otlp.to_string()),
+        folder.path("out.pftrace"),
+    );
+    convert(&[&input], &trace, &["--attributes", "full"]).expect_code(0);
+    let [keys] = judge.query(
+        &trace,
+        ["select flat_key as key from args where flat_key like 'debug.%' and flat_key not like 'debug.otel%' order by 1"],
+    );
+    assert_eq!(
+        keys,
+        [json!({"key": "debug.a_b"}), json!({"key": "debug.http_route"})]
+    );
+    // The trace itself has all three.
+    let back = folder.path("back.jsonl");
+    convert(&[&trace], &back, &[]).expect_code(0);
+    Items::read(&back).assert_same(&Items::read(&input));
+}

@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs};
 
 use pulsetrain_gpu::{GpuConfig, GpuNotice, GpuSemconv, GpuTrouble, Reason};
 use pulsetrain_pipeline::clock;
-use pulsetrain_tests::{AmdModel, FakeNvml, FakeSysfs, wait_until};
+use pulsetrain_tests::{AmdModel, FakeNvml, FakeSysfs, GpuMetrics, wait_until};
 
 use crate::watch::{INTERVAL, Watch};
 
@@ -50,6 +50,9 @@ fn values_of_an_mi300x_are_those_of_its_files_in_base_units() {
         ("gpu.pcie.speed", &[("gpu.link.reading", "current")], 4e9),
         ("gpu.pcie.generation", &[("gpu.link.reading", "max")], 5.0),
         ("gpu.pcie.width", &[("gpu.link.reading", "current")], 16.0),
+        ("gpu.pcie.replays", &[], 2.0),
+        ("gpu.pcie.recoveries", &[], 4.0),
+        ("gpu.xgmi.speed", &[], 64e9),
         ("gpu.ecc.errors", &[("gpu.ecc.severity", "corrected")], 7.0),
         ("gpu.ecc.errors", &[("gpu.ecc.severity", "uncorrected")], 1.0),
         (
@@ -72,6 +75,11 @@ fn values_of_an_mi300x_are_those_of_its_files_in_base_units() {
                 ("gpu.pci.address", "0000:1c:00.0"),
                 ("gpu.driver.version", "6.10.5"),
             ],
+            1.0,
+        ),
+        (
+            "gpu.info",
+            &[("gpu.compute_partition", "SPX"), ("gpu.memory_partition", "NPS1")],
             1.0,
         ),
     ];
@@ -104,8 +112,9 @@ fn values_of_an_mi300x_are_those_of_its_files_in_base_units() {
         BTreeSet::from([
             "gpu.average_power",
             "gpu.fan.speed",
-            "gpu.pcie.replays",
-            "gpu.throttle.active"
+            "gpu.throttle.active",
+            "gpu.throttle.time",
+            "gpu.xgmi.up"
         ])
     );
     let names: BTreeSet<_> = watch.end().into_iter().map(|point| point.name).collect();
@@ -249,12 +258,105 @@ fn an_mi250x_names_what_holds_its_clocks_and_an_mi300x_has_the_reason_why_not() 
     watch.wait_for("gpu.metric.unavailable", &missing, |_| true);
 }
 
-/// Keeps the counter of GPU 0 moving at 300 W, with a factor on its unit, until `done`; returns all of its values in joules.
-fn burn(machine: &FakeSysfs, scale: f64, mut done: impl FnMut() -> bool) -> Vec<f64> {
+#[test]
+fn tables_of_every_format_of_an_mi300x_have_the_same_links_and_errors() {
+    for revision in 4..=9 {
+        let machine = FakeSysfs::with(AmdModel::Mi300x, 1);
+        machine.set_metrics(0, &GpuMetrics::of_mi300x(revision));
+        let watch = Watch::start(config(&machine));
+        watch.wait_for("gpu.xgmi.speed", &[], |point| point.value == 64e9);
+        watch.wait_for("gpu.pcie.replays", &[], |point| point.value == 2.0);
+        watch.wait_for("gpu.pcie.recoveries", &[], |point| point.value == 4.0);
+        for link in 0..7 {
+            let number = link.to_string();
+            for (direction, first) in [("receive", 1000), ("transmit", 2000)] {
+                let labels = [("gpu.link.index", &*number), ("gpu.io.direction", direction)];
+                let bytes = f64::from((first + link) * 1024);
+                watch.wait_for("gpu.xgmi.io", &labels, |point| point.value == bytes);
+            }
+        }
+        let of_last = [("gpu.link.index", "7")];
+        assert!(
+            watch.points("gpu.xgmi.io", &of_last).is_empty(),
+            "format 1.{revision}"
+        );
+        if revision < 7 {
+            assert!(watch.points("gpu.xgmi.up", &[]).is_empty(), "format 1.{revision}");
+            continue;
+        }
+        for (link, state) in [("0", 1.0), ("3", 0.0), ("6", 1.0)] {
+            watch.wait_for("gpu.xgmi.up", &[("gpu.link.index", link)], |point| {
+                point.value == state
+            });
+        }
+        assert!(
+            watch.points("gpu.xgmi.up", &of_last).is_empty(),
+            "format 1.{revision}"
+        );
+    }
+}
+
+#[test]
+fn an_mi300x_names_what_held_its_clocks_and_for_how_long() {
+    let reasons = ["power_cap", "thermal_cap", "hw_thermal_slowdown"];
+    for revision in 6..=9 {
+        let machine = FakeSysfs::with(AmdModel::Mi300x, 1);
+        let mut table = GpuMetrics::of_mi300x(revision);
+        let mut set = |seconds, cycles, residencies| {
+            table.set_cycles(seconds, cycles, residencies);
+            machine.set_metrics(0, &table);
+        };
+        set(100, 1_000_000, [5, 5, 5, 5, 5]);
+        let watch = Watch::start(config(&machine));
+        // A value that stays is sent seldom, so the last one counts.
+        let last = |name, reason| {
+            let points = watch.points(name, &[("gpu.throttle.reason", reason)]);
+            points.last().map(|point| point.value)
+        };
+        let wait_for = |times: [f64; 3], active: [f64; 3]| {
+            for (reason, (time, active)) in reasons.iter().zip(times.iter().zip(active)) {
+                wait_until(
+                    &format!("{reason}: {time} s, {active} in format 1.{revision}"),
+                    || {
+                        last("gpu.throttle.time", reason).is_some_and(|found| (found - time).abs() < 1e-6)
+                            && last("gpu.throttle.active", reason) == Some(active)
+                    },
+                );
+            }
+        };
+        wait_for([0.0; 3], [0.0; 3]);
+        // In 10,000 cycles of 10 s: 2,500 at the power limit; the memory was hot in 5,000, the socket in some of these.
+        set(110, 1_010_000, [5, 2505, 1005, 5, 5005]);
+        wait_for([2.5, 5.0, 0.0], [1.0, 1.0, 0.0]);
+        set(112, 1_012_000, [505, 2505, 1005, 5, 5005]);
+        wait_for([2.5, 5.0, 0.5], [0.0, 0.0, 1.0]);
+        // A reset of the GPU begins the counters again.
+        set(120, 100, [0; 5]);
+        watch.wait_passes(2);
+        set(121, 1100, [0, 0, 0, 250, 0]);
+        wait_for([2.5, 5.25, 0.5], [0.0, 1.0, 0.0]);
+    }
+}
+
+#[test]
+fn partitions_that_change_are_seen() {
+    let machine = FakeSysfs::with(AmdModel::Mi300x, 1);
+    let watch = Watch::start(config(&machine));
+    watch.wait_for("gpu.info", &[("gpu.compute_partition", "SPX")], |_| true);
+    machine.set(0, "current_compute_partition", "CPX\n");
+    machine.set(0, "current_memory_partition", "NPS4\n");
+    let split = [("gpu.compute_partition", "CPX"), ("gpu.memory_partition", "NPS4")];
+    watch.wait_for("gpu.info", &split, |_| true);
+}
+
+/// Keeps the counter of GPU 0 moving at 300 W in a format of the table, with a factor on its unit, until `done`; returns all of its
+/// values in joules.
+fn burn(machine: &FakeSysfs, revision: u8, scale: f64, mut done: impl FnMut() -> bool) -> Vec<f64> {
     let (begin, mut values) = (clock::now(), vec![0.0]);
     wait_until("the energy is judged", || {
         let joules = 300.0 * begin.elapsed().as_secs_f64();
-        machine.set_energy(AmdModel::Mi300x, 0, 300.0, joules * scale);
+        let table = GpuMetrics::of_mi300x(revision);
+        machine.set_counted(AmdModel::Mi300x, 0, table, 300.0, joules * scale);
         values.push(joules * scale);
         done()
     });
@@ -263,22 +365,26 @@ fn burn(machine: &FakeSysfs, scale: f64, mut done: impl FnMut() -> bool) -> Vec<
 
 #[test]
 fn energy_is_recorded_once_it_agrees_with_the_power() {
-    let machine = FakeSysfs::with(AmdModel::Mi300x, 1);
-    let watch = Watch::start(config(&machine));
-    watch.wait_for("gpu.power", &[], |_| true);
-    let mut points = Vec::new();
-    let values = burn(&machine, 1.0, || {
-        points = watch.points("gpu.energy", &[]);
-        points.len() >= 5 && points.last().map(|last| last.value) > points.first().map(|first| first.value)
-    });
-    // A unit of the counter is 2^-16 J.
-    let is_one = |value: f64| values.iter().any(|written| (written - value).abs() < 1e-4);
-    for point in &points {
-        assert!(
-            is_one(point.value),
-            "{} J is no value of the counter",
-            point.value
-        );
+    // The first and the latest format of an MI300X.
+    for revision in [4, 9] {
+        let machine = FakeSysfs::with(AmdModel::Mi300x, 1);
+        let watch = Watch::start(config(&machine));
+        watch.wait_for("gpu.power", &[], |_| true);
+        let mut points = Vec::new();
+        let values = burn(&machine, revision, 1.0, || {
+            points = watch.points("gpu.energy", &[]);
+            points.len() >= 5
+                && points.last().map(|last| last.value) > points.first().map(|first| first.value)
+        });
+        // A unit of the counter is 2^-16 J.
+        let is_one = |value: f64| values.iter().any(|written| (written - value).abs() < 1e-4);
+        for point in &points {
+            assert!(
+                is_one(point.value),
+                "{} J is no value of the counter",
+                point.value
+            );
+        }
     }
 }
 
@@ -290,7 +396,7 @@ fn energy_in_another_unit_is_refused_with_the_reason() {
         matches!(notice, GpuNotice::Unavailable { reason: Reason::DriverError, metrics, .. }
             if metrics.iter().any(|metric| metric.name == "gpu.energy"))
     };
-    burn(&machine, 8.0, || watch.notices().iter().any(is_refused));
+    burn(&machine, 5, 8.0, || watch.notices().iter().any(is_refused));
     assert!(watch.points("gpu.energy", &[]).is_empty());
 }
 
@@ -351,5 +457,7 @@ fn standard_names_have_the_vendor() {
     watch.wait_for("hw.gpu.memory.limit", &amd, |point| {
         point.value == 206_141_652_992.0
     });
+    let port = [("hw.name", "GPU 0 xgmi 3"), ("network.io.direction", "receive")];
+    watch.wait_for("hw.network.io", &port, |point| point.value == 1_027_072.0);
     watch.wait_for("hw.status", &[("hw.state", "ok")], |point| point.value == 1.0);
 }

@@ -177,7 +177,7 @@ impl InputReport {
         }
         if search.has_more {
             self.problem(format!(
-                "there are more traces than the {} that were taken; raise --limit, or ask about less time",
+                "there are more traces than the {} that were fetched; raise --limit, or ask about less time",
                 search.ids.len().min(limit)
             ));
         }

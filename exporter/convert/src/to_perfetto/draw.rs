@@ -5,6 +5,7 @@ mod parts;
 
 use std::{collections::HashMap, vec};
 
+use indexmap::IndexMap;
 use pulsetrain_otlp::view::Status;
 use pulsetrain_perfetto::LaneTrack;
 
@@ -42,8 +43,8 @@ pub(super) struct Drawing<'a, P: PerfettoParts> {
     pub(super) labels: Labels,
     pub(super) metering: Metering<'a>,
     pub(super) summary: &'a mut PerfettoSummary,
-    groups: Vec<Group>,
-    index: HashMap<(u32, u32), u32>,
+    /// By resource and label.
+    groups: IndexMap<(u32, u32), Group>,
     /// How many groups each process has.
     ranks: HashMap<u32, i32>,
 }
@@ -118,8 +119,7 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
             labels,
             metering,
             summary,
-            groups: Vec::new(),
-            index: HashMap::new(),
+            groups: IndexMap::new(),
             ranks: HashMap::new(),
         }
     }
@@ -128,7 +128,7 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
     pub(super) fn finish_trees(&mut self) -> Result<(), PerfettoError> {
         self.summary.lanes = self
             .groups
-            .iter()
+            .values()
             .map(|group| u64::from(group.lanes.count()))
             .sum();
         (0..self.groups.len() as u32).try_for_each(|group| self.end_run(group))
@@ -142,19 +142,20 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
     }
 
     fn group(&mut self, resource: u32, label: u32) -> u32 {
-        let next = self.groups.len() as u32;
-        *self.index.entry((resource, label)).or_insert_with(|| {
+        let group = self.groups.entry((resource, label));
+        let number = group.index() as u32;
+        group.or_insert_with(|| {
             let rank = self.ranks.entry(resource).or_default();
-            self.groups.push(Group {
+            *rank += 1;
+            Group {
                 resource,
                 label,
-                rank: *rank,
+                rank: *rank - 1,
                 lanes: Lanes::default(),
                 run: None,
-            });
-            *rank += 1;
-            next
-        })
+            }
+        });
+        number
     }
 
     fn lane(&mut self, number: u32, place: u32, time: u64) -> Result<LaneTrack, PerfettoError> {

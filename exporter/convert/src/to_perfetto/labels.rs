@@ -1,30 +1,28 @@
 //! Texts that come again and again, each once: names of groups, states and their tracks.
 
-use hashbrown::HashMap;
+use hashbrown::DefaultHashBuilder;
+use indexmap::IndexMap;
 
-/// Texts, each once.
+/// Texts, each once, with what is shown of them.
 #[derive(Debug, Default)]
-pub(super) struct Labels {
-    index: HashMap<String, u32>,
-    all: Vec<String>,
-}
+pub(super) struct Labels(IndexMap<String, Option<String>, DefaultHashBuilder>);
 
 impl Labels {
     /// The number of a text.
     pub(super) fn number(&mut self, label: String) -> u32 {
-        let next = self.all.len() as u32;
-        *self.index.entry(label).or_insert_with_key(|label| {
-            self.all.push(label.clone());
-            next
-        })
+        let entry = self.0.entry(label);
+        let number = entry.index() as u32;
+        entry.or_default();
+        number
     }
 
     /// Shows a text in another way, which stays under its number.
     pub(super) fn show(&mut self, number: u32, shown: String) {
-        self.all[number as usize] = shown;
+        self.0[number as usize] = Some(shown);
     }
 
     pub(super) fn get(&self, number: u32) -> &str {
-        &self.all[number as usize]
+        let entry = self.0.get_index(number as usize);
+        entry.map_or("", |(text, shown)| shown.as_ref().unwrap_or(text))
     }
 }

@@ -1,7 +1,5 @@
 //! Metrics without their points. A full trace has each once, so that its points can be converted back.
 
-use std::collections::HashMap;
-
 use pulsetrain_otlp::{
     wire::{Reader, Value},
     write::Buffer,
@@ -19,13 +17,6 @@ pub(super) struct MetricHead {
     pub(super) scope: u32,
     /// The message.
     pub(super) bytes: Vec<u8>,
-}
-
-/// The metrics of an input, each once.
-#[derive(Debug, Default)]
-pub(super) struct MetricHeads {
-    index: HashMap<MetricHead, u32>,
-    all: Vec<MetricHead>,
 }
 
 impl MetricHead {
@@ -61,23 +52,5 @@ impl MetricHead {
         fields
             .map(|field| field.number)
             .find(|number| DATA.contains(number))
-    }
-}
-
-impl MetricHeads {
-    pub(super) fn number(&mut self, head: MetricHead) -> u32 {
-        let next = self.all.len() as u32;
-        *self.index.entry(head).or_insert_with_key(|head| {
-            self.all.push(head.clone());
-            next
-        })
-    }
-
-    pub(super) fn get(&self, number: u32) -> &MetricHead {
-        &self.all[number as usize]
-    }
-
-    pub(super) fn len(&self) -> u32 {
-        self.all.len() as u32
     }
 }

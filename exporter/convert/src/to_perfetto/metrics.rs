@@ -13,7 +13,7 @@ use super::{
     PerfettoError,
     identity::KEY,
     message,
-    points::{Family, Points, Series, StateTrackEntry},
+    points::{NameKey, Points},
     readings::{Carried, Reading},
     trace_output::{PerfettoParts, TraceOutput},
 };
@@ -79,7 +79,7 @@ impl<'a> Metering<'a> {
             self.describe(carried.metric, time, output)?;
         }
         let series = &self.points.series[number as usize];
-        let track = counter((number, series), &self.points.families, time, output)?;
+        let track = counter(number, self.points, time, output)?;
         let shown = if series.is_delta {
             let total = &mut self.totals[number as usize];
             let delta = as_f64(value);
@@ -131,7 +131,7 @@ impl<'a> Metering<'a> {
         if !self.described.insert(number) {
             return Ok(());
         }
-        let head = self.points.heads.get(number);
+        let head = &self.points.heads[number as usize];
         let heading = output.metrics(head.resource, time)?;
         let mut outcome = Ok(());
         output.trace.instant(heading, time, "metric", |event| {
@@ -153,7 +153,7 @@ impl<'a> Metering<'a> {
         let mut outcome = Ok(());
         out.map(KEY, |map| {
             map.add("point_of", carried.metric);
-            let data = self.points.heads.get(carried.metric).data();
+            let data = self.points.heads[carried.metric as usize].data();
             let point = data.and_then(descriptor_of);
             if let Some(about) = point {
                 // Only a number is what its counter shows; of a distribution the counter is one of many.
@@ -181,7 +181,7 @@ impl<'a> Metering<'a> {
         if shown.state.replace(state) == Some(state) {
             return Ok(());
         }
-        let StateTrackEntry { resource, name } = &self.points.state_tracks[number as usize];
+        let NameKey { resource, name } = &self.points.state_tracks[number as usize];
         let track = output.state(number, *resource, name, time)?;
         let label = self.points.labels.get(state);
         Ok(output.trace.set_state(track, time, Some(label))?)
@@ -195,7 +195,7 @@ impl<'a> Metering<'a> {
         self.described.clear();
         for (number, shown) in (0..).zip(&mut self.states) {
             if shown.state.take().is_some() {
-                let StateTrackEntry { resource, name } = &self.points.state_tracks[number as usize];
+                let NameKey { resource, name } = &self.points.state_tracks[number as usize];
                 let track = output.state(number, *resource, name, shown.time)?;
                 output.trace.set_state(track, shown.time, None)?;
             }
@@ -209,7 +209,7 @@ impl<'a> Metering<'a> {
         time: u64,
         output: &mut TraceOutput<'_, P>,
     ) -> Result<(), PerfettoError> {
-        (0..self.points.heads.len()).try_for_each(|metric| self.describe(metric, time, output))?;
+        (0..self.points.heads.len() as u32).try_for_each(|metric| self.describe(metric, time, output))?;
         self.finish_page(output)
     }
 }
@@ -233,18 +233,21 @@ fn descriptor_of(data: u32) -> Option<&'static pulsetrain_otlp::descriptor::Mess
 }
 
 fn counter<P: PerfettoParts>(
-    (number, series): (u32, &Series),
-    families: &[Family],
+    number: u32,
+    points: &Points,
     time: u64,
     output: &mut TraceOutput<'_, P>,
 ) -> Result<CounterTrack, PerfettoError> {
-    let family = &families[series.family as usize];
-    let heading = match family.series {
-        1 => output.metrics(series.resource, time)?,
-        _ => output.metric((series.family, &family.name), series.resource, time)?,
+    let known = points.series.get_index(number as usize);
+    let (NameKey { resource, name }, series) = known.expect("invariant: readings have numbers of series");
+    let heading = match points.families.get_index(series.family as usize) {
+        Some((metric, counters)) if *counters > 1 => {
+            output.metric((series.family, &metric.name), *resource, time)?
+        }
+        _ => output.metrics(*resource, time)?,
     };
     let about = Counter {
-        name: &series.name,
+        name,
         unit: unit(&series.unit),
         description: &series.description,
         scale: series.scale.as_deref(),

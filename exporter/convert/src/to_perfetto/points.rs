@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use indexmap::{IndexMap, IndexSet};
 use pulsetrain_otlp::{
     WireError,
     view::{
@@ -15,7 +16,7 @@ use pulsetrain_pipeline::spill::{MemoryBudget, Sorter};
 use super::{
     PerfettoConfig, PerfettoError, PerfettoSummary,
     labels::Labels,
-    metric_heads::{MetricHead, MetricHeads},
+    metric_heads::MetricHead,
     readings::{Carried, Reading},
     span_trees::LATEST,
     walk::{self, Input},
@@ -28,16 +29,15 @@ const MOST_BOUNDS: usize = 640;
 /// The points of an input.
 #[derive(Debug, Default)]
 pub(super) struct Points {
-    index: HashMap<SeriesKey, u32>,
     /// The bounds of the buckets that the points of a distribution had anything in, from the lowest.
-    bounds: HashMap<SeriesKey, Vec<f64>>,
-    pub(super) series: Vec<Series>,
-    family_index: HashMap<SeriesKey, u32>,
-    pub(super) families: Vec<Family>,
-    pub(super) state_tracks: Vec<StateTrackEntry>,
-    state_index: HashMap<(u32, String), u32>,
+    bounds: HashMap<NameKey, Vec<f64>>,
+    pub(super) series: IndexMap<NameKey, Series>,
+    /// Metrics with the number of their counters: several are below one heading.
+    pub(super) families: IndexMap<NameKey, u32>,
+    pub(super) state_tracks: IndexSet<NameKey>,
     pub(super) labels: Labels,
-    pub(super) heads: MetricHeads,
+    /// Metrics without their points. A full trace has each once.
+    pub(super) heads: IndexSet<MetricHead>,
     pub(super) readings: Sorter,
     pub(super) draws_buckets: bool,
 }
@@ -45,10 +45,8 @@ pub(super) struct Points {
 /// A series: what a counter is drawn of.
 #[derive(Debug)]
 pub(super) struct Series {
-    pub(super) resource: u32,
     /// The metric, by its number in [`Points::families`].
     pub(super) family: u32,
-    pub(super) name: String,
     pub(super) unit: String,
     pub(super) description: String,
     /// Counters with the same key are drawn to one scale.
@@ -57,24 +55,11 @@ pub(super) struct Series {
     pub(super) is_delta: bool,
 }
 
-/// A metric of a resource: its counters are below one heading if they are several.
-#[derive(Debug)]
-pub(super) struct Family {
-    pub(super) name: String,
-    pub(super) series: u32,
-}
-
-/// A row of states.
-#[derive(Debug)]
-pub(super) struct StateTrackEntry {
+/// A series, a metric or a row of states of a resource.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct NameKey {
     pub(super) resource: u32,
     pub(super) name: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct SeriesKey {
-    resource: u32,
-    name: String,
 }
 
 /// What the points of a metric share.
@@ -130,7 +115,7 @@ impl Points {
             let metric = Metric::decode(bytes)?;
             let head = config.attributes.is_full().then(|| {
                 let head = MetricHead::of(resource, scope, bytes);
-                self.heads.number(head)
+                self.heads.insert_full(head).0 as u32
             });
             self.add_metric(resource, &metric, head, config, summary)
         })
@@ -176,15 +161,7 @@ impl Points {
     }
 
     pub(super) fn state_track(&mut self, resource: u32, name: String) -> u32 {
-        let next = self.state_tracks.len() as u32;
-        let known = self.state_index.entry((resource, name));
-        *known.or_insert_with_key(|(resource, name)| {
-            self.state_tracks.push(StateTrackEntry {
-                resource: *resource,
-                name: name.clone(),
-            });
-            next
-        })
+        self.state_tracks.insert_full(NameKey { resource, name }).0 as u32
     }
 
     /// Keeps a point that no counter shows.
@@ -227,7 +204,7 @@ impl Points {
         attributes: Repeated<'_, KeyValue<'_>>,
         more: impl Iterator<Item = f64>,
     ) -> Result<Vec<f64>, PerfettoError> {
-        let key = SeriesKey {
+        let key = NameKey {
             resource: around.resource,
             name: format!("{}{}", around.metric.name.to_str_lossy(), labels(attributes)?),
         };
@@ -246,44 +223,29 @@ impl Points {
 
     fn series(&mut self, around: &Around<'_>, statistic: &str, labels: &str) -> u32 {
         let metric = around.metric.name.to_str_lossy();
-        let key = SeriesKey {
+        let key = NameKey {
             resource: around.resource,
             name: format!("{metric}{statistic}{labels}"),
         };
-        if let Some(known) = self.index.get(&key) {
-            return *known;
+        if let Some(known) = self.series.get_index_of(&key) {
+            return known as u32;
         }
-        let family = self.family(around.resource, metric.clone().into_owned());
-        self.families[family as usize].series += 1;
-        let next = self.series.len() as u32;
-        *self.index.entry(key).or_insert_with_key(|key| {
-            let counts = statistic == ".count" || statistic.starts_with(".le_");
-            let unit = around.metric.unit.to_str_lossy();
-            self.series.push(Series {
-                resource: key.resource,
-                family,
-                name: key.name.clone(),
-                unit: if counts { String::new() } else { unit.into_owned() },
-                description: around.metric.description.to_str_lossy().into_owned(),
-                scale: statistic.starts_with(".p").then(|| format!("{metric}{labels}")),
-                is_delta: around.is_delta,
-            });
-            next
-        })
-    }
-}
-
-impl Points {
-    fn family(&mut self, resource: u32, name: String) -> u32 {
-        let next = self.families.len() as u32;
-        let known = self.family_index.entry(SeriesKey { resource, name });
-        *known.or_insert_with_key(|key| {
-            self.families.push(Family {
-                name: key.name.clone(),
-                series: 0,
-            });
-            next
-        })
+        let family = self.families.entry(NameKey {
+            resource: around.resource,
+            name: metric.clone().into_owned(),
+        });
+        let family_number = family.index() as u32;
+        *family.or_default() += 1;
+        let counts = statistic == ".count" || statistic.starts_with(".le_");
+        let unit = around.metric.unit.to_str_lossy();
+        let series = Series {
+            family: family_number,
+            unit: if counts { String::new() } else { unit.into_owned() },
+            description: around.metric.description.to_str_lossy().into_owned(),
+            scale: statistic.starts_with(".p").then(|| format!("{metric}{labels}")),
+            is_delta: around.is_delta,
+        };
+        self.series.insert_full(key, series).0 as u32
     }
 }
 

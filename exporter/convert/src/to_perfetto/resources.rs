@@ -15,8 +15,8 @@ use pulsetrain_semconv::attribute;
 use super::PerfettoConfig;
 use pulsetrain_otlp::json::value_text;
 
-/// Where the numbers begin of processes that have none, or whose number another has too.
-const FIRST_SYNTHETIC_PID: i32 = 1_000_000;
+/// The first number for processes that have none, or that share theirs with another. Linux has numbers up to 4,194,304.
+const FIRST_SYNTHETIC_PID: i32 = 10_000_000;
 
 /// The resources of an input, each once.
 #[derive(Debug, Default)]

@@ -1,7 +1,6 @@
 //! Instrumentation scopes, each once, with the schema URLs of their messages.
 
-use std::collections::HashMap;
-
+use indexmap::IndexMap;
 use pulsetrain_otlp::{
     WireError,
     view::{InstrumentationScope, Message, Text},
@@ -12,9 +11,8 @@ use super::walk::first;
 /// The scopes of an input.
 #[derive(Debug, Default)]
 pub(super) struct Scopes {
-    index: HashMap<ScopeEntry, u32>,
-    all: Vec<ScopeEntry>,
-    names: Vec<String>,
+    /// With their names.
+    all: IndexMap<ScopeEntry, String>,
     /// The one that was asked for last, which is mostly the next one too.
     latest: Option<u32>,
 }
@@ -37,8 +35,8 @@ impl Scopes {
         resource_schema_url: Text<'_>,
     ) -> Result<u32, WireError> {
         let bytes = first(bytes, 1);
-        let latest = self.latest.and_then(|latest| self.all.get(latest as usize));
-        let is_latest = |entry: &ScopeEntry| {
+        let latest = self.latest.and_then(|latest| self.all.get_index(latest as usize));
+        let is_latest = |(entry, _): (&ScopeEntry, _)| {
             entry.bytes == bytes
                 && entry.schema_url == schema_url.as_bytes()
                 && entry.resource_schema_url == resource_schema_url.as_bytes()
@@ -63,34 +61,24 @@ impl Scopes {
             schema_url: Vec::from(name),
             resource_schema_url: Vec::from("process"),
         };
-        if let Some(number) = self.index.get(&entry) {
-            return *number;
-        }
-        let number = self.all.len() as u32;
-        self.names.push(name.to_owned());
-        self.all.push(entry.clone());
-        self.index.insert(entry, number);
-        number
+        self.all.insert_full(entry, name.to_owned()).0 as u32
     }
 
     fn number(&mut self, scope: ScopeEntry) -> Result<u32, WireError> {
-        if let Some(number) = self.index.get(&scope) {
-            return Ok(*number);
+        if let Some(number) = self.all.get_index_of(&scope) {
+            return Ok(number as u32);
         }
-        let number = self.all.len() as u32;
         let name = InstrumentationScope::decode(&scope.bytes)?.name;
-        self.names.push(name.to_str_lossy().into_owned());
-        self.all.push(scope.clone());
-        self.index.insert(scope, number);
-        Ok(number)
+        let name = name.to_str_lossy().into_owned();
+        Ok(self.all.insert_full(scope, name).0 as u32)
     }
 
     /// The name of a scope; empty where it has none.
     pub(super) fn name(&self, number: u32) -> &str {
-        &self.names[number as usize]
+        &self.all[number as usize]
     }
 
-    pub(super) fn get(&self, number: u32) -> &ScopeEntry {
-        &self.all[number as usize]
+    pub(super) fn get(&self, number: u32) -> Option<&ScopeEntry> {
+        Some(self.all.get_index(number as usize)?.0)
     }
 }

@@ -165,7 +165,8 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
         } = self.about;
         let entry = resources.get(number);
         let resource = Resource::decode(&entry.bytes)?;
-        let used = entry.scopes.iter().map(|scope| (*scope, scopes.get(*scope)));
+        let scope = |number: &u32| Some((*number, scopes.get(*number)?));
+        let used = entry.scopes.iter().filter_map(scope);
         let mut outcome: Result<(), WireError> = Ok(());
         self.trace.instant(process, time, "resource", |event| {
             let mut out = event.annotations();

@@ -1,8 +1,8 @@
 //! The list of all formats. No other file names them: a new format is its own file and one row here.
 
 use super::{
-    LogFormat, ParserFactory, generic, huggingface, kempnerforge, maxtext, megatron, surogate, torchspec,
-    torchtitan, trainers, trainers::trainer_format, tunix,
+    LogFormat, ParserFactory, generic, huggingface, kempnerforge, maxtext, megatron, nemo_lens, surogate,
+    torchspec, torchtitan, trainers, trainers::trainer_format, tunix,
 };
 use crate::{tensorboard, tunix_trace, wandb};
 
@@ -23,6 +23,7 @@ pub static FORMATS: &[LogFormat] = &[
     torchtitan::FORMAT,
     torchtitan::structured::FORMAT,
     megatron::FORMAT,
+    nemo_lens::FORMAT,
     tunix_trace::GROUPS_FORMAT,
     tunix_trace::TIMELINES_FORMAT,
     tensorboard::FORMAT,
@@ -39,7 +40,7 @@ pub static FORMATS: &[LogFormat] = &[
     trainer_format!("composer", "console and log file of Composer"),
     trainer_format!("llmc", "console and main.log of llm.c"),
     trainer_format!("keras", "progress bars of Keras"),
-    trainer_format!("nccl-inspector", "JSON of NCCL Inspector"),
+    trainer_format!("nccl-inspector", "JSON of NCCL Inspector and RCCL Inspector"),
     trainer_format!("easyr1", "experiment_log.jsonl of EasyR1"),
     trainer_format!("nemo", "console of NeMo 2"),
     trainer_format!("nv-one-logger", "JSON lines of nv-one-logger"),

@@ -6,18 +6,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::compute::ComputeNode;
+use super::{compute::ComputeNode, metrics_table::MetricsTable};
 use crate::{Gpu, Reason, Vendor};
 
 const CARDS: &str = "class/drm";
 /// The number of AMD among the vendors of PCI.
 const AMD: &str = "0x1002";
-
-/// The newest revisions of the table `gpu_metrics` (format 1) and where the energy counter is in each.
-const ENERGY_OFFSETS: [(u8, usize); 6] = [(1, 24), (2, 24), (3, 24), (4, 24), (5, 88), (6, 16)];
-
-/// Where the status of throttling is. Of the later revisions, 4 and 5 always have 0, and the others have no status.
-const THROTTLE_OFFSETS: [(u8, usize); 1] = [(3, 112)];
 
 /// A GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,6 +90,7 @@ impl Card {
         let model = || text("device").map(|number| format!("AMD GPU {number}"));
         // As ROCR_VISIBLE_DEVICES has it.
         let uuid = text("unique_id").map(|id| format!("GPU-{id}"));
+        let [compute_partition, memory_partition] = self.partitions();
         Gpu {
             vendor: Vendor::Amd,
             index,
@@ -105,6 +100,8 @@ impl Card {
             serial: text("serial_number"),
             vbios_version: text("vbios_version"),
             architecture: node.and_then(ComputeNode::architecture),
+            compute_partition,
+            memory_partition,
             ..Gpu::default()
         }
     }
@@ -147,32 +144,23 @@ impl Card {
         Ok(self.sensor(&format!("temp{sensor}_{suffix}"))? / 1e3)
     }
 
-    /// The energy counter, in units of [`energy::JOULES`](super::energy::JOULES).
-    pub(super) fn energy(&self) -> io::Result<u64> {
-        self.metric(&ENERGY_OFFSETS)
+    /// The table `gpu_metrics`.
+    pub(super) fn metrics_table(&self) -> io::Result<MetricsTable> {
+        let bytes = fs::read(self.folder.join("gpu_metrics"))?;
+        MetricsTable::decode(bytes).ok_or_else(|| ErrorKind::Unsupported.into())
     }
 
-    /// What holds the clocks down: bits that are the same on all chips (`SMU_THROTTLER_*_BIT` of `amdgpu_smu.h`).
-    pub(super) fn throttle_status(&self) -> io::Result<u64> {
-        self.metric(&THROTTLE_OFFSETS)
-    }
-
-    /// A value of the table `gpu_metrics`, by its place in each revision that has it.
-    fn metric(&self, offsets: &[(u8, usize)]) -> io::Result<u64> {
-        let table = fs::read(self.folder.join("gpu_metrics"))?;
-        // structure_size: u16, format_revision: u8, content_revision: u8
-        let &[_, _, 1, revision, ..] = table.as_slice() else {
-            return Err(ErrorKind::Unsupported.into());
+    /// How the GPU and its memory are divided into partitions, such as `SPX` and `NPS1`.
+    pub(super) fn partitions(&self) -> [Option<String>; 2] {
+        let mode = |file| {
+            self.text(file)
+                .ok()
+                .filter(|mode| !mode.is_empty() && mode != "UNKNOWN")
         };
-        let known = offsets.iter().find(|(known, _)| *known == revision);
-        let &(_, offset) = known.ok_or(ErrorKind::Unsupported)?;
-        let raw = table
-            .get(offset..)
-            .and_then(|rest| rest.first_chunk())
-            .map(|bytes| u64::from_le_bytes(*bytes));
-        // All bits are set where the GPU has no such value.
-        raw.filter(|raw| *raw != u64::MAX)
-            .ok_or_else(|| ErrorKind::Unsupported.into())
+        [
+            mode("current_compute_partition"),
+            mode("current_memory_partition"),
+        ]
     }
 }
 

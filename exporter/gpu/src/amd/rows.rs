@@ -10,12 +10,16 @@ use pulsetrain_semconv::{
     attribute::{
         GPU_CLOCK_DOMAIN, GPU_CLOCK_LIMIT_KIND, GPU_ECC_LOCATION, GPU_ECC_SEVERITY, GPU_FAN_INDEX,
         GPU_LINK_READING, GPU_POWER_LIMIT_KIND, GPU_POWER_READING, GPU_TASK, GPU_TEMPERATURE_LIMIT_KIND,
-        GPU_TEMPERATURE_SENSOR, GPU_THROTTLE_REASON,
+        GPU_TEMPERATURE_SENSOR,
     },
     metric,
 };
 
-use super::{card::Card, compute, energy};
+use super::{
+    card::Card,
+    compute, energy,
+    table_rows::{self, TABLE_ROWS},
+};
 use crate::{
     Reason, Unavailable,
     reading::{
@@ -46,13 +50,6 @@ const BYTES_PER_GIGATRANSFER: f64 = 1e9 / 8.0;
 const NO_SENSOR: &str = "the GPU has no such sensor";
 const NO_LINK: &str = "the GPU is not on PCI Express";
 const NO_RAS: &str = "the GPU does not count memory errors";
-
-/// Reasons and their bits in the status of throttling: limits of power, of currents and reliability, and of temperatures.
-const THROTTLERS: [(Fixed, u64); 3] = [
-    (&[(&GPU_THROTTLE_REASON, "power_cap")], 0xff),
-    (&[(&GPU_THROTTLE_REASON, "other_cap")], 0x0300_0000_00ff_0000),
-    (&[(&GPU_THROTTLE_REASON, "thermal_cap")], 0xffff_0000_0000),
-];
 
 pub(super) static ROWS: &[Row] = &[
     Row {
@@ -246,21 +243,6 @@ pub(super) static ROWS: &[Row] = &[
         },
     },
     Row {
-        metric: &metric::GPU_THROTTLE_ACTIVE,
-        also: &[],
-        file: "gpu_metrics (indep_throttle_status)",
-        cadence: Tick,
-        absent: "only tables of format 1.3, as of an MI200, have a status; later ones count cycles without a unit of time",
-        read: |card, out| {
-            let status = card.throttle_status()?;
-            for (reason, bits) in THROTTLERS {
-                let active = f64::from(u8::from(status & bits != 0));
-                out.now(&metric::GPU_THROTTLE_ACTIVE, Labels::fixed(reason), active);
-            }
-            Ok(())
-        },
-    },
-    Row {
         metric: &metric::GPU_PCIE_SPEED,
         also: &[&metric::GPU_PCIE_GENERATION],
         file: "current_link_speed",
@@ -357,12 +339,16 @@ impl Row {
     pub(super) fn unavailable(&self, reason: Reason) -> Unavailable {
         let others = ROWS.iter().filter(|row| row.file != self.file);
         let fills = |row: &Row| row.metric.ordinal == self.metric.ordinal;
+        let in_table = TABLE_ROWS
+            .iter()
+            .any(|row| row.metric.ordinal == self.metric.ordinal);
         Unavailable {
             metric: self.metric,
             call: self.file,
             reason,
             meaning: self.absent,
-            partly: others.clone().any(fills),
+            // The row of the table reports it where both have nothing.
+            partly: others.clone().any(fills) || in_table,
         }
     }
 }
@@ -386,11 +372,6 @@ impl Card {
 pub fn markdown() -> String {
     let mut out = String::from("| metric | file | read | without a value |\n|---|---|---|---|\n");
     for row in ROWS {
-        let every = match row.cadence {
-            Tick => "every interval",
-            Seldom => "every 5 s",
-            Once => "once",
-        };
         let also: String = row
             .also
             .iter()
@@ -399,11 +380,37 @@ pub fn markdown() -> String {
         // Writing into a String cannot fail.
         let _ = writeln!(
             out,
-            "| `{}`{also} | `{}` | {every} | {} |",
-            row.metric.name, row.file, row.absent
+            "| `{}`{also} | `{}` | {} | {} |",
+            row.metric.name,
+            row.file,
+            every(row.cadence),
+            row.absent
+        );
+    }
+    for row in TABLE_ROWS {
+        // Writing into a String cannot fail.
+        let _ = writeln!(
+            out,
+            "| `{}` | `{}` | {} | {} |",
+            row.metric.name,
+            row.field,
+            every(row.cadence),
+            row.absent
         );
     }
     let rest = [
+        (
+            &metric::GPU_THROTTLE_ACTIVE,
+            table_rows::THROTTLE,
+            "every interval",
+            table_rows::NO_THROTTLE,
+        ),
+        (
+            &metric::GPU_THROTTLE_TIME,
+            table_rows::RESIDENCIES,
+            "every interval",
+            table_rows::NO_RESIDENCIES,
+        ),
         (
             &metric::GPU_ENERGY,
             "gpu_metrics",
@@ -421,6 +428,14 @@ pub fn markdown() -> String {
         let _ = writeln!(out, "| `{}` | `{file}` | {every} | {absent} |", metric.name);
     }
     out
+}
+
+fn every(cadence: Cadence) -> &'static str {
+    match cadence {
+        Tick => "every interval",
+        Seldom => "every 5 s",
+        Once => "once",
+    }
 }
 
 fn power_limit(card: &Card, file: &str, labels: Fixed, out: &mut Readings) -> io::Result<()> {

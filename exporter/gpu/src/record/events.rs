@@ -58,7 +58,7 @@ const CODES: [Code; 28] = [
 ];
 
 /// Codes that are rare: a series from their first error on (NVIDIA, "Xid Catalog").
-const RARE: [Code; 13] = [
+const RARE: [Code; 15] = [
     (93, "xid_93", "wear limit of the InfoROM exceeded"),
     (121, "xid_121", "error of the link between GPU and CPU (C2C)"),
     (144, "xid_144", "NVLink error (SAW)"),
@@ -76,6 +76,16 @@ const RARE: [Code; 13] = [
     (156, "xid_156", "a part of the memory was retired"),
     (157, "xid_157", "a part of the memory could not be retired"),
     (158, "xid_158", "fatal timeout of the GPU"),
+    (
+        171,
+        "xid_171",
+        "uncorrectable ECC error of the DRAM, in addition to XID 48",
+    ),
+    (
+        172,
+        "xid_172",
+        "uncorrectable ECC error of the SRAM, in addition to XID 48",
+    ),
 ];
 
 /// Codes that are no errors of the GPU, and not in `hw.errors`: faults of programs, and changes of the recovery action and of links.
@@ -245,4 +255,24 @@ fn send(known: &Known, entity: Entity, event: &GpuEvent, recorder: &mut Recorder
         body: Some(Value::Text(&body)),
         attributes: &attributes,
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_code_is_listed_once_and_named_after_its_number() {
+        let mut codes: Vec<_> = CODES.iter().chain(&RARE).collect();
+        codes.sort_unstable();
+        for pair in codes.windows(2) {
+            assert!(pair[0].0 < pair[1].0, "{pair:?}");
+        }
+        for (code, kind, meaning) in codes {
+            assert_eq!(*kind, format!("{KIND_PREFIX}{code}"));
+            assert_eq!(meaning_of(u64::from(*code)), (*kind, *meaning));
+        }
+        assert_eq!(meaning_of(171).0, "xid_171");
+        assert_eq!(meaning_of(170).0, OTHER);
+    }
 }

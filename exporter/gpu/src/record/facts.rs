@@ -30,6 +30,12 @@ pub(super) fn attributes(
         gpu.vbios_version.as_deref().unwrap_or_default(),
     );
     text(&a::GPU_NVLINK_VERSION, gpu.nvlink_version.unwrap_or_default());
+    for (attribute, mode) in [
+        (&a::GPU_COMPUTE_PARTITION, &gpu.compute_partition),
+        (&a::GPU_MEMORY_PARTITION, &gpu.memory_partition),
+    ] {
+        text(attribute, mode.as_deref().unwrap_or_default());
+    }
     text(&a::GPU_DRIVER_VERSION, &driver.version);
     if let Entity::Instance(index) = entity {
         let instance = gpu.instances.iter().find(|instance| instance.index == index);

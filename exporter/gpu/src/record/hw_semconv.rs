@@ -10,7 +10,7 @@ use super::{
     subject::EntityAttributes,
 };
 use crate::{
-    Gpu, GpuAttribution, OwnedAttribute, OwnedValue, Subject,
+    Gpu, GpuAttribution, OwnedAttribute, OwnedValue, Subject, Vendor,
     reading::{Entity, Reading, Sample},
 };
 
@@ -112,13 +112,13 @@ pub(super) fn of(reading: &Reading) -> Option<HwMetric> {
             Component::Port(number?),
             [direction(reading), None],
         )
-    } else if is(&m::GPU_NVLINK_IO) {
+    } else if is(&m::GPU_NVLINK_IO) || is(&m::GPU_XGMI_IO) {
         (
             &m::HW_NETWORK_IO,
             Component::Port(number?),
             [direction(reading), None],
         )
-    } else if is(&m::GPU_NVLINK_UP) {
+    } else if is(&m::GPU_NVLINK_UP) || is(&m::GPU_XGMI_UP) {
         (&m::HW_NETWORK_UP, Component::Port(number?), [None; 2])
     } else if is(&m::GPU_NVLINK_SPEED) {
         (
@@ -231,7 +231,13 @@ pub(super) fn attributes(
             text(&a::HW_VENDOR, gpu.vendor.as_str());
         }
         Component::Fan(number) => part(gpu, "fan", number, &mut text),
-        Component::Port(number) => part(gpu, "nvlink", number, &mut text),
+        Component::Port(number) => {
+            let kind = match gpu.vendor {
+                Vendor::Amd => "xgmi",
+                Vendor::Nvidia => "nvlink",
+            };
+            part(gpu, kind, number, &mut text);
+        }
     }
     belong(gpu, component, attribution, &mut carried);
     carried.into()

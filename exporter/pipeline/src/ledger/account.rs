@@ -17,7 +17,10 @@ use std::{
 
 use pulsetrain_otlp::{Signal, Signals};
 
-use super::{DropReason, Dropped, Failure, OnDisk, SinkCounts, message};
+use super::{
+    DropReason, Dropped, Failure, OnDisk, SinkCounts, message,
+    waiting::{Second, Waiting},
+};
 use crate::{
     Ack,
     clock::{self, Instant},
@@ -44,8 +47,15 @@ pub(crate) struct Ticket {
     is_settled: bool,
     /// The ack, held until the items are settled.
     ack: Option<Arc<Ack>>,
-    /// The record of the disk queue that the items are in; `None` for a batch in memory.
-    lease: Option<Arc<Lease>>,
+    /// The record of the disk queue that the items are in, or the second in which a batch in memory was accepted.
+    place: Place,
+}
+
+/// Where items are.
+#[derive(Clone, Debug)]
+enum Place {
+    Memory(Second),
+    Disk(Arc<Lease>),
 }
 
 /// The level of a disk queue, without its items.
@@ -69,6 +79,7 @@ struct Books {
     queued: u64,
     queued_batches: u64,
     queued_bytes: u64,
+    waiting: Waiting,
     /// The items in the disk queue that are not settled.
     stored: u64,
     /// The stored items that are being sent.
@@ -122,6 +133,7 @@ impl Account {
         books.queued += items;
         books.queued_batches += 1;
         books.queued_bytes += bytes;
+        let second = books.waiting.accept();
         Ticket {
             account: Arc::clone(self),
             signal,
@@ -129,7 +141,7 @@ impl Account {
             bytes,
             is_settled: false,
             ack: None,
-            lease: None,
+            place: Place::Memory(second),
         }
     }
 
@@ -203,7 +215,7 @@ impl Account {
             bytes: bytes as u64,
             is_settled: false,
             ack: None,
-            lease: Some(Arc::new(lease)),
+            place: Place::Disk(Arc::new(lease)),
         }
     }
 
@@ -235,6 +247,7 @@ impl Account {
             queued: books.queued,
             queued_batches: books.queued_batches,
             queued_bytes: books.queued_bytes,
+            oldest_age: books.waiting.oldest_age(),
             on_disk: books.on_disk(),
             dropped: books.losses(),
             retries: books.retries.count,
@@ -263,7 +276,7 @@ impl Ticket {
         let items = self.settle();
         let rejected = rejected.min(items);
         let mut books = self.account.books();
-        books.settle(items, self.bytes, self.lease.is_some());
+        books.settle(items, self.bytes, &self.place);
         books.delivered += items - rejected;
         if rejected == 0 || rejected < items {
             books.failure = None;
@@ -278,7 +291,7 @@ impl Ticket {
     pub(crate) fn hand_over(mut self) {
         let items = self.settle();
         let mut books = self.account.books();
-        books.settle(items, self.bytes, self.lease.is_some());
+        books.settle(items, self.bytes, &self.place);
         books.accepted -= items;
     }
 
@@ -286,7 +299,7 @@ impl Ticket {
     pub(crate) fn store(mut self) -> Option<Arc<Ack>> {
         let items = self.settle();
         let mut books = self.account.books();
-        books.settle(items, self.bytes, false);
+        books.settle(items, self.bytes, &self.place);
         match books.successor.clone() {
             // In one step, so that no reader sees the sum of accepted items fall.
             None => books.stored += items,
@@ -301,7 +314,7 @@ impl Ticket {
 
     /// Whether the items are in the disk queue.
     pub(crate) fn is_stored(&self) -> bool {
-        self.lease.is_some()
+        matches!(self.place, Place::Disk(_))
     }
 
     /// Moves these items and bytes to another ticket, because their batch is sent in parts.
@@ -310,8 +323,10 @@ impl Ticket {
         let bytes = (bytes as u64).min(self.bytes);
         self.items -= items;
         self.bytes -= bytes;
-        if self.lease.is_none() {
-            self.account.books().queued_batches += 1;
+        if let Place::Memory(second) = self.place {
+            let mut books = self.account.books();
+            books.queued_batches += 1;
+            books.waiting.accept_again(second);
         }
         Self {
             account: Arc::clone(&self.account),
@@ -320,7 +335,7 @@ impl Ticket {
             bytes,
             is_settled: false,
             ack: self.ack.clone(),
-            lease: self.lease.clone(),
+            place: self.place.clone(),
         }
     }
 
@@ -331,7 +346,7 @@ impl Ticket {
 
     fn settle(&mut self) -> u64 {
         self.is_settled = true;
-        if let Some(lease) = &self.lease {
+        if let Place::Disk(lease) = &self.place {
             lease.settle(self.items);
         }
         self.items
@@ -354,7 +369,7 @@ impl Ticket {
     fn settle_lost(&mut self, reason: DropReason, message: &str) {
         let items = self.settle();
         let mut books = self.account.books();
-        books.settle(items, self.bytes, self.lease.is_some());
+        books.settle(items, self.bytes, &self.place);
         books.lose(reason, self.signal, items, message);
         let is_failure = match reason {
             DropReason::Refused | DropReason::SinkPanicked => true,
@@ -378,21 +393,22 @@ impl Drop for Ticket {
         if self.is_settled {
             return;
         }
-        match self.lease.take() {
-            Some(lease) => self.leave_stored(&lease),
-            None => self.settle_lost(DropReason::Abandoned, ""),
+        match self.place.clone() {
+            Place::Disk(lease) => self.leave_stored(&lease),
+            Place::Memory(_) => self.settle_lost(DropReason::Abandoned, ""),
         }
     }
 }
 
 impl Books {
     /// Removes the items of one batch from the queued items, or from those of the disk queue.
-    fn settle(&mut self, items: u64, bytes: u64, is_stored: bool) {
-        if is_stored {
+    fn settle(&mut self, items: u64, bytes: u64, place: &Place) {
+        let Place::Memory(second) = place else {
             self.stored -= items;
             self.leased -= items;
             return;
-        }
+        };
+        self.waiting.settle(*second);
         self.queued -= items;
         self.queued_batches -= 1;
         self.queued_bytes -= bytes;

@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path};
 
+use pulsetrain_pipeline::clock;
 use pulsetrain_tests::{Certificates, Judge, Prometheus, http::request, wait_until};
 use serde_json::Value;
 
@@ -168,9 +169,9 @@ fn health_and_traces_need_the_token_and_pages_a_host_of_this_machine() {
 #[test]
 fn the_status_names_each_source_and_sink_with_its_state() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let url = format!("http://127.0.0.1:{}", pulsetrain_tests::free_port());
     let dead = format!(
-        "  dead: {{otlp: {{endpoint: 'http://127.0.0.1:{}'}}}}",
-        pulsetrain_tests::free_port()
+        "  dead: {{otlp: {{endpoint: '{url}'}}}}\n  forgetful: {{otlp: {{endpoint: '{url}', disk_queue: off}}}}"
     );
     let agent = Agent::start(
         folder,
@@ -179,7 +180,7 @@ fn the_status_names_each_source_and_sink_with_its_state() {
             ..Keys::default()
         },
     );
-    let status = || -> Value {
+    let ask = || -> Value {
         let answer = get(agent.health, "/status", "Host: localhost\r\n");
         let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a head");
         assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
@@ -200,10 +201,18 @@ fn the_status_names_each_source_and_sink_with_its_state() {
     )
     .expect("the receiver answers");
     assert_eq!(status_of_post, 200);
-    wait_until("the dead sink fails", || {
-        of(&status()["sinks"], "dead")["state"] == "failing"
+    let now = clock::unix_now().as_nanos();
+    let record =
+        format!(r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{{"timeUnixNano":"{now}"}}]}}]}}]}}"#);
+    let answer = request(agent.receiver, "POST", "/v1/logs", json, record.as_bytes());
+    assert!(matches!(answer, Some((200, _))), "{answer:?}");
+    let mut status = Value::Null;
+    wait_until("the dead sinks fail", || {
+        status = ask();
+        let sinks = &status["sinks"];
+        let has = |name, state| of(sinks, name)["state"] == state;
+        has("dead", "failing") && has("forgetful", "failing") && of(sinks, "dead")["queue"]["items"] == 0
     });
-    let status = status();
     let dead = of(&status["sinks"], "dead");
     assert!(
         dead["error"].as_str().is_some_and(|error| !error.is_empty()),
@@ -213,7 +222,27 @@ fn the_status_names_each_source_and_sink_with_its_state() {
         dead["disk"]["items"].as_u64().is_some_and(|items| items > 0),
         "{dead}"
     );
+    assert!(
+        dead["disk"]["oldest_seconds"]
+            .as_f64()
+            .is_some_and(|age| age >= 0.0),
+        "{dead}"
+    );
+    assert!(dead["queue"]["oldest_seconds"].is_null(), "{dead}");
+    let in_memory = of(&status["sinks"], "forgetful");
+    assert!(
+        in_memory["queue"]["oldest_seconds"]
+            .as_f64()
+            .is_some_and(|age| age >= 0.0),
+        "{in_memory}"
+    );
+    assert!(in_memory["disk"].is_null(), "{in_memory}");
     assert_eq!(of(&status["sinks"], "archive")["state"], "working");
-    assert_eq!(of(&status["sources"], "sdk")["state"], "running");
+    let sdk = of(&status["sources"], "sdk");
+    assert_eq!(sdk["state"], "running");
+    assert!(
+        sdk["lag_seconds"].is_f64() && sdk["last_batch_seconds"].is_f64(),
+        "{sdk}"
+    );
     assert_eq!(status["ready"], true);
 }

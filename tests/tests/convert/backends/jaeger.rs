@@ -1,6 +1,6 @@
 //! From a real Jaeger, by service and by id.
 
-use pulsetrain_tests::{Jaeger, Judge, wait_until};
+use pulsetrain_tests::{Items, Jaeger, Judge, wait_until};
 
 use crate::backends::world::{Conversion, RANKS, SPANS, Steps, problems, trace_id};
 
@@ -41,6 +41,11 @@ fn every_trace_of_a_service_is_there_to_the_nanosecond() {
         problems(&finished).contains("raise --limit"),
         "{}",
         problems(&finished)
+    );
+    // No more than that, though an answer has up to 100.
+    assert_eq!(
+        Items::read(&some.path("some.jsonl")).len() as u64,
+        7 * RANKS * SPANS
     );
 }
 

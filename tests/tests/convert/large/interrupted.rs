@@ -11,6 +11,34 @@ use super::input::one_tree;
 
 const OLD: &str = "the file of before";
 
+#[test]
+fn a_full_temporary_folder_is_named_in_both_directions() {
+    let folder = Folder::new();
+    let input = folder.file("in.jsonl", one_tree(3_000, 400));
+    let trace = folder.path("in.pftrace");
+    convert(&[&input], &trace, &["--attributes", "full"]).expect_code(0);
+    let small = tempfile::tempdir().expect("a temporary folder can be made");
+    let Some(disk) = SmallDisk::mount(small.path(), "256k") else {
+        return;
+    };
+    let temporary = disk.path().to_str().expect("the path is text");
+    for (from, to) in [(&input, "out.pftrace"), (&trace, "out.jsonl")] {
+        let out = folder.file(to, OLD);
+        let finished = convert(
+            &[from],
+            &out,
+            &["--memory", "64KiB", "--temporary-folder", temporary],
+        )
+        .expect_code(1);
+        let stderr = &finished.stderr;
+        assert!(
+            stderr.contains("No space left") && stderr.contains(temporary),
+            "{to}: {stderr}"
+        );
+        assert_eq!(fs::read_to_string(&out).expect("it is there"), OLD, "{to}");
+    }
+}
+
 /// The only file in a folder that is being written.
 fn partial(folder: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(folder).expect("the folder can be read");

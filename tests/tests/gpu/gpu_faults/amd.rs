@@ -1,11 +1,71 @@
 //! The agent on a machine with AMD GPUs: the page that Prometheus reads, and the findings of the doctor.
 
+use pulsetrain_pipeline::clock;
 use pulsetrain_semconv::metric;
 use pulsetrain_tests::{
-    AmdModel, FakeSysfs, Folder, Judge, Process, command, free_port, promtool_check, wait_until,
+    AmdModel, FakeSysfs, Folder, GpuMetrics, Judge, Process, command, free_port, promtool_check, wait_until,
 };
 
-use crate::gpu_faults::page::{fetch, samples};
+use crate::gpu_faults::{
+    page::{fetch, samples},
+    scenarios::{assert_registered, assert_table, table},
+};
+
+/// A model in its golden table, and the format of its `gpu_metrics`; that of the last one is as its first drivers wrote it.
+const MODELS: [(&str, AmdModel, Option<u8>); 3] = [
+    ("mi250x", AmdModel::Mi250x, None),
+    ("mi300x", AmdModel::Mi300x, Some(9)),
+    ("mi300x_first_driver", AmdModel::Mi300x, None),
+];
+
+/// The default address of health may be in use by another agent.
+fn health() -> String {
+    format!("health: {{listen: 127.0.0.1:{}}}\n", free_port())
+}
+
+#[test]
+fn each_amd_gpu_has_the_metrics_of_its_table() {
+    for (name, model, revision) in MODELS {
+        let (machine, folder, page) = (FakeSysfs::with(model, 1), Folder::new(), free_port());
+        machine.set_process(0, 4711, 1 << 30);
+        if let Some(revision) = revision {
+            machine.set_metrics(0, &GpuMetrics::of_mi300x(revision));
+        }
+        let gpu = format!(
+            "gpu: {{library: {}, sysfs: {}, interval: 100ms, semconv: both}}\n",
+            folder.path("libnvidia-ml.so.1").display(),
+            machine.root().display()
+        );
+        let state = folder.path("state");
+        let sinks = format!("sinks: {{page: {{prometheus: {{listen: 127.0.0.1:{page}}}}}}}\n");
+        let config = folder.file(
+            "agent.yaml",
+            format!("state_folder: {}\n{}{gpu}{sinks}", state.display(), health()),
+        );
+        let mut agent = Process::start("pulsetrain agent", command(["agent", "--config"]).arg(&config));
+        agent.wait_until_ready(|| std::net::TcpStream::connect(("127.0.0.1", page)).is_ok());
+        let (begin, mut text) = (clock::now(), String::new());
+        // The energy is there after it has agreed with the power.
+        wait_until(&format!("{name} has its energy"), || {
+            let joules = 143.0 * begin.elapsed().as_secs_f64();
+            match revision {
+                Some(revision) => {
+                    let table = GpuMetrics::of_mi300x(revision);
+                    machine.set_counted(model, 0, table, 143.0, joules);
+                }
+                None => machine.set_energy(model, 0, 143.0, joules),
+            }
+            text = fetch(page);
+            let samples = samples(&text);
+            let mut names = samples.keys().map(|(name, _)| name.as_str());
+            names.any(|name| name == "gpu_energy_joules_total")
+        });
+        assert_registered(name, &samples(&text));
+        assert_table(name, &table(&samples(&text)));
+        let (status, log) = agent.stop_with_log();
+        assert!(status.success(), "{log}");
+    }
+}
 
 #[test]
 fn the_page_of_eight_mi300x_is_valid_and_has_every_gpu() {
@@ -22,7 +82,7 @@ fn the_page_of_eight_mi300x_is_valid_and_has_every_gpu() {
     let sinks = format!("sinks: {{page: {{prometheus: {{listen: 127.0.0.1:{page}}}}}}}\n");
     let config = folder.file(
         "agent.yaml",
-        format!("state_folder: {}\n{gpu}{sinks}", state.display()),
+        format!("state_folder: {}\n{}{gpu}{sinks}", state.display(), health()),
     );
 
     let mut agent = Process::start("pulsetrain agent", command(["agent", "--config"]).arg(&config));

@@ -72,7 +72,7 @@ fn the_page_of_each_model_is_valid_and_has_what_the_model_has() {
 }
 
 /// Panics if a series has a name or a label that is not in the registry.
-fn assert_registered(model: &str, samples: &Samples) {
+pub(super) fn assert_registered(model: &str, samples: &Samples) {
     for (name, labels) in samples.keys() {
         if name == "target_info" {
             continue;
@@ -109,7 +109,7 @@ fn names(metric: &Metric) -> impl Iterator<Item = String> {
 }
 
 /// What GPU 0 has: a line a metric.
-fn table(samples: &Samples) -> String {
+pub(super) fn table(samples: &Samples) -> String {
     let mut metrics: BTreeMap<&str, String> = BTreeMap::new();
     for own in metric::ALL.iter().filter(|own| own.name.starts_with("gpu.")) {
         let name = names(own).last().expect("it has a name");
@@ -143,7 +143,7 @@ fn table(samples: &Samples) -> String {
     })
 }
 
-fn assert_table(model: &str, table: &str) {
+pub(super) fn assert_table(model: &str, table: &str) {
     let golden = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("golden/gpu")
         .join(format!("{model}.txt"));

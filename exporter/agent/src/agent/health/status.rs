@@ -5,7 +5,7 @@
 //!  "sources": [{"name": "trainer", "state": "running", "error": null, "lag_seconds": 0.4, "last_batch_seconds": 1.2}],
 //!  "sinks": [{"name": "collector", "state": "failing", "failing_seconds": 12.5, "error": "connection refused",
 //!             "accepted_items": 90, "delivered_items": 60, "dropped_items": 0, "retries": 7,
-//!             "queue": {"items": 0, "batches": 0, "bytes": 0},
+//!             "queue": {"items": 0, "batches": 0, "bytes": 0, "oldest_seconds": null},
 //!             "disk": {"items": 30, "batches": 3, "bytes": 4120, "file_bytes": 8200, "oldest_seconds": 12.9}}]}
 //! ```
 //!
@@ -142,6 +142,7 @@ fn sink(counts: &SinkCounts, unopened: Option<&String>) -> Value {
             "items": counts.queued,
             "batches": counts.queued_batches,
             "bytes": counts.queued_bytes,
+            "oldest_seconds": counts.oldest_age.map(|age| age.as_secs_f64()),
         },
         "disk": counts.on_disk.as_ref().map(|disk| json!({
             "items": disk.items,

@@ -91,6 +91,7 @@ actor/MODE/entropy -> rl.entropy data.split=MODE
 actor/MODE/pg_clipfrac -> rl.policy_clip_fraction data.split=MODE
 actor/MODE/pg_clipfrac_lower -> rl.policy_clip_lower_fraction data.split=MODE
 actor/MODE/reduced_pg_loss -> rl.policy_loss data.split=MODE
+actor/MODE/advantage/abs_mean -> rl.advantage data.split=MODE rl.statistic=abs_mean
 actor/MODE/is_ratio/mean -> rl.importance_ratio data.split=MODE rl.statistic=mean
 actor/MODE/is_ratio/max -> rl.importance_ratio data.split=MODE rl.statistic=max
 actor/MODE/is_ratio/min -> rl.importance_ratio data.split=MODE rl.statistic=min

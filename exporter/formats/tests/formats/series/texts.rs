@@ -282,9 +282,9 @@ completions/mean_length -> rl.completion_length rl.statistic=mean
 completions/min_length -> rl.completion_length rl.statistic=min
 completions/max_length -> rl.completion_length rl.statistic=max
 completions/clipped_ratio -> rl.completion_clip_ratio
-completions/mean_terminated_length -> rl.terminated_length rl.statistic=mean
-completions/min_terminated_length -> rl.terminated_length rl.statistic=min
-completions/max_terminated_length -> rl.terminated_length rl.statistic=max
+completions/mean_terminated_length -> rl.selected_length rl.selection=terminated rl.statistic=mean
+completions/min_terminated_length -> rl.selected_length rl.selection=terminated rl.statistic=min
+completions/max_terminated_length -> rl.selected_length rl.selection=terminated rl.statistic=max
 frac_reward_zero_std -> rl.zero_variance_fraction
 clip_ratio/low_mean -> rl.policy_clip_lower_fraction
 clip_ratio/low_min -> train.custom train.custom.name=hf_trainer.clip_ratio/low_min

@@ -425,24 +425,6 @@ pub(super) const SAMPLES: &[Sample] = &[
         ],
     },
     Sample {
-        file: "nccl-inspector/node-1-pid1639453.log",
-        format: "nccl-inspector",
-        series: &[
-            (
-                "comm.operation_time{comm.group=DP Group 0,comm.operation=AllReduce}",
-                &[0.061_974],
-            ),
-            (
-                "comm.bus_bandwidth{comm.group=DP Group 0,comm.operation=ReduceScatter}",
-                &[485.119_099e9],
-            ),
-            (
-                "comm.message_size{comm.group=unknown,comm.operation=Send}",
-                &[536_870_912.0],
-            ),
-        ],
-    },
-    Sample {
         file: "trl/sft.log",
         format: "hf-trainer",
         series: &[
@@ -462,7 +444,10 @@ pub(super) const SAMPLES: &[Sample] = &[
                 "rl.reward_component{rl.component=accuracy_reward,rl.statistic=std}",
                 &[0.25, 0.25],
             ),
-            ("rl.terminated_length{rl.statistic=mean}", &[120.25, 120.25]),
+            (
+                "rl.selected_length{rl.selection=terminated,rl.statistic=mean}",
+                &[120.25, 120.25],
+            ),
             ("rl.zero_variance_fraction", &[0.25, 0.25]),
             ("rl.policy_clip_upper_fraction", &[0.015_625, 0.015_625]),
             ("rl.tool_calls{rl.statistic=mean}", &[1.5, 1.5]),

@@ -1,0 +1,79 @@
+//! The age of the oldest batch that is in memory for a sink.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use crate::clock::{self, Instant};
+
+/// The batches in memory, by the second in which each was accepted: few entries for any number of batches.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    begin: Instant,
+    batches: BTreeMap<Second, u64>,
+}
+
+/// A second since the begin of an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Second(u64);
+
+impl Default for Waiting {
+    fn default() -> Self {
+        Self {
+            begin: clock::now(),
+            batches: BTreeMap::new(),
+        }
+    }
+}
+
+impl Waiting {
+    /// Counts a batch that is accepted now, and returns its second.
+    pub(super) fn accept(&mut self) -> Second {
+        let second = Second(clock::now().saturating_duration_since(self.begin).as_secs());
+        self.accept_again(second);
+        second
+    }
+
+    /// Counts a further part of a batch that was accepted in `second`.
+    pub(super) fn accept_again(&mut self, second: Second) {
+        *self.batches.entry(second).or_default() += 1;
+    }
+
+    /// Removes a batch that was accepted in `second`.
+    pub(super) fn settle(&mut self, second: Second) {
+        if let Some(batches) = self.batches.get_mut(&second) {
+            *batches -= 1;
+            if *batches == 0 {
+                self.batches.remove(&second);
+            }
+        }
+    }
+
+    /// Returns the age of the oldest batch, to a second, or `None` without a batch.
+    pub(super) fn oldest_age(&self) -> Option<Duration> {
+        let (Second(second), _) = self.batches.first_key_value()?;
+        let age = clock::now().saturating_duration_since(self.begin);
+        Some(age.saturating_sub(Duration::from_secs(*second)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_age_is_that_of_the_oldest_batch_that_is_not_settled() {
+        let mut waiting = Waiting::default();
+        assert_eq!(waiting.oldest_age(), None);
+        let first = waiting.accept();
+        tokio::time::advance(Duration::from_secs(5)).await;
+        let second = waiting.accept();
+        waiting.accept_again(first);
+        assert_eq!(waiting.oldest_age(), Some(Duration::from_secs(5)));
+        waiting.settle(first);
+        assert_eq!(waiting.oldest_age(), Some(Duration::from_secs(5)));
+        waiting.settle(first);
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert_eq!(waiting.oldest_age(), Some(Duration::from_secs(2)));
+        waiting.settle(second);
+        assert_eq!(waiting.oldest_age(), None);
+    }
+}
