@@ -116,11 +116,12 @@ fn step_fields(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
     let mut fields = Vec::with_capacity(16);
     for field in STEP_DELIMITERS.fields(rest) {
         // `mem=0.5/80GB` is two fields.
-        match field.text.split_once('/').filter(|_| field.key == "mem") {
-            Some((used, total)) => {
-                fields.extend([("mem".into(), size(used)), ("mem total".into(), size(total))]);
-            }
-            None => fields.push((field.key.into(), scaled(field.number, field.text))),
+        if field.key == "mem"
+            && let Some((used, total)) = field.text.split_once('/')
+        {
+            fields.extend([("mem".into(), size(used)), ("mem total".into(), size(total))]);
+        } else {
+            fields.push((field.key.into(), scaled(field.number, field.text)));
         }
     }
     Some((step, fields))

@@ -13,23 +13,17 @@ pub(super) fn step(
     attributes: &[Attribute<'_>],
     recorder: &mut Recorder<'_>,
 ) {
-    let Some(start_unix_nanos) = start(end_unix_nanos, duration_secs) else {
-        return;
-    };
-    let attributes = &listed(attributes, &span::TRAIN_STEP);
-    let (trace_id, span_id) = recorder.step_ids(step);
-    recorder.record_span(&SpanParts {
-        span: &span::TRAIN_STEP,
-        trace_id,
-        span_id,
-        parent_span_id: None,
-        start_unix_nanos,
-        end_unix_nanos,
+    let ids = recorder.step_ids(step);
+    ended(
+        &span::TRAIN_STEP,
+        ids,
+        (end_unix_nanos, duration_secs),
         attributes,
-    });
+        recorder,
+    );
 }
 
-/// Records the span of an evaluation that ended at `end_unix_nanos`.
+/// Records the span of an evaluation that ended at `end_unix_nanos`, as [`step`] does.
 pub(super) fn eval(
     step: i64,
     end_unix_nanos: u64,
@@ -37,39 +31,49 @@ pub(super) fn eval(
     attributes: &[Attribute<'_>],
     recorder: &mut Recorder<'_>,
 ) {
-    let Some(start_unix_nanos) = start(end_unix_nanos, duration_secs) else {
-        return;
-    };
-    let attributes = &listed(attributes, &span::EVAL_RUN);
     let run = recorder.run();
-    let (trace_id, span_id) = (
+    let ids = (
         ids::lifecycle_trace(run),
         ids::eval_span(run, step, end_unix_nanos),
     );
+    ended(
+        &span::EVAL_RUN,
+        ids,
+        (end_unix_nanos, duration_secs),
+        attributes,
+        recorder,
+    );
+}
+
+fn ended(
+    span: &'static Span,
+    (trace_id, span_id): ([u8; 16], [u8; 8]),
+    (end_unix_nanos, duration_secs): (u64, f64),
+    attributes: &[Attribute<'_>],
+    recorder: &mut Recorder<'_>,
+) {
+    if !(duration_secs.is_finite() && duration_secs >= 0.0) {
+        return;
+    }
+    // Rounded: 0.119 s is 118,999,999.99 ns in binary.
+    let nanos = (duration_secs * 1e9).round() as u64;
     recorder.record_span(&SpanParts {
-        span: &span::EVAL_RUN,
+        span,
         trace_id,
         span_id,
         parent_span_id: None,
-        start_unix_nanos,
+        start_unix_nanos: end_unix_nanos.saturating_sub(nanos),
         end_unix_nanos,
-        attributes,
+        attributes: &listed(attributes.iter().copied(), span),
     });
 }
 
 /// Returns the attributes that the registry lists for a span.
-fn listed<'a>(attributes: &[Attribute<'a>], span: &Span) -> Vec<Attribute<'a>> {
+pub(super) fn listed<'a>(attributes: impl Iterator<Item = Attribute<'a>>, span: &Span) -> Vec<Attribute<'a>> {
     let is_listed = |attribute: &semconv::Attribute| {
         span.attributes
             .iter()
             .any(|used| used.attribute.name == attribute.name)
     };
-    let attributes = attributes.iter().copied();
     attributes.filter(|(attribute, _)| is_listed(attribute)).collect()
-}
-
-fn start(end_unix_nanos: u64, duration_secs: f64) -> Option<u64> {
-    let is_duration = duration_secs.is_finite() && duration_secs >= 0.0;
-    // Rounded: 0.119 s is 118,999,999.99 ns in binary.
-    is_duration.then(|| end_unix_nanos.saturating_sub((duration_secs * 1e9).round() as u64))
 }

@@ -29,7 +29,8 @@ pub(super) fn read<'a>(line: &'a str, delimiters: &PairDelimiters, fields: &mut 
 /// Appends a pair for every delimiter: the word before it is the key, the word or quoted text after it the value.
 fn scan<'a>(line: &'a str, delimiter: &str, fields: &mut Vec<Field<'a>>) {
     let mut rest = line;
-    while let Some(at) = memchr::memmem::find(rest.as_bytes(), delimiter.as_bytes()) {
+    let finder = memchr::memmem::Finder::new(delimiter);
+    while let Some(at) = finder.find(rest.as_bytes()) {
         let before = rest[..at].trim_end();
         let key = &before[last_word(before)..];
         let after = trim_start(&rest[at + delimiter.len()..]);

@@ -109,7 +109,9 @@ impl Records {
         }
         self.record_texts(fields, meta, recorder);
         // A span needs measured values: the time of the line and the duration of the step.
-        if let (Some(step), Some(duration), true) = (meta.step, duration, time.is_some() || line.is_live()) {
+        if let (Some(step), Some(duration)) = (meta.step, duration)
+            && (time.is_some() || line.is_live())
+        {
             self.on_span.push((&attribute::TRAIN_STEP, Out::Int(step)));
             spans::step(step, meta.time_unix_nanos, duration, &self.on_span, recorder);
         }

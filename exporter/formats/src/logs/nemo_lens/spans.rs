@@ -1,11 +1,11 @@
 //! Records the spans of NeMo Lens. They keep their ids, so that they join what the same process sends by OTLP.
 
-use pulsetrain_otlp::write::{Attribute, SpanParts, Value as Out};
+use pulsetrain_otlp::write::{SpanParts, Value as Out};
 use pulsetrain_record::{LoggedTime, Recorder};
 use pulsetrain_semconv::{self as semconv, attribute, metric, span};
 use serde_json::Value;
 
-use crate::logs::time;
+use crate::logs::{spans::listed, time};
 
 /// The spans of Megatron-LM and ours. A span without a row is a `perf.stage`.
 pub(super) static SPANS: &[(&str, &semconv::Span)] = &[
@@ -42,14 +42,10 @@ pub(super) fn record(object: &Value, recorder: &mut Recorder<'_>) -> bool {
         let seconds = end.saturating_sub(start) as f64 / 1e9;
         recorder.record(&metric::TRAIN_STEP_DURATION, end, seconds, &[]);
     }
-    let attributes: Vec<Attribute<'_>> = [
+    let attributes = [
         step.map(|step| (&attribute::TRAIN_STEP, Out::Int(step))),
         Some((&attribute::PERF_STAGE, Out::Text(name))),
-    ]
-    .into_iter()
-    .flatten()
-    .filter(|(wanted, _)| span.attributes.iter().any(|used| used.attribute == *wanted))
-    .collect();
+    ];
     recorder.record_span(&SpanParts {
         span,
         trace_id,
@@ -57,7 +53,7 @@ pub(super) fn record(object: &Value, recorder: &mut Recorder<'_>) -> bool {
         parent_span_id: id(&object["parent_id"]),
         start_unix_nanos: start,
         end_unix_nanos: end,
-        attributes: &attributes,
+        attributes: &listed(attributes.into_iter().flatten(), span),
     });
     true
 }

@@ -76,7 +76,7 @@ pub(super) const NVIDIA: &[Sample] = &[
             ("comm.message_size{comm.operation=AllReduce}", &[1_073_741_824.0]),
             (
                 "comm.algorithm_bandwidth{comm.operation=AllGather}",
-                &[1073.741_824e9],
+                &[1_073.741_824e9],
             ),
             ("comm.bus_bandwidth{comm.operation=AllReduce}", &[234.881_024e9]),
         ],

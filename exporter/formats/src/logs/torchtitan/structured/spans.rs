@@ -8,6 +8,8 @@ use pulsetrain_semconv::{self as semconv, attribute, span};
 
 use pulsetrain_record::{Rank, Recorder, ids};
 
+use crate::logs::spans::listed;
+
 /// torchtitan's spans and ours. A span without a row is a `perf.stage`.
 pub(super) static SPANS: &[(&str, &semconv::Span)] = &[
     ("step", &span::TRAIN_STEP),
@@ -166,9 +168,5 @@ fn attributes<'a>(ended: &'a Open, timeline: &'a str, tags: Option<&'a str>) -> 
         Some((&attribute::PERF_TIMELINE, Out::Text(timeline))).filter(|_| !timeline.is_empty()),
         tags.map(|tags| (&attribute::PERF_TAGS, Out::Text(tags))),
     ];
-    let may_carry = |(wanted, _): &Attribute<'a>| {
-        let mut used = ended.span.attributes.iter();
-        used.any(|used| used.attribute == *wanted)
-    };
-    all.into_iter().flatten().filter(may_carry).collect()
+    listed(all.into_iter().flatten(), ended.span)
 }
