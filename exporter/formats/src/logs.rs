@@ -22,6 +22,7 @@ mod megatron;
 mod nemo_lens;
 mod pace;
 mod parser;
+mod python_json;
 mod rank_prefix;
 mod reader;
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::{
     logs::{LogFormat, LogParser, ParserFactory, RunHeader, Window},
     tags::{self, Scalars},
 };
-use blocks::{Blocks, Found};
+use blocks::{BlockRead, Blocks};
 use content::{Role, Summarised};
 use pulsetrain_mapping::{Trainer, framework_of_tag};
 use pulsetrain_record::{Recorder, SkipReason, SourcePosition, key_cache::KeyCache};
@@ -79,7 +79,7 @@ fn trainer_of(head: &[u8]) -> Option<&'static Trainer> {
 fn records(head: &[u8]) -> Vec<Vec<u8>> {
     let (mut blocks, mut records) = (Blocks::default(), Vec::new());
     let mut rest = head;
-    while let Found::Record { len, record } = blocks.next(rest, (head.len() - rest.len()) as u64) {
+    while let BlockRead::Record { len, record } = blocks.next(rest, (head.len() - rest.len()) as u64) {
         records.push(record.to_vec());
         rest = &rest[len..];
     }
@@ -125,15 +125,15 @@ impl LogParser for WandbParser {
             let found = blocks.next(&window.bytes[done..], place.offset);
             let mut is_partial = false;
             match found {
-                Found::Record { len, record } => {
+                BlockRead::Record { len, record } => {
                     self.record(record, place, recorder);
                     done += len;
                 }
-                Found::Broken { len, problem } => {
+                BlockRead::Broken { len, problem } => {
                     recorder.report(SkipReason::MalformedRecord, place, || problem.to_owned());
                     done += len;
                 }
-                Found::Partial { len } => {
+                BlockRead::Partial { len } => {
                     done += len;
                     is_partial = true;
                 }

@@ -19,7 +19,7 @@ use crate::{
     amd::AmdGpus,
     nvml::{
         library,
-        session::{self, Memory},
+        session::{self, SessionMemory},
     },
     reading::Reading,
     release::Request,
@@ -152,7 +152,7 @@ pub(crate) fn start(config: &GpuConfig, release: DriverRelease) -> Result<Driver
 
 /// Reads the driver for as long as anybody listens: loads it, reads it until it has gone, and begins again.
 fn read(config: &GpuConfig, sender: &EventSender) {
-    let (mut wait, mut memory) = (RETRY, Memory::default());
+    let (mut wait, mut memory) = (RETRY, SessionMemory::default());
     sender.release.begin();
     while !sender.is_ending() {
         if let Some(request) = sender.release.requested() {

@@ -23,7 +23,7 @@ use pulsetrain_otlp::write::{Encoded, Envelope, LogsWriter, Value};
 use pulsetrain_semconv::{SCHEMA_URL, attribute, metric};
 
 use self::{
-    known::{Ids, Known},
+    known::{GpuState, Ids},
     scrape_stats::ScrapeStats,
     store::{Key, SeriesStore},
 };
@@ -41,13 +41,13 @@ const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 pub(super) const SOURCE: &str = "nvml";
 
 /// Makes series of what is heard.
-pub(super) struct Recording {
+pub(super) struct EventRecorder {
     semconv: GpuSemconv,
     envelope: Envelope,
     attribution: Box<dyn GpuAttribution>,
     store: SeriesStore,
     logs: LogsWriter,
-    gpus: BTreeMap<String, Known>,
+    gpus: BTreeMap<String, GpuState>,
     ids: Ids,
     scrape_stats: ScrapeStats,
     inventory: Arc<Inventory>,
@@ -55,7 +55,7 @@ pub(super) struct Recording {
     last_unix_nanos: u64,
 }
 
-impl Recording {
+impl EventRecorder {
     /// A recording of GPUs whose series carry what `belonging` knows.
     pub(super) fn new(config: &GpuConfig, attribution: Box<dyn GpuAttribution>) -> Self {
         Self {
@@ -96,7 +96,7 @@ impl Recording {
     }
 
     /// Ends the series of a driver that did not answer for too long.
-    pub(super) fn fall_silent(&mut self, secs: u64, now_unix_nanos: u64) {
+    pub(super) fn mark_stale(&mut self, secs: u64, now_unix_nanos: u64) {
         self.store.end(now_unix_nanos, |key, metric| {
             !events::is_counted_here(key, metric) && !scrape_stats::is_about_passes(metric)
         });

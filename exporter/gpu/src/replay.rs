@@ -13,7 +13,7 @@ use crate::{
     driver::{DriverEvent, GpuEvent, GpuEventKind, GpuTick, Tick},
     nvml::rows,
     reading::{Cadence, Labels, Readings, Sample},
-    record::Recording,
+    record::EventRecorder,
 };
 
 /// How often metrics are read that change seldom.
@@ -21,7 +21,7 @@ const SELDOM: Duration = Duration::from_secs(5);
 
 /// Records passes over simulated GPUs.
 pub struct GpuRecorder {
-    recording: Recording,
+    recording: EventRecorder,
     driver: Arc<Driver>,
     gpus: BTreeMap<String, Arc<Gpu>>,
     seldom_unix_nanos: u64,
@@ -38,7 +38,7 @@ impl GpuRecorder {
     /// Returns a recorder of GPUs with this driver, whose series carry what `belonging` knows.
     pub fn new(config: &GpuConfig, driver: Driver, attribution: Box<dyn GpuAttribution>) -> Self {
         Self {
-            recording: Recording::new(config, attribution),
+            recording: EventRecorder::new(config, attribution),
             driver: Arc::new(driver),
             gpus: BTreeMap::new(),
             seldom_unix_nanos: 0,

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use crate::{
     DriverRelease, DriverState, Gpu, GpuAttribution, GpuConfig, GpuNotice, GpuTrouble, Inventory,
     driver::{self, DriverEvent, DriverThread, GpuTick},
-    record::{self, Recording},
+    record::{self, EventRecorder},
 };
 
 /// How often the driver is read for a survey: as often as its performance counters allow (NVML asks for 100 ms).
@@ -70,7 +70,7 @@ impl Source for GpuSource {
 async fn watch_gpus(source: GpuSource, ingress: Ingress, stop: CancellationToken) -> Result<(), String> {
     let mut driver = driver::start(&source.config, source.release.clone())?;
     let mut watching = Watching {
-        recording: Recording::new(&source.config, source.attribution),
+        recording: EventRecorder::new(&source.config, source.attribution),
         stale_after: source.config.stale_after(),
         on_notice: source.on_notice,
         inventory: source.inventory,
@@ -83,7 +83,7 @@ async fn watch_gpus(source: GpuSource, ingress: Ingress, stop: CancellationToken
         let event = tokio::select! {
             event = driver.event.recv() => event,
             () = tokio::time::sleep_until(stale), if expects => {
-                watching.fall_silent(clock::now().saturating_duration_since(heard_last));
+                watching.mark_stale(clock::now().saturating_duration_since(heard_last));
                 expects = false;
                 continue;
             }
@@ -103,7 +103,7 @@ async fn watch_gpus(source: GpuSource, ingress: Ingress, stop: CancellationToken
 
 /// What is heard, on its way into the pipeline.
 struct Watching {
-    recording: Recording,
+    recording: EventRecorder,
     stale_after: Duration,
     on_notice: Box<dyn FnMut(GpuNotice) + Send>,
     inventory: watch::Sender<Arc<Inventory>>,
@@ -128,8 +128,8 @@ impl Watching {
         answers
     }
 
-    fn fall_silent(&mut self, silence: Duration) {
-        self.recording.fall_silent(silence.as_secs(), unix_nanos());
+    fn mark_stale(&mut self, silence: Duration) {
+        self.recording.mark_stale(silence.as_secs(), unix_nanos());
         self.send();
     }
 

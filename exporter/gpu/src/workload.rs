@@ -133,7 +133,7 @@ impl ProcessAttribution {
             return Numbers::AsNvml;
         }
         if workload.visible.counts() {
-            self.notices.tell_once(WorkloadNotice::UnknownOrder);
+            self.notices.send_once(WorkloadNotice::UnknownOrder);
         }
         Numbers::Unknown
     }

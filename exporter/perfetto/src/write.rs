@@ -16,7 +16,7 @@ use std::io::{self, Write};
 
 use self::{
     annotation::Encoder,
-    descriptor::Place,
+    descriptor::TrackPlacement,
     sequence::{Head, Sequence},
 };
 pub use self::{
@@ -409,15 +409,15 @@ impl<W: Write> TraceWriter<W> {
         self.add(place, self.tracks[parent.0 as usize].pid)
     }
 
-    fn place(&self, parent: Option<ParentTrack>, rank: i32) -> Place {
-        Place {
+    fn place(&self, parent: Option<ParentTrack>, rank: i32) -> TrackPlacement {
+        TrackPlacement {
             uuid: uuid(self.config.seed, self.tracks.len() as u64),
             parent: parent.map(|parent| self.tracks[parent.0 as usize].uuid),
             rank,
         }
     }
 
-    fn add(&mut self, place: Place, pid: i32) -> io::Result<u32> {
+    fn add(&mut self, place: TrackPlacement, pid: i32) -> io::Result<u32> {
         let index = self.tracks.len() as u32;
         self.tracks.push(Track {
             uuid: place.uuid,

@@ -3,62 +3,62 @@
 use pulsetrain_otlp::{Signal, WireError, wire::Reader};
 
 /// A message with times in it, or with messages that have some.
-struct Part {
+struct TimeFields {
     /// The fields that are times.
     times: &'static [u32],
     /// The fields that are messages with times.
-    inside: &'static [(u32, &'static Part)],
+    inside: &'static [(u32, &'static TimeFields)],
 }
 
-const fn around(inside: &'static [(u32, &'static Part)]) -> Part {
-    Part { times: &[], inside }
+const fn around(inside: &'static [(u32, &'static TimeFields)]) -> TimeFields {
+    TimeFields { times: &[], inside }
 }
 
-const fn point(exemplars: &'static [(u32, &'static Part)]) -> Part {
-    Part {
+const fn point(exemplars: &'static [(u32, &'static TimeFields)]) -> TimeFields {
+    TimeFields {
         times: &[2, 3],
         inside: exemplars,
     }
 }
 
 // The numbers are those of proto/trace/v1/trace.proto, logs/v1/logs.proto and metrics/v1/metrics.proto.
-static EVENT: Part = Part {
+static EVENT: TimeFields = TimeFields {
     times: &[1],
     inside: &[],
 };
-static SPAN: Part = Part {
+static SPAN: TimeFields = TimeFields {
     times: &[7, 8],
     inside: &[(11, &EVENT)],
 };
-static RECORD: Part = Part {
+static RECORD: TimeFields = TimeFields {
     times: &[1, 11],
     inside: &[],
 };
-static EXEMPLAR: Part = Part {
+static EXEMPLAR: TimeFields = TimeFields {
     times: &[2],
     inside: &[],
 };
-static NUMBER: Part = point(&[(5, &EXEMPLAR)]);
-static HISTOGRAM: Part = point(&[(8, &EXEMPLAR)]);
-static EXPONENTIAL: Part = point(&[(11, &EXEMPLAR)]);
-static SUMMARY: Part = point(&[]);
-static NUMBERS: Part = around(&[(1, &NUMBER)]);
-static HISTOGRAMS: Part = around(&[(1, &HISTOGRAM)]);
-static EXPONENTIALS: Part = around(&[(1, &EXPONENTIAL)]);
-static SUMMARIES: Part = around(&[(1, &SUMMARY)]);
-static METRIC: Part = around(&[
+static NUMBER: TimeFields = point(&[(5, &EXEMPLAR)]);
+static HISTOGRAM: TimeFields = point(&[(8, &EXEMPLAR)]);
+static EXPONENTIAL: TimeFields = point(&[(11, &EXEMPLAR)]);
+static SUMMARY: TimeFields = point(&[]);
+static NUMBERS: TimeFields = around(&[(1, &NUMBER)]);
+static HISTOGRAMS: TimeFields = around(&[(1, &HISTOGRAM)]);
+static EXPONENTIALS: TimeFields = around(&[(1, &EXPONENTIAL)]);
+static SUMMARIES: TimeFields = around(&[(1, &SUMMARY)]);
+static METRIC: TimeFields = around(&[
     (5, &NUMBERS),
     (7, &NUMBERS),
     (9, &HISTOGRAMS),
     (10, &EXPONENTIALS),
     (11, &SUMMARIES),
 ]);
-static SCOPE_SPANS: Part = around(&[(2, &SPAN)]);
-static SCOPE_METRICS: Part = around(&[(2, &METRIC)]);
-static SCOPE_LOGS: Part = around(&[(2, &RECORD)]);
-static RESOURCE_SPANS: Part = around(&[(2, &SCOPE_SPANS)]);
-static RESOURCE_METRICS: Part = around(&[(2, &SCOPE_METRICS)]);
-static RESOURCE_LOGS: Part = around(&[(2, &SCOPE_LOGS)]);
+static SCOPE_SPANS: TimeFields = around(&[(2, &SPAN)]);
+static SCOPE_METRICS: TimeFields = around(&[(2, &METRIC)]);
+static SCOPE_LOGS: TimeFields = around(&[(2, &RECORD)]);
+static RESOURCE_SPANS: TimeFields = around(&[(2, &SCOPE_SPANS)]);
+static RESOURCE_METRICS: TimeFields = around(&[(2, &SCOPE_METRICS)]);
+static RESOURCE_LOGS: TimeFields = around(&[(2, &SCOPE_LOGS)]);
 
 /// The tag of a `ResourceSpans` or its like in a message.
 const OF_RESOURCE: u32 = 1 << 3 | 2;
@@ -107,7 +107,7 @@ pub(super) fn shift(signal: Signal, bytes: &mut [u8], offset: i64) {
 }
 
 /// Appends the places of the times in a part, which begins at `base`.
-fn find(bytes: &[u8], base: usize, part: &Part, places: &mut Vec<usize>) -> Result<(), WireError> {
+fn find(bytes: &[u8], base: usize, part: &TimeFields, places: &mut Vec<usize>) -> Result<(), WireError> {
     let mut reader = Reader::new(bytes);
     while !reader.is_at_end() {
         let tag = reader.tag()?;

@@ -9,7 +9,7 @@ use pulsetrain_semconv::attribute;
 
 use super::{
     message,
-    resource_batches::Around,
+    resource_batches::ResourceScope,
     tracks::Tracks,
     values::{self, Entries},
 };
@@ -24,18 +24,18 @@ const RESOURCE: &str = "resource";
 const RESOURCE_ATTRIBUTES: u32 = 1;
 
 /// Fields of OTLP by their names.
-type Fields = Vec<(String, AnnotationData)>;
+type NamedFields = Vec<(String, AnnotationData)>;
 
 /// The original resources, scopes and metrics of a trace.
 #[derive(Debug, Default)]
 pub(super) struct MetricMetadata {
     /// By the track of the process.
-    resources: HashMap<u64, Fields>,
+    resources: HashMap<u64, NamedFields>,
     /// The attributes of resources without other fields, by the track of the process.
-    shown: HashMap<u64, Fields>,
+    shown: HashMap<u64, NamedFields>,
     pids: HashSet<i32>,
     /// By track and number.
-    metrics: BTreeMap<(u64, u64), Fields>,
+    metrics: BTreeMap<(u64, u64), NamedFields>,
 }
 
 impl MetricMetadata {
@@ -89,7 +89,7 @@ impl MetricMetadata {
     }
 
     /// The metrics by their processes and numbers.
-    pub(super) fn metrics(&mut self, tracks: &Tracks) -> BTreeMap<(u64, u64), Fields> {
+    pub(super) fn metrics(&mut self, tracks: &Tracks) -> BTreeMap<(u64, u64), NamedFields> {
         let metrics = std::mem::take(&mut self.metrics).into_iter();
         metrics
             .map(|((track, number), fields)| ((tracks.process(track), number), fields))
@@ -97,10 +97,10 @@ impl MetricMetadata {
     }
 
     /// Returns the original resource and scope.
-    pub(super) fn around(&self, process: u64, scope: u64) -> Option<Around> {
+    pub(super) fn around(&self, process: u64, scope: u64) -> Option<ResourceScope> {
         let resource = self.resources.get(&process)?;
         let fields = otel_fields(resource)?;
-        let mut around = Around::default();
+        let mut around = ResourceScope::default();
         values::attributes(RESOURCE_ATTRIBUTES, resource.iter().skip(1), &mut around.resource);
         message::encode(Resource::descriptor(), fields, &[], &mut around.resource);
         let entry =

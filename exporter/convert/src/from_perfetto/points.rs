@@ -17,7 +17,7 @@ use pulsetrain_pipeline::spill::{MemoryBudget, Sorter};
 use super::{
     message,
     metric_metadata::MetricMetadata,
-    resource_batches::{BatchKey, Known, MESSAGE_BYTES, ResourceBatches},
+    resource_batches::{BatchContext, BatchKey, MESSAGE_BYTES, ResourceBatches},
     tracks::Tracks,
     values::{self, Entries},
 };
@@ -79,7 +79,7 @@ impl Points {
     pub(super) fn assemble<E: From<ConvertError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
         self,
         batches: &mut ResourceBatches<'_, D>,
-        known: Known<'_>,
+        known: BatchContext<'_>,
     ) -> Result<u64, E> {
         let mut sorted = self.all.sorted().map_err(ConvertError::Temporary)?;
         for ((process, head), number) in self.metrics.iter().zip(0..) {

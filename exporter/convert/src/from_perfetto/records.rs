@@ -6,7 +6,7 @@ use pulsetrain_perfetto::{LogItem, Time, TraceEvent};
 use super::{
     PerfettoConversion,
     event_index::Lines,
-    resource_batches::{BatchKey, Known, ResourceBatches},
+    resource_batches::{BatchContext, BatchKey, ResourceBatches},
     tracks::Thread,
     values,
 };
@@ -34,7 +34,7 @@ pub(super) fn of_instant(event: &TraceEvent, time: u64, thread: &Thread) -> Buff
 /// Sends the log lines that are not those of complete records.
 pub(super) fn send_lines<E: From<ConvertError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
     mut lines: Lines,
-    known: Known<'_>,
+    known: BatchContext<'_>,
     batches: &mut ResourceBatches<'_, D>,
     conversion: &mut PerfettoConversion,
 ) -> Result<(), E> {

@@ -33,7 +33,7 @@ pub(super) struct ResourceBatches<'a, D> {
 
 /// What batches are known by.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known<'a> {
+pub(super) struct BatchContext<'a> {
     pub(super) tracks: &'a Tracks,
     pub(super) metadata: &'a MetricMetadata,
 }
@@ -55,7 +55,7 @@ impl<'a, E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>> ResourceBatches<'a, D> {
         signal: Signal,
         batch_key: BatchKey,
         item: &[u8],
-        known: Known<'_>,
+        known: BatchContext<'_>,
     ) -> Result<(), E> {
         let key = (signal, batch_key);
         let buffer = match self.waiting.get_mut(&key) {
@@ -76,7 +76,7 @@ impl<'a, E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>> ResourceBatches<'a, D> {
     }
 
     /// Sends what waits.
-    pub(super) fn send_all(&mut self, known: Known<'_>) -> Result<(), E> {
+    pub(super) fn send_all(&mut self, known: BatchContext<'_>) -> Result<(), E> {
         for ((signal, batch_key), items) in std::mem::take(&mut self.waiting) {
             self.send(signal, &batch_key, &items, known)?;
         }
@@ -88,7 +88,7 @@ impl<'a, E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>> ResourceBatches<'a, D> {
         signal: Signal,
         batch_key: &BatchKey,
         items: &Buffer,
-        known: Known<'_>,
+        known: BatchContext<'_>,
     ) -> Result<(), E> {
         self.bytes -= items.len();
         self.messages += 1;
@@ -103,14 +103,14 @@ impl<'a, E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>> ResourceBatches<'a, D> {
 
 /// The resource and scope of items as encoded messages, with their schema URLs.
 #[derive(Debug, Default)]
-pub(super) struct Around {
+pub(super) struct ResourceScope {
     pub(super) resource: Buffer,
     pub(super) resource_schema_url: String,
     pub(super) scope: Buffer,
     pub(super) schema_url: String,
 }
 
-impl Around {
+impl ResourceScope {
     fn wrap(&self, items: &Buffer) -> Vec<u8> {
         let mut scope = Buffer::default();
         scope.delimited(1, self.scope.as_slice());
@@ -128,8 +128,8 @@ impl Around {
 
 impl BatchKey {
     /// Returns the original resource and scope of items, or those that a viewer shows.
-    fn around(&self, known: Known<'_>) -> Around {
-        let mut around = Around::default();
+    fn around(&self, known: BatchContext<'_>) -> ResourceScope {
+        let mut around = ResourceScope::default();
         match self {
             Self::Pid(pid) => pid_attribute(*pid, &mut around.resource),
             Self::Process(process, scope) => {

@@ -10,7 +10,7 @@ use pulsetrain_otlp::{
 use pulsetrain_pipeline::spill::{MemoryBudget, Sorter};
 
 use super::{
-    resource_batches::{BatchKey, Known, ResourceBatches},
+    resource_batches::{BatchContext, BatchKey, ResourceBatches},
     spans::Begun,
     spill_codec::{byte, bytes, number, put_bytes, put_number, text},
 };
@@ -128,7 +128,7 @@ impl SpanAssembly {
     pub(super) fn assemble<E: From<ConvertError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
         self,
         batches: &mut ResourceBatches<'_, D>,
-        known: Known<'_>,
+        known: BatchContext<'_>,
     ) -> Result<(u64, u64), E> {
         let mut sorted = self.0.sorted().map_err(ConvertError::Temporary)?;
         let (mut spans, mut count) = (Vec::new(), 0);

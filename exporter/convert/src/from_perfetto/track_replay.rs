@@ -19,7 +19,7 @@ use super::{
     metric_metadata::{MetricMetadata, otel_fields},
     points::{CounterLabel, Gauge, Points},
     records,
-    resource_batches::{BatchKey, Known, ResourceBatches},
+    resource_batches::{BatchContext, BatchKey, ResourceBatches},
     span_assembly::{SpanAssembly, SpanKey},
     spans::{self, Ids},
     tracks::{Thread, Tracks},
@@ -115,7 +115,7 @@ impl<'a> TrackReplay<'a> {
             flows,
             ..
         } = walk;
-        let known = Known {
+        let known = BatchContext {
             tracks: &tracks,
             metadata: &metadata,
         };
@@ -130,8 +130,8 @@ impl<'a> TrackReplay<'a> {
         })
     }
 
-    fn known(&self) -> Known<'a> {
-        Known {
+    fn known(&self) -> BatchContext<'a> {
+        BatchContext {
             tracks: self.tracks,
             metadata: self.metadata,
         }
@@ -385,7 +385,7 @@ impl Walked {
         batches: &mut ResourceBatches<'_, D>,
         conversion: &mut PerfettoConversion,
     ) -> Result<(), E> {
-        let known = Known {
+        let known = BatchContext {
             tracks: &self.tracks,
             metadata: &self.metadata,
         };

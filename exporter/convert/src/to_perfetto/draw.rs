@@ -38,7 +38,7 @@ struct Group {
 }
 
 /// Draws trees.
-pub(super) struct Drawing<'a, P: PerfettoParts> {
+pub(super) struct TreeWriter<'a, P: PerfettoParts> {
     pub(super) output: TraceOutput<'a, P>,
     pub(super) labels: Labels,
     pub(super) metering: Metering<'a>,
@@ -84,7 +84,7 @@ struct FilePart {
     again: u64,
 }
 
-impl<P: PerfettoParts> TreeSink for Drawing<'_, P> {
+impl<P: PerfettoParts> TreeSink for TreeWriter<'_, P> {
     fn tree<'s>(
         &mut self,
         tree: &Tree,
@@ -107,7 +107,7 @@ impl<P: PerfettoParts> TreeSink for Drawing<'_, P> {
     }
 }
 
-impl<'a, P: PerfettoParts> Drawing<'a, P> {
+impl<'a, P: PerfettoParts> TreeWriter<'a, P> {
     pub(super) fn new(
         output: TraceOutput<'a, P>,
         labels: Labels,

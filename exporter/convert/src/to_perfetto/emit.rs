@@ -5,7 +5,7 @@ use pulsetrain_pipeline::spill::{Sorted, Sorter};
 
 use super::{
     PerfettoConfig, PerfettoError, PerfettoMapper, PerfettoSummary,
-    draw::Drawing,
+    draw::TreeWriter,
     external,
     labels::Labels,
     metrics::Metering,
@@ -74,7 +74,7 @@ pub(super) fn emit<P: PerfettoParts>(
         pids: &pids,
     };
     let output = TraceOutput::new(about, parts, split)?;
-    let drawing = Drawing::new(output, labels, Metering::new(&points), &mut summary);
+    let drawing = TreeWriter::new(output, labels, Metering::new(&points), &mut summary);
     let emitter = Emitter {
         drawing,
         trees,
@@ -151,7 +151,7 @@ fn sorted(
 
 /// What is drawn, and how far it is.
 struct Emitter<'a, P: PerfettoParts> {
-    drawing: Drawing<'a, P>,
+    drawing: TreeWriter<'a, P>,
     trees: Trees,
     readings: Sorted,
     records: Sorted,
@@ -182,7 +182,7 @@ impl<P: PerfettoParts> Emitter<'_, P> {
             }
         }
         self.drawing.finish_trees()?;
-        let Drawing { output, metering, .. } = &mut self.drawing;
+        let TreeWriter { output, metering, .. } = &mut self.drawing;
         metering.finish(self.time, output)?;
         let (files, processes) = self.drawing.output.finish()?;
         Ok((files, processes, self.time))
@@ -201,7 +201,7 @@ impl<P: PerfettoParts> Emitter<'_, P> {
         let Some(reading) = reading else {
             return Ok(());
         };
-        let Drawing { output, metering, .. } = &mut self.drawing;
+        let TreeWriter { output, metering, .. } = &mut self.drawing;
         metering.draw(reading, time, output)
     }
 
@@ -209,7 +209,7 @@ impl<P: PerfettoParts> Emitter<'_, P> {
         let Some(record) = self.records.next_record()? else {
             return Ok(());
         };
-        let Drawing { output, summary, .. } = &mut self.drawing;
+        let TreeWriter { output, summary, .. } = &mut self.drawing;
         records::draw(record, time, output, summary)
     }
 }

@@ -14,7 +14,7 @@ use pulsetrain_pipeline::spill::{Extent, MemoryBudget, Sorted, Sorter, SpillFile
 
 use self::{
     record::Record,
-    sweep::{Found, Sweep},
+    sweep::{Sweep, SweepEvent},
 };
 use super::{
     PerfettoConfig, PerfettoError, PerfettoSummary,
@@ -34,7 +34,7 @@ const OWN: u8 = 2;
 
 /// Spans of one part of a file.
 #[derive(Clone, Copy)]
-pub(super) struct Part<'a> {
+pub(super) struct PartSpans<'a> {
     pub(super) file: &'a SpillFile,
     pub(super) extents: &'a [Extent],
 }
@@ -56,7 +56,7 @@ struct ExternalBuild<'a> {
 
 /// Makes trees of the spans of a part.
 pub(super) fn build_trees(
-    part: Part<'_>,
+    part: PartSpans<'_>,
     spans: &mut Spans,
     scopes: &Scopes,
     config: &PerfettoConfig,
@@ -84,7 +84,7 @@ impl ExternalBuild<'_> {
     }
 
     /// Reads what is to be known of every span, and brings it into the order of time.
-    fn read(&mut self, part: Part<'_>, spans: &mut Spans) -> Result<Sorted, PerfettoError> {
+    fn read(&mut self, part: PartSpans<'_>, spans: &mut Spans) -> Result<Sorted, PerfettoError> {
         let mut by_time = Sorter::new(self.room.clone());
         let config = self.config;
         let mut number = spans.first_number;
@@ -117,7 +117,7 @@ impl ExternalBuild<'_> {
     fn sweep(
         &mut self,
         mut by_time: Sorted,
-        part: Part<'_>,
+        part: PartSpans<'_>,
         spans: &mut Spans,
         scopes: &Scopes,
     ) -> Result<Sorted, PerfettoError> {
@@ -157,7 +157,7 @@ impl ExternalBuild<'_> {
     }
 
     /// Leaves spans that came twice once.
-    fn leave_once(&mut self, together: &mut Vec<Record>, part: Part<'_>) -> io::Result<()> {
+    fn leave_once(&mut self, together: &mut Vec<Record>, part: PartSpans<'_>) -> io::Result<()> {
         if together.len() < 2 {
             return Ok(());
         }
@@ -175,10 +175,10 @@ impl ExternalBuild<'_> {
         Ok(())
     }
 
-    fn note(&mut self, found: &Found, by_id: &mut Sorter) -> io::Result<()> {
+    fn note(&mut self, found: &SweepEvent, by_id: &mut Sorter) -> io::Result<()> {
         match found {
-            Found::Span(record) => by_id.push((record.id, record.order), |out| record.pack(out)),
-            Found::Arrow { parent, flow, child } => self.flow_endpoints.push((*parent, *flow), |out| {
+            SweepEvent::Span(record) => by_id.push((record.id, record.order), |out| record.pack(out)),
+            SweepEvent::Arrow { parent, flow, child } => self.flow_endpoints.push((*parent, *flow), |out| {
                 let (resource, start) = child;
                 out.push(OF_CHILD);
                 out.extend_from_slice(&resource.to_le_bytes());
@@ -256,7 +256,7 @@ impl ExternalBuild<'_> {
     fn pack(
         &mut self,
         mut by_tree: Sorted,
-        part: Part<'_>,
+        part: PartSpans<'_>,
         trees: &mut Trees<'_>,
     ) -> Result<(), PerfettoError> {
         let mut open: Option<(u64, Tree)> = None;

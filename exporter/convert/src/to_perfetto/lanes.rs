@@ -8,7 +8,7 @@ use std::{
     collections::{BTreeSet, BinaryHeap},
 };
 
-use super::place::Place;
+use super::optional_index::OptionalIndex;
 
 /// Viewers stop nesting at 512.
 pub(super) const DEEPEST: u32 = 500;
@@ -27,8 +27,8 @@ pub(super) struct Interval {
 #[derive(Debug, Default)]
 pub(super) struct Nesting {
     /// For each span the first that is drawn within it, and the next that is drawn within the same one.
-    first: Vec<Place>,
-    next: Vec<Place>,
+    first: Vec<OptionalIndex>,
+    next: Vec<OptionalIndex>,
     nested: Vec<bool>,
     /// How many spans begin a tree only because they are too deep.
     pub(super) too_deep: u64,
@@ -38,8 +38,8 @@ impl Nesting {
     /// Decides for each span whether it nests within its parent. Parents form no cycle.
     pub(super) fn of(count: usize, interval: impl Fn(u32) -> Interval) -> Self {
         let mut nesting = Self {
-            first: vec![Place::NONE; count],
-            next: vec![Place::NONE; count],
+            first: vec![OptionalIndex::NONE; count],
+            next: vec![OptionalIndex::NONE; count],
             nested: vec![false; count],
             too_deep: 0,
         };
@@ -76,7 +76,7 @@ impl Nesting {
     }
 
     fn set_children(&mut self, parent: u32, children: &[u32]) {
-        let mut next = Place::NONE;
+        let mut next = OptionalIndex::NONE;
         for &child in children.iter().rev() {
             self.next[child as usize] = next;
             next = child.into();
@@ -92,9 +92,9 @@ impl Nesting {
             let mut free_from = parent.start;
             let mut latest = None;
             let mut next = self.first[span as usize];
-            self.first[span as usize] = Place::NONE;
+            self.first[span as usize] = OptionalIndex::NONE;
             while let Some(child) = next.get() {
-                next = std::mem::replace(&mut self.next[child as usize], Place::NONE);
+                next = std::mem::replace(&mut self.next[child as usize], OptionalIndex::NONE);
                 let Interval { start, end, .. } = interval(child);
                 let fits = start >= free_from && end <= parent.end;
                 let nested = fits && depth < DEEPEST;
@@ -103,7 +103,7 @@ impl Nesting {
                     free_from = end;
                     self.append(span, &mut latest, child);
                 }
-                if self.first[child as usize] != Place::NONE {
+                if self.first[child as usize] != OptionalIndex::NONE {
                     open.push((child, if nested { depth + 1 } else { 1 }));
                 }
             }
@@ -121,13 +121,13 @@ impl Nesting {
 
     /// The first span that is drawn within one.
     #[inline]
-    pub(super) fn first_child(&self, span: u32) -> Place {
+    pub(super) fn first_child(&self, span: u32) -> OptionalIndex {
         self.first[span as usize]
     }
 
     /// The next sibling of a span within the same parent.
     #[inline]
-    pub(super) fn next_sibling(&self, span: u32) -> Place {
+    pub(super) fn next_sibling(&self, span: u32) -> OptionalIndex {
         self.next[span as usize]
     }
 

@@ -14,7 +14,7 @@ use super::{
     identity::KEY,
     message,
     points::{NameKey, Points},
-    readings::{Carried, Reading},
+    readings::{EncodedPoint, Reading},
     trace_output::{PerfettoParts, TraceOutput},
 };
 
@@ -71,7 +71,7 @@ impl<'a> Metering<'a> {
     fn count<P: PerfettoParts>(
         &mut self,
         (number, value): (u32, CounterValue),
-        carried: Option<Carried<'_>>,
+        carried: Option<EncodedPoint<'_>>,
         time: u64,
         output: &mut TraceOutput<'_, P>,
     ) -> Result<(), PerfettoError> {
@@ -108,7 +108,7 @@ impl<'a> Metering<'a> {
     fn point<P: PerfettoParts>(
         &mut self,
         resource: u32,
-        carried: Carried<'_>,
+        carried: EncodedPoint<'_>,
         time: u64,
         output: &mut TraceOutput<'_, P>,
     ) -> Result<(), PerfettoError> {
@@ -146,7 +146,7 @@ impl<'a> Metering<'a> {
 
     fn add_point(
         &self,
-        carried: Carried<'_>,
+        carried: EncodedPoint<'_>,
         shown: &[u32],
         out: &mut Annotations<'_>,
     ) -> Result<(), WireError> {
@@ -215,7 +215,7 @@ impl<'a> Metering<'a> {
 }
 
 /// Whether a number has this time for its own.
-fn is_at(point: Carried<'_>, time: u64) -> bool {
+fn is_at(point: EncodedPoint<'_>, time: u64) -> bool {
     NumberPoint::decode(point.bytes).is_ok_and(|point| point.time_unix_nano == time)
 }
 

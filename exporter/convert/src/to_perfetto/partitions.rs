@@ -10,7 +10,7 @@ use super::{
     PerfettoConfig, PerfettoError, external,
     flows::{self, Link},
     spans::Spans,
-    walk::Around,
+    walk::ItemContext,
 };
 
 /// How many parts there are, as a power of two.
@@ -49,7 +49,7 @@ pub(super) enum Part<'a> {
     /// The links to the spans in memory.
     Held(Vec<Link>),
     /// The spans and the links are where they were.
-    External(external::Part<'a>),
+    External(external::PartSpans<'a>),
 }
 
 /// What is stored of a part.
@@ -58,7 +58,7 @@ pub(super) enum Stored<'a> {
     Link(Link),
     /// A span, and where in the file its message is.
     Span {
-        around: Around,
+        around: ItemContext,
         place: u64,
         bytes: &'a [u8],
     },
@@ -167,7 +167,7 @@ impl Partitions {
             }
             let part = if is_large {
                 let (file, extents) = (&file, &extents);
-                Part::External(external::Part { file, extents })
+                Part::External(external::PartSpans { file, extents })
             } else {
                 Part::Held(load(&file, &extents, spans, config)?)
             };
@@ -245,7 +245,7 @@ pub(super) fn scan(
             message.clear();
             reader.take(file, length as usize, &mut message)?;
             take(Stored::Span {
-                around: Around {
+                around: ItemContext {
                     resource: first as u32,
                     scope: second as u32,
                 },

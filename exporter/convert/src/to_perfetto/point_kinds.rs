@@ -8,9 +8,9 @@ use pulsetrain_perfetto::CounterValue;
 
 use super::{
     PerfettoError,
-    points::{Around, Points},
+    points::{MetricContext, Points},
     quantiles::{self, Bucket},
-    readings::{Carried, Reading},
+    readings::{EncodedPoint, Reading},
 };
 
 /// The unit of a state set: 1 for the present state, 0 for the others.
@@ -44,9 +44,9 @@ macro_rules! distribution {
 impl Points {
     pub(super) fn number(
         &mut self,
-        around: &Around<'_>,
+        around: &MetricContext<'_>,
         point: &NumberPoint<'_>,
-        carried: Option<Carried<'_>>,
+        carried: Option<EncodedPoint<'_>>,
     ) -> Result<(), PerfettoError> {
         let time = point.time_unix_nano;
         let Some(value) = point.value() else {
@@ -65,9 +65,9 @@ impl Points {
 
     pub(super) fn histogram(
         &mut self,
-        around: &Around<'_>,
+        around: &MetricContext<'_>,
         point: &HistogramPoint<'_>,
-        carried: Option<Carried<'_>>,
+        carried: Option<EncodedPoint<'_>>,
     ) -> Result<(), PerfettoError> {
         let distribution = distribution!(point, point.sum, quantiles::explicit(point)?);
         self.distribution(around, &distribution, carried)
@@ -75,9 +75,9 @@ impl Points {
 
     pub(super) fn exponential(
         &mut self,
-        around: &Around<'_>,
+        around: &MetricContext<'_>,
         point: &ExponentialHistogramPoint<'_>,
-        carried: Option<Carried<'_>>,
+        carried: Option<EncodedPoint<'_>>,
     ) -> Result<(), PerfettoError> {
         let distribution = distribution!(point, point.sum, quantiles::exponential(point)?);
         self.distribution(around, &distribution, carried)
@@ -85,9 +85,9 @@ impl Points {
 
     pub(super) fn summary(
         &mut self,
-        around: &Around<'_>,
+        around: &MetricContext<'_>,
         point: &SummaryPoint<'_>,
-        carried: Option<Carried<'_>>,
+        carried: Option<EncodedPoint<'_>>,
     ) -> Result<(), PerfettoError> {
         let distribution = distribution!(point, Some(point.sum), Vec::new());
         self.distribution(around, &distribution, carried)?;
@@ -109,15 +109,15 @@ impl Points {
 
     fn distribution(
         &mut self,
-        around: &Around<'_>,
+        around: &MetricContext<'_>,
         point: &Distribution<'_>,
-        carried: Option<Carried<'_>>,
+        carried: Option<EncodedPoint<'_>>,
     ) -> Result<(), PerfettoError> {
-        let settled = Around {
+        let settled = MetricContext {
             is_delta: false,
             ..*around
         };
-        let mut push = |around: &Around<'_>, statistic: &str, value, carried| {
+        let mut push = |around: &MetricContext<'_>, statistic: &str, value, carried| {
             self.push(around, statistic, point.attributes, point.time, value, carried)
         };
         // Count and sum go on from interval to interval; what lies where is of one interval.
@@ -138,7 +138,7 @@ impl Points {
 
     /// How many values lie at or below each bound: those of its buckets, and those that a point of the series had before, where
     /// the counter would go on with what was so then.
-    fn buckets(&mut self, around: &Around<'_>, point: &Distribution<'_>) -> Result<(), PerfettoError> {
+    fn buckets(&mut self, around: &MetricContext<'_>, point: &Distribution<'_>) -> Result<(), PerfettoError> {
         let filled = point.buckets.iter().filter(|bucket| bucket.count > 0);
         let bounds = self.bounds(around, point.attributes, filled.map(|bucket| bucket.to))?;
         let mut buckets = point.buckets.iter().peekable();
@@ -157,7 +157,7 @@ impl Points {
     /// A state set has a point for each state; the one that is not 0 is the present one.
     fn state(
         &mut self,
-        around: &Around<'_>,
+        around: &MetricContext<'_>,
         point: &NumberPoint<'_>,
         value: f64,
     ) -> Result<(), PerfettoError> {

@@ -17,7 +17,7 @@ use super::{
     PerfettoConfig, PerfettoError, PerfettoSummary,
     labels::Labels,
     metric_heads::MetricHead,
-    readings::{Carried, Reading},
+    readings::{EncodedPoint, Reading},
     span_trees::LATEST,
     walk::{self, Input},
 };
@@ -64,7 +64,7 @@ pub(super) struct NameKey {
 
 /// What the points of a metric share.
 #[derive(Clone, Copy)]
-pub(super) struct Around<'a> {
+pub(super) struct MetricContext<'a> {
     pub(super) resource: u32,
     pub(super) metric: &'a Metric<'a>,
     pub(super) is_delta: bool,
@@ -111,7 +111,7 @@ impl Points {
     /// Takes in a batch of metrics.
     pub(super) fn add(&mut self, batch: &[u8], input: &mut Input<'_>) -> Result<(), PerfettoError> {
         let config = input.config;
-        input.each_item(batch, |bytes, walk::Around { resource, scope }, summary| {
+        input.each_item(batch, |bytes, walk::ItemContext { resource, scope }, summary| {
             let metric = Metric::decode(bytes)?;
             let head = config.attributes.is_full().then(|| {
                 let head = MetricHead::of(resource, scope, bytes);
@@ -129,7 +129,7 @@ impl Points {
         config: &PerfettoConfig,
         summary: &mut PerfettoSummary,
     ) -> Result<(), PerfettoError> {
-        let around = |temporality: i32| Around {
+        let around = |temporality: i32| MetricContext {
             resource,
             metric,
             is_delta: Temporality::from(temporality) == Temporality::Delta,
@@ -167,9 +167,9 @@ impl Points {
     /// Keeps a point that no counter shows.
     pub(super) fn carry(
         &mut self,
-        around: &Around<'_>,
+        around: &MetricContext<'_>,
         time: u64,
-        carried: Option<Carried<'_>>,
+        carried: Option<EncodedPoint<'_>>,
     ) -> Result<(), PerfettoError> {
         if let Some(carried) = carried {
             let resource = around.resource;
@@ -181,12 +181,12 @@ impl Points {
 
     pub(super) fn push(
         &mut self,
-        around: &Around<'_>,
+        around: &MetricContext<'_>,
         statistic: &str,
         attributes: Repeated<'_, KeyValue<'_>>,
         time: u64,
         value: CounterValue,
-        carried: Option<Carried<'_>>,
+        carried: Option<EncodedPoint<'_>>,
     ) -> Result<(), PerfettoError> {
         let series = self.series(around, statistic, &labels(attributes)?);
         let reading = Reading::Count {
@@ -200,7 +200,7 @@ impl Points {
     /// The bounds of a distribution that are known, with these.
     pub(super) fn bounds(
         &mut self,
-        around: &Around<'_>,
+        around: &MetricContext<'_>,
         attributes: Repeated<'_, KeyValue<'_>>,
         more: impl Iterator<Item = f64>,
     ) -> Result<Vec<f64>, PerfettoError> {
@@ -221,7 +221,7 @@ impl Points {
         Ok(all)
     }
 
-    fn series(&mut self, around: &Around<'_>, statistic: &str, labels: &str) -> u32 {
+    fn series(&mut self, around: &MetricContext<'_>, statistic: &str, labels: &str) -> u32 {
         let metric = around.metric.name.to_str_lossy();
         let key = NameKey {
             resource: around.resource,
@@ -259,15 +259,15 @@ struct Intake<'a> {
 impl Intake<'_> {
     fn take<'a, P: Point<'a>>(
         &mut self,
-        around: Around<'_>,
+        around: MetricContext<'_>,
         points: &Repeated<'a, P>,
-        draw: impl Fn(&mut Points, &Around<'_>, &P, Option<Carried<'a>>) -> Result<(), PerfettoError>,
+        draw: impl Fn(&mut Points, &MetricContext<'_>, &P, Option<EncodedPoint<'a>>) -> Result<(), PerfettoError>,
     ) -> Result<(), PerfettoError> {
         let mut each = points.iter();
         while let Some(bytes) = each.next_bytes() {
             let bytes = bytes?;
             let point = P::decode(bytes)?;
-            let carried = around.head.map(|metric| Carried { metric, bytes });
+            let carried = around.head.map(|metric| EncodedPoint { metric, bytes });
             let (time, summary) = (point.time(), &mut *self.summary);
             if !self.config.shows_time(time, time) {
                 summary.filtered += 1;

@@ -16,17 +16,20 @@ pub(super) enum Reading<'a> {
     Count {
         series: u32,
         value: CounterValue,
-        carried: Option<Carried<'a>>,
+        carried: Option<EncodedPoint<'a>>,
     },
     /// A row shows a state, by its label.
     State { track: u32, state: u32 },
     /// No counter shows anything.
-    Point { resource: u32, carried: Carried<'a> },
+    Point {
+        resource: u32,
+        carried: EncodedPoint<'a>,
+    },
 }
 
 /// A point as it was, for a trace that is to be converted back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Carried<'a> {
+pub(super) struct EncodedPoint<'a> {
     pub(super) metric: u32,
     /// The message.
     pub(super) bytes: &'a [u8],
@@ -51,7 +54,7 @@ impl<'a> Reading<'a> {
         out.push(kind);
         out.extend_from_slice(&first.to_le_bytes());
         out.extend_from_slice(&second.to_le_bytes());
-        if let Some(Carried { metric, bytes }) = carried {
+        if let Some(EncodedPoint { metric, bytes }) = carried {
             out.extend_from_slice(&metric.to_le_bytes());
             out.extend_from_slice(bytes);
         }
@@ -62,7 +65,7 @@ impl<'a> Reading<'a> {
         let [kind] = array(from)?;
         let first = u32::from_le_bytes(array(from)?);
         let second = u64::from_le_bytes(array(from)?);
-        let carried = array(from).map(|metric| Carried {
+        let carried = array(from).map(|metric| EncodedPoint {
             metric: u32::from_le_bytes(metric),
             bytes: from,
         });
@@ -92,7 +95,7 @@ mod tests {
 
     #[test]
     fn readings_come_back_from_their_bytes() {
-        let carried = Carried {
+        let carried = EncodedPoint {
             metric: 3,
             bytes: b"point",
         };

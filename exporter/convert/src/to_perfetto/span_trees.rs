@@ -1,6 +1,8 @@
 //! From spans with ids to trees: parents found, cycles cut, times repaired, groups assigned.
 
-use super::{PerfettoSummary, identities::Identities, place::Place, scopes::Scopes, spans::Spans};
+use super::{
+    PerfettoSummary, identities::Identities, optional_index::OptionalIndex, scopes::Scopes, spans::Spans,
+};
 
 /// The label of spans without a group.
 const NO_GROUP: &str = "spans";
@@ -101,7 +103,7 @@ fn cut_cycles(spans: &mut Spans, summary: &mut PerfettoSummary) {
                 .iter()
                 .min_by_key(|here| (spans.records[**here as usize].start, **here));
             if let Some(&earliest) = earliest {
-                spans.records[earliest as usize].parent = Place::NONE;
+                spans.records[earliest as usize].parent = OptionalIndex::NONE;
                 summary.cycles += 1;
             }
         }

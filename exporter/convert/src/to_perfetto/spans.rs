@@ -11,11 +11,11 @@ use super::{
     flows::{self, Link},
     identities::{self, IdHasher, Identities, SpanIds},
     labels::Labels,
-    place::Place,
+    optional_index::OptionalIndex,
     prefetch,
     scan::{Scanned, Wanted},
     span_trees::LATEST,
-    walk::{Around, Input},
+    walk::{Input, ItemContext},
 };
 
 /// What making trees needs for each span: its place by its ids, its children.
@@ -62,9 +62,9 @@ pub(super) struct SpanRecord {
     pub(super) resource: u32,
     pub(super) scope: u32,
     /// Its parent, once it is known.
-    pub(super) parent: Place,
+    pub(super) parent: OptionalIndex,
     /// The label of its group: its own, and once it is known, its parent's.
-    pub(super) group: Place,
+    pub(super) group: OptionalIndex,
     /// The offset of its name in its bytes if everything that is drawn follows it, else 0.
     pub(super) name_at: u16,
     pub(super) has_links: bool,
@@ -79,7 +79,7 @@ pub(super) struct SpanRecord {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScannedSpan {
     pub(super) ids: SpanIds,
-    pub(super) around: Around,
+    pub(super) around: ItemContext,
     pub(super) start: u64,
     pub(super) end: u64,
     /// The label of its own group.
@@ -128,7 +128,7 @@ impl Spans {
         &mut self,
         bytes: &[u8],
         offset: usize,
-        around: Around,
+        around: ItemContext,
         config: &PerfettoConfig,
     ) -> Result<bool, WireError> {
         let mut found = Scanned::default();
@@ -165,7 +165,7 @@ impl Spans {
             length: bytes.len() as u32,
             resource: around.resource,
             scope: around.scope,
-            parent: Place::NONE,
+            parent: OptionalIndex::NONE,
             group: group.into(),
             name_at: found.name_at,
             has_links: found.has_links,
@@ -193,7 +193,7 @@ impl Spans {
     pub(super) fn scan(
         &mut self,
         bytes: &[u8],
-        around: Around,
+        around: ItemContext,
         config: &PerfettoConfig,
     ) -> Result<Option<ScannedSpan>, WireError> {
         self.add_span(bytes, 0, around, config)?;

@@ -11,7 +11,7 @@ use super::{
     PerfettoConfig, PerfettoSummary,
     flows::{Flows, Link},
     lanes::{Interval, Nesting},
-    place::Place,
+    optional_index::OptionalIndex,
     scopes::Scopes,
     span_trees,
     spans::Spans,
@@ -158,7 +158,7 @@ struct Walk<'a> {
     spans: &'a Spans,
     root: Option<u32>,
     /// The next sibling on each level, from the root down.
-    open: Vec<Place>,
+    open: Vec<OptionalIndex>,
 }
 
 impl Walk<'_> {

@@ -12,7 +12,7 @@ use super::{PerfettoConfig, PerfettoSummary, resources::Resources, scopes::Scope
 
 /// The resource and the scope of an item.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Around {
+pub(super) struct ItemContext {
     pub(super) resource: u32,
     pub(super) scope: u32,
 }
@@ -34,7 +34,7 @@ impl Input<'_> {
     pub(super) fn each_item<'b, E: From<WireError>>(
         &mut self,
         batch: &'b [u8],
-        mut take: impl FnMut(&'b [u8], Around, &mut PerfettoSummary) -> Result<(), E>,
+        mut take: impl FnMut(&'b [u8], ItemContext, &mut PerfettoSummary) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut all = TracesData::decode(batch)?.resource_spans.iter();
         while let Some(bytes) = all.next_bytes() {
@@ -60,7 +60,7 @@ impl Input<'_> {
                 self.resources.has_scope(resource, scope);
                 let mut items = part.spans.iter();
                 while let Some(item) = items.next_bytes() {
-                    take(item?, Around { resource, scope }, self.summary)?;
+                    take(item?, ItemContext { resource, scope }, self.summary)?;
                 }
             }
         }

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    gpu_readings::{Gpu, GpuKey, GpuReadings, Owner},
+    gpu_readings::{Gpu, GpuClaim, GpuKey, GpuReadings},
     reporters::StepReporters,
     window::Window,
 };
@@ -76,20 +76,20 @@ impl<'a> GpuAssignment<'a> {
 
     /// Returns those of the GPUs claimed by the run that count for the rank.
     fn of_run(
-        claimed: &[(&'a Gpu, &Owner)],
+        claimed: &[(&'a Gpu, &GpuClaim)],
         reporters: &StepReporters,
         origin: &Origin,
         window: Window,
     ) -> Option<Self> {
         let rank = origin.rank.unwrap_or_default();
         let is_first = reporters.first_rank(origin) == Some(rank);
-        let counts = |owner: &Owner| match owner.rank {
+        let counts = |owner: &GpuClaim| match owner.rank {
             Some(owner) if owner == rank => true,
             Some(owner) => is_first && !reporters.reports(origin, owner),
             None => is_first,
         };
         let mine: Vec<_> = claimed.iter().filter(|(_, owner)| counts(owner)).collect();
-        let is_own = |(_, owner): &&&(&Gpu, &Owner)| owner.rank.is_none_or(|owner| owner == rank);
+        let is_own = |(_, owner): &&&(&Gpu, &GpuClaim)| owner.rank.is_none_or(|owner| owner == rank);
         let ranks: BTreeSet<i64> = mine.iter().map(|(_, owner)| owner.rank.unwrap_or(rank)).collect();
         let assignment = Self {
             gpus: mine.iter().map(|(gpu, _)| *gpu).collect(),
@@ -134,16 +134,16 @@ impl<'a> GpuAssignment<'a> {
 }
 
 /// Returns the claim of the run on a GPU; that of the rank itself has precedence.
-fn claim<'a>(gpu: &'a Gpu, origin: &Origin, window: Window) -> Option<&'a Owner> {
+fn claim<'a>(gpu: &'a Gpu, origin: &Origin, window: Window) -> Option<&'a GpuClaim> {
     gpu.owners_in(window)
         .filter(|owner| origin.run.as_ref() == Some(&owner.run))
         .max_by_key(|owner| owner.rank == origin.rank)
 }
 
 /// Returns whether another run, or another rank of the run, claimed the GPU in the step.
-fn is_shared(gpu: &Gpu, ours: &Owner, window: Window) -> bool {
+fn is_shared(gpu: &Gpu, ours: &GpuClaim, window: Window) -> bool {
     let is_other_rank =
-        |other: &Owner| other.rank.is_some() && ours.rank.is_some() && other.rank != ours.rank;
+        |other: &GpuClaim| other.rank.is_some() && ours.rank.is_some() && other.rank != ours.rank;
     gpu.owners_in(window)
         .any(|other| other.run != ours.run || is_other_rank(other))
 }

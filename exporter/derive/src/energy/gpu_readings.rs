@@ -76,7 +76,7 @@ pub(super) struct Gpu {
     pub(super) throttle: BTreeMap<Box<str>, Readings>,
     pub(super) attributed: AttributedIntervals,
     runs: RunEnergies,
-    owners: Vec<Owner>,
+    owners: Vec<GpuClaim>,
     /// The times of the last points of the GPU, and of the processes on it, whether or not they named a run.
     last_claims: [u64; 2],
     last_seen_unix_nanos: u64,
@@ -84,7 +84,7 @@ pub(super) struct Gpu {
 
 /// A rank that claimed a GPU, with the times of its first and its last claim.
 #[derive(Clone, Debug)]
-pub(super) struct Owner {
+pub(super) struct GpuClaim {
     pub(super) run: Arc<str>,
     pub(super) rank: Option<i64>,
     pub(super) world_size: Option<i64>,
@@ -236,14 +236,14 @@ impl Gpu {
     }
 
     /// Returns the ranks that claimed it at any time in `window`.
-    pub(super) fn owners_in(&self, window: Window) -> impl Iterator<Item = &Owner> {
+    pub(super) fn owners_in(&self, window: Window) -> impl Iterator<Item = &GpuClaim> {
         self.owners
             .iter()
             .filter(move |owner| owner.claimed.start <= window.end && self.held_until(owner) >= window.start)
     }
 
     /// Returns until when an owner held the GPU: until its last claim if a newer point did not repeat it, else a while longer.
-    fn held_until(&self, owner: &Owner) -> u64 {
+    fn held_until(&self, owner: &GpuClaim) -> u64 {
         if self.last_claims[owner.by] > owner.claimed.end {
             owner.claimed.end
         } else {
@@ -253,7 +253,7 @@ impl Gpu {
 
     /// Returns whether the run claimed it before `window`, so that it may claim it again.
     pub(super) fn was_claimed(&self, origin: &Origin, window: Window) -> bool {
-        let is_of_run = |owner: &Owner| origin.run.as_ref() == Some(&owner.run);
+        let is_of_run = |owner: &GpuClaim| origin.run.as_ref() == Some(&owner.run);
         let mut owners = self.owners.iter().filter(|owner| is_of_run(owner));
         owners.any(|owner| owner.claimed.end < window.start)
     }
@@ -283,7 +283,7 @@ impl Gpu {
         self.last_claims[by] = self.last_claims[by].max(unix_nanos);
         let Some(run) = &origin.run else { return };
         self.runs.begin(run, unix_nanos);
-        let is_it = |owner: &&mut Owner| owner.run == *run && owner.rank == origin.rank;
+        let is_it = |owner: &&mut GpuClaim| owner.run == *run && owner.rank == origin.rank;
         if let Some(owner) = self.owners.iter_mut().find(is_it) {
             owner.world_size = origin.world_size.or(owner.world_size);
             owner.claimed.start = owner.claimed.start.min(unix_nanos);
@@ -296,7 +296,7 @@ impl Gpu {
         if self.owners.len() >= MAX_OWNERS {
             self.owners.remove(0);
         }
-        self.owners.push(Owner {
+        self.owners.push(GpuClaim {
             run: Arc::clone(run),
             rank: origin.rank,
             world_size: origin.world_size,

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use self::spans::SPANS;
 use crate::logs::lines::{self, Line, LineFormat, LineParser};
-use crate::logs::{LogFormat, ParserFactory, RunHeader};
+use crate::logs::{LogFormat, ParserFactory, RunHeader, python_json};
 use crate::tags;
 
 /// The name of the mapping.
@@ -78,7 +78,7 @@ impl LineFormat for Lens {
         if Self::signature(line.text).is_none() {
             return false;
         }
-        let Some(object) = parse(line.text) else {
+        let Some(object) = python_json::parse(line.text.as_bytes()) else {
             recorder.report(SkipReason::MalformedRecord, line.position(), || {
                 "the line is not a complete JSON object; it is skipped".to_owned()
             });
@@ -141,18 +141,6 @@ impl Lens {
         };
         (count > 0.0).then(|| sum / count)
     }
-}
-
-/// Parses a line. Python writes `NaN` and `Infinity`, which JSON lacks.
-fn parse(text: &str) -> Option<Value> {
-    serde_json::from_str(text).ok().or_else(|| {
-        let quoted = ["NaN", "Infinity", "-Infinity"]
-            .iter()
-            .fold(text.to_owned(), |text, name| {
-                text.replace(&format!(": {name}"), &format!(": \"{name}\""))
-            });
-        serde_json::from_str(&quoted).ok()
-    })
 }
 
 fn turn_to_rank(resource: &Value, recorder: &mut Recorder<'_>) {

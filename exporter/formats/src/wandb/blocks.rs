@@ -31,7 +31,7 @@ pub(super) struct Blocks {
 
 /// The result of decoding the beginning of some bytes.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found<'a> {
+pub(super) enum BlockRead<'a> {
     /// A record, which ends after `len` bytes.
     Record { len: usize, record: &'a [u8] },
     /// Bytes that cannot be read.
@@ -57,18 +57,18 @@ enum Chunk<'a> {
 
 impl Blocks {
     /// Decodes up to the end of the next record. `offset` is the file offset of the first byte.
-    pub(super) fn next<'a>(&'a mut self, bytes: &'a [u8], offset: u64) -> Found<'a> {
+    pub(super) fn next<'a>(&'a mut self, bytes: &'a [u8], offset: u64) -> BlockRead<'a> {
         let mut at = 0;
         if offset == 0 {
             if bytes.len() < MAGIC.len() {
-                return Found::Partial { len: 0 };
+                return BlockRead::Partial { len: 0 };
             }
             at = MAGIC.len();
         }
         loop {
             at += self.skip(bytes.len() - at);
             if self.to_skip > 0 {
-                return Found::Partial { len: at };
+                return BlockRead::Partial { len: at };
             }
             let left = (BLOCK_LEN - (offset + at as u64) % BLOCK_LEN) as usize;
             match chunk(&bytes[at..], left) {
@@ -78,24 +78,24 @@ impl Blocks {
                         Ok(false) => {}
                         // A record in one chunk is borrowed from the input.
                         Ok(true) if kind == FULL => {
-                            return Found::Record {
+                            return BlockRead::Record {
                                 len: at,
                                 record: data,
                             };
                         }
                         Ok(true) => {
-                            return Found::Record {
+                            return BlockRead::Record {
                                 len: at,
                                 record: &self.assembled,
                             };
                         }
-                        Err(problem) => return Found::Broken { len: at, problem },
+                        Err(problem) => return BlockRead::Broken { len: at, problem },
                     }
                 }
                 Chunk::Unsound(len) => {
                     self.pending = None;
                     let problem = "the checksum of a record is wrong; it is passed over";
-                    return Found::Broken {
+                    return BlockRead::Broken {
                         len: at + len,
                         problem,
                     };
@@ -106,9 +106,9 @@ impl Blocks {
                     (self.pending, self.to_skip) = (None, left as u64);
                     let problem =
                         "expected a record and found none; skipped the rest of this block of 32 KiB";
-                    return Found::Broken { len: at, problem };
+                    return BlockRead::Broken { len: at, problem };
                 }
-                Chunk::Partial => return Found::Partial { len: at },
+                Chunk::Partial => return BlockRead::Partial { len: at },
             }
         }
     }

@@ -48,7 +48,7 @@ pub(super) enum Outcome {
 
 /// The rows of one GPU or instance, and what is known of each.
 pub(super) struct Probe<'nvml> {
-    rows: Vec<Kept>,
+    rows: Vec<ProbedRow>,
     fields: Fields,
     counters: Counters<'nvml>,
     seen: Seen,
@@ -58,7 +58,7 @@ pub(super) struct Probe<'nvml> {
 }
 
 /// A row, with what is known of it here.
-pub(super) struct Kept {
+pub(super) struct ProbedRow {
     /// The row.
     pub(super) row: &'static Row,
     /// What it means that there is no answer.
@@ -73,7 +73,7 @@ pub(super) struct Kept {
     wait: Duration,
 }
 
-impl Kept {
+impl ProbedRow {
     /// Whether it has an answer that fills a metric.
     fn fills(&self, metric: &Metric) -> bool {
         self.refused.is_none() && self.row.fills(metric)
@@ -103,10 +103,10 @@ impl<'nvml> Probe<'nvml> {
     ) -> Self {
         let now = clock::now();
         let measured = rows::measured(device);
-        let mut kept: Vec<Kept> = Vec::new();
+        let mut kept: Vec<ProbedRow> = Vec::new();
         for row in rows {
             let preferred = row.instead_of.and_then(|call| {
-                let is_preferred = |other: &Kept| other.row.call == call && other.row.fills(row.metric);
+                let is_preferred = |other: &ProbedRow| other.row.call == call && other.row.fills(row.metric);
                 kept.iter().position(is_preferred)
             });
             let is_of_another = row.measures.is_some_and(|wanted| wanted != measured);
@@ -115,7 +115,7 @@ impl<'nvml> Probe<'nvml> {
             } else {
                 is_turned_off(row, config).then_some(Reason::TurnedOff)
             };
-            kept.push(Kept {
+            kept.push(ProbedRow {
                 row,
                 meaning: match measured {
                     Measured::Module if is_of_another => OF_MODULE,
@@ -170,7 +170,8 @@ impl<'nvml> Probe<'nvml> {
     /// Makes everything due that has an answer.
     pub(super) fn ask_all_again(&mut self) {
         let now = clock::now();
-        let is_asked = |kept: &&mut Kept| kept.refused.is_none() && !matches!(kept.row.read, Read::Event);
+        let is_asked =
+            |kept: &&mut ProbedRow| kept.refused.is_none() && !matches!(kept.row.read, Read::Event);
         for kept in self.rows.iter_mut().filter(is_asked) {
             kept.due = Some(now);
         }

@@ -33,7 +33,7 @@ const LISTED: &str = "/proc/driver/nvidia/gpus";
 /// How long a GPU may not answer until NVML is loaded again, which is the only way to see a GPU that was reset or rescanned:
 /// the first time, and at most. The other GPUs miss a point then.
 const PATIENCE: Duration = Duration::from_secs(60);
-const PATIENCE_AT_MOST: Duration = Duration::from_secs(900);
+const MAX_RELOAD_WAIT: Duration = Duration::from_secs(900);
 
 /// How long a pass waits for a GPU that was in time before.
 const PASS: Duration = Duration::from_secs(1);
@@ -42,7 +42,7 @@ const GLANCE: Duration = Duration::from_millis(100);
 
 /// What is remembered from one session to the next.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub(crate) struct SessionMemory {
     /// The GPUs, as they were seen last.
     gpus: Vec<Arc<Gpu>>,
     /// How long a lost GPU was last waited for.
@@ -52,7 +52,12 @@ pub(crate) struct Memory {
 }
 
 /// Reads the driver until it has gone or has to be loaded again.
-pub(crate) fn read(nvml: Nvml, config: &GpuConfig, sender: &EventSender, memory: &mut Memory) -> Ended {
+pub(crate) fn read(
+    nvml: Nvml,
+    config: &GpuConfig,
+    sender: &EventSender,
+    memory: &mut SessionMemory,
+) -> Ended {
     let nvml = Arc::new(nvml);
     let Ok(count) = nvml.device_count() else {
         return Ended::Gone;
@@ -105,7 +110,7 @@ struct Lane {
 }
 
 impl Session<'_> {
-    fn read_passes(&mut self, memory: &mut Memory) -> Ended {
+    fn read_passes(&mut self, memory: &mut SessionMemory) -> Ended {
         let driver = Arc::new(driver(&self.nvml));
         let listed = listed();
         let (mut due, mut counted) = (clock::now(), clock::now());
@@ -160,7 +165,7 @@ impl Session<'_> {
     }
 
     /// Releases the driver once if a GPU needs a reset and no process uses it: the kernel refuses the reset of a GPU in use.
-    fn release_for_reset(&self, tick: &GpuTick, time: Duration, memory: &mut Memory) {
+    fn release_for_reset(&self, tick: &GpuTick, time: Duration, memory: &mut SessionMemory) {
         let Some(needs_reset) = needs_reset(tick) else {
             return;
         };
@@ -311,7 +316,7 @@ impl Lane {
     }
 }
 
-impl Memory {
+impl SessionMemory {
     /// Returns what is known of each GPU before it is opened: what was known of it in the last session, else where it is.
     fn known(&self, count: u32) -> Vec<Arc<Gpu>> {
         if self.gpus.len() == count as usize {
@@ -332,7 +337,7 @@ impl Memory {
             self.patience = Duration::ZERO;
             return false;
         };
-        let patience = self.patience.saturating_mul(2).clamp(PATIENCE, PATIENCE_AT_MOST);
+        let patience = self.patience.saturating_mul(2).clamp(PATIENCE, MAX_RELOAD_WAIT);
         let hangs = lanes.iter().any(|lane| lane.asked.is_some());
         if hangs || now.saturating_duration_since(since) < patience {
             return false;

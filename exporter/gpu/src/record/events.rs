@@ -8,7 +8,7 @@ use pulsetrain_semconv::{Metric, attribute, event as events, metric};
 
 use super::{
     hw_semconv::HwMetric,
-    known::{Known, Own, Recorder},
+    known::{GpuState, Own, Recorder},
     store::{Key, Observation},
     subject::{attributes_of, written},
 };
@@ -140,7 +140,7 @@ pub(super) fn is_counted_here(key: &Key, metric: &Metric) -> bool {
 }
 
 /// Begins the counters at zero that the driver has and that have not begun.
-pub(super) fn record_zeroes(known: &mut Known, recorder: &mut Recorder<'_>) {
+pub(super) fn record_zeroes(known: &mut GpuState, recorder: &mut Recorder<'_>) {
     if !known.lacks(&metric::GPU_XID_ERRORS) {
         for (code, kind, _) in CODES {
             grow(known, Entity::Gpu, (u64::from(code), kind), 0, recorder);
@@ -155,7 +155,7 @@ pub(super) fn record_zeroes(known: &mut Known, recorder: &mut Recorder<'_>) {
 
 /// Counts an event and logs it; `before_unix_nanos` is a time before it.
 pub(super) fn record(
-    known: &mut Known,
+    known: &mut GpuState,
     event: &GpuEvent,
     before_unix_nanos: u64,
     recorder: &mut Recorder<'_>,
@@ -163,7 +163,7 @@ pub(super) fn record(
 ) {
     let entity = instance(known, event).map_or(Entity::Gpu, Entity::Instance);
     let time_unix_nanos = recorder.time_unix_nanos;
-    let grow_by = |by, known: &mut Known, recorder: &mut Recorder<'_>| match event.kind {
+    let grow_by = |by, known: &mut GpuState, recorder: &mut Recorder<'_>| match event.kind {
         GpuEventKind::Xid(code) => grow(known, entity, (code, meaning_of(code).0), by, recorder),
         GpuEventKind::Other(kind) => count(known, entity, kind, by, recorder),
     };
@@ -187,7 +187,7 @@ fn meaning_of(code: u64) -> (&'static str, &'static str) {
     )
 }
 
-fn instance(known: &Known, event: &GpuEvent) -> Option<u32> {
+fn instance(known: &GpuState, event: &GpuEvent) -> Option<u32> {
     let id = event.gpu_instance_id?;
     let of_id = known
         .gpu()
@@ -198,7 +198,7 @@ fn instance(known: &Known, event: &GpuEvent) -> Option<u32> {
 }
 
 fn grow(
-    known: &mut Known,
+    known: &mut GpuState,
     entity: Entity,
     (code, kind): (u64, &'static str),
     by: u64,
@@ -213,23 +213,29 @@ fn grow(
         cadence: Cadence::Once,
         ..Own::of_gpu(&metric::GPU_XID_ERRORS)
     };
-    known.enter(own, [None; 2], Observation::Grows(by), recorder);
+    known.observe(own, [None; 2], Observation::Grows(by), recorder);
     if recorder.semconv != GpuSemconv::Gpu && !NO_HARDWARE_ERRORS.contains(&code) {
         known.record_twin(&HwMetric::xid(kind, by), Cadence::Once, 0, recorder);
     }
 }
 
-fn count(known: &mut Known, entity: Entity, kind: &'static str, by: u64, recorder: &mut Recorder<'_>) {
+fn count(known: &mut GpuState, entity: Entity, kind: &'static str, by: u64, recorder: &mut Recorder<'_>) {
     let own = Own {
         entity,
         cadence: Cadence::Once,
         ..Own::of_gpu(&metric::GPU_DRIVER_EVENTS)
     };
     let texts = [Some((&attribute::GPU_DRIVER_EVENT_TYPE, kind)), None];
-    known.enter(own, texts, Observation::Grows(by), recorder);
+    known.observe(own, texts, Observation::Grows(by), recorder);
 }
 
-fn send(known: &Known, entity: Entity, event: &GpuEvent, recorder: &mut Recorder<'_>, logs: &mut LogsWriter) {
+fn send(
+    known: &GpuState,
+    entity: Entity,
+    event: &GpuEvent,
+    recorder: &mut Recorder<'_>,
+    logs: &mut LogsWriter,
+) {
     let carried = attributes_of(known.gpu(), entity, recorder.attribution);
     let mut attributes: Vec<_> = written(&carried).collect();
     let (name, severity, body) = match event.kind {

@@ -16,7 +16,7 @@ use super::{
     events,
     health::Health,
     hw_semconv::{Component, HwMetric},
-    store::{Observation, Place, SeriesStore, Texts},
+    store::{Observation, ObservationContext, SeriesStore, Texts},
     subject::EntityAttributes,
 };
 use crate::{
@@ -41,14 +41,14 @@ pub(super) enum SubjectKind {
 
 /// A GPU.
 #[derive(Default)]
-pub(super) struct Known {
+pub(super) struct GpuState {
     gpu: Arc<Gpu>,
     driver_version: String,
     subjects: BTreeMap<SubjectKind, (u32, EntityAttributes)>,
     health: Health,
     /// The unavailable metrics that were reported, and those to report.
     reported: BTreeSet<(Reason, &'static str)>,
-    untold: BTreeMap<Reason, Vec<MissingMetric>>,
+    unreported: BTreeMap<Reason, Vec<MissingMetric>>,
 }
 
 /// What recording needs.
@@ -61,7 +61,7 @@ pub(super) struct Recorder<'a> {
     pub(super) time_unix_nanos: u64,
 }
 
-impl Known {
+impl GpuState {
     /// Whether it is this very description of it.
     pub(super) fn is(&self, gpu: &Arc<Gpu>) -> bool {
         Arc::ptr_eq(&self.gpu, gpu)
@@ -79,7 +79,7 @@ impl Known {
 
     /// What has become unavailable since this was asked last, by reason.
     pub(super) fn take_untold(&mut self) -> BTreeMap<Reason, Vec<MissingMetric>> {
-        std::mem::take(&mut self.untold)
+        std::mem::take(&mut self.unreported)
     }
 
     /// The numbers of its subjects.
@@ -122,9 +122,15 @@ impl Known {
     }
 
     /// Takes down a value of a series of `gpu.*`.
-    pub(super) fn enter(&mut self, own: Own, texts: Texts, entry: Observation, recorder: &mut Recorder<'_>) {
+    pub(super) fn observe(
+        &mut self,
+        own: Own,
+        texts: Texts,
+        entry: Observation,
+        recorder: &mut Recorder<'_>,
+    ) {
         let (subject, carried) = self.subject(SubjectKind::Own(own.entity), recorder);
-        let place = Place {
+        let place = ObservationContext {
             subject,
             carried: &carried,
             metric: own.metric,
@@ -134,7 +140,7 @@ impl Known {
             driver_unix_nanos: own.driver_unix_nanos,
             cadence: own.cadence,
         };
-        recorder.store.enter(place, entry);
+        recorder.store.observe(place, entry);
     }
 
     /// Takes down a value of a series of `hw.*`.
@@ -146,7 +152,7 @@ impl Known {
         recorder: &mut Recorder<'_>,
     ) {
         let (subject, carried) = self.subject(SubjectKind::Hw(hw.component), recorder);
-        let place = Place {
+        let place = ObservationContext {
             subject,
             carried: &carried,
             metric: hw.metric,
@@ -156,7 +162,7 @@ impl Known {
             driver_unix_nanos,
             cadence,
         };
-        recorder.store.enter(place, hw.entry);
+        recorder.store.observe(place, hw.entry);
     }
 }
 

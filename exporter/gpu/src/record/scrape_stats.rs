@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use pulsetrain_semconv::{Metric, attribute, metric};
 
 use super::{
-    store::{Observation, Place, SeriesStore},
+    store::{Observation, ObservationContext, SeriesStore},
     subject::EntityAttributes,
 };
 use crate::{
@@ -28,7 +28,7 @@ impl ScrapeStats {
 
     /// Takes down that a pass succeeded, which began at this time.
     pub(super) fn record(&self, store: &mut SeriesStore, began_unix_nanos: u64, took: Duration) {
-        let place = |metric| Place {
+        let place = |metric| ObservationContext {
             subject: SUBJECT,
             carried: &self.0,
             metric,
@@ -40,11 +40,11 @@ impl ScrapeStats {
             cadence: Cadence::Once,
         };
         let secs = Duration::from_nanos(began_unix_nanos).as_secs_f64();
-        store.enter(
+        store.observe(
             place(&metric::PULSETRAIN_SOURCE_DURATION),
             Observation::Observed(took.as_secs_f64()),
         );
-        store.enter(
+        store.observe(
             place(&metric::PULSETRAIN_SOURCE_LAST_SUCCESS_TIME),
             Observation::Now(secs),
         );

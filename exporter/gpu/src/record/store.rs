@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 use pulsetrain_otlp::write::{Encoded, Envelope, MetricsWriter};
 use pulsetrain_semconv::{self as semconv, Metric};
 
-use self::series::{Patience, Series};
+use self::series::{Series, StalenessTimeout};
 use super::subject::EntityAttributes;
 use crate::reading::{Cadence, Labels};
 
@@ -53,7 +53,7 @@ pub(super) enum Observation {
 
 /// The series and the time of an observation.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct ObservationContext<'a> {
     /// What it is of.
     pub(super) subject: u32,
     /// The attributes of that.
@@ -75,18 +75,18 @@ pub(super) struct Place<'a> {
 /// All series, and the points that wait to be sent.
 pub(super) struct SeriesStore {
     series: IndexMap<Key, Series>,
-    patience: Patience,
-    written: Written,
+    staleness: StalenessTimeout,
+    written: PendingPoints,
 }
 
 /// The points so far, and the time of the last end of a series: one that begins again may not go back before its own.
 #[derive(Default)]
-struct Written {
+struct PendingPoints {
     writer: MetricsWriter,
     ended_unix_nanos: u64,
 }
 
-impl Written {
+impl PendingPoints {
     fn end(&mut self, series: &mut Series, now_unix_nanos: u64) {
         series.end(now_unix_nanos, &mut self.writer);
         self.ended_unix_nanos = now_unix_nanos.max(self.ended_unix_nanos);
@@ -110,13 +110,13 @@ impl SeriesStore {
     pub(super) fn new(interval: Duration) -> Self {
         Self {
             series: IndexMap::new(),
-            patience: Patience::with(interval),
-            written: Written::default(),
+            staleness: StalenessTimeout::with(interval),
+            written: PendingPoints::default(),
         }
     }
 
     /// Takes a value, and writes a point where one is due.
-    pub(super) fn enter(&mut self, place: Place<'_>, entry: Observation) {
+    pub(super) fn observe(&mut self, place: ObservationContext<'_>, entry: Observation) {
         let key = Key {
             subject: place.subject,
             metric: place.metric.ordinal,
@@ -143,7 +143,7 @@ impl SeriesStore {
             series.end_description(place.time_unix_nanos, &mut written.writer);
             series.labels = place.labels;
         }
-        series.enter(&place, entry, is_new, &mut written.writer);
+        series.observe(&place, entry, is_new, &mut written.writer);
     }
 
     /// Writes what has grown since it was written: distributions, and what we count.
@@ -153,17 +153,17 @@ impl SeriesStore {
         }
     }
 
-    /// Repeats points of constant series, and ends series that were not read for longer than patience allows before the pass
+    /// Repeats points of constant series, and ends series that were not read for longer than the timeout allows before the pass
     /// that began at `pass_unix_nanos`, whatever time the pass itself took. Series that are `late` are still being read and do
     /// not end.
     pub(super) fn sweep(&mut self, pass_unix_nanos: u64, now_unix_nanos: u64, late: impl Fn(&Key) -> bool) {
         let Self {
             series: all,
-            patience,
+            staleness,
             written,
         } = self;
         all.retain(|key, series| {
-            if !late(key) && series.is_over(pass_unix_nanos, *patience) {
+            if !late(key) && series.is_stale(pass_unix_nanos, *staleness) {
                 written.end(series, now_unix_nanos);
                 return false;
             }
@@ -174,17 +174,17 @@ impl SeriesStore {
         });
     }
 
-    /// Ends every series for which `is_over` returns true.
-    pub(super) fn end(&mut self, now_unix_nanos: u64, is_over: impl Fn(&Key, &'static Metric) -> bool) {
+    /// Ends every series for which `is_stale` returns true.
+    pub(super) fn end(&mut self, now_unix_nanos: u64, is_stale: impl Fn(&Key, &'static Metric) -> bool) {
         let Self {
             series: all, written, ..
         } = self;
         all.retain(|key, series| {
-            let is_over = is_over(key, series.metric);
-            if is_over {
+            let is_stale = is_stale(key, series.metric);
+            if is_stale {
                 written.end(series, now_unix_nanos);
             }
-            !is_over
+            !is_stale
         });
     }
 
@@ -205,7 +205,7 @@ impl SeriesStore {
     }
 }
 
-impl Place<'_> {
+impl ObservationContext<'_> {
     /// The time of the point: the driver's own where it can be, else ours.
     fn point_time(&self, last_unix_nanos: u64) -> u64 {
         let ours = self.time_unix_nanos;

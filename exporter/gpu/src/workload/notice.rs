@@ -52,22 +52,22 @@ impl fmt::Display for WorkloadNotice {
 
 /// Sends each kind of notice once; a clone remembers the same.
 #[derive(Clone)]
-pub(super) struct Notices(Arc<Told>);
+pub(super) struct Notices(Arc<SentNotices>);
 
-struct Told {
+struct SentNotices {
     kinds: Mutex<HashSet<std::mem::Discriminant<WorkloadNotice>>>,
     report: Box<dyn Fn(WorkloadNotice) + Send + Sync>,
 }
 
 impl Notices {
     pub(super) fn new(report: impl Fn(WorkloadNotice) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(Told {
+        Self(Arc::new(SentNotices {
             kinds: Mutex::default(),
             report: Box::new(report),
         }))
     }
 
-    pub(super) fn tell_once(&self, notice: WorkloadNotice) {
+    pub(super) fn send_once(&self, notice: WorkloadNotice) {
         let mut kinds = self.0.kinds.lock().unwrap_or_else(PoisonError::into_inner);
         if kinds.insert(std::mem::discriminant(&notice)) {
             (self.0.report)(notice);

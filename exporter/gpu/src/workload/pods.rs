@@ -32,12 +32,12 @@ pub(super) struct Pods(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
-    known: Mutex<Known>,
+    known: Mutex<PodDevices>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct PodDevices {
     /// Device -> what its pods agree on.
     devices: HashMap<String, Workload>,
     /// How often that has changed.
@@ -115,7 +115,7 @@ impl Pods {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, PodDevices> {
         self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -127,8 +127,8 @@ impl Watcher {
             loop {
                 match tokio::time::timeout(DEADLINE, kubelet::list(&socket)).await {
                     Ok(Ok(devices)) => pods.learn(devices),
-                    Ok(Err(why)) => notices.tell_once(WorkloadNotice::NoPods { why }),
-                    Err(_) => notices.tell_once(WorkloadNotice::NoPods {
+                    Ok(Err(why)) => notices.send_once(WorkloadNotice::NoPods { why }),
+                    Err(_) => notices.send_once(WorkloadNotice::NoPods {
                         why: "it did not answer in time".to_owned(),
                     }),
                 }

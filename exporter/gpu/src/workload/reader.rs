@@ -141,7 +141,7 @@ fn see(proc: &Path, pid: u32, notices: &Notices) -> Seen {
     let folder = proc.join(pid.to_string());
     // Elsewhere the number may be of a stranger: a process on a GPU uses CUDA.
     if !is_host_namespace(proc) && !uses_cuda(&folder) {
-        notices.tell_once(WorkloadNotice::OtherPidNamespace);
+        notices.send_once(WorkloadNotice::OtherPidNamespace);
         return Seen::Elsewhere;
     }
     match environ(&folder) {
@@ -151,7 +151,7 @@ fn see(proc: &Path, pid: u32, notices: &Notices) -> Seen {
             Seen::Read(Box::new(with_cgroup(workload, &folder)))
         }
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            notices.tell_once(WorkloadNotice::NoPermission { pid });
+            notices.send_once(WorkloadNotice::NoPermission { pid });
             // Everybody may read the control group: job and pod are known also where the environment is not.
             Seen::Hidden(Box::new(with_cgroup(Workload::default(), &folder)))
         }

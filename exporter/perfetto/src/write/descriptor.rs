@@ -11,7 +11,7 @@ pub(super) const SEQUENCE: u32 = 1;
 
 /// A track's own number, and its parent's.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct TrackPlacement {
     pub(super) uuid: u64,
     pub(super) parent: Option<u64>,
     /// The place among its siblings.
@@ -19,7 +19,7 @@ pub(super) struct Place {
 }
 
 /// Writes one descriptor, whose own fields `fill` writes.
-pub(super) fn write(place: Place, out: &mut Buffer, fill: impl FnOnce(&mut Buffer)) {
+pub(super) fn write(place: TrackPlacement, out: &mut Buffer, fill: impl FnOnce(&mut Buffer)) {
     out.message(trace::PACKET, |out| {
         out.uint(packet::SEQUENCE_ID, u64::from(SEQUENCE));
         out.message(packet::TRACK_DESCRIPTOR, |out| {

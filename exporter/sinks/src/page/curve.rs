@@ -30,14 +30,14 @@ pub(super) struct Curve<'a> {
     pub(super) metric: MetricId,
     /// The series of the rank, which has the last value.
     pub(super) series: &'a Series,
-    former: Vec<Part<'a>>,
+    former: Vec<EarlierRank<'a>>,
     /// The time after which points of `series` belong to the curve, in milliseconds since 1970.
     after_millis: i64,
 }
 
 /// The points of a rank that had the curve before.
 #[derive(Debug)]
-struct Part<'a> {
+struct EarlierRank<'a> {
     series: &'a Series,
     after_millis: i64,
     until_millis: i64,
@@ -165,7 +165,7 @@ impl RunHistory {
                 .former
                 .get(place + 1)
                 .map_or(owners.owner, |(next, _)| *next);
-            former.push(Part {
+            former.push(EarlierRank {
                 series: series_of(rank)?,
                 after_millis,
                 until_millis: *until_millis,

@@ -21,7 +21,7 @@ const MOST_WAITING: usize = 4_096;
 pub(super) struct StepWindow {
     steps: VecDeque<Step>,
     /// Spans whose step is unknown. An SDK exports a child at its end, which is before its parent ends.
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<OrphanSpan>,
     /// The names of phases, by index.
     phases: Vec<Box<str>>,
     /// Counts changes, so that the stream detects them.
@@ -63,7 +63,7 @@ struct Part {
 
 /// A span without a step number that arrived before the span of its step.
 #[derive(Debug)]
-struct Waiting {
+struct OrphanSpan {
     trace: u128,
     attempt: i64,
     rank: i64,
@@ -127,7 +127,7 @@ impl StepWindow {
         if self.waiting.len() >= MOST_WAITING {
             self.waiting.pop_front();
         }
-        self.waiting.push_back(Waiting {
+        self.waiting.push_back(OrphanSpan {
             trace: trace_id(ids.trace),
             attempt,
             rank,
@@ -147,7 +147,7 @@ impl StepWindow {
             .into_iter()
             .partition(|span| span.trace == trace);
         self.waiting = others;
-        let found: VecDeque<Waiting> = found;
+        let found: VecDeque<OrphanSpan> = found;
         for span in found {
             let part = Part {
                 span: span.span,
@@ -244,7 +244,7 @@ impl StepWindow {
     pub(super) fn bytes(&self) -> usize {
         let of_rank = |rank: &RankStep| size_of::<RankStep>() + rank.parts.capacity() * size_of::<Part>();
         let of_step = |step: &Step| size_of::<Step>() + step.ranks.iter().map(of_rank).sum::<usize>();
-        let of_waiting = |span: &Waiting| size_of::<Waiting>() + span.name.len();
+        let of_waiting = |span: &OrphanSpan| size_of::<OrphanSpan>() + span.name.len();
         self.steps.iter().map(of_step).sum::<usize>()
             + self.waiting.iter().map(of_waiting).sum::<usize>()
             + self.phases.iter().map(|phase| phase.len() + 16).sum::<usize>()

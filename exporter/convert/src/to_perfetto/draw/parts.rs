@@ -1,7 +1,7 @@
 //! Trees in parts: those that are larger than memory come in pieces, and those that are larger than a file of the trace go on in
 //! the next.
 
-use super::{Drawing, FilePart, LaneCursor, Open, PerfettoParts};
+use super::{FilePart, LaneCursor, Open, PerfettoParts, TreeWriter};
 use crate::{
     PerfettoError,
     to_perfetto::{
@@ -15,7 +15,7 @@ use crate::{
 const SMALL: u64 = 16;
 
 /// A span that stays open while the next piece is read, with what its events are made of if any are left.
-struct Waiting {
+struct OpenSpan {
     start: u64,
     end: u64,
     number: u64,
@@ -24,7 +24,7 @@ struct Waiting {
     events: usize,
 }
 
-impl<P: PerfettoParts> Drawing<'_, P> {
+impl<P: PerfettoParts> TreeWriter<'_, P> {
     /// Draws a tree that comes in pieces.
     pub(super) fn in_pieces(&mut self, tree: &Tree, mut pieces: Pieces<'_>) -> Result<(), PerfettoError> {
         let group = self.group(tree.resource, tree.group);
@@ -46,14 +46,14 @@ impl<P: PerfettoParts> Drawing<'_, P> {
         let start = self.cursor(group, tree)?;
         let (mut lane, place, mut page) = (start.lane, start.place, start.page);
         let (mut run, mut within) = (None, None);
-        let mut waiting: Vec<Waiting> = Vec::new();
+        let mut waiting: Vec<OpenSpan> = Vec::new();
         loop {
             let mut cursor = LaneCursor {
                 lane,
                 group,
                 place,
                 page,
-                open: waiting.iter().map(Waiting::open).collect::<Result<_, _>>()?,
+                open: waiting.iter().map(OpenSpan::open).collect::<Result<_, _>>()?,
                 run,
                 within,
             };
@@ -61,7 +61,7 @@ impl<P: PerfettoParts> Drawing<'_, P> {
             if piece.is_empty() {
                 return self.close(&mut cursor, 0, u64::MAX);
             }
-            let open = cursor.open.iter().map(Waiting::of).collect();
+            let open = cursor.open.iter().map(OpenSpan::of).collect();
             (lane, page, run, within) = (cursor.lane, cursor.page, cursor.run, cursor.within);
             waiting = open;
             piece = pieces.next_piece()?;
@@ -98,7 +98,7 @@ impl<P: PerfettoParts> Drawing<'_, P> {
     }
 }
 
-impl Waiting {
+impl OpenSpan {
     fn of(open: &Open<'_>) -> Self {
         let events = open.events.len();
         Self {

@@ -17,7 +17,7 @@ const LEAST_OPEN: usize = 1 << 10;
 
 /// What the sweep finds out.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum SweepEvent {
     /// A span with its tree, which is over.
     Span(Record),
     /// A child that does not nest within its parent.
@@ -40,7 +40,7 @@ pub(super) struct Sweep {
     /// The most open spans. Beyond that a span takes no children: they are next to it, with an arrow.
     most_open: usize,
     spreads_failures: bool,
-    found: Vec<Found>,
+    found: Vec<SweepEvent>,
     trees: u64,
     order: u64,
 }
@@ -89,7 +89,7 @@ impl Sweep {
     }
 
     /// What was found out since this was asked last.
-    pub(super) fn take_found(&mut self) -> Vec<Found> {
+    pub(super) fn take_found(&mut self) -> Vec<SweepEvent> {
         std::mem::take(&mut self.found)
     }
 
@@ -120,7 +120,7 @@ impl Sweep {
         if let Some(group) = record.group {
             self.closed[0].insert(id, (record.resource, group));
         }
-        self.found.push(Found::Span(record));
+        self.found.push(SweepEvent::Span(record));
     }
 
     fn add_one(
@@ -141,7 +141,7 @@ impl Sweep {
             (record.tree, record.depth) = (self.trees, 0);
             if record.parent != 0 {
                 record.flow = arrow(record.parent, record.number);
-                self.found.push(Found::Arrow {
+                self.found.push(SweepEvent::Arrow {
                     parent: record.parent,
                     flow: record.flow,
                     child: (record.resource, record.start),
@@ -150,7 +150,7 @@ impl Sweep {
         }
         let is_full = self.open.len() >= self.most_open;
         if is_full || record.id == 0 || self.open.contains_key(&record.id) {
-            self.found.push(Found::Span(record));
+            self.found.push(SweepEvent::Span(record));
             return;
         }
         self.ends.push(Reverse((record.end, record.id)));
@@ -303,8 +303,8 @@ mod tests {
         let (mut places, mut arrows) = (Vec::new(), Vec::new());
         for found in sweep.take_found() {
             match found {
-                Found::Span(record) => places.push((record.id, record.tree, record.depth)),
-                Found::Arrow { parent, .. } => arrows.push(parent),
+                SweepEvent::Span(record) => places.push((record.id, record.tree, record.depth)),
+                SweepEvent::Arrow { parent, .. } => arrows.push(parent),
             }
         }
         places.sort_unstable();

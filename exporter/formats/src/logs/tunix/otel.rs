@@ -5,7 +5,7 @@ use pulsetrain_mapping::CoverageRow;
 use pulsetrain_semconv::metric;
 use serde_json::Value;
 
-use crate::logs::{LogFormat, LogParser, ParserFactory, RunHeader, Window, parser::Positions};
+use crate::logs::{LogFormat, LogParser, ParserFactory, RunHeader, Window, parser::Positions, python_json};
 use crate::tags;
 use pulsetrain_mapping::tunix_otel::{MODE, OtelPoint, PREFIX, SCOPE, STEP, TunixOtel};
 use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
@@ -64,24 +64,36 @@ impl OtelParser {
         let mut done = 0;
         let mut positions = Positions::of(window);
         while let Some(start) = self.object_start(window.bytes, done) {
-            let mut values =
-                serde_json::Deserializer::from_slice(&window.bytes[start..]).into_iter::<Value>();
-            match values.next() {
-                Some(Ok(export)) => {
-                    done = start + values.byte_offset();
-                    if self.export(&export, positions.at(start), recorder) {
-                        recorder.end_of_record();
-                    }
-                }
+            let rest = &window.bytes[start..];
+            let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<Value>();
+            let (len, export) = match values.next() {
+                Some(Ok(export)) => (values.byte_offset(), export),
                 Some(Err(error)) if error.is_eof() && !window.is_last => return start,
-                Some(Err(error)) if error.is_eof() => {
-                    recorder.report(SkipReason::IncompleteRecord, window.position(start), || {
-                        "the input ends inside this export; it is skipped".to_owned()
-                    });
-                    return window.bytes.len();
-                }
+                Some(Err(error)) if error.is_eof() => return incomplete(window, start, recorder),
                 // A line of something else that begins with a brace.
-                _ => done = start + 1,
+                _ if !begins_export(rest) => {
+                    done = start + 1;
+                    continue;
+                }
+                // The exporter writes the `NaN` of Python.
+                _ => match python_json::quote(rest) {
+                    None if !window.is_last => return start,
+                    None => return incomplete(window, start, recorder),
+                    Some((len, quoted)) => match serde_json::from_slice(&quoted) {
+                        Ok(export) => (len, export),
+                        Err(error) => {
+                            recorder.report(SkipReason::MalformedRecord, positions.at(start), || {
+                                format!("the export is not JSON: {error}; it is skipped")
+                            });
+                            done = start + 1;
+                            continue;
+                        }
+                    },
+                },
+            };
+            done = start + len;
+            if self.export(&export, positions.at(start), recorder) {
+                recorder.end_of_record();
             }
         }
         window.bytes.len()
@@ -123,6 +135,22 @@ impl OtelParser {
         }
         is_ours
     }
+}
+
+/// Whether bytes begin with an export, in either form.
+fn begins_export(bytes: &[u8]) -> bool {
+    let key = bytes[1..].trim_ascii_start();
+    ["\"resource_metrics\"", "\"resourceMetrics\""]
+        .iter()
+        .any(|name| key.starts_with(name.as_bytes()))
+}
+
+/// Reports an export that the input ends inside, and returns the length of the window.
+fn incomplete(window: Window<'_>, start: usize, recorder: &mut Recorder<'_>) -> usize {
+    recorder.report(SkipReason::IncompleteRecord, window.position(start), || {
+        "the input ends inside this export; it is skipped".to_owned()
+    });
+    window.bytes.len()
 }
 
 /// Returns the points of a metric, in either form. Incomplete points are skipped.
@@ -265,6 +293,22 @@ mod tests {
         let read = Sampled::read(&FORMAT, &text);
         assert_eq!(read.values("train.loss"), [2.5]);
         assert_eq!(read.counts.records, 1);
+        assert!(read.skipped.has_losses());
+    }
+
+    #[test]
+    fn a_loss_that_is_no_number_is_a_value_and_a_broken_export_is_reported() {
+        let nan = export("actor", "tunix.training.loss", "NaN").replace("{\"resource", "{\n    \"resource");
+        let infinite = export("rewards", "tunix.score.mean", "-Infinity");
+        let broken = export("actor", "tunix.training.loss", "nan");
+        let text = [nan.as_str(), &broken, &infinite].join("\n");
+        let read = Sampled::read(&FORMAT, &text);
+        assert!(read.values("train.loss")[0].is_nan());
+        assert_eq!(read.values("rl.score"), [f64::NEG_INFINITY]);
+        assert_eq!(read.counts.records, 2);
+        assert!(read.skipped.has_losses());
+        let read = Sampled::read(&FORMAT, &nan[..nan.len() - 3]);
+        assert_eq!(read.counts.records, 0);
         assert!(read.skipped.has_losses());
     }
 

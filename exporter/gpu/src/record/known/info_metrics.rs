@@ -4,17 +4,17 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use pulsetrain_semconv::{Metric, attribute, metric};
 
-use super::{Known, Own, Recorder, SubjectKind};
+use super::{GpuState, Own, Recorder, SubjectKind};
 use crate::{
     Gpu, GpuNotice, GpuSemconv, GpuTrouble, Reason,
     reading::{Cadence, Entity, Labels},
     record::{
         outlives_the_gpu,
-        store::{Observation, Place},
+        store::{Observation, ObservationContext},
     },
 };
 
-impl Known {
+impl GpuState {
     pub(super) fn note_trouble(
         &mut self,
         gpu: &Arc<Gpu>,
@@ -51,7 +51,7 @@ impl Known {
         let all: Vec<Entity> = std::iter::once(Entity::Gpu).chain(instances).collect();
         for entity in all {
             let (subject, carried) = self.subject(SubjectKind::Facts(entity), recorder);
-            let place = Place {
+            let place = ObservationContext {
                 subject,
                 carried: &carried,
                 metric: &metric::GPU_INFO,
@@ -61,7 +61,7 @@ impl Known {
                 driver_unix_nanos: 0,
                 cadence: Cadence::Once,
             };
-            recorder.store.enter(place, Observation::Held(1.0));
+            recorder.store.observe(place, Observation::Held(1.0));
         }
         if self.gpu.mig == Some(true) {
             let split_into: BTreeSet<u32> = self
@@ -71,7 +71,7 @@ impl Known {
                 .map(|instance| instance.gpu_instance_id)
                 .collect();
             let own = Own::of_gpu(&metric::GPU_MIG_INSTANCES);
-            self.enter(
+            self.observe(
                 own,
                 [None; 2],
                 Observation::Now(split_into.len() as f64),
@@ -85,7 +85,7 @@ impl Known {
         for fault in ["lost", "unresponsive", "driver_error"] {
             let own = Own::of_gpu(&metric::GPU_FAULT_ACTIVE);
             let holds = f64::from(u8::from(active == Some(fault)));
-            self.enter(
+            self.observe(
                 own,
                 [Some((&attribute::GPU_FAULT, fault)), None],
                 Observation::Held(holds),
@@ -124,9 +124,9 @@ impl Known {
                 Some((&attribute::GPU_METRIC_NAME, metric.name)),
                 Some((&attribute::GPU_UNAVAILABLE_REASON, reason.as_str())),
             ];
-            self.enter(own, texts, Observation::Held(1.0), recorder);
+            self.observe(own, texts, Observation::Held(1.0), recorder);
             if reason != Reason::TurnedOff && self.reported.insert((reason, metric.name)) {
-                self.untold.entry(reason).or_default().push(metric);
+                self.unreported.entry(reason).or_default().push(metric);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pulsetrain_semconv::{AttributeKind, Metric, metric};
 
-use super::{Known, Own, Recorder, SubjectKind};
+use super::{GpuState, Own, Recorder, SubjectKind};
 use crate::{
     GpuSemconv,
     reading::{Cadence, Entity, Reading, Sample},
@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-impl Known {
+impl GpuState {
     /// Takes down all that was read of it.
     pub(in crate::record) fn record(&mut self, readings: &[Reading], recorder: &mut Recorder<'_>) {
         let mut memory = BTreeMap::<Entity, (f64, f64)>::new();
@@ -75,12 +75,12 @@ impl Known {
                 for name in states {
                     let holds = f64::from(u8::from(*name == state));
                     let texts = [Some((attribute, *name)), None];
-                    self.enter(own, texts, Observation::Held(holds), recorder);
+                    self.observe(own, texts, Observation::Held(holds), recorder);
                 }
             }
             value => {
                 if let Some(entry) = entry_of(reading.metric, value, reading.cadence) {
-                    self.enter(own, [None; 2], entry, recorder);
+                    self.observe(own, [None; 2], entry, recorder);
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Known, Recorder, SubjectKind};
+use super::{GpuState, Recorder, SubjectKind};
 use crate::{
     reading::Entity,
     record::{
@@ -12,7 +12,7 @@ use crate::{
     },
 };
 
-impl Known {
+impl GpuState {
     /// Updates the attributes of all subjects.
     pub(super) fn refresh_subjects(&mut self, recorder: &mut Recorder<'_>) {
         let all: Vec<SubjectKind> = self.subjects.keys().copied().collect();

@@ -8,7 +8,7 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_semconv::{Instrument, Metric, Number};
 
-use super::{Observation, Place, Texts};
+use super::{Observation, ObservationContext, Texts};
 use crate::{
     reading::{Cadence, Labels},
     record::{
@@ -24,7 +24,7 @@ const SELDOM: Duration = Duration::from_secs(5);
 
 /// How long nothing may be heard of a series.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct StalenessTimeout {
     tick_nanos: u64,
     seldom_nanos: u64,
 }
@@ -65,13 +65,13 @@ struct Distribution {
     buckets: Vec<u64>,
 }
 
-impl Patience {
-    /// The patience with a source of this interval.
+impl StalenessTimeout {
+    /// The timeouts for a source of this interval.
     pub(super) fn with(interval: Duration) -> Self {
         // Two may be missed.
         let nanos = |every: Duration| {
-            let patience = every.saturating_mul(2) + every / 2;
-            u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX)
+            let staleness = every.saturating_mul(2) + every / 2;
+            u64::try_from(staleness.as_nanos()).unwrap_or(u64::MAX)
         };
         Self {
             tick_nanos: nanos(interval),
@@ -79,7 +79,7 @@ impl Patience {
         }
     }
 
-    /// The patience with a series; a constant never ends by time.
+    /// The timeout of a series; a constant never ends by time.
     fn of(self, cadence: Cadence) -> u64 {
         match cadence {
             Cadence::Tick => self.tick_nanos,
@@ -91,7 +91,7 @@ impl Patience {
 
 impl Series {
     /// One that begins with an entry, after what ended at `ended_unix_nanos`.
-    pub(super) fn new(place: &Place<'_>, entry: Observation, ended_unix_nanos: u64) -> Self {
+    pub(super) fn new(place: &ObservationContext<'_>, entry: Observation, ended_unix_nanos: u64) -> Self {
         let contents = match entry {
             Observation::Now(value) | Observation::Held(value) => Contents::Number(value),
             Observation::Total { raw, scale, .. } | Observation::Earlier { raw, scale } => {
@@ -125,9 +125,9 @@ impl Series {
     }
 
     /// Takes a value, and writes a point where one is due.
-    pub(super) fn enter(
+    pub(super) fn observe(
         &mut self,
-        place: &Place<'_>,
+        place: &ObservationContext<'_>,
         entry: Observation,
         is_new: bool,
         writer: &mut MetricsWriter,
@@ -232,8 +232,8 @@ impl Series {
     }
 
     /// Whether it was not read for too long.
-    pub(super) fn is_over(&self, now_unix_nanos: u64, patience: Patience) -> bool {
-        now_unix_nanos.saturating_sub(self.read_unix_nanos) > patience.of(self.cadence)
+    pub(super) fn is_stale(&self, now_unix_nanos: u64, staleness: StalenessTimeout) -> bool {
+        now_unix_nanos.saturating_sub(self.read_unix_nanos) > staleness.of(self.cadence)
     }
 
     /// Whether the last point is so old that it is repeated.

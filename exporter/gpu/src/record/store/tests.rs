@@ -16,12 +16,12 @@ const SECOND: u64 = 1_000_000_000;
 const BEGIN: u64 = 1_800_000_000;
 
 /// A store, and what was written.
-struct Written {
+struct PendingPoints {
     store: SeriesStore,
     carried: EntityAttributes,
 }
 
-impl Written {
+impl PendingPoints {
     fn new() -> Self {
         Self {
             store: SeriesStore::new(Duration::from_secs(1)),
@@ -31,7 +31,7 @@ impl Written {
 
     /// Takes down the power and the limit of a GPU, read at a second, the power measured at another.
     fn read(&mut self, gpu: u32, second: u64, measured: u64) {
-        let place = Place {
+        let place = ObservationContext {
             subject: gpu,
             carried: &self.carried,
             metric: &GPU_POWER,
@@ -41,14 +41,14 @@ impl Written {
             driver_unix_nanos: (BEGIN + measured) * SECOND,
             cadence: Cadence::Tick,
         };
-        let limit = Place {
+        let limit = ObservationContext {
             metric: &GPU_TEMPERATURE_LIMIT,
             driver_unix_nanos: 0,
             cadence: Cadence::Once,
             ..place
         };
-        self.store.enter(place, Observation::Now(500.0));
-        self.store.enter(limit, Observation::Held(90.0));
+        self.store.observe(place, Observation::Now(500.0));
+        self.store.observe(limit, Observation::Held(90.0));
     }
 
     fn sweep(&mut self, pass: u64, now: u64) {
@@ -93,7 +93,7 @@ fn point(name: &str, nanos: u64, ends: bool) -> (String, u64, bool) {
 
 #[test]
 fn a_pass_that_takes_longer_than_patience_ends_nothing_that_was_read_in_it() {
-    let mut written = Written::new();
+    let mut written = PendingPoints::new();
     for pass in [0, 10] {
         written.read(0, pass, pass);
         written.read(1, pass + 8, pass + 8);
@@ -113,7 +113,7 @@ fn a_pass_that_takes_longer_than_patience_ends_nothing_that_was_read_in_it() {
 
 #[test]
 fn what_was_read_before_the_end_of_its_series_is_said_with_the_next_value_only() {
-    let mut written = Written::new();
+    let mut written = PendingPoints::new();
     written.read(0, 0, 0);
     written.store.end((BEGIN + 10) * SECOND, |_, _| true);
     let before = written.points_so_far();
@@ -133,7 +133,7 @@ fn what_was_read_before_the_end_of_its_series_is_said_with_the_next_value_only()
 
 #[test]
 fn what_is_read_after_the_end_but_was_measured_before_it_is_said_at_the_time_of_the_reading() {
-    let mut written = Written::new();
+    let mut written = PendingPoints::new();
     written.read(0, 0, 0);
     written.store.end((BEGIN + 10) * SECOND, |_, _| true);
     written.points_so_far();
@@ -179,7 +179,7 @@ fn a_series_whose_reading_changes_ends_before_it_begins_under_the_other() {
     let mut store = SeriesStore::new(Duration::from_secs(1));
     let carried: EntityAttributes = Arc::new([]);
     let mut read = |second: u64, labels: Labels| {
-        let place = Place {
+        let place = ObservationContext {
             subject: 0,
             carried: &carried,
             metric: &GPU_POWER,
@@ -189,7 +189,7 @@ fn a_series_whose_reading_changes_ends_before_it_begins_under_the_other() {
             driver_unix_nanos: 0,
             cadence: Cadence::Tick,
         };
-        store.enter(place, Observation::Now(500.0));
+        store.observe(place, Observation::Now(500.0));
     };
     read(0, INSTANT);
     // The better reading of a pass is the first.

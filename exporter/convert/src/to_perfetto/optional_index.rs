@@ -2,9 +2,9 @@
 
 /// A place in a list, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place(u32);
+pub(super) struct OptionalIndex(u32);
 
-impl Place {
+impl OptionalIndex {
     /// None; no list is that long.
     pub(super) const NONE: Self = Self(u32::MAX);
 
@@ -14,14 +14,14 @@ impl Place {
     }
 }
 
-impl From<Option<u32>> for Place {
+impl From<Option<u32>> for OptionalIndex {
     #[inline]
     fn from(place: Option<u32>) -> Self {
         place.map_or(Self::NONE, Self)
     }
 }
 
-impl From<u32> for Place {
+impl From<u32> for OptionalIndex {
     #[inline]
     fn from(place: u32) -> Self {
         Self(place)
