@@ -1,6 +1,10 @@
 //! `pulsetrain semconv`: our output conforms to the registry, and violations are found.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    thread,
+};
 
 use pulsetrain_tests::{Import, corpus, semconv};
 
@@ -18,18 +22,34 @@ fn everything_that_an_import_writes_is_in_the_registry() {
     }
 }
 
+/// On two threads, because it takes longest of all tests on files.
 #[test]
 fn every_sample_of_the_corpus_becomes_what_the_registry_has() {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let out = folder.path().join("out.jsonl");
-    let (mut folders, mut checked) = (vec![corpus("")], 0);
+    let mut files = Vec::new();
+    let mut folders = vec![corpus("")];
     while let Some(path) = folders.pop() {
         if path.is_dir() {
             let entries = fs::read_dir(&path).expect("a folder can be listed");
             folders.extend(entries.map(|entry| entry.expect("an entry can be read").path()));
-            continue;
+        } else {
+            files.push(path);
         }
-        let imported = Import::of(&path).to(&out).run();
+    }
+    let halves = files.split_at(files.len() / 2);
+    let checked = thread::scope(|scope| {
+        let other = scope.spawn(|| check_samples(halves.1));
+        check_samples(halves.0) + other.join().expect("the samples are as they must be")
+    });
+    assert!(checked > 30, "only {checked} samples were recognised");
+}
+
+/// Imports files and checks the result. Returns how many of them have a format.
+fn check_samples(files: &[PathBuf]) -> usize {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let out = folder.path().join("out.jsonl");
+    let mut checked = 0;
+    for path in files {
+        let imported = Import::of(path).to(&out).run();
         // A Perfetto trace, an expectation, a note: what no format has is reported as such.
         if imported.stderr.contains("none of the formats") || imported.stdout.contains("none of the formats")
         {
@@ -44,7 +64,7 @@ fn every_sample_of_the_corpus_becomes_what_the_registry_has() {
         );
         checked += 1;
     }
-    assert!(checked > 30, "only {checked} samples were recognised");
+    checked
 }
 
 #[test]
