@@ -14,9 +14,9 @@ section! {
     /// The limits of queues, retries and shutdown.
     pub(crate) struct LimitsConfig {
         /// The maximum number of batches in the queue of a sink. When the queue of a required sink is full, receivers
-        /// answer 503 and reading of logs pauses. A sink that is not required drops the newest batch and counts it. GPU
-        /// readings, the agent's own telemetry and the output that `run` reads cannot wait: a full queue drops the newest
-        /// of them.
+        /// answer 503 and reading of logs pauses. A sink that is not required drops its oldest batches and counts them.
+        /// GPU readings, the agent's own telemetry and the output that `run` reads cannot wait: a full queue drops the
+        /// oldest of them, and a full disk queue the newest.
         queue_batches: Spanned<usize> = Spanned::without_location(1000),
         /// The maximum number of bytes in the queue of a sink.
         queue_bytes: Spanned<Size> = Spanned::without_location(Size(64 << 20)),
