@@ -11,7 +11,10 @@ use serde_json::Value;
 
 use self::spans::SPANS;
 use crate::logs::lines::{self, Line, LineFormat, LineParser};
-use crate::logs::{LogFormat, ParserFactory, RunHeader, python_json};
+use crate::logs::{
+    LogFormat, ParserFactory, RunHeader,
+    python_json::{self, number},
+};
 use crate::tags;
 
 /// The name of the mapping.
@@ -78,7 +81,7 @@ impl LineFormat for Lens {
         if Self::signature(line.text).is_none() {
             return false;
         }
-        let Some(object) = python_json::parse(line.text.as_bytes()) else {
+        let Some(object) = python_json::parse(line.text) else {
             recorder.report(SkipReason::MalformedRecord, line.position(), || {
                 "the line is not a complete JSON object; it is skipped".to_owned()
             });
@@ -146,10 +149,6 @@ impl Lens {
 fn turn_to_rank(resource: &Value, recorder: &mut Recorder<'_>) {
     let rank = resource["attributes"]["dl.rank"].as_i64();
     recorder.of_rank(rank.filter(|rank| *rank >= 0).map(Rank::OfJob));
-}
-
-fn number(value: &Value) -> Option<f64> {
-    value.as_f64().or_else(|| value.as_str()?.parse().ok())
 }
 
 fn list(value: &Value) -> &[Value] {

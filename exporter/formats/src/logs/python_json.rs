@@ -6,23 +6,42 @@ use serde_json::Value;
 /// The numbers that JSON lacks.
 const NUMBERS: [&[u8]; 3] = [b"NaN", b"Infinity", b"-Infinity"];
 
-/// Parses an object whose numbers may be no JSON; such a number becomes its name as a string.
-pub(super) fn parse(object: &[u8]) -> Option<Value> {
-    serde_json::from_slice(object).ok().or_else(|| {
-        let (_, quoted) = quote(object)?;
-        serde_json::from_slice(&quoted).ok()
+/// Parses the first object of some bytes. A number that JSON lacks becomes its name as a string, which [`number`] reads. Returns the
+/// length of the object too.
+///
+/// # Errors
+/// What is no JSON, and the end of the bytes inside the object ([`serde_json::Error::is_eof`]).
+pub(super) fn first(bytes: &[u8]) -> serde_json::Result<(usize, Value)> {
+    let (len, quoted) = quote(bytes);
+    serde_json::from_slice(&quoted).map(|object| (len, object))
+}
+
+/// Parses a text that is one object, as [`first`] does.
+pub(super) fn parse(text: &str) -> Option<Value> {
+    serde_json::from_str(text).ok().or_else(|| {
+        let (len, object) = first(text.as_bytes()).ok()?;
+        text[len..].trim().is_empty().then_some(object)
     })
 }
 
-/// Puts the numbers that JSON lacks into quotes. Returns the length of the first object of some bytes and its text with quotes, or
-/// `None` if the object is incomplete.
-pub(super) fn quote(bytes: &[u8]) -> Option<(usize, Vec<u8>)> {
+/// Returns a number, of JSON or of those that it lacks.
+pub(super) fn number(value: &Value) -> Option<f64> {
+    value.as_f64().or_else(|| value.as_str()?.parse().ok())
+}
+
+/// Puts the numbers that JSON lacks into quotes, up to the end of the first object. Returns the length of that object and its text
+/// with quotes; all bytes if they end inside it.
+fn quote(bytes: &[u8]) -> (usize, Vec<u8>) {
     let (mut quoted, mut depth, mut at) = (Vec::new(), 0_usize, 0);
     while let Some(&byte) = bytes.get(at) {
         let rest = &bytes[at..];
+        if NUMBERS.iter().any(|number| number.starts_with(rest)) {
+            // The bytes end inside the number.
+            break;
+        }
         let number = NUMBERS.into_iter().find(|number| rest.starts_with(number));
         let len = match byte {
-            b'"' => string_len(rest)?,
+            b'"' => string_len(rest),
             _ => number.map_or(1, <[u8]>::len),
         };
         let edge = number.map(|_| b'"');
@@ -32,26 +51,26 @@ pub(super) fn quote(bytes: &[u8]) -> Option<(usize, Vec<u8>)> {
         at += len;
         match byte {
             b'{' => depth += 1,
-            b'}' if depth <= 1 => return Some((at, quoted)),
+            b'}' if depth <= 1 => break,
             b'}' => depth -= 1,
             _ => {}
         }
     }
-    None
+    (at, quoted)
 }
 
-/// Returns the length of the string at the start of some bytes with its quotes.
-fn string_len(bytes: &[u8]) -> Option<usize> {
+/// Returns the length of the string at the start of some bytes with its quotes; all bytes if they end inside it.
+fn string_len(bytes: &[u8]) -> usize {
     let mut at = 1;
-    loop {
-        at += memchr2(b'"', b'\\', &bytes[at..])?;
-        match bytes[at] {
-            b'"' => return Some(at + 1),
-            // The next character is escaped.
-            _ if at + 2 <= bytes.len() => at += 2,
-            _ => return None,
+    while let Some(next) = memchr2(b'"', b'\\', bytes.get(at..).unwrap_or_default()) {
+        at += next + 1;
+        if bytes[at - 1] == b'"' {
+            return at;
         }
+        // The next character is escaped.
+        at += 1;
     }
+    bytes.len()
 }
 
 #[cfg(test)]
@@ -61,19 +80,22 @@ mod tests {
     #[test]
     fn numbers_that_json_lacks_are_strings_and_strings_are_untouched() {
         let text = br#"{"a": [NaN, -Infinity], "b": {"c":Infinity}, "NaN \" NaN": "x NaN \\"} {"#;
-        let (len, quoted) = quote(text).unwrap();
+        let (len, object) = first(text).unwrap();
         assert_eq!(len, text.len() - 2);
-        let expected = r#"{"a": ["NaN", "-Infinity"], "b": {"c":"Infinity"}, "NaN \" NaN": "x NaN \\"}"#;
-        assert_eq!(String::from_utf8(quoted).unwrap(), expected);
-        assert_eq!(parse(&text[..len]).unwrap()["b"]["c"], "Infinity");
+        let expected = r#"{"a":["NaN","-Infinity"],"b":{"c":"Infinity"},"NaN \" NaN":"x NaN \\"}"#;
+        assert_eq!(object, serde_json::from_str::<Value>(expected).unwrap());
+        assert!(number(&object["a"][0]).unwrap().is_nan());
+        assert_eq!(number(&object["b"]["c"]), Some(f64::INFINITY));
+        assert_eq!(parse(r#"{"a": NaN} "#).unwrap()["a"], "NaN");
+        assert_eq!(parse(r#"{"a": NaN} {"#), None);
     }
 
     #[test]
-    fn every_part_of_an_object_is_incomplete() {
+    fn every_part_of_an_object_ends_inside_it() {
         let text = br#"{"a": {"b\"": NaN}, "c": "d\\"}"#;
-        assert_eq!(quote(text).unwrap().0, text.len());
+        assert_eq!(first(text).unwrap().0, text.len());
         for end in 0..text.len() {
-            assert!(quote(&text[..end]).is_none(), "{end}");
+            assert!(first(&text[..end]).unwrap_err().is_eof(), "{end}");
         }
     }
 }

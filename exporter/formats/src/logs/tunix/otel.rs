@@ -5,7 +5,11 @@ use pulsetrain_mapping::CoverageRow;
 use pulsetrain_semconv::metric;
 use serde_json::Value;
 
-use crate::logs::{LogFormat, LogParser, ParserFactory, RunHeader, Window, parser::Positions, python_json};
+use crate::logs::{
+    LogFormat, LogParser, ParserFactory, RunHeader, Window,
+    parser::Positions,
+    python_json::{self, number},
+};
 use crate::tags;
 use pulsetrain_mapping::tunix_otel::{MODE, OtelPoint, PREFIX, SCOPE, STEP, TunixOtel};
 use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
@@ -66,34 +70,34 @@ impl OtelParser {
         while let Some(start) = self.object_start(window.bytes, done) {
             let rest = &window.bytes[start..];
             let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<Value>();
-            let (len, export) = match values.next() {
-                Some(Ok(export)) => (values.byte_offset(), export),
-                Some(Err(error)) if error.is_eof() && !window.is_last => return start,
-                Some(Err(error)) if error.is_eof() => return incomplete(window, start, recorder),
-                // A line of something else that begins with a brace.
-                _ if !begins_export(rest) => {
-                    done = start + 1;
-                    continue;
-                }
+            let read = match values.next() {
                 // The exporter writes the `NaN` of Python.
-                _ => match python_json::quote(rest) {
-                    None if !window.is_last => return start,
-                    None => return incomplete(window, start, recorder),
-                    Some((len, quoted)) => match serde_json::from_slice(&quoted) {
-                        Ok(export) => (len, export),
-                        Err(error) => {
-                            recorder.report(SkipReason::MalformedRecord, positions.at(start), || {
-                                format!("the export is not JSON: {error}; it is skipped")
-                            });
-                            done = start + 1;
-                            continue;
-                        }
-                    },
-                },
+                Some(Err(error)) if !error.is_eof() && begins_export(rest) => python_json::first(rest),
+                Some(read) => read.map(|export| (values.byte_offset(), export)),
+                None => return window.bytes.len(),
             };
-            done = start + len;
-            if self.export(&export, positions.at(start), recorder) {
-                recorder.end_of_record();
+            match read {
+                Ok((len, export)) => {
+                    done = start + len;
+                    if self.export(&export, positions.at(start), recorder) {
+                        recorder.end_of_record();
+                    }
+                }
+                Err(error) if error.is_eof() && !window.is_last => return start,
+                Err(error) if error.is_eof() => {
+                    recorder.report(SkipReason::IncompleteRecord, window.position(start), || {
+                        "the input ends inside this export; it is skipped".to_owned()
+                    });
+                    return window.bytes.len();
+                }
+                Err(error) if begins_export(rest) => {
+                    recorder.report(SkipReason::MalformedRecord, positions.at(start), || {
+                        format!("the export is not JSON: {error}; it is skipped")
+                    });
+                    done = start + 1;
+                }
+                // A line of something else that begins with a brace.
+                Err(_) => done = start + 1,
             }
         }
         window.bytes.len()
@@ -145,14 +149,6 @@ fn begins_export(bytes: &[u8]) -> bool {
         .any(|name| key.starts_with(name.as_bytes()))
 }
 
-/// Reports an export that the input ends inside, and returns the length of the window.
-fn incomplete(window: Window<'_>, start: usize, recorder: &mut Recorder<'_>) -> usize {
-    recorder.report(SkipReason::IncompleteRecord, window.position(start), || {
-        "the input ends inside this export; it is skipped".to_owned()
-    });
-    window.bytes.len()
-}
-
 /// Returns the points of a metric, in either form. Incomplete points are skipped.
 fn points(metric: &Value) -> impl Iterator<Item = OtelPoint<'_>> {
     let points = metric
@@ -186,10 +182,6 @@ fn attribute<'v>(attributes: &'v Value, name: &str) -> Option<&'v str> {
     }
     let pair = list(attributes).iter().find(|pair| pair["key"] == name)?;
     pair["value"]["stringValue"].as_str()
-}
-
-fn number(value: &Value) -> Option<f64> {
-    value.as_f64().or_else(|| value.as_str()?.parse().ok())
 }
 
 fn either<'v>(value: &'v Value, one: &str, other: &str) -> Option<&'v Value> {
@@ -297,19 +289,41 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_that_is_no_number_is_a_value_and_a_broken_export_is_reported() {
+    fn a_loss_that_is_no_number_is_a_value_in_every_chunking() {
         let nan = export("actor", "tunix.training.loss", "NaN").replace("{\"resource", "{\n    \"resource");
         let infinite = export("rewards", "tunix.score.mean", "-Infinity");
-        let broken = export("actor", "tunix.training.loss", "nan");
-        let text = [nan.as_str(), &broken, &infinite].join("\n");
+        let text = format!("{nan}\n{infinite}");
         let read = Sampled::read(&FORMAT, &text);
         assert!(read.values("train.loss")[0].is_nan());
         assert_eq!(read.values("rl.score"), [f64::NEG_INFINITY]);
-        assert_eq!(read.counts.records, 2);
-        assert!(read.skipped.has_losses());
+        for cut in 1..text.len() {
+            let mut recorder = Recorder::new(pulsetrain_record::Run::default(), |_| {});
+            let mut reader = crate::logs::LogReader::new(&FORMAT, crate::logs::ReadLimits::default());
+            reader.push(&text.as_bytes()[..cut], &mut recorder);
+            reader.push(&text.as_bytes()[cut..], &mut recorder);
+            reader.finish(&mut recorder);
+            assert_eq!(recorder.finish().0.records, 2, "{cut}");
+        }
         let read = Sampled::read(&FORMAT, &nan[..nan.len() - 3]);
         assert_eq!(read.counts.records, 0);
         assert!(read.skipped.has_losses());
+    }
+
+    #[test]
+    fn a_broken_export_is_reported_and_costs_no_other() {
+        let good = export("actor", "tunix.training.loss", "2.5");
+        for (from, to) in [
+            (": 5,", ": 5, nan"),
+            ("\"tunix\"", "\"tunix"),
+            ("}}", "}"),
+            ("[{\"attributes", "{\"attributes"),
+        ] {
+            assert!(good.contains(from), "{from}");
+            let broken = good.replacen(from, to, 1);
+            let read = Sampled::read(&FORMAT, &format!("{broken}\n{good}\n"));
+            assert_eq!(read.values("train.loss"), [2.5], "{broken}");
+            assert!(read.skipped.has_losses(), "{broken}");
+        }
     }
 
     #[test]
