@@ -242,7 +242,7 @@ fn not_a_value(attribute: &Attribute, value: impl Display) -> String {
         AttributeKind::Enum(known) => {
             let known = known.join(", ");
             format!(
-                "\"{value}\" is no value of {}; it can be: {known}",
+                "\"{value}\" is not a value of {}; it can be: {known}",
                 attribute.name
             )
         }

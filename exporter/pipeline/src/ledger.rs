@@ -4,9 +4,9 @@
 //! by the tickets of an account (`ledger/account.rs`), which cannot be lost without being counted.
 
 mod account;
+mod batch_ages;
 mod message;
 mod reason;
-mod waiting;
 
 use std::{
     path::PathBuf,

@@ -381,7 +381,7 @@ fn energy_is_recorded_once_it_agrees_with_the_power() {
         for point in &points {
             assert!(
                 is_one(point.value),
-                "{} J is no value of the counter",
+                "{} J is not a value of the counter",
                 point.value
             );
         }

@@ -7,7 +7,7 @@ use pulsetrain_backends::{BackendError, BackendOptions, PrometheusBackend};
 use super::finding::{Findings, Subject};
 use crate::failure::Failure;
 
-/// Counts our series by whose labels they have. A scrape without `honor_labels` gives a series the job and the instance of its target,
+/// Counts our series by the job that they are stored with, and by their own. A scrape without `honor_labels` gives a series the job and the instance of its target,
 /// and keeps its own as `exported_job` and `exported_instance`.
 const SERIES: &str = r#"count by (job, exported_job) ({__name__=~"(train|gpu|hw|pulsetrain)[._].+"})"#;
 
@@ -41,8 +41,8 @@ fn report(
     if groups.is_empty() {
         return findings.wrong(
             place,
-            "it has no series of train, gpu, hw or pulsetrain now",
-            "look at its page /targets: the agent's page is to be a target that is up, with honor_labels: true",
+            "has no series of Pulsetrain at present",
+            "open its page /targets: the agent's page must be a target that is up, with honor_labels: true",
         );
     }
     let mut jobs = Vec::new();
@@ -58,7 +58,7 @@ fn report(
         findings.wrong(
             place.clone(),
             format!(
-                "gives the series of {} the job {target}, and all of them one instance",
+                "replaces job and instance of the series of {}: all have job={target:?}",
                 own.join(", ")
             ),
             format!("set honor_labels: true at job_name: {target} in scrape_configs"),

@@ -48,7 +48,7 @@ pub(super) enum Field {
 
 /// Where the values of a field are.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct FieldLayout {
     field: Field,
     offset: usize,
     /// The size of a value in bytes.
@@ -60,7 +60,7 @@ struct Place {
 #[derive(Clone, Debug)]
 pub(super) struct MetricsTable {
     bytes: Vec<u8>,
-    places: Cow<'static, [Place]>,
+    places: Cow<'static, [FieldLayout]>,
 }
 
 use Field::{
@@ -68,38 +68,34 @@ use Field::{
     SocketHot, ThrottleStatus, Time, XgmiRead, XgmiSpeed, XgmiState, XgmiWidth, XgmiWritten,
 };
 
-const fn place(field: Field, offset: usize, size: usize) -> Place {
-    let values = 1;
-    Place {
+const fn place(field: Field, offset: usize, size: usize) -> FieldLayout {
+    FieldLayout {
         field,
         offset,
         size,
-        values,
+        values: 1,
     }
 }
 
-const fn links(field: Field, offset: usize, size: usize) -> Place {
-    let values = XGMI_LINKS;
-    Place {
-        field,
-        offset,
-        size,
-        values,
+const fn links(field: Field, offset: usize, size: usize) -> FieldLayout {
+    FieldLayout {
+        values: XGMI_LINKS,
+        ..place(field, offset, size)
     }
 }
 
 /// The formats 1.1 and 1.2: MI100.
-const V1_1: &[Place] = &[place(Energy, 24, 8), place(Time, 32, 8)];
+const V1_1: &[FieldLayout] = &[place(Energy, 24, 8), place(Time, 32, 8)];
 
 /// Format 1.3: MI200.
-const V1_3: &[Place] = &[
+const V1_3: &[FieldLayout] = &[
     place(Energy, 24, 8),
     place(Time, 32, 8),
     place(ThrottleStatus, 112, 8),
 ];
 
 /// Format 1.4: the first drivers of an MI300. Its status of throttling is always 0, as that of 1.5.
-const V1_4: &[Place] = &[
+const V1_4: &[FieldLayout] = &[
     place(Energy, 24, 8),
     place(Time, 32, 8),
     place(XgmiWidth, 52, 2),
@@ -111,7 +107,7 @@ const V1_4: &[Place] = &[
 ];
 
 /// Format 1.5.
-const V1_5: &[Place] = &[
+const V1_5: &[FieldLayout] = &[
     place(Energy, 88, 8),
     place(Time, 96, 8),
     place(XgmiWidth, 116, 2),
@@ -123,7 +119,7 @@ const V1_5: &[Place] = &[
 ];
 
 /// Format 1.6.
-const V1_6: &[Place] = &[
+const V1_6: &[FieldLayout] = &[
     place(Energy, 16, 8),
     place(Time, 24, 8),
     place(Cycles, 32, 4),
@@ -141,7 +137,7 @@ const V1_6: &[Place] = &[
 ];
 
 /// The formats 1.7 and 1.8, which differ after these places.
-const V1_7: &[Place] = &[
+const V1_7: &[FieldLayout] = &[
     place(Energy, 24, 8),
     place(Time, 32, 8),
     place(Cycles, 40, 4),
@@ -161,7 +157,7 @@ const V1_7: &[Place] = &[
 
 /// The places of each format by its second number, and the size of its table. From 1.6 on there is one with and one without the
 /// counters of partitions at its end. A preliminary 1.6 with other places had another size.
-const FORMATS: [(u8, u16, &[Place]); 11] = [
+const FORMATS: [(u8, u16, &[FieldLayout]); 11] = [
     (1, 96, V1_1),
     (2, 104, V1_1),
     (3, 120, V1_3),
@@ -236,7 +232,7 @@ impl MetricsTable {
 }
 
 /// The places of the attributes in a table of format 1.9, or `None` if the list is longer than the table.
-fn listed(bytes: &[u8]) -> Option<Vec<Place>> {
+fn listed(bytes: &[u8]) -> Option<Vec<FieldLayout>> {
     /// The header, and the number of attributes.
     const LIST: usize = 8;
     let count = u32::from_le_bytes(*bytes.get(4..)?.first_chunk()?);
@@ -249,7 +245,7 @@ fn listed(bytes: &[u8]) -> Option<Vec<Place>> {
         // U8, S8, U16, S16, U32, S32, U64, S64
         let size = 1_usize << ((encoding >> 20 & 0xf) / 2).min(3);
         if let Some((_, field)) = IDS.iter().find(|(known, _)| *known == id) {
-            places.push(Place {
+            places.push(FieldLayout {
                 field: *field,
                 offset,
                 size,

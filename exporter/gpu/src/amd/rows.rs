@@ -36,7 +36,7 @@ pub(super) struct Row {
     /// The file, below the folder of the device.
     pub(super) file: &'static str,
     pub(super) cadence: Cadence,
-    /// What it means that there is no value.
+    /// Why the GPU may not have the value.
     absent: &'static str,
     pub(super) read: fn(&Card, &mut Readings) -> io::Result<()>,
 }

@@ -21,7 +21,7 @@ pub(super) struct TableRow {
     /// The field, as the kernel names it.
     pub(super) field: &'static str,
     pub(super) cadence: Cadence,
-    /// What it means that there is no value.
+    /// Why the GPU may not have the value.
     pub(super) absent: &'static str,
     /// Reads the metric; `None` if the table does not have it.
     pub(super) read: fn(&MetricsTable, &mut Readings) -> Option<()>,

@@ -18,8 +18,9 @@ use std::{
 use pulsetrain_otlp::{Signal, Signals};
 
 use super::{
-    DropReason, Dropped, Failure, OnDisk, SinkCounts, message,
-    waiting::{Second, Waiting},
+    DropReason, Dropped, Failure, OnDisk, SinkCounts,
+    batch_ages::{BatchAges, Second},
+    message,
 };
 use crate::{
     Ack,
@@ -48,12 +49,12 @@ pub(crate) struct Ticket {
     /// The ack, held until the items are settled.
     ack: Option<Arc<Ack>>,
     /// The record of the disk queue that the items are in, or the second in which a batch in memory was accepted.
-    place: Place,
+    storage: Storage,
 }
 
-/// Where items are.
+/// Where the items of a ticket are.
 #[derive(Clone, Debug)]
-enum Place {
+enum Storage {
     Memory(Second),
     Disk(Arc<Lease>),
 }
@@ -79,7 +80,7 @@ struct Books {
     queued: u64,
     queued_batches: u64,
     queued_bytes: u64,
-    waiting: Waiting,
+    ages: BatchAges,
     /// The items in the disk queue that are not settled.
     stored: u64,
     /// The stored items that are being sent.
@@ -133,7 +134,7 @@ impl Account {
         books.queued += items;
         books.queued_batches += 1;
         books.queued_bytes += bytes;
-        let second = books.waiting.accept();
+        let second = books.ages.accept();
         Ticket {
             account: Arc::clone(self),
             signal,
@@ -141,7 +142,7 @@ impl Account {
             bytes,
             is_settled: false,
             ack: None,
-            place: Place::Memory(second),
+            storage: Storage::Memory(second),
         }
     }
 
@@ -215,7 +216,7 @@ impl Account {
             bytes: bytes as u64,
             is_settled: false,
             ack: None,
-            place: Place::Disk(Arc::new(lease)),
+            storage: Storage::Disk(Arc::new(lease)),
         }
     }
 
@@ -247,7 +248,7 @@ impl Account {
             queued: books.queued,
             queued_batches: books.queued_batches,
             queued_bytes: books.queued_bytes,
-            oldest_age: books.waiting.oldest_age(),
+            oldest_age: books.ages.oldest_age(),
             on_disk: books.on_disk(),
             dropped: books.losses(),
             retries: books.retries.count,
@@ -276,7 +277,7 @@ impl Ticket {
         let items = self.settle();
         let rejected = rejected.min(items);
         let mut books = self.account.books();
-        books.settle(items, self.bytes, &self.place);
+        books.settle(items, self.bytes, &self.storage);
         books.delivered += items - rejected;
         if rejected == 0 || rejected < items {
             books.failure = None;
@@ -291,7 +292,7 @@ impl Ticket {
     pub(crate) fn hand_over(mut self) {
         let items = self.settle();
         let mut books = self.account.books();
-        books.settle(items, self.bytes, &self.place);
+        books.settle(items, self.bytes, &self.storage);
         books.accepted -= items;
     }
 
@@ -299,7 +300,7 @@ impl Ticket {
     pub(crate) fn store(mut self) -> Option<Arc<Ack>> {
         let items = self.settle();
         let mut books = self.account.books();
-        books.settle(items, self.bytes, &self.place);
+        books.settle(items, self.bytes, &self.storage);
         match books.successor.clone() {
             // In one step, so that no reader sees the sum of accepted items fall.
             None => books.stored += items,
@@ -314,7 +315,7 @@ impl Ticket {
 
     /// Whether the items are in the disk queue.
     pub(crate) fn is_stored(&self) -> bool {
-        matches!(self.place, Place::Disk(_))
+        matches!(self.storage, Storage::Disk(_))
     }
 
     /// Moves these items and bytes to another ticket, because their batch is sent in parts.
@@ -323,10 +324,10 @@ impl Ticket {
         let bytes = (bytes as u64).min(self.bytes);
         self.items -= items;
         self.bytes -= bytes;
-        if let Place::Memory(second) = self.place {
+        if let Storage::Memory(second) = self.storage {
             let mut books = self.account.books();
             books.queued_batches += 1;
-            books.waiting.accept_again(second);
+            books.ages.accept_again(second);
         }
         Self {
             account: Arc::clone(&self.account),
@@ -335,7 +336,7 @@ impl Ticket {
             bytes,
             is_settled: false,
             ack: self.ack.clone(),
-            place: self.place.clone(),
+            storage: self.storage.clone(),
         }
     }
 
@@ -346,7 +347,7 @@ impl Ticket {
 
     fn settle(&mut self) -> u64 {
         self.is_settled = true;
-        if let Place::Disk(lease) = &self.place {
+        if let Storage::Disk(lease) = &self.storage {
             lease.settle(self.items);
         }
         self.items
@@ -369,7 +370,7 @@ impl Ticket {
     fn settle_lost(&mut self, reason: DropReason, message: &str) {
         let items = self.settle();
         let mut books = self.account.books();
-        books.settle(items, self.bytes, &self.place);
+        books.settle(items, self.bytes, &self.storage);
         books.lose(reason, self.signal, items, message);
         let is_failure = match reason {
             DropReason::Refused | DropReason::SinkPanicked => true,
@@ -393,22 +394,22 @@ impl Drop for Ticket {
         if self.is_settled {
             return;
         }
-        match self.place.clone() {
-            Place::Disk(lease) => self.leave_stored(&lease),
-            Place::Memory(_) => self.settle_lost(DropReason::Abandoned, ""),
+        match self.storage.clone() {
+            Storage::Disk(lease) => self.leave_stored(&lease),
+            Storage::Memory(_) => self.settle_lost(DropReason::Abandoned, ""),
         }
     }
 }
 
 impl Books {
     /// Removes the items of one batch from the queued items, or from those of the disk queue.
-    fn settle(&mut self, items: u64, bytes: u64, place: &Place) {
-        let Place::Memory(second) = place else {
+    fn settle(&mut self, items: u64, bytes: u64, storage: &Storage) {
+        let Storage::Memory(second) = storage else {
             self.stored -= items;
             self.leased -= items;
             return;
         };
-        self.waiting.settle(*second);
+        self.ages.settle(*second);
         self.queued -= items;
         self.queued_batches -= 1;
         self.queued_bytes -= bytes;

@@ -11,6 +11,9 @@ use crate::gpu_faults::{
     scenarios::{assert_registered, assert_table, table},
 };
 
+/// The name of the agent's configuration.
+const CONFIG: &str = "agent.yaml";
+
 /// A model in its golden table, and the format of its `gpu_metrics`; that of the last one is as its first drivers wrote it.
 const MODELS: [(&str, AmdModel, Option<u8>); 3] = [
     ("mi250x", AmdModel::Mi250x, None),
@@ -18,9 +21,23 @@ const MODELS: [(&str, AmdModel, Option<u8>); 3] = [
     ("mi300x_first_driver", AmdModel::Mi300x, None),
 ];
 
-/// The default address of health may be in use by another agent.
-fn health() -> String {
-    format!("health: {{listen: 127.0.0.1:{}}}\n", free_port())
+/// Starts an agent with a page that reads a machine, with more keys of `gpu`. Its configuration is in the folder.
+fn start(machine: &FakeSysfs, folder: &Folder, page: u16, keys: &str) -> Process {
+    // The default address of health may be in use by another agent.
+    let health = free_port();
+    let library = folder.path("libnvidia-ml.so.1");
+    let config = format!(
+        "state_folder: {}\nhealth: {{listen: 127.0.0.1:{health}}}\n\
+         gpu: {{library: {}, sysfs: {}, {keys}}}\n\
+         sinks: {{page: {{prometheus: {{listen: 127.0.0.1:{page}}}}}}}\n",
+        folder.path("state").display(),
+        library.display(),
+        machine.root().display()
+    );
+    let config = folder.file(CONFIG, config);
+    let mut agent = Process::start("pulsetrain agent", command(["agent", "--config"]).arg(config));
+    agent.wait_until_ready(|| std::net::TcpStream::connect(("127.0.0.1", page)).is_ok());
+    agent
 }
 
 #[test]
@@ -31,19 +48,7 @@ fn each_amd_gpu_has_the_metrics_of_its_table() {
         if let Some(revision) = revision {
             machine.set_metrics(0, &GpuMetrics::of_mi300x(revision));
         }
-        let gpu = format!(
-            "gpu: {{library: {}, sysfs: {}, interval: 100ms, semconv: both}}\n",
-            folder.path("libnvidia-ml.so.1").display(),
-            machine.root().display()
-        );
-        let state = folder.path("state");
-        let sinks = format!("sinks: {{page: {{prometheus: {{listen: 127.0.0.1:{page}}}}}}}\n");
-        let config = folder.file(
-            "agent.yaml",
-            format!("state_folder: {}\n{}{gpu}{sinks}", state.display(), health()),
-        );
-        let mut agent = Process::start("pulsetrain agent", command(["agent", "--config"]).arg(&config));
-        agent.wait_until_ready(|| std::net::TcpStream::connect(("127.0.0.1", page)).is_ok());
+        let agent = start(&machine, &folder, page, "interval: 100ms, semconv: both");
         let (begin, mut text) = (clock::now(), String::new());
         // The energy is there after it has agreed with the power.
         wait_until(&format!("{name} has its energy"), || {
@@ -73,20 +78,7 @@ fn the_page_of_eight_mi300x_is_valid_and_has_every_gpu() {
         return;
     };
     let (machine, folder, page) = (FakeSysfs::with(AmdModel::Mi300x, 8), Folder::new(), free_port());
-    let gpu = format!(
-        "gpu: {{library: {}, sysfs: {}, interval: 250ms}}\n",
-        folder.path("libnvidia-ml.so.1").display(),
-        machine.root().display()
-    );
-    let state = folder.path("state");
-    let sinks = format!("sinks: {{page: {{prometheus: {{listen: 127.0.0.1:{page}}}}}}}\n");
-    let config = folder.file(
-        "agent.yaml",
-        format!("state_folder: {}\n{}{gpu}{sinks}", state.display(), health()),
-    );
-
-    let mut agent = Process::start("pulsetrain agent", command(["agent", "--config"]).arg(&config));
-    agent.wait_until_ready(|| std::net::TcpStream::connect(("127.0.0.1", page)).is_ok());
+    let agent = start(&machine, &folder, page, "interval: 250ms");
     wait_until("the last GPU is on the page", || {
         let is_last = |line: &str| line.starts_with("gpu_pcie_width") && line.contains("gpu_index=\"7\"");
         fetch(page).lines().any(is_last)
@@ -112,7 +104,7 @@ fn the_page_of_eight_mi300x_is_valid_and_has_every_gpu() {
     assert!(log.contains("observing 8 GPUs (AMD Instinct MI300X OAM"), "{log}");
 
     let findings = command(["doctor", "--config"])
-        .arg(&config)
+        .arg(folder.path(CONFIG))
         .output()
         .expect("it runs");
     let findings = String::from_utf8_lossy(&findings.stdout).into_owned();

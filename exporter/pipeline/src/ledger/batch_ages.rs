@@ -6,16 +6,16 @@ use crate::clock::{self, Instant};
 
 /// The batches in memory, by the second in which each was accepted: few entries for any number of batches.
 #[derive(Debug)]
-pub(super) struct Waiting {
+pub(super) struct BatchAges {
     begin: Instant,
     batches: BTreeMap<Second, u64>,
 }
 
-/// A second since the begin of an account.
+/// A second since the start of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Second(u64);
 
-impl Default for Waiting {
+impl Default for BatchAges {
     fn default() -> Self {
         Self {
             begin: clock::now(),
@@ -24,7 +24,7 @@ impl Default for Waiting {
     }
 }
 
-impl Waiting {
+impl BatchAges {
     /// Counts a batch that is accepted now, and returns its second.
     pub(super) fn accept(&mut self) -> Second {
         let second = Second(clock::now().saturating_duration_since(self.begin).as_secs());
@@ -61,19 +61,19 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_age_is_that_of_the_oldest_batch_that_is_not_settled() {
-        let mut waiting = Waiting::default();
-        assert_eq!(waiting.oldest_age(), None);
-        let first = waiting.accept();
+        let mut ages = BatchAges::default();
+        assert_eq!(ages.oldest_age(), None);
+        let first = ages.accept();
         tokio::time::advance(Duration::from_secs(5)).await;
-        let second = waiting.accept();
-        waiting.accept_again(first);
-        assert_eq!(waiting.oldest_age(), Some(Duration::from_secs(5)));
-        waiting.settle(first);
-        assert_eq!(waiting.oldest_age(), Some(Duration::from_secs(5)));
-        waiting.settle(first);
+        let second = ages.accept();
+        ages.accept_again(first);
+        assert_eq!(ages.oldest_age(), Some(Duration::from_secs(5)));
+        ages.settle(first);
+        assert_eq!(ages.oldest_age(), Some(Duration::from_secs(5)));
+        ages.settle(first);
         tokio::time::advance(Duration::from_secs(2)).await;
-        assert_eq!(waiting.oldest_age(), Some(Duration::from_secs(2)));
-        waiting.settle(second);
-        assert_eq!(waiting.oldest_age(), None);
+        assert_eq!(ages.oldest_age(), Some(Duration::from_secs(2)));
+        ages.settle(second);
+        assert_eq!(ages.oldest_age(), None);
     }
 }
