@@ -27,7 +27,8 @@ pub fn check(signal: Signal, bytes: &[u8], limits: &Limits) -> Result<Counts, Li
             exceeded,
             offset: limits.bytes,
         })?;
-    walk.message(lookup::top(signal), bytes, 1)?;
+    walk.message(lookup::top(signal), bytes, 1)
+        .map_err(|error| *error)?;
     Ok(walk.counts)
 }
 
@@ -43,7 +44,7 @@ impl<'a> Walk<'a> {
         table: &'static MessageDescriptor,
         bytes: &'a [u8],
         depth: usize,
-    ) -> Result<(), LimitError> {
+    ) -> Result<(), Box<LimitError>> {
         self.counts
             .enter(table.role, depth, self.limits)
             .map_err(|exceeded| self.exceeded(exceeded, bytes))?;
@@ -52,7 +53,9 @@ impl<'a> Walk<'a> {
         while !reader.is_at_end() {
             let tag = reader.tag().map_err(|error| self.wire(error, bytes))?;
             let value = reader.value(tag).map_err(|error| self.wire(error, bytes))?;
-            if let (Some((_, field)), Value::Bytes(inner)) = (table.by_tag(tag), value) {
+            if let Value::Bytes(inner) = value
+                && let Some((_, field)) = table.by_tag(tag)
+            {
                 self.field(field, inner, depth, &mut attributes)?;
             }
         }
@@ -66,7 +69,7 @@ impl<'a> Walk<'a> {
         bytes: &'a [u8],
         depth: usize,
         attributes: &mut u64,
-    ) -> Result<(), LimitError> {
+    ) -> Result<(), Box<LimitError>> {
         match field.kind {
             Kind::One(inner) => self.message(inner(), bytes, depth + 1),
             Kind::Many(inner) => {
@@ -97,15 +100,17 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn wire(&self, error: WireError, bytes: &[u8]) -> LimitError {
-        LimitError::Wire(place::of_error(error, self.whole, bytes))
+    #[cold]
+    fn wire(&self, error: WireError, bytes: &[u8]) -> Box<LimitError> {
+        Box::new(LimitError::Wire(place::of_error(error, self.whole, bytes)))
     }
 
-    fn exceeded(&self, exceeded: Exceeded, bytes: &[u8]) -> LimitError {
-        LimitError::Exceeded {
+    #[cold]
+    fn exceeded(&self, exceeded: Exceeded, bytes: &[u8]) -> Box<LimitError> {
+        Box::new(LimitError::Exceeded {
             exceeded,
             offset: place::of_part(self.whole, bytes),
-        }
+        })
     }
 }
 
