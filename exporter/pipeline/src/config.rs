@@ -20,6 +20,9 @@ pub struct SinkTaskConfig {
     pub queue: QueueConfig,
     /// Where batches are kept until they are delivered, so that they survive a kill; `None` keeps them in memory.
     pub disk: Option<DiskQueue>,
+    /// Whether [`Reservation::held`](crate::Reservation::held) waits for the delivery of a batch that is queued in memory. For
+    /// sinks whose deliveries survive a kill, such as files.
+    pub held_when_delivered: bool,
     /// How the sink is retried when it fails.
     pub retry: RetryConfig,
     /// How queued batches are merged into one request. Only a sink that can be forked
@@ -64,6 +67,7 @@ impl Default for SinkTaskConfig {
         Self {
             queue: QueueConfig::default(),
             disk: None,
+            held_when_delivered: false,
             retry: RetryConfig::default(),
             merge: MergeConfig::default(),
             concurrency: 4,

@@ -11,7 +11,11 @@
 //! With a [`DiskQueue`] batches go to the thread of its files instead of the FIFO, and the worker receives what is read
 //! from the files. A full disk queue drops the offered batch: it frees room by the segment, and segments also hold what is
 //! acknowledged.
+//!
+//! A source that acknowledges its batches waits for the [`Confirmation`] of each: that it is on the disk, or, for a sink with
+//! [`held_when_delivered`](SinkTaskConfig::held_when_delivered), that it is delivered.
 
+mod confirmation;
 mod memory;
 mod permit;
 mod queued;
@@ -27,10 +31,10 @@ use std::{
 use pulsetrain_otlp::{Signal, Signals};
 use tokio::sync::{TryAcquireError, oneshot};
 
+pub(crate) use self::{confirmation::Confirmation, permit::QueuePermit, queued::Queued};
 use self::{memory::MemoryQueue, permit::Bounds};
-pub(crate) use self::{permit::QueuePermit, queued::Queued};
 use crate::{
-    Batch, DropReason, SourceId, SourceSet, clock,
+    Ack, Batch, DropReason, SinkTaskConfig, SourceId, SourceSet, clock,
     disk::{DiskQueue, DiskReceiver, Leased},
     ledger::{Account, Ticket},
 };
@@ -81,6 +85,8 @@ pub(crate) struct QueueSender {
     bounds: Arc<Bounds>,
     channel: Sender,
     route: SinkRoute,
+    /// Whether a batch in memory is held only when it is delivered.
+    held_when_delivered: bool,
     /// A sender waited for room in vain, and the queue has been full since.
     is_lagging: AtomicBool,
 }
@@ -115,12 +121,12 @@ pub(crate) struct NoRoom {
 
 /// Makes the queue in front of the sink of `account`.
 pub(crate) fn queue(
-    config: QueueConfig,
-    disk: Option<&DiskQueue>,
+    config: &SinkTaskConfig,
     route: SinkRoute,
     account: Arc<Account>,
 ) -> (QueueSender, QueueReceiver) {
-    let bounds = Arc::new(Bounds::new(config, disk.map(DiskQueue::room)));
+    let disk = config.disk.as_ref();
+    let bounds = Arc::new(Bounds::new(config.queue, disk.map(DiskQueue::room)));
     let (batch_sender, batch_receiver) = match disk {
         Some(disk) => {
             disk.attach(&account);
@@ -142,6 +148,7 @@ pub(crate) fn queue(
         bounds,
         channel: batch_sender,
         route,
+        held_when_delivered: config.held_when_delivered,
         is_lagging: AtomicBool::default(),
     };
     (sender, receiver)
@@ -200,31 +207,66 @@ impl QueueSender {
         }
     }
 
-    /// Puts the batch in with a part of a reserved permit, or without a permit if the reservation is used up. Returns, for a
-    /// disk queue, the confirmation that the batch is held, which is cancelled when the batch is lost.
+    /// Puts the batch in with a part of a reserved permit, or without a permit if the reservation is used up. Returns the
+    /// confirmation that the batch is held, unless it is held at once.
     pub(crate) fn send_reserved(
         &self,
         batch: Batch,
         reserved: Option<&mut QueuePermit>,
-    ) -> Option<oneshot::Receiver<()>> {
+    ) -> Option<Confirmation> {
+        match &self.channel {
+            Sender::Disk(_) => {
+                let (confirmation, stored) = oneshot::channel();
+                self.put_reserved(batch, reserved, None, Some(confirmation));
+                Some(Confirmation::Stored(stored))
+            }
+            Sender::Memory(_) if self.held_when_delivered && !batch.is_replayable() && !self.is_slow() => {
+                let (ack, delivered) = Confirmation::of_delivery();
+                self.put_reserved(batch, reserved, Some(ack), None);
+                Some(delivered)
+            }
+            Sender::Memory(_) => {
+                self.put_reserved(batch, reserved, None, None);
+                None
+            }
+        }
+    }
+
+    /// Puts in a batch that the sink before this one could not deliver, with the ack that waits for it.
+    pub(crate) fn take_over(&self, batch: Batch, ack: Option<Arc<Ack>>) {
+        self.put_reserved(batch, None, ack.filter(|_| self.is_required()), None);
+    }
+
+    /// Puts a batch in as [`send_reserved`](Self::send_reserved) does. An `ack` replaces that of the batch.
+    fn put_reserved(
+        &self,
+        batch: Batch,
+        reserved: Option<&mut QueuePermit>,
+        ack: Option<Arc<Ack>>,
+        confirmation: Option<oneshot::Sender<()>>,
+    ) {
         let (batch, ticket) = self.accept(batch);
+        let ticket = match ack {
+            Some(_) => ticket.with_ack(ack),
+            None => ticket,
+        };
         let Some(bytes) = self.bounds.permits_for(batch.bytes().len()) else {
-            ticket.lose(DropReason::TooLarge, &self.too_large(&batch));
-            return None;
+            // It is lost for good and counted: its source does not send it again.
+            confirmation.map(|confirmation| confirmation.send(()));
+            return ticket.lose(DropReason::TooLarge, &self.too_large(&batch));
         };
         let permit = reserved
             .and_then(|reserved| reserved.split(bytes))
             .or_else(|| self.bounds.try_permit(1, bytes).ok())
             .unwrap_or_else(|| QueuePermit::overdraft(&self.bounds));
-        let (confirmation, confirmed) = match self.channel {
-            Sender::Memory(_) => (None, None),
-            Sender::Disk(_) => {
-                let (confirmation, confirmed) = oneshot::channel();
-                (Some(confirmation), Some(confirmed))
-            }
-        };
         self.put(batch, ticket, permit, confirmation, false);
-        confirmed
+    }
+
+    /// Whether the sink does not keep up, so that nobody waits for its deliveries.
+    fn is_slow(&self) -> bool {
+        self.account
+            .oldest_age()
+            .is_some_and(|age| age > Confirmation::LONGEST_DELIVERY)
     }
 
     /// A permit for these batches; `None` if there is no room now.

@@ -6,24 +6,23 @@
 use std::sync::Arc;
 
 use pulsetrain_otlp::Signals;
-use tokio::sync::oneshot;
 
 use crate::{
-    Batch, SourceId,
-    queue::{QueuePermit, QueueSender},
+    Batch, SourceId, clock,
+    queue::{Confirmation, QueuePermit, QueueSender},
 };
 
 /// Room at every required sink; what is not used is free again when it is dropped.
 #[derive(Debug, Default)]
 pub struct Reservation {
     permits: Vec<(Arc<QueueSender>, QueuePermit)>,
-    /// Of the batches that were sent with it to sinks with a disk queue.
-    confirmations: Vec<oneshot::Receiver<()>>,
+    /// Of the batches that were sent with it and are not held at once.
+    confirmations: Vec<Confirmation>,
 }
 
-/// A batch was lost before it was on the disk.
+/// A batch was lost before a required sink held it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the disk queue of a required sink ended, or could not write the batch")]
+#[error("a required sink ended, or its disk queue could not write the batch")]
 pub struct NotHeld;
 
 /// Why there is no reservation.
@@ -101,20 +100,25 @@ impl Reservation {
         Ok(Self::new(permits))
     }
 
-    /// Waits until every required sink holds what was sent with this reservation: at once where the queues are in memory, and
-    /// otherwise when it is in the disk queues, as their sync policy demands. Only then may a source acknowledge it.
+    /// Waits until every required sink holds what was sent with this reservation. Only then may a source acknowledge it.
+    ///
+    /// - With a disk queue, the batch is in it, as its sync policy demands.
+    /// - With [`held_when_delivered`](crate::SinkTaskConfig::held_when_delivered), the sink has delivered the batch. While the
+    ///   sink takes more than five seconds, its queue in memory is enough.
+    /// - Otherwise the queue in memory holds the batch at once.
     ///
     /// # Errors
     /// [`NotHeld`] when a batch was lost before.
     pub async fn held(self) -> Result<(), NotHeld> {
+        let deadline = clock::later(clock::now(), Confirmation::LONGEST_DELIVERY);
         for confirmation in self.confirmations {
-            confirmation.await.map_err(|_| NotHeld)?;
+            confirmation.wait(deadline).await?;
         }
         Ok(())
     }
 
-    /// Notes that a batch is on its way to a disk queue.
-    pub(crate) fn wait_for(&mut self, confirmation: Option<oneshot::Receiver<()>>) {
+    /// Notes that a batch is not held yet.
+    pub(crate) fn wait_for(&mut self, confirmation: Option<Confirmation>) {
         self.confirmations.extend(confirmation);
     }
 

@@ -40,7 +40,7 @@ impl SinkTask {
         grace: Duration,
     ) -> Self {
         let drain = DrainRaiser::new();
-        let (sender, receiver) = queue(config.queue, config.disk.as_ref(), route, Arc::clone(&account));
+        let (sender, receiver) = queue(&config, route, Arc::clone(&account));
         let (opening, opened) = oneshot::channel();
         let successor = Successor::default();
         let work = work(

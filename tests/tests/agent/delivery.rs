@@ -33,9 +33,14 @@ pub(crate) fn post(port: u16, text: &str) -> Option<u16> {
 /// A configuration with a receiver at this port and a sink named `o` for this endpoint.
 pub(crate) fn configure(world: &World, receiver: u16, endpoint: &str, keys: &str, limits: &str) {
     let sinks = format!("  o:\n    otlp:\n      endpoint: {endpoint}\n{keys}");
+    configure_sinks(world, receiver, &sinks, limits);
+}
+
+/// A configuration with a receiver at this port and these sinks.
+pub(crate) fn configure_sinks(world: &World, receiver: u16, sinks: &str, limits: &str) {
     let yaml = world
         .yaml(&Setup {
-            sinks: &sinks,
+            sinks,
             telemetry: "enabled: false",
             rest: &format!("limits:\n  retry_after: 100ms\n  retry_at_most: 200ms\n{limits}"),
             ..Setup::default()

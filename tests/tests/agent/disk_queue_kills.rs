@@ -9,23 +9,19 @@ use std::{
     io::Write,
     ops::Range,
     path::{Path, PathBuf},
-    sync::{
-        Mutex,
-        atomic::{AtomicBool, AtomicU32, Ordering},
-    },
     thread,
     time::Duration,
 };
 
 use fastrand::Rng;
 use pulsetrain_tests::{
-    Answer, FakeEndpoint, Items, Process, SmallDisk, SurogateRun, spin, wait_at_most, wait_until_begun,
-    write_table,
+    Answer, FakeEndpoint, Items, SmallDisk, SurogateRun, spin, wait_at_most, wait_until_begun, write_table,
 };
 use serde_json::Value;
 
 use crate::{
-    delivery::{configure, post},
+    clients::Clients,
+    delivery::configure,
     disk_queue::{Outage, segments},
     world::imported,
 };
@@ -34,7 +30,7 @@ use crate::{
 const KILLS: usize = 12;
 
 /// How often an agent is killed before it delivers all that it has: a queue is sent again after each kill.
-const KILLS_OF_A_ROUND: usize = 20;
+pub(crate) const KILLS_OF_A_ROUND: usize = 20;
 
 /// The answer of a receiver that takes its time.
 const SLOW: Answer = Answer::Late(Duration::from_millis(15));
@@ -52,7 +48,7 @@ struct Row {
 
 #[test]
 fn kills_at_random_moments_lose_nothing_acknowledged_whatever_the_downstream_does() {
-    let kills = env::var("PULSETRAIN_KILLS").map_or(KILLS, |kills| kills.parse().expect("a number of kills"));
+    let kills = kills();
     let mut random = Rng::with_seed(20_261_122);
     let mut rows = DOWNSTREAMS.map(|_| Row::default());
     let mut totals = Totals::default();
@@ -66,6 +62,11 @@ fn kills_at_random_moments_lose_nothing_acknowledged_whatever_the_downstream_doe
     if let Some(document) = env::var_os("PULSETRAIN_KILLS_TABLE") {
         write_table(document, "kills", &table(&rows, &totals));
     }
+}
+
+/// How often an agent is killed.
+pub(crate) fn kills() -> usize {
+    env::var("PULSETRAIN_KILLS").map_or(KILLS, |kills| kills.parse().expect("a number of kills"))
 }
 
 /// What the rounds had together.
@@ -129,12 +130,12 @@ fn kill_and_deliver(
                 row.torn += usize::from(tear(&folder));
             }
         }
-        clients.is_over.store(true, Ordering::Relaxed);
+        clients.end();
     });
     outage.endpoint.answer_with(Answer::Accept);
     let agent = outage.world.start();
     let expected = imported(&[&log]).distinct();
-    let acknowledged = clients.acknowledged.into_inner().expect("nobody panics here");
+    let acknowledged = clients.acknowledged();
     let mut arrived = Arrived::default();
     let all_arrived = wait_at_most(Duration::from_secs(60), || {
         arrived.follow(&outage.endpoint);
@@ -164,46 +165,6 @@ fn kill_and_deliver(
     totals.acknowledged += acknowledged.len();
     totals.of_log += expected.len();
     totals.repeated += arrived.repeated;
-}
-
-/// Clients that send messages of their own numbers until they are stopped.
-#[derive(Default)]
-struct Clients {
-    number: AtomicU32,
-    answers: AtomicU32,
-    acknowledged: Mutex<BTreeSet<String>>,
-    is_over: AtomicBool,
-}
-
-impl Clients {
-    fn post(&self, port: u16) {
-        while !self.is_over.load(Ordering::Relaxed) {
-            let text = format!("message {}", self.number.fetch_add(1, Ordering::Relaxed));
-            match post(port, &text) {
-                Some(200) => {
-                    self.acknowledged.lock().expect("nobody panics here").insert(text);
-                }
-                Some(503) => {}
-                // The agent is not there: the next message has another number.
-                None => {
-                    thread::sleep(Duration::from_millis(1));
-                    continue;
-                }
-                Some(status) => panic!("{status}"),
-            }
-            self.answers.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Waits until a message is acknowledged, or refused for the time being.
-    fn wait_for_answers(&self, agent: &Process) {
-        let before = self.answers.load(Ordering::Relaxed);
-        let log = || agent.log();
-        let is_answered = wait_at_most(Duration::from_secs(60), || {
-            self.answers.load(Ordering::Relaxed) > before
-        });
-        assert!(is_answered, "no client has an answer: {}", log());
-    }
 }
 
 /// What the endpoint accepted.

@@ -1,6 +1,8 @@
 //! The commands that serve and follow: `agent`, `run`, `show` and `doctor`, with logs that grow and endpoints that fail.
 
 mod archive;
+mod archive_kills;
+mod clients;
 mod delivery;
 mod disk_queue;
 mod disk_queue_kills;

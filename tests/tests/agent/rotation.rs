@@ -66,7 +66,7 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
 }
 
 /// What all files of the archive hold of the logs, complete lines only. `None` if one of them was renamed meanwhile.
-fn archived(folder: &Path) -> Option<Items> {
+pub(crate) fn archived(folder: &Path) -> Option<Items> {
     let mut all = String::new();
     for path in files(folder) {
         let mut text = String::new();

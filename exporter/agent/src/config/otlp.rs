@@ -187,6 +187,7 @@ impl OtlpSection {
                     .map_or(queue.max_bytes, |bytes| bytes.value.0),
             },
             disk,
+            held_when_delivered: false,
             retry: RetryConfig {
                 initial: self
                     .retry

@@ -135,6 +135,10 @@ impl SinkConfig {
     pub(crate) fn task_config(&self, limits: &LimitsConfig) -> SinkTaskConfig {
         match self {
             Self::Otlp(otlp) => otlp.task_config(limits.task_config()),
+            Self::File(_) => SinkTaskConfig {
+                held_when_delivered: true,
+                ..limits.task_config()
+            },
             _ => limits.task_config(),
         }
     }

@@ -404,10 +404,7 @@ mod tests {
     use pulsetrain_otlp::Signal;
 
     use super::*;
-    use crate::{
-        Requirement, SinkRoute, SourceSet,
-        queue::{QueueConfig, queue},
-    };
+    use crate::{Requirement, SinkRoute, SinkTaskConfig, SourceSet, queue::queue};
 
     #[tokio::test]
     async fn a_read_of_the_last_record_is_followed_by_the_next_after_an_interval_and_any_other_at_once() {
@@ -425,13 +422,17 @@ mod tests {
             log.append(&record).unwrap();
         }
         let disk = DiskQueue::start(log, RecoveredQueue::default(), config, Box::new(|_| {})).unwrap();
+        let config = SinkTaskConfig {
+            disk: Some(disk.clone()),
+            ..SinkTaskConfig::default()
+        };
         let account = Account::new("sink");
         let route = SinkRoute {
             signals: pulsetrain_otlp::Signals::ALL,
             sources: SourceSet::All,
             requirement: Requirement::Required,
         };
-        let (_sender, _) = queue(QueueConfig::default(), Some(&disk), route, Arc::clone(&account));
+        let (_sender, _) = queue(&config, route, Arc::clone(&account));
         let mut receiver = disk.receiver(account);
         let mut leased = Vec::new();
         for _ in 0..256 {

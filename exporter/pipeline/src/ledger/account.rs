@@ -259,6 +259,11 @@ impl Account {
         }
     }
 
+    /// Returns the age of the oldest batch in memory, to a second, or `None` without a batch.
+    pub(crate) fn oldest_age(&self) -> Option<Duration> {
+        self.books().ages.oldest_age()
+    }
+
     /// The counts; nothing panics while they are locked.
     fn books(&self) -> MutexGuard<'_, Books> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
@@ -270,6 +275,11 @@ impl Ticket {
     pub(crate) fn with_ack(mut self, ack: Option<Arc<Ack>>) -> Self {
         self.ack = ack;
         self
+    }
+
+    /// Removes the ack, for the ticket of the sink that takes the items over.
+    pub(crate) fn take_ack(&mut self) -> Option<Arc<Ack>> {
+        self.ack.take()
     }
 
     /// Counts all items as delivered, except for `rejected`, which are dropped.

@@ -72,8 +72,8 @@ impl Queued {
     }
 
     /// Moves the batch into the queue of the sink that replaces this one.
-    pub(crate) fn hand_over(self, to: &QueueSender) {
-        to.send_reserved(self.batch, None);
+    pub(crate) fn hand_over(mut self, to: &QueueSender) {
+        to.take_over(self.batch, self.ticket.take_ack());
         self.ticket.hand_over();
     }
 

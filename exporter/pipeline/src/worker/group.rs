@@ -108,12 +108,8 @@ mod tests {
             sources: SourceSet::All,
             requirement: Requirement::Required,
         };
-        let (sender, mut receiver) = queue(
-            SinkTaskConfig::default().queue,
-            None,
-            route,
-            std::sync::Arc::clone(&account),
-        );
+        let (sender, mut receiver) =
+            queue(&SinkTaskConfig::default(), route, std::sync::Arc::clone(&account));
         let batches = items.iter().zip(0..).map(|(items, place)| {
             sender.try_send_or_drop(Batch::new(Signal::Logs, *items, vec![0x0a, 1, place as u8]));
             let queued = receiver.try_next().expect("it was offered");

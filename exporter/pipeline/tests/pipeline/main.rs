@@ -8,6 +8,7 @@ mod disk_law;
 mod disk_log;
 mod drain;
 mod fake_sink;
+mod held;
 mod ingress;
 mod law;
 mod merging;

@@ -45,8 +45,11 @@ async fn panic_is_a_failure_of_the_disk_and_loses_nothing() {
         sources: SourceSet::All,
         requirement: Requirement::Required,
     };
-    let memory = SinkTaskConfig::default().queue;
-    let (sender, mut receiver) = queue(memory, Some(&disk), route, Arc::clone(&account));
+    let config = SinkTaskConfig {
+        disk: Some(disk.clone()),
+        ..SinkTaskConfig::default()
+    };
+    let (sender, mut receiver) = queue(&config, route, Arc::clone(&account));
     let failure = |counts: SinkCounts| counts.any_failure().cloned();
 
     until("the thread has begun", || account.counts().on_disk.is_some());
@@ -66,7 +69,8 @@ async fn panic_is_a_failure_of_the_disk_and_loses_nothing() {
         "it is kept in memory"
     );
     panics.store(false, Ordering::Relaxed);
-    let held = timeout(PATIENCE, held.expect("it is confirmed")).await;
+    let deadline = clock::later(clock::now(), PATIENCE);
+    let held = timeout(PATIENCE, held.expect("it is confirmed").wait(deadline)).await;
     held.expect("it works again").expect("it is on the disk");
     until("the end is reported", || count("works again") == 1);
     assert_eq!(failure(account.counts()), None);
@@ -98,8 +102,11 @@ async fn queue_whose_thread_is_gone_accepts_nothing_and_counts_it() {
         sources: SourceSet::All,
         requirement: Requirement::Required,
     };
-    let memory = SinkTaskConfig::default().queue;
-    let (sender, mut receiver) = queue(memory, Some(&disk), route, Arc::clone(&account));
+    let config = SinkTaskConfig {
+        disk: Some(disk.clone()),
+        ..SinkTaskConfig::default()
+    };
+    let (sender, mut receiver) = queue(&config, route, Arc::clone(&account));
     assert!(disk.release(&account));
     assert!(disk.ended(clock::later(clock::now(), PATIENCE)).await);
     sender.try_send_or_drop(Batch::new(Signal::Logs, 3, vec![0x0a, 0]));

@@ -1,0 +1,119 @@
+//! Sinks whose batches are held when they are delivered: what a source waits for before it acknowledges.
+
+use std::{future::Future, slice, time::Duration};
+
+use pulsetrain_otlp::Signals;
+use pulsetrain_pipeline::{
+    Batch, Ingress, NotHeld, Pipeline, PipelineBuilder, Requirement, Sink, SinkRoute, SinkTaskConfig,
+    SourceSet,
+    clock::{self, Instant},
+};
+
+use crate::fake_sink::{Answer, FakeSink, Move, batch};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// How long a source waits for a delivery.
+const LONGEST_DELIVERY: Duration = Duration::from_secs(5);
+
+/// The settings of a sink like a file.
+fn task() -> SinkTaskConfig {
+    SinkTaskConfig {
+        held_when_delivered: true,
+        ..SinkTaskConfig::default()
+    }
+}
+
+fn with(sink: Box<dyn Sink>) -> PipelineBuilder {
+    Pipeline::builder().sink_with(sink, Requirement::Required, task())
+}
+
+fn start(script: impl Into<Vec<Move>>) -> (Pipeline, Ingress) {
+    with(FakeSink::scripted("file", script).0).start()
+}
+
+/// Sends a batch, and returns the wait until it is held.
+fn send(ingress: &Ingress, batch: Batch) -> impl Future<Output = Result<(), NotHeld>> + use<> {
+    let mut reserved = ingress
+        .try_reserve(slice::from_ref(&batch))
+        .expect("there is room");
+    ingress
+        .send_reserved(batch, &mut reserved)
+        .expect("the pipeline is open");
+    reserved.held()
+}
+
+/// The result of a wait, and how long it took.
+async fn timed(
+    start: Instant,
+    held: impl Future<Output = Result<(), NotHeld>>,
+) -> (Result<(), NotHeld>, Duration) {
+    let result = held.await;
+    (result, clock::now() - start)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_is_held_when_the_sink_has_delivered_or_rejected_it() {
+    for answer in [Answer::Take, Answer::Reject(1), Answer::Refuse] {
+        let (_pipeline, ingress) = start([answer.after(SECOND)]);
+        let waited = timed(clock::now(), send(&ingress, batch(1, 1, 10))).await;
+        assert_eq!(waited, (Ok(()), SECOND), "{answer:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_queue_in_memory_holds_what_a_failing_sink_does_not_deliver() {
+    let (_pipeline, ingress) = start([Answer::Retry(None).at_once()]);
+    let start = clock::now();
+    let [first, second] = [1, 2].map(|id| timed(start, send(&ingress, batch(id, 1, 10))));
+    let late = (Ok(()), LONGEST_DELIVERY);
+    assert_eq!(tokio::join!(first, second), (late, late));
+    // The age of the oldest batch is known to a second.
+    tokio::time::sleep(2 * SECOND).await;
+    let waited = timed(clock::now(), send(&ingress, batch(3, 1, 10))).await;
+    assert_eq!(waited, (Ok(()), Duration::ZERO));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_delivers_again_is_waited_for_again() {
+    let outage = [
+        Answer::Take.after(3 * LONGEST_DELIVERY),
+        Answer::Take.after(SECOND),
+    ];
+    let (_pipeline, ingress) = start(outage);
+    let waited = timed(clock::now(), send(&ingress, batch(1, 1, 10))).await;
+    assert_eq!(waited, (Ok(()), LONGEST_DELIVERY));
+    tokio::time::sleep(3 * LONGEST_DELIVERY).await;
+    let waited = timed(clock::now(), send(&ingress, batch(2, 1, 10))).await;
+    assert_eq!(waited, (Ok(()), SECOND));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_the_end_cuts_off_is_not_held() {
+    let (pipeline, ingress) = start([Answer::Hang.at_once()]);
+    let held = tokio::spawn(send(&ingress, batch(1, 1, 10)));
+    pipeline.drain(SECOND).await;
+    assert_eq!(held.await.expect("it does not panic"), Err(NotHeld));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_a_replaced_sink_leaves_is_held_when_its_successor_has_delivered_it() {
+    let route = SinkRoute {
+        signals: Signals::ALL,
+        sources: SourceSet::All,
+        requirement: Requirement::Required,
+    };
+    let (old, _) = FakeSink::scripted("file", [Answer::Retry(None).at_once()]);
+    let (new, new_saw) = FakeSink::scripted("file", [Answer::Take.after(SECOND)]);
+    let (mut pipeline, ingress) = with(old).start();
+    let start = clock::now();
+    let held = send(&ingress, batch(1, 1, 10));
+    let leaving = pipeline
+        .expect_sink("file", route, task(), SECOND)
+        .expect("the old one is there");
+    leaving.await;
+    let left = clock::now();
+    assert!(pipeline.open_sink(new).is_ok(), "it is expected");
+    assert_eq!(timed(start, held).await, (Ok(()), left - start + SECOND));
+    assert_eq!(new_saw.received_ids(), [1]);
+}
