@@ -15,7 +15,7 @@ mod memory;
 pub(super) mod metrics_file;
 mod tables;
 
-use pulsetrain_mapping::{CoverageRow, Field, MetricMapper, RecordMeta, RecordTable};
+use pulsetrain_mapping::{CoverageRow, Field, MetricMapper, RecordMeta, RecordTable, record_option};
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
@@ -224,11 +224,12 @@ fn numbers(text: &str) -> Vec<Field<'_>> {
 
 fn option_event(option: &str, meta: RecordMeta, recorder: &mut Recorder<'_>) {
     let (name, value) = option.split_once(':').unwrap_or((option, ""));
-    let attributes = [
-        (&attribute::RUN_OPTION_NAME, Out::Text(name.trim())),
-        (&attribute::RUN_OPTION_VALUE, Out::Text(value.trim())),
-    ];
-    recorder.record_event(&event::RUN_OPTION, meta.time_unix_nanos, None, &attributes);
+    record_option(
+        name.trim(),
+        Out::Text(value.trim()),
+        meta.time_unix_nanos,
+        recorder,
+    );
 }
 
 fn environment_event((name, value): (&str, &str), meta: RecordMeta, recorder: &mut Recorder<'_>) {

@@ -1,8 +1,7 @@
 //! Parses Surogate's `training.json`: a JSON array with one flat record a line. Each new record overwrites the closing `]`
 //! (`csrc/src/runtime/training/logging.cpp` of Surogate).
 //!
-//! [`framing`] finds the records in the bytes, [`numbers`] parses those of numbers and [`record`] all others, and [`mapping`]
-//! records their fields.
+//! [`framing`] finds the records in the bytes, [`record`] parses them, and [`mapping`] records their fields.
 
 pub(super) mod console;
 mod framing;
@@ -16,9 +15,8 @@ use std::borrow::Cow;
 
 use super::{LogFormat, LogParser, ParserFactory, RunHeader, Window, clean, parser::Positions};
 use framing::Frame;
-use numbers::{Kind, Numbers};
 use pulsetrain_record::{LoggedTime, Recorder, SkipReason, SourcePosition};
-use record::{Record, Value};
+use record::Value;
 
 /// The row of Surogate in the table of formats.
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -164,14 +162,10 @@ impl SurogateParser {
             Cow::Borrowed(_) => offset,
             Cow::Owned(_) => in_bytes(bytes, offset),
         };
-        if let Some(numbers) = Numbers::parse(&text) {
-            self.mapping.numbers(&numbers, position, recorder);
-            return recorder.end_of_record();
-        }
         match record::parse(&text) {
             Ok(mut record) => {
                 record.resolve(recorder);
-                self.parsed(&record, (&text, position), recorder);
+                self.mapping.record(&record, position, recorder);
                 recorder.end_of_record();
                 let end = frame.start + in_bytes(record.len);
                 self.report_gap(window, end, frame.end, recorder);
@@ -185,20 +179,6 @@ impl SurogateParser {
                 let position = position.advanced_by(&bytes[..in_bytes(error.offset)]);
                 recorder.report(reason, position, || error.to_string());
             }
-        }
-    }
-
-    /// Records an event, or a record of numbers that is followed by more than punctuation.
-    fn parsed(
-        &mut self,
-        record: &Record<'_>,
-        (text, position): (&str, SourcePosition),
-        recorder: &mut Recorder<'_>,
-    ) {
-        let numbers = Kind::of(record.kind).and_then(|kind| Numbers::parse_as(kind, &text[..record.len]));
-        match numbers {
-            Some(numbers) => self.mapping.numbers(&numbers, position, recorder),
-            None => self.mapping.event(record, recorder),
         }
     }
 }

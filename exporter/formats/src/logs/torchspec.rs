@@ -10,7 +10,7 @@ mod progress;
 mod tables;
 mod weight_sync;
 
-use pulsetrain_mapping::{Field, FieldValue, MetricMapper, RecordMeta, number_text};
+use pulsetrain_mapping::{Field, FieldValue, MetricMapper, RecordMeta, number_text, record_option};
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
@@ -321,11 +321,7 @@ fn seconds(text: &str) -> FieldValue<'_> {
 fn options_events(options: &str, meta: RecordMeta, recorder: &mut Recorder<'_>) {
     for (name, value) in split(options, ", ", "=") {
         let value = number_text::any(value).map_or(Out::Text(value), |number| Out::Int(number as i64));
-        let attributes = [
-            (&attribute::RUN_OPTION_NAME, Out::Text(name)),
-            (&attribute::RUN_OPTION_VALUE, value),
-        ];
-        recorder.record_event(&event::RUN_OPTION, meta.time_unix_nanos, None, &attributes);
+        record_option(name, value, meta.time_unix_nanos, recorder);
     }
 }
 

@@ -6,7 +6,7 @@
 pub(super) mod otel;
 
 use pulsetrain_mapping::{
-    CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text,
+    CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text, record_option,
 };
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
@@ -113,14 +113,8 @@ fn step(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
 fn options(text: &str, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
     let text = text.strip_prefix("Training with ").unwrap_or(text);
     for (name, value) in split(text, ", ", "=") {
-        let attributes = [
-            (
-                &attribute::RUN_OPTION_NAME,
-                Out::Text(name.trim_start_matches("self._")),
-            ),
-            (&attribute::RUN_OPTION_VALUE, Out::Text(value)),
-        ];
-        recorder.record_event(&event::RUN_OPTION, time_unix_nanos, None, &attributes);
+        let name = name.trim_start_matches("self._");
+        record_option(name, Out::Text(value), time_unix_nanos, recorder);
     }
 }
 

@@ -38,8 +38,20 @@ impl Default for Mapping {
 }
 
 impl Mapping {
-    /// Records an event.
-    pub(super) fn event(&mut self, record: &Record<'_>, recorder: &mut Recorder<'_>) {
+    /// Records a record: its numbers as points, or an event.
+    pub(super) fn record(
+        &mut self,
+        record: &Record<'_>,
+        position: SourcePosition,
+        recorder: &mut Recorder<'_>,
+    ) {
+        match Kind::of(record.kind) {
+            Some(kind) => self.numbers(&Numbers::of(kind, record), position, recorder),
+            None => self.event(record, recorder),
+        }
+    }
+
+    fn event(&mut self, record: &Record<'_>, recorder: &mut Recorder<'_>) {
         match record.kind {
             "gpu-model" => {
                 self.gpus.model(record, recorder);
@@ -55,93 +67,90 @@ impl Mapping {
     }
 
     /// Records the numbers of a record, and its other fields in one event.
-    pub(super) fn numbers(
-        &mut self,
-        record: &Numbers<'_>,
-        position: SourcePosition,
-        recorder: &mut Recorder<'_>,
-    ) {
+    fn numbers(&mut self, numbers: &Numbers<'_, '_>, position: SourcePosition, recorder: &mut Recorder<'_>) {
+        let record = numbers.record;
         let meta = RecordMeta {
-            time_unix_nanos: recorder.instant(record.time),
+            time_unix_nanos: record.time_unix_nanos,
             step: Some(record.step),
             position,
         };
-        match record.kind {
-            Kind::Step => self.step(record, meta, recorder),
-            Kind::Eval => self.eval(record, meta, recorder),
-            Kind::Gpu => self.gpu(record, meta, recorder),
-            Kind::Dataset => self.dataset(record, meta, recorder),
+        match numbers.kind {
+            Kind::Step => self.step(numbers, meta, recorder),
+            Kind::Eval => self.eval(numbers, meta, recorder),
+            Kind::Gpu => self.gpu(numbers, meta, recorder),
+            Kind::Dataset => self.dataset(numbers, meta, recorder),
             Kind::Moe | Kind::Sol | Kind::Unknown => {
-                self.record(record, (None, &[]), meta, recorder);
+                self.points(numbers, (None, &[]), meta, recorder);
             }
         }
-        unmapped_fields::record_others(
-            (record.name, record.step),
-            meta.time_unix_nanos,
-            &record.others,
-            recorder,
-        );
+        unmapped_fields::record_others(record, &numbers.others, recorder);
     }
 
-    fn record(
+    fn points(
         &mut self,
-        record: &Numbers<'_>,
+        numbers: &Numbers<'_, '_>,
         (scope, attributes): (Option<i64>, &[Attribute<'_>]),
         meta: RecordMeta,
         recorder: &mut Recorder<'_>,
     ) -> &mut Vec<Attribute<'static>> {
         let context = RecordContext {
-            table: record.kind.rows(),
-            kind: Some(record.name),
+            table: numbers.kind.rows(),
+            kind: Some(numbers.record.kind),
             scope,
             attributes,
         };
-        self.mapper.record_in(&context, meta, &record.numbers, recorder)
+        self.mapper.record_in(&context, meta, &numbers.numbers, recorder)
     }
 
-    fn step(&mut self, record: &Numbers<'_>, meta: RecordMeta, recorder: &mut Recorder<'_>) {
-        let (step, time) = (record.step, meta.time_unix_nanos);
+    fn step(&mut self, numbers: &Numbers<'_, '_>, meta: RecordMeta, recorder: &mut Recorder<'_>) {
+        let (step, time) = (numbers.record.step, meta.time_unix_nanos);
         recorder.record(&metric::TRAIN_GLOBAL_STEP, time, step as f64, &[]);
-        let tokens = record.number("step_tokens");
+        let tokens = numbers.number("step_tokens");
         if let Some(progress) = self.plan.progress(step, tokens) {
             recorder.record(&metric::TRAIN_PROGRESS, time, progress, &[]);
         }
         recorder.record(&metric::TRAIN_STEPS, time, 1.0, &[]);
-        let mut on_span: Vec<Attribute<'_>> = self.record(record, (None, &[]), meta, recorder).clone();
-        if let Some(phase) = record.label {
+        let mut on_span: Vec<Attribute<'_>> = self.points(numbers, (None, &[]), meta, recorder).clone();
+        if let Some(phase) = numbers.label {
             recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
             on_span.push((&attribute::TRAIN_PHASE, Out::Text(phase)));
         }
-        if let Some(ms) = record.number("duration_ms") {
+        if let Some(ms) = numbers.number("duration_ms") {
             spans::step(step, time, ms / 1e3, &on_span, recorder);
         }
     }
 
-    fn eval(&mut self, record: &Numbers<'_>, meta: RecordMeta, recorder: &mut Recorder<'_>) {
-        let on_span = self.record(record, (None, &[]), meta, recorder);
-        if let Some(ms) = record.number("duration_ms") {
-            spans::eval(record.step, meta.time_unix_nanos, ms / 1e3, on_span, recorder);
+    fn eval(&mut self, numbers: &Numbers<'_, '_>, meta: RecordMeta, recorder: &mut Recorder<'_>) {
+        let on_span = self.points(numbers, (None, &[]), meta, recorder);
+        if let Some(ms) = numbers.number("duration_ms") {
+            spans::eval(
+                numbers.record.step,
+                meta.time_unix_nanos,
+                ms / 1e3,
+                on_span,
+                recorder,
+            );
         }
     }
 
-    fn gpu(&mut self, record: &Numbers<'_>, meta: RecordMeta, recorder: &mut Recorder<'_>) {
-        let index = record.gpu;
+    fn gpu(&mut self, numbers: &Numbers<'_, '_>, meta: RecordMeta, recorder: &mut Recorder<'_>) {
+        let index = numbers.gpu;
         // Runs without records of GPU models know their GPUs only by index.
         let uuid = self.gpus.uuid(index).map(str::to_owned);
         let id = uuid.unwrap_or_else(|| index.to_string());
         let attributes = gpu::attributes(&id, index);
-        self.record(record, (Some(index), &attributes), meta, recorder);
-        if let Some(reason) = record.label {
+        self.points(numbers, (Some(index), &attributes), meta, recorder);
+        if let Some(reason) = numbers.label {
             gpu::record_throttle(reason, meta.time_unix_nanos, &attributes, recorder);
         }
     }
 
-    fn dataset(&mut self, record: &Numbers<'_>, meta: RecordMeta, recorder: &mut Recorder<'_>) {
-        let split = record.label;
+    fn dataset(&mut self, numbers: &Numbers<'_, '_>, meta: RecordMeta, recorder: &mut Recorder<'_>) {
+        let split = numbers.label;
         if split == Some("train") {
-            self.plan.dataset(record.number("tokens"));
+            self.plan.dataset(numbers.number("tokens"));
         }
         let attributes = split.map(|split| (&attribute::DATA_SPLIT, Out::Text(split)));
-        self.record(record, (None, attributes.as_slice()), meta, recorder);
+        self.points(numbers, (None, attributes.as_slice()), meta, recorder);
     }
 }

@@ -4,9 +4,8 @@
 //! `nan` and `inf` occur bare and quoted.
 
 use pulsetrain_mapping::{Decimal, number_text};
-use std::fmt;
-
 use pulsetrain_otlp::write::Value as Out;
+use std::fmt;
 
 use crate::logs::time;
 use pulsetrain_record::{LoggedTime, Recorder, UsedTimezone};
@@ -56,6 +55,22 @@ impl Value<'_> {
             _ => None,
         }
     }
+
+    /// Returns the text of a list or a map.
+    pub(super) fn nested_text(&self) -> Option<String> {
+        matches!(self, Self::List(_) | Self::Map(_)).then(|| self.to_string())
+    }
+
+    /// Converts the value. `nested` is the text of a list or a map.
+    pub(super) fn as_out<'o>(&'o self, nested: Option<&'o str>) -> Out<'o> {
+        match self {
+            Self::Int(value) => Out::Int(*value),
+            Self::Double(value) => Out::Double(*value),
+            Self::Bool(value) => Out::Bool(*value),
+            Self::Text(text) => Out::Text(text),
+            Self::List(_) | Self::Map(_) => Out::Text(nested.unwrap_or_default()),
+        }
+    }
 }
 
 /// Formats the value like the log.
@@ -74,31 +89,6 @@ impl fmt::Display for Value<'_> {
                 let fields = fields.iter().map(|(key, value)| format!("\"{key}\": {value}"));
                 write!(f, "{{{}}}", fields.collect::<Vec<_>>().join(", "))
             }
-        }
-    }
-}
-
-/// An owned value without a row that is not a number.
-#[derive(Debug, PartialEq)]
-pub(super) enum OwnedValue {
-    Bool(bool),
-    /// A text, or the source text of a list or a map.
-    Text(String),
-}
-
-impl OwnedValue {
-    pub(super) fn of(value: &Value<'_>) -> Self {
-        match value {
-            Value::Bool(truth) => Self::Bool(*truth),
-            Value::Text(text) => Self::Text((*text).to_owned()),
-            other => Self::Text(other.to_string()),
-        }
-    }
-
-    pub(super) fn as_out(&self) -> Out<'_> {
-        match self {
-            Self::Bool(truth) => Out::Bool(*truth),
-            Self::Text(text) => Out::Text(text),
         }
     }
 }
@@ -132,7 +122,12 @@ const FIELD_CAPACITY: usize = 20;
 pub(super) fn parse(text: &str) -> Result<Record<'_>, RecordError> {
     let mut fields = Vec::with_capacity(FIELD_CAPACITY);
     let (mut kind, mut time, mut step) = (None, None, None);
-    let len = each_field(text, |key, value, _| match (key, value) {
+    let mut cursor = Cursor {
+        text,
+        at: 0,
+        depth: 0,
+    };
+    cursor.fields(|key, value| match (key, value) {
         ("log", Value::Text(text)) if kind.is_none() => kind = Some(text),
         ("time", Value::Text(text)) if time.is_none() => time = time::logged(text),
         ("step", Value::Int(number)) if step.is_none() => step = Some(number),
@@ -151,28 +146,8 @@ pub(super) fn parse(text: &str) -> Result<Record<'_>, RecordError> {
         time_unix_nanos: UsedTimezone::default().instant(time),
         step: step.unwrap_or_default(),
         fields,
-        len,
+        len: cursor.at,
     })
-}
-
-/// Calls `take` with each key of the record at the beginning of `text`, its value, and the text of the value. Returns the
-/// length of the record.
-pub(super) fn each_field<'a>(
-    text: &'a str,
-    take: impl FnMut(&'a str, Value<'a>, &'a str),
-) -> Result<usize, RecordError> {
-    let mut cursor = Cursor::of(text);
-    cursor.fields(take)?;
-    Ok(cursor.at)
-}
-
-/// Returns the kind of the record at the beginning of `text`, if that is its first field.
-pub(super) fn kind(text: &str) -> Option<&str> {
-    let mut cursor = Cursor::of(text);
-    match cursor.first_field() {
-        Ok(("log", Value::Text(kind))) => Some(kind),
-        _ => None,
-    }
 }
 
 /// The maximum nesting of lists and maps. The format has two levels.
@@ -186,24 +161,8 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    fn of(text: &'a str) -> Self {
-        Self {
-            text,
-            at: 0,
-            depth: 0,
-        }
-    }
-
-    fn first_field(&mut self) -> Result<(&'a str, Value<'a>), RecordError> {
-        self.take(b'{', "{")?;
-        self.skip_space();
-        let key = self.key()?;
-        self.skip_space();
-        Ok((key, self.value(false)?))
-    }
-
     /// Parses a map from its `{` to its `}`.
-    fn fields(&mut self, mut take: impl FnMut(&'a str, Value<'a>, &'a str)) -> Result<(), RecordError> {
+    fn fields(&mut self, mut take: impl FnMut(&'a str, Value<'a>)) -> Result<(), RecordError> {
         self.take(b'{', "{")?;
         self.skip_space();
         if self.peek() == Some(b'}') {
@@ -214,9 +173,7 @@ impl<'a> Cursor<'a> {
             self.skip_space();
             let key = self.key()?;
             self.skip_space();
-            let start = self.at;
-            let value = self.value(false)?;
-            take(key, value, &self.text[start..self.at]);
+            take(key, self.value(false)?);
             self.skip_space();
             match self.peek() {
                 Some(b',') => self.at += 1,
@@ -249,7 +206,7 @@ impl<'a> Cursor<'a> {
             Some(b'"') => self.string(in_list).map(Value::Text),
             Some(b'{') => self.nested(|cursor| {
                 let mut fields = Vec::new();
-                cursor.fields(|key, value, _| fields.push((key, value)))?;
+                cursor.fields(|key, value| fields.push((key, value)))?;
                 Ok(Value::Map(fields))
             }),
             Some(b'[') => self.nested(Self::list),

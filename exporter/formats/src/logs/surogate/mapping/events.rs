@@ -1,5 +1,6 @@
 //! Records events: the command of the run, its options, its messages, and statistics of tensors and memory.
 
+use pulsetrain_mapping::record_option;
 use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
@@ -96,18 +97,9 @@ pub(super) fn option(record: &Record<'_>, plan: &mut Plan, recorder: &mut Record
     let name = unmapped.take_text("name").unwrap_or_default();
     let value = unmapped.take("value");
     plan.option(name, value);
-    let nested = value
-        .filter(|value| matches!(value, Value::List(_) | Value::Map(_)))
-        .map(ToString::to_string);
-    let value = match &nested {
-        Some(text) => Out::Text(text),
-        None => value.map_or(Out::Text(""), scalar),
-    };
-    let attributes = [
-        (&attribute::RUN_OPTION_NAME, Out::Text(name)),
-        (&attribute::RUN_OPTION_VALUE, value),
-    ];
-    recorder.record_event(&event::RUN_OPTION, record.time_unix_nanos, None, &attributes);
+    let nested = value.and_then(Value::nested_text);
+    let value = value.map_or(Out::Text(""), |value| value.as_out(nested.as_deref()));
+    record_option(name, value, record.time_unix_nanos, recorder);
     unmapped.record(recorder);
 }
 
@@ -133,16 +125,5 @@ fn list<'v, 'a>(value: &'v Value<'a>) -> &'v [Value<'a>] {
         values
     } else {
         &[]
-    }
-}
-
-/// Converts a single value. A list or a map becomes empty text.
-pub(super) fn scalar<'a>(value: &Value<'a>) -> Out<'a> {
-    match value {
-        Value::Int(value) => Out::Int(*value),
-        Value::Double(value) => Out::Double(*value),
-        Value::Bool(value) => Out::Bool(*value),
-        Value::Text(text) => Out::Text(text),
-        Value::List(_) | Value::Map(_) => Out::Text(""),
     }
 }

@@ -5,7 +5,6 @@ use pulsetrain_semconv::{self as semconv, attribute, event, metric};
 
 use super::{
     super::record::{Record, Value},
-    events::scalar,
     unmapped_fields::UnmappedFields,
 };
 use pulsetrain_record::Recorder;
@@ -107,10 +106,10 @@ fn field<'r, 'a>(record: &'r Record<'a>, key: &str) -> Option<&'r Value<'a>> {
 }
 
 /// Converts a value to the type of the attribute in the registry.
-fn typed<'a>(attribute: &semconv::Attribute, value: &Value<'a>) -> Out<'a> {
+fn typed<'v>(attribute: &semconv::Attribute, value: &'v Value<'_>) -> Out<'v> {
     match (attribute.kind, value) {
         (semconv::AttributeKind::Boolean, Value::Int(number)) => Out::Bool(*number != 0),
-        (_, value) => scalar(value),
+        (_, value) => value.as_out(None),
     }
 }
 

@@ -3,7 +3,7 @@
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event};
 
-use super::super::record::{OwnedValue, Record, Value};
+use super::super::record::{Record, Value};
 use pulsetrain_record::Recorder;
 
 /// The fields of a record that were not taken yet.
@@ -45,41 +45,41 @@ impl<'r, 'a> UnmappedFields<'r, 'a> {
         let Record {
             kind,
             time_unix_nanos,
-            step,
             ..
-        } = *self.record;
-        let mut others = Vec::new();
-        for (key, value) in self.fields {
-            match value.as_f64() {
-                Some(number) => {
-                    let name = format!("surogate.{kind}.{key}");
-                    recorder.record_custom(time_unix_nanos, &name, number);
-                }
-                None => others.push(((*key).to_owned(), OwnedValue::of(value))),
+        } = self.record;
+        let mut others = self.fields;
+        others.retain(|(key, value)| match value.as_f64() {
+            Some(number) => {
+                let name = format!("surogate.{kind}.{key}");
+                recorder.record_custom(*time_unix_nanos, &name, number);
+                false
             }
-        }
-        record_others((kind, step), time_unix_nanos, &others, recorder);
+            None => true,
+        });
+        record_others(self.record, &others, recorder);
     }
 }
 
 /// Records fields that are not numbers in one event.
-pub(super) fn record_others(
-    (kind, step): (&str, i64),
-    time_unix_nanos: u64,
-    others: &[(String, OwnedValue)],
-    recorder: &mut Recorder<'_>,
-) {
+pub(super) fn record_others(record: &Record<'_>, others: &[&(&str, Value<'_>)], recorder: &mut Recorder<'_>) {
     if others.is_empty() {
         return;
     }
+    let nested: Vec<Option<String>> = others.iter().map(|(_, value)| value.nested_text()).collect();
     let entries: Vec<(&str, Out<'_>)> = others
         .iter()
-        .map(|(key, value)| (key.as_str(), value.as_out()))
+        .zip(&nested)
+        .map(|((key, value), nested)| (*key, value.as_out(nested.as_deref())))
         .collect();
     let attributes = [
-        (&attribute::TRAIN_RECORD_KIND, Out::Text(kind)),
-        (&attribute::TRAIN_STEP, Out::Int(step)),
+        (&attribute::TRAIN_RECORD_KIND, Out::Text(record.kind)),
+        (&attribute::TRAIN_STEP, Out::Int(record.step)),
     ];
     let body = Some(Out::Map(&entries));
-    recorder.record_event(&event::TRAIN_CUSTOM_RECORD, time_unix_nanos, body, &attributes);
+    recorder.record_event(
+        &event::TRAIN_CUSTOM_RECORD,
+        record.time_unix_nanos,
+        body,
+        &attributes,
+    );
 }
