@@ -21,7 +21,10 @@ mod verdicts;
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use pulsetrain_otlp::view::{KeyValue, Repeated};
+use pulsetrain_otlp::{
+    UnixNanos,
+    view::{KeyValue, Repeated},
+};
 use pulsetrain_semconv::{Metric, attribute, metric};
 
 use self::{
@@ -33,7 +36,6 @@ use crate::{
     origin::{integer, text},
     signals::{Derivation, PointFacts, Signals, SignalsConfig},
     steps::{LifecycleFacts, RankInfo, StepFacts},
-    unix_nanos::UnixNanos,
 };
 
 /// The maximum number of runs. Beyond it, the run that was silent for the longest time is evicted. A run uses
@@ -137,7 +139,7 @@ impl Health {
 
     /// Records whether new telemetry of a run is current or of the past.
     fn note_news(state: &mut RunState, watermark: UnixNanos) {
-        state.follows = state.health.newest().after(FOLLOWS) >= watermark;
+        state.follows = state.health.newest().saturating_add(FOLLOWS) >= watermark;
     }
 
     fn on_gpu(&mut self, point: &PointFacts<'_>, out: &mut Signals) {

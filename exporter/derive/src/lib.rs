@@ -17,7 +17,7 @@ mod spans;
 mod steps;
 #[cfg(test)]
 mod test_trainer;
-mod unix_nanos;
+mod wall_clock;
 
 pub use energy::{EnergyConfig, EnergyStage};
 pub use signals::{SignalsConfig, SignalsStage};

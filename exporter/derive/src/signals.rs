@@ -12,7 +12,7 @@ mod writer;
 use std::{fmt, sync::Arc, time::Duration};
 
 use pulsetrain_otlp::{
-    Signal, WireError,
+    Signal, UnixNanos, WireError,
     view::{LogsData, Message, Resource, ResourceLogs},
 };
 use pulsetrain_pipeline::{Batch, Stage, clock::Instant};
@@ -32,7 +32,6 @@ use crate::{
         Interests, LifecycleFacts, RankInfo, StepFacts,
         assembler::{Assembler, handle, resource_bytes},
     },
-    unix_nanos::UnixNanos,
 };
 
 /// The limits of open steps.

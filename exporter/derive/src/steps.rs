@@ -19,6 +19,7 @@ mod values;
 
 use std::sync::Arc;
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::Batch;
 use pulsetrain_semconv::Metric;
 
@@ -30,7 +31,6 @@ pub(crate) use self::{
     rank::{RankId, RankInfo},
     values::Values,
 };
-use crate::unix_nanos::UnixNanos;
 
 /// A closed step of one rank. Nothing is added to it any more.
 #[derive(Clone, Debug)]

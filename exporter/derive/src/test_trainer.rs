@@ -7,7 +7,7 @@ use std::{
 };
 
 use pulsetrain_otlp::{
-    Signal,
+    Signal, UnixNanos,
     view::{
         AnyValue, KeyValue, LogsData, Message, Metric as MetricView, MetricData, MetricsData, NumberValue,
         Repeated, Resource,
@@ -26,7 +26,6 @@ use pulsetrain_semconv::{Event, Instrument, Metric, Span, attribute, metric, spa
 use crate::{
     signals::{Derivation, Signals, SignalsConfig, SignalsStage},
     steps::StepFacts,
-    unix_nanos::UnixNanos,
 };
 
 pub(crate) const SECOND: u64 = 1_000_000_000;

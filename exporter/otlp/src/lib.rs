@@ -17,9 +17,11 @@ mod lookup;
 mod place;
 mod signal;
 mod signals;
+mod unix_nanos;
 
 pub use signal::Signal;
 pub use signals::Signals;
+pub use unix_nanos::UnixNanos;
 pub use wire::{WireError, WireErrorKind};
 
 /// The examples of the README, which are tried with the documentation's own.

@@ -1,10 +1,11 @@
 //! The clock: the only module of the workspace that reads the time of the machine.
 //!
 //! Waiting and measuring use [`now`], which a test can pause and advance (`tokio::time::pause`). [`unix_now`] is for
-//! timestamps on the wire.
+//! file times and dates, and [`unix_nanos`] for timestamps on the wire.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use pulsetrain_otlp::UnixNanos;
 pub use tokio::time::Instant;
 
 /// Returns the monotonic time, which does not advance in a test that has paused it.
@@ -25,4 +26,9 @@ pub fn later(start: Instant, wait: Duration) -> Instant {
 )]
 pub fn unix_now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// Returns the wall time as an instant of OTLP.
+pub fn unix_nanos() -> UnixNanos {
+    UnixNanos::since_1970(unix_now())
 }

@@ -296,7 +296,7 @@ impl Reporter {
         let (Some(resource), Some((all, newest))) = (resource, self.opened_sent) else {
             return;
         };
-        let time = time.max(newest.after(NEXT_POINT));
+        let time = time.max(newest.saturating_add(NEXT_POINT));
         self.opened_sent = Some((all, time));
         let attributes = [(&attribute::TRAIN_VERDICT_KIND, Value::Text(kind.as_str()))];
         out.of(resource)

@@ -31,6 +31,7 @@ use super::{
 use crate::{
     signals::Signals,
     steps::{Lifecycle, LifecycleFacts, Phase, StepFacts},
+    wall_clock::is_future,
 };
 
 /// The time for which a lost GPU explains missing progress.
@@ -118,7 +119,7 @@ impl RunHealth {
 
     /// Records a time of the run's telemetry. A time in the future is ignored.
     fn note_time(&mut self, time: UnixNanos) {
-        if time > self.newest && !time.is_future() {
+        if time > self.newest && !is_future(time) {
             self.newest = time;
         }
     }
@@ -234,7 +235,7 @@ impl RunHealth {
         let works = self
             .progress
             .newest()
-            .is_some_and(|(_, end)| time <= end.after(WORKING));
+            .is_some_and(|(_, end)| time <= end.saturating_add(WORKING));
         if !self
             .gpus
             .on_reading(id, rank, time, reading, works, &mut self.board)
@@ -263,7 +264,7 @@ impl RunHealth {
 
     /// Advances event time.
     pub(crate) fn on_time(&mut self, now: UnixNanos, out: &mut Signals) {
-        if now < self.ticked.after(TICK) {
+        if now < self.ticked.saturating_add(TICK) {
             return;
         }
         self.ticked = now;
@@ -396,7 +397,7 @@ impl RunHealth {
     fn stall(&self, now: UnixNanos) -> Option<(UnixNanos, f64)> {
         let stall = self.progress.stalled_for(now, self.checkpoints.usual_secs())?;
         let lost = self.board.open_since(Kind::GpuLost);
-        let is_explained = lost.is_some_and(|since| now < since.after(GPU_LOST_EXPLAINS));
+        let is_explained = lost.is_some_and(|since| now < since.saturating_add(GPU_LOST_EXPLAINS));
         (!is_explained).then_some(stall)
     }
 

@@ -9,12 +9,12 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_semconv::{Metric, metric};
 
 use crate::{
     signals::{Derivation, PointFacts, Signals},
     steps::{RankId, StepFacts},
-    unix_nanos::UnixNanos,
 };
 
 /// The maximum number of evaluations of a rank that wait for their steps. Beyond it the oldest is dropped.

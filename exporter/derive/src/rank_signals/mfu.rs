@@ -15,6 +15,7 @@ use std::{
 };
 
 use pulsetrain_otlp::{
+    UnixNanos,
     view::{KeyValue, Repeated},
     write::{Attribute, Value},
 };
@@ -29,7 +30,6 @@ use crate::{
     origin::{Origin, integer, text},
     signals::{Derivation, EventFacts, PointFacts, Signals},
     steps::{RankId, StepFacts},
-    unix_nanos::UnixNanos,
 };
 
 /// The maximum number of runs and hosts with GPUs. Further ones are ignored.

@@ -7,13 +7,13 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_semconv::{Metric, metric};
 
 use super::throughput;
 use crate::{
     signals::{Derivation, Signals},
     steps::{RankId, StepFacts},
-    unix_nanos::UnixNanos,
 };
 
 /// The number of records over which the pace is computed.

@@ -25,7 +25,7 @@ impl Derivation for StepsDone {
         let rank = out.of(&step.rank.resource);
         let done = step.done.unwrap_or(1) as f64;
         rank.add(&metric::TRAIN_STEPS, step.end, &[], done);
-        rank.gauge(&metric::TRAIN_LAST_STEP_TIME, step.end, step.end.as_secs());
+        rank.gauge(&metric::TRAIN_LAST_STEP_TIME, step.end, step.end.as_secs_f64());
     }
 }
 

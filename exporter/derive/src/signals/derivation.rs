@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
-use pulsetrain_otlp::view::{KeyValue, LogRecord, Repeated};
+use pulsetrain_otlp::{
+    UnixNanos,
+    view::{KeyValue, LogRecord, Repeated},
+};
 use pulsetrain_semconv::{Event, Metric};
 
 use super::Signals;
 use crate::{
     origin::Origin,
     steps::{LifecycleFacts, RankId, RankInfo, StepFacts},
-    unix_nanos::UnixNanos,
 };
 
 /// A derived signal, or several related ones, in one file with the formula and its source.

@@ -6,9 +6,8 @@
 
 use std::time::Duration;
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::clock::{self, Instant};
-
-use crate::unix_nanos::UnixNanos;
 
 const LIVE: Duration = Duration::from_secs(60);
 const TICK: Duration = Duration::from_secs(5);
@@ -62,7 +61,7 @@ impl IdleClock {
             .as_mut()
             .filter(|idle| self.is_wanted && idle.due <= now)?;
         let silence = now.saturating_duration_since(idle.since);
-        let time = idle.time.after(silence);
+        let time = idle.time.saturating_add(silence);
         idle.due = clock::later(now, TICK);
         if silence >= LONGEST {
             self.idle = None;
@@ -87,8 +86,11 @@ mod tests {
         let times = (1..2000)
             .filter_map(|tick| idle.tick(start + tick * TICK))
             .collect::<Vec<_>>();
-        assert_eq!(times[0], newest.after(TICK));
-        assert_eq!((times.len(), times.last()), (720, Some(&newest.after(LONGEST))));
+        assert_eq!(times[0], newest.saturating_add(TICK));
+        assert_eq!(
+            (times.len(), times.last()),
+            (720, Some(&newest.saturating_add(LONGEST)))
+        );
         assert_eq!(idle.due(), None);
     }
 

@@ -10,7 +10,10 @@ use std::{
     sync::Arc,
 };
 
-use pulsetrain_otlp::view::{Message, Resource};
+use pulsetrain_otlp::{
+    UnixNanos,
+    view::{Message, Resource},
+};
 use pulsetrain_pipeline::{
     Batch,
     clock::{self, Instant},
@@ -20,7 +23,7 @@ use super::{Constants, RankId, RankInfo, StepFacts, group::Groups, interest::Int
 use crate::{
     origin::{Origin, text},
     signals::SignalsConfig,
-    unix_nanos::UnixNanos,
+    wall_clock::is_future,
 };
 use pulsetrain_semconv::attribute;
 
@@ -284,7 +287,7 @@ impl Assembler {
     /// Records event time. A time in the future is ignored, because it would stop the event time of all runs
     /// until then.
     pub(crate) fn note_time(&mut self, time: UnixNanos) {
-        if time > self.newest && !time.is_future() {
+        if time > self.newest && !is_future(time) {
             self.newest = time;
         }
     }

@@ -1,9 +1,9 @@
 //! An open step.
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::{Batch, clock::Instant};
 
 use super::{Phases, Values, group::Group};
-use crate::unix_nanos::UnixNanos;
 
 /// An open step.
 #[derive(Clone, Debug)]

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use pulsetrain_otlp::view::Text;
+use pulsetrain_otlp::{UnixNanos, view::Text};
 use pulsetrain_semconv::{Span, span};
 
 use super::RankInfo;
-use crate::unix_nanos::UnixNanos;
 
 /// The kind of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

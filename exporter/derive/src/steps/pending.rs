@@ -13,12 +13,12 @@ use std::{
     sync::Arc,
 };
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::{Batch, clock::Instant};
 
 use pulsetrain_semconv::Metric;
 
 use super::{Constants, Phase, RankInfo, StepFacts, draft::Draft, group::Group, growth::Growth};
-use crate::unix_nanos::UnixNanos;
 
 /// The maximum number of child spans of a rank without a known step.
 const MAX_ORPHANS: usize = 256;

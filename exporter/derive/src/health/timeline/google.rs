@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use pulsetrain_otlp::UnixNanos;
+
 use super::{Interval, RunStep, Timeline, Use};
-use crate::{health::sample::median, unix_nanos::UnixNanos};
+use crate::health::sample::median;
 
 /// The entries and the results of a job.
 macro_rules! job {

@@ -153,7 +153,7 @@ impl GpuVerdicts {
             }
             GpuReading::Power(watts) => {
                 gpu.power = Some((time, watts));
-                if steps_end && time >= gpu.power_noted.after(POWER_INTERVAL) {
+                if steps_end && time >= gpu.power_noted.saturating_add(POWER_INTERVAL) {
                     gpu.power_noted = time;
                     gpu.usual_power.push(watts);
                 }
@@ -186,12 +186,12 @@ impl GpuVerdicts {
                 gpu.check_throttling(id, now, board);
             }
             if let Some((time, code)) = gpu.pending_xid
-                && now >= time.after(XID_WAIT)
+                && now >= time.saturating_add(XID_WAIT)
             {
                 gpu.pending_xid = None;
                 board.open(Kind::GpuXid, subject(), time, || xid_reason(id, gpu.rank, code));
             }
-            if gpu.last_xid.0 > 0 && now >= gpu.last_xid.after(XID_QUIET) {
+            if gpu.last_xid.0 > 0 && now >= gpu.last_xid.saturating_add(XID_QUIET) {
                 gpu.last_xid = UnixNanos::default();
                 board.resolve(Kind::GpuXid, &subject(), now);
             }
@@ -200,7 +200,7 @@ impl GpuVerdicts {
 
     /// Removes the GPUs without readings for a day, resolves their verdicts, and returns their ids.
     pub(crate) fn evict(&mut self, now: UnixNanos, board: &mut Board) -> Vec<Arc<str>> {
-        let is_old = |gpu: &Gpu| now >= gpu.newest.after(FORGOTTEN);
+        let is_old = |gpu: &Gpu| now >= gpu.newest.saturating_add(FORGOTTEN);
         let old: Vec<Arc<str>> = self
             .gpus
             .iter()
@@ -541,7 +541,7 @@ mod tests {
             assert_eq!(is_kept, number < MAX_GPUS as u64, "{number}");
         }
         assert_eq!(world.gpus.gpus.len(), MAX_GPUS);
-        let later = UnixNanos(SECOND).after(FORGOTTEN);
+        let later = UnixNanos(SECOND).saturating_add(FORGOTTEN);
         assert_eq!(world.gpus.evict(later, &mut world.board).len(), MAX_GPUS);
         assert!(world.gpus.gpus.is_empty());
         let changes = world.changes();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pulsetrain_otlp::{
+    UnixNanos,
     view::NumberValue,
     write::{
         Attribute, Buffer, Encoded, Envelope, LogRecordParts, LogsWriter, MetricsWriter, PointParts,
@@ -12,7 +13,7 @@ use pulsetrain_otlp::{
 use pulsetrain_pipeline::SourceId;
 use pulsetrain_semconv::{self as semconv, AttributeKind, Event, Metric, Number};
 
-use crate::{SCOPE, unix_nanos::UnixNanos};
+use crate::SCOPE;
 
 /// The maximum number of counter series of a resource. Values of further ones are not sent.
 const MAX_SERIES: usize = 256;

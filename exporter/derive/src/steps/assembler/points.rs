@@ -1,7 +1,7 @@
 //! Decodes a batch of metrics: points of one resource and one time are one record of the trainer.
 
 use pulsetrain_otlp::{
-    WireError,
+    UnixNanos, WireError,
     view::{
         HistogramPoint, KeyValue, Message, Metric, MetricData, MetricsData, NumberPoint, Repeated, Resource,
         ResourceMetrics, Temporality,
@@ -20,7 +20,6 @@ use crate::{
         interest::{Interest, Role},
         pending::RankSteps,
     },
-    unix_nanos::UnixNanos,
 };
 
 /// Called with the points that derivations request, with one bit for each derivation.

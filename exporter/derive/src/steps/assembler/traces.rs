@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pulsetrain_otlp::{
-    WireError,
+    UnixNanos, WireError,
     view::{AnyValue, Message, ResourceSpans, Span, TracesData},
 };
 use pulsetrain_pipeline::{Batch, clock::Instant};
@@ -17,7 +17,6 @@ use crate::{
         interest::SpanRole,
         pending::{RankSteps, StepSpan},
     },
-    unix_nanos::UnixNanos,
 };
 
 impl Assembler {
