@@ -7,6 +7,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use pulsetrain_convert::{AttributePolicy, PerfettoConfig};
+use pulsetrain_otlp::UnixNanos;
 
 use super::backends::BackendArguments;
 use crate::{
@@ -49,7 +50,7 @@ pub(crate) struct ConvertArguments {
 
     /// The start time of a trace without a wall clock: 2026-11-21T00:18:40Z [default: the Unix seconds at the end of its file name]
     #[arg(long, value_name = "RFC3339", value_parser = start_time)]
-    pub(crate) start_time: Option<u64>,
+    pub(crate) start_time: Option<UnixNanos>,
 
     /// Write several traces of about this size each, in order of time: FILE.000.pftrace, FILE.001.pftrace and so on. Each file
     /// opens by itself. A span that continues in the next file is drawn there again and marked `continued`
@@ -253,10 +254,10 @@ fn time(text: &str, open: u64) -> Result<u64, String> {
     u64::try_from(time.as_nanosecond()).map_err(|_| "is before 1970".to_owned())
 }
 
-fn start_time(text: &str) -> Result<u64, String> {
+fn start_time(text: &str) -> Result<UnixNanos, String> {
     match text {
         "" => Err("must not be empty; write it like 2026-11-21T00:18:40Z".to_owned()),
-        text => time(text, 0),
+        text => time(text, 0).map(UnixNanos),
     }
 }
 

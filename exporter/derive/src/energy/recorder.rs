@@ -1,6 +1,7 @@
 //! Energy and activity of steps as metrics: cumulative series for each resource that reports steps.
 
 use pulsetrain_otlp::{
+    UnixNanos,
     view::NumberValue,
     write::{Envelope, MetricsWriter, PointParts, Value},
 };
@@ -28,8 +29,8 @@ struct Resource {
     bytes: Vec<u8>,
     envelope: Envelope,
     writer: MetricsWriter,
-    start_unix_nanos: u64,
-    last_unix_nanos: u64,
+    start_unix_nanos: UnixNanos,
+    last_unix_nanos: UnixNanos,
     energy: Histogram,
     mean_power: Histogram,
     peak_power: Histogram,
@@ -66,7 +67,7 @@ impl Recorder {
         joules_per_token: Option<f64>,
     ) {
         let resource = self.resource(resource, window);
-        let time = window.end;
+        let time = UnixNanos(window.end);
         resource.count(time, energy.status);
         if energy.status.is_complete() {
             resource.observe(|resource| &mut resource.energy, time, energy.energy_joules);
@@ -82,7 +83,7 @@ impl Recorder {
     /// Records energy that a resource used in one phase of its run.
     pub(super) fn add_energy(&mut self, resource: &[u8], window: Window, phase: Phase, joules: f64) {
         self.resource(resource, window)
-            .add_energy(window.end, phase, joules);
+            .add_energy(UnixNanos(window.end), phase, joules);
     }
 
     /// Returns the points since the last call as batches derived from `batch`.
@@ -98,12 +99,12 @@ impl Recorder {
             Some(place) => place,
             None => {
                 self.make_room();
-                self.resources.push(Resource::new(bytes, window.start));
+                self.resources.push(Resource::new(bytes, UnixNanos(window.start)));
                 self.resources.len() - 1
             }
         };
         let resource = &mut self.resources[place];
-        resource.last_unix_nanos = resource.last_unix_nanos.max(window.end);
+        resource.last_unix_nanos = resource.last_unix_nanos.max(UnixNanos(window.end));
         resource
     }
 
@@ -124,7 +125,7 @@ impl Recorder {
 }
 
 impl Resource {
-    fn new(bytes: &[u8], start_unix_nanos: u64) -> Self {
+    fn new(bytes: &[u8], start_unix_nanos: UnixNanos) -> Self {
         Self {
             bytes: bytes.to_vec(),
             envelope: Envelope::of_resource(bytes, SCOPE, env!("CARGO_PKG_VERSION"), SCHEMA_URL),
@@ -143,7 +144,7 @@ impl Resource {
     fn observe(
         &mut self,
         of: impl Fn(&mut Self) -> &mut Histogram,
-        time_unix_nanos: u64,
+        time_unix_nanos: UnixNanos,
         value: Option<f64>,
     ) {
         let Some(value) = value else { return };
@@ -159,7 +160,7 @@ impl Resource {
             .histogram(histogram.metric(), point, histogram.parts());
     }
 
-    fn gauge(&mut self, metric: &'static Metric, time_unix_nanos: u64, value: Option<f64>) {
+    fn gauge(&mut self, metric: &'static Metric, time_unix_nanos: UnixNanos, value: Option<f64>) {
         let Some(value) = value else { return };
         let point = PointParts {
             time_unix_nanos,
@@ -168,7 +169,7 @@ impl Resource {
         self.writer.number(metric, point, NumberValue::Double(value));
     }
 
-    fn add_energy(&mut self, time_unix_nanos: u64, phase: Phase, joules: f64) {
+    fn add_energy(&mut self, time_unix_nanos: UnixNanos, phase: Phase, joules: f64) {
         let used = &mut self.used[phase as usize];
         *used += joules;
         let point = PointParts {
@@ -180,7 +181,7 @@ impl Resource {
             .number(&metric::GPU_RUN_ENERGY, point, NumberValue::Double(*used));
     }
 
-    fn count(&mut self, time_unix_nanos: u64, status: Status) {
+    fn count(&mut self, time_unix_nanos: UnixNanos, status: Status) {
         let place = match self.steps.iter().position(|(known, _)| *known == status) {
             Some(place) => place,
             None => {

@@ -1,6 +1,6 @@
 //! Records the fields of a record that have no row.
 
-use pulsetrain_otlp::write::Value as Out;
+use pulsetrain_otlp::{UnixNanos, write::Value as Out};
 use pulsetrain_semconv::{attribute, event};
 
 use super::super::record::{OwnedValue, Record, Value};
@@ -65,7 +65,7 @@ impl<'r, 'a> UnmappedFields<'r, 'a> {
 /// Records fields that are not numbers in one event.
 pub(super) fn record_others(
     (kind, step): (&str, i64),
-    time_unix_nanos: u64,
+    time_unix_nanos: UnixNanos,
     others: &[(String, OwnedValue)],
     recorder: &mut Recorder<'_>,
 ) {
