@@ -67,7 +67,7 @@ impl Recorder {
         joules_per_token: Option<f64>,
     ) {
         let resource = self.resource(resource, window);
-        let time = UnixNanos(window.end);
+        let time = window.end;
         resource.count(time, energy.status);
         if energy.status.is_complete() {
             resource.observe(|resource| &mut resource.energy, time, energy.energy_joules);
@@ -83,7 +83,7 @@ impl Recorder {
     /// Records energy that a resource used in one phase of its run.
     pub(super) fn add_energy(&mut self, resource: &[u8], window: Window, phase: Phase, joules: f64) {
         self.resource(resource, window)
-            .add_energy(UnixNanos(window.end), phase, joules);
+            .add_energy(window.end, phase, joules);
     }
 
     /// Returns the points since the last call as batches derived from `batch`.
@@ -99,12 +99,12 @@ impl Recorder {
             Some(place) => place,
             None => {
                 self.make_room();
-                self.resources.push(Resource::new(bytes, UnixNanos(window.start)));
+                self.resources.push(Resource::new(bytes, window.start));
                 self.resources.len() - 1
             }
         };
         let resource = &mut self.resources[place];
-        resource.last_unix_nanos = resource.last_unix_nanos.max(UnixNanos(window.end));
+        resource.last_unix_nanos = resource.last_unix_nanos.max(window.end);
         resource
     }
 
