@@ -4,6 +4,7 @@ use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pulsetrain_formats::{LogFormat, format_by_name};
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::Timezone;
 use pulsetrain_tail::RankSource;
 
@@ -84,7 +85,7 @@ pub(crate) struct ImportArguments {
 
     /// The start time of the run, if the log does not contain it: 2026-11-21T00:18:40Z. Records without timestamps follow it
     #[arg(long, value_name = "RFC3339", value_parser = start_time)]
-    pub(crate) start_time: Option<u64>,
+    pub(crate) start_time: Option<UnixNanos>,
 
     /// The zone of timestamps without one: a name such as America/New_York, local, UTC, or an offset such as -05:00 [default: UTC;
     /// with --follow, inferred from a log that is being written]
@@ -314,11 +315,12 @@ fn not_empty(text: &str) -> Result<String, String> {
     }
 }
 
-fn start_time(text: &str) -> Result<u64, String> {
+fn start_time(text: &str) -> Result<UnixNanos, String> {
     let time: jiff::Timestamp = text
         .parse()
         .map_err(|error| format!("{error}; write it like 2026-11-21T00:18:40Z"))?;
-    u64::try_from(time.as_nanosecond()).map_err(|_| "is before 1970".to_owned())
+    let nanos = u64::try_from(time.as_nanosecond()).map_err(|_| "is before 1970".to_owned())?;
+    Ok(UnixNanos(nanos))
 }
 
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
@@ -341,7 +343,10 @@ mod tests {
 
     #[test]
     fn start_times_carry_offsets_and_nanoseconds() {
-        assert_eq!(start_time("1970-01-01T01:00:00.000000001+01:00"), Ok(1));
+        assert_eq!(
+            start_time("1970-01-01T01:00:00.000000001+01:00"),
+            Ok(UnixNanos(1))
+        );
         assert!(start_time("yesterday").unwrap_err().contains("write it like"));
         assert!(start_time("1969-12-31T23:59:59Z").is_err());
     }

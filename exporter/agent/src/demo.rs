@@ -84,13 +84,12 @@ fn job(arguments: &DemoArguments) -> DemoConfig {
     let step_time = Duration::try_from_secs_f64(STEP_SECONDS / rate).unwrap_or_default();
     let past = history.unwrap_or_default();
     let past_steps = (past.as_secs_f64() / step_time.as_secs_f64().max(f64::MIN_POSITIVE)) as u64;
-    let start = clock::unix_now().saturating_sub(past);
     DemoConfig {
         workload: arguments.workload,
         ranks: arguments.ranks,
         steps: arguments.steps.unwrap_or(STEPS.saturating_add(past_steps)),
         seed: arguments.seed,
-        start_unix_nanos: start.as_nanos() as u64,
+        start_unix_nanos: clock::unix_nanos().saturating_sub(past),
         step_time,
         gpu_interval: if history.is_some() {
             HISTORY_GPU_INTERVAL

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use pulsetrain_otlp::{
+    UnixNanos,
     limits::Limits,
     view::{Message, ResourceSpans, TracesData},
 };
@@ -161,7 +162,7 @@ fn hex(id: &[u8]) -> String {
 }
 
 /// A time as RFC 3339 has it, with all its nanoseconds.
-fn rfc3339(nanos: u64) -> String {
-    jiff::Timestamp::from_nanosecond(i128::from(nanos))
+fn rfc3339(time: UnixNanos) -> String {
+    jiff::Timestamp::from_nanosecond(i128::from(time.0))
         .map_or_else(|_| String::new(), |time| time.to_string())
 }

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_otlp::{Signal, json};
+use pulsetrain_otlp::{Signal, UnixNanos, json};
 use serde::Deserialize;
 
 use self::series::{MetadataByName, Series};
@@ -198,11 +198,10 @@ fn unreadable(body: Body, error: &serde_json::Error) -> BackendError {
 
 /// A window in stretches that one question can be about.
 fn stretches(window: TimeWindow) -> Vec<TimeWindow> {
-    let step = STRETCH.as_nanos() as u64;
     let mut stretches = Vec::new();
     let mut start = window.start;
     loop {
-        let end = start.saturating_add(step).min(window.end);
+        let end = start.saturating_add(STRETCH).min(window.end);
         stretches.push(TimeWindow { start, end });
         if end >= window.end {
             return stretches;
@@ -230,9 +229,9 @@ fn question(expression: &str, stretch: TimeWindow, window: TimeWindow) -> String
         .finish()
 }
 
-fn seconds_of(nanos: u64) -> String {
+fn seconds_of(time: UnixNanos) -> String {
     // To the millisecond above, which is as fine as Prometheus knows time.
-    let millis = nanos.div_ceil(1_000_000);
+    let millis = time.0.div_ceil(1_000_000);
     format!("{}.{:03}", millis / 1000, millis % 1000)
 }
 
@@ -319,8 +318,8 @@ mod tests {
     fn a_long_window_is_asked_about_in_stretches_that_leave_nothing_out() {
         let hour = 3_600_000_000_000;
         let window = TimeWindow {
-            start: hour,
-            end: 14 * hour,
+            start: UnixNanos(hour),
+            end: UnixNanos(14 * hour),
         };
         let stretches = stretches(window);
         assert_eq!(stretches.len(), 3);
@@ -336,8 +335,8 @@ mod tests {
     #[test]
     fn an_expression_is_evaluated_every_so_often() {
         let window = TimeWindow {
-            start: 0,
-            end: 4_000_000_000_000,
+            start: UnixNanos(0),
+            end: UnixNanos(4_000_000_000_000),
         };
         let path = question("a + b", window, window);
         assert!(

@@ -67,7 +67,7 @@ impl TempoBackend {
     pub async fn search(&self, traceql: &str, window: TimeWindow) -> Result<TraceSearch, BackendError> {
         let ask = async |window: TimeWindow| {
             // Tempo requires a start with an end, in seconds, and excludes traces that begin at the end.
-            let (start, end) = (window.start / 1_000_000_000, window.end / 1_000_000_000 + 1);
+            let (start, end) = (window.start.0 / 1_000_000_000, window.end.0 / 1_000_000_000 + 1);
             let path = Query::new("/api/search")
                 .with("q", traceql)
                 .with("start", start)

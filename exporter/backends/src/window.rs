@@ -2,30 +2,30 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
+use pulsetrain_otlp::UnixNanos;
+
 use super::error::BackendError;
 
-/// A stretch of Unix time, in nanoseconds.
+/// A stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeWindow {
     /// Its begin.
-    pub start: u64,
+    pub start: UnixNanos,
     /// Its end, at or after the begin.
-    pub end: u64,
+    pub end: UnixNanos,
 }
-
-/// Stores know time by the second.
-const SHORTEST: u64 = 1_000_000_000;
 
 impl TimeWindow {
     /// How long it is.
     pub fn duration(&self) -> Duration {
-        Duration::from_nanos(self.end.saturating_sub(self.start))
+        self.end.saturating_duration_since(self.start)
     }
 
     /// Two halves that share a border; none where there is no second between.
     fn halves(&self) -> Option<[Self; 2]> {
-        let length = self.end.saturating_sub(self.start);
-        let middle = self.start + length / 2 / SHORTEST * SHORTEST;
+        // Stores know time by the second.
+        let half = Duration::from_secs(self.duration().as_secs() / 2);
+        let middle = self.start.saturating_add(half);
         (middle > self.start).then_some([
             Self {
                 start: self.start,
@@ -108,11 +108,13 @@ pub(super) async fn bisect_window<T>(
 mod tests {
     use super::*;
 
+    const SECOND: u64 = 1_000_000_000;
+
     /// Finds traces that begin at these seconds; an answer holds at most two.
     fn found(seconds: &[u64], most: usize) -> (Vec<String>, bool, usize) {
         let window = TimeWindow {
-            start: 0,
-            end: 60 * SHORTEST,
+            start: UnixNanos(0),
+            end: UnixNanos(60 * SECOND),
         };
         let mut asked = 0;
         let ask = async |window: TimeWindow| {
@@ -120,7 +122,7 @@ mod tests {
             let inside = seconds
                 .iter()
                 .enumerate()
-                .filter(|(_, at)| (window.start..=window.end).contains(&(**at * SHORTEST)));
+                .filter(|(_, at)| (window.start..=window.end).contains(&UnixNanos(**at * SECOND)));
             let ids = inside.map(|(id, _)| id.to_string()).take(2).collect();
             Ok(Page { ids, content: () })
         };
@@ -145,17 +147,17 @@ mod tests {
     #[test]
     fn what_is_in_two_answers_is_known_when_it_comes_again() {
         let window = TimeWindow {
-            start: 0,
-            end: 4 * SHORTEST,
+            start: UnixNanos(0),
+            end: UnixNanos(4 * SECOND),
         };
         // The trace "across" has spans on both sides of every border.
         let ask = async |window: TimeWindow| {
-            let alone = [0, 1, 2, 3].map(|second| second * SHORTEST);
+            let alone = [0, 1, 2, 3].map(|second| second * SECOND);
             let mut ids: Vec<String> = vec!["across".to_owned()];
             ids.extend(
                 alone
                     .iter()
-                    .filter(|at| (window.start..window.end).contains(*at))
+                    .filter(|at| (window.start..window.end).contains(&UnixNanos(**at)))
                     .map(u64::to_string),
             );
             Ok(Page { ids, content: () })
@@ -177,8 +179,8 @@ mod tests {
     #[test]
     fn an_id_that_only_a_full_answer_names_is_kept_and_counted() {
         let window = TimeWindow {
-            start: 0,
-            end: 60 * SHORTEST,
+            start: UnixNanos(0),
+            end: UnixNanos(60 * SECOND),
         };
         // Every trace arrived in the last second, whatever the times of its spans.
         let ask = async |asked: TimeWindow| {

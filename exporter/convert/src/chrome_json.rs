@@ -14,7 +14,7 @@ use std::{
     io::{self, Read, Seek, Write},
 };
 
-use pulsetrain_otlp::Signal;
+use pulsetrain_otlp::{Signal, UnixNanos};
 use pulsetrain_perfetto::TraceWriter;
 use pulsetrain_pipeline::spill::{MemoryBudget, Sorter};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -48,7 +48,7 @@ const ABSOLUTE_MICROS: u64 = 1_000_000_000_000_000;
 pub fn convert_chrome_json<E: From<ConvertError>>(
     input: impl Read,
     file_name: &str,
-    start_unix_nanos: Option<u64>,
+    start_unix_nanos: Option<UnixNanos>,
     room: &MemoryBudget,
     deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), E>,
 ) -> Result<PerfettoConversion, E> {
@@ -166,7 +166,7 @@ impl Trace {
         problems
     }
 
-    fn is_undated(&self, start_unix_nanos: Option<u64>) -> bool {
+    fn is_undated(&self, start_unix_nanos: Option<UnixNanos>) -> bool {
         let is_absolute = self.latest_micros >= ABSOLUTE_MICROS;
         self.base.is_none() && !is_absolute && start_unix_nanos.is_none()
     }
@@ -174,7 +174,7 @@ impl Trace {
     /// Writes the events as a Perfetto trace; returns its file, from the beginning, and the number of ends without a begin.
     fn write(
         mut self,
-        start_unix_nanos: Option<u64>,
+        start_unix_nanos: Option<UnixNanos>,
         room: &MemoryBudget,
     ) -> io::Result<(impl Read + use<>, u64)> {
         if let Some(error) = self.failure {
@@ -182,7 +182,7 @@ impl Trace {
         }
         let is_absolute = self.latest_micros >= ABSOLUTE_MICROS;
         let start = start_unix_nanos.filter(|_| !is_absolute);
-        let base = self.base.or(start).unwrap_or_default();
+        let base = self.base.or(start.map(|start| start.0)).unwrap_or_default();
         let folder = room.folder.clone().unwrap_or_else(std::env::temp_dir);
         let mut trace = TraceWriter::new(tempfile::tempfile_in(folder)?);
         let mut events = self.events.sorted()?;

@@ -27,7 +27,7 @@ mod values;
 
 use std::io::Read;
 
-use pulsetrain_otlp::Signal;
+use pulsetrain_otlp::{Signal, UnixNanos};
 use pulsetrain_perfetto::{Item, ReadCounts};
 use pulsetrain_pipeline::spill::MemoryBudget;
 
@@ -78,7 +78,7 @@ const ERRORS: usize = 20;
 pub fn convert_perfetto<E: From<ConvertError>>(
     mut trace: PerfettoTrace<impl Read>,
     file_name: &str,
-    start_unix_nanos: Option<u64>,
+    start_unix_nanos: Option<UnixNanos>,
     room: &MemoryBudget,
     deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), E>,
 ) -> Result<PerfettoConversion, E> {

@@ -2,6 +2,8 @@
 
 use std::{fmt, str::FromStr, time::Duration};
 
+use pulsetrain_otlp::UnixNanos;
+
 use crate::faults::{APART, Fault};
 
 /// The most ranks: those of 64 hosts.
@@ -31,8 +33,8 @@ pub struct DemoConfig {
     pub steps: u64,
     /// What all noise is drawn from.
     pub seed: u64,
-    /// When it starts, in nanoseconds since 1970.
-    pub start_unix_nanos: u64,
+    /// When it starts.
+    pub start_unix_nanos: UnixNanos,
     /// How long a step takes that nothing disturbs. All other durations of the job are multiples of it.
     pub step_time: Duration,
     /// How often the GPUs are read.
@@ -49,7 +51,7 @@ impl Default for DemoConfig {
             steps: 10_000,
             seed: 0,
             // 2026-01-01T00:00:00Z: a time like another for those who do not run it live.
-            start_unix_nanos: 1_767_225_600_000_000_000,
+            start_unix_nanos: UnixNanos(1_767_225_600_000_000_000),
             step_time: Duration::from_millis(500),
             gpu_interval: Duration::from_secs(1),
             faults: Vec::new(),

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::Batch;
 
 use crate::{
@@ -38,7 +39,7 @@ pub struct Demo {
     fleet: SimulatedGpus,
     run_id: String,
     segment: Option<Segment>,
-    gpus_unix_nanos: u64,
+    gpus_unix_nanos: UnixNanos,
     xids: VecDeque<Xid>,
     counts: DemoCounts,
 }
@@ -48,7 +49,7 @@ pub struct Demo {
 struct Xid {
     rank: usize,
     code: u64,
-    time_unix_nanos: u64,
+    time_unix_nanos: UnixNanos,
 }
 
 impl Demo {
@@ -73,9 +74,9 @@ impl Demo {
         })
     }
 
-    /// Returns the next batches and the time, in nanoseconds since 1970, at which the job has sent them; `None` at the end
+    /// Returns the next batches and the time at which the job has sent them; `None` at the end
     /// of the job. Times never go back.
-    pub fn next_batches(&mut self) -> Option<(u64, Vec<Batch>)> {
+    pub fn next_batches(&mut self) -> Option<(UnixNanos, Vec<Batch>)> {
         loop {
             let (time_unix_nanos, batches) = self.advance()?;
             batches.iter().for_each(|batch| self.counts.add(batch));
@@ -106,7 +107,7 @@ impl Demo {
     }
 
     /// The next thing that happens: a reading of the GPUs, an XID error, or the end of a segment.
-    fn advance(&mut self) -> Option<(u64, Vec<Batch>)> {
+    fn advance(&mut self) -> Option<(UnixNanos, Vec<Batch>)> {
         let segment = match self.segment.take() {
             Some(segment) => segment,
             None => self.begin_segment()?,
@@ -119,7 +120,7 @@ impl Demo {
             return Some((xid.time_unix_nanos, batches));
         }
         if gpus <= end {
-            self.gpus_unix_nanos += self.config.gpu_interval.as_nanos() as u64;
+            self.gpus_unix_nanos = gpus.saturating_add(self.config.gpu_interval);
             let batches = self.fleet.read(gpus, &segment);
             self.segment = Some(segment);
             return Some((gpus, batches));
@@ -134,11 +135,12 @@ impl Demo {
     fn begin_segment(&mut self) -> Option<Segment> {
         let segment = self.job.next_segment()?;
         if let Activity::Step(_) = &segment.activity {
-            let half = (segment.end_unix_nanos - segment.start_unix_nanos) / 2;
+            let (start, end) = (segment.start_unix_nanos, segment.end_unix_nanos);
+            let middle = start.saturating_add(end.saturating_duration_since(start) / 2);
             let xids = segment.effects.xids.iter().map(|(rank, code)| Xid {
                 rank: *rank,
                 code: *code,
-                time_unix_nanos: segment.start_unix_nanos + half,
+                time_unix_nanos: middle,
             });
             self.xids.extend(xids);
         }

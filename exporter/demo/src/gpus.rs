@@ -9,6 +9,7 @@ use pulsetrain_gpu::{
     Driver, Gpu, GpuAttribution, GpuConfig, GpuRecorder, GpuSemconv, Inventory, OwnedAttribute, OwnedValue,
     Subject,
 };
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::Batch;
 use pulsetrain_semconv::attribute;
 
@@ -75,14 +76,14 @@ impl SimulatedGpus {
     }
 
     /// Reads all GPUs at a time within a segment.
-    pub(crate) fn read(&mut self, time_unix_nanos: u64, segment: &Segment) -> Vec<Batch> {
+    pub(crate) fn read(&mut self, time_unix_nanos: UnixNanos, segment: &Segment) -> Vec<Batch> {
         let step_seconds = self.step_seconds;
         let read = |host: &mut Host| host.read(time_unix_nanos, segment, step_seconds);
         self.hosts.iter_mut().flat_map(read).collect()
     }
 
     /// Records an XID error of the GPU of a rank.
-    pub(crate) fn record_xid(&mut self, rank: usize, code: u64, time_unix_nanos: u64) -> Vec<Batch> {
+    pub(crate) fn record_xid(&mut self, rank: usize, code: u64, time_unix_nanos: UnixNanos) -> Vec<Batch> {
         let host = &mut self.hosts[rank / GPUS_PER_HOST as usize];
         let id = host.gpus[rank - host.first_rank].gpu().uuid.clone();
         host.recorder.record_xid(&id, code, time_unix_nanos);
@@ -123,7 +124,7 @@ impl Host {
         }
     }
 
-    fn read(&mut self, time_unix_nanos: u64, segment: &Segment, step_seconds: f64) -> Vec<Batch> {
+    fn read(&mut self, time_unix_nanos: UnixNanos, segment: &Segment, step_seconds: f64) -> Vec<Batch> {
         let Self {
             recorder,
             gpus,
@@ -141,7 +142,7 @@ impl Host {
         self.flush(time_unix_nanos)
     }
 
-    fn flush(&mut self, now_unix_nanos: u64) -> Vec<Batch> {
+    fn flush(&mut self, now_unix_nanos: UnixNanos) -> Vec<Batch> {
         let batches = self.recorder.flush(now_unix_nanos).into_iter();
         batches
             .map(|encoded| Batch::new(encoded.signal, encoded.items, encoded.bytes))
@@ -207,19 +208,16 @@ fn load(rank: usize, segment: &Segment) -> Load {
 /// Returns the share of a step in which the GPU of a rank is busy, and in which it computes: without waits for other ranks.
 fn step_load(step: &StepRun, rank: usize) -> (f64, f64) {
     let own = &step.ranks[rank];
-    let duration = own.end_unix_nanos.saturating_sub(own.start_unix_nanos).max(1) as f64;
+    let duration = own.end_unix_nanos.nanos_since(own.start_unix_nanos).max(1) as f64;
     let share = |wanted: fn(Phase) -> bool| {
         let of_kind = own.phases().filter(|(phase, ..)| wanted(*phase));
-        of_kind
-            .map(|(_, start, end)| end.saturating_sub(start))
-            .sum::<u64>() as f64
-            / duration
+        of_kind.map(|(_, start, end)| end.nanos_since(start)).sum::<u64>() as f64 / duration
     };
     let waits = share(|phase| matches!(phase, Phase::DispatchWait | Phase::Data));
     // The rank that is last at the barrier waits for nobody: its backward pass is the shortest.
     let backward = |step: &crate::job::RankStep| {
         let end_of = |wanted| step.phases().find(|(phase, ..)| *phase == wanted);
-        end_of(Phase::Backward).map_or(0, |(_, start, end)| end.saturating_sub(start))
+        end_of(Phase::Backward).map_or(0, |(_, start, end)| end.nanos_since(start))
     };
     let shortest = step.ranks.iter().map(backward).min().unwrap_or_default();
     let barrier = backward(own).saturating_sub(shortest) as f64 / duration;

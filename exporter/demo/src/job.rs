@@ -8,13 +8,15 @@ mod rollout;
 mod segment;
 mod timing;
 
-use std::{collections::VecDeque, sync::Arc};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 pub(crate) use self::{
     curves::{Curves, MoeValues, RlValues, StepValues, samples_of_step},
     segment::{Activity, RankStep, RolloutStep, Segment, StepRun},
     timing::Phase,
 };
+use pulsetrain_otlp::UnixNanos;
+
 use self::{rollout::SamplePool, timing::Timing};
 use crate::{
     config::{DemoConfig, Workload},
@@ -56,9 +58,9 @@ pub(crate) struct Job {
     /// The newest step of the newest checkpoint.
     saved_step: u64,
     /// Until when everything is planned.
-    now_unix_nanos: u64,
+    now_unix_nanos: UnixNanos,
     /// When each rank is ready for its next step.
-    ready_unix_nanos: Vec<u64>,
+    ready_unix_nanos: Vec<UnixNanos>,
     planned: VecDeque<Segment>,
     /// What the faults of the newest step do; before the first step those that begin with it.
     effects: Arc<Effects>,
@@ -136,8 +138,8 @@ impl Job {
     fn plan_step(&mut self) {
         let effects = self.schedule.effects(self.step, self.now_unix_nanos);
         let rollout = self.pool.as_mut().map(|pool| pool.begin_step(&effects));
-        let wait_nanos = rollout.as_ref().map_or(0, |rollout| rollout.wait_nanos);
-        let ranks = self.timing.step(&self.ready_unix_nanos, &effects, wait_nanos);
+        let wait = rollout.as_ref().map_or(Duration::ZERO, |rollout| rollout.wait);
+        let ranks = self.timing.step(&self.ready_unix_nanos, &effects, wait);
         let values = self.curves.step(self.step, &effects);
         self.effects = Arc::new(effects);
         for (ready, rank) in self.ready_unix_nanos.iter_mut().zip(&ranks) {
@@ -146,7 +148,7 @@ impl Job {
         let end = self.ready_unix_nanos.iter().copied().max();
         let end = end.unwrap_or(self.now_unix_nanos);
         let rollout = rollout.zip(self.pool.as_mut()).map(|(rollout, pool)| {
-            pool.end_step(&rollout, end.saturating_sub(self.now_unix_nanos));
+            pool.end_step(&rollout, end.saturating_duration_since(self.now_unix_nanos));
             rollout
         });
         let step = StepRun {
@@ -207,12 +209,12 @@ impl Job {
     /// Plans something of all ranks that takes this many steps, give or take some.
     fn take(&mut self, steps: f64, deviation: f64, activity: Activity) {
         let nanos = (steps * self.step_nanos * self.random.factor(deviation)) as u64;
-        let end = self.now_unix_nanos + nanos;
+        let end = self.now_unix_nanos.saturating_add(Duration::from_nanos(nanos));
         self.ready_unix_nanos.fill(end);
         self.push(end, activity);
     }
 
-    fn push(&mut self, end_unix_nanos: u64, activity: Activity) {
+    fn push(&mut self, end_unix_nanos: UnixNanos, activity: Activity) {
         self.planned.push_back(Segment {
             attempt: self.attempt,
             start_unix_nanos: self.now_unix_nanos,

@@ -1,7 +1,6 @@
 //! The demo as a source of the pipeline: the past at once, then in real time.
 
-use std::time::Duration;
-
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::{BoxFuture, CancellationToken, Ingress, Source, clock};
 use tokio::runtime::Handle;
 
@@ -46,7 +45,7 @@ impl DemoSource {
         runtime: &Handle,
     ) -> Result<(), String> {
         let mut demo = Demo::new(self.config).map_err(|error| error.to_string())?;
-        let started_unix_nanos = unix_nanos();
+        let started_unix_nanos = clock::unix_nanos();
         let (mut counts, mut series) = (DemoCounts::default(), SeriesCounter::default());
         let mut sender = BatchSender::new(ingress.clone());
         let mut report = |demo: &Demo, counts, series: &SeriesCounter, is_over| {
@@ -99,8 +98,8 @@ impl Source for DemoSource {
 }
 
 /// Waits until a time; returns whether it has come before the stop.
-async fn wait_until(time_unix_nanos: u64, stop: &CancellationToken) -> bool {
-    let wait = Duration::from_nanos(time_unix_nanos.saturating_sub(unix_nanos()));
+async fn wait_until(time_unix_nanos: UnixNanos, stop: &CancellationToken) -> bool {
+    let wait = time_unix_nanos.saturating_duration_since(clock::unix_nanos());
     if wait.is_zero() {
         return true;
     }
@@ -108,8 +107,4 @@ async fn wait_until(time_unix_nanos: u64, stop: &CancellationToken) -> bool {
         () = tokio::time::sleep(wait) => true,
         () = stop.cancelled() => false,
     }
-}
-
-fn unix_nanos() -> u64 {
-    clock::unix_now().as_nanos() as u64
 }

@@ -7,9 +7,12 @@ mod rank;
 mod reinforcement;
 mod step;
 
-use std::{cell::RefCell, rc::Rc};
+use std::{cell::RefCell, rc::Rc, time::Duration};
 
-use pulsetrain_otlp::write::{Attribute, Value};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{Attribute, Value},
+};
 use pulsetrain_pipeline::Batch;
 use pulsetrain_semconv::{attribute, event, metric, span};
 
@@ -21,7 +24,7 @@ use crate::{
 };
 
 /// After how long constants are recorded again.
-const CONSTANTS_NANOS: u64 = 60_000_000_000;
+const CONSTANTS_EVERY: Duration = Duration::from_secs(60);
 /// Parameters of the model, and those that a token uses.
 const PARAMETERS: f64 = 30.5e9;
 /// Floating-point operations of a token by part of the model: 6 for each parameter that it uses, and attention.
@@ -39,7 +42,7 @@ pub(crate) struct Telemetry {
     constants: Constants,
     outbox: Outbox,
     attempt: i64,
-    constants_unix_nanos: u64,
+    constants_unix_nanos: UnixNanos,
 }
 
 /// What does not change during the run.
@@ -67,7 +70,7 @@ impl Telemetry {
             },
             outbox,
             attempt: 0,
-            constants_unix_nanos: 0,
+            constants_unix_nanos: UnixNanos::UNKNOWN,
         }
     }
 
@@ -75,7 +78,7 @@ impl Telemetry {
     pub(crate) fn record(&mut self, segment: &Segment) {
         if segment.attempt != self.attempt {
             self.attempt = segment.attempt;
-            self.constants_unix_nanos = 0;
+            self.constants_unix_nanos = UnixNanos::UNKNOWN;
             for rank in &mut self.ranks {
                 rank.begin_attempt(segment.attempt, segment.start_unix_nanos);
             }
@@ -89,7 +92,8 @@ impl Telemetry {
             Activity::Save { step } => self.record_save(segment, *step),
             Activity::Eval { step, loss } => self.record_eval(segment, *step, *loss),
             Activity::Step(step) => {
-                let is_due = segment.end_unix_nanos >= self.constants_unix_nanos + CONSTANTS_NANOS;
+                let is_due =
+                    segment.end_unix_nanos >= self.constants_unix_nanos.saturating_add(CONSTANTS_EVERY);
                 for (rank, record) in self.ranks.iter_mut().enumerate() {
                     if !segment.effects.silent[rank] {
                         record.record_step(step, rank, &segment.effects);
@@ -131,7 +135,7 @@ impl Telemetry {
         self.record_constants(segment.end_unix_nanos);
     }
 
-    fn record_constants(&mut self, time_unix_nanos: u64) {
+    fn record_constants(&mut self, time_unix_nanos: UnixNanos) {
         self.constants_unix_nanos = time_unix_nanos;
         let Self { ranks, constants, .. } = self;
         let devices = ranks.len() as f64;
@@ -222,6 +226,6 @@ fn step_attribute(step: u64) -> Attribute<'static> {
 }
 
 /// Returns the seconds from one time to another.
-fn seconds(start_unix_nanos: u64, end_unix_nanos: u64) -> f64 {
-    end_unix_nanos.saturating_sub(start_unix_nanos) as f64 / 1e9
+fn seconds(start_unix_nanos: UnixNanos, end_unix_nanos: UnixNanos) -> f64 {
+    end_unix_nanos.nanos_since(start_unix_nanos) as f64 / 1e9
 }

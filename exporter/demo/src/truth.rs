@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use pulsetrain_otlp::UnixNanos;
+
 use crate::faults::FaultRow;
 
 /// A fault as it happened.
@@ -15,10 +17,10 @@ pub struct Truth {
     pub first_step: u64,
     /// The last step that was affected; `None` for as long as the fault lasts.
     pub last_step: Option<u64>,
-    /// When it began to show, in nanoseconds since 1970.
-    pub start_unix_nanos: u64,
-    /// When it ended, in nanoseconds since 1970; `None` for as long as it lasts.
-    pub end_unix_nanos: Option<u64>,
+    /// When it began to show.
+    pub start_unix_nanos: UnixNanos,
+    /// When it ended; `None` for as long as it lasts.
+    pub end_unix_nanos: Option<UnixNanos>,
 }
 
 /// What a fault is of.

@@ -265,8 +265,7 @@ impl EnergyStage {
 
     /// Deletes readings and reporters that are older than the history.
     fn expire(&mut self, now: Instant) {
-        let history = u64::try_from(self.config.history.as_nanos()).unwrap_or(u64::MAX);
-        self.gpus.expire(history, self.config.max_readings);
+        self.gpus.expire(self.config.history, self.config.max_readings);
         self.reporters.expire(now, self.config.history);
     }
 

@@ -98,7 +98,8 @@ impl Trainer {
                     .histograms
                     .entry(metric.ordinal)
                     .or_insert_with(|| GrowingHistogram::new(metric, attributes));
-                self.metrics.observe(histogram, (start, time), value);
+                self.metrics
+                    .observe(histogram, (UnixNanos(start), UnixNanos(time)), value);
                 return self;
             }
             Instrument::Counter => {
@@ -110,8 +111,12 @@ impl Trainer {
         }
         let is_sum = metric.instrument != Instrument::Gauge;
         let point = PointParts {
-            start_unix_nanos: if is_sum { start } else { 0 },
-            time_unix_nanos: time,
+            start_unix_nanos: if is_sum {
+                UnixNanos(start)
+            } else {
+                UnixNanos::UNKNOWN
+            },
+            time_unix_nanos: UnixNanos(time),
             attributes,
         };
         let value = match metric.number {
@@ -160,8 +165,8 @@ impl Trainer {
             trace_id,
             span_id: (start ^ u64::from(span.name.len() as u8)).to_be_bytes(),
             parent_span_id: None,
-            start_unix_nanos: start,
-            end_unix_nanos: end,
+            start_unix_nanos: UnixNanos(start),
+            end_unix_nanos: UnixNanos(end),
             attributes: &attributes,
         });
         self
@@ -170,7 +175,7 @@ impl Trainer {
     /// Ends the series of the step number, as a source does at the end of its run.
     pub(crate) fn end(&mut self, time: u64) -> &mut Self {
         let point = PointParts {
-            time_unix_nanos: time,
+            time_unix_nanos: UnixNanos(time),
             ..PointParts::default()
         };
         self.metrics.end_of_series(&metric::TRAIN_GLOBAL_STEP, point);

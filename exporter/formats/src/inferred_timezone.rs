@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use jiff::tz::Offset;
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Timezone, TimezoneReason, UsedTimezone};
 
 mod stamp;
@@ -27,23 +28,23 @@ const QUARTERS: std::ops::RangeInclusive<i64> = -48..=56;
 ///
 /// The zone of this machine and UTC come first, because their clocks are those of most trainers. Any other offset has to fit the
 /// last line to the minute.
-pub fn infer(text: &[u8], written_unix_nanos: u64) -> Option<UsedTimezone> {
+pub fn infer(text: &[u8], written_unix_nanos: UnixNanos) -> Option<UsedTimezone> {
     infer_on(Timezone::parse("local").ok(), text, written_unix_nanos)
 }
 
-fn infer_on(machine: Option<Timezone>, text: &[u8], written_unix_nanos: u64) -> Option<UsedTimezone> {
+fn infer_on(machine: Option<Timezone>, text: &[u8], written_unix_nanos: UnixNanos) -> Option<UsedTimezone> {
     let newest = stamp::newest(
         &text[text.len().saturating_sub(NEWEST_BYTES)..],
         written_unix_nanos,
     )?;
     let known = [machine, Some(Timezone::default())];
     let fits = |zone: &Timezone| {
-        let late = written_unix_nanos as i64 - zone.instant(newest.local_unix_nanos) as i64;
+        let late = written_unix_nanos.0 as i64 - zone.instant(newest.local_unix_nanos).0 as i64;
         (-(MAX_LEAD.as_nanos() as i64)..=MAX_AGE.as_nanos() as i64).contains(&late)
     };
     let zone = known.into_iter().flatten().find(fits);
     let zone = zone.or_else(|| {
-        let ahead = newest.local_unix_nanos as i64 - written_unix_nanos as i64;
+        let ahead = newest.local_unix_nanos as i64 - written_unix_nanos.0 as i64;
         newest.is_last.then(|| fixed(ahead))?
     });
     zone.map(|zone| UsedTimezone {
@@ -66,10 +67,9 @@ mod tests {
     use super::*;
 
     /// 2026-11-21 12:00:00 UTC.
-    const NOON: u64 = 1_795_262_400_000_000_000;
-    const SECOND: u64 = 1_000_000_000;
+    const NOON: UnixNanos = UnixNanos(1_795_262_400_000_000_000);
 
-    fn name(text: &str, written: u64) -> Option<String> {
+    fn name(text: &str, written: UnixNanos) -> Option<String> {
         infer_on(None, text.as_bytes(), written).map(|used| used.zone.name().to_owned())
     }
 
@@ -111,7 +111,12 @@ mod tests {
             ("07:00:00", new_york(), "America/New_York"),
         ] {
             let text = format!("2026-11-21 {time} start\nstep 1\n");
-            let used = infer_on(machine, text.as_bytes(), NOON + 300 * SECOND).unwrap();
+            let used = infer_on(
+                machine,
+                text.as_bytes(),
+                NOON.saturating_add(Duration::from_secs(300)),
+            )
+            .unwrap();
             assert_eq!((used.zone.name(), used.reason), (zone, TimezoneReason::Inferred));
         }
     }

@@ -17,6 +17,7 @@ use crate::tags::{self, Scalars};
 use event::{Content, Event};
 use frame::Frame;
 use pulsetrain_mapping::{Trainer, framework_of_tag};
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
 /// The row of TensorBoard in the table of formats.
@@ -83,7 +84,7 @@ fn records(mut bytes: &[u8]) -> impl Iterator<Item = (&[u8], Event<'_>)> {
 struct EventFileParser {
     scalars: Scalars,
     /// The time of the newest event, for events without one.
-    time_unix_nanos: u64,
+    time_unix_nanos: UnixNanos,
     /// The remaining bytes to skip of a record that is too long.
     to_skip: u64,
     /// Whether the record boundary is lost: the rest of the file cannot be parsed.

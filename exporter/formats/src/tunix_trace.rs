@@ -21,6 +21,7 @@ mod wall;
 
 use std::collections::HashSet;
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_perfetto::{EventKind, Item, Time, TraceEvent, Track};
 use serde_json::Value as Json;
 
@@ -157,7 +158,7 @@ impl TunixTrace {
             // The tracks of the next fragment have other numbers.
             self.tracks.clear();
         }
-        let wall = self.wall.unwrap_or(WallClock::new(0, 0));
+        let wall = self.wall.unwrap_or(WallClock::new(UnixNanos::UNKNOWN, 0));
         match &mut self.slices {
             Slices::Groups(groups) => groups.track(track.uuid, &track.name, &wall, recorder),
             Slices::Timelines(timelines) => timelines.track(track, &wall, recorder),
@@ -193,10 +194,10 @@ impl TunixTrace {
     fn wall(&mut self, time: Time, position: SourcePosition, recorder: &mut Recorder<'_>) -> WallClock {
         *self.wall.get_or_insert_with(|| {
             let Time::Clock { nanos, .. } = time else {
-                return WallClock::new(0, 0);
+                return WallClock::new(UnixNanos::UNKNOWN, 0);
             };
             let start = recorder.run().start_unix_nanos;
-            if start == 0 {
+            if !start.is_known() {
                 recorder.report(SkipReason::NoWallClock, position, || {
                     "neither the trace nor its file's name has a date, so its times count from 1970; \
                      give the beginning with --start-time"
@@ -219,7 +220,7 @@ impl TunixTrace {
 
     /// Ends the trace and closes open slices.
     pub(crate) fn end(&mut self, recorder: &mut Recorder<'_>) {
-        let wall = self.wall.unwrap_or(WallClock::new(0, 0));
+        let wall = self.wall.unwrap_or(WallClock::new(UnixNanos::UNKNOWN, 0));
         match &mut self.slices {
             Slices::Groups(groups) => groups.end(&wall, recorder),
             Slices::Timelines(timelines) => timelines.end(&wall, recorder),

@@ -17,6 +17,7 @@ use crate::{
 use blocks::{BlockRead, Blocks};
 use content::{Role, Summarised};
 use pulsetrain_mapping::{Trainer, framework_of_tag};
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Recorder, SkipReason, SourcePosition, key_cache::KeyCache};
 use record::Record;
 
@@ -97,7 +98,7 @@ struct WandbParser {
     /// The newest summary value of every key.
     summary: KeyCache<Summarised>,
     /// The time of the newest record that has one.
-    time_unix_nanos: u64,
+    time_unix_nanos: UnixNanos,
 }
 
 impl Default for WandbParser {
@@ -108,7 +109,7 @@ impl Default for WandbParser {
             machine: Scalars::of_writer(&machine::ROWS),
             keys: KeyCache::default(),
             summary: KeyCache::default(),
-            time_unix_nanos: 0,
+            time_unix_nanos: UnixNanos::UNKNOWN,
         }
     }
 }

@@ -89,7 +89,7 @@ impl AmdGpus {
         });
         let (mut due, mut counted) = (clock::now(), clock::now());
         loop {
-            let (time_unix_nanos, began) = (unix_nanos(), clock::now());
+            let (time_unix_nanos, began) = (clock::unix_nanos(), clock::now());
             let gpus = self.0.iter_mut().map(|gpu| gpu.read(config)).collect();
             on_pass(Tick {
                 driver: Arc::clone(&driver),
@@ -116,7 +116,7 @@ impl AmdGpus {
 impl MonitoredGpu {
     /// Makes one pass over the table.
     fn read(&mut self, config: &GpuConfig) -> GpuTick {
-        let time_unix_nanos = unix_nanos();
+        let time_unix_nanos = clock::unix_nanos();
         let now = clock::now();
         let is_first = self.next_seldom.is_none();
         let is_seldom = self.next_seldom.is_none_or(|at| at <= now);
@@ -345,8 +345,4 @@ fn power_of(readings: &Readings) -> Option<f64> {
         Sample::Now(watts) => Some(watts),
         _ => None,
     }
-}
-
-fn unix_nanos() -> u64 {
-    u64::try_from(clock::unix_now().as_nanos()).unwrap_or(u64::MAX)
 }

@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::clock::{self, Instant};
 use tokio::sync::mpsc;
 
@@ -56,8 +57,8 @@ pub(crate) struct Tick {
     pub(crate) driver: Arc<Driver>,
     /// The GPUs.
     pub(crate) gpus: Vec<GpuTick>,
-    /// When it began, in nanoseconds since 1970.
-    pub(crate) time_unix_nanos: u64,
+    /// When it began.
+    pub(crate) time_unix_nanos: UnixNanos,
     /// How long it took.
     pub(crate) took: Duration,
 }
@@ -70,7 +71,7 @@ pub(crate) struct GpuTick {
     /// What was read; `None` while a call about the GPU has not returned, and what was read last still holds.
     pub(crate) readings: Option<Vec<Reading>>,
     /// When that began, in nanoseconds since 1970: much later than the pass where the driver hung before.
-    pub(crate) time_unix_nanos: u64,
+    pub(crate) time_unix_nanos: UnixNanos,
     /// The driver of this GPU, where it is another than that of the pass.
     pub(crate) driver: Option<Arc<Driver>>,
 }
@@ -84,8 +85,8 @@ pub(crate) struct GpuEvent {
     pub(crate) kind: GpuEventKind,
     /// The GPU instance.
     pub(crate) gpu_instance_id: Option<u32>,
-    /// When it came, in nanoseconds since 1970.
-    pub(crate) time_unix_nanos: u64,
+    /// When it came.
+    pub(crate) time_unix_nanos: UnixNanos,
 }
 
 /// What happened to a GPU.

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_semconv::Metric;
 
 /// The driver and its GPUs.
@@ -11,8 +12,8 @@ pub struct Inventory {
     pub driver: DriverState,
     /// Its GPUs, by index; those that were lost stay until the driver no longer counts them.
     pub gpus: Vec<Gpu>,
-    /// When it was so, in nanoseconds since 1970.
-    pub time_unix_nanos: u64,
+    /// When it was so.
+    pub time_unix_nanos: UnixNanos,
 }
 
 /// Whether there is a driver that answers.

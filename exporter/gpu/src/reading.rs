@@ -5,6 +5,7 @@ use std::{
     ptr,
 };
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_semconv::{Attribute, Metric};
 
 /// A value of a series.
@@ -18,8 +19,8 @@ pub(crate) struct Reading {
     pub(crate) labels: Labels,
     /// The value.
     pub(crate) value: Sample,
-    /// When the driver measured it, in nanoseconds since 1970; zero if unknown.
-    pub(crate) time_unix_nanos: u64,
+    /// When the driver measured it, if known.
+    pub(crate) time_unix_nanos: UnixNanos,
     /// How often it is read: when it is missed.
     pub(crate) cadence: Cadence,
 }
@@ -154,7 +155,7 @@ pub(crate) struct Readings {
 impl Readings {
     /// What it is now.
     pub(crate) fn now(&mut self, metric: &'static Metric, labels: Labels, value: f64) {
-        self.put(metric, labels, Sample::Now(value), 0);
+        self.put(metric, labels, Sample::Now(value), UnixNanos::UNKNOWN);
     }
 
     /// Whether something holds.
@@ -169,7 +170,7 @@ impl Readings {
             scale,
             wraps: false,
         };
-        self.put(metric, labels, value, 0);
+        self.put(metric, labels, value, UnixNanos::UNKNOWN);
     }
 
     /// The state that holds.
@@ -179,7 +180,12 @@ impl Readings {
         attribute: &'static Attribute,
         state: &'static str,
     ) {
-        self.put(metric, Labels::default(), Sample::State(attribute, state), 0);
+        self.put(
+            metric,
+            Labels::default(),
+            Sample::State(attribute, state),
+            UnixNanos::UNKNOWN,
+        );
     }
 
     /// Any value, with the driver's own time where there is one.
@@ -188,7 +194,7 @@ impl Readings {
         metric: &'static Metric,
         labels: Labels,
         value: Sample,
-        time_unix_nanos: u64,
+        time_unix_nanos: UnixNanos,
     ) {
         self.all.push(Reading {
             entity: self.entity,

@@ -19,7 +19,10 @@ use std::{
     sync::Arc,
 };
 
-use pulsetrain_otlp::write::{Encoded, Envelope, LogsWriter, Value};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{Encoded, Envelope, LogsWriter, Value},
+};
 use pulsetrain_semconv::{SCHEMA_URL, attribute, metric};
 
 use self::{
@@ -52,7 +55,7 @@ pub(super) struct EventRecorder {
     scrape_stats: ScrapeStats,
     inventory: Arc<Inventory>,
     notices: Vec<GpuNotice>,
-    last_unix_nanos: u64,
+    last_unix_nanos: UnixNanos,
 }
 
 impl EventRecorder {
@@ -69,7 +72,7 @@ impl EventRecorder {
             scrape_stats: ScrapeStats::of(SOURCE),
             inventory: Arc::default(),
             notices: Vec::new(),
-            last_unix_nanos: 0,
+            last_unix_nanos: UnixNanos::UNKNOWN,
         }
     }
 
@@ -84,7 +87,7 @@ impl EventRecorder {
     }
 
     /// Takes down what was heard.
-    pub(super) fn on_event(&mut self, event: DriverEvent, now_unix_nanos: u64) {
+    pub(super) fn on_event(&mut self, event: DriverEvent, now_unix_nanos: UnixNanos) {
         match event {
             DriverEvent::Tick(tick) => self.record_tick(&tick),
             DriverEvent::Gpu(event) => self.record_gpu_event(&event),
@@ -96,7 +99,7 @@ impl EventRecorder {
     }
 
     /// Ends the series of a driver that did not answer for too long.
-    pub(super) fn mark_stale(&mut self, secs: u64, now_unix_nanos: u64) {
+    pub(super) fn mark_stale(&mut self, secs: u64, now_unix_nanos: UnixNanos) {
         self.store.end(now_unix_nanos, |key, metric| {
             !events::is_counted_here(key, metric) && !scrape_stats::is_about_passes(metric)
         });
@@ -105,12 +108,12 @@ impl EventRecorder {
     }
 
     /// Ends every series.
-    pub(super) fn end(&mut self, now_unix_nanos: u64) {
+    pub(super) fn end(&mut self, now_unix_nanos: UnixNanos) {
         self.store.end(now_unix_nanos, |_, _| true);
     }
 
     /// What waits to be sent.
-    pub(super) fn flush(&mut self, now_unix_nanos: u64) -> impl Iterator<Item = Encoded> {
+    pub(super) fn flush(&mut self, now_unix_nanos: UnixNanos) -> impl Iterator<Item = Encoded> {
         self.store.flush_changed(now_unix_nanos);
         let points = self.store.finish(&self.envelope);
         let events = self.logs.finish(&self.envelope);
@@ -226,13 +229,13 @@ impl EventRecorder {
         });
     }
 
-    fn forget_gpus(&mut self, now_unix_nanos: u64) {
+    fn forget_gpus(&mut self, now_unix_nanos: UnixNanos) {
         self.store
             .end(now_unix_nanos, |_, metric| !scrape_stats::is_about_passes(metric));
         self.gpus.clear();
     }
 
-    fn set_driver(&mut self, driver: DriverState, now_unix_nanos: u64) {
+    fn set_driver(&mut self, driver: DriverState, now_unix_nanos: UnixNanos) {
         if self.inventory.driver == driver {
             return;
         }

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, sync::OnceLock, time::Duration};
 
-use pulsetrain_otlp::write::Encoded;
+use pulsetrain_otlp::{UnixNanos, write::Encoded};
 use pulsetrain_semconv::{Attribute, Metric};
 
 use crate::{
@@ -24,7 +24,7 @@ pub struct GpuRecorder {
     recording: EventRecorder,
     driver: Arc<Driver>,
     gpus: BTreeMap<String, Arc<Gpu>>,
-    seldom_unix_nanos: u64,
+    seldom_unix_nanos: UnixNanos,
 }
 
 /// The values that one pass read of a GPU.
@@ -41,19 +41,19 @@ impl GpuRecorder {
             recording: EventRecorder::new(config, attribution),
             driver: Arc::new(driver),
             gpus: BTreeMap::new(),
-            seldom_unix_nanos: 0,
+            seldom_unix_nanos: UnixNanos::UNKNOWN,
         }
     }
 
     /// Records one pass at `time_unix_nanos`. `read` fills the readings of one GPU; it is not called for a lost GPU.
     pub fn record_pass(
         &mut self,
-        time_unix_nanos: u64,
+        time_unix_nanos: UnixNanos,
         took: Duration,
         gpus: impl IntoIterator<Item = Gpu>,
         mut read: impl FnMut(&Gpu, &mut GpuReadings),
     ) {
-        let since = Duration::from_nanos(time_unix_nanos.saturating_sub(self.seldom_unix_nanos));
+        let since = time_unix_nanos.saturating_duration_since(self.seldom_unix_nanos);
         let skips_seldom = since < SELDOM;
         if !skips_seldom {
             self.seldom_unix_nanos = time_unix_nanos;
@@ -86,7 +86,7 @@ impl GpuRecorder {
     }
 
     /// Records an XID error of a GPU that a pass has shown.
-    pub fn record_xid(&mut self, uuid: &str, code: u64, time_unix_nanos: u64) {
+    pub fn record_xid(&mut self, uuid: &str, code: u64, time_unix_nanos: UnixNanos) {
         let event = GpuEvent {
             uuid: uuid.to_owned(),
             kind: GpuEventKind::Xid(code),
@@ -97,7 +97,7 @@ impl GpuRecorder {
     }
 
     /// Returns the batches so far.
-    pub fn flush(&mut self, now_unix_nanos: u64) -> Vec<Encoded> {
+    pub fn flush(&mut self, now_unix_nanos: UnixNanos) -> Vec<Encoded> {
         self.recording.take_notices();
         self.recording.flush(now_unix_nanos).collect()
     }
@@ -170,7 +170,7 @@ impl GpuReadings {
             return;
         }
         self.readings.cadence = cadence;
-        self.readings.put(metric, labels, value, 0);
+        self.readings.put(metric, labels, value, UnixNanos::UNKNOWN);
     }
 }
 

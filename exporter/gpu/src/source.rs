@@ -121,7 +121,7 @@ impl Watching {
                 DriverEvent::Absent { .. } => answers = Some(false),
                 DriverEvent::Gpu(_) => {}
             }
-            self.recording.on_event(event, unix_nanos());
+            self.recording.on_event(event, clock::unix_nanos());
             next = driver.event.try_recv().ok();
         }
         self.send();
@@ -129,12 +129,12 @@ impl Watching {
     }
 
     fn mark_stale(&mut self, silence: Duration) {
-        self.recording.mark_stale(silence.as_secs(), unix_nanos());
+        self.recording.mark_stale(silence.as_secs(), clock::unix_nanos());
         self.send();
     }
 
     fn end(&mut self) {
-        self.recording.end(unix_nanos());
+        self.recording.end(clock::unix_nanos());
         self.send();
     }
 
@@ -146,7 +146,7 @@ impl Watching {
         if !Arc::ptr_eq(&self.inventory.borrow(), known) {
             self.inventory.send_replace(Arc::clone(known));
         }
-        for encoded in self.recording.flush(unix_nanos()) {
+        for encoded in self.recording.flush(clock::unix_nanos()) {
             // A pipeline that takes no more is about to stop us.
             let _ = self
                 .ingress
@@ -155,17 +155,13 @@ impl Watching {
     }
 }
 
-fn unix_nanos() -> u64 {
-    clock::unix_now().as_nanos() as u64
-}
-
 /// Looks once at the driver and its GPUs, and their unavailable metrics; blocks for a moment, and for `deadline` where
 /// the driver does not answer, which the inventory then shows.
 pub fn survey(config: &GpuConfig, deadline: Duration) -> Inventory {
     let silent = || Inventory {
         driver: DriverState::Silent,
         gpus: Vec::new(),
-        time_unix_nanos: unix_nanos(),
+        time_unix_nanos: clock::unix_nanos(),
     };
     let config = GpuConfig {
         interval: SURVEY_INTERVAL,
@@ -200,7 +196,7 @@ pub fn survey(config: &GpuConfig, deadline: Duration) -> Inventory {
 }
 
 fn inventory_of(event: &DriverEvent) -> Inventory {
-    let time_unix_nanos = unix_nanos();
+    let time_unix_nanos = clock::unix_nanos();
     match event {
         DriverEvent::Absent { why, advice } => Inventory {
             driver: DriverState::Absent {

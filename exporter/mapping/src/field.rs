@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::SourcePosition;
 
 use crate::number_text;
@@ -55,7 +56,7 @@ impl<'a> FieldValue<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct RecordMeta {
     /// Nanoseconds since 1970.
-    pub time_unix_nanos: u64,
+    pub time_unix_nanos: UnixNanos,
     /// The step of the record, if it has one.
     pub step: Option<i64>,
     /// The position of the record in the log.

@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use pulsetrain_otlp::write::{Attribute, Value};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{Attribute, Value},
+};
 use pulsetrain_record::{PreparedSeries, Recorder, SkipReason, SourcePosition, key_cache::MOST_NAMES};
 use pulsetrain_semconv::{self as semconv, AttributeKind, Instrument, Metric, Number};
 
@@ -70,7 +73,7 @@ impl KeyState {
     /// they are the same for every number of this key.
     pub fn record(
         &mut self,
-        (time_unix_nanos, number): (u64, f64),
+        (time_unix_nanos, number): (UnixNanos, f64),
         (attributes, is_scoped): (&[Attribute<'_>], bool),
         key: &str,
         recorder: &mut Recorder<'_>,
@@ -133,7 +136,7 @@ impl KeyState {
     /// Records a text as the state of a state set; returns whether the row is one.
     pub fn record_state(
         &self,
-        (time_unix_nanos, state): (u64, &str),
+        (time_unix_nanos, state): (UnixNanos, &str),
         attributes: &[Attribute<'_>],
         recorder: &mut Recorder<'_>,
     ) -> bool {
@@ -146,7 +149,11 @@ impl KeyState {
     }
 
     /// Records a text as an option of the configuration; returns whether the row is one.
-    pub fn record_option(&self, (time_unix_nanos, text): (u64, &str), recorder: &mut Recorder<'_>) -> bool {
+    pub fn record_option(
+        &self,
+        (time_unix_nanos, text): (UnixNanos, &str),
+        recorder: &mut Recorder<'_>,
+    ) -> bool {
         let target = self.resolved.as_ref().map(|resolved| &resolved.mapping.target);
         let Some(Target::Option(name)) = target else {
             return false;
@@ -172,7 +179,7 @@ impl KeyState {
     /// Keeps a number under `name`, and reports the name once.
     pub fn keep(
         &mut self,
-        (time_unix_nanos, number): (u64, f64),
+        (time_unix_nanos, number): (UnixNanos, f64),
         name: &str,
         position: SourcePosition,
         recorder: &mut Recorder<'_>,

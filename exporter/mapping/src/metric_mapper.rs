@@ -2,7 +2,10 @@
 
 use std::ptr;
 
-use pulsetrain_otlp::write::{Attribute, Value};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{Attribute, Value},
+};
 use pulsetrain_record::{
     PreparedSeries, Recorder, SkipReason, SourcePosition,
     key_cache::{KeyCache, MOST_NAMES},
@@ -78,7 +81,7 @@ impl MetricMapper {
 
     /// Records that a step is done; the steps between two that are logged count too. Call it before anything of the step is
     /// recorded: steps that start over begin a new attempt.
-    pub fn step(&mut self, time_unix_nanos: u64, step: i64, recorder: &mut Recorder<'_>) {
+    pub fn step(&mut self, time_unix_nanos: UnixNanos, step: i64, recorder: &mut Recorder<'_>) {
         if self.detects_restarts && recorder.note_step(step) {
             self.last_step = None;
         }
@@ -294,7 +297,7 @@ mod tests {
 
     fn meta() -> RecordMeta {
         RecordMeta {
-            time_unix_nanos: 1,
+            time_unix_nanos: UnixNanos(1),
             step: None,
             position: SourcePosition::default(),
         }

@@ -1,6 +1,9 @@
 //! Records numbers and texts under tags, from whatever kind of file they are.
 
-use pulsetrain_otlp::write::{Attribute, HistogramParts, Value};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{Attribute, HistogramParts, Value},
+};
 use pulsetrain_record::{
     Recorder, SkipReason, SourcePosition,
     key_cache::{KeyCache, MOST_NAMES},
@@ -18,7 +21,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScalarMeta {
     /// Nanoseconds since 1970.
-    pub time_unix_nanos: u64,
+    pub time_unix_nanos: UnixNanos,
     /// The step that the writer gave, if there is one.
     pub step: Option<i64>,
     /// The position in the file.
@@ -48,7 +51,7 @@ struct Tag {
     /// What a text under the tag is, if the trainer has a use for it.
     text: Option<TextRole>,
     /// When a distribution was last recorded.
-    last_time_unix_nanos: u64,
+    last_time_unix_nanos: UnixNanos,
 }
 
 impl ScalarMapper {
@@ -276,7 +279,7 @@ impl Tag {
 }
 
 /// Records an option of the configuration.
-pub fn record_option(name: &str, value: Value<'_>, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
+pub fn record_option(name: &str, value: Value<'_>, time_unix_nanos: UnixNanos, recorder: &mut Recorder<'_>) {
     let attributes = [
         (&attribute::RUN_OPTION_NAME, Value::Text(name)),
         (&attribute::RUN_OPTION_VALUE, value),
@@ -305,7 +308,7 @@ mod tests {
         let mut recorder = Recorder::new(Run::default(), |_| {});
         for value in [2.0, 2.0, 1.5, 1.5, 2.0] {
             let meta = ScalarMeta {
-                time_unix_nanos: 1,
+                time_unix_nanos: UnixNanos(1),
                 step: None,
                 position: SourcePosition::default(),
             };
@@ -322,7 +325,7 @@ mod tests {
         let mut mapper = ScalarMapper::of_writer(Box::leak(Box::new(mapping.table().clone())));
         let mut recorder = Recorder::new(Run::default(), |_| {});
         let meta = ScalarMeta {
-            time_unix_nanos: 1,
+            time_unix_nanos: UnixNanos(1),
             step: None,
             position: SourcePosition::default(),
         };

@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
 use crate::{ScalarMapper, ScalarMeta, trainer};
@@ -49,7 +50,7 @@ pub struct OtelPoint<'v> {
     /// The metric's name.
     pub name: &'v str,
     /// Nanoseconds since 1970.
-    pub time_unix_nanos: u64,
+    pub time_unix_nanos: UnixNanos,
     /// The value.
     pub value: f64,
 }

@@ -102,6 +102,12 @@ impl UnixNanos {
         }
     }
 
+    /// Returns the milliseconds since 1970, rounded down.
+    #[inline]
+    pub const fn as_millis(self) -> u64 {
+        self.0 / 1_000_000
+    }
+
     /// Returns the seconds since 1970.
     #[inline]
     pub fn as_secs_f64(self) -> f64 {

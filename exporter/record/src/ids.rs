@@ -5,6 +5,8 @@
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
+use pulsetrain_otlp::UnixNanos;
+
 use crate::Run;
 
 /// The trace of one training step: the same for every rank of an attempt.
@@ -54,13 +56,13 @@ pub fn step_span(run: &Run, step: i64) -> [u8; 8] {
 }
 
 /// The span of an evaluation after a step.
-pub fn eval_span(run: &Run, step: i64, time_unix_nanos: u64) -> [u8; 8] {
-    Parts::of(run, "eval.run").span(step, time_unix_nanos as i64)
+pub fn eval_span(run: &Run, step: i64, time_unix_nanos: UnixNanos) -> [u8; 8] {
+    Parts::of(run, "eval.run").span(step, time_unix_nanos.0 as i64)
 }
 
 /// The span of a part of a step that ended at a time.
-pub fn part_span(run: &Run, name: &str, step: i64, end_unix_nanos: u64) -> [u8; 8] {
-    Parts::of(run, name).span(step, end_unix_nanos as i64)
+pub fn part_span(run: &Run, name: &str, step: i64, end_unix_nanos: UnixNanos) -> [u8; 8] {
+    Parts::of(run, name).span(step, end_unix_nanos.0 as i64)
 }
 
 /// Returns the span id of a piece of work on a timeline; `ordinal` distinguishes spans with the same name and start.

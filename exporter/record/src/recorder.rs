@@ -18,6 +18,7 @@ mod timezone;
 use std::{collections::BTreeMap, sync::Arc};
 
 use pulsetrain_otlp::{
+    UnixNanos,
     view::NumberValue,
     write::{
         Attribute, Encoded, Envelope, LogRecordParts, LogsWriter, MetricsWriter, PointParts, SpanLink,
@@ -78,12 +79,12 @@ pub struct Recorder<'a> {
     active: Option<ActiveSeries>,
     counts: Counts,
     skipped: ParseReport,
-    /// The start time of sums; zero before the first sum of a run without a start time.
-    sums_start_unix_nanos: u64,
+    /// The start time of sums; unknown before the first sum of a run without a start time.
+    sums_start_unix_nanos: UnixNanos,
     /// The latest time that was recorded.
-    last_unix_nanos: u64,
+    last_unix_nanos: UnixNanos,
     /// The duration of a step whose span has not come yet, and when the step ended.
-    step_duration: Option<(u64, f64)>,
+    step_duration: Option<(UnixNanos, f64)>,
     local_clock: Arc<LocalClock>,
     /// The highest steps of the attempt.
     highest_steps: HighestSteps,
@@ -122,7 +123,7 @@ impl<'a> Recorder<'a> {
             active: None,
             counts: Counts::default(),
             skipped: ParseReport::default(),
-            last_unix_nanos: 0,
+            last_unix_nanos: UnixNanos::UNKNOWN,
             step_duration: None,
             local_clock: Arc::default(),
             highest_steps: HighestSteps::default(),
@@ -181,7 +182,7 @@ impl<'a> Recorder<'a> {
     pub fn record(
         &mut self,
         metric: &'static Metric,
-        time_unix_nanos: u64,
+        time_unix_nanos: UnixNanos,
         value: f64,
         attributes: &[Attribute<'_>],
     ) {
@@ -200,7 +201,7 @@ impl<'a> Recorder<'a> {
     fn record_any(
         &mut self,
         metric: &'static Metric,
-        time_unix_nanos: u64,
+        time_unix_nanos: UnixNanos,
         value: f64,
         attributes: &[Attribute<'_>],
     ) {
@@ -212,7 +213,7 @@ impl<'a> Recorder<'a> {
             }
             Instrument::Gauge => {
                 let point = PointParts {
-                    start_unix_nanos: 0,
+                    start_unix_nanos: UnixNanos::UNKNOWN,
                     time_unix_nanos,
                     attributes,
                 };
@@ -244,7 +245,7 @@ impl<'a> Recorder<'a> {
         &mut self,
         metric: &'static Metric,
         attribute: &'static semconv::Attribute,
-        time_unix_nanos: u64,
+        time_unix_nanos: UnixNanos,
         current: &str,
         attributes: &[Attribute<'_>],
     ) {
@@ -274,12 +275,16 @@ impl<'a> Recorder<'a> {
     }
 
     /// Keeps a value under a name that the registry does not know, as `train.custom`.
-    pub fn record_custom(&mut self, time_unix_nanos: u64, name: &str, value: f64) {
+    pub fn record_custom(&mut self, time_unix_nanos: UnixNanos, name: &str, value: f64) {
         let Some(series) = self.custom.admit(name) else {
             return self.skipped.count(SkipReason::TooManyCustomNames);
         };
-        self.metrics
-            .number_of(series, 0, time_unix_nanos, NumberValue::Double(value));
+        self.metrics.number_of(
+            series,
+            UnixNanos::UNKNOWN,
+            time_unix_nanos,
+            NumberValue::Double(value),
+        );
         if let Some(active) = &mut self.active {
             let attributes = [(&semconv::attribute::TRAIN_CUSTOM_NAME, Value::Text(name))];
             active.note(&semconv::metric::TRAIN_CUSTOM, &attributes);
@@ -292,7 +297,7 @@ impl<'a> Recorder<'a> {
     pub fn record_event(
         &mut self,
         event: &'static semconv::Event,
-        time_unix_nanos: u64,
+        time_unix_nanos: UnixNanos,
         body: Option<Value<'_>>,
         attributes: &[Attribute<'_>],
     ) {
@@ -344,7 +349,7 @@ impl<'a> Recorder<'a> {
     fn add(
         &mut self,
         metric: &'static Metric,
-        time_unix_nanos: u64,
+        time_unix_nanos: UnixNanos,
         value: f64,
         attributes: &[Attribute<'_>],
     ) -> bool {
@@ -365,7 +370,7 @@ impl<'a> Recorder<'a> {
     fn observe(
         &mut self,
         metric: &'static Metric,
-        time_unix_nanos: u64,
+        time_unix_nanos: UnixNanos,
         value: f64,
         attributes: &[Attribute<'_>],
     ) -> bool {
@@ -380,15 +385,15 @@ impl<'a> Recorder<'a> {
     }
 
     /// Keeps the duration of a step for its span.
-    fn note_step_duration(&mut self, metric: &Metric, time_unix_nanos: u64, value: f64) {
+    fn note_step_duration(&mut self, metric: &Metric, time_unix_nanos: UnixNanos, value: f64) {
         if metric.ordinal == semconv::metric::TRAIN_STEP_DURATION.ordinal {
             self.step_duration = Some((time_unix_nanos, value));
         }
     }
 
     /// From when sums count: the start of the run, or the first time that anything is known of it.
-    fn start(&mut self, time_unix_nanos: u64) -> u64 {
-        if self.sums_start_unix_nanos == 0 {
+    fn start(&mut self, time_unix_nanos: UnixNanos) -> UnixNanos {
+        if !self.sums_start_unix_nanos.is_known() {
             self.sums_start_unix_nanos = time_unix_nanos;
         }
         self.sums_start_unix_nanos

@@ -1,6 +1,9 @@
 //! The identity of a run and its OTLP resource.
 
-use pulsetrain_otlp::write::{Envelope, Value};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{Envelope, Value},
+};
 use pulsetrain_semconv::{SCHEMA_URL, attribute};
 
 /// The scope that imported telemetry is written under.
@@ -27,8 +30,8 @@ pub struct Run {
     pub world_size: Option<i64>,
     /// How often the run had been restarted before.
     pub attempt: i64,
-    /// When the run began, in nanoseconds since 1970; sums count from here. Zero where it is not known.
-    pub start_unix_nanos: u64,
+    /// When the run began, unknown if the log has no start; sums count from here.
+    pub start_unix_nanos: UnixNanos,
     /// Resource attributes that the user added; they win over ours.
     pub extra: Vec<(String, String)>,
 }
@@ -88,13 +91,14 @@ impl Run {
 }
 
 /// When a run began by the name of its file, which ends with the seconds since 1970: `perfetto_trace_1795219880.pb`.
-pub fn start_in_name(path: &str) -> Option<u64> {
+pub fn start_in_name(path: &str) -> Option<UnixNanos> {
     let name = path.rsplit('/').next()?;
     let stem = name.split('.').next()?;
     let seconds: u64 = stem.rsplit('_').next()?.parse().ok()?;
     seconds
         .checked_mul(1_000_000_000)
         .filter(|nanos| *nanos < i64::MAX as u64)
+        .map(UnixNanos)
 }
 
 #[cfg(test)]
@@ -103,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_seconds_at_the_end_of_a_name_are_when_the_run_began() {
-        let seconds = |path| start_in_name(path).map(|nanos| nanos / 1_000_000_000);
+        let seconds = |path| start_in_name(path).map(|start| start.0 / 1_000_000_000);
         assert_eq!(
             seconds("/a/b.c/perfetto_trace_v2_1795219880.pb"),
             Some(1_795_219_880)

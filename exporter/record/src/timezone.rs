@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use pulsetrain_otlp::UnixNanos;
+
 use jiff::{
     Timestamp,
     civil::DateTime,
@@ -9,12 +11,12 @@ use jiff::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A time as a log prints it, in nanoseconds since 1970 as if its clock showed UTC.
+/// A time as a log prints it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoggedTime {
     /// With its zone.
-    Utc(u64),
-    /// Without a zone.
+    Utc(UnixNanos),
+    /// Without a zone: the nanoseconds from 1970 as if the local clock showed UTC.
     Local(u64),
 }
 
@@ -112,18 +114,18 @@ impl Timezone {
         &self.name
     }
 
-    /// Returns the instant of a local time, both in nanoseconds since 1970. A time that a change to daylight-saving time leaves
+    /// Returns the instant of a local time in nanoseconds since 1970. A time that a change to daylight-saving time leaves
     /// out counts as if the change came after it, and one that comes twice as the first of the two: RFC 5545, and jiff's
     /// `compatible`. A time before 1970 is 1970.
-    pub fn instant(&self, local_unix_nanos: u64) -> u64 {
+    pub fn instant(&self, local_unix_nanos: u64) -> UnixNanos {
         if self.rules == TimeZone::UTC {
-            return local_unix_nanos;
+            return UnixNanos(local_unix_nanos);
         }
         let instant = civil(local_unix_nanos)
             .and_then(|time| self.rules.to_ambiguous_timestamp(time).compatible().ok())
             .map(Timestamp::as_nanosecond);
         let nanos = instant.unwrap_or(i128::from(local_unix_nanos));
-        u64::try_from(nanos).unwrap_or_default()
+        UnixNanos(u64::try_from(nanos).unwrap_or_default())
     }
 }
 
@@ -187,10 +189,10 @@ impl UsedTimezone {
         })
     }
 
-    /// Returns the instant of a time that a log prints, in nanoseconds since 1970.
-    pub fn instant(&self, time: LoggedTime) -> u64 {
+    /// Returns the instant of a time that a log prints.
+    pub fn instant(&self, time: LoggedTime) -> UnixNanos {
         match time {
-            LoggedTime::Utc(unix_nanos) => unix_nanos,
+            LoggedTime::Utc(time) => time,
             LoggedTime::Local(local_unix_nanos) => self.zone.instant(local_unix_nanos),
         }
     }
@@ -221,6 +223,7 @@ mod tests {
         Timezone::parse(zone)
             .unwrap()
             .instant(nanos(&format!("{local}Z")))
+            .0
     }
 
     #[test]

@@ -9,7 +9,7 @@ use pulsetrain_formats::{
     FormatError, HEAD_BYTES, KeyUse, LogFormat, LogReader, Pace, ReadLimits, RunHeader, detect, key_notices,
     unreadable, without_byte_order_mark,
 };
-use pulsetrain_otlp::write::Encoded;
+use pulsetrain_otlp::{UnixNanos, write::Encoded};
 use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Ingress, Source};
 use pulsetrain_record::{Counts, Recorder, UsedTimezone};
 
@@ -139,7 +139,7 @@ impl Opened {
         input: &LogInput,
         options: &RunOptions,
         bytes_read: &Arc<AtomicU64>,
-        known_time: Option<u64>,
+        known_time: Option<UnixNanos>,
         stop: &CancellationToken,
     ) -> Result<Self, TailError> {
         let reader = CountingReader {
@@ -185,7 +185,7 @@ fn inspect_head(input: &LogInput, options: &RunOptions, report: &mut ImportRepor
         input,
         options,
         &Arc::default(),
-        Some(0),
+        Some(UnixNanos::UNKNOWN),
         &CancellationToken::new(),
     );
     let Opened {

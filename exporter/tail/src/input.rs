@@ -7,6 +7,8 @@ use std::{
     time::UNIX_EPOCH,
 };
 
+use pulsetrain_otlp::UnixNanos;
+
 use crate::TailError;
 
 /// The input of a log.
@@ -39,11 +41,11 @@ impl LogInput {
         Ok(Box::new(file))
     }
 
-    /// Returns the modification time of a file, or `None` for a pipe, in nanoseconds since 1970.
-    pub(crate) fn last_change(&self) -> Option<u64> {
+    /// Returns the modification time of a file, or `None` for a pipe.
+    pub(crate) fn last_change(&self) -> Option<UnixNanos> {
         let Self::Path(path) = self else { return None };
         let metadata = path.metadata().ok().filter(Metadata::is_file)?;
         let changed = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-        u64::try_from(changed.as_nanos()).ok()
+        Some(UnixNanos::since_1970(changed))
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pulsetrain_formats::{LogFormat, Mapping, RunHeader};
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Run, Timezone, ids};
 
 use crate::{Claims, Member, RankSource};
@@ -18,8 +19,8 @@ pub struct RunOptions {
     pub run_id: Option<String>,
     /// The run's name.
     pub run_name: Option<String>,
-    /// The start of the run, in nanoseconds since 1970.
-    pub start_unix_nanos: Option<u64>,
+    /// The start of the run.
+    pub start_unix_nanos: Option<UnixNanos>,
     /// `service.name`.
     pub service: Option<String>,
     /// Further attributes of the resource.

@@ -1,11 +1,12 @@
 //! Reads bytes as an input of a format, at once and in pieces.
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Counts, Recorder, Run};
 use pulsetrain_formats::{LogFormat, LogReader, ReadLimits, ReadTime};
 
 /// Near the time at which the inputs are written: 2026-11-21 00:00:00 UTC.
 const TIME: ReadTime = ReadTime {
-    unix_nanos: 1_795_219_200_000_000_000,
+    unix_nanos: UnixNanos(1_795_219_200_000_000_000),
     is_live: false,
 };
 

@@ -1,11 +1,11 @@
 //! Drives a simulated job through the stage in simulated time, and reads what comes out.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use pulsetrain_demo::{Demo, DemoConfig, Truth};
 use pulsetrain_derive::{SignalsConfig, SignalsStage};
 use pulsetrain_otlp::{
-    Signal,
+    Signal, UnixNanos,
     view::{AnyValue, KeyValue, LogsData, Message, Metric, MetricData, MetricsData, NumberPoint, Repeated},
 };
 use pulsetrain_pipeline::{Batch, Stage, clock};
@@ -18,9 +18,9 @@ pub(crate) struct Verdict {
     pub(crate) subject: String,
     pub(crate) is_open: bool,
     pub(crate) severity_number: i32,
-    pub(crate) time_unix_nanos: u64,
+    pub(crate) time_unix_nanos: UnixNanos,
     /// When the event came out of the stage, in simulated time.
-    pub(crate) seen_unix_nanos: u64,
+    pub(crate) seen_unix_nanos: UnixNanos,
     pub(crate) step: Option<i64>,
     pub(crate) rank: Option<i64>,
     pub(crate) gpu: Option<String>,
@@ -66,7 +66,7 @@ impl Job {
         let mut end = config.start_unix_nanos;
         while let Some((time_unix_nanos, batches)) = demo.next_batches() {
             end = time_unix_nanos;
-            let now = begin + Duration::from_nanos(time_unix_nanos - config.start_unix_nanos);
+            let now = begin + time_unix_nanos.saturating_duration_since(config.start_unix_nanos);
             while stage.due().is_some_and(|due| due <= now) {
                 stage.release(now, &mut out);
             }
@@ -81,7 +81,7 @@ impl Job {
         stage.finish(&mut out);
         finished.read(&out, end);
         finished.truths = demo.truth().to_vec();
-        finished.wall_secs = (end - config.start_unix_nanos) as f64 / 1e9;
+        finished.wall_secs = end.secs_since(config.start_unix_nanos);
         finished
     }
 }
@@ -96,7 +96,7 @@ impl Finished {
             .collect()
     }
 
-    fn read(&mut self, derived: &[Batch], now_unix_nanos: u64) {
+    fn read(&mut self, derived: &[Batch], now_unix_nanos: UnixNanos) {
         for batch in derived {
             match batch.signal() {
                 Signal::Logs => self.read_verdicts(batch, now_unix_nanos),
@@ -106,7 +106,7 @@ impl Finished {
         }
     }
 
-    fn read_verdicts(&mut self, batch: &Batch, now_unix_nanos: u64) {
+    fn read_verdicts(&mut self, batch: &Batch, now_unix_nanos: UnixNanos) {
         let data = LogsData::decode(batch.bytes()).expect("log records");
         for resource in data.resource_logs {
             for scope in resource.expect("a resource").scope_logs {
@@ -124,7 +124,7 @@ impl Finished {
                         subject: get(&attribute::TRAIN_VERDICT_SUBJECT).unwrap_or_default(),
                         is_open: get(&attribute::TRAIN_VERDICT_STATE).expect("a state") == "open",
                         severity_number: record.severity_number,
-                        time_unix_nanos: record.time_unix_nano,
+                        time_unix_nanos: UnixNanos(record.time_unix_nano),
                         seen_unix_nanos: now_unix_nanos,
                         step: number(&attribute::TRAIN_STEP),
                         rank: number(&attribute::TRAIN_RANK),

@@ -107,10 +107,9 @@ fn assert_right(finished: &Finished, what: &str) {
             .collect();
         assert_eq!(right.len(), 1, "{what}: {truth:?} has one verdict of {opened:#?}");
         let (steps, secs) = stated_delay(kind);
-        let after = right[0].seen_unix_nanos.checked_sub(truth.start_unix_nanos);
-        let after = after
-            .map(Duration::from_nanos)
-            .expect("the verdict comes after the fault");
+        let (seen, start) = (right[0].seen_unix_nanos, truth.start_unix_nanos);
+        assert!(seen >= start, "{what}: the verdict comes after the fault");
+        let after = seen.saturating_duration_since(start);
         let after_steps = right[0].step.map(|step| step - truth.first_step as i64);
         assert!(
             after <= Duration::from_secs(secs)
@@ -148,7 +147,7 @@ fn assert_resolved(finished: &Finished, what: &str) {
         };
         assert!(!resolved.is_open, "{what}: {of_truth:#?}");
         let (steps, secs) = stated_end(kind);
-        let after = Duration::from_nanos(resolved.seen_unix_nanos.saturating_sub(end));
+        let after = resolved.seen_unix_nanos.saturating_duration_since(end);
         let after_steps = resolved.step.map(|step| step - last_step as i64);
         assert!(
             after <= Duration::from_secs(secs) || after_steps.is_some_and(|after| after <= steps),

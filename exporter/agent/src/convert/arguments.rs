@@ -7,6 +7,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use pulsetrain_convert::{AttributePolicy, PerfettoConfig};
+use pulsetrain_otlp::UnixNanos;
 
 use super::backends::BackendArguments;
 use crate::{
@@ -37,7 +38,7 @@ pub(crate) struct ConvertArguments {
 
     /// Only items that overlap this time range; either end may be omitted
     #[arg(long, value_name = "RFC3339..RFC3339", value_parser = window)]
-    pub(crate) window: Option<Range<u64>>,
+    pub(crate) window: Option<Range<UnixNanos>>,
 
     /// Only the spans of these training steps, including the last one
     #[arg(long, value_name = "A..B", value_parser = steps)]
@@ -49,7 +50,7 @@ pub(crate) struct ConvertArguments {
 
     /// The start time of a trace without a wall clock: 2026-11-21T00:18:40Z [default: the Unix seconds at the end of its file name]
     #[arg(long, value_name = "RFC3339", value_parser = start_time)]
-    pub(crate) start_time: Option<u64>,
+    pub(crate) start_time: Option<UnixNanos>,
 
     /// Write several traces of about this size each, in order of time: FILE.000.pftrace, FILE.001.pftrace and so on. Each file
     /// opens by itself. A span that continues in the next file is drawn there again and marked `continued`
@@ -234,29 +235,30 @@ fn attributes(text: &str) -> Result<Attributes, String> {
     Attributes::try_from(text)
 }
 
-fn window(text: &str) -> Result<Range<u64>, String> {
+fn window(text: &str) -> Result<Range<UnixNanos>, String> {
     let (start, end) = split(text, "2026-11-21T00:18:40Z..2026-11-21T00:19:00Z")?;
-    let window = time(start, 0)?..time(end, u64::MAX)?;
+    let window = time(start, UnixNanos(0))?..time(end, UnixNanos::MAX)?;
     if window.is_empty() {
         return Err("ends before it starts".to_owned());
     }
     Ok(window)
 }
 
-fn time(text: &str, open: u64) -> Result<u64, String> {
+fn time(text: &str, open: UnixNanos) -> Result<UnixNanos, String> {
     if text.is_empty() {
         return Ok(open);
     }
     let time: jiff::Timestamp = text
         .parse()
         .map_err(|error| format!("{error}; write it like 2026-11-21T00:18:40Z"))?;
-    u64::try_from(time.as_nanosecond()).map_err(|_| "is before 1970".to_owned())
+    let nanos = u64::try_from(time.as_nanosecond()).map_err(|_| "is before 1970".to_owned())?;
+    Ok(UnixNanos(nanos))
 }
 
-fn start_time(text: &str) -> Result<u64, String> {
+fn start_time(text: &str) -> Result<UnixNanos, String> {
     match text {
         "" => Err("must not be empty; write it like 2026-11-21T00:18:40Z".to_owned()),
-        text => time(text, 0),
+        text => time(text, UnixNanos::UNKNOWN),
     }
 }
 
@@ -322,7 +324,10 @@ mod tests {
         assert_eq!(steps("100.."), Ok(100..=i64::MAX));
         assert!(steps("7").unwrap_err().contains("100..120"));
         assert!(steps("9..7").is_err());
-        assert_eq!(window("1970-01-01T00:00:01Z..").unwrap().start, 1_000_000_000);
+        assert_eq!(
+            window("1970-01-01T00:00:01Z..").unwrap().start,
+            UnixNanos(1_000_000_000)
+        );
         assert!(window("1970-01-01T00:00:01Z..1970-01-01T00:00:00Z").is_err());
     }
 }

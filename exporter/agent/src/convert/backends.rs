@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, ops::Range, time::Duration};
 use pulsetrain_backends::{
     BackendError, JaegerBackend, PrometheusBackend, QueryResponse, TempoBackend, TimeWindow, TraceSearch,
 };
-use pulsetrain_otlp::Signal;
+use pulsetrain_otlp::{Signal, UnixNanos};
 use pulsetrain_pipeline::clock;
 use tokio::runtime::Runtime;
 
@@ -29,7 +29,7 @@ pub(super) struct FoundTraces {
 /// Asks Tempo for the ids of the traces that were asked for.
 pub(super) fn search(
     arguments: &BackendArguments,
-    window: Option<&Range<u64>>,
+    window: Option<&Range<UnixNanos>>,
 ) -> Result<Option<FoundTraces>, Failure> {
     arguments.check()?;
     let Some(url) = &arguments.tempo else {
@@ -54,7 +54,7 @@ pub(super) fn most_traces(arguments: &BackendArguments, found: Option<&FoundTrac
 /// Fetches the traces that were found in Tempo and those that were asked for in Jaeger, and hands on their messages.
 pub(super) fn read_traces(
     arguments: &BackendArguments,
-    window: Option<&Range<u64>>,
+    window: Option<&Range<UnixNanos>>,
     found: Option<FoundTraces>,
     deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
 ) -> Result<Vec<InputReport>, Failure> {
@@ -82,7 +82,7 @@ pub(super) fn read_traces(
 /// Fetches the samples that were asked for: of the window, else of the time of the spans that were seen, else of the last while.
 pub(super) fn read_samples(
     arguments: &BackendArguments,
-    window: Option<&Range<u64>>,
+    window: Option<&Range<UnixNanos>>,
     seen: &SpanSummary,
     deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
 ) -> Result<Option<InputReport>, Failure> {
@@ -222,9 +222,9 @@ impl InputReport {
 }
 
 /// What a search is about: the window that was given, as far as it was, else the last while.
-fn searched(window: Option<&Range<u64>>, since: Duration) -> TimeWindow {
-    let now = clock::unix_now().as_nanos() as u64;
-    let before = |end: u64| end.saturating_sub(since.as_nanos() as u64);
+fn searched(window: Option<&Range<UnixNanos>>, since: Duration) -> TimeWindow {
+    let now = clock::unix_nanos();
+    let before = |end: UnixNanos| end.saturating_sub(since);
     let Some(window) = window else {
         return TimeWindow {
             start: before(now),
@@ -233,19 +233,19 @@ fn searched(window: Option<&Range<u64>>, since: Duration) -> TimeWindow {
     };
     let end = window.end.min(now.max(window.start));
     TimeWindow {
-        start: if window.start == 0 {
-            before(end)
-        } else {
+        start: if window.start.is_known() {
             window.start
+        } else {
+            before(end)
         },
         end,
     }
 }
 
 fn words(window: TimeWindow) -> String {
-    let [start, end] = [window.start, window.end].map(|nanos| {
-        let time = jiff::Timestamp::from_second((nanos / 1_000_000_000) as i64);
-        time.map_or_else(|_| nanos.to_string(), |time| time.to_string())
+    let [start, end] = [window.start, window.end].map(|instant| {
+        let time = jiff::Timestamp::from_second((instant.0 / 1_000_000_000) as i64);
+        time.map_or_else(|_| instant.to_string(), |time| time.to_string())
     });
     format!("between {start} and {end}")
 }

@@ -115,8 +115,8 @@ fn truth_json(truth: &Truth) -> Value {
         "subject": truth.subject.to_string(),
         "first_step": truth.first_step,
         "last_step": truth.last_step,
-        "start_unix_nanos": truth.start_unix_nanos,
-        "end_unix_nanos": truth.end_unix_nanos,
+        "start_unix_nanos": truth.start_unix_nanos.0,
+        "end_unix_nanos": truth.end_unix_nanos.map(|end| end.0),
     })
 }
 

@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::{CancellationToken, Requirement, Sink, SinkTaskConfig};
 use pulsetrain_sinks::{PageStore, PrometheusStore};
 use pulsetrain_tail::Checkpointer;
@@ -51,7 +52,7 @@ impl Targets {
     pub(super) async fn open(
         arguments: &DemoArguments,
         config: &Config,
-        time_unix_nanos: u64,
+        time_unix_nanos: UnixNanos,
         stop: &CancellationToken,
     ) -> Result<Self, Failure> {
         let mut targets = Self::default();
@@ -179,7 +180,7 @@ fn free(address: SocketAddr) -> io::Result<SocketAddr> {
 }
 
 /// Makes the folder of the files.
-fn folder(asked: Option<&Path>, time_unix_nanos: u64) -> Result<PathBuf, Failure> {
+fn folder(asked: Option<&Path>, time_unix_nanos: UnixNanos) -> Result<PathBuf, Failure> {
     let folder = asked.map_or_else(|| usual_folder(time_unix_nanos), Path::to_owned);
     let failed = |error| {
         Failure::failed(format!(
@@ -198,8 +199,8 @@ fn folder(asked: Option<&Path>, time_unix_nanos: u64) -> Result<PathBuf, Failure
 }
 
 /// Returns `pulsetrain-demo-20261122-150405`, in UTC.
-fn usual_folder(time_unix_nanos: u64) -> PathBuf {
-    let seconds = (time_unix_nanos / 1_000_000_000) as i64;
+fn usual_folder(time_unix_nanos: UnixNanos) -> PathBuf {
+    let seconds = (time_unix_nanos.0 / 1_000_000_000) as i64;
     let time = jiff::Timestamp::from_second(seconds).unwrap_or_default();
     PathBuf::from(format!("pulsetrain-demo-{}", time.strftime("%Y%m%d-%H%M%S")))
 }

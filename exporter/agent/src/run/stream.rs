@@ -185,9 +185,8 @@ fn read_identity(format: &LogFormat, options: &RunOptions, text: &mut Text, head
 /// The zone that the user names, or in which the newest line was printed just now, or that of this machine: the trainer has our
 /// environment.
 fn timezone(head: &[u8], options: &RunOptions) -> UsedTimezone {
-    let now = clock::unix_now().as_nanos() as u64;
     UsedTimezone::named(options.timezone.as_ref())
-        .or_else(|| infer_timezone(head, now))
+        .or_else(|| infer_timezone(head, clock::unix_nanos()))
         .unwrap_or_else(UsedTimezone::of_machine)
 }
 
@@ -222,7 +221,7 @@ fn parse(mut reader: LogReader, head: Vec<u8>, text: &mut Text, recorder: &mut R
     let mut bytes = head;
     loop {
         reader.set_time(ReadTime {
-            unix_nanos: clock::unix_now().as_nanos() as u64,
+            unix_nanos: clock::unix_nanos(),
             is_live: true,
         });
         reader.push(&bytes, recorder);

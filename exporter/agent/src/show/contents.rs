@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, path::Path};
 
 use pulsetrain_otlp::{
-    Signal, WireError,
+    Signal, UnixNanos, WireError,
     view::{
         AnyValue, InstrumentationScope, LogsData, Message, Metric, MetricData, MetricsData, Resource,
         ResourceLogs, ResourceMetrics, ResourceSpans, TracesData,
@@ -21,8 +21,8 @@ use crate::convert::{Progress, Reading, read};
 pub(super) struct Contents {
     /// The values of `train.run.id` of its resources.
     pub(super) runs: BTreeSet<String>,
-    /// The earliest time of a point or event, or end of a span, in nanoseconds since 1970; `u64::MAX` for a file without times.
-    pub(super) begin_unix_nanos: u64,
+    /// The earliest time of a point or event, or end of a span; [`UnixNanos::MAX`] for a file without times.
+    pub(super) begin_unix_nanos: UnixNanos,
     /// Whether a scope of the file is that of derived signals.
     pub(super) has_derived: bool,
 }
@@ -31,7 +31,7 @@ impl Default for Contents {
     fn default() -> Self {
         Self {
             runs: BTreeSet::new(),
-            begin_unix_nanos: u64::MAX,
+            begin_unix_nanos: UnixNanos::MAX,
             has_derived: false,
         }
     }
@@ -157,9 +157,10 @@ impl Contents {
         self.has_derived |= scope.unwrap_or_default().name == pulsetrain_derive::SCOPE;
     }
 
-    fn add_time(&mut self, time_unix_nanos: u64) {
-        if time_unix_nanos > 0 {
-            self.begin_unix_nanos = self.begin_unix_nanos.min(time_unix_nanos);
+    fn add_time(&mut self, time_unix_nano: u64) {
+        let time = UnixNanos(time_unix_nano);
+        if time.is_known() {
+            self.begin_unix_nanos = self.begin_unix_nanos.min(time);
         }
     }
 }

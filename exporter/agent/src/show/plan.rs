@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeSet, path::PathBuf};
 
+use pulsetrain_otlp::UnixNanos;
+
 use super::{
     contents::Contents,
     inputs::{Input, InputKind},
@@ -19,7 +21,7 @@ pub(super) struct Step {
 #[derive(Default)]
 struct Group {
     runs: BTreeSet<String>,
-    files: Vec<(u64, Input)>,
+    files: Vec<(UnixNanos, Input)>,
     has_derived: bool,
 }
 
@@ -85,7 +87,7 @@ mod tests {
     fn files_of_one_run_follow_each_other_in_order_of_time() {
         let files = ["a", "b", "c", "d"].map(recorded);
         let contents = |path: &PathBuf| {
-            let (run, begin_unix_nanos, has_derived) = match path.to_str() {
+            let (run, begin, has_derived) = match path.to_str() {
                 Some("a") => ("one", 20, false),
                 Some("b") => ("two", 5, true),
                 Some("c") => ("one", 10, false),
@@ -93,7 +95,7 @@ mod tests {
             };
             Contents {
                 runs: [run.to_owned()].into(),
-                begin_unix_nanos,
+                begin_unix_nanos: UnixNanos(begin),
                 has_derived,
             }
         };

@@ -3,6 +3,7 @@
 
 use std::{cmp::Ordering, io};
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_perfetto::{LogItem, Time, TraceEvent};
 use pulsetrain_pipeline::spill::{MemoryBudget, Sorted, Sorter};
 
@@ -84,11 +85,11 @@ impl EventIndex {
     /// at `start_unix_nanos`.
     pub(super) fn sorted(
         self,
-        start_unix_nanos: Option<u64>,
+        start_unix_nanos: Option<UnixNanos>,
     ) -> io::Result<(Tracks, MetricMetadata, Timeline, Lines)> {
         let first = self.unplaced.between.map(|(first, _)| first);
         let offset = match (start_unix_nanos, first) {
-            (Some(start), Some(first)) => start.wrapping_sub(first),
+            (Some(start), Some(first)) => start.0.wrapping_sub(first),
             _ => 0,
         };
         let last = self.events.between.map(|(_, last)| last);

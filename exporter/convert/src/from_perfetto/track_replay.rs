@@ -5,7 +5,7 @@
 use std::io;
 
 use pulsetrain_otlp::{
-    Signal,
+    Signal, UnixNanos,
     view::{LogRecord, Message},
     write::{Buffer, span_field},
 };
@@ -88,7 +88,7 @@ impl<'a> TrackReplay<'a> {
     pub(super) fn of<E: From<ConvertError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
         gathered: EventIndex,
         file_name: &'a str,
-        start_unix_nanos: Option<u64>,
+        start_unix_nanos: Option<UnixNanos>,
         batches: &mut ResourceBatches<'_, D>,
         conversion: &mut PerfettoConversion,
     ) -> Result<Walked, E> {

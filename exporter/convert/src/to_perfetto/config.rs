@@ -5,6 +5,7 @@ use std::{
     path::PathBuf,
 };
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::spill::MemoryBudget;
 use pulsetrain_semconv::{attribute, span};
 
@@ -39,8 +40,8 @@ pub struct PerfettoConfig {
     pub memory_bytes: usize,
     /// The folder of temporary files; none is the system's.
     pub temporary: Option<PathBuf>,
-    /// Only what overlaps this time, in nanoseconds since 1970.
-    pub window: Option<Range<u64>>,
+    /// Only what overlaps this time.
+    pub window: Option<Range<UnixNanos>>,
     /// Only the spans of these training steps.
     pub steps: Option<RangeInclusive<i64>>,
     /// Only the processes with these ranks.
@@ -100,7 +101,7 @@ impl PerfettoConfig {
 
     /// Whether something from `start` to `end` is asked for.
     pub(super) fn shows_time(&self, start: u64, end: u64) -> bool {
-        let overlaps = |window: &Range<u64>| start < window.end && end >= window.start;
+        let overlaps = |window: &Range<UnixNanos>| start < window.end.0 && end >= window.start.0;
         self.window.as_ref().is_none_or(overlaps)
     }
 

@@ -1,5 +1,7 @@
 //! When faults begin and end, and what is the truth about them afterwards.
 
+use pulsetrain_otlp::UnixNanos;
+
 use super::{
     Action, FaultRow, Scope,
     effects::{Effects, FaultContext},
@@ -92,7 +94,7 @@ impl Schedule {
     }
 
     /// Begins and ends faults before a step that starts at `now_unix_nanos`, and returns what those do that hold now.
-    pub(crate) fn effects(&mut self, step: u64, now_unix_nanos: u64) -> Effects {
+    pub(crate) fn effects(&mut self, step: u64, now_unix_nanos: UnixNanos) -> Effects {
         let mut effects = Effects::none(self.ranks);
         for fault in self.faults.iter_mut().filter(|fault| fault.row.affects_steps()) {
             fault.end_when_over(step, now_unix_nanos, &mut self.truths);
@@ -109,7 +111,11 @@ impl Schedule {
     }
 
     /// Begins the interruption that is due before a step, if there is one; returns how long it lasts, in steps.
-    pub(crate) fn interruption(&mut self, step: u64, now_unix_nanos: u64) -> Option<(Interruption, u64)> {
+    pub(crate) fn interruption(
+        &mut self,
+        step: u64,
+        now_unix_nanos: UnixNanos,
+    ) -> Option<(Interruption, u64)> {
         let is_due = |fault: &&mut Scheduled| {
             fault.interruption().is_some() && fault.state == State::Waiting && step >= fault.step
         };
@@ -121,7 +127,7 @@ impl Schedule {
     }
 
     /// Ends the interruption that holds.
-    pub(crate) fn end_interruption(&mut self, step: u64, now_unix_nanos: u64) {
+    pub(crate) fn end_interruption(&mut self, step: u64, now_unix_nanos: UnixNanos) {
         for fault in self
             .faults
             .iter_mut()
@@ -139,7 +145,12 @@ impl Schedule {
     }
 
     /// Notes the slow checkpoint.
-    pub(crate) fn note_slow_checkpoint(&mut self, step: u64, start_unix_nanos: u64, end_unix_nanos: u64) {
+    pub(crate) fn note_slow_checkpoint(
+        &mut self,
+        step: u64,
+        start_unix_nanos: UnixNanos,
+        end_unix_nanos: UnixNanos,
+    ) {
         for fault in self.faults.iter_mut().filter(|fault| fault.slows_checkpoint()) {
             if fault.state == State::Waiting && step >= fault.step {
                 fault.begin(step, start_unix_nanos, &mut self.truths);
@@ -161,7 +172,7 @@ impl Scheduled {
         matches!(self.row.action, Action::SlowsCheckpoint)
     }
 
-    fn begin(&mut self, step: u64, now_unix_nanos: u64, truths: &mut Vec<Truth>) {
+    fn begin(&mut self, step: u64, now_unix_nanos: UnixNanos, truths: &mut Vec<Truth>) {
         self.state = State::Active {
             steps: 0,
             truth: truths.len(),
@@ -176,7 +187,7 @@ impl Scheduled {
         });
     }
 
-    fn end_when_over(&mut self, step: u64, now_unix_nanos: u64, truths: &mut [Truth]) {
+    fn end_when_over(&mut self, step: u64, now_unix_nanos: UnixNanos, truths: &mut [Truth]) {
         if let State::Active { steps, .. } = self.state
             && self.row.lasts > 0
             && steps >= self.row.lasts
@@ -185,7 +196,7 @@ impl Scheduled {
         }
     }
 
-    fn end(&mut self, last_step: u64, now_unix_nanos: u64, truths: &mut [Truth]) {
+    fn end(&mut self, last_step: u64, now_unix_nanos: UnixNanos, truths: &mut [Truth]) {
         if let State::Active { truth, .. } = self.state {
             truths[truth].last_step = Some(last_step);
             truths[truth].end_unix_nanos = Some(now_unix_nanos);

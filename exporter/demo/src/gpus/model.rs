@@ -1,6 +1,7 @@
 //! A simulated GPU: power follows its load, temperature its power, and counters grow with time.
 
 use pulsetrain_gpu::{Gpu, GpuTrouble};
+use pulsetrain_otlp::UnixNanos;
 
 use crate::{faults::GpuCondition, random::Random};
 
@@ -41,7 +42,7 @@ pub(super) struct Load {
 pub(super) struct GpuModel {
     gpu: Gpu,
     random: Random,
-    read_unix_nanos: u64,
+    read_unix_nanos: UnixNanos,
     pub(super) load: Load,
     pub(super) condition: GpuCondition,
     /// Whether the power limit holds its clocks down.
@@ -91,7 +92,7 @@ impl GpuModel {
                 ..Gpu::default()
             },
             random,
-            read_unix_nanos: 0,
+            read_unix_nanos: UnixNanos::UNKNOWN,
             load: Load {
                 busy: 0.0,
                 power: 0.0,
@@ -119,14 +120,14 @@ impl GpuModel {
     /// Lets time pass under a load, in this condition.
     pub(super) fn advance(
         &mut self,
-        now_unix_nanos: u64,
+        now_unix_nanos: UnixNanos,
         step_seconds: f64,
         load: &Load,
         condition: &GpuCondition,
     ) {
         let nanos = match self.read_unix_nanos {
-            0 => 0,
-            last => now_unix_nanos.saturating_sub(last),
+            UnixNanos::UNKNOWN => 0,
+            last => now_unix_nanos.nanos_since(last),
         };
         self.read_unix_nanos = now_unix_nanos;
         let seconds = nanos as f64 / 1e9;

@@ -1,5 +1,7 @@
 //! The sample pool of reinforcement learning: inference fills it, training empties it, and waits where it is too empty.
 
+use std::time::Duration;
+
 use super::segment::RolloutStep;
 use crate::{config::DemoConfig, faults::Effects, random::Random};
 
@@ -47,18 +49,18 @@ impl SamplePool {
         let spare = (effects.inference - 1.0).max(0.0) * self.batch;
         self.size = (self.size + spare).min(LIMIT * self.batch);
         RolloutStep {
-            wait_nanos: (wait * 1e9) as u64,
+            wait: Duration::from_nanos((wait * 1e9) as u64),
             pool_size: self.size,
             pool_limit: LIMIT * self.batch,
             infer_capacity,
             train_capacity,
-            generation_nanos: (self.batch / infer_capacity * 1e9) as u64,
+            generation: Duration::from_nanos((self.batch / infer_capacity * 1e9) as u64),
         }
     }
 
     /// Adds the samples that were generated while training was at its step.
-    pub(super) fn end_step(&mut self, step: &RolloutStep, duration_nanos: u64) {
-        let training = duration_nanos.saturating_sub(step.wait_nanos) as f64 / 1e9;
+    pub(super) fn end_step(&mut self, step: &RolloutStep, duration: Duration) {
+        let training = duration.saturating_sub(step.wait).as_nanos() as f64 / 1e9;
         self.size = (self.size + training * self.inference).min(step.pool_limit);
     }
 }

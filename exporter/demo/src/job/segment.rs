@@ -1,6 +1,8 @@
 //! Segments: what all ranks do for a while.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+
+use pulsetrain_otlp::UnixNanos;
 
 use super::{curves::StepValues, timing::Phase};
 use crate::faults::Effects;
@@ -10,10 +12,10 @@ use crate::faults::Effects;
 pub(crate) struct Segment {
     /// How often the run had been restarted before.
     pub(crate) attempt: i64,
-    /// When it begins, in nanoseconds since 1970.
-    pub(crate) start_unix_nanos: u64,
-    /// When it ends, in nanoseconds since 1970.
-    pub(crate) end_unix_nanos: u64,
+    /// When it begins.
+    pub(crate) start_unix_nanos: UnixNanos,
+    /// When it ends.
+    pub(crate) end_unix_nanos: UnixNanos,
     /// What they do.
     pub(crate) activity: Activity,
     /// What goes wrong meanwhile.
@@ -76,19 +78,19 @@ pub(crate) struct StepRun {
 /// A step of one rank.
 #[derive(Clone, Debug)]
 pub(crate) struct RankStep {
-    /// When it begins, in nanoseconds since 1970.
-    pub(crate) start_unix_nanos: u64,
-    /// When it ends, in nanoseconds since 1970.
-    pub(crate) end_unix_nanos: u64,
+    /// When it begins.
+    pub(crate) start_unix_nanos: UnixNanos,
+    /// When it ends.
+    pub(crate) end_unix_nanos: UnixNanos,
     /// Its phases, with the end of each; the first begins with the step, each other with the end of the one before.
-    pub(crate) phases: Vec<(Phase, u64)>,
+    pub(crate) phases: Vec<(Phase, UnixNanos)>,
 }
 
 /// The samples of a step.
 #[derive(Clone, Debug)]
 pub(crate) struct RolloutStep {
-    /// How long training waited for them, in nanoseconds.
-    pub(crate) wait_nanos: u64,
+    /// How long training waited for them.
+    pub(crate) wait: Duration,
     /// How many samples wait for training after it took its own.
     pub(crate) pool_size: f64,
     /// How many samples may wait.
@@ -97,13 +99,13 @@ pub(crate) struct RolloutStep {
     pub(crate) infer_capacity: f64,
     /// The same of training.
     pub(crate) train_capacity: f64,
-    /// How long the generation of the samples of a step takes, in nanoseconds.
-    pub(crate) generation_nanos: u64,
+    /// How long the generation of the samples of a step takes.
+    pub(crate) generation: Duration,
 }
 
 impl RankStep {
     /// Returns the phases with start and end.
-    pub(crate) fn phases(&self) -> impl Iterator<Item = (Phase, u64, u64)> {
+    pub(crate) fn phases(&self) -> impl Iterator<Item = (Phase, UnixNanos, UnixNanos)> {
         let mut start = self.start_unix_nanos;
         self.phases.iter().map(move |(phase, end)| {
             let phase = (*phase, start, *end);

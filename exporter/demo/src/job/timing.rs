@@ -3,6 +3,10 @@
 //! A rank computes forward and backward on its own. The gradients are reduced over all ranks at the end of backward, so each
 //! waits there for the slowest: one slow rank makes the backward of the others longer, and the step of all.
 
+use std::time::Duration;
+
+use pulsetrain_otlp::UnixNanos;
+
 use super::segment::RankStep;
 use crate::{
     config::{DemoConfig, Workload},
@@ -103,12 +107,12 @@ impl Timing {
         self.steps_of_attempt = 0;
     }
 
-    /// Returns a step of every rank, each from when it is ready; all wait for their samples for `wait_nanos` first.
+    /// Returns a step of every rank, each from when it is ready; all wait this long for their samples first.
     pub(super) fn step(
         &mut self,
-        ready_unix_nanos: &[u64],
+        ready_unix_nanos: &[UnixNanos],
         effects: &Effects,
-        wait_nanos: u64,
+        wait: Duration,
     ) -> Vec<RankStep> {
         let mut common = self.common.factor(COMMON_NOISE);
         let slow_step = 1.3 + 0.9 * self.common.uniform();
@@ -120,17 +124,17 @@ impl Timing {
         let mut ranks: Vec<RankStep> = ready_unix_nanos
             .iter()
             .enumerate()
-            .map(|(rank, start)| self.compute(rank, *start, common, effects, wait_nanos))
+            .map(|(rank, start)| self.compute(rank, *start, common, effects, wait))
             .collect();
         let reduction = REDUCTION * common * self.common.factor(0.1);
-        let reduction = self.nanos(reduction);
+        let reduction = self.duration(reduction);
         let slowest = ranks
             .iter()
             .map(|rank| rank.end_unix_nanos)
             .max()
             .unwrap_or_default();
         for (rank, step) in ranks.iter_mut().enumerate() {
-            self.update(rank, step, slowest + reduction);
+            self.update(rank, step, slowest.saturating_add(reduction));
         }
         ranks
     }
@@ -139,10 +143,10 @@ impl Timing {
     fn compute(
         &mut self,
         rank: usize,
-        start_unix_nanos: u64,
+        start_unix_nanos: UnixNanos,
         common: f64,
         effects: &Effects,
-        wait_nanos: u64,
+        wait: Duration,
     ) -> RankStep {
         let random = &mut self.ranks[rank];
         let starved = effects.data_wait * random.factor(0.08);
@@ -155,7 +159,7 @@ impl Timing {
         let mut end = start_unix_nanos;
         let mut phases = Vec::with_capacity(7);
         if self.shares.reference > 0.0 {
-            end += wait_nanos;
+            end = end.saturating_add(wait);
             phases.push((Phase::DispatchWait, end));
         }
         for (phase, steps) in [
@@ -165,7 +169,7 @@ impl Timing {
             (Phase::Backward, backward),
         ] {
             if steps > 0.0 {
-                end += self.nanos(steps);
+                end = end.saturating_add(self.duration(steps));
                 phases.push((phase, end));
             }
         }
@@ -177,7 +181,7 @@ impl Timing {
     }
 
     /// What comes after the barrier.
-    fn update(&mut self, rank: usize, step: &mut RankStep, barrier_unix_nanos: u64) {
+    fn update(&mut self, rank: usize, step: &mut RankStep, barrier_unix_nanos: UnixNanos) {
         let random = &mut self.ranks[rank];
         let optimizer = self.shares.optimizer * random.factor(0.02);
         let weight_sync = self.shares.weight_sync * random.factor(0.03);
@@ -185,16 +189,16 @@ impl Timing {
         if let Some((Phase::Backward, end)) = step.phases.last_mut() {
             *end = barrier_unix_nanos;
         }
-        let mut end = barrier_unix_nanos + self.nanos(optimizer);
+        let mut end = barrier_unix_nanos.saturating_add(self.duration(optimizer));
         step.phases.push((Phase::Optimizer, end));
         if weight_sync > 0.0 {
-            end += self.nanos(weight_sync);
+            end = end.saturating_add(self.duration(weight_sync));
             step.phases.push((Phase::WeightSync, end));
         }
-        step.end_unix_nanos = end + self.nanos(host);
+        step.end_unix_nanos = end.saturating_add(self.duration(host));
     }
 
-    fn nanos(&self, steps: f64) -> u64 {
-        (steps * self.step_nanos) as u64
+    fn duration(&self, steps: f64) -> Duration {
+        Duration::from_nanos((steps * self.step_nanos) as u64)
     }
 }

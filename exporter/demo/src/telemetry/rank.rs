@@ -2,7 +2,10 @@
 
 use std::rc::Rc;
 
-use pulsetrain_otlp::write::{Attribute, SpanParts};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{Attribute, SpanParts},
+};
 use pulsetrain_pipeline::Batch;
 use pulsetrain_record::{Recorder, Run, lifecycle_trace};
 use pulsetrain_semconv::{Span, attribute};
@@ -45,7 +48,7 @@ impl Rank {
     }
 
     /// Begins another attempt, with sums of its own.
-    pub(super) fn begin_attempt(&mut self, attempt: i64, start_unix_nanos: u64) {
+    pub(super) fn begin_attempt(&mut self, attempt: i64, start_unix_nanos: UnixNanos) {
         self.flush();
         let run = Run {
             attempt,
@@ -67,14 +70,14 @@ impl Rank {
     pub(super) fn record_lifecycle(
         &mut self,
         span: &'static Span,
-        (start_unix_nanos, end_unix_nanos): (u64, u64),
+        (start_unix_nanos, end_unix_nanos): (UnixNanos, UnixNanos),
         attributes: &[Attribute<'_>],
     ) {
         let run = self.run();
         let parts = SpanParts {
             span,
             trace_id: lifecycle_trace(run),
-            span_id: span_id(run, span.name, start_unix_nanos),
+            span_id: span_id(run, span.name, start_unix_nanos.0),
             parent_span_id: None,
             start_unix_nanos,
             end_unix_nanos,
@@ -129,7 +132,7 @@ fn run(config: &DemoConfig, rank: u32) -> Run {
 
 /// Returns the id of the run: another one for every start and every seed.
 pub(crate) fn run_id(config: &DemoConfig) -> String {
-    let parts = [config.seed, config.start_unix_nanos, u64::from(config.ranks)];
+    let parts = [config.seed, config.start_unix_nanos.0, u64::from(config.ranks)];
     let bytes = parts.map(u64::to_le_bytes).concat();
     format!("demo-{:016x}", xxh3_64(&bytes))
 }

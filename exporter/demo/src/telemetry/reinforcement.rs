@@ -1,6 +1,6 @@
 //! Records the values of reinforcement learning on rank 0: sample pool, rewards, policy, inference engines.
 
-use pulsetrain_otlp::write::Value;
+use pulsetrain_otlp::{UnixNanos, write::Value};
 use pulsetrain_semconv::{attribute, metric};
 
 use super::rank::Rank;
@@ -12,7 +12,7 @@ impl Rank {
         values: &RlValues,
         rollout: &RolloutStep,
         samples: u64,
-        time_unix_nanos: u64,
+        time_unix_nanos: UnixNanos,
     ) {
         let throughput = rollout.infer_capacity.min(rollout.train_capacity);
         for (metric, value) in [
@@ -27,7 +27,7 @@ impl Rank {
         ] {
             self.recorder().record(metric, time_unix_nanos, value, &[]);
         }
-        let rollout_seconds = rollout.generation_nanos as f64 / 1e9;
+        let rollout_seconds = rollout.generation.as_nanos() as f64 / 1e9;
         self.recorder().record(
             &metric::PERF_ROLLOUT_TIME,
             time_unix_nanos,

@@ -1,6 +1,9 @@
 //! A step of a rank: its duration and phases as metrics and as spans, its memory, and on rank 0 what training gives.
 
-use pulsetrain_otlp::write::{SpanParts, Value};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{SpanParts, Value},
+};
 use pulsetrain_record::{step_span, step_trace};
 use pulsetrain_semconv::{Metric, Span, attribute, metric, span};
 
@@ -45,7 +48,7 @@ impl Rank {
         self.recorder().end_of_record();
     }
 
-    fn record_memory(&mut self, step: u64, time_unix_nanos: u64, rank: usize, effects: &Effects) {
+    fn record_memory(&mut self, step: u64, time_unix_nanos: UnixNanos, rank: usize, effects: &Effects) {
         let leaked_bytes = effects.leaked_bytes[rank];
         let varied = span_id(self.run(), metric::MEMORY_FRAMEWORK_ALLOCATED.name, step);
         let varied = u64::from_be_bytes(varied) % VARIES;
@@ -74,7 +77,7 @@ impl Rank {
         }
     }
 
-    fn record_values(&mut self, step: &StepRun, time_unix_nanos: u64) {
+    fn record_values(&mut self, step: &StepRun, time_unix_nanos: UnixNanos) {
         let values = &step.values;
         for (metric, value) in [
             (&metric::TRAIN_LOSS, values.loss),
@@ -107,7 +110,7 @@ impl Rank {
         }
     }
 
-    fn record_moe(&mut self, moe: &MoeValues, time_unix_nanos: u64) {
+    fn record_moe(&mut self, moe: &MoeValues, time_unix_nanos: UnixNanos) {
         for (metric, value) in [
             (&metric::MOE_AUX_LOSS, moe.aux_loss),
             (&metric::MOE_Z_LOSS, moe.z_loss),
@@ -165,7 +168,7 @@ impl Rank {
             child(span_of(phase), start, end);
         }
         if let Some(rollout) = step.rollout.as_ref().filter(|_| rank == 0) {
-            let end = own.start_unix_nanos + rollout.generation_nanos;
+            let end = own.start_unix_nanos.saturating_add(rollout.generation);
             child(
                 &span::RL_ROLLOUT,
                 own.start_unix_nanos,

@@ -1,6 +1,6 @@
 //! What each fault does to the telemetry, and what the truth about it is.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use pulsetrain_demo::{DemoConfig, FaultRow, Subject, Truth, Workload};
 use pulsetrain_semconv::{Attribute, Metric, Span, attribute, event, metric, span};
@@ -113,7 +113,7 @@ fn a_throttled_gpu_is_hot_and_its_rank_slow() {
     let Subject::Gpu { id, rank: 1 } = &truth.subject else {
         panic!("{truth:?}")
     };
-    let late = |point: &&Point| point.time > truth.start_unix_nanos + 20_000_000_000;
+    let late = |point: &&Point| point.time > truth.start_unix_nanos.saturating_add(Duration::from_secs(20));
     let of_gpu = |metric, own: bool| {
         let of = sent.of(metric).filter(late);
         of.filter(move |point| (point.attribute(&attribute::GPU_ID) == id) == own)
@@ -183,7 +183,8 @@ fn a_lost_gpu_ends_its_series_and_its_run_restarts_from_the_last_checkpoint() {
         panic!("{truth:?}")
     };
     let end = truth.end_unix_nanos.expect("it ends");
-    let within = |point: &&Point| (truth.start_unix_nanos + 1_500_000_000..end).contains(&point.time);
+    let start = truth.start_unix_nanos.saturating_add(Duration::from_millis(1500));
+    let within = |point: &&Point| (start..end).contains(&point.time);
     let of_gpu = |point: &&Point| point.attribute(&attribute::GPU_ID) == id;
     let power: Vec<_> = sent
         .of(&metric::GPU_POWER)
@@ -238,7 +239,9 @@ fn assert_restarted(sent: &Sent, truth: &Truth, first_step: u64) {
 
 /// The utilization and the power of all GPUs while the run makes no progress.
 fn gpus_during(sent: &Sent, truth: &Truth) -> (Vec<f64>, Vec<f64>) {
-    let within = truth.start_unix_nanos + 1..truth.start_unix_nanos + 50_000_000_000;
+    let start = truth.start_unix_nanos;
+    let after = |wait| start.saturating_add(wait);
+    let within = after(Duration::from_nanos(1))..after(Duration::from_secs(50));
     let of = |metric: &Metric, task: &str| {
         let points = sent.of(metric).filter(|point| within.contains(&point.time));
         let of_task = points.filter(|point| point.attribute(&attribute::GPU_TASK) == task);
@@ -259,11 +262,11 @@ fn a_stalled_run_ends_no_step_for_a_minute_with_idle_gpus_and_resumes() {
         .filter(|span| span.rank() == 0)
         .collect();
     assert_eq!(steps.len(), 100);
-    let gap = (steps[59].start - steps[58].end) as f64 / 1e9;
+    let gap = steps[59].start.secs_since(steps[58].end);
     assert!((50.0..75.0).contains(&gap), "{gap}");
     assert_eq!(
-        truth.start_unix_nanos / 1_000_000_000,
-        steps[58].end / 1_000_000_000
+        truth.start_unix_nanos.0 / 1_000_000_000,
+        steps[58].end.0 / 1_000_000_000
     );
     let (utilization, power) = gpus_during(&sent, truth);
     assert!(utilization.len() > 150 && utilization.iter().all(|share| *share == 0.0));

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use pulsetrain_demo::{Demo, DemoConfig, SeriesCounter, Workload};
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_semconv::{attribute, metric, span};
 
 use crate::read::sent;
@@ -53,7 +54,7 @@ fn all_ranks_of_a_step_share_a_trace_and_end_together() {
         let ids: BTreeSet<_> = of_step.iter().map(|span| &span.id).collect();
         assert_eq!((traces.len(), ids.len()), (1, 4));
         let ends = of_step.iter().map(|span| span.end);
-        let apart = ends.clone().max().unwrap() - ends.min().unwrap();
+        let apart = ends.clone().max().unwrap().nanos_since(ends.min().unwrap());
         assert!(apart < 20_000_000, "the ranks end {apart} ns apart");
     }
 }
@@ -117,10 +118,10 @@ fn the_life_of_a_run_has_its_spans() {
 #[test]
 fn constants_are_repeated_every_minute() {
     let sent = sent(config(300), &[]);
-    let times: Vec<u64> = sent.of(&metric::RUN_DEVICES).map(|point| point.time).collect();
+    let times: Vec<UnixNanos> = sent.of(&metric::RUN_DEVICES).map(|point| point.time).collect();
     assert_eq!(times.len(), 3);
     for pair in times.windows(2) {
-        let seconds = (pair[1] - pair[0]) / 1_000_000_000;
+        let seconds = pair[1].nanos_since(pair[0]) / 1_000_000_000;
         assert!((60..75).contains(&seconds), "{seconds}");
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pulsetrain_demo::{Demo, DemoConfig, Fault, Truth};
 use pulsetrain_otlp::{
-    Signal,
+    Signal, UnixNanos,
     view::{AnyValue, KeyValue, LogsData, Message, MetricData, MetricsData, Repeated, TracesData},
 };
 use pulsetrain_pipeline::Batch;
@@ -27,7 +27,7 @@ pub(crate) struct Point {
     pub(crate) metric: String,
     pub(crate) resource: Attributes,
     pub(crate) attributes: Attributes,
-    pub(crate) time: u64,
+    pub(crate) time: UnixNanos,
     pub(crate) value: f64,
     pub(crate) is_ended: bool,
 }
@@ -36,8 +36,8 @@ pub(crate) struct SpanItem {
     pub(crate) name: String,
     pub(crate) resource: Attributes,
     pub(crate) attributes: Attributes,
-    pub(crate) start: u64,
-    pub(crate) end: u64,
+    pub(crate) start: UnixNanos,
+    pub(crate) end: UnixNanos,
     pub(crate) trace: Vec<u8>,
     pub(crate) id: Vec<u8>,
     pub(crate) parent: Vec<u8>,
@@ -51,7 +51,7 @@ pub(crate) fn sent(config: DemoConfig, faults: &[&str]) -> Sent {
         .map(|fault| fault.parse::<Fault>().expect("a fault of the table"))
         .collect();
     let mut demo = Demo::new(config).expect("a job that can be simulated");
-    let (mut sent, mut last) = (Sent::default(), 0);
+    let (mut sent, mut last) = (Sent::default(), UnixNanos::UNKNOWN);
     while let Some((time, batches)) = demo.next_batches() {
         assert!(time >= last, "time goes back");
         last = time;
@@ -104,17 +104,32 @@ impl Sent {
                         MetricData::Gauge(data) => data.data_points.iter().for_each(|point| {
                             let point = point.expect("what the demo sends can be read");
                             let value = point.value().map_or(f64::NAN, |value| value.as_f64());
-                            put(point.attributes, point.time_unix_nano, value, point.flags);
+                            put(
+                                point.attributes,
+                                UnixNanos(point.time_unix_nano),
+                                value,
+                                point.flags,
+                            );
                         }),
                         MetricData::Sum(data) => data.data_points.iter().for_each(|point| {
                             let point = point.expect("what the demo sends can be read");
                             let value = point.value().map_or(f64::NAN, |value| value.as_f64());
-                            put(point.attributes, point.time_unix_nano, value, point.flags);
+                            put(
+                                point.attributes,
+                                UnixNanos(point.time_unix_nano),
+                                value,
+                                point.flags,
+                            );
                         }),
                         MetricData::Histogram(data) => data.data_points.iter().for_each(|point| {
                             let point = point.expect("what the demo sends can be read");
                             let value = point.sum.unwrap_or_default();
-                            put(point.attributes, point.time_unix_nano, value, point.flags);
+                            put(
+                                point.attributes,
+                                UnixNanos(point.time_unix_nano),
+                                value,
+                                point.flags,
+                            );
                         }),
                         _ => panic!("{name} is of another kind"),
                     }
@@ -146,8 +161,8 @@ impl Sent {
                             .to_owned(),
                         resource: own.clone(),
                         attributes: attributes(span.attributes),
-                        start: span.start_time_unix_nano,
-                        end: span.end_time_unix_nano,
+                        start: UnixNanos(span.start_time_unix_nano),
+                        end: UnixNanos(span.end_time_unix_nano),
                         trace: span.trace_id.to_vec(),
                         id: span.span_id.to_vec(),
                         parent: span.parent_span_id.to_vec(),
@@ -223,7 +238,7 @@ impl SpanItem {
     }
 
     pub(crate) fn seconds(&self) -> f64 {
-        (self.end - self.start) as f64 / 1e9
+        self.end.secs_since(self.start)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The traffic: points of training, readings of eight GPUs, steps with their child spans.
 
 use pulsetrain_otlp::{
+    UnixNanos,
     view::NumberValue,
     write::{Attribute, Encoded, Envelope, MetricsWriter, PointParts, SpanParts, SpansWriter, Value},
 };
@@ -29,7 +30,7 @@ pub(crate) fn training() -> Vec<Batch> {
         let mut writer = MetricsWriter::default();
         for point in 0..POINTS {
             let parts = PointParts {
-                time_unix_nanos: BEGIN + (number * POINTS + point) * SECOND / 4,
+                time_unix_nanos: UnixNanos(BEGIN + (number * POINTS + point) * SECOND / 4),
                 ..PointParts::default()
             };
             let metric = metrics[point as usize % metrics.len()];
@@ -81,11 +82,11 @@ fn tick(second: u64) -> Batch {
             let attributes: Vec<_> = whose.iter().chain(own).copied().collect();
             let parts = PointParts {
                 start_unix_nanos: if metric.instrument == Instrument::Counter {
-                    BEGIN
+                    UnixNanos(BEGIN)
                 } else {
-                    0
+                    UnixNanos::UNKNOWN
                 },
-                time_unix_nanos: BEGIN + second * SECOND,
+                time_unix_nanos: UnixNanos(BEGIN + second * SECOND),
                 attributes: &attributes,
             };
             writer.number(metric, parts, NumberValue::Double(value));
@@ -121,8 +122,8 @@ fn step_of(rank: i64, step: u64) -> Batch {
             trace_id: [7; 16],
             span_id: id(place + 1),
             parent_span_id: Some(id(1)),
-            start_unix_nanos: start + (place - 1) * length / 8,
-            end_unix_nanos: start + place * length / 8,
+            start_unix_nanos: UnixNanos(start + (place - 1) * length / 8),
+            end_unix_nanos: UnixNanos(start + place * length / 8),
             attributes: &[],
         });
     }
@@ -131,8 +132,8 @@ fn step_of(rank: i64, step: u64) -> Batch {
         trace_id: [7; 16],
         span_id: id(1),
         parent_span_id: None,
-        start_unix_nanos: start,
-        end_unix_nanos: start + length,
+        start_unix_nanos: UnixNanos(start),
+        end_unix_nanos: UnixNanos(start + length),
         attributes: &[(&a::TRAIN_STEP, Value::Int(step as i64))],
     });
     of_run(|envelope| writer.finish(envelope), rank)

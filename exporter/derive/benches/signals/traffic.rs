@@ -1,6 +1,7 @@
 //! The traffic: values that no step needs, and steps of ranks with their points and spans.
 
 use pulsetrain_otlp::{
+    UnixNanos,
     view::NumberValue,
     write::{Encoded, Envelope, GrowingHistogram, MetricsWriter, PointParts, SpanParts, SpansWriter, Value},
 };
@@ -35,7 +36,7 @@ pub(crate) fn layers() -> Traffic {
         let mut writer = MetricsWriter::default();
         for point in 0..POINTS {
             let time = BEGIN + (number * POINTS + point) * SECOND / 4;
-            writer.measured(&m::MOE_LOAD_IMBALANCE, time, NumberValue::Double(1.5));
+            writer.measured(&m::MOE_LOAD_IMBALANCE, UnixNanos(time), NumberValue::Double(1.5));
         }
         batch_of(writer.finish(&envelope).unwrap())
     };
@@ -99,7 +100,8 @@ impl Trainer {
         self.number(&m::TRAIN_LEARNING_RATE, end, 2e-4);
         self.number(&m::TRAIN_TOKENS, end, self.tokens as f64);
         for (histogram, secs) in self.histograms.iter_mut().zip([1.0, 0.05, 0.3, 0.6]) {
-            self.metrics.observe(histogram, (BEGIN, end), secs + noise);
+            self.metrics
+                .observe(histogram, (UnixNanos(BEGIN), UnixNanos(end)), secs + noise);
         }
         self.span(&s::TRAIN_STEP, step, start, end);
         for (place, child) in [
@@ -119,8 +121,12 @@ impl Trainer {
     fn number(&mut self, metric: &'static Metric, time: u64, value: f64) {
         let is_counter = metric.instrument == Instrument::Counter;
         let point = PointParts {
-            start_unix_nanos: if is_counter { BEGIN } else { 0 },
-            time_unix_nanos: time,
+            start_unix_nanos: if is_counter {
+                UnixNanos(BEGIN)
+            } else {
+                UnixNanos::UNKNOWN
+            },
+            time_unix_nanos: UnixNanos(time),
             attributes: &[],
         };
         let value = match metric.number {
@@ -138,8 +144,8 @@ impl Trainer {
             trace_id,
             span_id: (start ^ end).to_be_bytes(),
             parent_span_id: None,
-            start_unix_nanos: start,
-            end_unix_nanos: end,
+            start_unix_nanos: UnixNanos(start),
+            end_unix_nanos: UnixNanos(end),
             attributes: &[(&a::TRAIN_STEP, Value::Int(step as i64))],
         });
     }

@@ -3,7 +3,7 @@
 //! Every GPU of a run counts for exactly one rank of its host, so that the energy of the steps of a host adds up to that of its
 //! GPUs: for its own rank if that rank reports steps, else for the lowest rank that does.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use super::{
     gpu_readings::{Gpu, GpuClaim, GpuKey, GpuReadings},
@@ -13,7 +13,7 @@ use super::{
 use crate::origin::Origin;
 
 /// How long before its first and after its last observation a process may have used a GPU.
-const SLACK_NANOS: u64 = 5_000_000_000;
+const SLACK: Duration = Duration::from_secs(5);
 
 /// How the GPUs of a step were assigned (`gpu.step.attribution`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +61,8 @@ impl<'a> GpuAssignment<'a> {
         window: Window,
     ) -> Option<Self> {
         let wide = Window {
-            start: window.start.saturating_sub(SLACK_NANOS),
-            end: window.end.saturating_add(SLACK_NANOS),
+            start: window.start.saturating_sub(SLACK),
+            end: window.end.saturating_add(SLACK),
         };
         let claimed: Vec<_> = gpus
             .on_host(origin.host.as_deref())

@@ -1,6 +1,8 @@
 //! Intervals whose GPU energy has already been attributed to a step, so that no joule is counted twice: neither if several
 //! processes log the same step, nor if a rank begins to report steps while its GPUs counted for another rank.
 
+use pulsetrain_otlp::UnixNanos;
+
 use super::window::Window;
 
 /// The most intervals of one GPU that are kept; those of consecutive steps touch and are merged.
@@ -47,7 +49,7 @@ impl AttributedIntervals {
     }
 
     /// Deletes intervals that end before `unix_nanos`.
-    pub(super) fn expire(&mut self, unix_nanos: u64) {
+    pub(super) fn expire(&mut self, unix_nanos: UnixNanos) {
         let expired = self.0.partition_point(|interval| interval.end < unix_nanos);
         self.0.drain(..expired);
     }
@@ -60,7 +62,10 @@ mod tests {
     use super::*;
 
     fn window(start: u64, end: u64) -> Window {
-        Window { start, end }
+        Window {
+            start: UnixNanos(start),
+            end: UnixNanos(end),
+        }
     }
 
     #[test]
@@ -72,7 +77,7 @@ mod tests {
         assert_eq!(intervals.unattributed(window(3, 9)), [window(3, 4), window(5, 7)]);
         intervals.record(window(5, 7));
         assert_eq!(intervals.unattributed(window(4, 12)), []);
-        intervals.expire(13);
+        intervals.expire(UnixNanos(13));
         assert_eq!(intervals.unattributed(window(4, 5)), [window(4, 5)]);
     }
 
@@ -83,10 +88,10 @@ mod tests {
             for (start, length) in windows {
                 let all = window(start, start + length);
                 for part in intervals.unattributed(all) {
-                    (part.start..part.end).for_each(|moment| counts[moment as usize] += 1);
+                    (part.start.0..part.end.0).for_each(|moment| counts[moment as usize] += 1);
                 }
                 intervals.record(all);
-                (all.start..all.end).for_each(|moment| assert_eq!(counts[moment as usize], 1));
+                (all.start.0..all.end.0).for_each(|moment| assert_eq!(counts[moment as usize], 1));
             }
         }
     }

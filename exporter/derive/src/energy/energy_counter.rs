@@ -4,13 +4,15 @@
 //! an update took place since the previous reading. Between two updates the energy is interpolated linearly. The bound follows from
 //! the times of the updates and from the highest power of the GPU.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Duration};
+
+use pulsetrain_otlp::UnixNanos;
 
 use super::{readings::Measured, window::Window};
 
 /// The longest update period of a counter: drivers poll the sensors of GeForce GPUs every 500 ms, those of others more often
 /// (open-gpu-kernel-modules 595.45.04).
-const MAX_PERIOD_NANOS: u64 = 500_000_000;
+const MAX_PERIOD: Duration = Duration::from_millis(500);
 
 /// How far the mean power of an update period can be above the enforced limit, which is regulated over longer times.
 const ABOVE_LIMIT: f64 = 1.2;
@@ -35,16 +37,16 @@ pub(super) struct EnergyCounter {
 #[derive(Clone, Copy, Debug)]
 struct CounterValue {
     /// The update to the value was after this time.
-    updated_after: u64,
-    first_read: u64,
-    last_read: u64,
+    updated_after: UnixNanos,
+    first_read: UnixNanos,
+    last_read: UnixNanos,
     joules: f64,
 }
 
 impl CounterValue {
     /// Returns how far the time of the update is uncertain.
     fn uncertainty(&self) -> u64 {
-        self.first_read.saturating_sub(self.updated_after)
+        self.first_read.nanos_since(self.updated_after)
     }
 
     /// Returns whether the time of the update is known much less exactly than that of another value.
@@ -62,7 +64,7 @@ struct Estimate {
 
 impl EnergyCounter {
     /// Records a reading.
-    pub(super) fn insert(&mut self, unix_nanos: u64, joules: f64) {
+    pub(super) fn insert(&mut self, unix_nanos: UnixNanos, joules: f64) {
         let place = self
             .values
             .partition_point(|value| value.first_read <= unix_nanos);
@@ -80,9 +82,9 @@ impl EnergyCounter {
         self.limit_update(place);
     }
 
-    fn insert_value(&mut self, place: usize, unix_nanos: u64, joules: f64) {
+    fn insert_value(&mut self, place: usize, unix_nanos: UnixNanos, joules: f64) {
         let value = CounterValue {
-            updated_after: unix_nanos.saturating_sub(MAX_PERIOD_NANOS),
+            updated_after: unix_nanos.saturating_sub(MAX_PERIOD),
             first_read: unix_nanos,
             last_read: unix_nanos,
             joules,
@@ -123,7 +125,7 @@ impl EnergyCounter {
     }
 
     /// Deletes values that intervals from `unix_nanos` on do not need, and the oldest above `most`.
-    pub(super) fn expire(&mut self, unix_nanos: u64, most: usize) {
+    pub(super) fn expire(&mut self, unix_nanos: UnixNanos, most: usize) {
         // The update time of a value follows from the value before it.
         while self.values.len() > most.max(3)
             || self
@@ -136,7 +138,7 @@ impl EnergyCounter {
     }
 
     /// Returns until when later readings do not change the energy, or `None` without readings.
-    pub(super) fn newest(&self) -> Option<u64> {
+    pub(super) fn newest(&self) -> Option<UnixNanos> {
         let newest = self.values.back()?;
         let before = self
             .values
@@ -163,7 +165,7 @@ impl EnergyCounter {
     }
 
     /// Returns the mean power between the readings around a moment, or `None` if it does not lie between two.
-    pub(super) fn power_at(&self, unix_nanos: u64) -> Option<f64> {
+    pub(super) fn power_at(&self, unix_nanos: UnixNanos) -> Option<f64> {
         let place = self.values.partition_point(|value| value.first_read < unix_nanos);
         let (before, after) = (self.values.get(place.checked_sub(1)?)?, self.values.get(place)?);
         let joules = after.joules - before.joules;
@@ -171,7 +173,7 @@ impl EnergyCounter {
     }
 
     /// Returns the times of the updates that were read in `window`.
-    pub(super) fn times_in(&self, window: Window) -> impl Iterator<Item = u64> {
+    pub(super) fn times_in(&self, window: Window) -> impl Iterator<Item = UnixNanos> {
         let start = self
             .values
             .partition_point(|value| value.first_read <= window.start);
@@ -212,7 +214,7 @@ impl EnergyCounter {
     }
 
     /// Returns the energy until a moment that readings cover.
-    fn estimate(&self, unix_nanos: u64) -> Estimate {
+    fn estimate(&self, unix_nanos: UnixNanos) -> Estimate {
         let after = self
             .values
             .partition_point(|value| value.first_read <= unix_nanos);
@@ -276,6 +278,6 @@ impl EnergyCounter {
 }
 
 /// Returns the seconds from one time to a later one; zero if it is earlier.
-fn secs(from: u64, to: u64) -> f64 {
-    to.saturating_sub(from) as f64 / 1e9
+fn secs(from: UnixNanos, to: UnixNanos) -> f64 {
+    to.nanos_since(from) as f64 / 1e9
 }

@@ -1,8 +1,11 @@
 //! Readings of the counters and gauges of each GPU, and the runs that claimed it, with times.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use pulsetrain_otlp::view::{KeyValue, NumberPoint, Repeated, Text};
+use pulsetrain_otlp::{
+    UnixNanos,
+    view::{KeyValue, NumberPoint, Repeated, Text},
+};
 use pulsetrain_semconv::{Metric, attribute, metric};
 
 use super::{
@@ -18,7 +21,7 @@ use crate::{
 };
 
 /// How long a claim holds after its last point if no newer point of the GPU is known: processes are polled every 5 s.
-const HOLDS_NANOS: u64 = 6_000_000_000;
+const HOLDS: Duration = Duration::from_secs(6);
 /// The kinds of points that name the run of a GPU, as an index of `last_claims`.
 const CLAIM_BY_GPU: usize = 0;
 const CLAIM_BY_PROCESS: usize = 1;
@@ -78,8 +81,8 @@ pub(super) struct Gpu {
     runs: RunEnergies,
     owners: Vec<GpuClaim>,
     /// The times of the last points of the GPU, and of the processes on it, whether or not they named a run.
-    last_claims: [u64; 2],
-    last_seen_unix_nanos: u64,
+    last_claims: [UnixNanos; 2],
+    last_seen_unix_nanos: UnixNanos,
 }
 
 /// A rank that claimed a GPU, with the times of its first and its last claim.
@@ -140,7 +143,7 @@ impl GpuReadings {
             key: key.clone(),
             ..Gpu::default()
         });
-        let time = number.time_unix_nano;
+        let time = UnixNanos(number.time_unix_nano);
         gpu.last_seen_unix_nanos = gpu.last_seen_unix_nanos.max(time);
         let by = if quantity == Quantity::Claim {
             CLAIM_BY_PROCESS
@@ -188,8 +191,8 @@ impl GpuReadings {
         self.0.values_mut().flat_map(|gpu| gpu.end_runs(all)).collect()
     }
 
-    /// Deletes readings that are `history_nanos` older than the newest of their GPU, and GPUs without readings for that time.
-    pub(super) fn expire(&mut self, history_nanos: u64, most_readings: usize) {
+    /// Deletes readings that are `history` older than the newest of their GPU, and GPUs without readings for that time.
+    pub(super) fn expire(&mut self, history: Duration, most_readings: usize) {
         let newest = self
             .0
             .values()
@@ -197,9 +200,9 @@ impl GpuReadings {
             .max()
             .unwrap_or_default();
         self.0
-            .retain(|_, gpu| gpu.last_seen_unix_nanos >= newest.saturating_sub(history_nanos));
+            .retain(|_, gpu| gpu.last_seen_unix_nanos >= newest.saturating_sub(history));
         for gpu in self.0.values_mut() {
-            let horizon = gpu.last_seen_unix_nanos.saturating_sub(history_nanos);
+            let horizon = gpu.last_seen_unix_nanos.saturating_sub(history);
             gpu.all_readings()
                 .for_each(|readings| readings.expire(horizon, most_readings));
             gpu.runs.advance(&gpu.energy, horizon);
@@ -227,7 +230,7 @@ impl GpuReadings {
 
 impl Gpu {
     /// Returns the time of the newest energy reading.
-    pub(super) fn read_until(&self) -> u64 {
+    pub(super) fn read_until(&self) -> UnixNanos {
         self.energy.newest().unwrap_or_default()
     }
 
@@ -243,11 +246,11 @@ impl Gpu {
     }
 
     /// Returns until when an owner held the GPU: until its last claim if a newer point did not repeat it, else a while longer.
-    fn held_until(&self, owner: &GpuClaim) -> u64 {
+    fn held_until(&self, owner: &GpuClaim) -> UnixNanos {
         if self.last_claims[owner.by] > owner.claimed.end {
             owner.claimed.end
         } else {
-            owner.claimed.end.saturating_add(HOLDS_NANOS)
+            owner.claimed.end.saturating_add(HOLDS)
         }
     }
 
@@ -272,14 +275,14 @@ impl Gpu {
             .names()
             .filter_map(|run| match claimed_until(run) {
                 Some((held, end)) => (all || held < newest).then(|| (Arc::clone(run), end.min(newest))),
-                None => all.then(|| (Arc::clone(run), 0)),
+                None => all.then(|| (Arc::clone(run), UnixNanos::UNKNOWN)),
             })
             .collect();
         let end = |run: &Arc<str>| ends.iter().find(|(name, _)| name == run).map(|(_, end)| *end);
         self.runs.end(&self.energy, end)
     }
 
-    fn claim(&mut self, origin: &Origin, unix_nanos: u64, by: usize) {
+    fn claim(&mut self, origin: &Origin, unix_nanos: UnixNanos, by: usize) {
         self.last_claims[by] = self.last_claims[by].max(unix_nanos);
         let Some(run) = &origin.run else { return };
         self.runs.begin(run, unix_nanos);

@@ -2,7 +2,10 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use pulsetrain_otlp::view::{AnyValue, HistogramPoint, Span};
+use pulsetrain_otlp::{
+    UnixNanos,
+    view::{AnyValue, HistogramPoint, Span},
+};
 use pulsetrain_pipeline::{
     Batch,
     clock::{self, Instant},
@@ -72,8 +75,8 @@ impl SpanFacts {
         }
         let mut facts = Self {
             window: Window {
-                start: span.start_time_unix_nano,
-                end: span.end_time_unix_nano,
+                start: UnixNanos(span.start_time_unix_nano),
+                end: UnixNanos(span.end_time_unix_nano),
             },
             number: None,
             tokens: None,
@@ -113,11 +116,11 @@ impl Step {
         (resource, batch): (Vec<u8>, Batch),
         deadline: Instant,
     ) -> Self {
-        let end = point.time_unix_nano;
+        let end = UnixNanos(point.time_unix_nano);
         Self {
             origin: origin.clone(),
             window: Window {
-                start: end.saturating_sub((duration_secs * 1e9).round() as u64),
+                start: end.minus_secs(duration_secs),
                 end,
             },
             number: None,
@@ -137,7 +140,7 @@ impl Step {
 
     /// Returns whether later readings cannot change the energy of the step.
     fn is_complete(&self, gpus: &GpuReadings, reporters: &StepReporters) -> bool {
-        let is_read = |until: u64| until >= self.window.end;
+        let is_read = |until: UnixNanos| until >= self.window.end;
         match GpuAssignment::of(gpus, reporters, &self.origin, self.window) {
             Some(assignment) => assignment.gpus.iter().all(|gpu| is_read(gpu.read_until())),
             // No GPU claims the step so far. After a pause the claim arrives later than the reading.

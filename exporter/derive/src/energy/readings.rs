@@ -2,12 +2,14 @@
 //!
 //! A counter is interpolated linearly between two readings. `energy_counter` has the energy counter, with the bound of its error.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Duration};
+
+use pulsetrain_otlp::UnixNanos;
 
 use super::window::Window;
 
 /// The longest time before a reading of a gauge for which the reading holds.
-const REACH_NANOS: u64 = 60_000_000_000;
+const REACH: Duration = Duration::from_secs(60);
 
 /// Readings in the order of their times.
 #[derive(Clone, Debug, Default)]
@@ -15,7 +17,7 @@ pub(super) struct Readings(VecDeque<Reading>);
 
 #[derive(Clone, Copy, Debug)]
 struct Reading {
-    unix_nanos: u64,
+    unix_nanos: UnixNanos,
     value: f64,
 }
 
@@ -32,7 +34,7 @@ pub(super) struct Measured {
 
 impl Readings {
     /// Inserts a reading by its time. A second reading of the same time replaces the first.
-    pub(super) fn insert(&mut self, unix_nanos: u64, value: f64) {
+    pub(super) fn insert(&mut self, unix_nanos: UnixNanos, value: f64) {
         let place = self.0.partition_point(|reading| reading.unix_nanos < unix_nanos);
         match self.0.get_mut(place) {
             Some(reading) if reading.unix_nanos == unix_nanos => reading.value = value,
@@ -41,7 +43,7 @@ impl Readings {
     }
 
     /// Deletes readings that intervals from `unix_nanos` on do not need, and the oldest above `most`.
-    pub(super) fn expire(&mut self, unix_nanos: u64, most: usize) {
+    pub(super) fn expire(&mut self, unix_nanos: UnixNanos, most: usize) {
         while self.0.len() > most.max(2) || self.0.get(1).is_some_and(|next| next.unix_nanos <= unix_nanos) {
             self.0.pop_front();
         }
@@ -49,7 +51,7 @@ impl Readings {
 
     /// Returns the time of the newest reading, or `None` if there are no readings.
     #[cfg(test)]
-    pub(super) fn newest(&self) -> Option<u64> {
+    pub(super) fn newest(&self) -> Option<UnixNanos> {
         self.0.back().map(|reading| reading.unix_nanos)
     }
 
@@ -74,7 +76,7 @@ impl Readings {
         let mut measured = Measured::default();
         for (before, after) in self.pairs(window) {
             let mut interval = interval(before, after);
-            interval.start = interval.start.max(interval.end.saturating_sub(REACH_NANOS));
+            interval.start = interval.start.max(interval.end.saturating_sub(REACH));
             if let Some(part) = interval.overlap(window) {
                 measured.amount += after.value * part.secs();
                 measured.nanos += part.nanos();
@@ -84,9 +86,9 @@ impl Readings {
     }
 
     /// Returns the value of a gauge at a moment.
-    pub(super) fn level_at(&self, unix_nanos: u64) -> Option<f64> {
+    pub(super) fn level_at(&self, unix_nanos: UnixNanos) -> Option<f64> {
         let (before, after) = self.around(unix_nanos)?;
-        let reach = after.unix_nanos.saturating_sub(REACH_NANOS);
+        let reach = after.unix_nanos.saturating_sub(REACH);
         (unix_nanos >= reach.max(before.unix_nanos)).then_some(after.value)
     }
 
@@ -103,7 +105,7 @@ impl Readings {
     }
 
     /// Returns the times of the readings in `window`.
-    pub(super) fn times_in(&self, window: Window) -> impl Iterator<Item = u64> {
+    pub(super) fn times_in(&self, window: Window) -> impl Iterator<Item = UnixNanos> {
         let start = self
             .0
             .partition_point(|reading| reading.unix_nanos <= window.start);
@@ -127,7 +129,7 @@ impl Readings {
     }
 
     /// Returns the readings before and after a moment; a reading at that moment is the one after.
-    fn around(&self, unix_nanos: u64) -> Option<(Reading, Reading)> {
+    fn around(&self, unix_nanos: UnixNanos) -> Option<(Reading, Reading)> {
         let after = self.0.partition_point(|reading| reading.unix_nanos < unix_nanos);
         let before = after.checked_sub(1)?;
         Some((*self.0.get(before)?, *self.0.get(after)?))
@@ -150,14 +152,14 @@ mod tests {
     fn readings(list: &[(u64, f64)]) -> Readings {
         let mut readings = Readings::default();
         list.iter()
-            .for_each(|(secs, value)| readings.insert(secs * SECOND, *value));
+            .for_each(|(secs, value)| readings.insert(UnixNanos(secs * SECOND), *value));
         readings
     }
 
     fn window(start: u64, end: u64) -> Window {
         Window {
-            start: start * SECOND,
-            end: end * SECOND,
+            start: UnixNanos(start * SECOND),
+            end: UnixNanos(end * SECOND),
         }
     }
 
@@ -188,18 +190,18 @@ mod tests {
         let measured = gauge.level(window(5, 15));
         assert_eq!((measured.amount, measured.nanos), (5.0, 5 * SECOND));
         assert_eq!(gauge.level(window(20, 200)).nanos, 60 * SECOND);
-        assert_eq!(gauge.level_at(30 * SECOND), None);
-        assert_eq!(gauge.level_at(150 * SECOND), Some(0.25));
+        assert_eq!(gauge.level_at(UnixNanos(30 * SECOND)), None);
+        assert_eq!(gauge.level_at(UnixNanos(150 * SECOND)), Some(0.25));
     }
 
     #[test]
     fn expired_readings_are_not_needed_by_later_intervals() {
         let mut counter = readings(&[(0, 0.0), (10, 10.0), (20, 40.0), (30, 60.0)]);
-        counter.expire(15 * SECOND, 100);
+        counter.expire(UnixNanos(15 * SECOND), 100);
         assert_eq!(counter.growth(window(15, 30)).nanos, 15 * SECOND);
         assert_eq!(counter.growth(window(0, 10)).nanos, 0);
-        counter.expire(0, 2);
-        assert_eq!(counter.newest(), Some(30 * SECOND));
+        counter.expire(UnixNanos::UNKNOWN, 2);
+        assert_eq!(counter.newest(), Some(UnixNanos(30 * SECOND)));
         assert_eq!(counter.growth(window(15, 30)).nanos, 10 * SECOND);
     }
 }

@@ -1,6 +1,7 @@
 //! Energy and activity of steps as metrics: cumulative series for each resource that reports steps.
 
 use pulsetrain_otlp::{
+    UnixNanos,
     view::NumberValue,
     write::{Envelope, MetricsWriter, PointParts, Value},
 };
@@ -28,8 +29,8 @@ struct Resource {
     bytes: Vec<u8>,
     envelope: Envelope,
     writer: MetricsWriter,
-    start_unix_nanos: u64,
-    last_unix_nanos: u64,
+    start_unix_nanos: UnixNanos,
+    last_unix_nanos: UnixNanos,
     energy: Histogram,
     mean_power: Histogram,
     peak_power: Histogram,
@@ -124,7 +125,7 @@ impl Recorder {
 }
 
 impl Resource {
-    fn new(bytes: &[u8], start_unix_nanos: u64) -> Self {
+    fn new(bytes: &[u8], start_unix_nanos: UnixNanos) -> Self {
         Self {
             bytes: bytes.to_vec(),
             envelope: Envelope::of_resource(bytes, SCOPE, env!("CARGO_PKG_VERSION"), SCHEMA_URL),
@@ -143,7 +144,7 @@ impl Resource {
     fn observe(
         &mut self,
         of: impl Fn(&mut Self) -> &mut Histogram,
-        time_unix_nanos: u64,
+        time_unix_nanos: UnixNanos,
         value: Option<f64>,
     ) {
         let Some(value) = value else { return };
@@ -159,7 +160,7 @@ impl Resource {
             .histogram(histogram.metric(), point, histogram.parts());
     }
 
-    fn gauge(&mut self, metric: &'static Metric, time_unix_nanos: u64, value: Option<f64>) {
+    fn gauge(&mut self, metric: &'static Metric, time_unix_nanos: UnixNanos, value: Option<f64>) {
         let Some(value) = value else { return };
         let point = PointParts {
             time_unix_nanos,
@@ -168,7 +169,7 @@ impl Resource {
         self.writer.number(metric, point, NumberValue::Double(value));
     }
 
-    fn add_energy(&mut self, time_unix_nanos: u64, phase: Phase, joules: f64) {
+    fn add_energy(&mut self, time_unix_nanos: UnixNanos, phase: Phase, joules: f64) {
         let used = &mut self.used[phase as usize];
         *used += joules;
         let point = PointParts {
@@ -180,7 +181,7 @@ impl Resource {
             .number(&metric::GPU_RUN_ENERGY, point, NumberValue::Double(*used));
     }
 
-    fn count(&mut self, time_unix_nanos: u64, status: Status) {
+    fn count(&mut self, time_unix_nanos: UnixNanos, status: Status) {
         let place = match self.steps.iter().position(|(known, _)| *known == status) {
             Some(place) => place,
             None => {

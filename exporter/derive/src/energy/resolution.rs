@@ -29,7 +29,7 @@ impl Resolution {
         self.steps += 1;
         for (count, resolution) in self.multiples.iter_mut().zip(RESOLUTIONS) {
             let is_multiple =
-                window.start.is_multiple_of(resolution) || window.end.is_multiple_of(resolution);
+                window.start.0.is_multiple_of(resolution) || window.end.0.is_multiple_of(resolution);
             *count += u32::from(is_multiple);
         }
     }
@@ -46,6 +46,8 @@ impl Resolution {
 
 #[cfg(test)]
 mod tests {
+    use pulsetrain_otlp::UnixNanos;
+
     use super::*;
 
     const SECOND: u64 = 1_000_000_000;
@@ -53,7 +55,10 @@ mod tests {
     fn learned(windows: impl IntoIterator<Item = (u64, u64)>) -> u64 {
         let mut resolution = Resolution::default();
         for (start, end) in windows {
-            resolution.observe(Window { start, end });
+            resolution.observe(Window {
+                start: UnixNanos(start),
+                end: UnixNanos(end),
+            });
         }
         resolution.nanos()
     }

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use pulsetrain_otlp::UnixNanos;
+
 use super::{energy_counter::EnergyCounter, window::Window};
 
 /// The most runs of one GPU that are kept; the oldest is deleted first.
@@ -19,7 +21,7 @@ pub(super) struct RunEnergies(Vec<RunEnergy>);
 struct RunEnergy {
     run: Arc<str>,
     /// Until when `total` is counted.
-    until: u64,
+    until: UnixNanos,
     /// The growth of the counter since the run began to use the GPU.
     total: f64,
     in_steps: f64,
@@ -33,13 +35,13 @@ struct RunEnergy {
 #[derive(Debug)]
 pub(super) struct OutsideEnergy {
     pub(super) resource: Vec<u8>,
-    pub(super) unix_nanos: u64,
+    pub(super) unix_nanos: UnixNanos,
     pub(super) joules: f64,
 }
 
 impl RunEnergies {
     /// Records that a run uses the GPU from a time on.
-    pub(super) fn begin(&mut self, run: &Arc<str>, unix_nanos: u64) {
+    pub(super) fn begin(&mut self, run: &Arc<str>, unix_nanos: UnixNanos) {
         self.of(run, unix_nanos);
     }
 
@@ -56,7 +58,7 @@ impl RunEnergies {
         counter: &EnergyCounter,
         window: Window,
         joules: f64,
-        free_from: u64,
+        free_from: UnixNanos,
     ) -> f64 {
         let used = self.of(run, window.start);
         if used.resource != resource {
@@ -69,7 +71,7 @@ impl RunEnergies {
     }
 
     /// Counts the energy until a time, before the readings until then are deleted.
-    pub(super) fn advance(&mut self, counter: &EnergyCounter, unix_nanos: u64) {
+    pub(super) fn advance(&mut self, counter: &EnergyCounter, unix_nanos: UnixNanos) {
         self.0
             .iter_mut()
             .for_each(|used| used.advance(counter, unix_nanos));
@@ -79,7 +81,7 @@ impl RunEnergies {
     pub(super) fn end(
         &mut self,
         counter: &EnergyCounter,
-        used_until: impl Fn(&Arc<str>) -> Option<u64>,
+        used_until: impl Fn(&Arc<str>) -> Option<UnixNanos>,
     ) -> Vec<OutsideEnergy> {
         let mut ended = Vec::new();
         self.0.retain_mut(|used| {
@@ -100,7 +102,7 @@ impl RunEnergies {
         ended
     }
 
-    fn of(&mut self, run: &Arc<str>, unix_nanos: u64) -> &mut RunEnergy {
+    fn of(&mut self, run: &Arc<str>, unix_nanos: UnixNanos) -> &mut RunEnergy {
         let place = match self.0.iter().position(|used| used.run == *run) {
             Some(place) => place,
             None => {
@@ -116,7 +118,7 @@ impl RunEnergies {
 }
 
 impl RunEnergy {
-    fn new(run: &Arc<str>, unix_nanos: u64) -> Self {
+    fn new(run: &Arc<str>, unix_nanos: UnixNanos) -> Self {
         Self {
             run: Arc::clone(run),
             until: unix_nanos,
@@ -127,7 +129,7 @@ impl RunEnergy {
         }
     }
 
-    fn advance(&mut self, counter: &EnergyCounter, unix_nanos: u64) {
+    fn advance(&mut self, counter: &EnergyCounter, unix_nanos: UnixNanos) {
         if unix_nanos > self.until {
             let added = Window {
                 start: self.until,

@@ -1,16 +1,18 @@
 //! An interval of time.
 
-/// From a start to an end, in nanoseconds since 1970.
+use pulsetrain_otlp::UnixNanos;
+
+/// From a start to an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Window {
-    pub(super) start: u64,
-    pub(super) end: u64,
+    pub(super) start: UnixNanos,
+    pub(super) end: UnixNanos,
 }
 
 impl Window {
     /// Returns the length in nanoseconds.
     pub(super) fn nanos(self) -> u64 {
-        self.end.saturating_sub(self.start)
+        self.end.nanos_since(self.start)
     }
 
     /// Returns the length in seconds.

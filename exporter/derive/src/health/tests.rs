@@ -5,7 +5,7 @@ mod opened;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use pulsetrain_otlp::{
-    Signal,
+    Signal, UnixNanos,
     view::NumberValue,
     write::{Envelope, MetricsWriter, PointParts, Value},
 };
@@ -353,8 +353,8 @@ fn xid(count: i64, time: u64, run: Option<&str>) -> Batch {
     }
     let mut writer = MetricsWriter::default();
     let point = PointParts {
-        start_unix_nanos: START,
-        time_unix_nanos: time,
+        start_unix_nanos: UnixNanos(START),
+        time_unix_nanos: UnixNanos(time),
         attributes: &attributes,
     };
     writer.number(&metric::GPU_XID_ERRORS, point, NumberValue::Int(count));

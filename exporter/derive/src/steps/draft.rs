@@ -42,7 +42,7 @@ impl Draft {
 
     /// Adds points.
     pub(crate) fn add_points(&mut self, group: &Group) {
-        let time = UnixNanos(group.time_unix_nanos);
+        let time = group.time_unix_nanos;
         if group.is_step() {
             self.points = self.points.max(Some(time));
         }

@@ -1,11 +1,13 @@
 //! The points of one resource at one time, which a trainer recorded together.
 
+use pulsetrain_otlp::UnixNanos;
+
 use super::{Phases, Values};
 
 /// Points that share a time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Group {
-    pub(crate) time_unix_nanos: u64,
+    pub(crate) time_unix_nanos: UnixNanos,
     /// `train.global_step`.
     pub(crate) number: Option<i64>,
     /// The observation of `train.step.duration` in seconds.
@@ -44,7 +46,7 @@ pub(crate) struct Groups {
 
 impl Groups {
     /// Returns the group of a time.
-    pub(crate) fn at(&mut self, time_unix_nanos: u64) -> &mut Group {
+    pub(crate) fn at(&mut self, time_unix_nanos: UnixNanos) -> &mut Group {
         let is_here = |place: usize| {
             let group = self.groups.get(place);
             group.is_some_and(|group| group.time_unix_nanos == time_unix_nanos)
@@ -68,7 +70,7 @@ impl Groups {
         self.groups.drain(..)
     }
 
-    fn find_or_insert(&mut self, time_unix_nanos: u64) -> usize {
+    fn find_or_insert(&mut self, time_unix_nanos: UnixNanos) -> usize {
         let search = self
             .groups
             .binary_search_by_key(&time_unix_nanos, |group| group.time_unix_nanos);

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use pulsetrain_otlp::UnixNanos;
+
 /// The maximum number of series of one rank. The growth of further ones is unknown.
 const MAX_SERIES: usize = 256;
 
@@ -29,12 +31,12 @@ pub(crate) enum Grown {
 struct Last {
     count: u64,
     sum: f64,
-    start_unix_nanos: u64,
+    start_unix_nanos: UnixNanos,
 }
 
 impl Growth {
     /// Returns the growth of a counter.
-    pub(crate) fn of_sum(&mut self, key: SeriesKey, sum: f64, start_unix_nanos: u64) -> Grown {
+    pub(crate) fn of_sum(&mut self, key: SeriesKey, sum: f64, start_unix_nanos: UnixNanos) -> Grown {
         let now = Last {
             count: 0,
             sum,
@@ -55,7 +57,7 @@ impl Growth {
         &mut self,
         key: SeriesKey,
         (count, sum): (u64, f64),
-        start_unix_nanos: u64,
+        start_unix_nanos: UnixNanos,
     ) -> Option<f64> {
         let now = Last {
             count,
@@ -97,25 +99,37 @@ mod tests {
     #[test]
     fn counter_grows_from_point_to_point_and_starts_again_after_a_reset() {
         let mut growth = Growth::default();
-        assert_eq!(growth.of_sum(KEY, 100.0, 5), Grown::First(100.0));
-        assert_eq!(growth.of_sum(KEY, 130.0, 5), Grown::By(30.0));
-        assert_eq!(growth.of_sum(KEY, 10.0, 5), Grown::By(10.0), "a lower value");
-        assert_eq!(growth.of_sum(KEY, 40.0, 9), Grown::By(40.0), "a later start");
+        assert_eq!(growth.of_sum(KEY, 100.0, UnixNanos(5)), Grown::First(100.0));
+        assert_eq!(growth.of_sum(KEY, 130.0, UnixNanos(5)), Grown::By(30.0));
+        assert_eq!(
+            growth.of_sum(KEY, 10.0, UnixNanos(5)),
+            Grown::By(10.0),
+            "a lower value"
+        );
+        assert_eq!(
+            growth.of_sum(KEY, 40.0, UnixNanos(9)),
+            Grown::By(40.0),
+            "a later start"
+        );
     }
 
     #[test]
     fn histogram_gives_the_mean_of_new_observations() {
         let mut growth = Growth::default();
-        assert_eq!(growth.of_histogram(KEY, (1, 0.5), 5), Some(0.5));
-        assert_eq!(growth.of_histogram(KEY, (1, 0.5), 5), None, "nothing new");
-        assert_eq!(growth.of_histogram(KEY, (3, 1.5), 5), Some(0.5));
-        assert_eq!(growth.of_histogram(KEY, (1, 0.25), 9), Some(0.25));
+        assert_eq!(growth.of_histogram(KEY, (1, 0.5), UnixNanos(5)), Some(0.5));
+        assert_eq!(
+            growth.of_histogram(KEY, (1, 0.5), UnixNanos(5)),
+            None,
+            "nothing new"
+        );
+        assert_eq!(growth.of_histogram(KEY, (3, 1.5), UnixNanos(5)), Some(0.5));
+        assert_eq!(growth.of_histogram(KEY, (1, 0.25), UnixNanos(9)), Some(0.25));
         let late = SeriesKey { metric: 2, ..KEY };
         assert_eq!(
-            growth.of_histogram(late, (40, 8.0), 5),
+            growth.of_histogram(late, (40, 8.0), UnixNanos(5)),
             None,
             "seen first in the middle"
         );
-        assert_eq!(growth.of_histogram(late, (41, 8.5), 5), Some(0.5));
+        assert_eq!(growth.of_histogram(late, (41, 8.5), UnixNanos(5)), Some(0.5));
     }
 }

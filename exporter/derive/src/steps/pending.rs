@@ -124,7 +124,7 @@ impl RankSteps {
 
     /// Whether points belong to a repeated step after all open steps.
     pub(crate) fn points_begin_again(&self, group: &Group) -> bool {
-        let time = UnixNanos(group.time_unix_nanos);
+        let time = group.time_unix_nanos;
         let start = match group.duration_secs {
             Some(secs) => time.minus_secs(secs),
             None if self.sends_spans || self.sends_durations => return false,
@@ -153,7 +153,7 @@ impl RankSteps {
 
     /// Adds points that were recorded together. Returns the number of a step that they opened.
     pub(crate) fn add_points(&mut self, group: &Group, batch: &Batch, deadline: Instant) -> Option<i64> {
-        let time = UnixNanos(group.time_unix_nanos);
+        let time = group.time_unix_nanos;
         self.newest = self.newest.max(time);
         if !group.is_step() {
             // Values alone belong to the open step.

@@ -10,7 +10,7 @@ use opentelemetry_proto::tonic::{
 use prost::Message;
 use pulsetrain_derive::{EnergyConfig, EnergyStage};
 use pulsetrain_otlp::{
-    Signal,
+    Signal, UnixNanos,
     view::NumberValue,
     write::{
         Attribute, Encoded, Envelope, HistogramParts, MetricsWriter, PointParts, SpanParts, SpansWriter,
@@ -81,8 +81,8 @@ impl Rank {
             trace_id: [1; 16],
             span_id: number.to_be_bytes(),
             parent_span_id: None,
-            start_unix_nanos: ZERO_TIME + start,
-            end_unix_nanos: ZERO_TIME + end,
+            start_unix_nanos: UnixNanos(ZERO_TIME + start),
+            end_unix_nanos: UnixNanos(ZERO_TIME + end),
             attributes: &attributes,
         });
         batch(writer.finish(&self.envelope()))
@@ -93,8 +93,8 @@ impl Rank {
         let mut writer = MetricsWriter::default();
         let metric = &names::TRAIN_STEP_DURATION;
         let point = PointParts {
-            start_unix_nanos: 1,
-            time_unix_nanos: ZERO_TIME + time,
+            start_unix_nanos: UnixNanos(1),
+            time_unix_nanos: UnixNanos(ZERO_TIME + time),
             attributes: &[],
         };
         let contents = HistogramParts {
@@ -137,8 +137,8 @@ fn readings(
     let mut writer = MetricsWriter::default();
     for (time, value) in values {
         let point = PointParts {
-            start_unix_nanos: 0,
-            time_unix_nanos: ZERO_TIME + time,
+            start_unix_nanos: UnixNanos::UNKNOWN,
+            time_unix_nanos: UnixNanos(ZERO_TIME + time),
             attributes: &attributes,
         };
         writer.number(metric, point, NumberValue::Double(*value));

@@ -20,6 +20,7 @@ use std::hint::black_box;
 
 use clock::timed;
 use pulsetrain_formats::{LogReader, ReadLimits, ReadTime, format_by_name};
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Recorder, Run};
 use rows::{ROWS, Row};
 
@@ -88,7 +89,7 @@ fn read(format: &str, input: &[u8]) -> u64 {
     });
     let mut reader = LogReader::new(format, ReadLimits::default());
     reader.set_time(ReadTime {
-        unix_nanos: NEAR,
+        unix_nanos: UnixNanos(NEAR),
         is_live: false,
     });
     input

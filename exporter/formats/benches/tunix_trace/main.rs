@@ -23,6 +23,7 @@ use std::hint::black_box;
 use clock::timed;
 use memory::Peak;
 use pulsetrain_formats::{LogReader, ReadLimits, format_by_name};
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Recorder, Run};
 
 const ROUNDS: usize = 3;
@@ -113,7 +114,7 @@ impl Best {
 fn read(format: &str, trace: &[u8]) -> (u64, u64) {
     let format = format_by_name(format).unwrap();
     let run = Run {
-        start_unix_nanos: START,
+        start_unix_nanos: UnixNanos(START),
         ..Run::default()
     };
     let mut recorder = Recorder::new(run, |batch| {

@@ -1,6 +1,8 @@
 //! Finds the newest time without a zone in the text of a log, whatever its format: `2026-11-21 00:18:40`, and absl's
 //! `I1121 00:33:07.258122`.
 
+use pulsetrain_otlp::UnixNanos;
+
 use crate::logs::time;
 
 /// The newest time of a text.
@@ -13,7 +15,7 @@ pub(super) struct Stamp {
 }
 
 /// Returns the last time in a text, or `None` if the text has no time or the time has a zone. The text was written near the given time.
-pub(super) fn newest(text: &[u8], near_unix_nanos: u64) -> Option<Stamp> {
+pub(super) fn newest(text: &[u8], near_unix_nanos: UnixNanos) -> Option<Stamp> {
     let lines = text.rsplit(|byte| matches!(byte, b'\n' | b'\r'));
     // The end of a JSON array does not count as a line.
     let mut lines = lines.filter(|line| line.iter().any(u8::is_ascii_alphanumeric));
@@ -32,7 +34,7 @@ pub(super) fn newest(text: &[u8], near_unix_nanos: u64) -> Option<Stamp> {
 }
 
 /// The first time of a line: `Some(None)` for one with a zone.
-fn of_line(line: &[u8], near_unix_nanos: u64) -> Option<Option<u64>> {
+fn of_line(line: &[u8], near_unix_nanos: UnixNanos) -> Option<Option<u64>> {
     (0..line.len()).find_map(|start| {
         let is_start = start == 0 || !line[start - 1].is_ascii_alphanumeric() || is_level(line, start);
         let rest = line.get(start..)?;
@@ -70,7 +72,7 @@ fn is_level(line: &[u8], start: usize) -> bool {
 /// The length of `1121 00:33:07`.
 const ABSL: usize = 13;
 
-fn absl(line: &[u8], start: usize, near_unix_nanos: u64) -> Option<Option<u64>> {
+fn absl(line: &[u8], start: usize, near_unix_nanos: UnixNanos) -> Option<Option<u64>> {
     let is_absl = start > 0 && is_level(line, start);
     let stamp = str::from_utf8(line.get(start..start + ABSL)?).ok()?;
     is_absl.then(|| time::absl_unix_nanos(stamp, near_unix_nanos).map(Some))?
@@ -81,7 +83,7 @@ mod tests {
     use super::*;
 
     /// 2026-11-22 00:00:00.
-    const NEAR: u64 = 1_795_305_600_000_000_000;
+    const NEAR: UnixNanos = UnixNanos(1_795_305_600_000_000_000);
     /// 2026-11-21 00:18:40.
     const TIME: u64 = 1_795_220_320_000_000_000;
 

@@ -1,5 +1,7 @@
 //! Parses the prefix of absl's log lines: `I1121 00:33:13.624218 140413477075840 metric_logger.py:230] text`.
 
+use pulsetrain_otlp::UnixNanos;
+
 use super::time;
 
 /// The fields of a prefix.
@@ -12,7 +14,7 @@ pub(super) struct Prefix<'a> {
 }
 
 /// Splits a line into prefix and text, or returns `None` if it has no prefix.
-pub(super) fn split(line: &str, near_unix_nanos: u64) -> Option<(Prefix<'_>, &str)> {
+pub(super) fn split(line: &str, near_unix_nanos: UnixNanos) -> Option<(Prefix<'_>, &str)> {
     let (file, stamp, text) = parts(line)?;
     let local_unix_nanos = time::absl_unix_nanos(stamp, near_unix_nanos)?;
     Some((
@@ -49,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_prefix_has_time_and_file() {
-        let near = time::unix_nanos("2026-11-22 00:00:00").unwrap();
+        let near = UnixNanos(time::unix_nanos("2026-11-22 00:00:00").unwrap());
         let line = "I1121 00:33:13.624218 140413477075840 metric_logger.py:230] completed step: 0";
         let (prefix, text) = split(line, near).unwrap();
         assert_eq!((prefix.file, text), ("metric_logger.py", "completed step: 0"));
@@ -67,7 +69,7 @@ mod tests {
             "I1121",
             "",
         ] {
-            assert_eq!(split(line, 1_795_221_162_000_000_000), None, "{line}");
+            assert_eq!(split(line, UnixNanos(1_795_221_162_000_000_000)), None, "{line}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use pulsetrain_mapping::{CoverageRow, Mapping};
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{LoggedTime, UsedTimezone};
 
 use super::{LogParser, encoding, lines};
@@ -90,8 +91,8 @@ pub struct RunHeader {
     pub run_name: Option<String>,
     /// The project that the run belongs to.
     pub project: Option<String>,
-    /// The start of the run, in nanoseconds since 1970.
-    pub start_unix_nanos: Option<u64>,
+    /// The start of the run. If it is local, as if its clock showed UTC.
+    pub start_unix_nanos: Option<UnixNanos>,
     /// Whether the start is a local time without a known zone.
     pub start_is_local: bool,
     /// The first record. It distinguishes this run from every other.
@@ -109,7 +110,7 @@ impl RunHeader {
     /// Returns the header with its local start converted to an instant.
     #[must_use]
     pub fn in_timezone(self, timezone: &UsedTimezone) -> Self {
-        let instant = |local| timezone.instant(LoggedTime::Local(local));
+        let instant = |local: UnixNanos| timezone.instant(LoggedTime::Local(local.0));
         Self {
             start_unix_nanos: match self.start_is_local {
                 true => self.start_unix_nanos.map(instant),

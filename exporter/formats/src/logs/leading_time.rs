@@ -45,7 +45,7 @@ mod tests {
             ("2026-01-02 12:00:00", 0),
         ] {
             assert_eq!(
-                leading_time(line).map(|time| UsedTimezone::default().instant(time)),
+                leading_time(line).map(|time| UsedTimezone::default().instant(time).0),
                 Some(noon + milliseconds * 1_000_000),
                 "{line}"
             );

@@ -1,22 +1,23 @@
 //! Assigns times to records without their own: the time at the beginning of the line, the read time in a growing log, else an
 //! invented one.
 
-use std::{cell::Cell, sync::Arc};
+use std::{cell::Cell, sync::Arc, time::Duration};
 
 use super::{ReadTime, leading_time::leading_time, pace::Pace};
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::LocalClock;
 
 /// The minimum distance of two records without a time. It keeps their order and separates the points of a series.
-pub(super) const TICK_NANOS: u64 = 1_000_000;
-const LIVE_TICK_NANOS: u64 = 1_000;
+pub(super) const TICK: Duration = Duration::from_millis(1);
+const LIVE_TICK: Duration = Duration::from_micros(1);
 
 /// The clock of one log.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LineClock {
     /// The last assigned time.
-    last: Cell<u64>,
-    /// The last time at the beginning of a line; zero before the first.
-    last_leading: Cell<u64>,
+    last: Cell<UnixNanos>,
+    /// The last time at the beginning of a line; unknown before the first.
+    last_leading: Cell<UnixNanos>,
     /// The number of invented times.
     invented: Cell<u64>,
     /// The times of records without one, if the log allows to derive them.
@@ -27,15 +28,15 @@ pub(super) struct LineClock {
 
 impl LineClock {
     /// Returns the time of the next record, which is on this line. Call it once a record.
-    pub(super) fn time(&self, line: &str, read: ReadTime) -> u64 {
+    pub(super) fn time(&self, line: &str, read: ReadTime) -> UnixNanos {
         let next = |tick| self.last.get().saturating_add(tick);
         let time = match leading_time(line).map(|time| self.local.instant(time)) {
             // Many lines of one second.
-            Some(time) if time == self.last_leading.replace(time) => next(TICK_NANOS),
+            Some(time) if time == self.last_leading.replace(time) => next(TICK),
             Some(time) => time,
-            None if read.is_live => read.unix_nanos.max(next(LIVE_TICK_NANOS)),
-            None if self.last_leading.get() > 0 => next(TICK_NANOS),
-            None => self.invent(read.unix_nanos.max(next(TICK_NANOS))),
+            None if read.is_live => read.unix_nanos.max(next(LIVE_TICK)),
+            None if self.last_leading.get().is_known() => next(TICK),
+            None => self.invent(read.unix_nanos.max(next(TICK))),
         };
         self.last.set(time);
         time
@@ -56,7 +57,7 @@ impl LineClock {
         self.pace = Some(pace);
     }
 
-    fn invent(&self, otherwise: u64) -> u64 {
+    fn invent(&self, otherwise: UnixNanos) -> UnixNanos {
         let index = self.invented.replace(self.invented.get() + 1);
         let paced = self.pace.as_ref().and_then(|pace| pace.time(index));
         paced.unwrap_or(otherwise)
@@ -68,7 +69,7 @@ mod tests {
     use super::*;
 
     const FINISHED: ReadTime = ReadTime {
-        unix_nanos: 5_000_000_000,
+        unix_nanos: UnixNanos(5_000_000_000),
         is_live: false,
     };
     const SECOND: u64 = 1_000_000_000;
@@ -83,16 +84,23 @@ mod tests {
             "1970-01-01 00:00:02 d",
         ];
         let times = lines.map(|line| clock.time(line, FINISHED));
-        let tick = TICK_NANOS;
-        assert_eq!(times, [SECOND, SECOND + tick, SECOND + 2 * tick, 2 * SECOND]);
+        let second = UnixNanos(SECOND);
+        let expected = [
+            second,
+            second.saturating_add(TICK),
+            second.saturating_add(2 * TICK),
+            UnixNanos(2 * SECOND),
+        ];
+        assert_eq!(times, expected);
         assert_eq!(clock.invented(), 0, "the third is near the second");
     }
 
     #[test]
     fn times_of_a_finished_log_without_any_are_invented_and_counted() {
         let clock = LineClock::default();
+        let read = FINISHED.unix_nanos;
         let times = ["a", "b"].map(|line| clock.time(line, FINISHED));
-        assert_eq!(times, [5 * SECOND, 5 * SECOND + TICK_NANOS]);
+        assert_eq!(times, [read, read.saturating_add(TICK)]);
         assert_eq!(clock.invented(), 2);
     }
 
@@ -103,8 +111,9 @@ mod tests {
             is_live: true,
             ..FINISHED
         };
+        let read = FINISHED.unix_nanos;
         let times = ["a", "b"].map(|line| clock.time(line, live));
-        assert_eq!(times, [5 * SECOND, 5 * SECOND + LIVE_TICK_NANOS]);
+        assert_eq!(times, [read, read.saturating_add(LIVE_TICK)]);
         assert_eq!(clock.invented(), 0);
     }
 }

@@ -13,6 +13,7 @@ use super::{
     line_clock::LineClock,
     rank_prefix::RankedLine,
 };
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Rank, Recorder, Run, SkipReason, SourcePosition};
 
 /// A format whose records are lines.
@@ -60,12 +61,12 @@ pub(super) struct Line<'a> {
 impl Line<'_> {
     /// Returns the time of a record without its own: the time at the beginning of the line, or one from the log's clock. Call
     /// it once a record.
-    pub(super) fn read_time(&self) -> u64 {
+    pub(super) fn read_time(&self) -> UnixNanos {
         self.clock.time(self.text, self.time)
     }
 
     /// Returns an approximate time of the line, for dates without a year.
-    pub(super) fn near_unix_nanos(&self) -> u64 {
+    pub(super) fn near_unix_nanos(&self) -> UnixNanos {
         self.time.unix_nanos
     }
 
@@ -333,7 +334,7 @@ mod tests {
     use pulsetrain_record::{Counts, ParseReport};
 
     #[derive(Default)]
-    struct Words(Vec<(String, u64)>, Vec<SourcePosition>);
+    struct Words(Vec<(String, UnixNanos)>, Vec<SourcePosition>);
 
     impl LineFormat for Words {
         fn signature(text: &str) -> Option<&'static str> {
@@ -347,7 +348,7 @@ mod tests {
         }
     }
 
-    fn read(pieces: &[&[u8]]) -> (Vec<(String, u64)>, Counts, ParseReport) {
+    fn read(pieces: &[&[u8]]) -> (Vec<(String, UnixNanos)>, Counts, ParseReport) {
         let mut parser = LineParser::<Words>::default();
         let mut recorder = Recorder::new(Run::default(), |_| {});
         let mut unread = Vec::new();
@@ -358,7 +359,7 @@ mod tests {
                 start: SourcePosition::default(),
                 is_last: number + 1 == pieces.len(),
                 time: ReadTime {
-                    unix_nanos: 5_000_000,
+                    unix_nanos: UnixNanos(5_000_000),
                     is_live: false,
                 },
             };
@@ -434,8 +435,8 @@ mod tests {
 
     #[test]
     fn lines_without_a_time_keep_their_order() {
-        let times: Vec<u64> = read(&[b"a\nb\n"]).0.into_iter().map(|(_, time)| time).collect();
-        assert_eq!(times, [5_000_000, 6_000_000]);
+        let times: Vec<UnixNanos> = read(&[b"a\nb\n"]).0.into_iter().map(|(_, time)| time).collect();
+        assert_eq!(times, [5_000_000, 6_000_000].map(UnixNanos));
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub(super) mod metrics_file;
 mod tables;
 
 use pulsetrain_mapping::{CoverageRow, Field, MetricMapper, RecordMeta, RecordTable, record_option};
-use pulsetrain_otlp::write::Value as Out;
+use pulsetrain_otlp::{UnixNanos, write::Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::delimited::Delimiters;
@@ -78,7 +78,7 @@ struct MaxText {
     fields: MetricMapper,
     memory: MemoryLines,
     /// The time of the last line that has one. Lines without a time that follow belong to it.
-    last_time: Option<u64>,
+    last_time: Option<UnixNanos>,
 }
 
 impl Default for MaxText {

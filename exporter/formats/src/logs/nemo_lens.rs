@@ -6,6 +6,7 @@ mod spans;
 use std::collections::HashMap;
 
 use pulsetrain_mapping::{CoverageRow, ScalarMapper, ScalarMeta, trainer};
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Rank, Recorder, SkipReason, SourcePosition};
 use serde_json::Value;
 
@@ -123,7 +124,7 @@ impl Lens {
             }
             let value = number(&point["value"]).or_else(|| self.mean(&tag, point));
             let meta = ScalarMeta {
-                time_unix_nanos: time,
+                time_unix_nanos: UnixNanos(time),
                 step: None,
                 position,
             };

@@ -3,16 +3,19 @@
 //! The first pass over the log assigns the n-th millisecond of 1970 to the n-th record without a time. The points of that pass
 //! show the reported durations of each record. [`Survey`] derives the [`Pace`] from them, which the second pass uses.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use pulsetrain_otlp::{
-    Signal,
+    Signal, UnixNanos,
     view::{AnyValue, Message, Metric, MetricData, MetricsData, Resource},
     write::Encoded,
 };
 use pulsetrain_semconv::{attribute, metric};
 
-use super::line_clock::TICK_NANOS;
+use super::line_clock::TICK;
+
+/// [`TICK`] in nanoseconds.
+const TICK_NANOS: u64 = TICK.as_nanos() as u64;
 
 /// The maximum number of records without a time. A longer log is not spaced.
 pub const MOST_RECORDS: u64 = 1 << 20;
@@ -29,7 +32,7 @@ pub enum PacedBy {
 /// The times of the records of a log without times.
 #[derive(Clone, Debug)]
 pub struct Pace {
-    start_unix_nanos: u64,
+    start_unix_nanos: UnixNanos,
     /// The offset of each record from the start, in nanoseconds.
     offsets: Arc<[u64]>,
     /// The measure that spaces the records.
@@ -38,16 +41,19 @@ pub struct Pace {
 
 impl Pace {
     /// Returns the time of the n-th record. `None` if the log has grown since the survey.
-    pub(super) fn time(&self, index: u64) -> Option<u64> {
+    pub(super) fn time(&self, index: u64) -> Option<UnixNanos> {
         let offset = self.offsets.get(usize::try_from(index).ok()?)?;
-        Some(self.start_unix_nanos.saturating_add(*offset))
+        Some(
+            self.start_unix_nanos
+                .saturating_add(Duration::from_nanos(*offset)),
+        )
     }
 
     /// Moves the pace to begin at `start`, or else to end at `end`.
-    pub fn between(self, start: Option<u64>, end: u64) -> Self {
+    pub fn between(self, start: Option<UnixNanos>, end: UnixNanos) -> Self {
         let len = self.offsets.last().copied().unwrap_or_default();
         Self {
-            start_unix_nanos: start.unwrap_or(end.saturating_sub(len)),
+            start_unix_nanos: start.unwrap_or(end.saturating_sub(Duration::from_nanos(len))),
             ..self
         }
     }
@@ -96,7 +102,8 @@ impl Survey {
             Some(MetricData::Gauge(gauge)) => {
                 for point in gauge.data_points.iter().flatten() {
                     let value = point.value().map(|value| value.as_f64());
-                    let (Some(index), Some(value)) = (self.index(point.time_unix_nano), value) else {
+                    let (Some(index), Some(value)) = (self.index(UnixNanos(point.time_unix_nano)), value)
+                    else {
                         continue;
                     };
                     if metric.name == metric::TRAIN_GLOBAL_STEP.name {
@@ -108,7 +115,8 @@ impl Survey {
             }
             Some(MetricData::Histogram(histogram)) if metric.name == metric::TRAIN_STEP_DURATION.name => {
                 for point in histogram.data_points.iter().flatten() {
-                    let (Some(index), Some(sum)) = (self.index(point.time_unix_nano), point.sum) else {
+                    let (Some(index), Some(sum)) = (self.index(UnixNanos(point.time_unix_nano)), point.sum)
+                    else {
                         continue;
                     };
                     let before = self.sums.insert(rank, sum).unwrap_or_default();
@@ -120,9 +128,9 @@ impl Survey {
     }
 
     /// Returns the index of the record with this time. `None` if the log itself has the time.
-    fn index(&mut self, time_unix_nanos: u64) -> Option<u64> {
-        let index = (time_unix_nanos / TICK_NANOS).checked_sub(1)?;
-        let is_index = index < MOST_RECORDS && time_unix_nanos.is_multiple_of(TICK_NANOS);
+    fn index(&mut self, time_unix_nanos: UnixNanos) -> Option<u64> {
+        let index = (time_unix_nanos.0 / TICK_NANOS).checked_sub(1)?;
+        let is_index = index < MOST_RECORDS && time_unix_nanos.0.is_multiple_of(TICK_NANOS);
         self.has_times |= !is_index;
         if is_index {
             self.records = self.records.max(index + 1);
@@ -141,7 +149,7 @@ impl Survey {
             (self.by_durations(), PacedBy::StepDurations)
         };
         Some(Pace {
-            start_unix_nanos: 0,
+            start_unix_nanos: UnixNanos::UNKNOWN,
             offsets: offsets.into(),
             by,
         })
@@ -285,14 +293,20 @@ mod tests {
     #[test]
     fn a_pace_begins_at_a_start_or_ends_at_an_end() {
         let pace = Pace {
-            start_unix_nanos: 0,
+            start_unix_nanos: UnixNanos::UNKNOWN,
             offsets: [MINUTE, 3 * MINUTE].into(),
             by: PacedBy::RunTime,
         };
         let times = |pace: Pace| [0, 1, 2].map(|index| pace.time(index));
-        let ended = pace.clone().between(None, 10 * MINUTE);
-        assert_eq!(times(ended), [Some(8 * MINUTE), Some(10 * MINUTE), None]);
-        let begun = pace.between(Some(MINUTE), 10 * MINUTE);
-        assert_eq!(times(begun), [Some(2 * MINUTE), Some(4 * MINUTE), None]);
+        let ended = pace.clone().between(None, UnixNanos(10 * MINUTE));
+        assert_eq!(
+            times(ended),
+            [Some(UnixNanos(8 * MINUTE)), Some(UnixNanos(10 * MINUTE)), None]
+        );
+        let begun = pace.between(Some(UnixNanos(MINUTE)), UnixNanos(10 * MINUTE));
+        assert_eq!(
+            times(begun),
+            [Some(UnixNanos(2 * MINUTE)), Some(UnixNanos(4 * MINUTE)), None]
+        );
     }
 }

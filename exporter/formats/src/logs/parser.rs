@@ -6,6 +6,7 @@
 use serde_json::Value as Json;
 
 use super::{KeyUse, Pace};
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Recorder, SourcePosition};
 
 /// A window of unparsed bytes and its position in the input.
@@ -25,7 +26,7 @@ pub struct Window<'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadTime {
     /// Nanoseconds since 1970: the time of reading. For a finished file, `--start-time` or its modification time.
-    pub unix_nanos: u64,
+    pub unix_nanos: UnixNanos,
     /// Whether the bytes were read as they were written, so that the time of reading is that of the line.
     pub is_live: bool,
 }

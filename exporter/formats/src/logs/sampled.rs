@@ -4,7 +4,7 @@ use pulsetrain_mapping::Mapping;
 use std::{cell::RefCell, sync::Arc};
 
 use pulsetrain_otlp::{
-    Signal,
+    Signal, UnixNanos,
     view::{AnyValue, KeyValue, Message, MetricData, MetricsData},
     write::Encoded,
 };
@@ -20,7 +20,7 @@ pub(crate) struct Sampled {
 }
 
 /// 2026-11-22 00:00:00 UTC.
-const NEAR: u64 = 1_795_305_600_000_000_000;
+const NEAR: UnixNanos = UnixNanos(1_795_305_600_000_000_000);
 
 impl Sampled {
     /// Reads a text as a finished file.

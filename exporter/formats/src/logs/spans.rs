@@ -1,6 +1,9 @@
 //! Records spans from the durations in a log. A span ends when its line was written.
 
-use pulsetrain_otlp::write::{Attribute, SpanParts};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{Attribute, SpanParts},
+};
 use pulsetrain_semconv::{self as semconv, Span, span};
 
 use pulsetrain_record::{Recorder, ids};
@@ -8,7 +11,7 @@ use pulsetrain_record::{Recorder, ids};
 /// Records the span of a step that ended at `end_unix_nanos`. Records nothing if the duration is negative or not finite.
 pub(super) fn step(
     step: i64,
-    end_unix_nanos: u64,
+    end_unix_nanos: UnixNanos,
     duration_secs: f64,
     attributes: &[Attribute<'_>],
     recorder: &mut Recorder<'_>,
@@ -26,7 +29,7 @@ pub(super) fn step(
 /// Records the span of an evaluation that ended at `end_unix_nanos`, as [`step`] does.
 pub(super) fn eval(
     step: i64,
-    end_unix_nanos: u64,
+    end_unix_nanos: UnixNanos,
     duration_secs: f64,
     attributes: &[Attribute<'_>],
     recorder: &mut Recorder<'_>,
@@ -48,21 +51,19 @@ pub(super) fn eval(
 fn ended(
     span: &'static Span,
     (trace_id, span_id): ([u8; 16], [u8; 8]),
-    (end_unix_nanos, duration_secs): (u64, f64),
+    (end_unix_nanos, duration_secs): (UnixNanos, f64),
     attributes: &[Attribute<'_>],
     recorder: &mut Recorder<'_>,
 ) {
     if !(duration_secs.is_finite() && duration_secs >= 0.0) {
         return;
     }
-    // Rounded: 0.119 s is 118,999,999.99 ns in binary.
-    let nanos = (duration_secs * 1e9).round() as u64;
     recorder.record_span(&SpanParts {
         span,
         trace_id,
         span_id,
         parent_span_id: None,
-        start_unix_nanos: end_unix_nanos.saturating_sub(nanos),
+        start_unix_nanos: end_unix_nanos.minus_secs(duration_secs),
         end_unix_nanos,
         attributes: &listed(attributes.iter().copied(), span),
     });

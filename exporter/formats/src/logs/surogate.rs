@@ -15,6 +15,7 @@ use std::borrow::Cow;
 
 use super::{LogFormat, LogParser, ParserFactory, RunHeader, Window, clean, parser::Positions};
 use framing::Frame;
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{LoggedTime, Recorder, SkipReason, SourcePosition};
 use record::Value;
 
@@ -61,9 +62,10 @@ impl RunHeader {
     fn add_record(&mut self, text: &str) {
         let Ok(record) = record::parse(text) else { return };
         if self.start_unix_nanos.is_none() {
-            let (LoggedTime::Utc(start) | LoggedTime::Local(start)) = record.time;
-            self.start_unix_nanos = Some(start);
-            self.start_is_local = matches!(record.time, LoggedTime::Local(_));
+            (self.start_unix_nanos, self.start_is_local) = match record.time {
+                LoggedTime::Utc(start) => (Some(start), false),
+                LoggedTime::Local(start) => (Some(UnixNanos(start)), true),
+            };
             self.first_record = text.as_bytes().to_vec();
         }
         let option = |key: &str| {

@@ -2,13 +2,14 @@
 //!
 //! Most logs print local times without their zone; [`LoggedTime`] keeps that.
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::LoggedTime;
 
 /// Parses a time, or returns `None`. Fewer digits, a decimal comma, a `T` and a `Z` are accepted.
 pub(crate) fn logged(text: &str) -> Option<LoggedTime> {
     let zoned = text.strip_suffix('Z').and_then(local_nanos);
     zoned
-        .map(LoggedTime::Utc)
+        .map(|nanos| LoggedTime::Utc(UnixNanos(nanos)))
         .or_else(|| local_nanos(text).map(LoggedTime::Local))
 }
 
@@ -68,16 +69,16 @@ fn clock_nanos(text: &[u8]) -> Option<u64> {
 
 /// Returns the nanoseconds from 1970 to absl's `1121 00:33:07.258122`, as if it were UTC, in the year nearest to
 /// `near_unix_nanos`.
-pub(crate) fn absl_unix_nanos(text: &str, near_unix_nanos: u64) -> Option<u64> {
+pub(crate) fn absl_unix_nanos(text: &str, near_unix_nanos: UnixNanos) -> Option<u64> {
     let (date, clock) = text.split_at_checked(4)?;
     let (month, day) = date.split_at_checked(2)?;
     let clock = clock.strip_prefix(' ')?;
     let (month, day) = (digits(month.as_bytes())?, digits(day.as_bytes())?);
     let clock_nanos = clock_nanos(clock.as_bytes())?;
-    let year = 1970 + near_unix_nanos / NANOS_OF_YEAR;
+    let year = 1970 + near_unix_nanos.0 / NANOS_OF_YEAR;
     let times = (year.saturating_sub(1).max(1970)..=year + 1)
         .filter_map(|year| nanos_at((year, month, day), clock_nanos));
-    times.min_by_key(|time| time.abs_diff(near_unix_nanos))
+    times.min_by_key(|time| time.abs_diff(near_unix_nanos.0))
 }
 
 const NANOS_OF_SECOND: u64 = 1_000_000_000;
@@ -105,7 +106,7 @@ fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
 
 #[cfg(test)]
 pub(super) fn unix_nanos(text: &str) -> Option<u64> {
-    logged(text).map(|time| pulsetrain_record::UsedTimezone::default().instant(time))
+    logged(text).map(|time| pulsetrain_record::UsedTimezone::default().instant(time).0)
 }
 
 #[cfg(test)]
@@ -116,7 +117,7 @@ mod tests {
     fn a_time_with_a_zone_is_not_local() {
         assert_eq!(
             logged("1970-01-01T00:00:01Z"),
-            Some(LoggedTime::Utc(1_000_000_000))
+            Some(LoggedTime::Utc(UnixNanos(1_000_000_000)))
         );
         assert_eq!(
             logged("1970-01-01T00:00:01"),
@@ -144,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_date_without_a_year_takes_the_nearest() {
-        let new_year = unix_nanos("2027-01-01 00:00:05").unwrap();
+        let new_year = UnixNanos(unix_nanos("2027-01-01 00:00:05").unwrap());
         assert_eq!(
             absl_unix_nanos("1231 23:59:59.5", new_year),
             unix_nanos("2026-12-31 23:59:59.5")

@@ -11,7 +11,7 @@ mod tables;
 mod weight_sync;
 
 use pulsetrain_mapping::{Field, FieldValue, MetricMapper, RecordMeta, number_text, record_option};
-use pulsetrain_otlp::write::Value as Out;
+use pulsetrain_otlp::{UnixNanos, write::Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::delimited::Delimiters;
@@ -169,7 +169,7 @@ impl TorchSpec {
     fn logged(
         &mut self,
         text: &str,
-        time_unix_nanos: u64,
+        time_unix_nanos: UnixNanos,
         line: &Line<'_>,
         recorder: &mut Recorder<'_>,
     ) -> bool {

@@ -7,6 +7,7 @@ pub(super) mod structured;
 use pulsetrain_mapping::{
     CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text,
 };
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_semconv::metric;
 
 use self::run_info::RunInfo;
@@ -97,8 +98,8 @@ impl TorchTitan {
     }
 }
 
-/// Returns the time of a line in nanoseconds since 1970.
-fn time_of(line: &Line<'_>, recorder: &mut Recorder<'_>) -> u64 {
+/// Returns the time of a line.
+fn time_of(line: &Line<'_>, recorder: &mut Recorder<'_>) -> UnixNanos {
     match logged_time(line.text) {
         Some(time) => recorder.instant(time),
         None => line.read_time(),

@@ -8,7 +8,7 @@ pub(super) mod otel;
 use pulsetrain_mapping::{
     CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable, number_text, record_option,
 };
-use pulsetrain_otlp::write::Value as Out;
+use pulsetrain_otlp::{UnixNanos, write::Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::delimited::split;
@@ -110,7 +110,7 @@ fn step(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
     Some((step.parse().ok()?, fields.collect()))
 }
 
-fn options(text: &str, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
+fn options(text: &str, time_unix_nanos: UnixNanos, recorder: &mut Recorder<'_>) {
     let text = text.strip_prefix("Training with ").unwrap_or(text);
     for (name, value) in split(text, ", ", "=") {
         let name = name.trim_start_matches("self._");

@@ -1,6 +1,9 @@
 //! Decodes a record, an `Event` message (`tensorflow/core/util/event.proto`), without copying.
 
-use pulsetrain_otlp::wire::{Field, Reader, Value, WireError};
+use pulsetrain_otlp::{
+    UnixNanos,
+    wire::{Field, Reader, Value, WireError},
+};
 
 /// One event of a training run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -84,9 +87,9 @@ fn is_start(session_log: &[u8]) -> Result<bool, WireError> {
 }
 
 impl Event<'_> {
-    /// Returns the event's time in nanoseconds since 1970, or `None` if the event has no valid time.
+    /// Returns the event's time, or `None` if the event has no valid time.
     #[inline]
-    pub(super) fn time_unix_nanos(&self) -> Option<u64> {
+    pub(super) fn time_unix_nanos(&self) -> Option<UnixNanos> {
         // Up to the year 2500, so that the sum stays within 64 bits.
         let is_time = self.wall_time > 0.0 && self.wall_time < 1.6725e10;
         is_time.then(|| {
@@ -94,7 +97,7 @@ impl Event<'_> {
             // distance from 1970, so the result is exact.
             let seconds = self.wall_time as u64;
             let nanos = (self.wall_time - seconds as f64) * 1e9 + 0.5;
-            seconds * 1_000_000_000 + nanos as u64
+            UnixNanos(seconds * 1_000_000_000 + nanos as u64)
         })
     }
 }

@@ -5,6 +5,7 @@ use crate::{
     logs::{LogReader, ReadLimits},
     test_message::{bytes, varint},
 };
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Counts, ParseReport, Run};
 
 fn double(field: u64, value: f64) -> Vec<u8> {
@@ -276,7 +277,7 @@ fn a_file_without_known_signs_is_still_an_event_file() {
     let identity = identify(&file);
     assert_eq!(
         (identity.framework, identity.start_unix_nanos),
-        (None, Some(1_795_220_486_000_000_000))
+        (None, Some(UnixNanos(1_795_220_486_000_000_000)))
     );
     assert_eq!(
         detect(&file[..40]),

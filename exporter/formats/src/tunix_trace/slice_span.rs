@@ -1,6 +1,9 @@
 //! Records the span of a slice with its attributes.
 
-use pulsetrain_otlp::write::{Attribute, SpanLink, SpanParts, Value};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{Attribute, SpanLink, SpanParts, Value},
+};
 use pulsetrain_semconv::attribute::{
     DEVICE_ID, PERF_CLOCK, PERF_STAGE, PERF_TAGS, PERF_TIMELINE, PERF_UNFINISHED, RL_GROUP_ID, RL_MESH,
     RL_PAIR_INDEX, RL_QUEUED, RL_ROLE, TRAIN_MICRO_BATCH, TRAIN_MINI_BATCH, TRAIN_STEP,
@@ -36,8 +39,8 @@ pub(super) struct SliceSpan<'a> {
     pub(super) step: Option<i64>,
     pub(super) id: [u8; 8],
     pub(super) parent: Option<[u8; 8]>,
-    pub(super) start_unix_nanos: u64,
-    pub(super) end_unix_nanos: u64,
+    pub(super) start_unix_nanos: UnixNanos,
+    pub(super) end_unix_nanos: UnixNanos,
     pub(super) is_unfinished: bool,
     /// The link of a slice that belongs to no step.
     pub(super) link: Option<SpanLink>,

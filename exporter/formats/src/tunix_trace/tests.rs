@@ -3,7 +3,7 @@
 use std::{cell::RefCell, collections::BTreeMap};
 
 use pulsetrain_otlp::{
-    Signal,
+    Signal, UnixNanos,
     view::{AnyValue, Message, TracesData},
 };
 use pulsetrain_perfetto::{EventKind, Item, Time, TraceEvent, Track};
@@ -71,10 +71,10 @@ impl TraceBuilder {
     }
 
     fn read(self, version: Version) -> (Vec<Span>, ParseReport) {
-        self.read_at(version, START)
+        self.read_at(version, UnixNanos(START))
     }
 
-    fn read_at(self, version: Version, start_unix_nanos: u64) -> (Vec<Span>, ParseReport) {
+    fn read_at(self, version: Version, start_unix_nanos: UnixNanos) -> (Vec<Span>, ParseReport) {
         let batches = RefCell::new(Vec::new());
         let run = Run {
             start_unix_nanos,
@@ -363,7 +363,7 @@ fn without_a_date_a_trace_counts_from_1970_and_reports_it() {
             .begin(400_001, 10, "rollout (step=2)")
             .end(400_001, 20)
     };
-    let (spans, skipped) = made().read_at(Version::Timelines, 0);
+    let (spans, skipped) = made().read_at(Version::Timelines, UnixNanos::UNKNOWN);
     assert_eq!((spans[0].start, spans[0].end), (10, 20));
     let counts: Vec<_> = skipped.counts().collect();
     assert_eq!(counts, [(SkipReason::NoWallClock, 1)]);

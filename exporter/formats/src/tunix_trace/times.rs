@@ -2,7 +2,10 @@
 //!
 //! `TUNIX_TRACES.md` in this crate lists the formulas that differ from upstream, with reasons.
 
-use pulsetrain_otlp::write::{Attribute, Value};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{Attribute, Value},
+};
 use pulsetrain_semconv::{
     Metric,
     attribute::PERF_STATISTIC,
@@ -45,7 +48,7 @@ pub(super) struct StepTimes {
 
 impl StepTimes {
     /// Records the metrics of the step.
-    pub(super) fn record(&self, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
+    pub(super) fn record(&self, time_unix_nanos: UnixNanos, recorder: &mut Recorder<'_>) {
         let mut one = |metric: &'static Metric, nanos: Option<u64>| {
             if let Some(nanos) = nanos {
                 recorder.record(metric, time_unix_nanos, secs(nanos), &[]);
@@ -126,7 +129,7 @@ fn sum_and_mean(
     metric: &'static Metric,
     nanos: u64,
     count: usize,
-    time_unix_nanos: u64,
+    time_unix_nanos: UnixNanos,
     recorder: &mut Recorder<'_>,
 ) {
     if count == 0 {

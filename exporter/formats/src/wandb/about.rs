@@ -2,6 +2,7 @@
 
 use pulsetrain_mapping::{CoverageRow, record_option};
 use pulsetrain_otlp::{
+    UnixNanos,
     wire::{Field, Reader, Value as Wire, WireError},
     write::Value as Out,
 };
@@ -78,7 +79,11 @@ pub(super) fn coverage() -> [CoverageRow; 11] {
 }
 
 /// Records the labels of the run, and whether it was resumed.
-pub(super) fn run(bytes: &[u8], time_unix_nanos: u64, recorder: &mut Recorder<'_>) -> Result<(), WireError> {
+pub(super) fn run(
+    bytes: &[u8],
+    time_unix_nanos: UnixNanos,
+    recorder: &mut Recorder<'_>,
+) -> Result<(), WireError> {
     for field in Reader::new(bytes) {
         let Field { number, value } = field?;
         match value {
@@ -112,7 +117,7 @@ pub(super) fn run(bytes: &[u8], time_unix_nanos: u64, recorder: &mut Recorder<'_
 /// Records the machine and the software, and each GPU of NVIDIA.
 pub(super) fn environment(
     bytes: &[u8],
-    time_unix_nanos: u64,
+    time_unix_nanos: UnixNanos,
     recorder: &mut Recorder<'_>,
 ) -> Result<(), WireError> {
     let (mut texts, mut gpus) = (Vec::new(), Vec::new());
@@ -142,7 +147,7 @@ pub(super) fn environment(
 fn gpu(
     index: usize,
     bytes: &[u8],
-    time_unix_nanos: u64,
+    time_unix_nanos: UnixNanos,
     recorder: &mut Recorder<'_>,
 ) -> Result<(), WireError> {
     let mut attributes = vec![(&attribute::GPU_INDEX, Out::Int(index as i64))];
@@ -170,7 +175,7 @@ fn gpu(
 /// Records an alert: `wandb.alert(title, text)`.
 pub(super) fn alert(
     bytes: &[u8],
-    time_unix_nanos: u64,
+    time_unix_nanos: UnixNanos,
     recorder: &mut Recorder<'_>,
 ) -> Result<(), WireError> {
     let (mut title, mut body) = ("", "");

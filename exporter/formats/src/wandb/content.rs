@@ -2,6 +2,7 @@
 
 use pulsetrain_mapping::{ScalarMeta, TagIndex, record_option};
 use pulsetrain_otlp::{
+    UnixNanos,
     wire::{Field, Reader, Value as Wire, WireError},
     write::Value as Out,
 };
@@ -153,7 +154,7 @@ impl WandbParser {
 
     fn take_time(&mut self, item: &Item<'_>) {
         if let Some(time) = item.number().filter(|time| *time > 0.0) {
-            self.time_unix_nanos = (time * 1e9) as u64;
+            self.time_unix_nanos = UnixNanos((time * 1e9) as u64);
         }
     }
 

@@ -1,6 +1,9 @@
 //! Decodes the `Record` message (`wandb/proto/wandb_internal.proto`).
 
-use pulsetrain_otlp::wire::{Field, Reader, Value, WireError};
+use pulsetrain_otlp::{
+    UnixNanos,
+    wire::{Field, Reader, Value, WireError},
+};
 
 /// A record by its use here.
 #[derive(Debug, PartialEq)]
@@ -67,7 +70,7 @@ pub(super) struct Run<'a> {
     pub(super) id: Vec<u8>,
     pub(super) name: Option<String>,
     pub(super) project: Option<String>,
-    pub(super) start_unix_nanos: Option<u64>,
+    pub(super) start_unix_nanos: Option<UnixNanos>,
     /// The configuration as a list of changes.
     pub(super) config: &'a [u8],
 }
@@ -93,8 +96,8 @@ pub(super) fn run(bytes: &[u8]) -> Result<Run<'_>, WireError> {
     Ok(run)
 }
 
-/// Parses a `google.protobuf.Timestamp` to nanoseconds since 1970.
-pub(super) fn timestamp(bytes: &[u8]) -> Result<Option<u64>, WireError> {
+/// Parses a `google.protobuf.Timestamp`.
+pub(super) fn timestamp(bytes: &[u8]) -> Result<Option<UnixNanos>, WireError> {
     let (mut seconds, mut nanos) = (0_u64, 0_u64);
     for field in Reader::new(bytes) {
         match field? {
@@ -112,5 +115,6 @@ pub(super) fn timestamp(bytes: &[u8]) -> Result<Option<u64>, WireError> {
     Ok(seconds
         .checked_mul(1_000_000_000)
         .and_then(|time| time.checked_add(nanos))
-        .filter(|time| *time > 0))
+        .map(UnixNanos)
+        .filter(|time| time.is_known()))
 }

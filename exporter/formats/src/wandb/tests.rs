@@ -5,6 +5,7 @@ use crate::{
     logs::{LogReader, ReadLimits, sampled::Sampled},
     test_message::{bytes, varint},
 };
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Counts, ParseReport, Run};
 
 fn item(field: u64, key: &str, json: &str) -> Vec<u8> {
@@ -490,7 +491,7 @@ fn a_run_is_known_by_its_id_and_name() {
     let identity = identify(&file);
     assert_eq!(identity.run_name.as_deref(), Some("quick-fox-7"));
     assert_eq!(identity.first_record, b"1c2e8f8a");
-    assert_eq!(identity.start_unix_nanos, Some(100_000_000_000));
+    assert_eq!(identity.start_unix_nanos, Some(UnixNanos(100_000_000_000)));
     assert_eq!(detect(&file), Some("the first bytes of a wandb file"));
 }
 

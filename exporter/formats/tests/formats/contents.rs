@@ -3,7 +3,7 @@
 use std::{cell::RefCell, collections::BTreeMap, env, fs, path::Path};
 
 use pulsetrain_formats::{FORMATS, LogFormat, LogReader, ReadLimits, ReadTime, detect};
-use pulsetrain_otlp::write::Encoded;
+use pulsetrain_otlp::{UnixNanos, write::Encoded};
 use pulsetrain_record::{Recorder, Run};
 
 use crate::imported::{NEAR, all_samples, json, sample};
@@ -49,7 +49,7 @@ fn read(format: &LogFormat, bytes: &[u8]) -> (Vec<Encoded>, u64, Vec<i64>, u64) 
     let mut recorder = Recorder::new(Run::default(), |batch| batches.borrow_mut().push(batch));
     let mut reader = LogReader::new(format, ReadLimits::default());
     reader.set_time(ReadTime {
-        unix_nanos: NEAR,
+        unix_nanos: UnixNanos(NEAR),
         is_live: false,
     });
     reader.push(bytes, &mut recorder);

@@ -3,7 +3,7 @@
 use std::{cell::RefCell, collections::BTreeMap, env, fs, path::PathBuf};
 
 use pulsetrain_formats::{LogFormat, LogReader, ReadLimits, ReadTime, detect, format_by_name};
-use pulsetrain_otlp::{frames, write::Encoded};
+use pulsetrain_otlp::{UnixNanos, frames, write::Encoded};
 use pulsetrain_record::{Counts, ParseReport, Recorder, Run, SkipReason};
 use serde_json::Value;
 
@@ -241,13 +241,13 @@ pub(crate) fn read_in_chunks(
         id: "golden".to_owned(),
         framework: format.framework.to_owned(),
         name: (format.identify)(bytes).run_name.unwrap_or_default(),
-        start_unix_nanos,
+        start_unix_nanos: UnixNanos(start_unix_nanos),
         ..Run::default()
     };
     let mut recorder = Recorder::new(run, |batch| batches.borrow_mut().push(batch));
     let mut reader = LogReader::new(format, ReadLimits::default());
     reader.set_time(ReadTime {
-        unix_nanos: NEAR,
+        unix_nanos: UnixNanos(NEAR),
         is_live: false,
     });
     bytes

@@ -6,6 +6,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use nvml_wrapper::{error::NvmlError, gpm::GpmSample};
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::clock::{self, Instant};
 use pulsetrain_semconv::attribute::GPU_ENGINE_INDEX;
 
@@ -50,7 +51,7 @@ impl<'nvml> Counters<'nvml> {
         {
             return Vec::new();
         }
-        let time_unix_nanos = clock::unix_now().as_nanos() as u64;
+        let time_unix_nanos = clock::unix_nanos();
         let sample = match sample(pass, self.before.is_some()) {
             Ok(sample) => Before {
                 sample,
@@ -126,7 +127,7 @@ impl<'nvml> Counters<'nvml> {
 #[derive(Clone, Copy)]
 struct Between {
     seconds: f64,
-    time_unix_nanos: u64,
+    time_unix_nanos: UnixNanos,
 }
 
 /// The means of counters between two samples. A driver that refuses them together, as one of them is of a later driver, is

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use nvml_wrapper::{Device, sys_exports::field_id::NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION};
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::clock::{self, Instant};
 use pulsetrain_semconv::metric;
 
@@ -39,7 +40,7 @@ pub(super) struct EnergyLane {
 /// A value of the counter with the driver's time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CounterReading {
-    unix_nanos: u64,
+    unix_nanos: UnixNanos,
     millijoules: u64,
 }
 
@@ -73,7 +74,7 @@ impl EnergyLane {
     /// the next one.
     pub(super) fn add_to(&mut self, pass: &mut Vec<Reading>) {
         let is_energy = |reading: &Reading| {
-            reading.metric.ordinal == metric::GPU_ENERGY.ordinal && reading.time_unix_nanos > 0
+            reading.metric.ordinal == metric::GPU_ENERGY.ordinal && reading.time_unix_nanos.is_known()
         };
         self.is_active = pass.iter().any(is_energy);
         let readings = self.readings.drain(..).map(CounterReading::reading);
@@ -98,7 +99,7 @@ impl EnergyLane {
         match (answer, u64::try_from(cells[0].timestamp)) {
             (Ok(millijoules), Ok(microseconds)) if microseconds > 0 => {
                 let reading = CounterReading {
-                    unix_nanos: microseconds.saturating_mul(1000),
+                    unix_nanos: UnixNanos(microseconds.saturating_mul(1000)),
                     millijoules,
                 };
                 if let Some(search) = &mut self.search {
@@ -265,7 +266,7 @@ mod tests {
             let now = clock::later(search.due, took);
             let elapsed = now.saturating_duration_since(began).as_nanos() as u64;
             let reading = CounterReading {
-                unix_nanos: elapsed,
+                unix_nanos: UnixNanos(elapsed),
                 millijoules: period.map_or(7, |period| elapsed / (period * 1_000_000)),
             };
             let is_learning = kept.len() < 4;
@@ -282,7 +283,7 @@ mod tests {
             .windows(2)
             .filter(|pair| pair[0].millijoules + 1 == pair[1].millijoules);
         changes
-            .filter(|pair| pair[1].unix_nanos - pair[0].unix_nanos < 5_000_000)
+            .filter(|pair| pair[1].unix_nanos.nanos_since(pair[0].unix_nanos) < 5_000_000)
             .count()
     }
 
@@ -326,7 +327,7 @@ mod tests {
             let now = clock::later(search.due, delay * MILLISECOND);
             let elapsed = now.saturating_duration_since(began).as_nanos() as u64;
             let reading = CounterReading {
-                unix_nanos: elapsed,
+                unix_nanos: UnixNanos(elapsed),
                 millijoules: elapsed / 100_000_000,
             };
             calls += 1;

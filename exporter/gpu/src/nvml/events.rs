@@ -101,7 +101,7 @@ pub(super) fn listen<'nvml>(
                     uuid: uuid.to_owned(),
                     kind,
                     gpu_instance_id: event.gpu_instance_id,
-                    time_unix_nanos: clock::unix_now().as_nanos() as u64,
+                    time_unix_nanos: clock::unix_nanos(),
                 }));
             }
             Err(NvmlError::Timeout) => {}

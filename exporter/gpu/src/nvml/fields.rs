@@ -7,6 +7,7 @@ use nvml_wrapper::{
     error::NvmlError,
     sys_exports::field_id::{NVML_FI_DEV_C2C_LINK_COUNT, NVML_FI_DEV_NVLINK_LINK_COUNT},
 };
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_semconv::attribute::GPU_LINK_INDEX;
 
 use super::{
@@ -231,7 +232,8 @@ impl AskedField {
         };
         let microseconds = u64::try_from(cell.timestamp).unwrap_or_default();
         out.cadence = self.row.cadence;
-        out.put(self.row.metric, labels, value, microseconds.saturating_mul(1000));
+        let time_unix_nanos = UnixNanos(microseconds.saturating_mul(1000));
+        out.put(self.row.metric, labels, value, time_unix_nanos);
         Ok(())
     }
 }

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use nvml_wrapper::{Device, Nvml};
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::clock::{self, Instant};
 
 use super::{
@@ -70,7 +71,7 @@ impl<'nvml> MonitoredGpu<'nvml> {
     /// # Errors
     /// NVML has to be loaded again.
     pub(super) fn read(&mut self, nvml: &'nvml Nvml, config: &GpuConfig) -> Result<GpuTick, Outcome> {
-        let (now, time_unix_nanos) = (clock::now(), clock::unix_now().as_nanos() as u64);
+        let (now, time_unix_nanos) = (clock::now(), clock::unix_nanos());
         let mut readings = Readings::default();
         if self.is_still_lost(now) {
             return Ok(self.tick(readings, time_unix_nanos));
@@ -227,7 +228,7 @@ impl<'nvml> MonitoredGpu<'nvml> {
         }
     }
 
-    fn tick(&self, readings: Readings, time_unix_nanos: u64) -> GpuTick {
+    fn tick(&self, readings: Readings, time_unix_nanos: UnixNanos) -> GpuTick {
         GpuTick {
             gpu: Arc::clone(&self.gpu),
             readings: Some(readings.all),

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use nvml_wrapper::{Device, enum_wrappers::device::Sampling, enums::device::SampleValue, error::NvmlError};
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_semconv::Metric;
 
 use super::row::QueryError;
@@ -25,12 +26,17 @@ pub(super) fn drain(
     };
     let mut newer = samples.iter().filter(|sample| sample.timestamp > last).peekable();
     if newer.peek().is_none() {
-        out.put(metric, Labels::default(), Sample::NothingObserved, 0);
+        out.put(
+            metric,
+            Labels::default(),
+            Sample::NothingObserved,
+            UnixNanos::UNKNOWN,
+        );
     }
     for sample in newer {
         seen.set(seen.get().max(sample.timestamp));
         let value = number(&sample.value) * scale;
-        let time_unix_nanos = sample.timestamp.saturating_mul(1000);
+        let time_unix_nanos = UnixNanos(sample.timestamp.saturating_mul(1000));
         out.put(
             metric,
             Labels::default(),

@@ -117,7 +117,7 @@ impl Session<'_> {
         // The first pass opens the GPUs, which takes longer.
         let mut patience = self.config.stale_after() / 2;
         loop {
-            let (time_unix_nanos, began) = (clock::unix_now().as_nanos() as u64, clock::now());
+            let (time_unix_nanos, began) = (clock::unix_nanos(), clock::now());
             self.lanes.iter_mut().for_each(|lane| lane.ask(began));
             let took = match self.collect(patience) {
                 Ok(took) => took,
@@ -310,7 +310,7 @@ impl Lane {
         GpuTick {
             gpu: Arc::clone(&self.gpu),
             readings: is_silent.then(Vec::new),
-            time_unix_nanos: clock::unix_now().as_nanos() as u64,
+            time_unix_nanos: clock::unix_nanos(),
             driver: None,
         }
     }

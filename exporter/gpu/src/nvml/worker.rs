@@ -72,7 +72,7 @@ impl Worker {
             let tick = GpuTick {
                 gpu: Arc::clone(&self.known),
                 readings: Some(Vec::new()),
-                time_unix_nanos: unix_nanos(),
+                time_unix_nanos: clock::unix_nanos(),
                 driver: None,
             };
             self.reply(Ok(tick), began);
@@ -152,8 +152,4 @@ impl Worker {
             took,
         });
     }
-}
-
-fn unix_nanos() -> u64 {
-    clock::unix_now().as_nanos() as u64
 }

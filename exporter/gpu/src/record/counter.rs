@@ -1,18 +1,20 @@
 //! Makes counters of the driver monotonic: a wrap after 32 bits is continued, a reset begins a new count.
 
+use pulsetrain_otlp::UnixNanos;
+
 /// What a counter has come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Counter {
     raw: u64,
     /// What was counted before the counter started over.
     before: u64,
-    start_unix_nanos: u64,
-    time_unix_nanos: u64,
+    start_unix_nanos: UnixNanos,
+    time_unix_nanos: UnixNanos,
 }
 
 impl Counter {
     /// A counter that is seen for the first time: its earlier count has no known times.
-    pub(super) fn new(raw: u64, time_unix_nanos: u64) -> Self {
+    pub(super) fn new(raw: u64, time_unix_nanos: UnixNanos) -> Self {
         Self {
             raw,
             before: 0,
@@ -23,7 +25,7 @@ impl Counter {
 
     /// The counter has come to `raw`. A counter that `wraps` and was in the upper half of 32 bits has started over when it
     /// is below; every other fall is a reset, from which it counts from zero.
-    pub(super) fn advance(&mut self, raw: u64, wraps: bool, time_unix_nanos: u64) {
+    pub(super) fn advance(&mut self, raw: u64, wraps: bool, time_unix_nanos: UnixNanos) {
         const SIZE: u64 = 1 << 32;
         if raw < self.raw {
             let in_upper_half = (SIZE / 2..SIZE).contains(&self.raw);
@@ -44,7 +46,7 @@ impl Counter {
     }
 
     /// From when it counts.
-    pub(super) fn start_unix_nanos(&self) -> u64 {
+    pub(super) fn start_unix_nanos(&self) -> UnixNanos {
         self.start_unix_nanos
     }
 }
@@ -57,27 +59,27 @@ mod tests {
 
     #[test]
     fn a_counter_of_32_bits_that_starts_over_goes_on() {
-        let mut counter = Counter::new(0xffff_fff0, 1);
-        counter.advance(0x10, true, 2);
+        let mut counter = Counter::new(0xffff_fff0, UnixNanos(1));
+        counter.advance(0x10, true, UnixNanos(2));
         assert_eq!(counter.total(), 0x1_0000_0010);
-        assert_eq!(counter.start_unix_nanos(), 1);
+        assert_eq!(counter.start_unix_nanos(), UnixNanos(1));
     }
 
     #[test]
     fn a_counter_that_falls_was_reset_and_counts_from_its_last_reading() {
-        let mut counter = Counter::new(5_000, 1);
-        counter.advance(6_000, false, 2);
-        counter.advance(10, false, 3);
-        assert_eq!((counter.total(), counter.start_unix_nanos()), (10, 2));
+        let mut counter = Counter::new(5_000, UnixNanos(1));
+        counter.advance(6_000, false, UnixNanos(2));
+        counter.advance(10, false, UnixNanos(3));
+        assert_eq!((counter.total(), counter.start_unix_nanos()), (10, UnixNanos(2)));
     }
 
     #[test]
     fn a_counter_that_can_start_over_is_reset_where_it_was_not_near_its_end() {
-        let mut counter = Counter::new(1_000, 1);
-        counter.advance(10, true, 2);
-        assert_eq!((counter.total(), counter.start_unix_nanos()), (10, 1));
-        let mut large = Counter::new(1 << 40, 1);
-        large.advance(10, true, 2);
+        let mut counter = Counter::new(1_000, UnixNanos(1));
+        counter.advance(10, true, UnixNanos(2));
+        assert_eq!((counter.total(), counter.start_unix_nanos()), (10, UnixNanos(1)));
+        let mut large = Counter::new(1 << 40, UnixNanos(1));
+        large.advance(10, true, UnixNanos(2));
         assert_eq!(
             large.total(),
             10,
@@ -91,12 +93,12 @@ mod tests {
             raws in prop::collection::vec(any::<u32>(), 2..50),
             wraps: bool,
         ) {
-            let mut counter = Counter::new(u64::from(raws[0]), 1);
+            let mut counter = Counter::new(u64::from(raws[0]), UnixNanos(1));
             for (raw, time) in raws[1..].iter().zip(2..) {
                 let before = counter;
-                counter.advance(u64::from(*raw), wraps, time);
+                counter.advance(u64::from(*raw), wraps, UnixNanos(time));
                 let same_start = before.start_unix_nanos() == counter.start_unix_nanos();
-                let reset_at_first = before.start_unix_nanos() == 1 && time == 2;
+                let reset_at_first = before.start_unix_nanos() == UnixNanos(1) && time == 2;
                 prop_assert!(!same_start || reset_at_first || counter.total() >= before.total());
             }
         }
@@ -106,10 +108,10 @@ mod tests {
             steps in prop::collection::vec(0u64..1 << 30, 1..200),
         ) {
             let mut counted = 0u64;
-            let mut counter = Counter::new(0, 1);
+            let mut counter = Counter::new(0, UnixNanos(1));
             for (step, time) in steps.iter().zip(2..) {
                 counted += step;
-                counter.advance(counted & 0xffff_ffff, true, time);
+                counter.advance(counted & 0xffff_ffff, true, UnixNanos(time));
                 prop_assert_eq!(counter.total(), counted);
             }
         }

@@ -3,7 +3,10 @@
 //!
 //! Codes and meanings: NVIDIA, "XID Errors" (docs.nvidia.com/deploy/xid-errors).
 
-use pulsetrain_otlp::write::{LogRecordParts, LogsWriter, Severity, Value};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{LogRecordParts, LogsWriter, Severity, Value},
+};
 use pulsetrain_semconv::{Metric, attribute, event as events, metric};
 
 use super::{
@@ -157,7 +160,7 @@ pub(super) fn record_zeroes(known: &mut GpuState, recorder: &mut Recorder<'_>) {
 pub(super) fn record(
     known: &mut GpuState,
     event: &GpuEvent,
-    before_unix_nanos: u64,
+    before_unix_nanos: UnixNanos,
     recorder: &mut Recorder<'_>,
     logs: &mut LogsWriter,
 ) {
@@ -215,7 +218,12 @@ fn grow(
     };
     known.observe(own, [None; 2], Observation::Grows(by), recorder);
     if recorder.semconv != GpuSemconv::Gpu && !NO_HARDWARE_ERRORS.contains(&code) {
-        known.record_twin(&HwMetric::xid(kind, by), Cadence::Once, 0, recorder);
+        known.record_twin(
+            &HwMetric::xid(kind, by),
+            Cadence::Once,
+            UnixNanos::UNKNOWN,
+            recorder,
+        );
     }
 }
 

@@ -9,6 +9,7 @@ use std::{
     sync::Arc,
 };
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_semconv::Metric;
 
 pub(super) use self::readings::entry_of;
@@ -58,7 +59,7 @@ pub(super) struct Recorder<'a> {
     pub(super) attribution: &'a mut dyn GpuAttribution,
     pub(super) store: &'a mut SeriesStore,
     pub(super) ids: &'a mut Ids,
-    pub(super) time_unix_nanos: u64,
+    pub(super) time_unix_nanos: UnixNanos,
 }
 
 impl GpuState {
@@ -88,7 +89,7 @@ impl GpuState {
     }
 
     /// Ends all that is of it.
-    pub(super) fn end(&self, store: &mut SeriesStore, now_unix_nanos: u64) {
+    pub(super) fn end(&self, store: &mut SeriesStore, now_unix_nanos: UnixNanos) {
         let ids: Vec<u32> = self.subject_ids().collect();
         store.end(now_unix_nanos, |key, _| ids.contains(&key.subject));
     }
@@ -148,7 +149,7 @@ impl GpuState {
         &mut self,
         hw: &HwMetric,
         cadence: Cadence,
-        driver_unix_nanos: u64,
+        driver_unix_nanos: UnixNanos,
         recorder: &mut Recorder<'_>,
     ) {
         let (subject, carried) = self.subject(SubjectKind::Hw(hw.component), recorder);
@@ -173,7 +174,7 @@ pub(super) struct Own {
     pub(super) metric: &'static Metric,
     pub(super) labels: Labels,
     pub(super) cadence: Cadence,
-    pub(super) driver_unix_nanos: u64,
+    pub(super) driver_unix_nanos: UnixNanos,
 }
 
 impl Own {
@@ -184,7 +185,7 @@ impl Own {
             metric,
             labels: Labels::default(),
             cadence: Cadence::Tick,
-            driver_unix_nanos: 0,
+            driver_unix_nanos: UnixNanos::UNKNOWN,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_semconv::{Metric, attribute, metric};
 
 use super::{
@@ -27,7 +28,7 @@ impl ScrapeStats {
     }
 
     /// Takes down that a pass succeeded, which began at this time.
-    pub(super) fn record(&self, store: &mut SeriesStore, began_unix_nanos: u64, took: Duration) {
+    pub(super) fn record(&self, store: &mut SeriesStore, began_unix_nanos: UnixNanos, took: Duration) {
         let place = |metric| ObservationContext {
             subject: SUBJECT,
             carried: &self.0,
@@ -35,11 +36,11 @@ impl ScrapeStats {
             labels: Labels::default(),
             texts: [None; 2],
             time_unix_nanos: began_unix_nanos,
-            driver_unix_nanos: 0,
+            driver_unix_nanos: UnixNanos::UNKNOWN,
             // The last success stays what it was for as long as none comes.
             cadence: Cadence::Once,
         };
-        let secs = Duration::from_nanos(began_unix_nanos).as_secs_f64();
+        let secs = Duration::from_nanos(began_unix_nanos.0).as_secs_f64();
         store.observe(
             place(&metric::PULSETRAIN_SOURCE_DURATION),
             Observation::Observed(took.as_secs_f64()),

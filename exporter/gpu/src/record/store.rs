@@ -7,7 +7,10 @@ mod tests;
 use std::time::Duration;
 
 use indexmap::IndexMap;
-use pulsetrain_otlp::write::{Encoded, Envelope, MetricsWriter};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{Encoded, Envelope, MetricsWriter},
+};
 use pulsetrain_semconv::{self as semconv, Metric};
 
 use self::series::{Series, StalenessTimeout};
@@ -15,8 +18,8 @@ use super::subject::EntityAttributes;
 use crate::reading::{Cadence, Labels};
 
 /// How far the driver's own time may be before and after ours to be used.
-const BEHIND_NANOS: u64 = 600_000_000_000;
-const AHEAD_NANOS: u64 = 10_000_000_000;
+const BEHIND: Duration = Duration::from_secs(600);
+const AHEAD: Duration = Duration::from_secs(10);
 
 /// Attributes whose values are texts of the program, besides those of [`Labels`].
 pub(super) type Texts = [Option<(&'static semconv::Attribute, &'static str)>; 2];
@@ -64,10 +67,10 @@ pub(super) struct ObservationContext<'a> {
     pub(super) labels: Labels,
     /// Further attributes that do.
     pub(super) texts: Texts,
-    /// When it was read, in nanoseconds since 1970.
-    pub(super) time_unix_nanos: u64,
-    /// When the driver measured it; zero if unknown.
-    pub(super) driver_unix_nanos: u64,
+    /// When it was read.
+    pub(super) time_unix_nanos: UnixNanos,
+    /// When the driver measured it, if known.
+    pub(super) driver_unix_nanos: UnixNanos,
     /// How often it is read.
     pub(super) cadence: Cadence,
 }
@@ -83,11 +86,11 @@ pub(super) struct SeriesStore {
 #[derive(Default)]
 struct PendingPoints {
     writer: MetricsWriter,
-    ended_unix_nanos: u64,
+    ended_unix_nanos: UnixNanos,
 }
 
 impl PendingPoints {
-    fn end(&mut self, series: &mut Series, now_unix_nanos: u64) {
+    fn end(&mut self, series: &mut Series, now_unix_nanos: UnixNanos) {
         series.end(now_unix_nanos, &mut self.writer);
         self.ended_unix_nanos = now_unix_nanos.max(self.ended_unix_nanos);
     }
@@ -147,7 +150,7 @@ impl SeriesStore {
     }
 
     /// Writes what has grown since it was written: distributions, and what we count.
-    pub(super) fn flush_changed(&mut self, now_unix_nanos: u64) {
+    pub(super) fn flush_changed(&mut self, now_unix_nanos: UnixNanos) {
         for series in self.series.values_mut().filter(|series| series.fresh) {
             series.write(now_unix_nanos, &mut self.written.writer);
         }
@@ -156,7 +159,12 @@ impl SeriesStore {
     /// Repeats points of constant series, and ends series that were not read for longer than the timeout allows before the pass
     /// that began at `pass_unix_nanos`, whatever time the pass itself took. Series that are `late` are still being read and do
     /// not end.
-    pub(super) fn sweep(&mut self, pass_unix_nanos: u64, now_unix_nanos: u64, late: impl Fn(&Key) -> bool) {
+    pub(super) fn sweep(
+        &mut self,
+        pass_unix_nanos: UnixNanos,
+        now_unix_nanos: UnixNanos,
+        late: impl Fn(&Key) -> bool,
+    ) {
         let Self {
             series: all,
             staleness,
@@ -175,7 +183,11 @@ impl SeriesStore {
     }
 
     /// Ends every series for which `is_stale` returns true.
-    pub(super) fn end(&mut self, now_unix_nanos: u64, is_stale: impl Fn(&Key, &'static Metric) -> bool) {
+    pub(super) fn end(
+        &mut self,
+        now_unix_nanos: UnixNanos,
+        is_stale: impl Fn(&Key, &'static Metric) -> bool,
+    ) {
         let Self {
             series: all, written, ..
         } = self;
@@ -189,7 +201,7 @@ impl SeriesStore {
     }
 
     /// Ends the series of a subject with its old attributes and begins them with the new ones; their values continue.
-    pub(super) fn rename(&mut self, subject: u32, carried: &EntityAttributes, now_unix_nanos: u64) {
+    pub(super) fn rename(&mut self, subject: u32, carried: &EntityAttributes, now_unix_nanos: UnixNanos) {
         let Self {
             series: all, written, ..
         } = self;
@@ -207,9 +219,9 @@ impl SeriesStore {
 
 impl ObservationContext<'_> {
     /// The time of the point: the driver's own where it can be, else ours.
-    fn point_time(&self, last_unix_nanos: u64) -> u64 {
+    fn point_time(&self, last_unix_nanos: UnixNanos) -> UnixNanos {
         let ours = self.time_unix_nanos;
-        let believed = ours.saturating_sub(BEHIND_NANOS)..=ours + AHEAD_NANOS;
+        let believed = ours.saturating_sub(BEHIND)..=ours.saturating_add(AHEAD);
         if believed.contains(&self.driver_unix_nanos) {
             self.driver_unix_nanos
         } else {

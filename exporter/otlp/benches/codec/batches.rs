@@ -12,6 +12,7 @@ use opentelemetry_proto::tonic::{
     trace::v1::{ResourceSpans, ScopeSpans, Span, TracesData},
 };
 use pulsetrain_otlp::{
+    UnixNanos,
     view::NumberValue,
     write::{Attribute, Envelope, MetricsWriter, PointParts, SpanParts, SpansWriter, Value},
 };
@@ -75,8 +76,8 @@ pub(crate) fn spans_by_writer() -> Vec<u8> {
             trace_id: trace_id(index),
             span_id: span_id(index),
             parent_span_id: Some(span_id(index / 8)),
-            start_unix_nanos: START + index * 1_000_003,
-            end_unix_nanos: START + index * 1_000_003 + 917_113,
+            start_unix_nanos: UnixNanos(START + index * 1_000_003),
+            end_unix_nanos: UnixNanos(START + index * 1_000_003 + 917_113),
             attributes: &attributes,
         });
     }
@@ -131,7 +132,7 @@ pub(crate) fn points_by_writer() -> Vec<u8> {
                 (&attribute::DEVICE_ID, Value::Text(device(index))),
             ];
             let point = PointParts {
-                time_unix_nanos: START + index * 1_000_003,
+                time_unix_nanos: UnixNanos(START + index * 1_000_003),
                 attributes: &attributes,
                 ..PointParts::default()
             };

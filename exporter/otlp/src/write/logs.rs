@@ -5,7 +5,7 @@ use super::{
     envelope::{Encoded, Envelope},
     value::{self, Attribute, Value},
 };
-use crate::Signal;
+use crate::{Signal, UnixNanos};
 
 /// Fields of `LogRecord` (proto/logs/v1/logs.proto).
 mod field {
@@ -49,9 +49,9 @@ pub struct LogRecordParts<'a> {
     /// The event name; empty for a plain log record.
     pub event_name: &'a str,
     /// When it happened.
-    pub time_unix_nanos: u64,
+    pub time_unix_nanos: UnixNanos,
     /// When it was read; the time itself where that is all that is known.
-    pub observed_unix_nanos: u64,
+    pub observed_unix_nanos: UnixNanos,
     /// How grave it is.
     pub severity: Severity,
     /// The text or the map that it carries.
@@ -111,14 +111,14 @@ impl LogsWriter {
         let out = &mut self.records;
         out.delimited_head(2, len);
         let begin = out.len();
-        out.fixed64(field::TIME, parts.time_unix_nanos);
+        out.fixed64(field::TIME, parts.time_unix_nanos.0);
         out.uint(field::SEVERITY_NUMBER, parts.severity as u64);
         out.text(field::SEVERITY_TEXT, severity);
         if parts.body.is_some() {
             out.delimited(field::BODY, self.body.as_slice());
         }
         value::attributes(field::ATTRIBUTES, parts.attributes, out);
-        out.fixed64(field::OBSERVED_TIME, parts.observed_unix_nanos);
+        out.fixed64(field::OBSERVED_TIME, parts.observed_unix_nanos.0);
         out.text(field::EVENT_NAME, parts.event_name);
         debug_assert_eq!(out.len() - begin, len, "the length is known before it is written");
         self.count += 1;

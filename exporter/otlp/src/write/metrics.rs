@@ -21,7 +21,7 @@ use super::{
     envelope::{Encoded, Envelope},
     value::{self, Attribute},
 };
-use crate::{Signal, view::NumberValue};
+use crate::{Signal, UnixNanos, view::NumberValue};
 
 /// Fields of `NumberDataPoint` (proto/metrics/v1/metrics.proto).
 mod number_point {
@@ -39,10 +39,10 @@ const CUMULATIVE: u8 = 2;
 /// When a point is and what it is of.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PointParts<'a> {
-    /// From when a sum or a histogram counts; zero for a gauge.
-    pub start_unix_nanos: u64,
+    /// From when a sum or a histogram counts; unknown for a gauge.
+    pub start_unix_nanos: UnixNanos,
     /// When the value was measured.
-    pub time_unix_nanos: u64,
+    pub time_unix_nanos: UnixNanos,
     /// The attributes that identify the point's series within the metric.
     pub attributes: &'a [Attribute<'a>],
 }
@@ -86,10 +86,10 @@ impl MetricsWriter {
 
     /// Adds a point of a gauge that has no attributes.
     #[inline]
-    pub fn measured(&mut self, metric: &'static Metric, time_unix_nanos: u64, value: NumberValue) {
+    pub fn measured(&mut self, metric: &'static Metric, time_unix_nanos: UnixNanos, value: NumberValue) {
         self.fixed(
             metric,
-            [(number_point::TIME, time_unix_nanos), field_of(value)],
+            [(number_point::TIME, time_unix_nanos.0), field_of(value)],
             0,
         );
     }
@@ -127,8 +127,8 @@ impl MetricsWriter {
         attributes_len: usize,
     ) -> &mut Buffer {
         use number_point as field;
-        let (time, value) = ((field::TIME, point.time_unix_nanos), field_of(value));
-        match point.start_unix_nanos {
+        let (time, value) = ((field::TIME, point.time_unix_nanos.0), field_of(value));
+        match point.start_unix_nanos.0 {
             0 => self.fixed(metric, [time, value], attributes_len),
             start => self.fixed(metric, [(field::START, start), time, value], attributes_len),
         }
@@ -143,7 +143,7 @@ impl MetricsWriter {
         let len = 11 + value::attributes_len(attributes, point.attributes);
         let out = self.begin(metric, len);
         // The time has the same number in points of every kind.
-        out.fixed64(number_point::TIME, point.time_unix_nanos);
+        out.fixed64(number_point::TIME, point.time_unix_nanos.0);
         value::attributes(attributes, point.attributes, out);
         out.uint(flags, 1);
     }

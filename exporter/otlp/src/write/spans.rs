@@ -8,7 +8,7 @@ use super::{
     span_field as field,
     value::{self, Attribute},
 };
-use crate::Signal;
+use crate::{Signal, UnixNanos};
 
 /// Fields of `Span.Link` (proto/trace/v1/trace.proto).
 mod link_field {
@@ -31,9 +31,9 @@ pub struct SpanParts<'a> {
     /// The span that it is part of.
     pub parent_span_id: Option<[u8; 8]>,
     /// When it began.
-    pub start_unix_nanos: u64,
+    pub start_unix_nanos: UnixNanos,
     /// When it ended.
-    pub end_unix_nanos: u64,
+    pub end_unix_nanos: UnixNanos,
     /// What else is known of it.
     pub attributes: &'a [Attribute<'a>],
 }
@@ -89,8 +89,8 @@ impl SpansWriter {
         out.delimited(field::NAME, parts.span.name.as_bytes());
         out.uint(field::KIND, kind(parts.span.kind));
         out.two_fixed64([
-            (field::START, parts.start_unix_nanos),
-            (field::END, parts.end_unix_nanos),
+            (field::START, parts.start_unix_nanos.0),
+            (field::END, parts.end_unix_nanos.0),
         ]);
         value::attributes(field::ATTRIBUTES, parts.attributes, out);
         for link in links {

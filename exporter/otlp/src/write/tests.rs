@@ -4,7 +4,7 @@ use pulsetrain_semconv::{self as semconv, AttributeKind, Instrument, Metric, Num
 
 use super::*;
 use crate::{
-    Signal,
+    Signal, UnixNanos,
     view::{
         AnyValue, LogsData, Message, MetricData, MetricsData, NumberValue, Repeated, Temporality, TracesData,
     },
@@ -58,15 +58,15 @@ fn first<'a, M: Message<'a>>(messages: Repeated<'a, M>) -> M {
 #[test]
 fn points_are_grouped_by_metric_in_the_order_of_their_first_point() {
     let mut writer = MetricsWriter::default();
-    let at = |time_unix_nanos| PointParts {
-        time_unix_nanos,
+    let at = |nanos| PointParts {
+        time_unix_nanos: UnixNanos(nanos),
         ..PointParts::default()
     };
     writer.number(&LOSS, at(1), NumberValue::Double(f64::NAN));
     writer.number(
         &TOKENS,
         PointParts {
-            start_unix_nanos: 1,
+            start_unix_nanos: UnixNanos(1),
             ..at(2)
         },
         NumberValue::Int(300),
@@ -123,15 +123,15 @@ fn a_point_is_the_same_whether_its_attributes_are_encoded_with_it_or_before() {
         let attributes = [(&STEP, Value::Int(-400)), (&STEP, Value::Text(text))];
         let (mut one, mut other) = (MetricsWriter::default(), MetricsWriter::default());
         let point = PointParts {
-            start_unix_nanos: 0,
-            time_unix_nanos: 5,
+            start_unix_nanos: UnixNanos::UNKNOWN,
+            time_unix_nanos: UnixNanos(5),
             attributes: &attributes,
         };
         one.number(&LOSS, point, NumberValue::Double(2.5));
         other.number_of(
             &EncodedSeries::new(&LOSS, &attributes),
-            0,
-            5,
+            UnixNanos::UNKNOWN,
+            UnixNanos(5),
             NumberValue::Double(2.5),
         );
         assert_eq!(one.len(), other.len());
@@ -152,8 +152,8 @@ fn a_histogram_carries_its_bounds_and_counts() {
     writer.histogram(
         &DURATION,
         PointParts {
-            start_unix_nanos: 1,
-            time_unix_nanos: 2,
+            start_unix_nanos: UnixNanos(1),
+            time_unix_nanos: UnixNanos(2),
             attributes: &[],
         },
         parts,
@@ -203,8 +203,8 @@ fn a_span_is_read_back_with_its_ids_attributes_and_links() {
         trace_id: [1; 16],
         span_id: [2; 8],
         parent_span_id: Some([3; 8]),
-        start_unix_nanos: 5,
-        end_unix_nanos: 9,
+        start_unix_nanos: UnixNanos(5),
+        end_unix_nanos: UnixNanos(9),
         attributes: &[(&STEP, Value::Int(400))],
     };
     let (trace_id, span_id) = ([4; 16], [5; 8]);

@@ -2,16 +2,19 @@
 //!
 //! Only the recorder of a followed run tracks them: a finished log does not show whether its run is over.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
 
-use pulsetrain_otlp::write::{Attribute, EncodedSeries, MetricsWriter};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{Attribute, EncodedSeries, MetricsWriter},
+};
 use pulsetrain_semconv::Metric;
 
 use super::{Recorder, series::series_key};
 use crate::SkipReason;
 
 /// The end of a series, after the last point of its run: the smallest difference at millisecond resolution.
-const AFTER_NANOS: u64 = 1_000_000;
+const AFTER: Duration = Duration::from_millis(1);
 
 /// The series with points, in the order of their first points.
 #[derive(Debug, Default)]
@@ -62,7 +65,7 @@ impl ActiveSeries {
     }
 
     /// Ends all series; returns their number and the number of points of series beyond the limit.
-    pub(super) fn end(&mut self, time_unix_nanos: u64, writer: &mut MetricsWriter) -> (u64, u64) {
+    pub(super) fn end(&mut self, time_unix_nanos: UnixNanos, writer: &mut MetricsWriter) -> (u64, u64) {
         let Self { series, beyond, .. } = std::mem::take(self);
         for series in &series {
             writer.end_of_encoded_series(series, time_unix_nanos);
@@ -94,7 +97,7 @@ impl Recorder<'_> {
 
     /// Ends every series of the run, in all ranks: just after its last point, whenever that is noticed.
     pub fn end_series(&mut self) {
-        let time_unix_nanos = self.last_unix_nanos.saturating_add(AFTER_NANOS);
+        let time_unix_nanos = self.last_unix_nanos.saturating_add(AFTER);
         self.end_own_series();
         for rank in self.ranks.values_mut() {
             let (ended, beyond) = rank.end_series(time_unix_nanos);
@@ -105,7 +108,7 @@ impl Recorder<'_> {
 
     /// Ends every series of the rank that is recorded now.
     pub(super) fn end_own_series(&mut self) {
-        let time_unix_nanos = self.last_unix_nanos.saturating_add(AFTER_NANOS);
+        let time_unix_nanos = self.last_unix_nanos.saturating_add(AFTER);
         if let Some(active) = &mut self.active {
             let (ended, beyond) = active.end(time_unix_nanos, &mut self.metrics);
             self.counts.points += ended;

@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use pulsetrain_otlp::UnixNanos;
+
 use super::{Recorder, ranks::RankState, series::SeriesTable, state::StateTable};
 use crate::ids::StepIds;
 
@@ -93,7 +95,7 @@ impl Recorder<'_> {
         self.flush_own();
         self.series = SeriesTable::default();
         self.states = StateTable::default();
-        self.sums_start_unix_nanos = 0;
+        self.sums_start_unix_nanos = UnixNanos::UNKNOWN;
         self.step_duration = None;
         self.set_attempt(self.run.attempt + 1);
     }

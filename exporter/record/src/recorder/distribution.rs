@@ -1,6 +1,9 @@
 //! Distributions that a source has made itself: each point is for itself, with bounds of its own.
 
-use pulsetrain_otlp::write::{HistogramParts, PointParts, Value};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{HistogramParts, PointParts, Value},
+};
 use pulsetrain_semconv as semconv;
 
 use super::Recorder;
@@ -11,8 +14,8 @@ impl Recorder<'_> {
     /// was observed after `start_unix_nanos`.
     pub fn record_custom_distribution(
         &mut self,
-        start_unix_nanos: u64,
-        time_unix_nanos: u64,
+        start_unix_nanos: UnixNanos,
+        time_unix_nanos: UnixNanos,
         name: &str,
         parts: HistogramParts<'_>,
         bounds: &[f64],

@@ -1,6 +1,7 @@
 //! Series that are recorded again and again: what is the same in all their points is made once.
 
 use pulsetrain_otlp::{
+    UnixNanos,
     view::NumberValue,
     write::{Attribute, EncodedSeries, MetricsWriter},
 };
@@ -30,8 +31,8 @@ impl PreparedSeries {
     pub(super) fn add_to(
         &self,
         metrics: &mut MetricsWriter,
-        start_unix_nanos: u64,
-        time_unix_nanos: u64,
+        start_unix_nanos: UnixNanos,
+        time_unix_nanos: UnixNanos,
         value: NumberValue,
     ) {
         metrics.number_of(&self.encoded, start_unix_nanos, time_unix_nanos, value);
@@ -49,7 +50,7 @@ impl PreparedSeries {
 impl Recorder<'_> {
     /// Records a value of a series, as [`record`](Self::record) does with its metric and its attributes.
     #[inline]
-    pub fn record_prepared(&mut self, series: &mut PreparedSeries, time_unix_nanos: u64, value: f64) {
+    pub fn record_prepared(&mut self, series: &mut PreparedSeries, time_unix_nanos: UnixNanos, value: f64) {
         self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
         let PreparedSeries { encoded, key } = series;
         let metric = encoded.metric();
@@ -57,7 +58,7 @@ impl Recorder<'_> {
             Instrument::Counter | Instrument::Histogram if !value.is_finite() || value < 0.0 => {
                 return self.skipped.count(SkipReason::NotSummable);
             }
-            Instrument::Gauge => (0, value),
+            Instrument::Gauge => (UnixNanos::UNKNOWN, value),
             Instrument::UpDownCounter => (self.start(time_unix_nanos), value),
             Instrument::Counter => {
                 let Some(total) = self.series.add_known(metric, key, value) else {
@@ -72,7 +73,7 @@ impl Recorder<'_> {
         self.note_prepared(series);
     }
 
-    fn observe_prepared(&mut self, series: &mut PreparedSeries, time_unix_nanos: u64, value: f64) {
+    fn observe_prepared(&mut self, series: &mut PreparedSeries, time_unix_nanos: UnixNanos, value: f64) {
         let start_unix_nanos = self.start(time_unix_nanos);
         let PreparedSeries { encoded, key } = series;
         let metric = encoded.metric();

@@ -1,6 +1,9 @@
 //! Several ranks that write into one log: each has its own resource, its own sums and its own batches.
 
-use pulsetrain_otlp::write::{Encoded, Envelope, LogsWriter, MetricsWriter, SpansWriter};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{Encoded, Envelope, LogsWriter, MetricsWriter, SpansWriter},
+};
 
 use super::{
     Recorder, active_series::ActiveSeries, attempts::HighestSteps, series::SeriesTable, state::StateTable,
@@ -40,7 +43,7 @@ pub(super) struct RankState {
     pub(super) active: Option<ActiveSeries>,
     pub(super) attempt: i64,
     pub(super) highest_steps: HighestSteps,
-    sums_start_unix_nanos: u64,
+    sums_start_unix_nanos: UnixNanos,
 }
 
 impl RankState {
@@ -78,13 +81,13 @@ impl RankState {
     }
 
     /// Resets sums and histograms.
-    pub(super) fn restart_sums(&mut self, start_unix_nanos: u64) {
+    pub(super) fn restart_sums(&mut self, start_unix_nanos: UnixNanos) {
         self.series = SeriesTable::default();
         self.sums_start_unix_nanos = start_unix_nanos;
     }
 
     /// Ends every series of the rank; returns the same as [`ActiveSeries::end`].
-    pub(super) fn end_series(&mut self, time_unix_nanos: u64) -> (u64, u64) {
+    pub(super) fn end_series(&mut self, time_unix_nanos: UnixNanos) -> (u64, u64) {
         let active = self.active.as_mut();
         active.map_or((0, 0), |active| active.end(time_unix_nanos, &mut self.metrics))
     }

@@ -1,13 +1,18 @@
 //! State sets: one series a state, 1 for the state that holds and 0 for the others.
 
-use pulsetrain_otlp::write::{Attribute, Value};
+use std::time::Duration;
+
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{Attribute, Value},
+};
 use pulsetrain_semconv::{self as semconv, AttributeKind, Metric};
 
 use super::{PreparedSeries, series::PerSeries};
 
 /// The interval after which an unchanged state is sent again: well under the five minutes after which Prometheus lets a
 /// series go.
-const REPEAT_NANOS: u64 = 60_000_000_000;
+const REPEAT_AFTER: Duration = Duration::from_secs(60);
 
 /// Which state every state set is in.
 #[derive(Debug, Default)]
@@ -26,7 +31,7 @@ struct StateSet {
 #[derive(Debug)]
 struct Entered {
     state: String,
-    said_unix_nanos: u64,
+    said_unix_nanos: UnixNanos,
 }
 
 impl StateTable {
@@ -35,7 +40,7 @@ impl StateTable {
     pub(super) fn enter(
         &mut self,
         (metric, attribute): (&'static Metric, &'static semconv::Attribute),
-        time_unix_nanos: u64,
+        time_unix_nanos: UnixNanos,
         state: &str,
         attributes: &[Attribute<'_>],
         mut point: impl FnMut(&PreparedSeries, bool),
@@ -56,7 +61,8 @@ impl StateTable {
         };
         let last = set.entered.as_ref();
         if last.is_some_and(|last| {
-            last.state == state && time_unix_nanos.saturating_sub(last.said_unix_nanos) < REPEAT_NANOS
+            last.state == state
+                && time_unix_nanos.saturating_duration_since(last.said_unix_nanos) < REPEAT_AFTER
         }) {
             return true;
         }

@@ -2,7 +2,10 @@
 
 use opentelemetry_proto::tonic::metrics::v1::{self as proto, metric::Data};
 use prost::Message as _;
-use pulsetrain_otlp::view::{Message, MetricData, MetricsData, NumberPoint, NumberValue};
+use pulsetrain_otlp::{
+    UnixNanos,
+    view::{Message, MetricData, MetricsData, NumberPoint, NumberValue},
+};
 use pulsetrain_semconv::{attribute, metric};
 
 use super::*;
@@ -75,7 +78,7 @@ fn describe(point: &NumberPoint<'_>) -> (u64, NumberValue, String) {
 fn a_counter_leaves_as_the_sum_since_the_start() {
     let (batches, counts, _) = recorded(|recorder| {
         for (time, tokens) in [(5, 100.0), (6, 50.0)] {
-            recorder.record(&metric::TRAIN_TOKENS, time, tokens, &[]);
+            recorder.record(&metric::TRAIN_TOKENS, UnixNanos(time), tokens, &[]);
         }
     });
     let values: Vec<_> = points(&batches, "train.tokens")
@@ -91,7 +94,7 @@ fn series_with_different_attributes_have_sums_of_their_own() {
     let (batches, ..) = recorded(|recorder| {
         for kind in ["spike", "nonfinite", "spike"] {
             let attributes = [(&attribute::TRAIN_ANOMALY_TYPE, Value::Text(kind))];
-            recorder.record(&metric::TRAIN_ANOMALIES, 1, 1.0, &attributes);
+            recorder.record(&metric::TRAIN_ANOMALIES, UnixNanos(1), 1.0, &attributes);
         }
     });
     let values: Vec<_> = points(&batches, "train.anomalies")
@@ -142,13 +145,13 @@ fn of_exemplar(exemplar: &proto::Exemplar) -> Exemplar {
     (exemplar.time_unix_nano, value, trace, span)
 }
 
-fn step_span(run: &Run, step: i64, end_unix_nanos: u64) -> SpanParts<'static> {
+fn step_span(run: &Run, step: i64, end_unix_nanos: UnixNanos) -> SpanParts<'static> {
     SpanParts {
         span: &semconv::span::TRAIN_STEP,
         trace_id: crate::step_trace(run, step),
         span_id: crate::step_span(run, step),
         parent_span_id: None,
-        start_unix_nanos: 1,
+        start_unix_nanos: UnixNanos(1),
         end_unix_nanos,
         attributes: &[],
     }
@@ -160,9 +163,9 @@ fn a_duration_leads_to_the_span_of_its_step_and_rank_and_to_no_other() {
     let (batches, _, _) = recorded(|recorder| {
         let mut record = |rank, step, duration_at: u64, span_at: Option<u64>| {
             recorder.of_rank(Some(Rank::OfJob(rank)));
-            recorder.record(&metric::TRAIN_STEP_DURATION, duration_at, 0.5, &[]);
+            recorder.record(&metric::TRAIN_STEP_DURATION, UnixNanos(duration_at), 0.5, &[]);
             if let Some(end) = span_at {
-                let span = step_span(recorder.run(), step, end);
+                let span = step_span(recorder.run(), step, UnixNanos(end));
                 spans.push((span.trace_id, span.span_id));
                 recorder.record_span(&span);
             }
@@ -174,8 +177,8 @@ fn a_duration_leads_to_the_span_of_its_step_and_rank_and_to_no_other() {
         record(0, 3, 30, Some(31));
         record(1, 1, 10, Some(10));
         // Neither is a span of the next record.
-        let late = step_span(recorder.run(), 2, 20);
-        recorder.record(&metric::TRAIN_STEP_DURATION, 20, 0.5, &[]);
+        let late = step_span(recorder.run(), 2, UnixNanos(20));
+        recorder.record(&metric::TRAIN_STEP_DURATION, UnixNanos(20), 0.5, &[]);
         recorder.end_of_record();
         recorder.record_span(&late);
     });
@@ -189,9 +192,9 @@ fn a_duration_leads_to_the_span_of_its_step_and_rank_and_to_no_other() {
 #[test]
 fn a_nan_is_a_value_of_a_gauge_and_none_of_a_sum() {
     let (batches, _, skipped) = recorded(|recorder| {
-        recorder.record(&metric::TRAIN_LOSS, 1, f64::NAN, &[]);
-        recorder.record(&metric::TRAIN_TOKENS, 1, f64::NAN, &[]);
-        recorder.record(&metric::TRAIN_STEP_DURATION, 1, f64::INFINITY, &[]);
+        recorder.record(&metric::TRAIN_LOSS, UnixNanos(1), f64::NAN, &[]);
+        recorder.record(&metric::TRAIN_TOKENS, UnixNanos(1), f64::NAN, &[]);
+        recorder.record(&metric::TRAIN_STEP_DURATION, UnixNanos(1), f64::INFINITY, &[]);
     });
     assert!(points(&batches, "train.loss")[0].1.as_f64().is_nan());
     assert_eq!(points(&batches, "train.tokens"), []);
@@ -207,7 +210,13 @@ fn a_state_is_said_when_it_changes_and_again_after_a_minute() {
     let said_at = |times: &[(u64, &str)]| {
         let (batches, ..) = recorded(|recorder| {
             for (time, phase) in times {
-                recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, *time, phase, &[]);
+                recorder.record_state(
+                    &metric::TRAIN_PHASE,
+                    &attribute::TRAIN_PHASE,
+                    UnixNanos(*time),
+                    phase,
+                    &[],
+                );
             }
         });
         let active = |(time, value, state)| (value == NumberValue::Int(1)).then_some((time, state));
@@ -231,7 +240,13 @@ fn a_state_is_said_when_it_changes_and_again_after_a_minute() {
 fn a_state_that_the_registry_does_not_know_is_said_and_taken_back() {
     let (batches, ..) = recorded(|recorder| {
         for (time, phase) in [(1, "annealing"), (2, "warmup")] {
-            recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
+            recorder.record_state(
+                &metric::TRAIN_PHASE,
+                &attribute::TRAIN_PHASE,
+                UnixNanos(time),
+                phase,
+                &[],
+            );
         }
     });
     let annealing: Vec<_> = points(&batches, "train.phase")
@@ -247,11 +262,11 @@ fn every_series_ends_once_however_its_points_were_recorded() {
     let mut loss = PreparedSeries::new(&metric::TRAIN_LOSS, &[]);
     let mut duration = PreparedSeries::new(&metric::TRAIN_STEP_DURATION, &[]);
     for time in 1..=3 {
-        recorder.record(&metric::TRAIN_LOSS, time, 2.5, &[]);
-        recorder.record(&metric::TRAIN_GRAD_NORM, time, 2.5, &[]);
-        recorder.record_prepared(&mut loss, time, 2.5);
-        recorder.record_prepared(&mut duration, time, 0.5);
-        recorder.record_custom(time, "mine", 1.0);
+        recorder.record(&metric::TRAIN_LOSS, UnixNanos(time), 2.5, &[]);
+        recorder.record(&metric::TRAIN_GRAD_NORM, UnixNanos(time), 2.5, &[]);
+        recorder.record_prepared(&mut loss, UnixNanos(time), 2.5);
+        recorder.record_prepared(&mut duration, UnixNanos(time), 0.5);
+        recorder.record_custom(UnixNanos(time), "mine", 1.0);
     }
     let before = recorder.counts().points;
     recorder.end_series();
@@ -262,14 +277,14 @@ fn every_series_ends_once_however_its_points_were_recorded() {
 fn a_prepared_series_goes_on_with_what_another_way_to_record_it_began_and_begins_anew_with_its_sums() {
     let (batches, ..) = recorded(|recorder| {
         let mut steps = PreparedSeries::new(&metric::TRAIN_STEPS, &[]);
-        recorder.record(&metric::TRAIN_STEPS, 1, 2.0, &[]);
-        recorder.record_prepared(&mut steps, 2, 3.0);
+        recorder.record(&metric::TRAIN_STEPS, UnixNanos(1), 2.0, &[]);
+        recorder.record_prepared(&mut steps, UnixNanos(2), 3.0);
         recorder.of_rank(Some(Rank::OfJob(7)));
-        recorder.record_prepared(&mut steps, 3, 1.0);
+        recorder.record_prepared(&mut steps, UnixNanos(3), 1.0);
         recorder.of_rank(None);
-        recorder.record_prepared(&mut steps, 4, 1.0);
+        recorder.record_prepared(&mut steps, UnixNanos(4), 1.0);
         recorder.restart_sums();
-        recorder.record_prepared(&mut steps, 5, 1.0);
+        recorder.record_prepared(&mut steps, UnixNanos(5), 1.0);
     });
     let mut sums: Vec<_> = points(&batches, "train.steps")
         .into_iter()
@@ -284,7 +299,7 @@ fn a_prepared_series_goes_on_with_what_another_way_to_record_it_began_and_begins
 fn custom_names_are_bounded_and_the_rest_is_counted() {
     let (batches, _, skipped) = recorded(|recorder| {
         for number in 0..300 {
-            recorder.record_custom(1, &format!("name {number}"), 1.0);
+            recorder.record_custom(UnixNanos(1), &format!("name {number}"), 1.0);
         }
     });
     assert_eq!(points(&batches, "train.custom").len(), 256);
@@ -298,7 +313,7 @@ fn custom_names_are_bounded_and_the_rest_is_counted() {
 fn batches_leave_before_they_grow_large() {
     let (batches, counts, _) = recorded(|recorder| {
         for time in 0..200_000 {
-            recorder.record(&metric::TRAIN_LOSS, time, 1.0, &[]);
+            recorder.record(&metric::TRAIN_LOSS, UnixNanos(time), 1.0, &[]);
             recorder.end_of_record();
         }
     });
@@ -317,7 +332,7 @@ fn series_beyond_the_limit_are_counted_and_not_kept() {
         .collect();
     for name in &names {
         let attributes = [(&attribute::DATA_NAME, Value::Text(name))];
-        recorder.record(&metric::TRAIN_TOKENS, 1, 2.0, &attributes);
+        recorder.record(&metric::TRAIN_TOKENS, UnixNanos(1), 2.0, &attributes);
     }
     let (counts, skipped) = recorder.finish();
     assert_eq!(counts.points, series::MOST_SERIES as u64);

@@ -5,6 +5,8 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use pulsetrain_otlp::UnixNanos;
+
 use super::Recorder;
 use crate::timezone::{LoggedTime, UsedTimezone};
 
@@ -16,8 +18,8 @@ pub struct LocalClock {
 }
 
 impl LocalClock {
-    /// Returns the instant of a time that the log prints, in nanoseconds since 1970.
-    pub fn instant(&self, time: LoggedTime) -> u64 {
+    /// Returns the instant of a time that the log prints.
+    pub fn instant(&self, time: LoggedTime) -> UnixNanos {
         if matches!(time, LoggedTime::Local(_)) {
             self.was_used.store(true, Ordering::Relaxed);
         }
@@ -53,8 +55,8 @@ impl Recorder<'_> {
         was_used.then(|| clock.timezone.clone())
     }
 
-    /// Returns the instant of a time that the log prints, in nanoseconds since 1970.
-    pub fn instant(&self, time: LoggedTime) -> u64 {
+    /// Returns the instant of a time that the log prints.
+    pub fn instant(&self, time: LoggedTime) -> UnixNanos {
         self.local_clock.instant(time)
     }
 }

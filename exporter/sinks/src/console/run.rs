@@ -2,6 +2,8 @@
 
 use std::{collections::VecDeque, fmt::Write};
 
+use pulsetrain_otlp::UnixNanos;
+
 use super::{
     columns::{COLUMNS, SOL, Show, shown_as},
     steps::Step,
@@ -15,11 +17,11 @@ pub(super) struct RunLine {
     now: [Option<f64>; COLUMNS.len()],
     before: [Option<f64>; COLUMNS.len()],
     /// The time of each value.
-    times: [u64; COLUMNS.len()],
+    times: [UnixNanos; COLUMNS.len()],
     /// Whether the last step was the first of its counters, so that their sums are the increments.
     is_first: bool,
     norms: Average,
-    first: Option<(u64, f64)>,
+    first: Option<(UnixNanos, f64)>,
     losses: VecDeque<f64>,
     line: String,
 }
@@ -76,7 +78,7 @@ impl RunLine {
         is_step.then(|| self.draw(step.unix_nanos))
     }
 
-    fn draw(&mut self, unix_nanos: u64) -> String {
+    fn draw(&mut self, unix_nanos: UnixNanos) -> String {
         self.line.clear();
         self.line.push_str("::");
         if !self.name.is_empty() {
@@ -96,7 +98,7 @@ impl RunLine {
     }
 
     /// Writing to a string cannot fail, so the result is ignored.
-    fn draw_column(&mut self, column: usize, unix_nanos: u64) {
+    fn draw_column(&mut self, column: usize, unix_nanos: UnixNanos) {
         let Some(value) = self.value(column, unix_nanos) else {
             return;
         };
@@ -126,7 +128,7 @@ impl RunLine {
     }
 
     /// Returns the value of a column: reported, or computed from other columns.
-    fn value(&mut self, column: usize, unix_nanos: u64) -> Option<f64> {
+    fn value(&mut self, column: usize, unix_nanos: UnixNanos) -> Option<f64> {
         let last = self.now[column];
         // A derived value may arrive after the line of its step, so the value of the step before is the last
         // resort.
@@ -165,10 +167,10 @@ impl RunLine {
     }
 
     /// Returns the remaining seconds, extrapolated from the first observed progress.
-    fn eta(&mut self, unix_nanos: u64) -> Option<f64> {
+    fn eta(&mut self, unix_nanos: UnixNanos) -> Option<f64> {
         let progress = self.last_of(Show::Progress)?;
         let (since, from) = *self.first.get_or_insert((unix_nanos, progress));
-        let secs = unix_nanos.saturating_sub(since) as f64 / 1e9;
+        let secs = unix_nanos.nanos_since(since) as f64 / 1e9;
         let left = secs / (progress - from) * (1.0 - progress);
         (progress > from && left.is_finite() && left >= 0.0).then_some(left)
     }

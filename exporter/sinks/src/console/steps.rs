@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use pulsetrain_otlp::view::{AnyValue, KeyValue, Metric, MetricData, MetricsData, Repeated};
+use pulsetrain_otlp::{
+    UnixNanos,
+    view::{AnyValue, KeyValue, Metric, MetricData, MetricsData, Repeated},
+};
 use pulsetrain_semconv::attribute;
 
 use super::columns::{COLUMNS, place};
@@ -17,7 +20,7 @@ pub(super) struct Step {
     /// The rank, or `None` for values of the complete run.
     pub(super) rank: Option<i64>,
     /// The time.
-    pub(super) unix_nanos: u64,
+    pub(super) unix_nanos: UnixNanos,
     /// The values of the columns that it reported.
     pub(super) values: [Option<f64>; COLUMNS.len()],
     /// Whether the sums count only this step.
@@ -26,7 +29,7 @@ pub(super) struct Step {
 
 /// Returns the steps of a batch, in order of time within each run. Points that cannot be decoded are skipped.
 pub(super) fn steps(data: &MetricsData<'_>) -> Vec<Step> {
-    let mut steps: BTreeMap<(String, Option<i64>, u64), Step> = BTreeMap::new();
+    let mut steps: BTreeMap<(String, Option<i64>, UnixNanos), Step> = BTreeMap::new();
     for resource in data.resource_metrics.into_iter().flatten() {
         let attributes = resource.resource.map(|resource| resource.attributes);
         let run = run_id(attributes);
@@ -71,7 +74,7 @@ pub(super) fn run_id(attributes: Option<Repeated<'_, KeyValue<'_>>>) -> String {
 
 /// A point of a metric that has a column.
 struct Point {
-    unix_nanos: u64,
+    unix_nanos: UnixNanos,
     /// The value, or the sum of a distribution.
     value: f64,
     /// The count of a distribution.
@@ -89,7 +92,7 @@ fn each_value(metric: &Metric<'_>, mut take: impl FnMut(usize, Point)) {
         Some(MetricData::Histogram(histogram)) => {
             for point in histogram.data_points.into_iter().flatten() {
                 let point = Point {
-                    unix_nanos: point.time_unix_nano,
+                    unix_nanos: UnixNanos(point.time_unix_nano),
                     value: point.sum.unwrap_or_default(),
                     count: Some(point.count),
                 };
@@ -102,7 +105,7 @@ fn each_value(metric: &Metric<'_>, mut take: impl FnMut(usize, Point)) {
     for point in numbers.into_iter().flatten() {
         if let Some(value) = point.value() {
             let point = Point {
-                unix_nanos: point.time_unix_nano,
+                unix_nanos: UnixNanos(point.time_unix_nano),
                 value: value.as_f64(),
                 count: None,
             };

@@ -4,7 +4,7 @@
 //! When that rank ends or is silent, the curve passes to the lowest rank that still reports. Earlier points
 //! remain, and the browser draws a break and a mark.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     metrics::MetricId,
@@ -13,11 +13,11 @@ use super::{
 };
 
 /// A rank loses its curves after this time without points while other ranks report.
-const SILENT_NANOS: u64 = 60_000_000_000;
+const SILENT: Duration = Duration::from_secs(60);
 
 /// If the step is unknown, a point of another rank this long after the end of a rank shows that the run
 /// continues.
-const LATER_NANOS: u64 = 1_000_000_000;
+const LATER: Duration = Duration::from_secs(1);
 
 /// The maximum number of earlier ranks of a curve. Points of ranks before them are not shown.
 const MOST_FORMER: usize = 16;
@@ -122,9 +122,9 @@ impl Member {
     fn has_left(&self, series: &Series, point: &RunPoint<'_>, step: Option<i64>) -> bool {
         let is_later = match (step, series.last_step()) {
             (Some(step), Some(last)) => step > last,
-            _ => point.time_nanos >= series.latest_nanos.saturating_add(LATER_NANOS),
+            _ => point.time_nanos >= series.latest_nanos.saturating_add(LATER),
         };
-        (series.is_ended && is_later) || point.time_nanos > self.last_nanos.saturating_add(SILENT_NANOS)
+        (series.is_ended && is_later) || point.time_nanos > self.last_nanos.saturating_add(SILENT)
     }
 }
 
@@ -215,7 +215,7 @@ impl RunHistory {
                     .all(|(_, member, series)| member.has_left(series, point, step))
         };
         let until_millis = series.last_millis();
-        if !is_due || until_millis >= (point.time_nanos / 1_000_000) as i64 {
+        if !is_due || until_millis >= point.time_nanos.as_millis() as i64 {
             return;
         }
         self.passed

@@ -1,12 +1,14 @@
 //! The newest events of a run: verdicts, checkpoints, evaluations, errors.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, time::Duration};
+
+use pulsetrain_otlp::UnixNanos;
 
 /// The maximum length of a stored text in characters.
 pub(super) const MOST_TEXT: usize = 400;
 
 /// Spans of the same name and step are one event if one starts within this time after the end of the other.
-const JOIN_NANOS: u64 = 60_000_000_000;
+const JOIN_WITHIN: Duration = Duration::from_secs(60);
 
 /// The maximum number of open events.
 const MOST_OPEN: usize = 200;
@@ -16,9 +18,9 @@ const MOST_OPEN: usize = 200;
 pub(super) struct RunEvent {
     /// The name of the event or span.
     pub(super) name: Box<str>,
-    pub(super) time_nanos: u64,
+    pub(super) time_nanos: UnixNanos,
     /// The end of a span.
-    pub(super) end_nanos: Option<u64>,
+    pub(super) end_nanos: Option<UnixNanos>,
     pub(super) step: Option<i64>,
     pub(super) rank: Option<i64>,
     pub(super) gpu: Option<Box<str>>,
@@ -88,7 +90,7 @@ impl EventLog {
         let is_same = |other: &&mut RunEvent| {
             let overlaps = other
                 .end_nanos
-                .is_some_and(|end| event.time_nanos <= end.saturating_add(JOIN_NANOS));
+                .is_some_and(|end| event.time_nanos <= end.saturating_add(JOIN_WITHIN));
             overlaps && other.name == event.name && other.step == event.step
         };
         if event.end_nanos.is_none() || event.step.is_none() {
@@ -191,8 +193,8 @@ mod tests {
         for rank in 0..8 {
             let event = RunEvent {
                 name: "save".into(),
-                time_nanos: 100 - rank,
-                end_nanos: Some(200 + rank),
+                time_nanos: UnixNanos(100 - rank),
+                end_nanos: Some(UnixNanos(200 + rank)),
                 step: Some(7),
                 ..RunEvent::default()
             };
@@ -201,7 +203,7 @@ mod tests {
         let events: Vec<_> = log.iter().collect();
         assert_eq!(
             (events.len(), events[0].time_nanos, events[0].end_nanos),
-            (1, 93, Some(207))
+            (1, UnixNanos(93), Some(UnixNanos(207)))
         );
     }
 }

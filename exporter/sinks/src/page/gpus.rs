@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use pulsetrain_otlp::UnixNanos;
+
 use super::{
     PageRejection,
     events::RunEvent,
@@ -31,7 +33,7 @@ pub(super) struct Gpu {
     /// The run that uses it, if known.
     pub(super) run: Option<Box<str>>,
     pub(super) rank: Option<i64>,
-    pub(super) last_nanos: u64,
+    pub(super) last_nanos: UnixNanos,
     pub(super) metrics: BTreeMap<MetricId, Vec<Series>>,
     pub(super) events: VecDeque<RunEvent>,
     pub(super) revision: u64,
@@ -59,7 +61,7 @@ impl Gpu {
         metric: MetricId,
         definition: &Definition,
         label: &str,
-        time_nanos: u64,
+        time_nanos: UnixNanos,
         value: Observed,
     ) -> Result<(), PageRejection> {
         let of_metric = self.metrics.entry(metric).or_default();

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use pulsetrain_otlp::UnixNanos;
+
 use super::{
     PageConfig, PageRejection,
     curve::CurveOwners,
@@ -27,9 +29,9 @@ pub(super) struct RunHistory {
     pub(super) steps: StepWindow,
     pub(super) events: EventLog,
     pub(super) clock: StepClock,
-    pub(super) first_nanos: u64,
-    pub(super) last_nanos: u64,
-    pub(super) last_step_nanos: u64,
+    pub(super) first_nanos: UnixNanos,
+    pub(super) last_nanos: UnixNanos,
+    pub(super) last_step_nanos: UnixNanos,
     pub(super) step: Option<i64>,
     /// The time of the last telemetry of the run, in milliseconds since 1970.
     pub(super) arrived_millis: i64,
@@ -62,12 +64,12 @@ pub(super) struct Member {
     pub(super) host: Box<str>,
     pub(super) local_rank: Option<i64>,
     pub(super) step: Option<i64>,
-    pub(super) last_nanos: u64,
+    pub(super) last_nanos: UnixNanos,
     /// Whether it ended its series.
     pub(super) is_ended: bool,
     pub(super) metrics: BTreeMap<MetricId, Vec<Series>>,
     /// The `last_nanos` and `is_ended` that the stream has sent.
-    pub(super) streamed: (u64, bool),
+    pub(super) streamed: (UnixNanos, bool),
 }
 
 /// A point of a run.
@@ -76,7 +78,7 @@ pub(super) struct RunPoint<'a> {
     pub(super) rank: Option<i64>,
     pub(super) metric: MetricId,
     pub(super) label: &'a str,
-    pub(super) time_nanos: u64,
+    pub(super) time_nanos: UnixNanos,
     pub(super) step: Option<i64>,
     /// The attempt of its sender, or `None` for that of the run.
     pub(super) attempt: Option<i64>,
@@ -91,17 +93,21 @@ pub(super) enum Observed {
     /// The increase since the last point, and its duration in seconds.
     Delta { sum: f64, count: u64, seconds: f64 },
     /// A sum since a start, with the number of observations if they are counted.
-    Cumulative { sum: f64, count: u64, start_nanos: u64 },
+    Cumulative {
+        sum: f64,
+        count: u64,
+        start_nanos: UnixNanos,
+    },
     /// The end of its series.
     End,
 }
 
 /// The end times of steps.
 #[derive(Debug, Default)]
-pub(super) struct StepClock(VecDeque<(u64, i64)>);
+pub(super) struct StepClock(VecDeque<(UnixNanos, i64)>);
 
 impl StepClock {
-    pub(super) fn note(&mut self, time_nanos: u64, step: i64) {
+    pub(super) fn note(&mut self, time_nanos: UnixNanos, step: i64) {
         if self.0.back().is_some_and(|(time, _)| *time >= time_nanos) {
             return;
         }
@@ -112,7 +118,7 @@ impl StepClock {
     }
 
     /// Returns the last step that had ended by a time.
-    pub(super) fn step_at(&self, time_nanos: u64) -> Option<i64> {
+    pub(super) fn step_at(&self, time_nanos: UnixNanos) -> Option<i64> {
         let after = self.0.partition_point(|(time, _)| *time <= time_nanos);
         self.0.get(after.checked_sub(1)?).map(|(_, step)| *step)
     }
@@ -169,7 +175,7 @@ impl RunHistory {
         if !member.is_ended {
             member.last_nanos = member.last_nanos.max(point.time_nanos);
             self.last_nanos = self.last_nanos.max(point.time_nanos);
-            if self.first_nanos == 0 || point.time_nanos < self.first_nanos {
+            if !self.first_nanos.is_known() || point.time_nanos < self.first_nanos {
                 self.first_nanos = point.time_nanos;
             }
         }
@@ -328,12 +334,12 @@ impl RunHistory {
 
 impl Series {
     /// Whether a point is older than the last point of the series.
-    pub(super) fn is_late(&self, time_nanos: u64, observed: Observed) -> bool {
-        observed != Observed::End && time_nanos / 1_000_000 < self.latest_nanos / 1_000_000
+    pub(super) fn is_late(&self, time_nanos: UnixNanos, observed: Observed) -> bool {
+        observed != Observed::End && time_nanos.as_millis() < self.latest_nanos.as_millis()
     }
 
     /// Returns the value of the curve for a point, or `None` if the point is only a base for the next one.
-    pub(super) fn observe(&mut self, observed: Observed, time_nanos: u64, kind: Kind) -> Option<f64> {
+    pub(super) fn observe(&mut self, observed: Observed, time_nanos: UnixNanos, kind: Kind) -> Option<f64> {
         let value = match observed {
             Observed::End => {
                 self.is_ended = true;
@@ -383,7 +389,7 @@ impl Base {
             }
             Kind::Rate => {
                 let last = last?;
-                let seconds = self.time_nanos.saturating_sub(last.time_nanos) as f64 / 1e9;
+                let seconds = self.time_nanos.nanos_since(last.time_nanos) as f64 / 1e9;
                 (seconds > 0.0).then(|| (self.sum - last.sum) / seconds)
             }
             Kind::Value | Kind::State => Some(self.sum),

@@ -6,6 +6,8 @@
 
 use std::{collections::VecDeque, mem::size_of};
 
+use pulsetrain_otlp::UnixNanos;
+
 /// One point, or several merged points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bucket {
@@ -41,7 +43,7 @@ pub(super) struct Series {
     pub(super) label: Box<str>,
     /// The last value in full precision. For a counter it is the total.
     pub(super) latest: f64,
-    pub(super) latest_nanos: u64,
+    pub(super) latest_nanos: UnixNanos,
     /// The number of all points so far.
     pub(super) count: u64,
     /// The number of points that the stream has sent.
@@ -61,17 +63,17 @@ pub(super) struct Series {
 /// The cumulative point that the next one is compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Base {
-    pub(super) start_nanos: u64,
-    pub(super) time_nanos: u64,
+    pub(super) start_nanos: UnixNanos,
+    pub(super) time_nanos: UnixNanos,
     pub(super) sum: f64,
     pub(super) count: u64,
 }
 
 impl Bucket {
-    pub(super) fn of(time_nanos: u64, step: u32, value: f64, attempt: u16) -> Self {
+    pub(super) fn of(time_nanos: UnixNanos, step: u32, value: f64, attempt: u16) -> Self {
         let finite = if value.is_finite() { value as f32 } else { f32::NAN };
         Self {
-            time_millis: (time_nanos / 1_000_000) as i64,
+            time_millis: time_nanos.as_millis() as i64,
             step,
             last: finite,
             low: finite,
@@ -118,7 +120,7 @@ impl Series {
             id,
             label: label.into(),
             latest: f64::NAN,
-            latest_nanos: 0,
+            latest_nanos: UnixNanos::UNKNOWN,
             count: 0,
             streamed: 0,
             is_ended: false,
@@ -274,7 +276,7 @@ mod tests {
         let mut series = Series::new(0, "", Capacity::of(capacity));
         for number in 0..points {
             let time = number as u64 * 100_000_000;
-            assert!(series.push(Bucket::of(time, number as u32, value(number), 0)));
+            assert!(series.push(Bucket::of(UnixNanos(time), number as u32, value(number), 0)));
         }
         series
     }
@@ -320,7 +322,7 @@ mod tests {
         for number in 0..200_u64 {
             let attempt = u16::from(number >= 77);
             series.push(Bucket::of(
-                number * 1_000_000,
+                UnixNanos(number * 1_000_000),
                 number as u32,
                 f64::from(attempt),
                 attempt,
@@ -338,7 +340,7 @@ mod tests {
     fn more_attempts_than_buckets_are_merged_in_the_end() {
         let mut series = Series::new(0, "", Capacity::of(16));
         for number in 0..500_u64 {
-            series.push(Bucket::of(number * 1_000_000, 0, 1.0, number as u16));
+            series.push(Bucket::of(UnixNanos(number * 1_000_000), 0, 1.0, number as u16));
         }
         assert!(series.points().1.count() <= 16);
     }
@@ -346,8 +348,8 @@ mod tests {
     #[test]
     fn a_late_point_is_refused_and_a_repeated_one_replaces() {
         let mut series = filled(2, 16, |_| 1.0);
-        assert!(!series.push(Bucket::of(50_000_000, 0, 9.0, 0)));
-        assert!(series.push(Bucket::of(100_000_000, 1, 2.0, 0)));
+        assert!(!series.push(Bucket::of(UnixNanos(50_000_000), 0, 9.0, 0)));
+        assert!(series.push(Bucket::of(UnixNanos(100_000_000), 1, 2.0, 0)));
         assert_eq!((series.count, series.points().1.last().unwrap().last), (2, 2.0));
     }
 

@@ -2,7 +2,9 @@
 //!
 //! Points are columns. Times and steps are delta-encoded, which is short and compresses well.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, time::Duration};
+
+use pulsetrain_otlp::UnixNanos;
 
 use super::{
     SinkState,
@@ -19,7 +21,7 @@ use super::{
 };
 
 /// The minimum change of a rank's last time that is sent again. The page shows it in seconds.
-const RANK_NANOS: u64 = 1_000_000_000;
+const RANK_EVERY: Duration = Duration::from_secs(1);
 
 /// The number of points of a sparkline in the list of runs.
 const SPARK: usize = 40;
@@ -154,7 +156,7 @@ pub(super) fn delta(run: &mut RunHistory, catalogue: &Catalogue) -> String {
             for (rank, member) in &mut run.members {
                 let (sent_nanos, sent_ended) = member.streamed;
                 let is_same = member.is_ended == sent_ended;
-                if is_same && member.last_nanos < sent_nanos.saturating_add(RANK_NANOS) {
+                if is_same && member.last_nanos < sent_nanos.saturating_add(RANK_EVERY) {
                     continue;
                 }
                 member.streamed = (member.last_nanos, member.is_ended);
@@ -524,6 +526,6 @@ fn telemetry(json: &mut JsonWriter, history: &History, sinks: &[SinkState]) {
     });
 }
 
-fn millis(nanos: u64) -> i64 {
-    (nanos / 1_000_000) as i64
+fn millis(time: UnixNanos) -> i64 {
+    time.as_millis() as i64
 }

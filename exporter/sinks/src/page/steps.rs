@@ -5,6 +5,8 @@
 
 use std::collections::VecDeque;
 
+use pulsetrain_otlp::UnixNanos;
+
 use super::events::bounded;
 
 /// The maximum number of stored ranks of one step.
@@ -34,7 +36,7 @@ pub(super) struct StepWindow {
 pub(super) struct Step {
     pub(super) number: i64,
     pub(super) attempt: i64,
-    pub(super) end_nanos: u64,
+    pub(super) end_nanos: UnixNanos,
     pub(super) ranks: Vec<RankStep>,
     pub(super) revision: u64,
 }
@@ -101,7 +103,14 @@ fn trace_id(bytes: &[u8]) -> u128 {
 
 impl StepWindow {
     /// Adds the span of a step.
-    pub(super) fn step(&mut self, key: StepKey, ids: SpanIds<'_>, start: u64, end: u64, most: usize) {
+    pub(super) fn step(
+        &mut self,
+        key: StepKey,
+        ids: SpanIds<'_>,
+        start: UnixNanos,
+        end: UnixNanos,
+        most: usize,
+    ) {
         let Some(step) = self.entry(key, most) else { return };
         step.end_nanos = step.end_nanos.max(end);
         let Some(rank) = step.rank(key.rank) else { return };
@@ -118,8 +127,8 @@ impl StepWindow {
         (attempt, rank): (i64, i64),
         ids: SpanIds<'_>,
         name: &str,
-        start: u64,
-        end: u64,
+        start: UnixNanos,
+        end: UnixNanos,
     ) {
         if trace_id(ids.trace) == 0 {
             return;
@@ -172,8 +181,8 @@ impl StepWindow {
         key: StepKey,
         ids: SpanIds<'_>,
         name: &str,
-        start: u64,
-        end: u64,
+        start: UnixNanos,
+        end: UnixNanos,
         most: usize,
     ) {
         let part = Part {
@@ -194,7 +203,7 @@ impl StepWindow {
         key: StepKey,
         phase: Option<&str>,
         seconds: f64,
-        time_nanos: u64,
+        time_nanos: UnixNanos,
         most: usize,
     ) {
         let phase = phase.map(|name| self.phase_id(name));
@@ -296,7 +305,7 @@ impl Step {
         Self {
             number: key.number,
             attempt: key.attempt,
-            end_nanos: 0,
+            end_nanos: UnixNanos::UNKNOWN,
             ranks: Vec::new(),
             revision: 0,
         }
@@ -352,15 +361,17 @@ impl RankStep {
     }
 }
 
-fn seconds(start: u64, end: u64) -> f32 {
-    (end.saturating_sub(start) as f64 / 1e9) as f32
+fn seconds(start: UnixNanos, end: UnixNanos) -> f32 {
+    (end.nanos_since(start) as f64 / 1e9) as f32
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SECOND: u64 = 1_000_000_000;
+    const START: UnixNanos = UnixNanos(0);
+    const AFTER_1_S: UnixNanos = UnixNanos(1_000_000_000);
+    const AFTER_3_S: UnixNanos = UnixNanos(3_000_000_000);
 
     fn key(number: i64, rank: i64) -> StepKey {
         StepKey {
@@ -381,16 +392,30 @@ mod tests {
     #[test]
     fn phases_are_the_spans_directly_under_the_step_in_any_order() {
         let mut window = StepWindow::default();
-        window.phase(key(1, 0), ids(b"forward_", b"the_step"), "forward", 0, SECOND, 10);
-        window.phase(key(1, 0), ids(b"inner___", b"forward_"), "layer", 0, SECOND, 10);
-        window.step(key(1, 0), ids(b"the_step", b""), 0, 3 * SECOND, 10);
+        window.phase(
+            key(1, 0),
+            ids(b"forward_", b"the_step"),
+            "forward",
+            START,
+            AFTER_1_S,
+            10,
+        );
+        window.phase(
+            key(1, 0),
+            ids(b"inner___", b"forward_"),
+            "layer",
+            START,
+            AFTER_1_S,
+            10,
+        );
+        window.step(key(1, 0), ids(b"the_step", b""), START, AFTER_3_S, 10);
         for _ in 0..2 {
             window.phase(
                 key(1, 0),
                 ids(b"backward", b"the_step"),
                 "backward",
-                SECOND,
-                3 * SECOND,
+                AFTER_1_S,
+                AFTER_3_S,
                 10,
             );
         }
@@ -408,11 +433,17 @@ mod tests {
     fn spans_that_name_no_step_wait_for_the_span_of_their_step() {
         let mut window = StepWindow::default();
         for rank in [0, 1] {
-            window.wait((0, rank), ids(b"forward_", b"the_step"), "forward", 0, SECOND);
+            window.wait(
+                (0, rank),
+                ids(b"forward_", b"the_step"),
+                "forward",
+                START,
+                AFTER_1_S,
+            );
         }
         assert_eq!(window.iter().count(), 0);
         for rank in [0, 1] {
-            window.step(key(7, rank), ids(b"the_step", b""), 0, 3 * SECOND, 10);
+            window.step(key(7, rank), ids(b"the_step", b""), START, AFTER_3_S, 10);
         }
         let step = window.iter().next().unwrap();
         assert_eq!(step.number, 7);
@@ -427,7 +458,13 @@ mod tests {
         let mut window = StepWindow::default();
         let name = |number: usize| format!("span_{number}");
         for number in 0..MOST_WAITING + 10 {
-            window.wait((0, 0), ids(b"forward_", b"no_step_"), &name(number), 0, SECOND);
+            window.wait(
+                (0, 0),
+                ids(b"forward_", b"no_step_"),
+                &name(number),
+                START,
+                AFTER_1_S,
+            );
         }
         assert_eq!(window.waiting.len(), MOST_WAITING);
         assert_eq!(*window.waiting[0].name, *name(10));
@@ -436,8 +473,8 @@ mod tests {
     #[test]
     fn points_count_where_there_are_no_spans() {
         let mut window = StepWindow::default();
-        window.point(key(1, 0), None, 2.0, SECOND, 10);
-        window.point(key(1, 0), Some("data"), 0.5, SECOND, 10);
+        window.point(key(1, 0), None, 2.0, AFTER_1_S, 10);
+        window.point(key(1, 0), Some("data"), 0.5, AFTER_1_S, 10);
         let rank = &window.iter().next().unwrap().ranks[0];
         assert_eq!(
             (rank.duration, rank.phases().collect::<Vec<_>>()),
@@ -450,7 +487,7 @@ mod tests {
         let mut window = StepWindow::default();
         for number in [1, 2, 3, 4, 2, 5, 1] {
             for rank in [7, 3] {
-                window.step(key(number, rank), ids(b"the_step", b""), 0, SECOND, 3);
+                window.step(key(number, rank), ids(b"the_step", b""), START, AFTER_1_S, 3);
             }
         }
         let numbers: Vec<_> = window.iter().map(|step| step.number).collect();

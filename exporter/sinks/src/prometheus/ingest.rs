@@ -8,10 +8,10 @@ mod families;
 mod pending;
 mod series;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use pulsetrain_otlp::{
-    WireError,
+    UnixNanos, WireError,
     view::{
         Exemplar, KeyValue, Message, Metric, MetricData, MetricsData, NumberPoint, Repeated, Resource,
         ResourceMetrics, ScopeMetrics, Temporality,
@@ -41,7 +41,7 @@ use super::{
 pub(super) const MOST_LABEL_BYTES: usize = 16 << 10;
 /// The tolerance for clock skew, one minute. A point further in the future gets its arrival time, because no
 /// other point of its series would count until then.
-const FUTURE_NANOS: u64 = 60_000_000_000;
+const FUTURE: Duration = Duration::from_secs(60);
 /// The number of bucket layouts that are cached and shared by histograms.
 const REMEMBERED_BOUNDS: usize = 64;
 /// The maximum number of bounds in a shared layout.
@@ -53,7 +53,7 @@ pub(super) type RejectedPoints = [u64; Rejection::ALL.len()];
 /// Receives the points of a batch, family by family.
 pub(super) trait PointReceiver {
     /// Returns the latest credible time of a point, where `now` is the time of the machine.
-    fn latest(now_unix_nanos: u64) -> u64;
+    fn latest(now_unix_nanos: UnixNanos) -> UnixNanos;
 
     /// Records points of one family. Returns one rejection for each rejected point.
     fn record<'p>(
@@ -68,8 +68,8 @@ pub(super) struct LastValues(PrometheusStore);
 
 impl PointReceiver for LastValues {
     /// After a point of the far future no other could follow.
-    fn latest(now_unix_nanos: u64) -> u64 {
-        now_unix_nanos.saturating_add(FUTURE_NANOS)
+    fn latest(now_unix_nanos: UnixNanos) -> UnixNanos {
+        now_unix_nanos.saturating_add(FUTURE)
     }
 
     fn record<'p>(
@@ -99,7 +99,7 @@ pub(super) struct Ingest<R = LastValues> {
     rejected: RejectedPoints,
     /// The number of points of the batch with a time in the future.
     ahead: u64,
-    now_unix_nanos: u64,
+    now_unix_nanos: UnixNanos,
     now_seconds: u32,
 }
 
@@ -118,8 +118,8 @@ pub(super) struct PointContext<'a> {
 struct Parts<'a> {
     attributes: Repeated<'a, KeyValue<'a>>,
     exemplars: Repeated<'a, Exemplar<'a>>,
-    start_unix_nanos: u64,
-    time_unix_nanos: u64,
+    start_unix_nanos: UnixNanos,
+    time_unix_nanos: UnixNanos,
     flags: u32,
 }
 
@@ -129,8 +129,8 @@ macro_rules! parts {
         Parts {
             attributes: $point.attributes,
             exemplars: $exemplars,
-            start_unix_nanos: $point.start_time_unix_nano,
-            time_unix_nanos: $point.time_unix_nano,
+            start_unix_nanos: UnixNanos($point.start_time_unix_nano),
+            time_unix_nanos: UnixNanos($point.time_unix_nano),
             flags: $point.flags,
         }
     };
@@ -156,7 +156,7 @@ impl<R: PointReceiver> Ingest<R> {
             labels: String::new(),
             rejected: RejectedPoints::default(),
             ahead: 0,
-            now_unix_nanos: 0,
+            now_unix_nanos: UnixNanos::UNKNOWN,
             now_seconds: 0,
         }
     }
@@ -164,7 +164,7 @@ impl<R: PointReceiver> Ingest<R> {
     /// Adds a batch of metrics. Returns the number of rejected points.
     pub(super) fn batch(&mut self, bytes: &[u8]) -> Result<RejectedPoints, WireError> {
         self.rejected = RejectedPoints::default();
-        self.now_unix_nanos = u64::try_from(clock::unix_now().as_nanos()).unwrap_or(u64::MAX);
+        self.now_unix_nanos = clock::unix_nanos();
         self.now_seconds = self.store.now_seconds();
         let walked = self.resources(bytes);
         for (rejection, points) in Rejection::ALL.iter().zip(self.rejected) {
@@ -343,7 +343,7 @@ impl<R: PointReceiver> Ingest<R> {
         series::write_labels(place, &parts.attributes, &mut self.labeller, &mut self.labels)?;
         let point = PendingPoint {
             // The start time of a gauge has no meaning, so it marks no reset.
-            start_unix_nanos: temporality.map_or(0, |_| parts.start_unix_nanos),
+            start_unix_nanos: temporality.map_or(UnixNanos::UNKNOWN, |_| parts.start_unix_nanos),
             time_unix_nanos: self.credible(parts.time_unix_nanos),
             change,
             exemplars,
@@ -361,10 +361,10 @@ impl<R: PointReceiver> Ingest<R> {
     }
 
     /// Returns the time of a point, or now if it has none or an incredible one.
-    fn credible(&mut self, unix_nanos: u64) -> u64 {
+    fn credible(&mut self, unix_nanos: UnixNanos) -> UnixNanos {
         let is_ahead = unix_nanos > R::latest(self.now_unix_nanos);
         self.ahead += u64::from(is_ahead);
-        match is_ahead || unix_nanos == 0 {
+        match is_ahead || !unix_nanos.is_known() {
             true => self.now_unix_nanos,
             false => unix_nanos,
         }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use pulsetrain_otlp::{
-    WireError,
+    UnixNanos, WireError,
     view::{
         Buckets, Exemplar as OtlpExemplar, ExponentialHistogramPoint, HistogramPoint, NumberPoint, Repeated,
         SummaryPoint,
@@ -203,7 +203,7 @@ pub(super) fn exemplars(
             bucket,
             labels: exemplar_labels(&exemplar)?,
             value: number,
-            unix_nanos: exemplar.time_unix_nano,
+            unix_nanos: UnixNanos(exemplar.time_unix_nano),
         });
         if kept.len() == MOST_NATIVE_EXEMPLARS && matches!(value, Value::Native(_)) {
             break;

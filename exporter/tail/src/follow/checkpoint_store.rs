@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::clock;
 use pulsetrain_record::{AttemptState, Run, SourcePosition, UsedTimezone};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -51,7 +52,7 @@ pub(super) struct FileCheckpoint {
     /// Whether the series of the run have ended, because another run replaced it.
     #[serde(default)]
     pub(super) has_ended: bool,
-    /// The modification time of the file when it was read last.
+    /// The modification time of the file when it was read last, in nanoseconds since 1970.
     #[serde(default)]
     pub(super) modified_unix_nanos: u64,
     /// The parser's record of items that were emitted, for a file that its writer rewrites.
@@ -126,7 +127,7 @@ impl RunCheckpoint {
             project: run.project.clone(),
             framework: run.framework.clone(),
             attempt: run.attempt,
-            start_unix_nanos: run.start_unix_nanos,
+            start_unix_nanos: run.start_unix_nanos.0,
         }
     }
 
@@ -139,7 +140,7 @@ impl RunCheckpoint {
             project: self.project.clone(),
             framework: self.framework.clone(),
             attempt: self.attempt,
-            start_unix_nanos: self.start_unix_nanos,
+            start_unix_nanos: UnixNanos(self.start_unix_nanos),
             service: options.service.clone().unwrap_or_default(),
             rank: member.rank,
             local_rank: member.local_rank,
@@ -174,7 +175,7 @@ pub(super) fn load(folder: &Path) -> Result<(CheckpointFile, Option<CheckpointNo
     };
     fs::copy(&notice.path, &notice.moved_to).map_err(failed)?;
     let saved = before.unwrap_or_else(|| CheckpointFile {
-        first_unacked: clock::unix_now().as_nanos() as u64,
+        first_unacked: clock::unix_nanos().0,
         ..CheckpointFile::default()
     });
     replace(folder, &saved).map_err(failed)?;

@@ -7,6 +7,8 @@ use std::{
     time::UNIX_EPOCH,
 };
 
+use pulsetrain_otlp::UnixNanos;
+
 use super::{
     candidates::open,
     identity::{FileIdentity, Inode},
@@ -21,7 +23,7 @@ pub(super) struct Rotated {
     pub(super) path: PathBuf,
     pub(super) inode: Inode,
     pub(super) is_compressed: bool,
-    modified_unix_nanos: u64,
+    modified_unix_nanos: UnixNanos,
     age: Age,
 }
 
@@ -36,7 +38,7 @@ enum Age {
 
 /// Returns the files that were rotated after a file with this identity and modification time, the oldest first. If that file is
 /// deleted, returns the files with a later modification time.
-pub(super) fn after(path: &Path, identity: &FileIdentity, modified_unix_nanos: u64) -> Vec<Rotated> {
+pub(super) fn after(path: &Path, identity: &FileIdentity, modified_unix_nanos: UnixNanos) -> Vec<Rotated> {
     let mut all = all(path);
     // The inode of a deleted file is reused soon.
     let is_same = |rotated: &Rotated| {
@@ -131,7 +133,7 @@ impl Rotated {
             path,
             inode: Inode::of(metadata),
             is_compressed: plain.is_some(),
-            modified_unix_nanos: modified.as_nanos() as u64,
+            modified_unix_nanos: UnixNanos::since_1970(modified),
             age,
         })
     }
@@ -224,12 +226,16 @@ mod tests {
         let (folder, log) = folder(&["train.log.3", "train.log.2", "train.log.1"]);
         let second = folder.path().join("train.log.2");
         assert_eq!(
-            names(&after(&log, &identity(&second, "train.log.2"), 0)),
+            names(&after(
+                &log,
+                &identity(&second, "train.log.2"),
+                UnixNanos::UNKNOWN
+            )),
             ["train.log.1"]
         );
         // Its inode was reused.
         let gone = identity(&second, "another");
-        assert_eq!(after(&log, &gone, 0).len(), 3);
-        assert_eq!(after(&log, &gone, u64::MAX).len(), 0);
+        assert_eq!(after(&log, &gone, UnixNanos::UNKNOWN).len(), 3);
+        assert_eq!(after(&log, &gone, UnixNanos(u64::MAX)).len(), 0);
     }
 }

@@ -11,11 +11,11 @@ use std::{
     path::{Path, PathBuf},
     rc::Rc,
     sync::Arc,
-    time::{SystemTime, UNIX_EPOCH},
+    time::SystemTime,
 };
 
 use pulsetrain_formats::{LogFormat, LogReader, Mapping, ReadLimits, ReadTime, key_notices};
-use pulsetrain_otlp::write::Encoded;
+use pulsetrain_otlp::{UnixNanos, write::Encoded};
 use pulsetrain_pipeline::clock;
 use pulsetrain_record::{AttemptState, Recorder, Run, SkipReason, UsedTimezone};
 
@@ -50,7 +50,7 @@ pub(super) struct RunReader {
     read_offset: u64,
     is_continued: bool,
     /// The modification time of the file at the last read.
-    modified_unix_nanos: u64,
+    modified_unix_nanos: UnixNanos,
     /// The modification time of the file when reading started at its beginning.
     modified_at_start: Option<SystemTime>,
     error: Option<TailError>,
@@ -100,7 +100,7 @@ impl RunReader {
             recorded,
             read_offset: 0,
             is_continued: false,
-            modified_unix_nanos: 0,
+            modified_unix_nanos: UnixNanos::UNKNOWN,
             modified_at_start: None,
             error: None,
             counted_skipped: BTreeMap::new(),
@@ -121,7 +121,7 @@ impl RunReader {
             self.push(&chunk)?;
             self.recorded.take();
         }
-        self.modified_unix_nanos = checkpoint.modified_unix_nanos;
+        self.modified_unix_nanos = UnixNanos(checkpoint.modified_unix_nanos);
         self.reader.settle(checkpoint.place(), &mut self.recorder);
         if checkpoint.has_ended {
             self.recorder.clear_active();
@@ -223,7 +223,7 @@ impl RunReader {
             },
             is_continued: self.is_continued,
             has_ended: !self.recorder.has_series(),
-            modified_unix_nanos: self.modified_unix_nanos,
+            modified_unix_nanos: self.modified_unix_nanos.0,
             emitted: self.reader.snapshot(),
         }
     }
@@ -311,7 +311,7 @@ impl RunReader {
     }
 
     /// Returns the modification time of the file at the last read.
-    pub(super) fn modified_unix_nanos(&self) -> u64 {
+    pub(super) fn modified_unix_nanos(&self) -> UnixNanos {
         self.modified_unix_nanos
     }
 
@@ -370,7 +370,7 @@ impl RunReader {
     fn push(&mut self, chunk: &[u8]) -> io::Result<()> {
         self.keep_head(chunk);
         self.reader.set_time(ReadTime {
-            unix_nanos: clock::unix_now().as_nanos() as u64,
+            unix_nanos: clock::unix_nanos(),
             is_live: true,
         });
         self.reader.push(chunk, &mut self.recorder);
@@ -417,11 +417,7 @@ impl RunReader {
         let is_long_enough = metadata.len() >= self.read_offset + chunk as u64;
         let is_unchanged = is_long_enough && self.identity().has_content(file)?;
         if is_unchanged {
-            let since = metadata
-                .modified()?
-                .duration_since(UNIX_EPOCH)
-                .unwrap_or_default();
-            self.modified_unix_nanos = since.as_nanos() as u64;
+            self.modified_unix_nanos = UnixNanos::from_system_time(metadata.modified()?);
         }
         Ok(is_unchanged)
     }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use pulsetrain_formats::{HEAD_BYTES, HEADER_TIMEOUT, ReadTime, detect, without_byte_order_mark};
-use pulsetrain_otlp::frames::inflated;
+use pulsetrain_otlp::{UnixNanos, frames::inflated};
 use pulsetrain_pipeline::{CancellationToken, clock};
 
 use crate::{RunOptions, TailError};
@@ -25,7 +25,7 @@ pub(super) struct ChunkReader {
     pub(super) offset: u64,
     pub(super) error: Option<TailError>,
     /// The time near which the input was written, or `None` for now.
-    known_time: Option<u64>,
+    known_time: Option<UnixNanos>,
 }
 
 /// Counts the bytes that are read, before decompression, for a progress bar.
@@ -61,7 +61,7 @@ impl ChunkReader {
     pub(super) fn new(
         name: String,
         input: CountingReader,
-        known_time: Option<u64>,
+        known_time: Option<UnixNanos>,
         stop: CancellationToken,
     ) -> Self {
         let (sender, received) = mpsc::sync_channel(2);
@@ -105,9 +105,7 @@ impl ChunkReader {
 
     pub(super) fn read_time(&self) -> ReadTime {
         ReadTime {
-            unix_nanos: self
-                .known_time
-                .unwrap_or_else(|| clock::unix_now().as_nanos() as u64),
+            unix_nanos: self.known_time.unwrap_or_else(clock::unix_nanos),
             is_live: self.known_time.is_none(),
         }
     }

@@ -3,6 +3,7 @@
 use std::{cell::RefCell, sync::Arc};
 
 use pulsetrain_formats::{LogFormat, LogReader, MOST_RECORDS, Pace, PacedBy, ReadLimits, ReadTime, Survey};
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::CancellationToken;
 use pulsetrain_record::{Recorder, Run};
 
@@ -16,7 +17,7 @@ pub(super) fn pace(
     format: &'static LogFormat,
     options: &RunOptions,
     head: &[u8],
-    end: u64,
+    end: UnixNanos,
     stop: &CancellationToken,
 ) -> Option<Pace> {
     let head_survey = RefCell::new(Survey::default());
@@ -43,7 +44,7 @@ fn survey(
         opened: input.open().ok()?,
         bytes_read: Arc::default(),
     };
-    let mut chunks = ChunkReader::new(input.name(), counted, Some(0), stop.clone());
+    let mut chunks = ChunkReader::new(input.name(), counted, Some(UnixNanos::UNKNOWN), stop.clone());
     let survey = RefCell::new(Survey::default());
     let mut recorder = Recorder::new(Run::default(), |encoded| survey.borrow_mut().observe(&encoded));
     let mut reader = reader(format, options);

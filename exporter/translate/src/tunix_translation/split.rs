@@ -2,7 +2,7 @@
 
 use pulsetrain_mapping::tunix_otel::{MODE, OtelPoint, PREFIX, SCOPE};
 use pulsetrain_otlp::{
-    WireError,
+    UnixNanos, WireError,
     view::{AnyValue, KeyValue, Message, Metric, MetricData, NumberPoint, ResourceMetrics, ScopeMetrics},
 };
 
@@ -122,7 +122,7 @@ fn point_of<'m>(name: &'m str, point: &NumberPoint<'m>) -> Result<Option<OtelPoi
         prefix,
         mode,
         name,
-        time_unix_nanos: point.time_unix_nano,
+        time_unix_nanos: UnixNanos(point.time_unix_nano),
         value: value.as_f64(),
     }))
 }

@@ -11,7 +11,7 @@ use pulsetrain_gpu::{
     workload::{ProcessAttribution, Workload, WorkloadConfig},
 };
 use pulsetrain_otlp::{
-    Signal,
+    Signal, UnixNanos,
     write::{Envelope, SpanParts, SpansWriter, Value as Written},
 };
 use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Delivery, Pipeline, Sink, run_sources};
@@ -125,8 +125,8 @@ fn step(number: i64, start: u64, end: u64) -> Batch {
         trace_id: [7; 16],
         span_id: (number + 1).to_be_bytes(),
         parent_span_id: None,
-        start_unix_nanos: start,
-        end_unix_nanos: end,
+        start_unix_nanos: UnixNanos(start),
+        end_unix_nanos: UnixNanos(end),
         attributes: &[(&attribute::TRAIN_STEP, Written::Int(number))],
     });
     let encoded = writer

@@ -7,6 +7,7 @@ use pulsetrain_grafana::{
     Vocabulary,
     alert::{Alert, Rules},
 };
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_tests::{Folder, Judge, Prometheus};
 
 use crate::grafana::{
@@ -67,7 +68,7 @@ fn alerts_are_silent_on_a_healthy_day_and_follow_the_faults_of_the_demo() {
     for (seed, scenario) in (0..).zip(&mut scenarios) {
         let config = &mut scenario.config;
         config.seed = seed;
-        config.start_unix_nanos = start * 1_000_000_000;
+        config.start_unix_nanos = UnixNanos(start * 1_000_000_000);
         // Twice the time of its steps has room for what the faults add.
         start += config.steps * config.step_time.as_secs() * 2 + 2 * 3_600;
     }
@@ -130,7 +131,7 @@ fn a_spike_between_two_scrapes_is_an_alert() {
             steps: 1_800,
             step_time: Duration::from_millis(500),
             gpu_interval: GPU_INTERVAL,
-            start_unix_nanos: (START + 86_400 * seed) * 1_000_000_000,
+            start_unix_nanos: UnixNanos((START + 86_400 * seed) * 1_000_000_000),
             seed,
             faults: vec![fault.parse().expect("a fault of the demo")],
             ..DemoConfig::default()
@@ -154,7 +155,7 @@ fn a_spike_between_two_scrapes_is_an_alert() {
     let prometheus = history::store(&program, &folder, &files, &recording, (START, START + 60));
     for ((alert, _, interval), (finished, _)) in jobs.into_iter().zip(&finished) {
         let alert = rules.alerts().find(|of| of.name == alert).expect("the alert");
-        let spike = finished.truths[0].start_unix_nanos / 1_000_000_000;
+        let spike = finished.truths[0].start_unix_nanos.0 / 1_000_000_000;
         let (from, to) = (finished.start.to_string(), finished.end.to_string());
         let series = prometheus.range(&alert.expr, &from, &to, "15");
         let firing: Vec<u64> = series
@@ -291,7 +292,7 @@ impl Firing {
                 let fault = finished
                     .truths
                     .first()
-                    .map(|truth| truth.start_unix_nanos / 1_000_000_000 - finished.start);
+                    .map(|truth| truth.start_unix_nanos.0 / 1_000_000_000 - finished.start);
                 let lasts = finished.truths.iter().any(|truth| truth.end_unix_nanos.is_none());
                 // What lasts to the end of the job ends with its series.
                 let off = if lasts { finished.end + 3_900 } else { finished.end } - finished.start;

@@ -5,6 +5,7 @@
 use std::{path::Path, time::Duration};
 
 use pulsetrain_demo::DemoConfig;
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_tests::{Folder, Judge, Prometheus};
 
 use crate::grafana::{
@@ -69,7 +70,7 @@ fn annotations_mark_every_event_by_scrape_and_by_otlp() {
             let faults: Vec<u64> = truths
                 .iter()
                 .filter(|truth| truth.fault.name == fault)
-                .map(|truth| truth.start_unix_nanos / 1_000_000_000)
+                .map(|truth| truth.start_unix_nanos.0 / 1_000_000_000)
                 .collect();
             assert_eq!(
                 marks.len(),
@@ -102,7 +103,7 @@ impl Stored {
             steps: 660,
             step_time: Duration::from_secs(2),
             gpu_interval: Duration::from_secs(15),
-            start_unix_nanos: START * 1_000_000_000,
+            start_unix_nanos: UnixNanos(START * 1_000_000_000),
             faults: FAULTS
                 .map(|fault| fault.parse().expect("a fault of the demo"))
                 .into(),

@@ -49,7 +49,7 @@ pub(crate) fn run(config: &DemoConfig, names: &BTreeSet<String>, path: &Path) ->
     let begin = clock::now();
     let mut end = config.start_unix_nanos;
     while let Some((time_unix_nanos, batches)) = demo.next_batches() {
-        let since = Duration::from_nanos(time_unix_nanos - config.start_unix_nanos);
+        let since = time_unix_nanos.saturating_duration_since(config.start_unix_nanos);
         end = time_unix_nanos;
         add(stages.pass(batches, begin + since));
     }
@@ -63,8 +63,8 @@ pub(crate) fn run(config: &DemoConfig, names: &BTreeSet<String>, path: &Path) ->
     filter.flush().expect("the history can be written");
     Finished {
         truths: demo.truth().to_vec(),
-        start: config.start_unix_nanos / 1_000_000_000,
-        end: end / 1_000_000_000,
+        start: config.start_unix_nanos.0 / 1_000_000_000,
+        end: end.0 / 1_000_000_000,
     }
 }
 

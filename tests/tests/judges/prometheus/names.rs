@@ -10,6 +10,7 @@ use std::{
 };
 
 use pulsetrain_otlp::{
+    UnixNanos,
     view::NumberValue,
     write::{Attribute, Envelope, HistogramParts, MetricsWriter, PointParts, Value as OtlpValue},
 };
@@ -154,8 +155,12 @@ fn write(metric: &'static Metric, resource: &[(&str, &'static str)], writer: &mu
         .collect();
     let sum = metric.instrument != Instrument::Gauge;
     let point = PointParts {
-        start_unix_nanos: if sum { now() - 60_000_000_000 } else { 0 },
-        time_unix_nanos: now(),
+        start_unix_nanos: if sum {
+            UnixNanos(now() - 60_000_000_000)
+        } else {
+            UnixNanos::UNKNOWN
+        },
+        time_unix_nanos: UnixNanos(now()),
         attributes: &attributes,
     };
     if metric.instrument == Instrument::Histogram {

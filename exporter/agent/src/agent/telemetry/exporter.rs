@@ -4,7 +4,7 @@
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime},
 };
 
 use opentelemetry::{KeyValue, Value as SdkValue};
@@ -17,6 +17,7 @@ use opentelemetry_sdk::{
     },
 };
 use pulsetrain_otlp::{
+    UnixNanos,
     view::NumberValue,
     write::{
         Attribute, Envelope, ExponentialBuckets, ExponentialParts, HistogramParts, MetricsWriter, PointParts,
@@ -73,8 +74,7 @@ impl PushMetricExporter for IngressExporter {
         for collected in collected.scope_metrics().flat_map(|scope| scope.metrics()) {
             write(&mut writer, collected);
         }
-        self.levels()
-            .write(&mut writer, clock::unix_now().as_nanos() as u64);
+        self.levels().write(&mut writer, clock::unix_nanos());
         let Some(encoded) = writer.finish(&self.envelope) else {
             return Ok(());
         };
@@ -207,15 +207,10 @@ fn exponential<T: Copy>(
 
 fn parts<'a>(start: Option<SystemTime>, time: SystemTime, attributes: &'a [Attribute<'a>]) -> PointParts<'a> {
     PointParts {
-        start_unix_nanos: start.map_or(0, unix_nanos),
-        time_unix_nanos: unix_nanos(time),
+        start_unix_nanos: start.map_or(UnixNanos::UNKNOWN, UnixNanos::from_system_time),
+        time_unix_nanos: UnixNanos::from_system_time(time),
         attributes,
     }
-}
-
-fn unix_nanos(time: SystemTime) -> u64 {
-    time.duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_nanos() as u64)
 }
 
 /// The attributes of a point by their definitions; all that the agent sets are text.

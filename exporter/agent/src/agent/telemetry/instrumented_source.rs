@@ -9,7 +9,7 @@ use std::{
 };
 
 use opentelemetry::{KeyValue, metrics::Counter};
-use pulsetrain_otlp::Signal;
+use pulsetrain_otlp::{Signal, UnixNanos};
 use pulsetrain_pipeline::{Batch, Ingress, clock};
 use pulsetrain_semconv::attribute;
 
@@ -36,15 +36,12 @@ impl SourceGauges {
     }
 
     fn note(&self, batch: &Batch) {
-        let newest = newest(batch);
-        let newest = self
-            .newest_unix_nanos
-            .fetch_max(newest, Ordering::Relaxed)
-            .max(newest);
-        let now = clock::unix_now().as_nanos() as u64;
-        self.lag_nanos
-            .store(now.saturating_sub(newest), Ordering::Relaxed);
-        self.last_unix_nanos.store(now, Ordering::Relaxed);
+        let newest = newest(batch).unwrap_or_default();
+        let before = self.newest_unix_nanos.fetch_max(newest.0, Ordering::Relaxed);
+        let newest = newest.max(UnixNanos(before));
+        let now = clock::unix_nanos();
+        self.lag_nanos.store(now.nanos_since(newest), Ordering::Relaxed);
+        self.last_unix_nanos.store(now.0, Ordering::Relaxed);
     }
 }
 

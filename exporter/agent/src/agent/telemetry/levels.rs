@@ -8,6 +8,7 @@ use std::{
 };
 
 use pulsetrain_otlp::{
+    UnixNanos,
     view::NumberValue,
     write::{MetricsWriter, PointParts, Value},
 };
@@ -117,7 +118,7 @@ impl Levels {
     }
 
     /// Writes the values, and the end of each series that has none any more.
-    pub(super) fn write(&mut self, writer: &mut MetricsWriter, time: u64) {
+    pub(super) fn write(&mut self, writer: &mut MetricsWriter, time: UnixNanos) {
         let ended: Vec<_> = self
             .written
             .iter()
@@ -138,14 +139,14 @@ impl Levels {
     }
 }
 
-fn with_point(series: Series, subject: &str, time: u64, write: impl FnOnce(PointParts<'_>)) {
+fn with_point(series: Series, subject: &str, time: UnixNanos, write: impl FnOnce(PointParts<'_>)) {
     let attributes: Vec<_> = series
         .attribute()
         .map(|attribute| (attribute, Value::Text(subject)))
         .into_iter()
         .collect();
     write(PointParts {
-        start_unix_nanos: 0,
+        start_unix_nanos: UnixNanos::UNKNOWN,
         time_unix_nanos: time,
         attributes: &attributes,
     });
@@ -165,7 +166,7 @@ mod tests {
     /// The points of the lag that are written: values, and ends as `None`.
     fn written_lags(levels: &mut Levels) -> Vec<Option<f64>> {
         let mut writer = MetricsWriter::default();
-        levels.write(&mut writer, 7);
+        levels.write(&mut writer, UnixNanos(7));
         let encoded = writer
             .finish(&Envelope::new(&[], "test", "", ""))
             .expect("points");
@@ -194,7 +195,7 @@ mod tests {
         let watch = super::super::instrumented_source::noting(std::sync::Arc::clone(&gauges));
         let now = clock::unix_now();
         let mut writer = MetricsWriter::default();
-        let second_ago = (now - Duration::from_secs(1)).as_nanos() as u64;
+        let second_ago = UnixNanos::since_1970(now - Duration::from_secs(1));
         writer.measured(&metric::TRAIN_LOSS, second_ago, NumberValue::Double(1.0));
         let encoded = writer
             .finish(&Envelope::new(&[], "test", "", ""))

@@ -1,13 +1,13 @@
 //! The time of the newest item of a batch.
 
 use pulsetrain_otlp::{
-    Signal,
+    Signal, UnixNanos,
     view::{LogsData, Message, MetricData, MetricsData, TracesData},
 };
 use pulsetrain_pipeline::Batch;
 
-/// Nanoseconds since 1970; zero where no item has a time. What cannot be read counts as without time.
-pub(super) fn newest(batch: &Batch) -> u64 {
+/// Returns the time of the newest item, or `None` if no item has a time. Invalid items count as without time.
+pub(super) fn newest(batch: &Batch) -> Option<UnixNanos> {
     let newest = match batch.signal() {
         Signal::Metrics => MetricsData::decode(batch.bytes())
             .ok()
@@ -19,7 +19,7 @@ pub(super) fn newest(batch: &Batch) -> u64 {
             .ok()
             .and_then(|data| of_logs(&data)),
     };
-    newest.unwrap_or_default()
+    newest.map(UnixNanos).filter(|time| time.is_known())
 }
 
 fn of_metrics(data: &MetricsData<'_>) -> Option<u64> {

@@ -1,17 +1,17 @@
 //! What was seen of the spans on their way: when they were, and whose. Metrics of the same time are fetched for them.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use pulsetrain_backends::TimeWindow;
 use pulsetrain_otlp::{
-    Signal, WireError,
+    Signal, UnixNanos, WireError,
     view::{AnyValue, Message, Resource, ResourceSpans, TracesData},
     wire::{Reader, Value},
 };
 use pulsetrain_semconv::attribute;
 
 /// A window is this much longer on either side than its spans, so that a counter has a value where they begin.
-const MARGIN: u64 = 15_000_000_000;
+const MARGIN: Duration = Duration::from_secs(15);
 
 /// The time and the resources of spans.
 #[derive(Debug, Default)]
@@ -37,15 +37,18 @@ impl SpanSummary {
             for scope in ResourceSpans::decode(bytes)?.scope_spans {
                 for span in scope?.spans {
                     let span = span?;
-                    self.note_time(span.start_time_unix_nano, span.end_time_unix_nano);
+                    self.note_time(
+                        UnixNanos(span.start_time_unix_nano),
+                        UnixNanos(span.end_time_unix_nano),
+                    );
                 }
             }
         }
         Ok(())
     }
 
-    fn note_time(&mut self, start: u64, end: u64) {
-        if start == 0 {
+    fn note_time(&mut self, start: UnixNanos, end: UnixNanos) {
+        if !start.is_known() {
             return;
         }
         let end = end.max(start);

@@ -118,8 +118,8 @@ impl ResourceSignals {
     ) {
         if self.may_send(metric, time) {
             let point = PointParts {
-                start_unix_nanos: 0,
-                time_unix_nanos: time.0,
+                start_unix_nanos: UnixNanos::UNKNOWN,
+                time_unix_nanos: time,
                 attributes,
             };
             self.metrics.number(metric, point, number(metric, value));
@@ -242,8 +242,8 @@ impl ResourceSignals {
         self.newest = self.newest.max(time);
         self.logs.record(&LogRecordParts {
             event_name: event.name,
-            time_unix_nanos: time.0,
-            observed_unix_nanos: time.0,
+            time_unix_nanos: time,
+            observed_unix_nanos: time,
             severity,
             body: Some(Value::Text(body)),
             attributes,
@@ -282,8 +282,8 @@ impl ResourceSignals {
 
     fn point<'a>(&self, time: UnixNanos, attributes: &'a [Attribute<'a>]) -> PointParts<'a> {
         PointParts {
-            start_unix_nanos: self.start.unwrap_or(time).0,
-            time_unix_nanos: time.0,
+            start_unix_nanos: self.start.unwrap_or(time),
+            time_unix_nanos: time,
             attributes,
         }
     }

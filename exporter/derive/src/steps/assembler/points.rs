@@ -32,8 +32,8 @@ pub(crate) type OnSuppressed<'a> = &'a mut dyn FnMut(&[u8], &'static pulsetrain_
 #[derive(Clone, Copy)]
 struct Point<'a> {
     attributes: Repeated<'a, KeyValue<'a>>,
-    start_unix_nanos: u64,
-    time_unix_nanos: u64,
+    start_unix_nanos: UnixNanos,
+    time_unix_nanos: UnixNanos,
     value: f64,
     count: Option<u64>,
     kind: Kind,
@@ -107,7 +107,7 @@ impl Assembler {
                     {
                         self.take(rank, interest, &point);
                     }
-                    self.note_time(UnixNanos(point.time_unix_nanos));
+                    self.note_time(point.time_unix_nanos);
                     if interest.wanted_by != 0 {
                         let origin = origin.get_or_insert_with(|| origin_of(resource));
                         let rank = rank.and_then(|rank| self.ranks.get(&rank));
@@ -236,7 +236,7 @@ impl Point<'_> {
             resource,
             rank: None,
             attributes: self.attributes,
-            time: UnixNanos(self.time_unix_nanos),
+            time: self.time_unix_nanos,
             value: self.value,
             count: self.count,
             is_delta: self.kind == Kind::Delta,
@@ -275,8 +275,8 @@ fn numbers<'a>(
         }
         each(Point {
             attributes: point.attributes,
-            start_unix_nanos: point.start_time_unix_nano,
-            time_unix_nanos: point.time_unix_nano,
+            start_unix_nanos: UnixNanos(point.start_time_unix_nano),
+            time_unix_nanos: UnixNanos(point.time_unix_nano),
             value: value.unwrap_or(f64::NAN),
             count: None,
             kind,
@@ -289,8 +289,8 @@ fn numbers<'a>(
 fn of_histogram<'a>(point: &HistogramPoint<'a>, kind: Kind) -> Point<'a> {
     Point {
         attributes: point.attributes,
-        start_unix_nanos: point.start_time_unix_nano,
-        time_unix_nanos: point.time_unix_nano,
+        start_unix_nanos: UnixNanos(point.start_time_unix_nano),
+        time_unix_nanos: UnixNanos(point.time_unix_nano),
         value: point.sum.unwrap_or(f64::NAN),
         count: Some(point.count),
         kind,

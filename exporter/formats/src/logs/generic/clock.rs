@@ -2,6 +2,7 @@
 
 use jiff::{Timestamp, civil, fmt::strtime, tz::TimeZone};
 use pulsetrain_mapping::{FieldValue, TimeForm};
+use pulsetrain_otlp::UnixNanos;
 
 use crate::logs::time;
 use pulsetrain_record::LoggedTime;
@@ -37,26 +38,27 @@ fn unit_of(number: f64) -> f64 {
     }
 }
 
-fn unix(number: f64, nanos: f64) -> Option<u64> {
+fn unix(number: f64, nanos: f64) -> Option<UnixNanos> {
     if !(number >= 0.0 && number * nanos < 1.8e19) {
         return None;
     }
     // The integer part is converted separately, which keeps more digits of the fraction.
     let seconds = number.trunc();
     let fraction = ((number - seconds) * nanos).round();
-    Some(seconds as u64 * nanos as u64 + fraction as u64)
+    Some(UnixNanos(seconds as u64 * nanos as u64 + fraction as u64))
 }
 
 /// Parses a text of the form `auto`.
 pub(in crate::logs) fn date(text: &str) -> Option<LoggedTime> {
     // The usual form first: parsing a zone takes longer.
-    time::logged(text).or_else(|| since_1970(&text.parse().ok()?).map(LoggedTime::Utc))
+    time::logged(text)
+        .or_else(|| since_1970(&text.parse().ok()?).map(|nanos| LoggedTime::Utc(UnixNanos(nanos))))
 }
 
 fn directed(directives: &str, text: &str) -> Option<LoggedTime> {
     let parsed = strtime::parse(directives, text).ok()?;
     if let Ok(timestamp) = parsed.to_timestamp() {
-        return since_1970(&timestamp).map(LoggedTime::Utc);
+        return since_1970(&timestamp).map(|nanos| LoggedTime::Utc(UnixNanos(nanos)));
     }
     let in_utc = |date: civil::DateTime| date.to_zoned(TimeZone::UTC);
     let local = parsed.to_datetime().and_then(in_utc).ok()?;
@@ -76,7 +78,7 @@ mod tests {
 
     fn read(form: &str, text: &str) -> Option<u64> {
         let time = super::read(&TimeForm::of(form).unwrap(), &FieldValue::of(text))?;
-        Some(UsedTimezone::default().instant(time))
+        Some(UsedTimezone::default().instant(time).0)
     }
 
     #[test]
@@ -93,7 +95,11 @@ mod tests {
             ("auto", "1795262400.25"),
             ("%d/%m/%Y %H:%M:%S%.f %z", "21/11/2026 14:00:00.25 +0200"),
         ] {
-            assert_eq!(read(form, text), Some(LoggedTime::Utc(NOON)), "{form}: {text}");
+            assert_eq!(
+                read(form, text),
+                Some(LoggedTime::Utc(UnixNanos(NOON))),
+                "{form}: {text}"
+            );
         }
     }
 

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use pulsetrain_otlp::write::{Attribute, Value as Out};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{Attribute, Value as Out},
+};
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::{clock, field::RecordContext, record_keys::RecordKeys};
@@ -143,7 +146,7 @@ impl Records {
         fields: &[Field<'_>],
         line: &Line<'_>,
         recorder: &mut Recorder<'_>,
-    ) -> (Option<usize>, Option<u64>) {
+    ) -> (Option<usize>, Option<UnixNanos>) {
         let form = self.mapping.time_form();
         if self.mapping.time().is_none() {
             let mut times = self.keys.times();

@@ -6,7 +6,7 @@
 use pulsetrain_mapping::{Field, MetricMapper, RecordMeta, RecordTable};
 use std::borrow::Cow;
 
-use pulsetrain_otlp::write::Value as Out;
+use pulsetrain_otlp::{UnixNanos, write::Value as Out};
 use pulsetrain_semconv::attribute;
 
 use pulsetrain_record::Recorder;
@@ -41,7 +41,7 @@ impl Dictionaries {
     }
 
     /// Records that a step is done.
-    pub(super) fn step(&mut self, time_unix_nanos: u64, step: i64, recorder: &mut Recorder<'_>) {
+    pub(super) fn step(&mut self, time_unix_nanos: UnixNanos, step: i64, recorder: &mut Recorder<'_>) {
         self.fields.step(time_unix_nanos, step, recorder);
     }
 

@@ -21,6 +21,7 @@ use crate::{
     logs::{LogFormat, LogParser, ParserFactory, RunHeader, Window, parser::Positions},
     seen_ids::SeenIds,
 };
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
 /// The row of the entries of goodput in the table of formats.
@@ -82,12 +83,12 @@ struct EntriesParser {
     order: Order,
     buffered: Vec<Entry>,
     /// The time of the first entry.
-    first_unix_nanos: Option<u64>,
+    first_unix_nanos: Option<UnixNanos>,
     /// The time of the oldest recorded entry in newest-first order.
-    oldest_recorded_unix_nanos: Option<u64>,
+    oldest_recorded_unix_nanos: Option<UnixNanos>,
     timeline: Timeline,
     /// The time of the newest recorded entry, in this pass and in the pass before.
-    recorded_until: [u64; 2],
+    recorded_until: [UnixNanos; 2],
     has_started: bool,
     /// Whether the entries are in a list, which every export replaces.
     is_list: bool,
@@ -181,7 +182,7 @@ impl EntriesParser {
             timeline.take(entry, recorder);
             recorder.end_of_record();
         };
-        if !self.is_list || seen.is_new(entry.id, time) {
+        if !self.is_list || seen.is_new(entry.id, time.0) {
             take(recorder);
         } else if time > self.recorded_until[1] {
             recorder.replay(take);

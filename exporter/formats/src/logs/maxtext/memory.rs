@@ -3,7 +3,10 @@
 //! MaxText prints "GB" and divides by 2^30.
 
 use pulsetrain_mapping::{CoverageRow, RecordTable, number_text};
-use pulsetrain_otlp::write::{Attribute, Value as Out};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{Attribute, Value as Out},
+};
 use pulsetrain_semconv::{Metric, attribute, metric};
 
 use pulsetrain_record::{Recorder, SkipReason};
@@ -32,7 +35,7 @@ impl MemoryLines {
     pub(super) fn line(
         &mut self,
         text: &str,
-        time: impl FnOnce() -> u64,
+        time: impl FnOnce() -> UnixNanos,
         recorder: &mut Recorder<'_>,
     ) -> bool {
         match text.trim_start() {
@@ -57,7 +60,7 @@ impl MemoryLines {
         false
     }
 
-    fn usage(&self, usage: &Usage<'_>, time: u64, recorder: &mut Recorder<'_>) {
+    fn usage(&self, usage: &Usage<'_>, time: UnixNanos, recorder: &mut Recorder<'_>) {
         let device = [(&attribute::DEVICE_ID, Out::Text(usage.device))];
         let mut record = |metric: &'static Metric, value: f64, attributes: &[Attribute<'_>]| {
             recorder.record(metric, time, value, attributes);
@@ -124,7 +127,7 @@ fn is_estimate(text: &str) -> bool {
 
 const IN_BYTES: &str = ", in bytes.";
 
-fn estimates(text: &str, time: u64, recorder: &mut Recorder<'_>) {
+fn estimates(text: &str, time: UnixNanos, recorder: &mut Recorder<'_>) {
     let in_bytes = text.strip_suffix(IN_BYTES);
     let sizes = in_bytes.unwrap_or(text.trim_end_matches('.'));
     for part in sizes.split(", ") {

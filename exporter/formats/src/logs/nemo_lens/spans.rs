@@ -1,6 +1,9 @@
 //! Records the spans of NeMo Lens. They keep their ids, so that they join what the same process sends by OTLP.
 
-use pulsetrain_otlp::write::{SpanParts, Value as Out};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{SpanParts, Value as Out},
+};
 use pulsetrain_record::{LoggedTime, Recorder};
 use pulsetrain_semconv::{self as semconv, attribute, metric, span};
 use serde_json::Value;
@@ -39,7 +42,7 @@ pub(super) fn record(object: &Value, recorder: &mut Recorder<'_>) -> bool {
     let step = STEPS.iter().find_map(|key| object["attributes"][*key].as_i64());
     if let Some(step) = step.filter(|_| *span == span::TRAIN_STEP) {
         recorder.record(&metric::TRAIN_GLOBAL_STEP, end, step as f64, &[]);
-        let seconds = end.saturating_sub(start) as f64 / 1e9;
+        let seconds = end.nanos_since(start) as f64 / 1e9;
         recorder.record(&metric::TRAIN_STEP_DURATION, end, seconds, &[]);
     }
     let attributes = [
@@ -68,9 +71,9 @@ fn id<const BYTES: usize>(value: &Value) -> Option<[u8; BYTES]> {
 }
 
 /// Parses a time such as `2026-11-25T14:19:24.924999Z`.
-fn instant(value: &Value) -> Option<u64> {
+fn instant(value: &Value) -> Option<UnixNanos> {
     match time::logged(value.as_str()?)? {
-        LoggedTime::Utc(nanos) => Some(nanos),
+        LoggedTime::Utc(time) => Some(time),
         LoggedTime::Local(_) => None,
     }
 }

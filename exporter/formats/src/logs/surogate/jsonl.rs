@@ -6,7 +6,7 @@ mod tables;
 use pulsetrain_mapping::{
     CoverageRow, Field, FieldValue, MetricMapper, RecordContext, RecordMeta, RecordTable,
 };
-use pulsetrain_otlp::write::Value as Out;
+use pulsetrain_otlp::{UnixNanos, write::Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::{mapping::gpu, tables::GPU};
@@ -67,7 +67,7 @@ impl LineFormat for JsonLines {
         };
         let secs = record.number("ts");
         let meta = RecordMeta {
-            time_unix_nanos: secs.map_or_else(|| line.read_time(), |secs| (secs * 1e9) as u64),
+            time_unix_nanos: secs.map_or_else(|| line.read_time(), |secs| UnixNanos((secs * 1e9) as u64)),
             step: record.number("step").map(|step| step as i64),
             position: line.position(),
         };

@@ -3,9 +3,10 @@
 //! The text resembles JSON. Strings are not escaped, so a string ends at the first quote that the rest of a record can follow.
 //! `nan` and `inf` occur bare and quoted.
 
-use pulsetrain_mapping::{Decimal, number_text};
-use pulsetrain_otlp::write::Value as Out;
 use std::fmt;
+
+use pulsetrain_mapping::{Decimal, number_text};
+use pulsetrain_otlp::{UnixNanos, write::Value as Out};
 
 use crate::logs::time;
 use pulsetrain_record::{LoggedTime, Recorder, UsedTimezone};
@@ -18,7 +19,7 @@ pub(super) struct Record<'a> {
     /// The time of the record, as the log prints it.
     pub(super) time: LoggedTime,
     /// The same time in nanoseconds since 1970: in UTC until [`resolve`](Self::resolve) is called.
-    pub(super) time_unix_nanos: u64,
+    pub(super) time_unix_nanos: UnixNanos,
     /// The step that it belongs to.
     pub(super) step: i64,
     /// All other fields, in the order of the text.

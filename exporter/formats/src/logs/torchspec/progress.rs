@@ -1,17 +1,21 @@
 //! Combines the bars and lines of a run: the time of a bar, and the measurements of the bottleneck.
 
+use std::time::Duration;
+
+use pulsetrain_otlp::UnixNanos;
+
 use super::{bar::Bar, pool::Pool, weight_sync::WeightSync};
 use crate::{logs::lines::Line, tags::TorchSpecReading};
 
 /// The minimum distance of two bars.
-const TICK_NANOS: u64 = 1_000_000;
+const TICK: Duration = Duration::from_millis(1);
 
 /// The state of a run between lines.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
     /// The time of the line "Starting", from which bars count.
-    pub(super) start: Option<u64>,
-    pub(super) last_time: Option<u64>,
+    pub(super) start: Option<UnixNanos>,
+    pub(super) last_time: Option<UnixNanos>,
     /// The step of the last bar. The last bar of a run is drawn twice.
     pub(super) last_bar: Option<i64>,
     pub(super) timing: Timing,
@@ -35,17 +39,14 @@ pub(super) struct Timing {
 
 impl Progress {
     /// Returns the time of a bar.
-    pub(super) fn bar_time(&mut self, bar: &Bar<'_>, line: &Line<'_>) -> u64 {
+    pub(super) fn bar_time(&mut self, bar: &Bar<'_>, line: &Line<'_>) -> UnixNanos {
         let last_time = self.last_time.filter(|_| !line.is_live());
         let time = last_time.map_or_else(
             || line.read_time(),
             |last| {
-                let elapsed = bar
-                    .elapsed_secs()
-                    .unwrap_or_default()
-                    .saturating_mul(1_000_000_000);
-                let by_start = self.start.map_or(0, |start| start.saturating_add(elapsed));
-                by_start.max(last.saturating_add(TICK_NANOS))
+                let elapsed = Duration::from_secs(bar.elapsed_secs().unwrap_or_default());
+                let by_start = self.start.map(|start| start.saturating_add(elapsed));
+                by_start.unwrap_or_default().max(last.saturating_add(TICK))
             },
         );
         self.last_time = Some(time);

@@ -1,18 +1,21 @@
 //! Measures the transfer of the draft model's weights to the engines (`_maybe_sync_draft_weights` of
 //! `torchspec/controller/loop.py`): the model is saved to a folder, the engines load it, and the folder is removed.
 
-use pulsetrain_otlp::write::{SpanParts, Value};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{SpanParts, Value},
+};
 use pulsetrain_semconv::{attribute, metric, span};
 
 use pulsetrain_record::{Recorder, ids};
 
 /// The step and the start time of the current transfer.
 #[derive(Debug, Default)]
-pub(super) struct WeightSync(Option<(i64, u64)>);
+pub(super) struct WeightSync(Option<(i64, UnixNanos)>);
 
 impl WeightSync {
     /// Processes a message of the loop. The last message of a successful transfer records a span and a duration.
-    pub(super) fn line(&mut self, message: &str, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
+    pub(super) fn line(&mut self, message: &str, time_unix_nanos: UnixNanos, recorder: &mut Recorder<'_>) {
         if message.starts_with("Cleaned up temp dir ") {
             if let Some((step, start)) = self.0.take() {
                 record(step, start, time_unix_nanos.max(start), recorder);
@@ -32,8 +35,8 @@ impl WeightSync {
     }
 }
 
-fn record(step: i64, start_unix_nanos: u64, end_unix_nanos: u64, recorder: &mut Recorder<'_>) {
-    let secs = (end_unix_nanos - start_unix_nanos) as f64 / 1e9;
+fn record(step: i64, start_unix_nanos: UnixNanos, end_unix_nanos: UnixNanos, recorder: &mut Recorder<'_>) {
+    let secs = end_unix_nanos.secs_since(start_unix_nanos);
     recorder.record(&metric::PERF_WEIGHT_SYNC_TIME, end_unix_nanos, secs, &[]);
     let run = recorder.run();
     let name = span::RL_WEIGHT_SYNC.name;

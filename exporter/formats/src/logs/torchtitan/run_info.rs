@@ -2,7 +2,10 @@
 //! (`torchtitan/trainer.py`, `torchtitan/components/checkpointer`).
 
 use pulsetrain_mapping::{CoverageRow, number_text, record_option};
-use pulsetrain_otlp::write::{Attribute, SpanParts, Value as Out};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{Attribute, SpanParts, Value as Out},
+};
 use pulsetrain_semconv::{self as semconv, attribute, metric, span};
 
 use pulsetrain_record::{Recorder, ids};
@@ -21,7 +24,7 @@ pub(super) struct RunInfo {
 
 impl RunInfo {
     /// Records the progress of the run, if the number of steps is known.
-    pub(super) fn step(&self, step: i64, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
+    pub(super) fn step(&self, step: i64, time_unix_nanos: UnixNanos, recorder: &mut Recorder<'_>) {
         if let Some(total) = self.total_steps {
             recorder.record(&metric::TRAIN_PROGRESS, time_unix_nanos, step as f64 / total, &[]);
         }
@@ -31,7 +34,7 @@ impl RunInfo {
     pub(super) fn message(
         &mut self,
         text: &str,
-        time: impl FnOnce(&mut Recorder<'_>) -> u64,
+        time: impl FnOnce(&mut Recorder<'_>) -> UnixNanos,
         recorder: &mut Recorder<'_>,
     ) -> bool {
         if let Some((before, "")) = text.split_once(" total parameters") {
@@ -72,7 +75,12 @@ fn capacity(text: &str) -> Option<f64> {
 }
 
 /// Records `local batch size 8, global batch size 64, sequence length 2048, ` as options, and the steps.
-fn options(settings: &str, total_steps: Option<f64>, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
+fn options(
+    settings: &str,
+    total_steps: Option<f64>,
+    time_unix_nanos: UnixNanos,
+    recorder: &mut Recorder<'_>,
+) {
     let settings = settings
         .rsplit_once(" with ")
         .map_or(settings, |(_, settings)| settings);
@@ -115,21 +123,21 @@ fn checkpoint(text: &str) -> Option<(&'static semconv::Span, f64)> {
     ))
 }
 
-fn record(span: &'static semconv::Span, secs: f64, end_unix_nanos: u64, recorder: &mut Recorder<'_>) {
+fn record(span: &'static semconv::Span, secs: f64, end_unix_nanos: UnixNanos, recorder: &mut Recorder<'_>) {
     if span.name == span::TRAIN_CHECKPOINT_SAVE.name {
         recorder.record(&metric::PERF_CHECKPOINT_TIME, end_unix_nanos, secs, &[]);
     }
     let run = recorder.run();
     let (trace_id, span_id) = (
         ids::lifecycle_trace(run),
-        ids::work_span(run, "console", span.name, end_unix_nanos, 0),
+        ids::work_span(run, "console", span.name, end_unix_nanos.0, 0),
     );
     recorder.record_span(&SpanParts {
         span,
         trace_id,
         span_id,
         parent_span_id: None,
-        start_unix_nanos: end_unix_nanos.saturating_sub((secs * 1e9).round() as u64),
+        start_unix_nanos: end_unix_nanos.minus_secs(secs),
         end_unix_nanos,
         attributes: &[],
     });

@@ -4,7 +4,7 @@
 mod spans;
 
 use pulsetrain_mapping::{CoverageRow, Field, FieldValue, MetricMapper, RecordMeta, RecordTable};
-use pulsetrain_otlp::write::Value as Out;
+use pulsetrain_otlp::{UnixNanos, write::Value as Out};
 use pulsetrain_semconv::{attribute, event, metric, span};
 
 use self::spans::{Mark, OpenSpans, SPANS};
@@ -77,7 +77,7 @@ impl LineFormat for Structured {
             return false;
         };
         let meta = RecordMeta {
-            time_unix_nanos: (time_us as u64).saturating_mul(1000),
+            time_unix_nanos: UnixNanos((time_us as u64).saturating_mul(1000)),
             step: literal::number(&fields, "step").map(|step| step as i64),
             position: line.position(),
         };

@@ -2,6 +2,7 @@
 //! exporter between other lines, or OTLP/JSON. `pulsetrain_mapping::tunix_otel` maps the names.
 
 use pulsetrain_mapping::CoverageRow;
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_semconv::metric;
 use serde_json::Value;
 
@@ -170,7 +171,7 @@ fn point<'v>(name: &'v str, value: &'v Value) -> Option<OtelPoint<'v>> {
         prefix: attribute(&value["attributes"], PREFIX).unwrap_or_default(),
         mode: attribute(&value["attributes"], MODE)?,
         name,
-        time_unix_nanos: time.as_u64().or_else(|| time.as_str()?.parse().ok())?,
+        time_unix_nanos: UnixNanos(time.as_u64().or_else(|| time.as_str()?.parse().ok())?),
         value: number,
     })
 }

@@ -3,6 +3,7 @@
 //!
 //! The documentation gives no numbers for ">>" and "~"; ours are [`MUCH`] and [`BALANCED`].
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_semconv::{Metric, attribute, metric};
 
 use pulsetrain_record::Recorder;
@@ -100,7 +101,7 @@ impl StepReading {
     }
 
     /// Records the bottleneck of the step, if it is known.
-    pub(crate) fn record(&self, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
+    pub(crate) fn record(&self, time_unix_nanos: UnixNanos, recorder: &mut Recorder<'_>) {
         if let Some(state) = self.reading.bottleneck() {
             let (metric, attribute) = (&metric::PERF_BOTTLENECK, &attribute::PERF_BOTTLENECK);
             recorder.record_state(metric, attribute, time_unix_nanos, state, &[]);

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_semconv::{Metric, attribute, metric};
 
 use super::{GpuState, Own, Recorder, SubjectKind};
@@ -58,7 +59,7 @@ impl GpuState {
                 labels: Labels::default(),
                 texts: [None; 2],
                 time_unix_nanos: recorder.time_unix_nanos,
-                driver_unix_nanos: 0,
+                driver_unix_nanos: UnixNanos::UNKNOWN,
                 cadence: Cadence::Once,
             };
             recorder.store.observe(place, Observation::Held(1.0));
@@ -96,7 +97,7 @@ impl GpuState {
             return;
         }
         for hw in self.health.status(active.is_some()) {
-            self.record_twin(&hw, Cadence::Tick, 0, recorder);
+            self.record_twin(&hw, Cadence::Tick, UnixNanos::UNKNOWN, recorder);
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_semconv::{AttributeKind, Metric, metric};
 
 use super::{GpuState, Own, Recorder, SubjectKind};
@@ -41,7 +42,7 @@ impl GpuState {
                     self.record_twin(
                         &HwMetric::memory_utilization(component, used / limit),
                         Cadence::Tick,
-                        0,
+                        UnixNanos::UNKNOWN,
                         recorder,
                     );
                 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pulsetrain_otlp::{
+    UnixNanos,
     view::NumberValue,
     write::{Attribute, HistogramParts, MetricsWriter, PointParts, Value},
 };
@@ -18,15 +19,18 @@ use crate::{
 };
 
 /// How often a constant value is repeated: well under the five minutes after which Prometheus lets a series go.
-const REPEAT_NANOS: u64 = 60_000_000_000;
+const REPEAT_AFTER: Duration = Duration::from_secs(60);
 /// How often what changes seldom is heard of, at least.
 const SELDOM: Duration = Duration::from_secs(5);
+
+/// The smallest distance of two points of a series.
+const NANOSECOND: Duration = Duration::from_nanos(1);
 
 /// How long nothing may be heard of a series.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StalenessTimeout {
-    tick_nanos: u64,
-    seldom_nanos: u64,
+    tick: Duration,
+    seldom: Duration,
 }
 
 /// A series.
@@ -37,12 +41,12 @@ pub(super) struct Series {
     pub(super) carried: EntityAttributes,
     contents: Contents,
     cadence: Cadence,
-    start_unix_nanos: u64,
+    start_unix_nanos: UnixNanos,
     /// When it was last read, by our clock.
-    pub(super) read_unix_nanos: u64,
+    pub(super) read_unix_nanos: UnixNanos,
     /// When a point was last written, by our clock, and the time of that point.
-    pub(super) written_unix_nanos: u64,
-    point_unix_nanos: u64,
+    pub(super) written_unix_nanos: UnixNanos,
+    point_unix_nanos: UnixNanos,
     /// Whether it has grown since the last point.
     pub(super) fresh: bool,
     /// Whether no point is written before the next value: nothing was observed yet, or everything that was read is older than
@@ -69,33 +73,34 @@ impl StalenessTimeout {
     /// The timeouts for a source of this interval.
     pub(super) fn with(interval: Duration) -> Self {
         // Two may be missed.
-        let nanos = |every: Duration| {
-            let staleness = every.saturating_mul(2) + every / 2;
-            u64::try_from(staleness.as_nanos()).unwrap_or(u64::MAX)
-        };
+        let timeout = |every: Duration| every.saturating_mul(2).saturating_add(every / 2);
         Self {
-            tick_nanos: nanos(interval),
-            seldom_nanos: nanos(interval.max(SELDOM)),
+            tick: timeout(interval),
+            seldom: timeout(interval.max(SELDOM)),
         }
     }
 
     /// The timeout of a series; a constant never ends by time.
-    fn of(self, cadence: Cadence) -> u64 {
+    fn of(self, cadence: Cadence) -> Duration {
         match cadence {
-            Cadence::Tick => self.tick_nanos,
-            Cadence::Seldom => self.seldom_nanos,
-            Cadence::Once => u64::MAX,
+            Cadence::Tick => self.tick,
+            Cadence::Seldom => self.seldom,
+            Cadence::Once => Duration::MAX,
         }
     }
 }
 
 impl Series {
     /// One that begins with an entry, after what ended at `ended_unix_nanos`.
-    pub(super) fn new(place: &ObservationContext<'_>, entry: Observation, ended_unix_nanos: u64) -> Self {
+    pub(super) fn new(
+        place: &ObservationContext<'_>,
+        entry: Observation,
+        ended_unix_nanos: UnixNanos,
+    ) -> Self {
         let contents = match entry {
             Observation::Now(value) | Observation::Held(value) => Contents::Number(value),
             Observation::Total { raw, scale, .. } | Observation::Earlier { raw, scale } => {
-                Contents::Total(Counter::new(raw, place.point_time(0)), scale)
+                Contents::Total(Counter::new(raw, place.point_time(UnixNanos::UNKNOWN)), scale)
             }
             Observation::Grows(_) => Contents::Own(0),
             Observation::Observed(_) | Observation::NothingObserved => {
@@ -115,10 +120,10 @@ impl Series {
             carried: place.carried.clone(),
             contents,
             cadence: place.cadence,
-            start_unix_nanos: place.point_time(0).min(place.time_unix_nanos),
-            read_unix_nanos: 0,
-            written_unix_nanos: 0,
-            point_unix_nanos: ended_unix_nanos + 1,
+            start_unix_nanos: place.point_time(UnixNanos::UNKNOWN).min(place.time_unix_nanos),
+            read_unix_nanos: UnixNanos::UNKNOWN,
+            written_unix_nanos: UnixNanos::UNKNOWN,
+            point_unix_nanos: ended_unix_nanos.saturating_add(NANOSECOND),
             fresh: false,
             late: false,
         }
@@ -134,7 +139,9 @@ impl Series {
     ) {
         let time = place.point_time(self.point_unix_nanos);
         self.read_unix_nanos = place.time_unix_nanos;
-        let silent = place.time_unix_nanos.saturating_sub(self.written_unix_nanos);
+        let silent = place
+            .time_unix_nanos
+            .saturating_duration_since(self.written_unix_nanos);
         let mut changed = is_new || self.late;
         match (&mut self.contents, entry) {
             (Contents::Number(known), Observation::Now(value)) => (*known, changed) = (value, true),
@@ -145,7 +152,11 @@ impl Series {
             (Contents::Total(counter, _), Observation::Total { raw, wraps, .. }) => {
                 changed = true;
                 if !is_new {
-                    counter.advance(raw, wraps, time.max(self.point_unix_nanos + 1));
+                    counter.advance(
+                        raw,
+                        wraps,
+                        time.max(self.point_unix_nanos.saturating_add(NANOSECOND)),
+                    );
                 }
             }
             (Contents::Total(counter, _), Observation::Earlier { raw, .. }) => {
@@ -181,30 +192,35 @@ impl Series {
         if self.late {
             return;
         }
-        if changed && !same_moment || silent >= REPEAT_NANOS {
+        if changed && !same_moment || silent >= REPEAT_AFTER {
             let time = if same_moment { place.time_unix_nanos } else { time };
             self.write_at(time, place.time_unix_nanos, writer);
         }
     }
 
     /// Writes a point with the present value.
-    pub(super) fn write(&mut self, now_unix_nanos: u64, writer: &mut MetricsWriter) {
+    pub(super) fn write(&mut self, now_unix_nanos: UnixNanos, writer: &mut MetricsWriter) {
         let time = match &self.contents {
             // The time of the last observation.
             Contents::Distribution(_) if self.fresh => self.point_unix_nanos,
-            _ => now_unix_nanos.max(self.point_unix_nanos + 1),
+            _ => now_unix_nanos.max(self.point_unix_nanos.saturating_add(NANOSECOND)),
         };
         self.write_at(time, now_unix_nanos, writer);
     }
 
-    fn write_at(&mut self, time_unix_nanos: u64, now_unix_nanos: u64, writer: &mut MetricsWriter) {
+    fn write_at(
+        &mut self,
+        time_unix_nanos: UnixNanos,
+        now_unix_nanos: UnixNanos,
+        writer: &mut MetricsWriter,
+    ) {
         self.point_unix_nanos = time_unix_nanos.max(self.point_unix_nanos);
         self.written_unix_nanos = now_unix_nanos;
         self.fresh = false;
         let attributes = attributes(&self.carried, &self.labels, &self.texts);
         let start_unix_nanos = match (&self.contents, self.metric.instrument) {
             (Contents::Total(counter, _), _) => counter.start_unix_nanos(),
-            (_, Instrument::Gauge) => 0,
+            (_, Instrument::Gauge) => UnixNanos::UNKNOWN,
             _ => self.start_unix_nanos,
         };
         let point = PointParts {
@@ -232,21 +248,21 @@ impl Series {
     }
 
     /// Whether it was not read for too long.
-    pub(super) fn is_stale(&self, now_unix_nanos: u64, staleness: StalenessTimeout) -> bool {
-        now_unix_nanos.saturating_sub(self.read_unix_nanos) > staleness.of(self.cadence)
+    pub(super) fn is_stale(&self, now_unix_nanos: UnixNanos, staleness: StalenessTimeout) -> bool {
+        now_unix_nanos.saturating_duration_since(self.read_unix_nanos) > staleness.of(self.cadence)
     }
 
     /// Whether the last point is so old that it is repeated.
-    pub(super) fn is_to_be_repeated(&self, now_unix_nanos: u64) -> bool {
-        !self.late && now_unix_nanos.saturating_sub(self.written_unix_nanos) >= REPEAT_NANOS
+    pub(super) fn is_to_be_repeated(&self, now_unix_nanos: UnixNanos) -> bool {
+        !self.late && now_unix_nanos.saturating_duration_since(self.written_unix_nanos) >= REPEAT_AFTER
     }
 
     /// Writes the end of the series.
-    pub(super) fn end(&mut self, now_unix_nanos: u64, writer: &mut MetricsWriter) {
+    pub(super) fn end(&mut self, now_unix_nanos: UnixNanos, writer: &mut MetricsWriter) {
         let attributes = attributes(&self.carried, &self.labels, &self.texts);
         let point = PointParts {
-            start_unix_nanos: 0,
-            time_unix_nanos: now_unix_nanos.max(self.point_unix_nanos + 1),
+            start_unix_nanos: UnixNanos::UNKNOWN,
+            time_unix_nanos: now_unix_nanos.max(self.point_unix_nanos.saturating_add(NANOSECOND)),
             attributes: &attributes,
         };
         writer.end_of_series(self.metric, point);
@@ -254,9 +270,9 @@ impl Series {
     }
 
     /// Ends the series under its present attributes. The next value begins it under others, with the count that it has.
-    pub(super) fn end_description(&mut self, now_unix_nanos: u64, writer: &mut MetricsWriter) {
+    pub(super) fn end_description(&mut self, now_unix_nanos: UnixNanos, writer: &mut MetricsWriter) {
         self.end(now_unix_nanos, writer);
-        self.written_unix_nanos = 0;
+        self.written_unix_nanos = UnixNanos::UNKNOWN;
     }
 }
 

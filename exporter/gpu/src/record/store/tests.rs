@@ -2,7 +2,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use pulsetrain_otlp::write::{Encoded, Envelope};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{Encoded, Envelope},
+};
 use pulsetrain_semconv::{
     attribute::GPU_POWER_READING,
     metric::{GPU_POWER, GPU_TEMPERATURE_LIMIT},
@@ -14,6 +17,11 @@ use super::*;
 const SECOND: u64 = 1_000_000_000;
 /// The second at which all begins.
 const BEGIN: u64 = 1_800_000_000;
+
+/// Returns the time of a second after the beginning.
+fn at(second: u64) -> UnixNanos {
+    UnixNanos((BEGIN + second) * SECOND)
+}
 
 /// A store, and what was written.
 struct PendingPoints {
@@ -37,13 +45,13 @@ impl PendingPoints {
             metric: &GPU_POWER,
             labels: Labels::default(),
             texts: [None; 2],
-            time_unix_nanos: (BEGIN + second) * SECOND,
-            driver_unix_nanos: (BEGIN + measured) * SECOND,
+            time_unix_nanos: at(second),
+            driver_unix_nanos: at(measured),
             cadence: Cadence::Tick,
         };
         let limit = ObservationContext {
             metric: &GPU_TEMPERATURE_LIMIT,
-            driver_unix_nanos: 0,
+            driver_unix_nanos: UnixNanos::UNKNOWN,
             cadence: Cadence::Once,
             ..place
         };
@@ -52,8 +60,7 @@ impl PendingPoints {
     }
 
     fn sweep(&mut self, pass: u64, now: u64) {
-        self.store
-            .sweep((BEGIN + pass) * SECOND, (BEGIN + now) * SECOND, |_| false);
+        self.store.sweep(at(pass), at(now), |_| false);
     }
 
     /// The points since the last time: the metric, the nanoseconds since the beginning, whether it is an end.
@@ -115,7 +122,7 @@ fn a_pass_that_takes_longer_than_patience_ends_nothing_that_was_read_in_it() {
 fn what_was_read_before_the_end_of_its_series_is_said_with_the_next_value_only() {
     let mut written = PendingPoints::new();
     written.read(0, 0, 0);
-    written.store.end((BEGIN + 10) * SECOND, |_, _| true);
+    written.store.end(at(10), |_, _| true);
     let before = written.points_so_far();
     assert_eq!(before.iter().filter(|(_, _, ends)| *ends).count(), 2);
     // The pass that hung ends: it had read the first GPU long ago.
@@ -135,7 +142,7 @@ fn what_was_read_before_the_end_of_its_series_is_said_with_the_next_value_only()
 fn what_is_read_after_the_end_but_was_measured_before_it_is_said_at_the_time_of_the_reading() {
     let mut written = PendingPoints::new();
     written.read(0, 0, 0);
-    written.store.end((BEGIN + 10) * SECOND, |_, _| true);
+    written.store.end(at(10), |_, _| true);
     written.points_so_far();
     written.read(0, 12, 8);
     assert!(
@@ -185,8 +192,8 @@ fn a_series_whose_reading_changes_ends_before_it_begins_under_the_other() {
             metric: &GPU_POWER,
             labels,
             texts: [None; 2],
-            time_unix_nanos: (BEGIN + second) * SECOND,
-            driver_unix_nanos: 0,
+            time_unix_nanos: at(second),
+            driver_unix_nanos: UnixNanos::UNKNOWN,
             cadence: Cadence::Tick,
         };
         store.observe(place, Observation::Now(500.0));

@@ -5,7 +5,10 @@
 use pulsetrain_semconv::Metric;
 
 use super::MetricsWriter;
-use crate::write::{SpanLink, buffer::Buffer};
+use crate::{
+    UnixNanos,
+    write::{SpanLink, buffer::Buffer},
+};
 
 /// Fields of `Exemplar` (proto/metrics/v1/metrics.proto).
 mod field {
@@ -24,7 +27,7 @@ const LEN: usize = 9 + 9 + 10 + 18;
 #[derive(Clone, Copy, Debug)]
 pub struct ExemplarParts {
     /// When it was made.
-    pub time_unix_nanos: u64,
+    pub time_unix_nanos: UnixNanos,
     /// What was measured.
     pub value: f64,
     /// What it was measured of.
@@ -52,7 +55,7 @@ impl MetricsWriter {
 fn write(parts: &ExemplarParts, out: &mut Buffer) {
     out.delimited_head(field::EXEMPLARS, LEN);
     out.two_fixed64([
-        (field::TIME, parts.time_unix_nanos),
+        (field::TIME, parts.time_unix_nanos.0),
         (field::AS_DOUBLE, parts.value.to_bits()),
     ]);
     out.delimited(field::SPAN_ID, &parts.span.span_id);

@@ -69,8 +69,8 @@ impl MetricsWriter {
     ) {
         let mut fields = Buffer::default();
         value::attributes(field::ATTRIBUTES, point.attributes, &mut fields);
-        fields.fixed64(field::START, point.start_unix_nanos);
-        fields.fixed64(field::TIME, point.time_unix_nanos);
+        fields.fixed64(field::START, point.start_unix_nanos.0);
+        fields.fixed64(field::TIME, point.time_unix_nanos.0);
         fields.fixed64(field::COUNT, parts.count);
         fields.double(field::SUM, parts.sum);
         fields.uint(field::SCALE, zigzag(parts.scale));

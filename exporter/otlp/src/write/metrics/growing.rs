@@ -4,7 +4,10 @@
 use pulsetrain_semconv::Metric;
 
 use super::{EncodedSeries, HistogramParts, MetricsWriter, PointParts, histogram::Shape};
-use crate::write::{buffer::Buffer, value::Attribute};
+use crate::{
+    UnixNanos,
+    write::{buffer::Buffer, value::Attribute},
+};
 
 /// What a series of a histogram has observed since it began; its bounds are its metric's.
 #[derive(Clone, Debug)]
@@ -80,7 +83,7 @@ impl MetricsWriter {
     pub fn observe(
         &mut self,
         histogram: &mut GrowingHistogram,
-        (start_unix_nanos, time_unix_nanos): (u64, u64),
+        (start_unix_nanos, time_unix_nanos): (UnixNanos, UnixNanos),
         value: f64,
     ) {
         self.points += 1;
@@ -91,8 +94,8 @@ impl MetricsWriter {
         let point = group.points.append_piece(&histogram.point);
         let (bucket, in_it) = histogram.take(value);
         let head = [
-            start_unix_nanos,
-            time_unix_nanos,
+            start_unix_nanos.0,
+            time_unix_nanos.0,
             histogram.count,
             histogram.sum.to_bits(),
         ];
@@ -137,13 +140,13 @@ mod tests {
                     bucket_counts: &bucket_counts,
                 };
                 let point = PointParts {
-                    start_unix_nanos: time / 6,
-                    time_unix_nanos: time,
+                    start_unix_nanos: UnixNanos(time / 6),
+                    time_unix_nanos: UnixNanos(time),
                     attributes: &attributes,
                 };
                 plain.histogram(metric, point, parts);
                 for (growing, writer) in growing.iter_mut().zip(grown.iter_mut()) {
-                    writer.observe(growing, (time / 6, time), value);
+                    writer.observe(growing, (UnixNanos(time / 6), UnixNanos(time)), value);
                 }
             }
             let envelope = Envelope::new(&[], "", "", "");

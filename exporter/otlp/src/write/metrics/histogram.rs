@@ -77,8 +77,8 @@ impl Shape {
         // All at once: to look for room before each of many small pieces takes longer than to write them.
         out.reserve(self.len);
         out.delimited_head(1, self.len - self.head);
-        out.fixed64(field::START, point.start_unix_nanos);
-        out.fixed64(field::TIME, point.time_unix_nanos);
+        out.fixed64(field::START, point.start_unix_nanos.0);
+        out.fixed64(field::TIME, point.time_unix_nanos.0);
         out.fixed64(field::COUNT, parts.count);
         if !parts.sum.is_nan() {
             out.double(field::SUM, parts.sum);

@@ -4,6 +4,7 @@ use pulsetrain_semconv::{Instrument, Metric};
 
 use super::{MetricsWriter, PointParts, histogram, number_point};
 use crate::{
+    UnixNanos,
     view::NumberValue,
     write::{
         buffer::Buffer,
@@ -45,8 +46,8 @@ impl MetricsWriter {
     pub fn number_of(
         &mut self,
         series: &EncodedSeries,
-        start_unix_nanos: u64,
-        time_unix_nanos: u64,
+        start_unix_nanos: UnixNanos,
+        time_unix_nanos: UnixNanos,
         value: NumberValue,
     ) {
         let point = point(start_unix_nanos, time_unix_nanos);
@@ -55,20 +56,20 @@ impl MetricsWriter {
     }
 
     /// Adds a point that marks the end of the series, as [`end_of_series`](Self::end_of_series).
-    pub fn end_of_encoded_series(&mut self, series: &EncodedSeries, time_unix_nanos: u64) {
+    pub fn end_of_encoded_series(&mut self, series: &EncodedSeries, time_unix_nanos: UnixNanos) {
         let EncodedSeries { metric, attributes } = series;
         let flags = match metric.instrument {
             Instrument::Histogram => histogram::field::FLAGS,
             _ => number_point::FLAGS,
         };
         let out = self.begin(metric, 11 + attributes.len());
-        out.fixed64(number_point::TIME, time_unix_nanos);
+        out.fixed64(number_point::TIME, time_unix_nanos.0);
         out.append(attributes);
         out.uint(flags, 1);
     }
 }
 
-fn point(start_unix_nanos: u64, time_unix_nanos: u64) -> PointParts<'static> {
+fn point(start_unix_nanos: UnixNanos, time_unix_nanos: UnixNanos) -> PointParts<'static> {
     PointParts {
         start_unix_nanos,
         time_unix_nanos,
@@ -87,22 +88,22 @@ mod tests {
     fn points_of_a_series_are_those_with_its_attributes() {
         let attributes = [(&attribute::TRAIN_CUSTOM_NAME, Value::Text("x".repeat(200).leak()))];
         let (mut one_by_one, mut of_series) = (MetricsWriter::default(), MetricsWriter::default());
-        for start in [0, 7] {
+        for start in [0, 7].map(UnixNanos) {
             let whole = PointParts {
                 attributes: &attributes,
-                ..point(start, 9)
+                ..point(start, UnixNanos(9))
             };
             for metric in [&metric::TRAIN_CUSTOM, &metric::TRAIN_LOSS] {
                 let series = EncodedSeries::new(metric, &attributes);
                 one_by_one.number(metric, whole, NumberValue::Double(0.5));
-                of_series.number_of(&series, start, 9, NumberValue::Double(0.5));
+                of_series.number_of(&series, start, UnixNanos(9), NumberValue::Double(0.5));
                 one_by_one.end_of_series(metric, whole);
-                of_series.end_of_encoded_series(&series, 9);
+                of_series.end_of_encoded_series(&series, UnixNanos(9));
             }
             let metric = &metric::TRAIN_STEP_DURATION;
             let series = EncodedSeries::new(metric, &attributes);
             one_by_one.end_of_series(metric, whole);
-            of_series.end_of_encoded_series(&series, 9);
+            of_series.end_of_encoded_series(&series, UnixNanos(9));
         }
         let envelope = Envelope::new(&[], "", "", "");
         assert_eq!(of_series.len(), one_by_one.len());

@@ -11,7 +11,7 @@ use super::{super::buffer::delimited_len, *};
 fn an_exemplar_joins_the_newest_point_of_its_histogram() {
     let mut writer = MetricsWriter::default();
     let exemplar = ExemplarParts {
-        time_unix_nanos: 5,
+        time_unix_nanos: UnixNanos(5),
         value: 0.7,
         span: SpanLink {
             trace_id: [1; 16],
@@ -20,8 +20,8 @@ fn an_exemplar_joins_the_newest_point_of_its_histogram() {
     };
     writer.exemplar(&DURATION, &exemplar);
     let point = PointParts {
-        start_unix_nanos: 1,
-        time_unix_nanos: 2,
+        start_unix_nanos: UnixNanos(1),
+        time_unix_nanos: UnixNanos(2),
         attributes: &[],
     };
     let parts = HistogramParts {
@@ -98,8 +98,8 @@ fn a_histogram_with_exponential_buckets_is_a_metric_of_its_own() {
         },
     };
     let point = PointParts {
-        start_unix_nanos: 1,
-        time_unix_nanos: 2,
+        start_unix_nanos: UnixNanos(1),
+        time_unix_nanos: UnixNanos(2),
         attributes: &[(&STEP, Value::Int(4))],
     };
     writer.number(&TOKENS, point, NumberValue::Int(1));

@@ -5,7 +5,7 @@ use super::*;
 /// Returns a step with values by column format.
 fn step(secs: u64, values: &[(Show, f64)]) -> Step {
     let mut step = Step {
-        unix_nanos: secs * 1_000_000_000,
+        unix_nanos: UnixNanos(secs * 1_000_000_000),
         ..Step::default()
     };
     for (show, value) in values {

@@ -1,7 +1,7 @@
 //! Adds log records: verdicts, errors of GPUs, warnings.
 
 use pulsetrain_otlp::{
-    WireError,
+    UnixNanos, WireError,
     view::{LogRecord, LogsData, Message},
 };
 use pulsetrain_semconv::{Attribute, attribute};
@@ -65,9 +65,9 @@ fn add(
     let event = RunEvent {
         name: bounded(&name),
         time_nanos: if record.time_unix_nano > 0 {
-            record.time_unix_nano
+            UnixNanos(record.time_unix_nano)
         } else {
-            record.observed_time_unix_nano
+            UnixNanos(record.observed_time_unix_nano)
         },
         end_nanos: None,
         step: find(&record.attributes, &attribute::TRAIN_STEP)?.and_then(integer),

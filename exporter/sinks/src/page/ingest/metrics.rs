@@ -3,7 +3,7 @@
 use std::{collections::HashSet, fmt::Write, sync::LazyLock};
 
 use pulsetrain_otlp::{
-    WireError,
+    UnixNanos, WireError,
     view::{
         KeyValue, Message, Metric, MetricData, MetricsData, NumberPoint, Repeated, ResourceMetrics,
         Temporality,
@@ -30,7 +30,7 @@ const MOST_LABEL: usize = 300;
 /// A decoded point.
 struct Point<'a> {
     attributes: Repeated<'a, KeyValue<'a>>,
-    time_nanos: u64,
+    time_nanos: UnixNanos,
     /// The value, or `None` for an absent number and for a histogram without a sum.
     value: Option<Observed>,
 }
@@ -72,7 +72,7 @@ struct ResourcePoints<'h> {
 }
 
 /// The end times and numbers of the steps in a resource's batch, in order.
-struct Steps(Vec<(u64, i64)>);
+struct Steps(Vec<(UnixNanos, i64)>);
 
 impl Steps {
     fn of(resource: &ResourceMetrics<'_>) -> Result<Self, WireError> {
@@ -96,7 +96,7 @@ impl Steps {
     }
 
     /// Returns the step that ended at that time, or the last one before it.
-    fn at(&self, time_nanos: u64) -> Option<i64> {
+    fn at(&self, time_nanos: UnixNanos) -> Option<i64> {
         let after = self.0.partition_point(|(time, _)| *time <= time_nanos);
         self.0.get(after.checked_sub(1)?).map(|(_, step)| *step)
     }
@@ -152,7 +152,7 @@ impl ResourcePoints<'_> {
     fn add_to_run(
         &mut self,
         metric: MetricId,
-        time_nanos: u64,
+        time_nanos: UnixNanos,
         value: Observed,
     ) -> Result<(), PageRejection> {
         let is_training = layout::is_of_a_run(&self.history.catalogue.definition(metric).name);
@@ -283,7 +283,7 @@ fn each_point<'a>(
                 } else {
                     $observed(&point)
                 };
-                let (attributes, time_nanos) = (point.attributes, point.time_unix_nano);
+                let (attributes, time_nanos) = (point.attributes, UnixNanos(point.time_unix_nano));
                 add(Point {
                     attributes,
                     time_nanos,
@@ -305,7 +305,10 @@ fn each_point<'a>(
                     Some(observed(
                         value,
                         0,
-                        (point.start_time_unix_nano, point.time_unix_nano),
+                        (
+                            UnixNanos(point.start_time_unix_nano),
+                            UnixNanos(point.time_unix_nano),
+                        ),
                         is_delta,
                     ))
                 } else {
@@ -318,7 +321,10 @@ fn each_point<'a>(
             each!(
                 histogram.data_points,
                 |point: &pulsetrain_otlp::view::HistogramPoint<'_>| {
-                    let span = (point.start_time_unix_nano, point.time_unix_nano);
+                    let span = (
+                        UnixNanos(point.start_time_unix_nano),
+                        UnixNanos(point.time_unix_nano),
+                    );
                     Some(observed(point.sum?, point.count, span, is_delta))
                 }
             );
@@ -328,7 +334,10 @@ fn each_point<'a>(
             each!(
                 histogram.data_points,
                 |point: &pulsetrain_otlp::view::ExponentialHistogramPoint<'_>| {
-                    let span = (point.start_time_unix_nano, point.time_unix_nano);
+                    let span = (
+                        UnixNanos(point.start_time_unix_nano),
+                        UnixNanos(point.time_unix_nano),
+                    );
                     Some(observed(point.sum?, point.count, span, is_delta))
                 }
             );
@@ -337,7 +346,10 @@ fn each_point<'a>(
             each!(
                 summary.data_points,
                 |point: &pulsetrain_otlp::view::SummaryPoint<'_>| {
-                    let span = (point.start_time_unix_nano, point.time_unix_nano);
+                    let span = (
+                        UnixNanos(point.start_time_unix_nano),
+                        UnixNanos(point.time_unix_nano),
+                    );
                     Some(observed(point.sum, point.count, span, false))
                 }
             );
@@ -350,9 +362,14 @@ fn is_delta(temporality: i32) -> bool {
     Temporality::from(temporality) == Temporality::Delta
 }
 
-fn observed(sum: f64, count: u64, (start_nanos, end_nanos): (u64, u64), is_delta: bool) -> Observed {
+fn observed(
+    sum: f64,
+    count: u64,
+    (start_nanos, end_nanos): (UnixNanos, UnixNanos),
+    is_delta: bool,
+) -> Observed {
     if is_delta {
-        let seconds = end_nanos.saturating_sub(start_nanos) as f64 / 1e9;
+        let seconds = end_nanos.nanos_since(start_nanos) as f64 / 1e9;
         Observed::Delta { sum, count, seconds }
     } else {
         Observed::Cumulative {

@@ -1,7 +1,7 @@
 //! Adds spans: steps with their phases, and marks such as checkpoints.
 
 use pulsetrain_otlp::{
-    WireError,
+    UnixNanos, WireError,
     view::{Message, Span, TracesData},
 };
 use pulsetrain_semconv::attribute;
@@ -52,7 +52,10 @@ fn add(history: &mut History, origin: &Origin, span: &Span<'_>, now_millis: i64)
     let (most_steps, most_events) = (run.most_steps(&config), run.most_events(&config));
     run.revision += 1;
     let step = find(&span.attributes, &attribute::TRAIN_STEP)?.and_then(integer);
-    let (start, end) = (span.start_time_unix_nano, span.end_time_unix_nano);
+    let (start, end) = (
+        UnixNanos(span.start_time_unix_nano),
+        UnixNanos(span.end_time_unix_nano),
+    );
     if let Some(mark) = layout::mark(&name) {
         let has_failed = span.status.is_some_and(|status| status.code == FAILED);
         let text = span.status.map(|status| bounded(&status.message.to_str_lossy()));
@@ -96,7 +99,7 @@ fn add(history: &mut History, origin: &Origin, span: &Span<'_>, now_millis: i64)
             run.step = Some(number);
         }
         run.last_nanos = run.last_nanos.max(end);
-        if run.first_nanos == 0 || start < run.first_nanos {
+        if !run.first_nanos.is_known() || start < run.first_nanos {
             run.first_nanos = start;
         }
     } else if !span.parent_span_id.is_empty() {

@@ -7,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::spill::{Key, MemoryBudget, Sorted, Sorter};
 
 use super::{
@@ -162,12 +163,12 @@ impl Samples {
         if place.source != point.source {
             return Err(Rejection::NameCollision);
         }
-        let millis = point.time_unix_nanos / NANOS_PER_MILLI;
+        let millis = point.time_unix_nanos.as_millis();
         write_time(millis, &mut self.time);
         text.set_time(&self.time);
         let key = (
             (family as u64) << 32 | u64::from(place.number),
-            point.time_unix_nanos,
+            point.time_unix_nanos.0,
         );
         let pushed = self
             .sorter
@@ -181,8 +182,8 @@ impl Samples {
 }
 
 impl PointReceiver for Samples {
-    fn latest(_: u64) -> u64 {
-        u64::MAX
+    fn latest(_: UnixNanos) -> UnixNanos {
+        UnixNanos::MAX
     }
 
     fn record<'p>(

@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use pulsetrain_otlp::UnixNanos;
+
 use super::{
     super::{
         Rejection,
@@ -26,8 +28,8 @@ pub(super) struct Pending {
 
 /// A point without its labels.
 pub(super) struct PendingPoint {
-    pub(super) start_unix_nanos: u64,
-    pub(super) time_unix_nanos: u64,
+    pub(super) start_unix_nanos: UnixNanos,
+    pub(super) time_unix_nanos: UnixNanos,
     pub(super) change: Change,
     pub(super) exemplars: Vec<Exemplar>,
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use pulsetrain_otlp::write::Buffer;
+use pulsetrain_otlp::{UnixNanos, write::Buffer};
 
 use super::{
     super::{
@@ -118,7 +118,7 @@ impl Samples {
     }
 
     fn record_point(&mut self, family: &Head, point: &Point<'_>) -> Result<(), Rejection> {
-        let millis = point.time_unix_nanos / 1_000_000;
+        let millis = point.time_unix_nanos.as_millis();
         let time = i64::try_from(millis).map_err(|_| Rejection::Malformed)?;
         match &point.change {
             Change::Set(value) => each_sample(value, |suffix, extra, value| {
@@ -155,8 +155,8 @@ impl Samples {
 }
 
 impl PointReceiver for Samples {
-    fn latest(_: u64) -> u64 {
-        u64::MAX
+    fn latest(_: UnixNanos) -> UnixNanos {
+        UnixNanos::MAX
     }
 
     fn record<'p>(

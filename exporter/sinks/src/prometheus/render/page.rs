@@ -9,6 +9,8 @@ use std::{
 
 use parking_lot::MutexGuard;
 
+use pulsetrain_otlp::UnixNanos;
+
 use super::{
     super::{
         PrometheusStore,
@@ -183,7 +185,7 @@ impl Page {
             if !known.insert(self.hasher.hash_one(&labels)) {
                 continue;
             }
-            writer.push_series(&labels, value, &[], 0, out);
+            writer.push_series(&labels, value, &[], UnixNanos::UNKNOWN, out);
         }
         writer.finish(out);
     }
@@ -238,7 +240,7 @@ impl Writer {
         labels: &str,
         value: &Value,
         exemplars: &[Exemplar],
-        start_nanos: u64,
+        start_nanos: UnixNanos,
         out: &mut Vec<u8>,
     ) {
         match self {

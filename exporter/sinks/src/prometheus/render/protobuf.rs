@@ -1,6 +1,6 @@
 //! Protobuf: length-delimited `io.prometheus.client.MetricFamily`, the only format with native histograms.
 
-use pulsetrain_otlp::write::Buffer;
+use pulsetrain_otlp::{UnixNanos, write::Buffer};
 
 use super::super::{
     escape, labels,
@@ -54,7 +54,7 @@ impl ProtobufFamily {
         labels: &str,
         value: &Value,
         exemplars: &[Exemplar],
-        start_nanos: u64,
+        start_nanos: UnixNanos,
     ) {
         self.metric.clear();
         self.inner.clear();
@@ -71,7 +71,7 @@ impl ProtobufFamily {
         self.fields.delimited(4, self.metric.as_slice());
     }
 
-    fn number(&mut self, value: f64, exemplars: &[Exemplar], start_nanos: u64) -> u32 {
+    fn number(&mut self, value: f64, exemplars: &[Exemplar], start_nanos: UnixNanos) -> u32 {
         double(1, value, &mut self.inner);
         match self.kind {
             Kind::Counter => {
@@ -86,7 +86,7 @@ impl ProtobufFamily {
         }
     }
 
-    fn histogram(&mut self, histogram: &Histogram, exemplars: &[Exemplar], start_nanos: u64) -> u32 {
+    fn histogram(&mut self, histogram: &Histogram, exemplars: &[Exemplar], start_nanos: UnixNanos) -> u32 {
         let total: u64 = histogram
             .buckets
             .iter()
@@ -110,7 +110,7 @@ impl ProtobufFamily {
         7
     }
 
-    fn native(&mut self, native: &Native, exemplars: &[Exemplar], start_nanos: u64) -> u32 {
+    fn native(&mut self, native: &Native, exemplars: &[Exemplar], start_nanos: UnixNanos) -> u32 {
         self.inner.uint(1, native.count);
         double(2, native.sum.unwrap_or_default(), &mut self.inner);
         self.inner.uint(5, zigzag(i64::from(native.schema)));
@@ -123,7 +123,7 @@ impl ProtobufFamily {
             self.inner.delimited(12, &[]);
         }
         self.start(15, start_nanos);
-        for exemplar in exemplars.iter().filter(|exemplar| exemplar.unix_nanos != 0) {
+        for exemplar in exemplars.iter().filter(|exemplar| exemplar.unix_nanos.is_known()) {
             self.exemplar(16, exemplar);
         }
         7
@@ -150,7 +150,7 @@ impl ProtobufFamily {
         }
     }
 
-    fn summary(&mut self, summary: &Summary, start_nanos: u64) -> u32 {
+    fn summary(&mut self, summary: &Summary, start_nanos: UnixNanos) -> u32 {
         self.inner.uint(1, summary.count);
         double(2, summary.sum, &mut self.inner);
         for (quantile, value) in &summary.quantiles {
@@ -167,8 +167,8 @@ impl ProtobufFamily {
         self.inner.delimited(field, encoded(exemplar).as_slice());
     }
 
-    fn start(&mut self, field: u32, start_nanos: u64) {
-        if start_nanos != 0 {
+    fn start(&mut self, field: u32, start_nanos: UnixNanos) {
+        if start_nanos.is_known() {
             self.inner.delimited(field, timestamp(start_nanos).as_slice());
         }
     }
@@ -204,7 +204,7 @@ fn encoded(exemplar: &Exemplar) -> Buffer {
         label_pair(1, &name, value, &mut scratch, &mut fields);
     }
     double(2, exemplar.value, &mut fields);
-    if exemplar.unix_nanos != 0 {
+    if exemplar.unix_nanos.is_known() {
         fields.delimited(3, timestamp(exemplar.unix_nanos).as_slice());
     }
     fields
@@ -217,10 +217,10 @@ fn label_pair(field: u32, name: &str, value: &str, scratch: &mut Buffer, out: &m
     out.delimited(field, scratch.as_slice());
 }
 
-fn timestamp(unix_nanos: u64) -> Buffer {
+fn timestamp(unix_nanos: UnixNanos) -> Buffer {
     let mut fields = Buffer::default();
-    fields.uint(1, unix_nanos / 1_000_000_000);
-    fields.uint(2, unix_nanos % 1_000_000_000);
+    fields.uint(1, unix_nanos.0 / 1_000_000_000);
+    fields.uint(2, unix_nanos.0 % 1_000_000_000);
     fields
 }
 

@@ -203,10 +203,10 @@ impl TextFamily {
         out.extend_from_slice(exemplar.labels.as_bytes());
         out.extend_from_slice(b"} ");
         push(exemplar.value, out);
-        if exemplar.unix_nanos != 0 {
+        if exemplar.unix_nanos.is_known() {
             let (seconds, nanos) = (
-                exemplar.unix_nanos / 1_000_000_000,
-                exemplar.unix_nanos % 1_000_000_000,
+                exemplar.unix_nanos.0 / 1_000_000_000,
+                exemplar.unix_nanos.0 % 1_000_000_000,
             );
             let _ = write!(out, " {seconds}.{nanos:09}");
         }

@@ -7,6 +7,8 @@ use std::{hash::BuildHasher, sync::Arc};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use parking_lot::{Mutex, MutexGuard};
 
+use pulsetrain_otlp::UnixNanos;
+
 use super::{
     Rejection, SeriesLimit,
     budget::Charge,
@@ -57,12 +59,12 @@ pub(crate) struct Family {
 pub(crate) struct Series {
     pub(crate) labels: Box<str>,
     pub(crate) value: Value,
-    pub(crate) start_unix_nanos: u64,
+    pub(crate) start_unix_nanos: UnixNanos,
     pub(crate) exemplars: Option<Box<Exemplars>>,
     pub(crate) target: Arc<Target>,
     /// The creation number in the store. A scrape skips series created after its start.
     pub(crate) birth: u64,
-    time_unix_nanos: u64,
+    time_unix_nanos: UnixNanos,
     /// The arrival time of the last point, in seconds since the store's creation.
     seen_seconds: u32,
     /// The bytes charged to the budget.
@@ -86,8 +88,8 @@ pub(crate) struct Table {
 #[derive(Debug)]
 pub(crate) struct Point<'a> {
     pub(crate) labels: &'a str,
-    pub(crate) start_unix_nanos: u64,
-    pub(crate) time_unix_nanos: u64,
+    pub(crate) start_unix_nanos: UnixNanos,
+    pub(crate) time_unix_nanos: UnixNanos,
     /// Its arrival time, in seconds since the store's creation.
     pub(crate) seen_seconds: u32,
     pub(crate) source: u16,
@@ -312,13 +314,14 @@ impl Series {
             Change::Add(_) => false,
             Change::End => point.time_unix_nanos < self.time_unix_nanos,
             Change::Set(_) => {
-                let of_an_earlier_run = (1..self.start_unix_nanos).contains(&point.start_unix_nanos);
+                let start = point.start_unix_nanos;
+                let of_an_earlier_run = start.is_known() && start < self.start_unix_nanos;
                 point.time_unix_nanos < self.time_unix_nanos || of_an_earlier_run
             }
         }
     }
 
-    fn change(&mut self, change: Change, start_unix_nanos: u64, kind: Kind) {
+    fn change(&mut self, change: Change, start_unix_nanos: UnixNanos, kind: Kind) {
         match change {
             Change::Set(value) => {
                 let fell = kind != Kind::Gauge && value.fell_below(&self.value);

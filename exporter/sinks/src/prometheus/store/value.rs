@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use pulsetrain_otlp::UnixNanos;
+
 use super::bounds::Bounds;
 
 /// The current value of a series. Large kinds are boxed, because most series are numbers.
@@ -64,7 +66,7 @@ pub(crate) struct Exemplar {
     /// Label text.
     pub(crate) labels: Box<str>,
     pub(crate) value: f64,
-    pub(crate) unix_nanos: u64,
+    pub(crate) unix_nanos: UnixNanos,
 }
 
 /// The exemplars of a series by bucket. They are boxed, because most series have none.

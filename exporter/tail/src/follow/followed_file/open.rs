@@ -3,6 +3,7 @@
 use std::fs::{File, Metadata};
 
 use pulsetrain_formats::{FormatError, HEAD_BYTES, LogFormat, format_by_name, without_byte_order_mark};
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::Run;
 
 use super::{
@@ -116,7 +117,11 @@ impl FollowedFile {
     ) -> Result<(), TailError> {
         self.previous = Some(checkpoint.run.clone());
         self.previous_timezone.clone_from(&checkpoint.timezone);
-        self.queue_rotated(&checkpoint.identity, checkpoint.modified_unix_nanos, context);
+        self.queue_rotated(
+            &checkpoint.identity,
+            UnixNanos(checkpoint.modified_unix_nanos),
+            context,
+        );
         let format = format_by_name(&checkpoint.format).ok();
         let Some(format) = format.filter(|format| format.continues_after_truncate) else {
             while let Some(opened) = self.next_rotated(context) {

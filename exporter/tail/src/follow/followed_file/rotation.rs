@@ -3,6 +3,8 @@
 
 use std::fs::{File, Metadata};
 
+use pulsetrain_otlp::UnixNanos;
+
 use super::{
     super::{
         candidates::find_renamed,
@@ -158,7 +160,7 @@ impl FollowedFile {
     pub(super) fn queue_rotated(
         &mut self,
         identity: &FileIdentity,
-        modified_unix_nanos: u64,
+        modified_unix_nanos: UnixNanos,
         context: &mut TailContext,
     ) {
         for rotated in rotated::after(&self.path, identity, modified_unix_nanos) {

@@ -7,6 +7,7 @@ use std::{
 };
 
 use pulsetrain_formats::{NEWEST_BYTES, infer_timezone};
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::clock;
 use pulsetrain_record::UsedTimezone;
 
@@ -42,5 +43,5 @@ fn inferred(file: &File, metadata: &Metadata) -> Option<UsedTimezone> {
     let start = metadata.len().saturating_sub(NEWEST_BYTES as u64);
     let mut end = vec![0; NEWEST_BYTES];
     let len = file.read_at(&mut end, start).ok()?;
-    infer_timezone(&end[..len], u64::try_from(written.as_nanos()).ok()?)
+    infer_timezone(&end[..len], UnixNanos::since_1970(written))
 }

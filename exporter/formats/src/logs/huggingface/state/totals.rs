@@ -3,7 +3,7 @@
 use pulsetrain_mapping::{Field, FieldValue, RecordMeta, record_option};
 use std::borrow::Cow;
 
-use pulsetrain_otlp::write::Value as Out;
+use pulsetrain_otlp::{UnixNanos, write::Value as Out};
 use pulsetrain_semconv::metric;
 
 use super::history_digest::{HistoryDigest, hash};
@@ -93,7 +93,7 @@ impl Totals {
 fn option(
     key: &str,
     value: &FieldValue<'_>,
-    time_unix_nanos: u64,
+    time_unix_nanos: UnixNanos,
     digest: &mut HistoryDigest,
     recorder: &mut Recorder<'_>,
 ) {

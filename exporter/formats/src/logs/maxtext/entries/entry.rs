@@ -1,6 +1,7 @@
 //! Parses one entry of Cloud Logging, or its payload alone.
 
 use pulsetrain_mapping::{Field, FieldValue};
+use pulsetrain_otlp::UnixNanos;
 use serde_json::{Map, Value as Json};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -33,7 +34,7 @@ pub(super) enum Parsed {
 pub(super) struct Entry {
     /// The hash of its text, for dedup.
     pub(super) id: [u8; 8],
-    pub(super) time_unix_nanos: u64,
+    pub(super) time_unix_nanos: UnixNanos,
     pub(super) mark: Mark,
     /// The other fields.
     pub(super) fields: Vec<Field<'static>>,
@@ -116,12 +117,13 @@ impl Entry {
     }
 }
 
-/// Converts seconds since 1970 to nanoseconds. Python has microseconds.
-fn unix_nanos(secs: f64) -> u64 {
+/// Returns the time of seconds since 1970. Python has microseconds.
+fn unix_nanos(secs: f64) -> UnixNanos {
     let micros = (secs.fract() * 1e6).round() as u64;
-    (secs.trunc() as u64)
+    let nanos = (secs.trunc() as u64)
         .saturating_mul(1_000_000_000)
-        .saturating_add(micros * 1_000)
+        .saturating_add(micros * 1_000);
+    UnixNanos(nanos)
 }
 
 fn field(key: &str, value: &Json) -> Option<Field<'static>> {

@@ -54,7 +54,7 @@ fn followed(windows: &[&str], silence_after: Option<usize>) -> (Counts, ParseRep
     let mut recorder = Recorder::new(pulsetrain_record::Run::default(), |_| {});
     let mut reader = LogReader::new(&FORMAT, ReadLimits::default());
     reader.set_time(ReadTime {
-        unix_nanos: 1,
+        unix_nanos: UnixNanos(1),
         is_live: true,
     });
     let mut held = Vec::new();

@@ -6,7 +6,10 @@
 use pulsetrain_mapping::{MetricMapper, RecordMeta, RecordTable};
 use std::collections::BTreeMap;
 
-use pulsetrain_otlp::write::{Attribute, SpanParts, Value};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{Attribute, SpanParts, Value},
+};
 use pulsetrain_semconv::{self as semconv, attribute, metric, span};
 
 use super::entry::{Entry, Mark, Work};
@@ -33,15 +36,15 @@ const MAX_OPEN: usize = 256;
 /// A completed piece of work.
 #[derive(Clone, Copy, Debug)]
 struct Done {
-    start: u64,
-    end: u64,
+    start: UnixNanos,
+    end: UnixNanos,
 }
 
 /// A step without an end.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     number: i64,
-    start: u64,
+    start: UnixNanos,
     span_id: [u8; 8],
 }
 
@@ -55,7 +58,7 @@ pub(super) struct Timeline {
     furthest: Option<i64>,
     /// The duration of the trainer's own events in the current step.
     events_nanos: u64,
-    open: BTreeMap<Work, u64>,
+    open: BTreeMap<Work, UnixNanos>,
 }
 
 impl Default for Timeline {
@@ -112,7 +115,7 @@ impl Timeline {
     }
 
     /// Starts a step. A step that is repeated after a restart gets another span id.
-    fn begin_step(&mut self, number: i64, start: u64, recorder: &mut Recorder<'_>) {
+    fn begin_step(&mut self, number: i64, start: UnixNanos, recorder: &mut Recorder<'_>) {
         self.fields.step(start, number, recorder);
         let is_new = self.furthest.is_none_or(|furthest| number > furthest);
         self.furthest = self.furthest.max(Some(number));
@@ -130,7 +133,7 @@ impl Timeline {
     }
 
     /// Ends the current step at the start of the next one. It has no end if its successor is missing.
-    fn end_step(&mut self, next: Option<(i64, u64)>, recorder: &mut Recorder<'_>) {
+    fn end_step(&mut self, next: Option<(i64, UnixNanos)>, recorder: &mut Recorder<'_>) {
         let events_nanos = std::mem::take(&mut self.events_nanos);
         let (Some(step), Some((next, end))) = (self.step.take(), next) else {
             return;
@@ -138,7 +141,7 @@ impl Timeline {
         if step.number.checked_add(1) != Some(next) || end < step.start {
             return;
         }
-        let secs = (end - step.start).saturating_sub(events_nanos) as f64 / 1e9;
+        let secs = end.nanos_since(step.start).saturating_sub(events_nanos) as f64 / 1e9;
         recorder.record(&metric::TRAIN_STEP_DURATION, end, secs, &[]);
         let attributes = [(&attribute::TRAIN_STEP, Value::Int(step.number))];
         let done = Done {
@@ -158,7 +161,7 @@ impl Timeline {
 
     /// Records data loading as a child span of the current step.
     fn loaded(&self, done: Done, recorder: &mut Recorder<'_>) {
-        let secs = done.end.saturating_sub(done.start) as f64 / 1e9;
+        let secs = done.end.nanos_since(done.start) as f64 / 1e9;
         recorder.record(&metric::PERF_DATA_TIME, done.end, secs, &[HOST]);
         let step = self
             .step
@@ -167,19 +170,19 @@ impl Timeline {
         let number = self.step.map(|step| step.number);
         let name = span::PERF_DATA.name;
         let ids = (
-            ids::work_span(recorder.run(), "data_loading", name, done.start, 0),
+            ids::work_span(recorder.run(), "data_loading", name, done.start.0, 0),
             self.step.map(|step| step.span_id),
         );
         record(&span::PERF_DATA, number, ids, done, &attributes, recorder);
     }
 
     fn done(&mut self, work: &Work, done: Done, recorder: &mut Recorder<'_>) {
-        let secs = done.end.saturating_sub(done.start) as f64 / 1e9;
+        let secs = done.end.nanos_since(done.start) as f64 / 1e9;
         if work.kind == "data_loading" {
             return self.loaded(done, recorder);
         }
         if work.kind == EVENT {
-            self.events_nanos += done.end.saturating_sub(done.start);
+            self.events_nanos += done.end.nanos_since(done.start);
         }
         let step = self
             .step
@@ -200,7 +203,7 @@ impl Timeline {
         };
         let of_stage = step.filter(|_| span.name == span::PERF_STAGE.name);
         let attributes: Vec<Attribute<'_>> = own.into_iter().chain(of_stage).collect();
-        let span_id = ids::work_span(recorder.run(), &work.kind, stage, done.start, 0);
+        let span_id = ids::work_span(recorder.run(), &work.kind, stage, done.start.0, 0);
         record(span, None, (span_id, None), done, &attributes, recorder);
     }
 }

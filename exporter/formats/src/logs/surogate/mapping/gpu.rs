@@ -1,6 +1,9 @@
 //! Records the models of GPUs and their gauges.
 
-use pulsetrain_otlp::write::{Attribute, Value as Out};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{Attribute, Value as Out},
+};
 use pulsetrain_semconv::{self as semconv, attribute, event, metric};
 
 use super::{
@@ -87,7 +90,7 @@ pub(in crate::logs::surogate) fn attributes(id: &str, index: i64) -> [Attribute<
 /// Records the throttle reason of a GPU, converted to our term.
 pub(in crate::logs::surogate) fn record_throttle(
     reason: &str,
-    time_unix_nanos: u64,
+    time_unix_nanos: UnixNanos,
     gpu: &[Attribute<'_>],
     recorder: &mut Recorder<'_>,
 ) {

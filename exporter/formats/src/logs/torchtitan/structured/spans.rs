@@ -1,9 +1,12 @@
 //! Builds the spans of torchtitan's structured log: `x_start` opens one, `x_end` has its duration. The nesting follows from the
 //! order of an asyncio task (`task_name`), as in torchtitan's own Gantt chart.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{borrow::Cow, collections::BTreeMap, time::Duration};
 
-use pulsetrain_otlp::write::{Attribute, SpanParts, Value as Out};
+use pulsetrain_otlp::{
+    UnixNanos,
+    write::{Attribute, SpanParts, Value as Out},
+};
 use pulsetrain_semconv::{self as semconv, attribute, span};
 
 use pulsetrain_record::{Rank, Recorder, ids};
@@ -42,7 +45,7 @@ const MAX_DEPTH: usize = 64;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mark<'m> {
     pub(super) name: &'m str,
-    pub(super) time_unix_nanos: u64,
+    pub(super) time_unix_nanos: UnixNanos,
     pub(super) step: Option<i64>,
     pub(super) rank: Option<i64>,
     /// The program of the span: `training`, `generator`.
@@ -85,7 +88,7 @@ impl OpenSpans {
     pub(super) fn end(&mut self, mark: Mark<'_>, ms: f64, recorder: &mut Recorder<'_>) {
         let start_unix_nanos = mark
             .time_unix_nanos
-            .saturating_sub((ms.max(0.0) * 1e6).round() as u64);
+            .saturating_sub(Duration::from_nanos((ms.max(0.0) * 1e6).round() as u64));
         let key = (mark.rank, mark.task.to_owned());
         let (ended, outer) = match self.of_tasks.get_mut(&key) {
             Some(open) => {
@@ -146,7 +149,7 @@ impl Open {
             step => {
                 let trace = step.map_or_else(|| ids::lifecycle_trace(run), |step| ids::step_trace(run, step));
                 let timeline = format!("{}/{}/{}", mark.source, mark.rank.unwrap_or_default(), mark.task);
-                let id = ids::work_span(run, &timeline, mark.name, mark.time_unix_nanos, 0);
+                let id = ids::work_span(run, &timeline, mark.name, mark.time_unix_nanos.0, 0);
                 (trace, id)
             }
         };
