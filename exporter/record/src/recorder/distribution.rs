@@ -1,6 +1,6 @@
 //! Distributions that a source has made itself: each point is for itself, with bounds of its own.
 
-use pulsetrain_otlp::write::{HistogramParts, PointParts, Value};
+use pulsetrain_otlp::write::{EncodedSeries, HistogramParts, PointParts, Value};
 use pulsetrain_semconv as semconv;
 
 use super::Recorder;
@@ -17,7 +17,7 @@ impl Recorder<'_> {
         parts: HistogramParts<'_>,
         bounds: &[f64],
     ) {
-        if self.custom.admit(name).is_none() {
+        if !self.custom.admit(name) {
             return self.skipped.count(SkipReason::TooManyCustomNames);
         }
         let attributes = [(&semconv::attribute::TRAIN_CUSTOM_NAME, Value::Text(name))];
@@ -30,7 +30,7 @@ impl Recorder<'_> {
         self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
         self.metrics.distribution(metric, point, parts, bounds);
         if let Some(active) = &mut self.active {
-            active.note(metric, &attributes);
+            active.note(&EncodedSeries::new(metric, &attributes));
         }
         self.counts.points += 1;
     }
