@@ -144,7 +144,8 @@ impl ScalarMapper {
         let (name, tag) = self.tags.key_and_value(index);
         let time = meta.time_unix_nanos;
         let Some(resolved) = &tag.state.resolved else {
-            tag.state.keep((time, value), name, meta.position, recorder);
+            tag.state
+                .keep((time, value), || name.into(), meta.position, recorder);
             self.record_step(meta, recorder);
             return None;
         };

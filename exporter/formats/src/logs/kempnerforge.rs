@@ -140,9 +140,9 @@ fn record_step(
     if let Some(step) = meta.step.filter(|_| is_train) {
         known.step(time, step, recorder);
     }
-    let on_span = known.record(&STEP, meta, fields, &[], recorder);
+    let spans = known.record(&STEP, meta, fields, &[], recorder);
     if is_live && let (Some(step), Some(duration)) = (meta.step, duration) {
-        spans::step(step, time, duration, on_span, recorder);
+        spans::step(step, time, duration, &spans.step, recorder);
     }
 }
 

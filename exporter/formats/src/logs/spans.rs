@@ -64,7 +64,7 @@ fn ended(
         parent_span_id: None,
         start_unix_nanos: end_unix_nanos.saturating_sub(nanos),
         end_unix_nanos,
-        attributes: &listed(attributes.iter().copied(), span),
+        attributes,
     });
 }
 
