@@ -100,10 +100,9 @@ impl ScalarMapper {
     /// Returns the index of a tag by its bytes. Tags are UTF-8; invalid bytes are replaced.
     #[inline]
     pub fn intern(&mut self, tag: &[u8]) -> TagIndex {
-        match self.tags.index_of_bytes(tag) {
-            Some(index) => Some(index),
-            None => self.index(&String::from_utf8_lossy(tag)),
-        }
+        self.tags
+            .index_of_bytes(tag)
+            .or_else(|| self.add(&String::from_utf8_lossy(tag)))
     }
 
     /// Whether the numbers under a tag are the step.
