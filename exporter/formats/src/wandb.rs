@@ -15,7 +15,7 @@ use crate::{
     tags::{self, Scalars},
 };
 use blocks::{BlockRead, Blocks};
-use content::{Role, Summarised};
+use content::{Key, Summarised};
 use pulsetrain_mapping::{Trainer, framework_of_tag};
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Recorder, SkipReason, SourcePosition, key_cache::KeyCache};
@@ -94,7 +94,7 @@ struct WandbParser {
     history: Scalars,
     machine: Scalars,
     /// The keys of all histories so far.
-    keys: KeyCache<Role>,
+    keys: KeyCache<Key>,
     /// The newest summary value of every key.
     summary: KeyCache<Summarised>,
     /// The time of the newest record that has one.

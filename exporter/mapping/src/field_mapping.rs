@@ -198,16 +198,14 @@ impl ResolvedMapping {
         self.captured.is_empty() && mapping.attributes.is_empty() && mapping.attributes_from.is_empty()
     }
 
-    /// Returns the attribute of a step's or an evaluation's span that has the name of the metric, if there is one. A point with
-    /// attributes is one of several.
-    pub(crate) fn span_attribute(&self) -> Option<&'static semconv::Attribute> {
-        let metric = self.mapping.target.metric().filter(|_| self.is_plain())?;
-        let spans = [&span::TRAIN_STEP, &span::EVAL_RUN];
-        let mut attributes = spans
-            .into_iter()
-            .flat_map(|span| span.attributes)
-            .map(|used| used.attribute);
-        attributes.find(|attribute| attribute.name == metric.name)
+    /// Returns the attributes of a step's and of an evaluation's span that have the name of the metric. A point with attributes
+    /// is one of several.
+    pub(crate) fn span_attributes(&self) -> [Option<&'static semconv::Attribute>; 2] {
+        let metric = self.mapping.target.metric().filter(|_| self.is_plain());
+        [&span::TRAIN_STEP, &span::EVAL_RUN].map(|span| {
+            let mut attributes = span.attributes.iter().map(|used| used.attribute);
+            attributes.find(|attribute| metric.is_some_and(|metric| attribute.name == metric.name))
+        })
     }
 
     /// Returns the series of all values with `first` before the row's own attributes.

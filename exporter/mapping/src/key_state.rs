@@ -1,15 +1,15 @@
 //! What is remembered of one key of a log.
 
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use pulsetrain_otlp::{
     UnixNanos,
     write::{Attribute, Value},
 };
 use pulsetrain_record::{PreparedSeries, Recorder, SkipReason, SourcePosition, key_cache::MOST_NAMES};
-use pulsetrain_semconv::{self as semconv, AttributeKind, Instrument, Metric, Number};
+use pulsetrain_semconv::{self as semconv, Instrument, Metric, Number};
 
-use crate::{Target, field_mapping::ResolvedMapping, scalar_mapper::record_option};
+use crate::{SpanAttributes, Target, field_mapping::ResolvedMapping, scalar_mapper::record_option};
 
 /// Integers below it are exact as double.
 const MAX_INTEGER: f64 = 9e15;
@@ -21,8 +21,10 @@ pub struct KeyState {
     pub resolved: Option<ResolvedMapping>,
     /// The series of points whose attributes do not change.
     series: Option<PreparedSeries>,
-    /// The attribute of spans that has the value too.
-    on_span: Option<&'static semconv::Attribute>,
+    /// The series of numbers that are kept under a name of their own.
+    custom: Option<PreparedSeries>,
+    /// The attributes of spans that have the value too.
+    on_spans: [Option<&'static semconv::Attribute>; 2],
     /// The last value of a cumulative total.
     last_total: f64,
     /// The same by the attributes of the record, where these change.
@@ -53,7 +55,8 @@ impl KeyState {
 
     /// Gives the key another row; what was reported and the last total stay.
     pub(crate) fn resolve(&mut self, resolved: Option<ResolvedMapping>) {
-        self.on_span = resolved.as_ref().and_then(ResolvedMapping::span_attribute);
+        let on_spans = resolved.as_ref().map(ResolvedMapping::span_attributes);
+        self.on_spans = on_spans.unwrap_or_default();
         self.resolved = resolved;
         self.series = None;
     }
@@ -84,7 +87,8 @@ impl KeyState {
         let metric = match &resolved.mapping.target {
             Target::Metric(metric) => *metric,
             Target::Custom(name) => {
-                recorder.record_custom(time_unix_nanos, name.as_deref().unwrap_or(key), number);
+                let name = name.as_deref().unwrap_or(key);
+                record_custom(&mut self.series, (time_unix_nanos, number), name, recorder);
                 return Recorded::Done;
             }
             Target::Option(name) => {
@@ -176,16 +180,20 @@ impl KeyState {
         Some(if total < before { total } else { total - before })
     }
 
-    /// Keeps a number under `name`, and reports the name once.
-    pub fn keep(
+    /// Keeps a number under `name`, which is the same for every number of this key, and reports the name once.
+    pub fn keep<'n>(
         &mut self,
         (time_unix_nanos, number): (UnixNanos, f64),
-        name: &str,
+        name: impl FnOnce() -> Cow<'n, str>,
         position: SourcePosition,
         recorder: &mut Recorder<'_>,
     ) {
-        self.report_unknown(name, position, recorder);
-        recorder.record_custom(time_unix_nanos, name, number);
+        if let Some(series) = &mut self.custom {
+            return recorder.record_prepared(series, time_unix_nanos, number);
+        }
+        let name = name();
+        self.report_unknown(&name, position, recorder);
+        record_custom(&mut self.custom, (time_unix_nanos, number), &name, recorder);
     }
 
     /// Reports once that the registry has no metric for the key.
@@ -197,13 +205,26 @@ impl KeyState {
         }
     }
 
-    /// Returns the value as an attribute of the record's span, if the registry lists it there.
+    /// Adds a value to the spans of its record that list it.
     #[inline]
-    pub fn on_span(&self, value: f64) -> Option<Attribute<'static>> {
-        self.on_span.map(|attribute| match attribute.kind {
-            AttributeKind::Int => (attribute, Value::Int(value as i64)),
-            _ => (attribute, Value::Double(value)),
-        })
+    pub fn add_to_spans(&self, value: f64, spans: &mut SpanAttributes) {
+        spans.add(self.on_spans, value);
+    }
+}
+
+/// Records a number of a series, which is looked up by its name the first time.
+fn record_custom(
+    series: &mut Option<PreparedSeries>,
+    (time_unix_nanos, number): (UnixNanos, f64),
+    name: &str,
+    recorder: &mut Recorder<'_>,
+) {
+    if series.is_none() {
+        *series = recorder.custom_series(name);
+    }
+    match series {
+        Some(series) => recorder.record_prepared(series, time_unix_nanos, number),
+        None => recorder.skip_value(SkipReason::TooManyCustomNames),
     }
 }
 

@@ -12,7 +12,7 @@ use pulsetrain_record::{
 };
 use pulsetrain_semconv::{attribute, event, metric};
 
-use crate::{Field, FieldTable, FieldValue, KeyState, RecordMeta, key_state::Recorded};
+use crate::{Field, FieldTable, FieldValue, KeyState, RecordMeta, SpanAttributes, key_state::Recorded};
 
 /// The rows for a record, and what all of its points share.
 #[derive(Clone, Copy, Debug)]
@@ -36,8 +36,8 @@ pub struct MetricMapper {
     /// Whether steps that start over are of a new attempt.
     detects_restarts: bool,
     steps: PreparedSeries,
-    /// The attributes of the newest record's span.
-    on_span: Vec<Attribute<'static>>,
+    /// The attributes of the newest record's spans.
+    spans: SpanAttributes,
 }
 
 /// The keys of the records of one table, and of one scope where they have one.
@@ -60,7 +60,7 @@ impl MetricMapper {
             last_step: None,
             detects_restarts: true,
             steps: PreparedSeries::new(&metric::TRAIN_STEPS, &[]),
-            on_span: Vec::new(),
+            spans: SpanAttributes::default(),
         }
     }
 
@@ -97,7 +97,7 @@ impl MetricMapper {
         recorder.record_prepared(&mut self.steps, time_unix_nanos, grown.unwrap_or(1) as f64);
     }
 
-    /// Records every field with `attributes` before those of its row, and returns the attributes of the record's span.
+    /// Records every field with `attributes` before those of its row, and returns the attributes of the record's spans.
     pub fn record(
         &mut self,
         table: &'static FieldTable,
@@ -105,7 +105,7 @@ impl MetricMapper {
         fields: &[Field<'_>],
         attributes: &[Attribute<'_>],
         recorder: &mut Recorder<'_>,
-    ) -> &mut Vec<Attribute<'static>> {
+    ) -> &SpanAttributes {
         let context = RecordContext {
             table,
             kind: None,
@@ -115,22 +115,18 @@ impl MetricMapper {
         self.record_in(&context, meta, fields, recorder)
     }
 
-    /// Records every field of a record, and returns the attributes of its span.
+    /// Records every field of a record, and returns the attributes of its spans.
     pub fn record_in(
         &mut self,
         context: &RecordContext<'_>,
         meta: RecordMeta,
         fields: &[Field<'_>],
         recorder: &mut Recorder<'_>,
-    ) -> &mut Vec<Attribute<'static>> {
+    ) -> &SpanAttributes {
         let Self {
-            trainer,
-            keys,
-            on_span,
-            ..
+            trainer, keys, spans, ..
         } = self;
-        on_span.clear();
-        on_span.extend(meta.step.map(|step| (&attribute::TRAIN_STEP, Value::Int(step))));
+        spans.begin(meta.step);
         let mut passing = None;
         let scope_keys = match keys.iter().position(|known| known.is_of(context)) {
             Some(index) => &mut keys[index],
@@ -146,13 +142,13 @@ impl MetricMapper {
         };
         let mut texts = Vec::new();
         for field in fields {
-            if !scope_keys.record(field, (context, meta), name, on_span, recorder) {
+            if !scope_keys.record(field, (context, meta), name, spans, recorder) {
                 texts.push(field);
             }
         }
         let kind = context.kind.unwrap_or(trainer);
         scope_keys.texts(&texts, (kind, meta), name, recorder);
-        on_span
+        spans
     }
 }
 
@@ -176,7 +172,7 @@ impl ScopeKeys {
         field: &Field<'_>,
         (context, meta): (&RecordContext<'_>, RecordMeta),
         name: impl Fn(&str) -> String,
-        on_span: &mut Vec<Attribute<'static>>,
+        spans: &mut SpanAttributes,
         recorder: &mut Recorder<'_>,
     ) -> bool {
         let (key, value) = field;
@@ -188,7 +184,7 @@ impl ScopeKeys {
             };
             state.keep(
                 (meta.time_unix_nanos, number),
-                &name(key),
+                || name(key).into(),
                 meta.position,
                 recorder,
             );
@@ -217,7 +213,7 @@ impl ScopeKeys {
             key,
             recorder,
         ) {
-            Recorded::Point(_, value) => on_span.extend(state.on_span(value)),
+            Recorded::Point(_, value) => state.add_to_spans(value, spans),
             Recorded::Done => {}
             Recorded::Unfit => recorder.skip_value(SkipReason::NotSummable),
         }

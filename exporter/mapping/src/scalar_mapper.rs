@@ -103,10 +103,9 @@ impl ScalarMapper {
     /// Returns the index of a tag by its bytes. Tags are UTF-8; invalid bytes are replaced.
     #[inline]
     pub fn intern(&mut self, tag: &[u8]) -> TagIndex {
-        match self.tags.index_of_bytes(tag) {
-            Some(index) => Some(index),
-            None => self.index(&String::from_utf8_lossy(tag)),
-        }
+        self.tags
+            .index_of_bytes(tag)
+            .or_else(|| self.add(&String::from_utf8_lossy(tag)))
     }
 
     /// Whether the numbers under a tag are the step.
@@ -147,7 +146,8 @@ impl ScalarMapper {
         let (name, tag) = self.tags.key_and_value(index);
         let time = meta.time_unix_nanos;
         let Some(resolved) = &tag.state.resolved else {
-            tag.state.keep((time, value), name, meta.position, recorder);
+            tag.state
+                .keep((time, value), || name.into(), meta.position, recorder);
             self.record_step(meta, recorder);
             return None;
         };

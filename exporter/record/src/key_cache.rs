@@ -1,5 +1,7 @@
 //! Values by key, in the order in which the keys first occurred.
 
+use std::borrow::Cow;
+
 use indexmap::IndexMap;
 
 /// The most keys that are kept of one input. An input that has more uses changing values as keys.
@@ -33,13 +35,13 @@ impl<T> KeyCache<T> {
 
     /// Returns the index of the key with these bytes, or `None`.
     pub fn index_of_bytes(&self, key: &[u8]) -> Option<usize> {
-        self.index_of(&String::from_utf8_lossy(key))
+        self.index_of(&text(key))
     }
 
     /// Returns the index of a key, and adds the key with `new` if it is missing. Returns `None` for a new key if there are
     /// [`MOST_NAMES`]. Invalid UTF-8 in a key is replaced.
     pub fn intern(&mut self, key: &[u8], new: impl FnOnce(&str) -> T) -> Option<usize> {
-        let key = String::from_utf8_lossy(key);
+        let key = text(key);
         if let Some(index) = self.index_of(&key) {
             return Some(index);
         }
@@ -94,6 +96,11 @@ impl<T> KeyCache<T> {
     pub fn clear(&mut self) {
         self.0.clear();
     }
+}
+
+/// Decodes a key. Validating it first is faster, and nearly always succeeds.
+fn text(key: &[u8]) -> Cow<'_, str> {
+    str::from_utf8(key).map_or_else(|_| String::from_utf8_lossy(key), Cow::Borrowed)
 }
 
 #[cfg(test)]

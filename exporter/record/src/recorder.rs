@@ -21,11 +21,11 @@ use pulsetrain_otlp::{
     UnixNanos,
     view::NumberValue,
     write::{
-        Attribute, Encoded, Envelope, LogRecordParts, LogsWriter, MetricsWriter, PointParts, SpanLink,
-        SpanParts, SpansWriter, Value,
+        Attribute, Encoded, Envelope, LogRecordParts, LogsWriter, MetricsWriter, SpanLink, SpanParts,
+        SpansWriter, Value,
     },
 };
-use pulsetrain_semconv::{self as semconv, Instrument, Metric, Number};
+use pulsetrain_semconv::{self as semconv, Metric, Number};
 
 pub use self::attempts::AttemptState;
 pub use self::prepared::PreparedSeries;
@@ -186,57 +186,11 @@ impl<'a> Recorder<'a> {
         value: f64,
         attributes: &[Attribute<'_>],
     ) {
-        let is_plain = matches!(metric.instrument, Instrument::Gauge) && attributes.is_empty();
-        if is_plain && self.active.is_none() {
-            // Most values are of this kind.
-            self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
-            self.counts.points += 1;
-            self.metrics
-                .measured(metric, time_unix_nanos, number(metric, value));
-        } else {
-            self.record_any(metric, time_unix_nanos, value, attributes);
-        }
-    }
-
-    fn record_any(
-        &mut self,
-        metric: &'static Metric,
-        time_unix_nanos: UnixNanos,
-        value: f64,
-        attributes: &[Attribute<'_>],
-    ) {
-        self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
-        let mut is_kept = true;
-        match metric.instrument {
-            Instrument::Counter | Instrument::Histogram if !value.is_finite() || value < 0.0 => {
-                return self.skipped.count(SkipReason::NotSummable);
-            }
-            Instrument::Gauge => {
-                let point = PointParts {
-                    start_unix_nanos: UnixNanos::UNKNOWN,
-                    time_unix_nanos,
-                    attributes,
-                };
-                self.metrics.number(metric, point, number(metric, value));
-            }
-            Instrument::UpDownCounter => {
-                let point = PointParts {
-                    start_unix_nanos: self.start(time_unix_nanos),
-                    time_unix_nanos,
-                    attributes,
-                };
-                self.metrics.number(metric, point, number(metric, value));
-            }
-            Instrument::Counter => is_kept = self.add(metric, time_unix_nanos, value, attributes),
-            Instrument::Histogram => is_kept = self.observe(metric, time_unix_nanos, value, attributes),
-        }
-        if !is_kept {
-            return self.skipped.count(SkipReason::TooManySeries);
-        }
-        if let Some(active) = &mut self.active {
-            active.note(metric, attributes);
-        }
-        self.counts.points += 1;
+        self.record_prepared(
+            &mut PreparedSeries::new(metric, attributes),
+            time_unix_nanos,
+            value,
+        );
     }
 
     /// Records which of its states a state set is in: a point a state whenever it changes, and again after a while so
@@ -260,37 +214,16 @@ impl<'a> Recorder<'a> {
         } = self;
         let set = (metric, attribute);
         let is_kept = states.enter(set, time_unix_nanos, current, attributes, |series, is_active| {
-            series.add_to(
-                metrics,
-                start_unix_nanos,
-                time_unix_nanos,
-                NumberValue::Int(i64::from(is_active)),
-            );
-            series.note_in(active.as_mut());
+            let value = NumberValue::Int(i64::from(is_active));
+            metrics.number_of(&series.encoded, start_unix_nanos, time_unix_nanos, value);
+            if let Some(active) = active {
+                active.note(&series.encoded);
+            }
             counts.points += 1;
         });
         if !is_kept {
             self.skipped.count(SkipReason::TooManySeries);
         }
-    }
-
-    /// Keeps a value under a name that the registry does not know, as `train.custom`.
-    pub fn record_custom(&mut self, time_unix_nanos: UnixNanos, name: &str, value: f64) {
-        let Some(series) = self.custom.admit(name) else {
-            return self.skipped.count(SkipReason::TooManyCustomNames);
-        };
-        self.metrics.number_of(
-            series,
-            UnixNanos::UNKNOWN,
-            time_unix_nanos,
-            NumberValue::Double(value),
-        );
-        if let Some(active) = &mut self.active {
-            let attributes = [(&semconv::attribute::TRAIN_CUSTOM_NAME, Value::Text(name))];
-            active.note(&semconv::metric::TRAIN_CUSTOM, &attributes);
-        }
-        self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
-        self.counts.points += 1;
     }
 
     /// Records an event.
@@ -343,45 +276,6 @@ impl<'a> Recorder<'a> {
     pub fn finish(mut self) -> (Counts, ParseReport) {
         self.flush();
         (self.counts, self.skipped)
-    }
-
-    /// Adds to a sum; returns whether there is room for its series.
-    fn add(
-        &mut self,
-        metric: &'static Metric,
-        time_unix_nanos: UnixNanos,
-        value: f64,
-        attributes: &[Attribute<'_>],
-    ) -> bool {
-        let start_unix_nanos = self.start(time_unix_nanos);
-        let Some(total) = self.series.add(metric, attributes, value) else {
-            return false;
-        };
-        let point = PointParts {
-            start_unix_nanos,
-            time_unix_nanos,
-            attributes,
-        };
-        self.metrics.number(metric, point, number(metric, total));
-        true
-    }
-
-    /// Observes a value in a histogram; returns whether there is room for its series.
-    fn observe(
-        &mut self,
-        metric: &'static Metric,
-        time_unix_nanos: UnixNanos,
-        value: f64,
-        attributes: &[Attribute<'_>],
-    ) -> bool {
-        let start_unix_nanos = self.start(time_unix_nanos);
-        let Some(histogram) = self.series.histogram(metric, attributes) else {
-            return false;
-        };
-        self.metrics
-            .observe(histogram, (start_unix_nanos, time_unix_nanos), value);
-        self.note_step_duration(metric, time_unix_nanos, value);
-        true
     }
 
     /// Keeps the duration of a step for its span.

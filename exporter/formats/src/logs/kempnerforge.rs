@@ -140,9 +140,9 @@ fn record_step(
     if let Some(step) = meta.step.filter(|_| is_train) {
         known.step(time, step, recorder);
     }
-    let on_span = known.record(&STEP, meta, fields, &[], recorder);
+    let spans = known.record(&STEP, meta, fields, &[], recorder);
     if is_live && let (Some(step), Some(duration)) = (meta.step, duration) {
-        spans::step(step, time, duration, on_span, recorder);
+        spans::step(step, time, duration, &spans.step, recorder);
     }
 }
 
@@ -154,9 +154,9 @@ const STEP_DELIMITERS: Delimiters = Delimiters {
 
 /// Returns the text after `[rank N] LEVEL`.
 fn message(text: &str) -> Option<&str> {
-    let (rank, rest) = text.strip_prefix("[rank ")?.split_once("] ")?;
+    let (rank, rest) = text.strip_prefix("[rank ")?.split_once(']')?;
     rank.parse::<u32>().ok()?;
-    let (_, message) = rest.split_once(' ')?;
+    let (_, message) = rest.strip_prefix(' ')?.split_once(' ')?;
     Some(message.trim_ascii_start())
 }
 
@@ -167,7 +167,8 @@ fn step(message: &str) -> Option<(i64, &str)> {
 }
 
 fn step_text(message: &str) -> Option<(&str, &str)> {
-    message.strip_prefix("[step ")?.split_once("] ")
+    let (step, rest) = message.strip_prefix("[step ")?.split_once(']')?;
+    Some((step, rest.strip_prefix(' ')?))
 }
 
 /// Returns the factor of a unit that the logger prints: `1,129`, `0.2%`, `1.57s`, `80GB`, and `1.5M` for 1,500,000.

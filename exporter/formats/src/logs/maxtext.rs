@@ -164,9 +164,9 @@ impl MaxText {
         let fields = numbers(rest);
         let (step, time) = (meta.step.unwrap_or_default(), meta.time_unix_nanos);
         self.fields.step(time, step, recorder);
-        let on_span = self.fields.record(&tables::STEP, meta, &fields, &[], recorder);
+        let spans = self.fields.record(&tables::STEP, meta, &fields, &[], recorder);
         if let Some(duration) = literal::number(&fields, "seconds").filter(|_| ends_here) {
-            spans::step(step, time, duration, on_span, recorder);
+            spans::step(step, time, duration, &spans.step, recorder);
         }
     }
 
@@ -180,12 +180,12 @@ impl MaxText {
         if let Some(step) = meta.step {
             self.fields.step(meta.time_unix_nanos, step, recorder);
         }
-        let on_span = self
+        let spans = self
             .fields
             .record(&distillation::ROWS, meta, fields, &[], recorder);
         let duration = literal::number(fields, "step_time").filter(|_| ends_here);
         if let Some((step, duration)) = meta.step.zip(duration) {
-            spans::step(step, meta.time_unix_nanos, duration, on_span, recorder);
+            spans::step(step, meta.time_unix_nanos, duration, &spans.step, recorder);
         }
     }
 }

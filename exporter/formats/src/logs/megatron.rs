@@ -62,7 +62,7 @@ impl LineFormat for Megatron {
             position: line.position(),
         };
         self.fields.step(meta.time_unix_nanos, found.step, recorder);
-        let on_span = self.fields.record(&ITERATION, meta, &found.fields, &[], recorder);
+        let spans = self.fields.record(&ITERATION, meta, &found.fields, &[], recorder);
         // Between lines further apart the time is a mean, so no iteration is known to have ended with the line.
         let is_next = self.last_step.replace(found.step) == found.step.checked_sub(1);
         let elapsed = found
@@ -71,7 +71,7 @@ impl LineFormat for Megatron {
             .find(|(key, _)| key == ELAPSED)
             .and_then(|(_, value)| value.number());
         if let Some(ms) = elapsed.filter(|_| is_next && found.time.is_some()) {
-            spans::step(found.step, meta.time_unix_nanos, ms / 1e3, on_span, recorder);
+            spans::step(found.step, meta.time_unix_nanos, ms / 1e3, &spans.step, recorder);
         }
         true
     }

@@ -65,7 +65,7 @@ fn ended(
         parent_span_id: None,
         start_unix_nanos: end_unix_nanos.minus_secs(duration_secs),
         end_unix_nanos,
-        attributes: &listed(attributes.iter().copied(), span),
+        attributes,
     });
 }
 

@@ -209,7 +209,7 @@ impl TorchSpec {
             ..meta
         };
         fields.step(meta.time_unix_nanos, step, recorder);
-        let on_span = if progress.passes_of == Some(step) {
+        let spans = if progress.passes_of == Some(step) {
             // The line of the passes has them with tenths of a millisecond.
             let mut others = times;
             others.retain(|(key, _)| key != "fwd" && key != "bwd");
@@ -219,7 +219,7 @@ impl TorchSpec {
             fields.record(&tables::TIMING, meta, &times, &[], recorder)
         };
         if let Some(duration) = progress.timing.step_secs {
-            spans::step(step, meta.time_unix_nanos, duration, on_span, recorder);
+            spans::step(step, meta.time_unix_nanos, duration, &spans.step, recorder);
         }
         true
     }

@@ -43,6 +43,23 @@ pub(super) enum Role {
     Logged,
 }
 
+/// A key of a history.
+#[derive(Debug)]
+pub(super) struct Key {
+    role: Role,
+    /// The index of the key among the tags, once a value of it was recorded.
+    tag: Option<TagIndex>,
+}
+
+impl Key {
+    fn new(key: &str) -> Self {
+        Self {
+            role: Role::of(key),
+            tag: None,
+        }
+    }
+}
+
 /// The last part of a key that holds the type of a flattened value.
 const TYPE: &str = "_type";
 
@@ -123,13 +140,20 @@ impl WandbParser {
         let (mut logged, mut types) = (Vec::with_capacity(items.len()), Vec::new());
         let mut counted = None;
         for item in &items {
-            let key = self.keys.intern(&item.key, Role::of);
-            match key.map_or_else(|| Role::of(&item.key()), |key| *self.keys.at(key)) {
+            let mut beyond_limit = None;
+            let key = match self.keys.intern(&item.key, Key::new) {
+                Some(index) => self.keys.at(index),
+                None => beyond_limit.insert(Key::new(&item.key())),
+            };
+            match key.role {
                 Role::Time => self.take_time(item),
                 Role::Count => counted = item.number(),
                 Role::Clock => {}
                 Role::Type => types.push(item),
-                Role::Logged => logged.push((self.history.intern(&item.key), item)),
+                Role::Logged => {
+                    let tag = *key.tag.get_or_insert_with(|| self.history.intern(&item.key));
+                    logged.push((tag, item));
+                }
             }
         }
         recorder.skip_values(CLOCK, (items.len() - logged.len() - types.len()) as u64);
@@ -185,7 +209,7 @@ impl WandbParser {
 
     /// Records one logged value under the index of its key.
     fn logged(&mut self, index: TagIndex, item: &Item<'_>, at: ScalarMeta, recorder: &mut Recorder<'_>) {
-        match item::value(item.json()) {
+        match item.value() {
             Value::Number(number) => self.history.record_at(index, at, number, recorder),
             Value::Text(text) => self.history.record_text_at(index, at, &text, recorder),
             Value::Distribution(distribution) => {
@@ -294,7 +318,7 @@ impl WandbParser {
             position,
         };
         for item in item::in_field(stats, 3)? {
-            match item::value(item.json()) {
+            match item.value() {
                 Value::Number(number) => {
                     let index = self.machine.intern(&item.key);
                     self.machine.record_at(index, at, number, recorder);
@@ -312,7 +336,7 @@ impl WandbParser {
                 recorder.skip_value(BOOKKEEPING);
                 continue;
             }
-            let value = item::value(item.json());
+            let value = item.value();
             let value = match (&value, item.json()) {
                 (_, "true") => Out::Bool(true),
                 (_, "false") => Out::Bool(false),

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use pulsetrain_otlp::wire::{Reader, Value as Wire, WireError};
 
 use crate::tags::Distribution;
+use pulsetrain_mapping::Decimal;
 
 /// A key with a value.
 #[derive(Debug, PartialEq)]
@@ -36,7 +37,15 @@ impl<'a> Item<'a> {
 
     /// Returns the value, or `None` if it is not a number.
     pub(super) fn number(&self) -> Option<f64> {
-        self.json().parse().ok()
+        match Decimal::prefix(self.json) {
+            Some(decimal) if decimal.len == self.json.len() => Some(decimal.value),
+            _ => self.json().parse().ok(),
+        }
+    }
+
+    /// Returns the value.
+    pub(super) fn value(&self) -> Value {
+        self.number().map_or_else(|| value(self.json()), Value::Number)
     }
 }
 
@@ -57,7 +66,7 @@ pub(super) fn all(bytes: &[u8]) -> Result<Vec<Item<'_>>, WireError> {
 
 /// Returns the items in one field of a message.
 pub(super) fn in_field(bytes: &[u8], number: u32) -> Result<Vec<Item<'_>>, WireError> {
-    let mut items = Vec::new();
+    let mut items = Vec::with_capacity(32);
     let mut reader = Reader::new(bytes);
     while !reader.is_at_end() {
         let field = reader.tag()?;

@@ -2,15 +2,15 @@
 //!
 //! Only the recorder of a followed run tracks them: a finished log does not show whether its run is over.
 
-use std::{collections::HashSet, time::Duration};
+use std::time::Duration;
 
+use indexmap::IndexSet;
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{Attribute, EncodedSeries, MetricsWriter},
+    write::{EncodedSeries, MetricsWriter},
 };
-use pulsetrain_semconv::Metric;
 
-use super::{Recorder, series::series_key};
+use super::Recorder;
 use crate::SkipReason;
 
 /// The end of a series, after the last point of its run: the smallest difference at millisecond resolution.
@@ -19,9 +19,7 @@ const AFTER: Duration = Duration::from_millis(1);
 /// The series with points, in the order of their first points.
 #[derive(Debug, Default)]
 pub(super) struct ActiveSeries {
-    series: Vec<EncodedSeries>,
-    /// The keys of the series of each metric, by its ordinal: some metrics have thousands.
-    known: Vec<HashSet<String>>,
+    series: IndexSet<EncodedSeries, foldhash::fast::RandomState>,
     /// Points of series beyond the limit: these series are not ended.
     beyond: u64,
 }
@@ -34,34 +32,15 @@ const WITHOUT_END: SkipReason = SkipReason::Ignored("end_of_series");
 
 impl ActiveSeries {
     /// Adds the series of a point.
-    pub(super) fn note(&mut self, metric: &'static Metric, attributes: &[Attribute<'_>]) {
-        let key = series_key(attributes);
-        if self.is_new(metric, &key) {
-            self.series.push(EncodedSeries::new(metric, attributes));
-        }
-    }
-
-    /// Adds the series of a point; `key` identifies it within its metric.
-    pub(super) fn note_encoded(&mut self, series: &EncodedSeries, key: &str) {
-        if self.is_new(series.metric(), key) {
-            self.series.push(series.clone());
-        }
-    }
-
-    fn is_new(&mut self, metric: &Metric, key: &str) -> bool {
-        let ordinal = usize::from(metric.ordinal);
-        if self.known.len() <= ordinal {
-            self.known.resize_with(ordinal + 1, HashSet::new);
-        }
-        let known = &mut self.known[ordinal];
-        if known.contains(key) {
-            return false;
+    pub(super) fn note(&mut self, series: &EncodedSeries) {
+        if self.series.contains(series) {
+            return;
         }
         if self.series.len() >= MOST_ENDED {
             self.beyond += 1;
-            return false;
+            return;
         }
-        known.insert(key.to_owned())
+        self.series.insert(series.clone());
     }
 
     /// Ends all series; returns their number and the number of points of series beyond the limit.

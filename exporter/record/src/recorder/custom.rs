@@ -1,31 +1,40 @@
 //! The names under `train.custom`: a bounded number of them.
 
-use pulsetrain_otlp::write::{EncodedSeries, Value};
+use std::collections::HashSet;
+
+use pulsetrain_otlp::{UnixNanos, write::Value};
 use pulsetrain_semconv::{attribute::TRAIN_CUSTOM_NAME, metric::TRAIN_CUSTOM};
 
-use crate::key_cache::KeyCache;
+use super::{PreparedSeries, Recorder};
+use crate::SkipReason;
 
 /// How many names a run may bring along; each is a series for ever.
 const LIMIT: usize = 256;
 
-/// The names that were admitted, each with the series of its points.
+/// The names that were admitted.
 #[derive(Debug, Default)]
-pub(super) struct CustomNames {
-    names: KeyCache<EncodedSeries>,
-}
+pub(super) struct CustomNames(HashSet<String>);
 
 impl CustomNames {
-    /// Returns the series of the points under `name`, or `None` if they are not kept.
-    pub(super) fn admit(&mut self, name: &str) -> Option<&EncodedSeries> {
-        let index = match self.names.index_of(name) {
-            Some(index) => index,
-            None if self.names.len() >= LIMIT => return None,
-            None => {
-                let attributes = [(&TRAIN_CUSTOM_NAME, Value::Text(name))];
-                self.names
-                    .add(name, EncodedSeries::new(&TRAIN_CUSTOM, &attributes))
-            }
-        };
-        Some(self.names.at(index))
+    /// Returns whether values under `name` are kept.
+    pub(super) fn admit(&mut self, name: &str) -> bool {
+        self.0.contains(name) || (self.0.len() < LIMIT && self.0.insert(name.to_owned()))
+    }
+}
+
+impl Recorder<'_> {
+    /// Returns the series of values under a name that the registry does not know, or `None` if there are too many names.
+    pub fn custom_series(&mut self, name: &str) -> Option<PreparedSeries> {
+        let attributes = [(&TRAIN_CUSTOM_NAME, Value::Text(name))];
+        let is_kept = self.custom.admit(name);
+        is_kept.then(|| PreparedSeries::new(&TRAIN_CUSTOM, &attributes))
+    }
+
+    /// Keeps a value under a name that the registry does not know, as `train.custom`.
+    pub fn record_custom(&mut self, time_unix_nanos: UnixNanos, name: &str, value: f64) {
+        match self.custom_series(name) {
+            Some(mut series) => self.record_prepared(&mut series, time_unix_nanos, value),
+            None => self.skipped.count(SkipReason::TooManyCustomNames),
+        }
     }
 }

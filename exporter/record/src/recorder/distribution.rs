@@ -2,7 +2,7 @@
 
 use pulsetrain_otlp::{
     UnixNanos,
-    write::{HistogramParts, PointParts, Value},
+    write::{EncodedSeries, HistogramParts, PointParts, Value},
 };
 use pulsetrain_semconv as semconv;
 
@@ -20,7 +20,7 @@ impl Recorder<'_> {
         parts: HistogramParts<'_>,
         bounds: &[f64],
     ) {
-        if self.custom.admit(name).is_none() {
+        if !self.custom.admit(name) {
             return self.skipped.count(SkipReason::TooManyCustomNames);
         }
         let attributes = [(&semconv::attribute::TRAIN_CUSTOM_NAME, Value::Text(name))];
@@ -33,7 +33,7 @@ impl Recorder<'_> {
         self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
         self.metrics.distribution(metric, point, parts, bounds);
         if let Some(active) = &mut self.active {
-            active.note(metric, &attributes);
+            active.note(&EncodedSeries::new(metric, &attributes));
         }
         self.counts.points += 1;
     }

@@ -1,48 +1,31 @@
-//! Series that are recorded again and again: what is the same in all their points is made once.
+//! Series that are recorded again and again: their attributes are encoded once.
 
 use pulsetrain_otlp::{
     UnixNanos,
-    view::NumberValue,
-    write::{Attribute, EncodedSeries, MetricsWriter},
+    write::{Attribute, EncodedSeries},
 };
 use pulsetrain_semconv::{Instrument, Metric};
 
-use super::{Recorder, active_series::ActiveSeries, number, series::SeriesKey};
+use super::{Recorder, number};
 use crate::SkipReason;
 
-/// A series by its metric and its attributes.
+/// A series by its metric and its attributes, with the index where a table has it.
 #[derive(Debug)]
 pub struct PreparedSeries {
-    encoded: EncodedSeries,
-    key: SeriesKey,
+    pub(super) encoded: EncodedSeries,
+    /// The table of the index; zero before the first.
+    pub(super) table: u64,
+    pub(super) index: usize,
 }
 
 impl PreparedSeries {
     /// Returns the series of a metric with these attributes.
+    #[inline]
     pub fn new(metric: &'static Metric, attributes: &[Attribute<'_>]) -> Self {
         Self {
             encoded: EncodedSeries::new(metric, attributes),
-            key: SeriesKey::new(attributes),
-        }
-    }
-
-    /// Adds a point of a gauge or a sum.
-    #[inline]
-    pub(super) fn add_to(
-        &self,
-        metrics: &mut MetricsWriter,
-        start_unix_nanos: UnixNanos,
-        time_unix_nanos: UnixNanos,
-        value: NumberValue,
-    ) {
-        metrics.number_of(&self.encoded, start_unix_nanos, time_unix_nanos, value);
-    }
-
-    /// Adds the series to the active ones, if they are tracked.
-    #[inline]
-    pub(super) fn note_in(&self, active: Option<&mut ActiveSeries>) {
-        if let Some(active) = active {
-            active.note_encoded(&self.encoded, self.key.as_str());
+            table: 0,
+            index: 0,
         }
     }
 }
@@ -52,8 +35,7 @@ impl Recorder<'_> {
     #[inline]
     pub fn record_prepared(&mut self, series: &mut PreparedSeries, time_unix_nanos: UnixNanos, value: f64) {
         self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
-        let PreparedSeries { encoded, key } = series;
-        let metric = encoded.metric();
+        let metric = series.encoded.metric();
         let (start_unix_nanos, value) = match metric.instrument {
             Instrument::Counter | Instrument::Histogram if !value.is_finite() || value < 0.0 => {
                 return self.skipped.count(SkipReason::NotSummable);
@@ -61,34 +43,36 @@ impl Recorder<'_> {
             Instrument::Gauge => (UnixNanos::UNKNOWN, value),
             Instrument::UpDownCounter => (self.start(time_unix_nanos), value),
             Instrument::Counter => {
-                let Some(total) = self.series.add_known(metric, key, value) else {
+                let Some(total) = self.series.add(series, value) else {
                     return self.skipped.count(SkipReason::TooManySeries);
                 };
                 (self.start(time_unix_nanos), total)
             }
-            Instrument::Histogram => return self.observe_prepared(series, time_unix_nanos, value),
+            Instrument::Histogram => return self.observe(series, time_unix_nanos, value),
         };
+        let value = number(metric, value);
         self.metrics
-            .number_of(encoded, start_unix_nanos, time_unix_nanos, number(metric, value));
-        self.note_prepared(series);
+            .number_of(&series.encoded, start_unix_nanos, time_unix_nanos, value);
+        self.count_point(series);
     }
 
-    fn observe_prepared(&mut self, series: &mut PreparedSeries, time_unix_nanos: UnixNanos, value: f64) {
+    /// Observes a value in a histogram.
+    fn observe(&mut self, series: &mut PreparedSeries, time_unix_nanos: UnixNanos, value: f64) {
         let start_unix_nanos = self.start(time_unix_nanos);
-        let PreparedSeries { encoded, key } = series;
-        let metric = encoded.metric();
-        let Some(histogram) = self.series.known_histogram(encoded, key) else {
+        let Some(histogram) = self.series.histogram(series) else {
             return self.skipped.count(SkipReason::TooManySeries);
         };
         self.metrics
             .observe(histogram, (start_unix_nanos, time_unix_nanos), value);
-        self.note_step_duration(metric, time_unix_nanos, value);
-        self.note_prepared(series);
+        self.note_step_duration(series.encoded.metric(), time_unix_nanos, value);
+        self.count_point(series);
     }
 
     #[inline]
-    fn note_prepared(&mut self, series: &PreparedSeries) {
-        series.note_in(self.active.as_mut());
+    fn count_point(&mut self, series: &PreparedSeries) {
+        if let Some(active) = &mut self.active {
+            active.note(&series.encoded);
+        }
         self.counts.points += 1;
     }
 }

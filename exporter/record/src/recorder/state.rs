@@ -52,7 +52,8 @@ impl StateTable {
             let all = [attributes, &[(attribute, Value::Text(name))]].concat();
             PreparedSeries::new(metric, &all)
         };
-        let set = self.sets.of(metric, attributes, || StateSet {
+        let mut key = PreparedSeries::new(metric, attributes);
+        let set = self.sets.of(&mut key, |_| StateSet {
             entered: None,
             known: names.iter().map(|name| (*name, series(name))).collect(),
         });

@@ -114,8 +114,12 @@ impl RecordContext<'_> {
             position,
             ..
         } = self.meta;
-        info.state
-            .keep((time_unix_nanos, measured.value), key, position, recorder);
+        info.state.keep(
+            (time_unix_nanos, measured.value),
+            || key.into(),
+            position,
+            recorder,
+        );
         false
     }
 

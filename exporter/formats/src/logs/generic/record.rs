@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 
-use pulsetrain_otlp::{
-    UnixNanos,
-    write::{Attribute, Value as Out},
-};
+use pulsetrain_otlp::{UnixNanos, write::Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::{clock, field::RecordContext, record_keys::RecordKeys};
 use crate::logs::{lines::Line, spans};
-use pulsetrain_mapping::{Field, FieldValue, Mapping, MetricMapper, RecordMeta};
+use pulsetrain_mapping::{Field, FieldValue, Mapping, MetricMapper, RecordMeta, SpanAttributes};
 use pulsetrain_record::{Recorder, SkipReason};
 
 /// The state of a log between records.
@@ -19,8 +16,8 @@ pub(super) struct Records {
     pub(super) mapping: Arc<Mapping>,
     pub(super) keys: RecordKeys,
     steps: MetricMapper,
-    /// The span attributes of the newest record.
-    on_span: Vec<Attribute<'static>>,
+    /// The attributes of the newest record's spans.
+    spans: SpanAttributes,
     texts: Vec<usize>,
     /// The metrics without attributes of the newest record.
     recorded: Vec<u16>,
@@ -32,7 +29,7 @@ impl Records {
             mapping: Arc::clone(mapping),
             keys: RecordKeys::default(),
             steps: MetricMapper::new("custom"),
-            on_span: Vec::new(),
+            spans: SpanAttributes::default(),
             texts: Vec::new(),
             recorded: Vec::new(),
         }
@@ -56,7 +53,7 @@ impl Records {
             fields,
             mapping: &self.mapping,
         };
-        self.on_span.clear();
+        self.spans.begin(None);
         self.texts.clear();
         self.recorded.clear();
         let mut duration = None;
@@ -105,7 +102,7 @@ impl Records {
             if is_plain {
                 self.recorded.push(metric.ordinal);
             }
-            self.on_span.extend(known.state.on_span(number));
+            known.state.add_to_spans(number, &mut self.spans);
             if metric.ordinal == metric::TRAIN_STEP_DURATION.ordinal {
                 duration = Some(number);
             }
@@ -115,8 +112,9 @@ impl Records {
         if let (Some(step), Some(duration)) = (meta.step, duration)
             && (time.is_some() || line.is_live())
         {
-            self.on_span.push((&attribute::TRAIN_STEP, Out::Int(step)));
-            spans::step(step, meta.time_unix_nanos, duration, &self.on_span, recorder);
+            let spans = &mut self.spans.step;
+            spans.push((&attribute::TRAIN_STEP, Out::Int(step)));
+            spans::step(step, meta.time_unix_nanos, duration, spans, recorder);
         }
     }
 

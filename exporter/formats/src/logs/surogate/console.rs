@@ -104,7 +104,7 @@ impl Console {
         let percent = ("%".into(), head.percent.clone());
         self.fields.record(&tables::HEAD, meta, &[percent], &[], recorder);
         let step = StepLine::parse(head.rest);
-        let on_span = self
+        let spans = self
             .fields
             .record(&tables::STEP, meta, &step.fields, &[], recorder);
         if step.is_spike {
@@ -115,8 +115,7 @@ impl Console {
             recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
         }
         if is_live && let Some(duration_ms) = literal::number(&step.fields, "ms") {
-            on_span.retain(|(key, _)| *key != &attribute::TRAIN_PHASE);
-            spans::step(head.step, time, duration_ms / 1e3, on_span, recorder);
+            spans::step(head.step, time, duration_ms / 1e3, &spans.step, recorder);
         }
     }
 
@@ -141,11 +140,11 @@ impl Console {
             ..meta
         };
         self.fields.step(meta.time_unix_nanos, step, recorder);
-        let on_span = self
+        let spans = self
             .fields
             .record(&tables::GRPO, meta, &fields[1..], &[], recorder);
         if let Some(secs) = of("time").filter(|_| is_live) {
-            spans::step(step, meta.time_unix_nanos, secs, on_span, recorder);
+            spans::step(step, meta.time_unix_nanos, secs, &spans.step, recorder);
         }
     }
 }

@@ -160,13 +160,13 @@ impl<'l> JsonRecord<'l> {
         if let Some(phase) = phase {
             recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
         }
-        let on_span = known.record(&tables::STEP, meta, &self.values, &[], recorder);
+        let spans = known.record(&tables::STEP, meta, &self.values, &[], recorder);
         let step = meta.step.unwrap_or_default();
         if let Some(ms) = literal::number(&self.values, "train/duration_ms") {
-            spans::step(step, time, ms / 1e3, on_span, recorder);
+            spans::step(step, time, ms / 1e3, &spans.step, recorder);
         }
         if let Some(ms) = literal::number(&self.values, "eval/duration_ms") {
-            spans::eval(step, time, ms / 1e3, on_span, recorder);
+            spans::eval(step, time, ms / 1e3, &spans.eval, recorder);
         }
     }
 

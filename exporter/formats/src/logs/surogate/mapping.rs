@@ -7,7 +7,7 @@ pub(super) mod gpu;
 mod plan;
 mod unmapped_fields;
 
-use pulsetrain_mapping::{MetricMapper, RecordContext, RecordMeta};
+use pulsetrain_mapping::{MetricMapper, RecordContext, RecordMeta, SpanAttributes};
 use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{attribute, metric};
 
@@ -92,7 +92,7 @@ impl Mapping {
         (scope, attributes): (Option<i64>, &[Attribute<'_>]),
         meta: RecordMeta,
         recorder: &mut Recorder<'_>,
-    ) -> &mut Vec<Attribute<'static>> {
+    ) -> &SpanAttributes {
         let context = RecordContext {
             table: numbers.kind.rows(),
             kind: Some(numbers.record.kind),
@@ -110,7 +110,7 @@ impl Mapping {
             recorder.record(&metric::TRAIN_PROGRESS, time, progress, &[]);
         }
         recorder.record(&metric::TRAIN_STEPS, time, 1.0, &[]);
-        let mut on_span: Vec<Attribute<'_>> = self.points(numbers, (None, &[]), meta, recorder).clone();
+        let mut on_span: Vec<Attribute<'_>> = self.points(numbers, (None, &[]), meta, recorder).step.clone();
         if let Some(phase) = numbers.label {
             recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
             on_span.push((&attribute::TRAIN_PHASE, Out::Text(phase)));
@@ -121,13 +121,13 @@ impl Mapping {
     }
 
     fn eval(&mut self, numbers: &Numbers<'_, '_>, meta: RecordMeta, recorder: &mut Recorder<'_>) {
-        let on_span = self.points(numbers, (None, &[]), meta, recorder);
+        let spans = self.points(numbers, (None, &[]), meta, recorder);
         if let Some(ms) = numbers.number("duration_ms") {
             spans::eval(
                 numbers.record.step,
                 meta.time_unix_nanos,
                 ms / 1e3,
-                on_span,
+                &spans.eval,
                 recorder,
             );
         }

@@ -1,5 +1,7 @@
 //! Series whose attributes are encoded once: most writers repeat the same few of them at every step.
 
+use std::hash::{Hash, Hasher};
+
 use pulsetrain_semconv::{Instrument, Metric};
 
 use super::{MetricsWriter, PointParts, histogram, number_point};
@@ -17,6 +19,21 @@ use crate::{
 pub struct EncodedSeries {
     pub(super) metric: &'static Metric,
     pub(super) attributes: Vec<u8>,
+}
+
+impl PartialEq for EncodedSeries {
+    fn eq(&self, other: &Self) -> bool {
+        self.metric.ordinal == other.metric.ordinal && self.attributes == other.attributes
+    }
+}
+
+impl Eq for EncodedSeries {}
+
+impl Hash for EncodedSeries {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.metric.ordinal.hash(state);
+        self.attributes.hash(state);
+    }
 }
 
 impl EncodedSeries {
