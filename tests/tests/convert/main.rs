@@ -8,6 +8,7 @@ mod convert_memory;
 mod convert_mutated;
 mod convert_open;
 mod large;
+mod nsight;
 mod perfetto_convert;
 mod perfetto_foreign;
 mod perfetto_lossless;
