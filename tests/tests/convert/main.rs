@@ -10,6 +10,7 @@ mod convert_open;
 mod large;
 mod nsight;
 mod perfetto_convert;
+mod perfetto_exceptions;
 mod perfetto_foreign;
 mod perfetto_lossless;
 mod perfetto_metrics;
