@@ -12,6 +12,8 @@ use pulsetrain_tests::{Folder, TraceProcessor, command, convert, corpus};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
+use crate::convert_memory::measured;
+
 /// The start of the capture, and a millisecond of it.
 const START: i64 = 1_700_000_000_000_000_000;
 const MS: i64 = 1_000_000;
@@ -388,4 +390,36 @@ fn other_databases_reports_and_damaged_exports_name_what_to_do() {
         problems(&summary).contains("wait until `nsys export` ends"),
         "{summary}"
     );
+}
+
+#[test]
+fn an_export_larger_than_memory_is_converted_in_it() {
+    let folder = Folder::new();
+    let large = changed(
+        &folder,
+        "large.sqlite",
+        "PRAGMA journal_mode = OFF; BEGIN;
+         CREATE TEMP TABLE numbers AS WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 59999) SELECT i FROM n;
+         INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME SELECT 1000000000 + i * 10000, 1000005000 + i * 10000, 0, globalTid, 1000 + i, nameId, 0, NULL
+           FROM numbers, (SELECT globalTid, nameId FROM CUPTI_ACTIVITY_KIND_RUNTIME WHERE correlationId = 2);
+         INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, contextId, streamId, correlationId, globalPid, demangledName,
+             shortName, registersPerThread, gridX, gridY, gridZ, blockX, blockY, blockZ, staticSharedMemory, dynamicSharedMemory,
+             localMemoryPerThread, localMemoryTotal, gridId)
+           SELECT 1000006000 + i * 10000, 1000014000 + i * 10000, 0, 1, 7, 1000 + i, globalPid, demangledName, shortName, 1, 2, 3, 4, 5, 6, 7,
+             8, 9, 0, 0, 1 FROM numbers, (SELECT globalPid, demangledName, shortName FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE correlationId = 2);
+         COMMIT;",
+    );
+    let output = folder.path("large.jsonl");
+    let (finished, peak) = measured(&large, &output, &["--memory", "4MiB"]);
+    let summary = finished.expect_code(0).summary();
+    assert_eq!(summary["items"]["spans"], 120_044);
+    let spilled = summary["inputs"][0]["spilled_bytes"].as_u64().unwrap_or_default();
+    assert!(spilled > 16 << 20, "{summary}");
+    assert!((1..48 << 10).contains(&peak), "{peak} KiB: {summary}");
+    let spans = spans(&output);
+    let kernels = named(&spans, "gemm_kernel");
+    assert_eq!(kernels.len(), 60_003);
+    let last = kernels[60_002];
+    let launch = last["links"][0]["spanId"].as_str().expect("it has a link");
+    assert_eq!(spans[launch]["attributes"]["correlation"]["intValue"], "60999");
 }
