@@ -16,14 +16,14 @@ mod metric_metadata;
 mod names;
 mod points;
 mod records;
-mod resource_batches;
+pub(crate) mod resource_batches;
 mod span_assembly;
 mod spans;
-mod spill_codec;
+pub(crate) mod spill_codec;
 mod trace;
 mod track_replay;
 mod tracks;
-mod values;
+pub(crate) mod values;
 
 use std::io::Read;
 

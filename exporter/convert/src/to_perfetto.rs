@@ -55,6 +55,7 @@ mod scopes;
 mod span_trees;
 mod spans;
 mod spilled_trees;
+mod stack_trace;
 mod summary;
 mod trace_output;
 mod tree_span;

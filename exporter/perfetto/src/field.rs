@@ -114,12 +114,21 @@ pub(crate) mod event {
     pub(crate) const FLOW_IDS: u32 = 47;
     pub(crate) const TERMINATING_FLOW_IDS: u32 = 48;
     pub(crate) const CORRELATION_ID: u32 = 52;
+    pub(crate) const CALLSTACK: u32 = 55;
 
     pub(crate) const SLICE_BEGIN: u64 = 1;
     pub(crate) const SLICE_END: u64 = 2;
     pub(crate) const INSTANT: u64 = 3;
     pub(crate) const COUNTER: u64 = 4;
     pub(crate) const STATE: u64 = 5;
+}
+
+/// `track_event/track_event.proto`, `TrackEvent.Callstack` and its `Frame`.
+pub(crate) mod callstack {
+    pub(crate) const FRAMES: u32 = 1;
+    pub(crate) const FUNCTION_NAME: u32 = 1;
+    pub(crate) const SOURCE_FILE: u32 = 2;
+    pub(crate) const LINE_NUMBER: u32 = 3;
 }
 
 /// `track_event/debug_annotation.proto`, `DebugAnnotation`.

@@ -70,7 +70,7 @@ pub use wire::{WireError, WireErrorKind};
 pub use write::{
     AnnotationList, AnnotationValue, Annotations, Counter, CounterTrack, CounterUnit, CounterValue, Event,
     EventTrack, GroupTrack, HEADING, LaneTrack, LogLine, LogPriority, ParentTrack, Process, ProcessTrack,
-    StateStyle, StateTrack, ThreadTrack, TraceWriter, WriterConfig,
+    StackFrame, StateStyle, StateTrack, ThreadTrack, TraceWriter, WriterConfig,
 };
 
 /// The examples of the README, which are tried with the documentation's own.

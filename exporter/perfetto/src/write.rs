@@ -21,7 +21,7 @@ use self::{
 };
 pub use self::{
     annotation::{AnnotationList, AnnotationValue, Annotations},
-    event::Event,
+    event::{Event, StackFrame},
     log::{LogLine, LogPriority},
     track::{
         Counter, CounterTrack, CounterUnit, CounterValue, EventTrack, GroupTrack, LaneTrack, ParentTrack,

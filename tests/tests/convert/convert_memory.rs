@@ -23,7 +23,7 @@ const PROGRAM_KIB: u64 = 56 << 10;
 const PIECES_KIB: u64 = 160 << 10;
 
 /// Runs a conversion to its end; returns its output and its highest resident memory, in KiB.
-fn measured(input: &Path, output: &Path, more: &[&str]) -> (Finished, u64) {
+pub(crate) fn measured(input: &Path, output: &Path, more: &[&str]) -> (Finished, u64) {
     let mut child = command(["convert", "--json"])
         .arg(input)
         .arg("-o")

@@ -80,6 +80,8 @@ fn seeds(folder: &Folder) -> Vec<(String, Vec<u8>)> {
         .expect("it is sound");
     seeds.push(("kineto.json".to_owned(), text));
     seeds.push(("kineto.json.gz".to_owned(), kineto));
+    let nsight = fs::read(corpus("nsight/run.sqlite")).expect("it is there");
+    seeds.push(("nsight.sqlite".to_owned(), nsight));
     seeds.push(("zipkin.json".to_owned(), ZIPKIN.into()));
     let compressed = zstd::encode_all(&framed[..], 1).expect("memory takes it");
     seeds.push(("rich.binpb.zst".to_owned(), compressed));

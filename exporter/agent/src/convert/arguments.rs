@@ -20,7 +20,8 @@ use crate::{
 #[command(after_help = HELP)]
 pub(crate) struct ConvertArguments {
     /// OTLP (JSON objects, lines or an array, protobuf with or without length prefixes), Zipkin JSON, Chrome JSON (PyTorch
-    /// profiler) or Perfetto traces, plain, gzip or zstd, detected from their contents. `-` is the standard input
+    /// profiler), Perfetto traces or SQLite exports of Nsight Systems, plain, gzip or zstd, detected from their contents. `-` is the
+    /// standard input
     #[arg(required_unless_present_any = ["tempo", "jaeger", "prometheus"], value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
 
@@ -150,6 +151,7 @@ Examples:
   pulsetrain convert -o run.pftrace --tempo http://localhost:3200 --query '{ name = \"train.step\" }' --since 2h
   pulsetrain convert -o request.pftrace --by trace --jaeger http://localhost:16686 --trace-id 4bf92f3577b34da6a3ce929d0e0e4736
   pulsetrain convert perfetto_trace_v2_1795219880.pb -o tunix.jsonl
+  pulsetrain convert run.jsonl run.pt.trace.json.gz nsight.sqlite -o run.pftrace   (nsight.sqlite: nsys export --type sqlite)
   pulsetrain convert rank0.jsonl rank1.jsonl -o run.pftrace --derive
   pulsetrain convert run.binpb -o run.pftrace --split 1GiB --downsample 10us
   pulsetrain convert run.jsonl -o run.pftrace --attributes full && pulsetrain convert run.pftrace -o back.jsonl";

@@ -9,7 +9,8 @@ use std::{
 
 use pulsetrain_backends::{looks_like_response, read_responses, read_zipkin};
 use pulsetrain_convert::{
-    MovedClock, PerfettoConversion, PerfettoTrace, ReadCounts, convert_chrome_json, convert_perfetto,
+    MovedClock, NsightConversion, NsightError, NsightExport, PerfettoConversion, PerfettoTrace, ReadCounts,
+    convert_chrome_json, convert_nsight, convert_perfetto,
 };
 use pulsetrain_formats::{LogFormat, TunixConversion, TunixVersion, convert_tunix_trace, detect};
 use pulsetrain_otlp::{
@@ -64,6 +65,15 @@ const UNDATED: &str = "the trace has no snapshot of the REALTIME clock, and its 
 const UNDATED_JSON: &str = "the trace has neither `baseTimeNanoseconds` nor times since 1970: times start at 1970; pass \
                             --start-time";
 
+const UNDATED_EXPORT: &str =
+    "the export has no TARGET_INFO_SESSION_START_TIME: times start at 1970; pass --start-time";
+
+/// How every SQLite database begins.
+const SQLITE: &[u8] = b"SQLite format 3\0";
+
+/// Endings of names of Nsight Systems' own reports, the old one and that of an unfinished capture included.
+const REPORTS: [&str; 3] = [".nsys-rep", ".qdrep", ".qdstrm"];
+
 const BY_TRACE: &str = "the trace was drawn with `--by trace`: its spans have the resource `traces`, the name of their service as \
                         their scope and new span ids; convert a trace of `--attributes full` to get the same OTLP again";
 
@@ -88,12 +98,21 @@ pub(crate) fn read(
         .read_to_end(&mut head)
         .map_err(|error| Failure::failed(format!("cannot read {}: {error}", path.display())))?;
     let plain = plain_head(&head);
+    let is_database = head.starts_with(SQLITE) && path.as_os_str() != "-";
     let full = Cursor::new(head).chain(input);
     let mut report = InputReport {
         name: path.display().to_string(),
         ..InputReport::default()
     };
-    if is_perfetto(path, &plain) {
+    if let Some(notice) = report_notice(path) {
+        report.problem(notice);
+    } else if plain.starts_with(SQLITE) {
+        let export = match is_database {
+            true => NsightExport::open(path),
+            false => NsightExport::copied(inflated(full), options.room),
+        };
+        report.nsight(export, path, options, deliver)?;
+    } else if is_perfetto(path, &plain) {
         report.perfetto(full, path, options, deliver)?;
     } else if is_chrome_json(&plain) {
         report.chrome_json(inflated(full), path, options, deliver)?;
@@ -147,6 +166,16 @@ fn log_notice(path: &Path, head: &[u8]) -> Option<String> {
         "this is a log ({}); read it with `pulsetrain import {path} --to FILE.pftrace`",
         format.name
     ))
+}
+
+/// Names the command for a report of Nsight Systems, whose format is not published.
+fn report_notice(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_string_lossy().to_lowercase();
+    let is_report = REPORTS.iter().any(|ending| name.ends_with(ending));
+    let path = path.display();
+    is_report.then(|| {
+        format!("this is a report of Nsight Systems; run `nsys export --type sqlite {path}` and convert the .sqlite file")
+    })
 }
 
 fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
@@ -263,6 +292,60 @@ impl InputReport {
             convert_chrome_json(input, &name, options.run.start_unix_nanos, options.room, deliver)?;
         self.conversion(conversion, UNDATED_JSON);
         Ok(())
+    }
+
+    fn nsight(
+        &mut self,
+        export: Result<NsightExport, NsightError>,
+        path: &Path,
+        options: Reading<'_>,
+        deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.form = "nsight systems";
+        let export = match export {
+            Ok(export) => export,
+            Err(error @ NsightError::Temporary(_)) => return Err(Failure::failed(error)),
+            Err(error) => {
+                self.problem(error.to_string());
+                return Ok(());
+            }
+        };
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let conversion = convert_nsight(
+            &export,
+            &name,
+            options.run.start_unix_nanos,
+            options.room,
+            deliver,
+        )?;
+        self.export(conversion);
+        Ok(())
+    }
+
+    /// Takes over what the conversion of an export of Nsight Systems counted.
+    fn export(&mut self, conversion: NsightConversion) {
+        for error in conversion.errors {
+            self.problem(error);
+        }
+        if conversion.is_undated {
+            self.problem(UNDATED_EXPORT.to_owned());
+        }
+        self.messages = conversion.messages;
+        self.note(
+            conversion.unfinished,
+            "ranges never end; their spans end with the export",
+        );
+        self.note(
+            conversion.without_process,
+            "rows of GPU work have no process; no arrow leads to them",
+        );
+        for (table, rows) in &conversion.left_out {
+            self.note(
+                *rows,
+                &format!("rows of {table} were left out: nothing shows them"),
+            );
+        }
+        self.spilled_bytes = conversion.spilled_bytes;
     }
 
     /// Takes over what a conversion counted; `undated` is the problem of a trace without a wall clock.

@@ -11,7 +11,7 @@ use pulsetrain_semconv::attribute;
 use super::{metric_metadata::MetricMetadata, tracks::Tracks, values};
 
 /// A message is ended when its items have this many bytes.
-pub(super) const MESSAGE_BYTES: usize = 1 << 20;
+pub(crate) const MESSAGE_BYTES: usize = 1 << 20;
 
 /// Where an item belongs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -103,15 +103,16 @@ impl<'a, E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>> ResourceBatches<'a, D> {
 
 /// The resource and scope of items as encoded messages, with their schema URLs.
 #[derive(Debug, Default)]
-pub(super) struct ResourceScope {
-    pub(super) resource: Buffer,
-    pub(super) resource_schema_url: String,
-    pub(super) scope: Buffer,
-    pub(super) schema_url: String,
+pub(crate) struct ResourceScope {
+    pub(crate) resource: Buffer,
+    pub(crate) resource_schema_url: String,
+    pub(crate) scope: Buffer,
+    pub(crate) schema_url: String,
 }
 
 impl ResourceScope {
-    fn wrap(&self, items: &Buffer) -> Vec<u8> {
+    /// Returns a message with these items, each of which is field 2 of its scope.
+    pub(crate) fn wrap(&self, items: &Buffer) -> Vec<u8> {
         let mut scope = Buffer::default();
         scope.delimited(1, self.scope.as_slice());
         scope.append(items.as_slice());

@@ -129,7 +129,7 @@ fn value(from: &mut &[u8]) -> Option<AnnotationData> {
 }
 
 /// Appends a number, a small one in few bytes.
-pub(super) fn put_number(mut number: u64, out: &mut Vec<u8>) {
+pub(crate) fn put_number(mut number: u64, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;
@@ -138,16 +138,16 @@ pub(super) fn put_number(mut number: u64, out: &mut Vec<u8>) {
 }
 
 /// Appends bytes after their length.
-pub(super) fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     put_number(bytes.len() as u64, out);
     out.extend_from_slice(bytes);
 }
 
-pub(super) fn byte(from: &mut &[u8]) -> Option<u8> {
+pub(crate) fn byte(from: &mut &[u8]) -> Option<u8> {
     from.split_off_first().copied()
 }
 
-pub(super) fn number(from: &mut &[u8]) -> Option<u64> {
+pub(crate) fn number(from: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
         let byte = byte(from)?;
@@ -159,12 +159,12 @@ pub(super) fn number(from: &mut &[u8]) -> Option<u64> {
     Some(number)
 }
 
-pub(super) fn bytes<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
+pub(crate) fn bytes<'a>(from: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = number(from)? as usize;
     from.split_off(..length)
 }
 
-pub(super) fn text(from: &mut &[u8]) -> Option<String> {
+pub(crate) fn text(from: &mut &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(bytes(from)?).into_owned())
 }
 

@@ -23,7 +23,7 @@ mod field {
 pub(super) type Entries = [(String, AnnotationData)];
 
 /// Writes an attribute as field `number`.
-pub(super) fn attribute(number: u32, key: &str, value: &AnnotationData, out: &mut Buffer) {
+pub(crate) fn attribute(number: u32, key: &str, value: &AnnotationData, out: &mut Buffer) {
     let mut pair = Buffer::default();
     pair.delimited(field::KEY, key.as_bytes());
     pair.delimited(field::VALUE, any(value).as_slice());

@@ -19,6 +19,7 @@ use super::{
     metrics::Metering,
     span_trees::LATEST,
     spilled_trees::Pieces,
+    stack_trace,
     trace_output::{PerfettoParts, TraceOutput},
     tree_span::{Tree, TreeSpan},
     trees::TreeSink,
@@ -359,6 +360,9 @@ impl<'a, P: PerfettoParts> TreeWriter<'a, P> {
                 .instant(lane, time, event.name.as_bytes(), |out| {
                     if policy.is_full() {
                         identity::add_event(open.number, place, &event, time, &mut out.annotations());
+                    }
+                    if event.name.as_bytes() == stack_trace::EVENT {
+                        stack_trace::add(event.attributes, policy, out);
                     }
                     outcome = values::attributes(event.attributes, policy, &mut out.annotations());
                 })?;

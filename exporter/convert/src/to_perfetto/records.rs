@@ -15,6 +15,7 @@ use super::{
     flows, identity, message,
     span_trees::LATEST,
     spans::Spans,
+    stack_trace,
     trace_output::{PerfettoParts, TraceOutput},
     tree_span::array,
     values,
@@ -100,6 +101,7 @@ pub(super) fn draw<P: PerfettoParts>(
         if let Some(flow) = flows::log_flow(record.trace_id, record.span_id) {
             event.flow(flow);
         }
+        stack_trace::add(record.attributes, &AttributePolicy::Full, event);
         let mut out = event.annotations();
         out.map(identity::KEY, |map| {
             if full {

@@ -1,7 +1,18 @@
 //! What an event carries besides its track, its time and its name.
 
 use super::annotation::{AnnotationValue, Annotations, Encoder};
-use crate::field::event;
+use crate::field::{callstack, event};
+
+/// A frame of a callstack.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StackFrame<'a> {
+    /// The name of the function.
+    pub function: &'a str,
+    /// The path of its source file, or an empty text.
+    pub file: &'a str,
+    /// The line in the file, from 1, or 0 if it is unknown.
+    pub line: u32,
+}
 
 /// An event that is being written.
 pub struct Event<'a> {
@@ -38,6 +49,24 @@ impl<'a> Event<'a> {
     /// Sets the correlation id of the event. Viewers give events with the same id the same colour.
     pub fn correlation(&mut self, id: u64) -> &mut Self {
         self.encoder.body.uint(event::CORRELATION_ID, id);
+        self
+    }
+
+    /// Adds the calls in which the event occurred, the outermost first. Viewers from v55 on read them; others ignore them.
+    pub fn callstack<'f>(&mut self, frames: impl IntoIterator<Item = StackFrame<'f>>) -> &mut Self {
+        self.encoder.body.message(event::CALLSTACK, |out| {
+            for frame in frames {
+                out.message(callstack::FRAMES, |out| {
+                    out.delimited(callstack::FUNCTION_NAME, frame.function.as_bytes());
+                    if !frame.file.is_empty() {
+                        out.delimited(callstack::SOURCE_FILE, frame.file.as_bytes());
+                    }
+                    if frame.line != 0 {
+                        out.uint(callstack::LINE_NUMBER, frame.line.into());
+                    }
+                });
+            }
+        });
         self
     }
 

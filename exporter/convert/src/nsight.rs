@@ -1,0 +1,73 @@
+//! Exports of Nsight Systems (`nsys export --type sqlite`) as OTLP.
+//!
+//! The rows of all tables are sorted by their start (`rows`) and leave as spans (`spans`): those of a thread nest by time, those of a
+//! CUDA stream have links to the calls that launched them. Marks are events, and sampled GPU metrics are gauges (`samples`). The
+//! tables are those of NVIDIA's "SQLite Schema Reference". A table or column that an export does not have is left out.
+
+mod batches;
+mod database;
+mod names;
+mod nvtx;
+mod rows;
+mod samples;
+mod spans;
+mod tables;
+
+use pulsetrain_otlp::Signal;
+use pulsetrain_pipeline::spill::MemoryBudget;
+
+pub use self::database::{NsightError, NsightExport};
+use self::{batches::Batches, names::Names, rows::Rows, spans::Spans};
+use crate::ConvertError;
+
+/// The counts of a conversion of an export.
+#[derive(Debug, Default)]
+pub struct NsightConversion {
+    /// OTLP messages that were handed on.
+    pub messages: u64,
+    /// Ranges that never end; they last until the end of the export.
+    pub unfinished: u64,
+    /// GPU work without a process, because the export does not name it. Such work has no link to its launch.
+    pub without_process: u64,
+    /// Tables with events that have no place in OTLP, or whose columns are unknown, and the number of their rows.
+    pub left_out: Vec<(String, u64)>,
+    /// Whether times count from 1970, because neither the export nor the caller has the start of the capture.
+    pub is_undated: bool,
+    /// What could not be read.
+    pub errors: Vec<String>,
+    /// The bytes that went through temporary files.
+    pub spilled_bytes: u64,
+}
+
+/// Reads an export and passes OTLP messages to `deliver`. Without `TARGET_INFO_SESSION_START_TIME`, times count from
+/// `start_unix_nanos`. Ids of spans depend on `file_name`. Rows beyond `room` go to temporary files.
+///
+/// # Errors
+///
+/// A temporary file that cannot be used, and errors of `deliver`. Problems of the export are in the conversion.
+pub fn convert_nsight<E: From<ConvertError>>(
+    export: &NsightExport,
+    file_name: &str,
+    start_unix_nanos: Option<u64>,
+    room: &MemoryBudget,
+    deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), E>,
+) -> Result<NsightConversion, E> {
+    let mut conversion = NsightConversion {
+        errors: export.problems().to_vec(),
+        ..NsightConversion::default()
+    };
+    let start = export.start_unix_nanos().or(start_unix_nanos);
+    conversion.is_undated = start.is_none();
+    let start = start.unwrap_or_default();
+    let names = Names::of(export, &mut conversion.errors);
+    let mut rows = Rows::new(start, file_name, room.share(2));
+    rows.read(export, &mut conversion)
+        .map_err(ConvertError::Temporary)?;
+    let mut batches = Batches::new(&names, room, deliver);
+    samples::send(export, start, &mut batches, &mut conversion)?;
+    conversion.spilled_bytes = Spans::send(rows, file_name, &names, room, &mut batches)?;
+    batches.send_all()?;
+    conversion.messages = batches.messages();
+    conversion.left_out.extend(export.unknown_tables());
+    Ok(conversion)
+}

@@ -1,0 +1,303 @@
+//! The database of an export: opened for reading only, with the tables and columns that it has.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    io::{self, Read, Write as _},
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use pulsetrain_pipeline::spill::MemoryBudget;
+use rusqlite::{Connection, OpenFlags, Row, limits::Limit, types::ValueRef};
+
+use super::{nvtx, samples, tables::TABLES};
+
+/// The table of texts that most other tables refer to.
+const STRINGS: &str = "StringIds";
+
+/// The tables without events, and those that other code reads.
+const KNOWN: [&str; 2] = [nvtx::TABLE, samples::TABLE];
+
+/// The columns that an event has its time in.
+const TIMES: [&str; 3] = ["start", "timestamp", "rawTimestamp"];
+
+/// The largest text or row in bytes, 16 MiB: a damaged file can claim any size.
+const MOST_BYTES: i32 = 16 << 20;
+
+/// Why an export cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NsightError {
+    /// The file is no database, or is damaged at its beginning.
+    #[error("cannot read the SQLite database: {0}; export the report again with `nsys export --type sqlite`")]
+    Database(#[from] rusqlite::Error),
+    /// A database of another program.
+    #[error(
+        "this SQLite database is no export of Nsight Systems: it has no table `{0}`; write one with `nsys export --type sqlite`"
+    )]
+    Other(&'static str),
+    /// A temporary file could not be used.
+    #[error("cannot use a temporary file: {0}; name a folder with room for it")]
+    Temporary(#[from] io::Error),
+}
+
+/// A database of `nsys export --type sqlite`.
+#[derive(Debug)]
+pub struct NsightExport {
+    connection: Connection,
+    /// The columns of each table.
+    tables: BTreeMap<String, BTreeSet<String>>,
+    problems: Vec<String>,
+}
+
+/// What a query selects: a column, or the text that it refers to.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Column {
+    Plain(&'static str),
+    Text(&'static str),
+}
+
+/// One row of a query.
+#[derive(Clone, Copy)]
+pub(super) struct Cells<'r>(&'r Row<'r>);
+
+impl NsightExport {
+    /// Opens an export. The file is not changed or locked, and no other file is written.
+    ///
+    /// # Errors
+    ///
+    /// A file that is no export of Nsight Systems.
+    pub fn open(path: &Path) -> Result<Self, NsightError> {
+        let flags =
+            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(uri(path), flags)?;
+        connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, MOST_BYTES)?;
+        connection.execute_batch("PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;")?;
+        let tables = tables(&connection)?;
+        if !tables.contains_key(STRINGS) {
+            return Err(NsightError::Other(STRINGS));
+        }
+        let export = Self {
+            connection,
+            tables,
+            problems: Vec::from_iter(unmerged(path)),
+        };
+        match export.has_events() {
+            true => Ok(export),
+            false => Err(NsightError::Other("CUPTI_ACTIVITY_KIND_RUNTIME` or `NVTX_EVENTS")),
+        }
+    }
+
+    /// Opens an export that is read from a stream, through a temporary file.
+    ///
+    /// # Errors
+    ///
+    /// A stream that is no export of Nsight Systems, or a temporary file that cannot be used.
+    pub fn copied(mut input: impl Read, room: &MemoryBudget) -> Result<Self, NsightError> {
+        let folder = room.folder.clone().unwrap_or_else(std::env::temp_dir);
+        let mut copy = tempfile::NamedTempFile::new_in(folder)?;
+        io::copy(&mut input, &mut copy)?;
+        copy.flush()?;
+        // The database stays open after its name is gone.
+        Self::open(copy.path())
+    }
+
+    fn has_events(&self) -> bool {
+        let mut known = TABLES.iter().map(|table| table.name).chain(KNOWN);
+        known.any(|name| self.tables.contains_key(name))
+    }
+
+    /// Returns what is wrong with the file as such.
+    pub(super) fn problems(&self) -> &[String] {
+        &self.problems
+    }
+
+    /// Returns the start of the capture in nanoseconds since 1970; every time of an export counts from it.
+    pub(super) fn start_unix_nanos(&self) -> Option<u64> {
+        let query = "SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME LIMIT 1";
+        let start = self.connection.query_row(query, [], |row| row.get::<_, i64>(0));
+        u64::try_from(start.ok()?).ok().filter(|start| *start > 0)
+    }
+
+    pub(super) fn has(&self, table: &str, column: &str) -> bool {
+        self.tables
+            .get(table)
+            .is_some_and(|columns| columns.contains(column))
+    }
+
+    /// Passes each row of a table to `take`. Missing columns are `NULL`. Rows up to a damaged one are used.
+    ///
+    /// # Errors
+    ///
+    /// Errors of `take`. A damaged table is in `errors`.
+    pub(super) fn each<E>(
+        &self,
+        table: &str,
+        columns: &[Column],
+        errors: &mut Vec<String>,
+        mut take: impl FnMut(Cells<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if !self.tables.contains_key(table) {
+            return Ok(());
+        }
+        let mut outcome = Ok(());
+        let query = self.query(table, columns);
+        let mut read = || -> rusqlite::Result<()> {
+            let mut statement = self.connection.prepare(&query)?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                outcome = take(Cells(row));
+                if outcome.is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        };
+        if let Err(error) = read() {
+            errors.push(format!(
+                "the table {table} cannot be read to its end: {error}; the rows before that are used"
+            ));
+        }
+        outcome
+    }
+
+    fn query(&self, table: &str, columns: &[Column]) -> String {
+        let (mut selected, mut joins) = (Vec::new(), String::new());
+        for (place, column) in columns.iter().enumerate() {
+            selected.push(match column {
+                Column::Plain(name) | Column::Text(name) if !self.has(table, name) => "NULL".to_owned(),
+                Column::Plain(name) => format!("t.\"{name}\""),
+                Column::Text(name) => {
+                    // Writing to a text cannot fail.
+                    let _ = write!(
+                        joins,
+                        " LEFT JOIN {STRINGS} AS s{place} ON s{place}.id = t.\"{name}\""
+                    );
+                    format!("s{place}.value")
+                }
+            });
+        }
+        format!("SELECT {} FROM \"{table}\" AS t{joins}", selected.join(", "))
+    }
+
+    /// Returns the labels of an enum table by their numbers.
+    pub(super) fn labels(&self, table: &'static str, errors: &mut Vec<String>) -> BTreeMap<i64, String> {
+        let mut labels = BTreeMap::new();
+        let columns = ["id", "label", "name"].map(Column::Plain);
+        let read: Result<(), io::Error> = self.each(table, &columns, errors, |cells| {
+            if let (Some(id), Some(label)) = (cells.int(0), cells.text(1).or_else(|| cells.text(2))) {
+                labels.insert(id, label.into_owned());
+            }
+            Ok(())
+        });
+        debug_assert!(read.is_ok(), "nothing in the closure fails");
+        labels
+    }
+
+    /// Returns the tables with events that nothing reads, and the number of their rows.
+    pub(super) fn unknown_tables(&self) -> Vec<(String, u64)> {
+        let is_known = |name: &str| KNOWN.contains(&name) || TABLES.iter().any(|table| table.name == name);
+        let events = self.tables.iter().filter(|(name, columns)| {
+            !is_known(name) && !name.starts_with("ENUM_") && TIMES.iter().any(|time| columns.contains(*time))
+        });
+        let count = |name: &String| {
+            let query = format!("SELECT count(*) FROM \"{name}\"");
+            let count = self.connection.query_row(&query, [], |row| row.get::<_, i64>(0));
+            Some((name.clone(), u64::try_from(count.ok()?).ok()?))
+        };
+        events
+            .filter_map(|(name, _)| count(name))
+            .filter(|(_, count)| *count > 0)
+            .collect()
+    }
+}
+
+impl<'r> Cells<'r> {
+    pub(super) fn int(self, place: usize) -> Option<i64> {
+        match self.0.get_ref(place).ok()? {
+            ValueRef::Integer(value) => Some(value),
+            ValueRef::Real(value) => Some(value as i64),
+            _ => None,
+        }
+    }
+
+    pub(super) fn real(self, place: usize) -> Option<f64> {
+        match self.0.get_ref(place).ok()? {
+            ValueRef::Integer(value) => Some(value as f64),
+            ValueRef::Real(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Returns a text that is not empty.
+    pub(super) fn text(self, place: usize) -> Option<Cow<'r, str>> {
+        match self.0.get_ref(place).ok()? {
+            ValueRef::Text(text) if !text.is_empty() => Some(String::from_utf8_lossy(text)),
+            _ => None,
+        }
+    }
+}
+
+/// Returns the ordinary tables and their columns: no views and no virtual tables, which could run code of the file.
+fn tables(connection: &Connection) -> rusqlite::Result<BTreeMap<String, BTreeSet<String>>> {
+    let mut names =
+        connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")?;
+    let names: Vec<String> = names
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    // A quote in a name would end the name in a query.
+    let names = names.into_iter().filter(|name| !name.contains('"'));
+    names
+        .map(|name| {
+            let mut columns = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
+            let columns: rusqlite::Result<_> = columns.query_map([&name], |row| row.get(0))?.collect();
+            Ok((name, columns?))
+        })
+        .collect()
+}
+
+/// Returns the URI of a database that nobody changes: SQLite then needs neither a lock nor a file next to it.
+fn uri(path: &Path) -> String {
+    let mut uri = "file:".to_owned();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
+                uri.push(char::from(*byte))
+            }
+            other => {
+                // Writing to a text cannot fail.
+                let _ = write!(uri, "%{other:02x}");
+            }
+        }
+    }
+    uri + "?mode=ro&immutable=1"
+}
+
+/// Returns a problem if another program has changes of the database in a journal, which are not read.
+fn unmerged(path: &Path) -> Option<String> {
+    let journals = ["-wal", "-journal"].map(|ending| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending);
+        PathBuf::from(name)
+    });
+    let found = journals
+        .iter()
+        .find(|journal| journal.metadata().is_ok_and(|file| file.len() > 0))?;
+    Some(format!(
+        "{} has changes that are not in the database yet and are not read; wait until `nsys export` ends",
+        found.display()
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_one_part_of_the_uri_whatever_it_contains() {
+        let uri = uri(Path::new("a b/c?mode=rw#%.sqlite"));
+        assert_eq!(uri, "file:a%20b/c%3fmode%3drw%23%25.sqlite?mode=ro&immutable=1");
+    }
+}

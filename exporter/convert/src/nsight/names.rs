@@ -1,0 +1,158 @@
+//! The names of processes and threads, and the resources that they are.
+
+use std::{collections::BTreeMap, io};
+
+use pulsetrain_otlp::write::Buffer;
+use pulsetrain_perfetto::AnnotationData;
+use pulsetrain_semconv::attribute;
+
+use super::database::{Column, NsightExport};
+use crate::from_perfetto::values;
+
+/// The lowest bits of a serialized id are the thread, and those above them the process.
+const THREAD_BITS: u32 = 24;
+
+/// A process by its serialized id (`globalPid`) without the bits of the thread. The highest bits are those of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct ProcessId(u64);
+
+/// A thread by its serialized id (`globalTid`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct ThreadId(u64);
+
+/// Where items belong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Owner {
+    Process(ProcessId),
+    /// A GPU, for samples of it and for work of an unknown process.
+    Device(i64),
+    Unknown,
+}
+
+/// What an export names.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    host: Option<String>,
+    processes: BTreeMap<ProcessId, String>,
+    ranks: BTreeMap<ProcessId, i64>,
+    /// The name and the priority of each thread.
+    threads: BTreeMap<ThreadId, (String, i64)>,
+}
+
+impl ThreadId {
+    pub(super) fn of(serialized: i64) -> Self {
+        Self(serialized as u64)
+    }
+
+    pub(super) fn process(self) -> ProcessId {
+        ProcessId(self.0 >> THREAD_BITS)
+    }
+
+    /// Returns the number that the operating system gives the thread.
+    pub(super) fn tid(self) -> i64 {
+        (self.0 & ((1 << THREAD_BITS) - 1)) as i64
+    }
+}
+
+impl ProcessId {
+    fn pid(self) -> i64 {
+        (self.0 & ((1 << THREAD_BITS) - 1)) as i64
+    }
+
+    pub(super) fn number(self) -> u64 {
+        self.0
+    }
+}
+
+impl Names {
+    pub(super) fn of(export: &NsightExport, errors: &mut Vec<String>) -> Self {
+        let mut names = Self::default();
+        // Nothing in the closures fails.
+        let _ = names.read(export, errors);
+        names
+    }
+
+    fn read(&mut self, export: &NsightExport, errors: &mut Vec<String>) -> io::Result<()> {
+        use Column::{Plain, Text};
+        let columns = ["globalPid", "name"].map(Plain);
+        export.each("PROCESSES", &columns, errors, |cells| {
+            if let (Some(id), Some(name)) = (cells.int(0), cells.text(1)) {
+                let name = name.rsplit('/').next().unwrap_or(&name).to_owned();
+                self.processes.insert(ThreadId::of(id).process(), name);
+            }
+            io::Result::Ok(())
+        })?;
+        let columns = ["globalTid", "rank"].map(Plain);
+        export.each("MPI_RANKS", &columns, errors, |cells| {
+            if let (Some(id), Some(rank)) = (cells.int(0), cells.int(1)) {
+                self.ranks.insert(ThreadId::of(id).process(), rank);
+            }
+            io::Result::Ok(())
+        })?;
+        let columns = [Plain("globalTid"), Plain("priority"), Text("nameId")];
+        export.each("ThreadNames", &columns, errors, |cells| {
+            if let (Some(id), Some(name)) = (cells.int(0), cells.text(2)) {
+                let priority = cells.int(1).unwrap_or_default();
+                let known = self.threads.entry(ThreadId::of(id)).or_default();
+                if known.0.is_empty() || known.1 <= priority {
+                    *known = (name.into_owned(), priority);
+                }
+            }
+            io::Result::Ok(())
+        })?;
+        // The table has environment variables too, which can be secret.
+        let columns = ["name", "value"].map(Plain);
+        export.each("TARGET_INFO_SYSTEM_ENV", &columns, errors, |cells| {
+            if cells.text(0).is_some_and(|name| name == "Hostname") {
+                self.host = cells.text(1).map(Into::into);
+            }
+            io::Result::Ok(())
+        })
+    }
+
+    /// Returns the name of a thread with its number, because several threads have the same name.
+    pub(super) fn thread(&self, thread: ThreadId) -> Option<String> {
+        let (name, _) = self.threads.get(&thread)?;
+        Some(format!("{name} {}", thread.tid()))
+    }
+
+    /// Returns the attributes of a resource, each of which is field 1.
+    pub(super) fn resource(&self, owner: Owner) -> Buffer {
+        let (name, pid, rank) = match owner {
+            Owner::Process(id) => {
+                let name = self.processes.get(&id).cloned();
+                let name = name.unwrap_or_else(|| format!("process {}", id.pid()));
+                (name, Some(id.pid()), self.ranks.get(&id).copied())
+            }
+            Owner::Device(device) => (format!("GPU {device}"), None, None),
+            Owner::Unknown => ("Nsight Systems".to_owned(), None, None),
+        };
+        let text = |text: &str| Some(AnnotationData::Text(text.to_owned()));
+        let mut out = Buffer::default();
+        for (key, value) in [
+            (attribute::SERVICE_NAME.name, text(&name)),
+            (attribute::HOST_NAME.name, self.host.as_deref().and_then(text)),
+            (attribute::PROCESS_PID.name, pid.map(AnnotationData::Int)),
+            (attribute::TRAIN_RANK.name, rank.map(AnnotationData::Int)),
+        ] {
+            if let Some(value) = value {
+                values::attribute(1, key, &value, &mut out);
+            }
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn serialized_ids_have_the_process_above_the_thread() {
+        // The example of NVIDIA's documentation has the machine in the highest 16 bits.
+        let id = ThreadId::of((0x0100 << 48) | (4242 << 24) | 4243);
+        assert_eq!((id.process().pid(), id.tid()), (4242, 4243));
+        let process = ThreadId::of((0x0100 << 48) | (4242 << 24)).process();
+        assert_eq!(process, id.process());
+    }
+}

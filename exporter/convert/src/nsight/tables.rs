@@ -1,0 +1,219 @@
+//! The tables whose rows become spans, as NVIDIA documents them ("SQLite Schema Reference" in the user guide of Nsight Systems).
+//!
+//! Scopes and attributes have the names that Kineto gives the same things, so that one query covers the traces of both.
+
+/// A table of spans.
+#[derive(Debug)]
+pub(super) struct Table {
+    pub(super) name: &'static str,
+    /// The scope of its spans.
+    pub(super) scope: &'static str,
+    pub(super) place: Place,
+    pub(super) title: Title,
+    pub(super) attributes: &'static [Shown],
+}
+
+/// The row that spans are on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The thread in `globalTid`.
+    Thread,
+    /// The thread in `globalTid`; spans have ids by `correlationId`, so that the work which they launch can link to them.
+    Launch,
+    /// The CUDA stream in `deviceId` and `streamId`.
+    Stream,
+    /// A row for each device, since a host that waits overlaps the work that it waits for.
+    Synchronization,
+}
+
+/// The name of a span.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Title {
+    /// The first text that there is, else the name.
+    Texts(&'static [&'static str], &'static str),
+    /// A prefix and the label of a number.
+    Label(&'static str, &'static str, &'static str),
+    /// A prefix and a number.
+    Number(&'static str, &'static str),
+}
+
+/// An attribute of a span, and the columns that have its value.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Shown {
+    Int(&'static str, &'static str),
+    /// An integer that is left out if it is 0.
+    NotZero(&'static str, &'static str),
+    /// A text that is left out if it is the name of the span.
+    Text(&'static str, &'static str),
+    /// The label of a number in an enum table.
+    Label(&'static str, &'static str, &'static str),
+    /// A list of three numbers.
+    Three(&'static str, [&'static str; 3]),
+}
+
+use Shown::{Int, Label, NotZero, Text, Three};
+
+const COPY_KIND: &str = "ENUM_CUDA_MEMCPY_OPER";
+const MEMORY_KIND: &str = "ENUM_CUDA_MEM_KIND";
+const SYNC_TYPE: &str = "ENUM_CUPTI_SYNC_TYPE";
+
+const MPI: Title = Title::Texts(&["textId"], "MPI");
+
+/// Every table of spans but that of NVTX. Of rows with equal times, those of the first table are around the others.
+pub(super) const TABLES: [Table; 14] = [
+    Table {
+        name: "MPI_COLLECTIVES_EVENTS",
+        scope: "mpi",
+        place: Place::Thread,
+        title: MPI,
+        attributes: &[
+            Int("size", "size"),
+            Int("received size", "recvSize"),
+            Int("root rank", "rootRank"),
+        ],
+    },
+    Table {
+        name: "MPI_P2P_EVENTS",
+        scope: "mpi",
+        place: Place::Thread,
+        title: MPI,
+        attributes: &[
+            Int("size", "size"),
+            Int("remote rank", "remoteRank"),
+            Int("tag", "tag"),
+        ],
+    },
+    Table {
+        name: "MPI_START_WAIT_EVENTS",
+        scope: "mpi",
+        place: Place::Thread,
+        title: MPI,
+        attributes: &[],
+    },
+    Table {
+        name: "MPI_OTHER_EVENTS",
+        scope: "mpi",
+        place: Place::Thread,
+        title: MPI,
+        attributes: &[],
+    },
+    Table {
+        name: "CUBLAS_EVENTS",
+        scope: "cublas",
+        place: Place::Thread,
+        title: Title::Texts(&["nameId"], "cuBLAS"),
+        attributes: &[],
+    },
+    Table {
+        name: "CUDNN_EVENTS",
+        scope: "cudnn",
+        place: Place::Thread,
+        title: Title::Texts(&["nameId"], "cuDNN"),
+        attributes: &[],
+    },
+    Table {
+        name: "CUPTI_ACTIVITY_KIND_RUNTIME",
+        scope: "cuda_runtime",
+        place: Place::Launch,
+        title: Title::Texts(&["nameId"], "CUDA call"),
+        attributes: &[
+            Int("correlation", "correlationId"),
+            NotZero("return value", "returnValue"),
+        ],
+    },
+    // Older exports have the calls of the driver apart.
+    Table {
+        name: "CUPTI_ACTIVITY_KIND_DRIVER",
+        scope: "cuda_driver",
+        place: Place::Launch,
+        title: Title::Texts(&["nameId"], "CUDA driver call"),
+        attributes: &[
+            Int("correlation", "correlationId"),
+            NotZero("return value", "returnValue"),
+        ],
+    },
+    Table {
+        name: "OSRT_API",
+        scope: "osrt",
+        place: Place::Thread,
+        title: Title::Texts(&["nameId"], "system call"),
+        attributes: &[],
+    },
+    Table {
+        name: "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+        scope: "cuda_graph",
+        place: Place::Stream,
+        title: Title::Number("CUDA graph", "graphId"),
+        attributes: &[
+            Int("device", "deviceId"),
+            Int("context", "contextId"),
+            Int("stream", "streamId"),
+            Int("correlation", "correlationId"),
+            Int("graph", "graphId"),
+            Int("executable graph", "graphExecId"),
+        ],
+    },
+    Table {
+        name: "CUPTI_ACTIVITY_KIND_KERNEL",
+        scope: "kernel",
+        place: Place::Stream,
+        title: Title::Texts(&["shortName", "demangledName"], "kernel"),
+        attributes: &[
+            Text("demangled name", "demangledName"),
+            Int("device", "deviceId"),
+            Int("context", "contextId"),
+            Int("stream", "streamId"),
+            Int("correlation", "correlationId"),
+            Int("registers per thread", "registersPerThread"),
+            Int("static shared memory", "staticSharedMemory"),
+            Int("dynamic shared memory", "dynamicSharedMemory"),
+            NotZero("graph node id", "graphNodeId"),
+            Three("grid", ["gridX", "gridY", "gridZ"]),
+            Three("block", ["blockX", "blockY", "blockZ"]),
+        ],
+    },
+    Table {
+        name: "CUPTI_ACTIVITY_KIND_MEMCPY",
+        scope: "gpu_memcpy",
+        place: Place::Stream,
+        title: Title::Label("Memcpy", "copyKind", COPY_KIND),
+        attributes: &[
+            Int("bytes", "bytes"),
+            Label("kind", "copyKind", COPY_KIND),
+            Label("source", "srcKind", MEMORY_KIND),
+            Label("destination", "dstKind", MEMORY_KIND),
+            Int("device", "deviceId"),
+            Int("context", "contextId"),
+            Int("stream", "streamId"),
+            Int("correlation", "correlationId"),
+            NotZero("graph node id", "graphNodeId"),
+        ],
+    },
+    Table {
+        name: "CUPTI_ACTIVITY_KIND_MEMSET",
+        scope: "gpu_memset",
+        place: Place::Stream,
+        title: Title::Texts(&[], "Memset"),
+        attributes: &[
+            Int("bytes", "bytes"),
+            Int("value", "value"),
+            Int("device", "deviceId"),
+            Int("context", "contextId"),
+            Int("stream", "streamId"),
+            Int("correlation", "correlationId"),
+            NotZero("graph node id", "graphNodeId"),
+        ],
+    },
+    Table {
+        name: "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+        scope: "cuda_sync",
+        place: Place::Synchronization,
+        title: Title::Label("", "syncType", SYNC_TYPE),
+        attributes: &[
+            Int("device", "deviceId"),
+            Int("context", "contextId"),
+            Int("stream", "streamId"),
+            Int("correlation", "correlationId"),
+        ],
+    },
+];

@@ -1,0 +1,213 @@
+//! Stack traces of exceptions as callstacks of their events, which viewers show as a tree.
+//!
+//! OTel has a trace as the text that a language writes. Python, the JVM, JavaScript, .NET and Go write one call per line in a fixed
+//! format. The text of other languages has no callstack; the event has the complete text in every case.
+
+use pulsetrain_otlp::view::{AnyValue, KeyValue, Repeated};
+use pulsetrain_perfetto::{Event, StackFrame};
+
+use super::config::AttributePolicy;
+
+/// The name of the event that an exception is.
+pub(super) const EVENT: &[u8] = b"exception";
+
+/// The attribute with the text.
+const STACK_TRACE: &[u8] = b"exception.stacktrace";
+
+/// The most frames of a callstack; the innermost are kept.
+const MOST_FRAMES: usize = 256;
+
+/// The first line of Python's text, after which the outermost call is the first.
+const PYTHON: &str = "Traceback (most recent call last):";
+
+/// The first line of the cause of an exception of the JVM.
+const CAUSE: &str = "Caused by:";
+
+/// Adds the callstack of an exception, if the attributes have the text of one and the policy selects it.
+pub(super) fn add(attributes: Repeated<'_, KeyValue<'_>>, policy: &AttributePolicy, event: &mut Event<'_>) {
+    if !policy.shows(STACK_TRACE) {
+        return;
+    }
+    let mut texts = attributes.iter().flatten().filter_map(|attribute| {
+        let is_trace = attribute.key.as_bytes() == STACK_TRACE;
+        match attribute.value {
+            Some(AnyValue::String(text)) if is_trace => Some(text),
+            _ => None,
+        }
+    });
+    if let Some(text) = texts.next() {
+        let text = text.to_str_lossy();
+        let frames = frames(&text);
+        if !frames.is_empty() {
+            event.callstack(frames.iter().copied());
+        }
+    }
+}
+
+/// Returns the calls in a text, the outermost first.
+fn frames(text: &str) -> Vec<StackFrame<'_>> {
+    let mut frames = match text.rsplit_once(PYTHON) {
+        Some((_, last)) => last.lines().filter_map(python).collect(),
+        None => innermost_first(text),
+    };
+    frames.drain(..frames.len().saturating_sub(MOST_FRAMES));
+    frames
+}
+
+fn innermost_first(text: &str) -> Vec<StackFrame<'_>> {
+    let mut frames: Vec<_> = if text.starts_with("goroutine ") {
+        go(text)
+    } else {
+        let own = text
+            .lines()
+            .take_while(|line| !line.trim_start().starts_with(CAUSE));
+        own.filter_map(at).collect()
+    };
+    frames.reverse();
+    frames
+}
+
+/// `  File "train.py", line 12, in step`.
+fn python(line: &str) -> Option<StackFrame<'_>> {
+    let line = line.trim_start_matches([' ', '|']).strip_prefix("File \"")?;
+    let (file, rest) = line.split_once("\", line ")?;
+    let (line, function) = rest.split_once(", in ")?;
+    Some(StackFrame {
+        function: function.trim_end(),
+        file,
+        line: line.parse().ok()?,
+    })
+}
+
+/// A line of the JVM, of JavaScript or of .NET: `at org.Main.run(Main.java:12)`, `at run (/app/main.js:12:5)`, `at /app/main.js:12:5`,
+/// `at App.Main.Run(String name) in /app/Main.cs:line 12`.
+fn at(line: &str) -> Option<StackFrame<'_>> {
+    let call = line.trim().strip_prefix("at ")?;
+    if let Some((function, place)) = call.rsplit_once(" in ")
+        && let Some((file, line)) = place.rsplit_once(":line ")
+    {
+        return Some(StackFrame {
+            function,
+            file,
+            line: line.parse().ok()?,
+        });
+    }
+    if let Some((function, place)) = call.strip_suffix(')').and_then(|call| call.rsplit_once('(')) {
+        let function = function.trim_end();
+        return Some(match place_of(place) {
+            Some((file, line)) => StackFrame { function, file, line },
+            // `Native Method`, or the parameters of .NET.
+            None => StackFrame {
+                function,
+                ..StackFrame::default()
+            },
+        });
+    }
+    let (file, line) = place_of(call)?;
+    Some(StackFrame {
+        function: "(anonymous)",
+        file,
+        line,
+    })
+}
+
+/// Splits `main.js:12:5` and `Main.java:12` into the file and the line.
+fn place_of(text: &str) -> Option<(&str, u32)> {
+    let (file, last) = text.rsplit_once(':')?;
+    let last: u32 = last.parse().ok()?;
+    let with_column = file
+        .rsplit_once(':')
+        .and_then(|(file, line)| Some((file, line.parse().ok()?)));
+    Some(with_column.unwrap_or((file, last)))
+}
+
+/// The first goroutine: a line `main.run(0x1, 0x2)`, and below it `<tab>/app/main.go:12 +0x1d`.
+fn go(text: &str) -> Vec<StackFrame<'_>> {
+    let lines: Vec<&str> = text.lines().skip(1).take_while(|line| !line.is_empty()).collect();
+    lines
+        .chunks_exact(2)
+        .map_while(|call| {
+            let function = call[0].trim_start_matches("created by ");
+            let function = function
+                .rsplit_once('(')
+                .map_or(function, |(function, _)| function);
+            let function = function.split(" in goroutine ").next()?;
+            let place = call[1].strip_prefix('\t')?;
+            let (file, line) = place_of(place.split(" +0x").next()?)?;
+            Some(StackFrame { function, file, line })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> Vec<(&str, &str, u32)> {
+        let frames = frames(text).into_iter();
+        frames
+            .map(|frame| (frame.function, frame.file, frame.line))
+            .collect()
+    }
+
+    #[test]
+    fn each_language_has_its_outermost_call_first() {
+        let python = "Traceback (most recent call last):\n  File \"a.py\", line 1, in old\nKeyError: 1\n\nDuring handling of the above \
+                      exception, another exception occurred:\n\nTraceback (most recent call last):\n  File \"/app/train.py\", line 90, in \
+                      <module>\n    main()\n    ~~~~^^\n  File \"/app/train.py\", line 12, in step\n    loss.backward()\nRuntimeError: no";
+        let jvm = "java.lang.IllegalStateException: no\n\tat org.app.Main.step(Main.java:12)\n\tat \
+                   java.base/java.lang.Thread.run(Native Method)\nCaused by: java.io.IOException\n\tat org.app.Disk.read(Disk.java:3)\n\t... 2 more";
+        let node = "Error: no\n    at step (/app/main.js:12:5)\n    at async Promise.all (index 0)\n    at file:///app/main.mjs:90:1";
+        let net = "System.Exception: no\n   at App.Main.Step(String name) in /app/Main.cs:line 12\n   at App.Main.Run(Int32 a, Int32 b)";
+        let go = "goroutine 1 [running]:\nmain.step(0x1, 0x2)\n\t/app/main.go:12 +0x1d\ncreated by main.main in goroutine 1\n\t/app/main.go:90 \
+                  +0x2a\n\ngoroutine 2 [idle]:\nmain.other()\n\t/app/other.go:1 +0x1";
+        for (text, expected) in [
+            (
+                python,
+                &[("<module>", "/app/train.py", 90), ("step", "/app/train.py", 12)][..],
+            ),
+            (
+                jvm,
+                &[
+                    ("java.base/java.lang.Thread.run", "", 0),
+                    ("org.app.Main.step", "Main.java", 12),
+                ],
+            ),
+            (
+                node,
+                &[
+                    ("(anonymous)", "file:///app/main.mjs", 90),
+                    ("async Promise.all", "", 0),
+                    ("step", "/app/main.js", 12),
+                ],
+            ),
+            (
+                net,
+                &[
+                    ("App.Main.Run", "", 0),
+                    ("App.Main.Step(String name)", "/app/Main.cs", 12),
+                ],
+            ),
+            (
+                go,
+                &[
+                    ("main.main", "/app/main.go", 90),
+                    ("main.step", "/app/main.go", 12),
+                ],
+            ),
+            ("a text of another kind: it stays text", &[]),
+            ("", &[]),
+        ] {
+            assert_eq!(shown(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_deep_recursion_keeps_the_innermost_calls() {
+        let calls = (1..=1000).map(|line| format!("  File \"a.py\", line {line}, in f\n"));
+        let text = format!("{PYTHON}\n{}", calls.collect::<String>());
+        let frames = shown(&text);
+        assert_eq!(frames.len(), MOST_FRAMES);
+        assert_eq!(frames.last(), Some(&("f", "a.py", 1000)));
+    }
+}
