@@ -13,7 +13,7 @@ mod samples;
 mod spans;
 mod tables;
 
-use pulsetrain_otlp::Signal;
+use pulsetrain_otlp::{Signal, UnixNanos};
 use pulsetrain_pipeline::spill::MemoryBudget;
 
 pub use self::database::{NsightError, NsightExport};
@@ -48,7 +48,7 @@ pub struct NsightConversion {
 pub fn convert_nsight<E: From<ConvertError>>(
     export: &NsightExport,
     file_name: &str,
-    start_unix_nanos: Option<u64>,
+    start_unix_nanos: Option<UnixNanos>,
     room: &MemoryBudget,
     deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), E>,
 ) -> Result<NsightConversion, E> {
@@ -58,7 +58,7 @@ pub fn convert_nsight<E: From<ConvertError>>(
     };
     let start = export.start_unix_nanos().or(start_unix_nanos);
     conversion.is_undated = start.is_none();
-    let start = start.unwrap_or_default();
+    let start = start.unwrap_or_default().0;
     let names = Names::of(export, &mut conversion.errors);
     let mut rows = Rows::new(start, file_name, room.share(2));
     rows.read(export, &mut conversion)

@@ -13,8 +13,8 @@ use pulsetrain_otlp::{
         Repeated, Resource,
     },
     write::{
-        Attribute, Encoded, Envelope, GrowingHistogram, MetricsWriter, PointParts, SpanParts, SpansWriter,
-        Value,
+        Attribute, Encoded, EncodedSeries, Envelope, GrowingHistogram, MetricsWriter, PointParts, SpanParts,
+        SpansWriter, Value,
     },
 };
 use pulsetrain_pipeline::{
@@ -97,7 +97,7 @@ impl Trainer {
                 let histogram = self
                     .histograms
                     .entry(metric.ordinal)
-                    .or_insert_with(|| GrowingHistogram::new(metric, attributes));
+                    .or_insert_with(|| GrowingHistogram::of(&EncodedSeries::new(metric, attributes)));
                 self.metrics
                     .observe(histogram, (UnixNanos(start), UnixNanos(time)), value);
                 return self;

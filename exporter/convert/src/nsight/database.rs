@@ -9,6 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pulsetrain_otlp::UnixNanos;
 use pulsetrain_pipeline::spill::MemoryBudget;
 use rusqlite::{Connection, OpenFlags, Row, limits::Limit, types::ValueRef};
 
@@ -115,10 +116,11 @@ impl NsightExport {
     }
 
     /// Returns the start of the capture in nanoseconds since 1970; every time of an export counts from it.
-    pub(super) fn start_unix_nanos(&self) -> Option<u64> {
+    pub(super) fn start_unix_nanos(&self) -> Option<UnixNanos> {
         let query = "SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME LIMIT 1";
         let start = self.connection.query_row(query, [], |row| row.get::<_, i64>(0));
-        u64::try_from(start.ok()?).ok().filter(|start| *start > 0)
+        let start = u64::try_from(start.ok()?).ok().map(UnixNanos)?;
+        start.is_known().then_some(start)
     }
 
     pub(super) fn has(&self, table: &str, column: &str) -> bool {

@@ -3,7 +3,10 @@
 use pulsetrain_otlp::{
     UnixNanos,
     view::NumberValue,
-    write::{Encoded, Envelope, GrowingHistogram, MetricsWriter, PointParts, SpanParts, SpansWriter, Value},
+    write::{
+        Encoded, EncodedSeries, Envelope, GrowingHistogram, MetricsWriter, PointParts, SpanParts,
+        SpansWriter, Value,
+    },
 };
 use pulsetrain_pipeline::Batch;
 use pulsetrain_semconv::{Instrument, Metric, Number, attribute as a, metric as m, span as s};
@@ -85,7 +88,9 @@ impl Trainer {
             envelope: envelope(rank, ranks),
             metrics: MetricsWriter::default(),
             spans: SpansWriter::default(),
-            histograms: histograms.map(|metric| GrowingHistogram::new(metric, &[])).into(),
+            histograms: histograms
+                .map(|metric| GrowingHistogram::of(&EncodedSeries::new(metric, &[])))
+                .into(),
             tokens: 0,
         }
     }
