@@ -54,8 +54,8 @@
 //!
 //! # Sources
 //!
-//! Field numbers are those of `protos/perfetto/trace/` at v58.2; what trace_processor makes of them was tried out with v55.3.
-//! States ([`StateStyle::Native`]) need v57.
+//! Field numbers are those of `protos/perfetto/trace/` at v58.2. Tests check the output with trace_processor v55.3, which ignores
+//! native states ([`StateStyle::Native`]) and the order of processes ([`Process::rank`]): both need v57.
 
 mod field;
 mod read;
