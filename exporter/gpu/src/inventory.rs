@@ -276,7 +276,7 @@ impl GpuTrouble {
             }
             Self::NoPower => "connect the power cables of the GPU",
             Self::NotPermitted => {
-                "nothing to do where it belongs to another job or container; else give this process /dev/nvidia* of it"
+                "no action is needed if it belongs to another job or container; otherwise give this process its /dev/nvidia*"
             }
         }
     }
@@ -300,11 +300,11 @@ impl GpuTrouble {
 impl fmt::Display for GpuTrouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Lost => "does not answer any more (GPU is lost)",
+            Self::Lost => "no longer answers (GPU is lost)",
             Self::DriverError => "cannot be read: the driver fails at every call",
             Self::Hangs => "does not answer: a call of the driver does not return",
             Self::NoInterrupts => "cannot be read: the kernel has trouble with its interrupts",
-            Self::NoPower => "cannot be read: it has not enough power",
+            Self::NoPower => "cannot be read: its power is insufficient",
             Self::NotPermitted => "is not observed: this process may not use it",
         })
     }

@@ -133,7 +133,7 @@ fn gpus_that_are_lost_split_or_silent_are_found_with_their_reasons() {
     let found = doctor(|command| {
         command.env("LD_LIBRARY_PATH", lost.folder());
     });
-    found.assert_finding("wrong", "GPU 3", "does not answer any more (GPU is lost)");
+    found.assert_finding("wrong", "GPU 3", "no longer answers (GPU is lost)");
     assert_eq!(found.lines("wrong", "GPU 2"), [""; 0]);
 
     let split = FakeNvml::start("mig");

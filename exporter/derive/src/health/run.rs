@@ -500,12 +500,12 @@ fn straggler_reason(of: &RankScore, compared: &Comparison) -> String {
         })
         .collect();
     let intended = if of.since_start {
-        " It has been so since its first steps: its device is slow, or it has more work than the others, as a larger stage of a pipeline has."
+        " It has been slow since its first steps: its device is slow, or it has more work than the others, for example a larger pipeline stage."
     } else {
         ""
     };
     format!(
-        "Rank {} works slower than the others: of the median {}, the lowest scores are {}.{intended}",
+        "Rank {} is slower than the others: the median step takes {}, the lowest scores are {}.{intended}",
         of.rank,
         Span(compared.median),
         worst.join(", ")
