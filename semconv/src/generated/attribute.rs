@@ -1398,10 +1398,10 @@ pub const PULSETRAIN_END_REASON: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// Signal of OpenTelemetry.
+/// OpenTelemetry signal.
 pub const PULSETRAIN_SIGNAL: Attribute = Attribute {
     name: "pulsetrain.signal",
-    brief: "Signal of OpenTelemetry.",
+    brief: "OpenTelemetry signal.",
     kind: AttributeKind::Enum(&["traces", "metrics", "logs"]),
     descriptive: false,
     stability: Stability::Development,
@@ -1416,10 +1416,10 @@ pub const PULSETRAIN_SINK_NAME: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// Why a record of a source was not understood.
+/// Why a record of a source was skipped.
 pub const PULSETRAIN_SKIP_REASON: Attribute = Attribute {
     name: "pulsetrain.skip.reason",
-    brief: "Why a record of a source was not understood.",
+    brief: "Why a record of a source was skipped.",
     kind: AttributeKind::String,
     descriptive: false,
     stability: Stability::Development,
@@ -1659,10 +1659,10 @@ pub const SLURM_JOB_ID: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// What is odd about a step.
+/// Type of anomaly of a step.
 pub const TRAIN_ANOMALY_TYPE: Attribute = Attribute {
     name: "train.anomaly.type",
-    brief: "What is odd about a step.",
+    brief: "Type of anomaly of a step.",
     kind: AttributeKind::Enum(&[
         "nonfinite",
         "loss_spike",

@@ -11357,13 +11357,13 @@ pub const PERF_WEIGHT_SYNC_TIME: Metric = Metric {
     ],
 };
 
-/// Points, spans and events that came in.
+/// Points, spans and events that the pipeline accepted.
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_accepted_items_total`.
 pub const PULSETRAIN_ACCEPTED_ITEMS: Metric = Metric {
     ordinal: 217,
     name: "pulsetrain.accepted_items",
-    brief: "Points, spans and events that came in.",
+    brief: "Points, spans and events that the pipeline accepted.",
     unit: "{item}",
     instrument: Instrument::Counter,
     number: Number::Int,
@@ -11386,13 +11386,13 @@ pub const PULSETRAIN_ACCEPTED_ITEMS: Metric = Metric {
     }],
 };
 
-/// The agent that runs: always 1, its version is an attribute.
+/// Always 1; the version of the agent is an attribute.
 ///
 /// Unit `{build}`; in Prometheus `pulsetrain_build_info`.
 pub const PULSETRAIN_BUILD_INFO: Metric = Metric {
     ordinal: 218,
     name: "pulsetrain.build_info",
-    brief: "The agent that runs: always 1, its version is an attribute.",
+    brief: "Always 1; the version of the agent is an attribute.",
     unit: "{build}",
     instrument: Instrument::Gauge,
     number: Number::Int,
@@ -11409,13 +11409,13 @@ pub const PULSETRAIN_BUILD_INFO: Metric = Metric {
     }],
 };
 
-/// Whether the configuration that was read last is at work: 1, or 0 when it was refused.
+/// Whether the last reload of the configuration succeeded: 1, or 0 when it was rejected.
 ///
 /// Unit `{config}`; in Prometheus `pulsetrain_config_last_reload_success`.
 pub const PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS: Metric = Metric {
     ordinal: 219,
     name: "pulsetrain.config.last_reload_success",
-    brief: "Whether the configuration that was read last is at work: 1, or 0 when it was refused.",
+    brief: "Whether the last reload of the configuration succeeded: 1, or 0 when it was rejected.",
     unit: "{config}",
     instrument: Instrument::Gauge,
     number: Number::Int,
@@ -11747,13 +11747,13 @@ pub const PULSETRAIN_RETIMED_POINTS: Metric = Metric {
     }],
 };
 
-/// Deliveries that were tried again.
+/// Deliveries that were retried.
 ///
 /// Unit `{retry}`; in Prometheus `pulsetrain_retries_total`.
 pub const PULSETRAIN_RETRIES: Metric = Metric {
     ordinal: 232,
     name: "pulsetrain.retries",
-    brief: "Deliveries that were tried again.",
+    brief: "Deliveries that were retried.",
     unit: "{retry}",
     instrument: Instrument::Counter,
     number: Number::Int,
@@ -11868,13 +11868,13 @@ pub const PULSETRAIN_SERIES_SIZE_LIMIT: Metric = Metric {
     }],
 };
 
-/// Whether a sink accepts what it is sent: 1, or 0 from a failed delivery, or a failure of its disk queue, to the next success.
+/// Whether a sink delivers: 1, or 0 from a failed delivery, or a failure of its disk queue, to the next success.
 ///
 /// Unit `{sink}`; in Prometheus `pulsetrain_sink_up`.
 pub const PULSETRAIN_SINK_UP: Metric = Metric {
     ordinal: 237,
     name: "pulsetrain.sink.up",
-    brief: "Whether a sink accepts what it is sent: 1, or 0 from a failed delivery, or a failure of its disk queue, to the next success.",
+    brief: "Whether a sink delivers: 1, or 0 from a failed delivery, or a failure of its disk queue, to the next success.",
     unit: "{sink}",
     instrument: Instrument::Gauge,
     number: Number::Int,
@@ -11891,13 +11891,13 @@ pub const PULSETRAIN_SINK_UP: Metric = Metric {
     }],
 };
 
-/// Records of a source that were not understood.
+/// Records of a source that were skipped.
 ///
 /// Unit `{record}`; in Prometheus `pulsetrain_skipped_records_total`.
 pub const PULSETRAIN_SKIPPED_RECORDS: Metric = Metric {
     ordinal: 238,
     name: "pulsetrain.skipped_records",
-    brief: "Records of a source that were not understood.",
+    brief: "Records of a source that were skipped.",
     unit: "{record}",
     instrument: Instrument::Counter,
     number: Number::Int,
@@ -11949,13 +11949,13 @@ pub const PULSETRAIN_SOURCE_DURATION: Metric = Metric {
     }],
 };
 
-/// How old the newest item of a source was when it arrived. Ends five minutes after the last one.
+/// Age of the newest item of a source on arrival. Ends five minutes after the last one.
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_lag_seconds`.
 pub const PULSETRAIN_SOURCE_LAG: Metric = Metric {
     ordinal: 240,
     name: "pulsetrain.source.lag",
-    brief: "How old the newest item of a source was when it arrived. Ends five minutes after the last one.",
+    brief: "Age of the newest item of a source on arrival. Ends five minutes after the last one.",
     unit: "s",
     instrument: Instrument::Gauge,
     number: Number::Double,
@@ -17384,13 +17384,13 @@ pub const TRAIN_VERDICTS: Metric = Metric {
     }],
 };
 
-/// Wall time since the job began, by its use.
+/// Wall time since the job began, by use.
 ///
 /// Unit `s`; in Prometheus `train_wall_time_seconds_total`.
 pub const TRAIN_WALL_TIME: Metric = Metric {
     ordinal: 392,
     name: "train.wall_time",
-    brief: "Wall time since the job began, by its use.",
+    brief: "Wall time since the job began, by use.",
     unit: "s",
     instrument: Instrument::Counter,
     number: Number::Double,
