@@ -442,7 +442,7 @@ impl RunHealth {
         let (kind, means) = self.gpus.stall_kind(since, now);
         let step = self.progress.newest().map_or(0, |(number, _)| number);
         let gpus = means.map_or_else(
-            || "nothing is known of the GPUs".to_owned(),
+            || "no GPU readings are available".to_owned(),
             |(busy, watts)| format!("the GPUs are {:.0} % busy at {watts:.0} W", busy * 100.0),
         );
         let (kind, guess) = match kind {
@@ -455,7 +455,7 @@ impl RunHealth {
         let end = if self.progress.has_plan() {
             ""
         } else {
-            " The trainer has not given its number of steps (train.planned_steps), so the run may also have ended."
+            " The trainer has not reported its number of steps (train.planned_steps), so the run may also have ended."
         };
         Stall {
             kind,
