@@ -200,7 +200,7 @@ pub struct MissingMetric {
 pub enum Reason {
     /// The GPU or the driver does not have it.
     NotSupported,
-    /// We may not ask.
+    /// The agent has no permission.
     NoPermission,
     /// The driver's library is older than the call.
     MissingSymbol,
@@ -210,7 +210,7 @@ pub enum Reason {
     NoData,
     /// The driver failed.
     DriverError,
-    /// The configuration has turned it off.
+    /// The configuration disables it.
     TurnedOff,
 }
 
