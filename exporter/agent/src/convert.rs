@@ -32,7 +32,7 @@ const BY_TRACE: &str =
 
 /// The note about a file that is an input twice. Spans have ids by which they are drawn once; points and log records have none.
 const REPEATED: &str =
-    "the file was read before: its points and log records are there twice, and deltas are added twice";
+    "the file was already read: its points and log records are duplicated, and deltas are added twice";
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {

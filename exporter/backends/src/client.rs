@@ -282,7 +282,7 @@ fn base(url: &str) -> Result<String, BackendError> {
         ));
     }
     if uri.query().is_some() {
-        return Err(bad("leave out what begins with the question mark"));
+        return Err(bad("remove the query, which begins with the question mark"));
     }
     Ok(url.trim_end_matches('/').to_owned())
 }
@@ -299,8 +299,8 @@ fn headers(given: &[(String, String)]) -> Result<HeaderMap, BackendError> {
             name: name.clone(),
             problem,
         };
-        let key = HeaderName::try_from(name.as_str()).map_err(|_| bad("has a name that no header has"))?;
-        let mut value = HeaderValue::from_str(value).map_err(|_| bad("has a value that cannot be sent"))?;
+        let key = HeaderName::try_from(name.as_str()).map_err(|_| bad("has an invalid name"))?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| bad("has an invalid value"))?;
         value.set_sensitive(true);
         headers.insert(key, value);
     }

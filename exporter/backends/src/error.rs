@@ -12,7 +12,7 @@ use super::tls;
 #[non_exhaustive]
 pub enum BackendError {
     /// The address is invalid.
-    #[error("{url:?} is no address of a store: {problem}")]
+    #[error("{url:?} is not the address of a store: {problem}")]
     Url {
         /// The address, without the credentials before an `@`.
         url: String,
@@ -39,7 +39,7 @@ pub enum BackendError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// The body of an answer ended early or could not be inflated, at every attempt.
-    #[error("the answer of {url} is cut or damaged: {}; check the proxies between here and the store", Causes(source.as_ref()))]
+    #[error("the answer of {url} is truncated or corrupt: {}; check the proxies between here and the store", Causes(source.as_ref()))]
     BrokenAnswer {
         /// What was asked.
         url: String,
@@ -47,7 +47,7 @@ pub enum BackendError {
         source: Box<dyn Error + Send + Sync>,
     },
     /// Nothing came in time.
-    #[error("{url} did not answer within {timeout:?}; ask for less, or give it longer with --timeout")]
+    #[error("{url} did not respond within {timeout:?}; request less, or raise --timeout")]
     Timeout {
         /// What was asked.
         url: String,
@@ -55,7 +55,7 @@ pub enum BackendError {
         timeout: Duration,
     },
     /// The answer is larger than what is read.
-    #[error("{url} answered with more than {most} bytes; ask for less at a time")]
+    #[error("{url} responded with more than {most} bytes; request less at a time")]
     TooLarge {
         /// What was asked.
         url: String,
@@ -73,7 +73,9 @@ pub enum BackendError {
         message: String,
     },
     /// The answer is not what such a store answers.
-    #[error("{url} answered what no {store} answers: {problem}; is it the address of a {store}?")]
+    #[error(
+        "{url} sent a response that {store} does not send: {problem}; check that it is the address of {store}"
+    )]
     Answer {
         /// What was asked.
         url: String,
@@ -102,10 +104,10 @@ fn tls_advice(error: &ClientTlsError) -> &'static str {
 fn advice(status: StatusCode) -> &'static str {
     match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            "; name the tenant with --tenant, or what lets you in with --header"
+            "; set the tenant with --tenant, or credentials with --header"
         }
         StatusCode::NOT_FOUND => "; is it the base address of the store?",
-        StatusCode::TOO_MANY_REQUESTS => "; ask for less at a time with --parallel, or later",
+        StatusCode::TOO_MANY_REQUESTS => "; lower --parallel, or retry later",
         _ => "",
     }
 }

@@ -84,7 +84,7 @@ struct Log<'a> {
 pub(super) enum JaegerError {
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    #[error("{0:?} is no id of up to {1} hexadecimal digits")]
+    #[error("{0:?} is not an id of up to {1} hexadecimal digits")]
     Id(String, usize),
 }
 

@@ -182,7 +182,7 @@ fn whole_series(text: &[u8]) -> Result<ApiResponse<Matrix>, serde_json::Error> {
     };
     let mut answer: ApiResponse<Matrix> = serde_json::from_slice(&whole).map_err(|_| error)?;
     answer.warnings.push(format!(
-        "the answer was cut off at byte {}; the data before byte {cut} is used",
+        "the response is truncated at byte {}; the data before byte {cut} is used",
         text.len()
     ));
     Ok(answer)

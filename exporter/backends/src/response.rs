@@ -145,7 +145,7 @@ impl QueryResponse {
                 Err(error) => {
                     let at = self.place(offset(text, trace.get()));
                     self.problems.push(format!(
-                        "the trace that begins at byte {at} is not as Jaeger writes one: {error}"
+                        "the trace that begins at byte {at} is not in Jaeger's format: {error}"
                     ));
                 }
             }
@@ -162,7 +162,7 @@ impl QueryResponse {
         {
             let why = object.message.unwrap_or_default();
             self.problems
-                .push(format!("the store gave only a part of the trace: {why}"));
+                .push(format!("the store returned only a part of the trace: {why}"));
         }
     }
 

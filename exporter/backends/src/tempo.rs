@@ -125,7 +125,7 @@ impl TempoBackend {
         Ok(Some(QueryResponse {
             messages: vec![(Signal::Traces, bytes)],
             problems: partial
-                .map(|message| format!("Tempo gave only a part of trace {id}: {message}"))
+                .map(|message| format!("Tempo returned only a part of trace {id}: {message}"))
                 .into_iter()
                 .collect(),
             ..QueryResponse::default()

@@ -26,7 +26,7 @@ pub(super) fn client_config(is_needed: bool, options: &BackendOptions) -> Result
 pub(super) fn advice(error: &(dyn Error + 'static)) -> &'static str {
     match causes(error).find_map(|error| error.downcast_ref::<rustls::Error>()) {
         None => "is it running there?",
-        Some(rustls::Error::InvalidMessage(_)) => "it does not speak TLS there: write http://",
+        Some(rustls::Error::InvalidMessage(_)) => "the port does not speak TLS: use http://",
         Some(rustls::Error::InvalidCertificate(
             CertificateError::Expired | CertificateError::ExpiredContext { .. },
         )) => "renew its certificate, or set this machine's clock",
@@ -34,10 +34,10 @@ pub(super) fn advice(error: &(dyn Error + 'static)) -> &'static str {
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
         )) => "use the host name that its certificate is for",
         Some(rustls::Error::InvalidCertificate(_)) => {
-            "name the file of the authority that signed its certificate with --ca"
+            "set --ca to the file of the authority that signed its certificate"
         }
         Some(rustls::Error::AlertReceived(_)) => {
-            "it may want a certificate: --client-certificate and --client-key name one"
+            "it may require a certificate: set --client-certificate and --client-key"
         }
         Some(_) => "does it speak TLS there?",
     }

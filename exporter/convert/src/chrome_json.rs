@@ -74,7 +74,7 @@ struct Trace {
     rank: Option<u64>,
     count: u64,
     latest_micros: u64,
-    /// Events of phases that have no place in OTLP.
+    /// Events of phases that cannot be represented in OTLP.
     unknown: BTreeMap<String, u64>,
     problems: Vec<String>,
     further_problems: u64,
@@ -159,10 +159,9 @@ impl Trace {
             problems.push(format!("{} more events cannot be read", self.further_problems));
         }
         let unknown = std::mem::take(&mut self.unknown).into_iter();
-        problems
-            .extend(unknown.map(|(phase, count)| {
-                format!("{count} events of the phase {phase:?} have no place in OTLP")
-            }));
+        problems.extend(unknown.map(|(phase, count)| {
+            format!("{count} events of the phase {phase:?} cannot be represented in OTLP")
+        }));
         problems
     }
 

@@ -104,7 +104,7 @@ pub enum PerfettoError {
     #[error("cannot write the trace: {0}")]
     Write(#[from] io::Error),
     /// What was taken in is no OTLP.
-    #[error("the input is no OTLP: {0}")]
+    #[error("the input is not OTLP: {0}")]
     Wire(#[from] WireError),
 }
 

@@ -14,7 +14,7 @@ pub enum FormatError {
     },
     /// No number in the input has a label.
     #[error(
-        "{name}: found no numbers with labels such as `loss=2.31` or `loss: 2.31`; check that it is the log of a training"
+        "{name}: found no numbers with labels such as `loss=2.31` or `loss: 2.31`; check that it is a training log"
     )]
     NoKeys {
         /// The input.

@@ -107,9 +107,7 @@ impl LogParser for EventFileParser {
                 }
                 Frame::TooLong(length) => {
                     let message = || {
-                        format!(
-                            "a record of {length} bytes is passed over; pictures and graphs are that long"
-                        )
+                        format!("a record of {length} bytes is skipped; pictures and graphs are that long")
                     };
                     recorder.report(SkipReason::RecordTooLong, position(window, done), message);
                     self.to_skip = length;
@@ -118,7 +116,7 @@ impl LogParser for EventFileParser {
                 Frame::Partial => {
                     if window.is_last && !rest.is_empty() {
                         let message = || {
-                            "the file ends inside a record: its writer is still at it, or was stopped"
+                            "the file ends inside a record: its writer is still writing, or was stopped"
                                 .to_owned()
                         };
                         recorder.report(SkipReason::IncompleteRecord, position(window, done), message);

@@ -167,7 +167,7 @@ impl WandbParser {
                 line: 1,
             };
             let message =
-                || "the file ends inside a record: its writer is still at it, or was stopped".to_owned();
+                || "the file ends inside a record: its writer is still writing, or was stopped".to_owned();
             recorder.report(SkipReason::IncompleteRecord, place, message);
         }
         self.end_of_summary(recorder);

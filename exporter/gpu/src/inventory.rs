@@ -201,7 +201,7 @@ pub struct MissingMetric {
 pub enum Reason {
     /// The GPU or the driver does not have it.
     NotSupported,
-    /// We may not ask.
+    /// The agent has no permission.
     NoPermission,
     /// The driver's library is older than the call.
     MissingSymbol,
@@ -211,7 +211,7 @@ pub enum Reason {
     NoData,
     /// The driver failed.
     DriverError,
-    /// The configuration has turned it off.
+    /// The configuration disables it.
     TurnedOff,
 }
 
@@ -277,7 +277,7 @@ impl GpuTrouble {
             }
             Self::NoPower => "connect the power cables of the GPU",
             Self::NotPermitted => {
-                "nothing to do where it belongs to another job or container; else give this process /dev/nvidia* of it"
+                "no action is needed if it belongs to another job or container; otherwise give this process its /dev/nvidia*"
             }
         }
     }
@@ -301,11 +301,11 @@ impl GpuTrouble {
 impl fmt::Display for GpuTrouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Lost => "does not answer any more (GPU is lost)",
+            Self::Lost => "no longer answers (GPU is lost)",
             Self::DriverError => "cannot be read: the driver fails at every call",
             Self::Hangs => "does not answer: a call of the driver does not return",
             Self::NoInterrupts => "cannot be read: the kernel has trouble with its interrupts",
-            Self::NoPower => "cannot be read: it has not enough power",
+            Self::NoPower => "cannot be read: its power is insufficient",
             Self::NotPermitted => "is not observed: this process may not use it",
         })
     }

@@ -86,7 +86,7 @@ impl fmt::Display for GpuNotice {
             Self::Back { gpu, uuid } => write!(f, "GPU {gpu} ({uuid}) answers again"),
             Self::Silent { secs } => write!(
                 f,
-                "the GPU driver has not answered for {secs} s: its series have ended and go on when it answers"
+                "the GPU driver has not answered for {secs} s: its series have ended and resume when it answers"
             ),
             Self::Answers => f.write_str("the GPU driver answers again"),
         }

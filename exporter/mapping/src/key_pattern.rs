@@ -169,7 +169,7 @@ pub(crate) fn regex(given: &str, pattern: &str, part: MappingPart) -> Result<Reg
             regex::Error::Syntax(text) => text.lines().last().unwrap_or_default().trim().to_owned(),
             other => other.to_string(),
         };
-        MappingError::new(part, format!("{given:?} is no regular expression: {why}"))
+        MappingError::new(part, format!("{given:?} is not a regular expression: {why}"))
     })
 }
 

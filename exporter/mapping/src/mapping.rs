@@ -232,7 +232,7 @@ impl Mapping {
     /// Sets what separates the pairs of a line.
     pub(crate) fn set_pairs(&mut self, pair: Option<&str>, key: Option<&str>) -> Result<(), MappingError> {
         if [pair, key].contains(&Some("")) {
-            let message = "nothing separates nothing: give at least one character, or leave the key out";
+            let message = "the separator is empty: give at least one character, or remove the key";
             return Err(MappingError::new(MappingPart::Pairs, message));
         }
         self.pairs = PairDelimiters {

@@ -60,7 +60,7 @@ impl RowEntry {
         let metric = target.metric();
         let is_counter = metric.is_some_and(|metric| metric.instrument == Instrument::Counter);
         if self.total && !is_counter {
-            let message = "only a metric that counts has a total: leave total out";
+            let message = "only a counter has a total: remove total";
             return Err(wrong(MappingPart::Metric, message));
         }
         for name in keys.attributes().iter().chain(self.attributes.keys()) {
@@ -221,7 +221,7 @@ fn attribute_of(metric: Option<&'static Metric>, name: &str) -> Result<&'static 
     let fault = |message: String| wrong(MappingPart::Attribute(name.to_owned()), message);
     let Some(metric) = metric else {
         return Err(fault(format!(
-            "only points of a metric have attributes, so {name} is for none"
+            "only points of a metric have attributes: remove {name}"
         )));
     };
     let uses = metric.attributes.iter().map(|used| used.attribute);

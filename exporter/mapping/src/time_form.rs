@@ -42,7 +42,7 @@ impl TimeForm {
             };
         }
         Err(format!(
-            "there is no form of time {name:?}; it can be: auto, unix_s, unix_ms, unix_us, unix_ns, or directives like \"%Y-%m-%d %H:%M:%S\""
+            "unknown time format {name:?}; it can be: auto, unix_s, unix_ms, unix_us, unix_ns, or directives like \"%Y-%m-%d %H:%M:%S\""
         ))
     }
 }

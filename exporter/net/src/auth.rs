@@ -121,12 +121,15 @@ fn lines(
     }
     let mut accepted = Vec::new();
     for (line, number) in text.lines().zip(1..).filter(|(line, _)| !line.trim().is_empty()) {
-        let credential = credential(line)
-            .ok_or_else(|| wrong(format!("line {number} has characters that no header can carry")))?;
+        let credential = credential(line).ok_or_else(|| {
+            wrong(format!(
+                "line {number} has characters that a header cannot contain"
+            ))
+        })?;
         accepted.push(credential);
     }
     if accepted.is_empty() {
-        return Err(wrong(format!("it holds no {content}")));
+        return Err(wrong(format!("it contains no {content}")));
     }
     Ok(accepted)
 }

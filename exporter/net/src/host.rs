@@ -8,7 +8,7 @@ use http::{Request, header::HOST};
 /// A request by a name that is not of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "this address answers requests for localhost, 127.0.0.1 or [::1] only: ask it by one of these, or set auth to allow any name"
+    "this address answers requests for localhost, 127.0.0.1 or [::1] only: use one of these names, or set auth to allow any name"
 )]
 pub struct ForeignHost;
 

@@ -345,7 +345,7 @@ impl QueueSender {
 
     fn too_large(&self, batch: &Batch) -> String {
         format!(
-            "a batch of {} bytes is larger than the queue of {} bytes: raise its bound, or send smaller batches",
+            "a batch of {} bytes is larger than the queue of {} bytes: raise its limit, or send smaller batches",
             batch.bytes().len(),
             self.bounds.max_bytes
         )

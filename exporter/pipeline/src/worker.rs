@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// The message of a request that the deadline of the drain cut off.
-const CUT_OFF: &str = "still being delivered when the time was over";
+const CUT_OFF: &str = "still in delivery at the deadline";
 
 /// The state of the task of one sink.
 #[derive(Debug)]
@@ -305,8 +305,8 @@ impl Worker {
         let sink = async {
             match timeout_at(end, self.requests.finish()).await {
                 Ok(Ok(finished)) => finished,
-                Ok(Err(panic)) => Err(format!("{panic}, while it wrote out what it held")),
-                Err(_) => Err("did not end in time: what it still held may be lost".to_owned()),
+                Ok(Err(panic)) => Err(format!("{panic}, while it flushed its data")),
+                Err(_) => Err("did not end in time: its buffered data may be lost".to_owned()),
             }
         };
         let disk = async {

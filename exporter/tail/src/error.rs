@@ -68,7 +68,7 @@ pub enum TailError {
         message: &'static str,
     },
     /// The checkpoints of followed files cannot be read or written.
-    #[error("cannot store checkpoints in {folder}: {source}; make the folder and its files readable and writable and its disk have room, or name another one", folder = folder.display())]
+    #[error("cannot store checkpoints in {folder}: {source}; make the folder and its files readable and writable, free disk space, or name another folder", folder = folder.display())]
     Checkpoints {
         /// The folder.
         folder: PathBuf,

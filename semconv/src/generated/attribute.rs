@@ -265,10 +265,10 @@ pub const GPU_ECC_LOCATION: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// What became of the data.
+/// Whether the data was corrected.
 pub const GPU_ECC_SEVERITY: Attribute = Attribute {
     name: "gpu.ecc.severity",
-    brief: "What became of the data.",
+    brief: "Whether the data was corrected.",
     kind: AttributeKind::Enum(&["corrected", "uncorrected"]),
     descriptive: false,
     stability: Stability::Development,
@@ -334,10 +334,10 @@ pub const GPU_FAN_INDEX: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// Something wrong with the GPU that lasts.
+/// Persistent fault of the GPU.
 pub const GPU_FAULT: Attribute = Attribute {
     name: "gpu.fault",
-    brief: "Something wrong with the GPU that lasts.",
+    brief: "Persistent fault of the GPU.",
     kind: AttributeKind::Enum(&[
         "lost",
         "unresponsive",
@@ -355,10 +355,10 @@ pub const GPU_FAULT: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// Something that is on or off.
+/// Feature that is on or off.
 pub const GPU_FEATURE: Attribute = Attribute {
     name: "gpu.feature",
-    brief: "Something that is on or off.",
+    brief: "Feature that is on or off.",
     kind: AttributeKind::Enum(&[
         "persistence",
         "ecc",
@@ -420,10 +420,10 @@ pub const GPU_LINK_INDEX: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// Which figure of a link.
+/// Reading of a link property.
 pub const GPU_LINK_READING: Attribute = Attribute {
     name: "gpu.link.reading",
-    brief: "Which figure of a link.",
+    brief: "Reading of a link property.",
     kind: AttributeKind::Enum(&["current", "max", "device_max"]),
     descriptive: false,
     stability: Stability::Development,
@@ -519,28 +519,28 @@ pub const GPU_NAME: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// What of an NVLink is counted as wrong.
+/// Kind of the bit error ratio of an NVLink.
 pub const GPU_NVLINK_BER_KIND: Attribute = Attribute {
     name: "gpu.nvlink.ber_kind",
-    brief: "What of an NVLink is counted as wrong.",
+    brief: "Kind of the bit error ratio of an NVLink.",
     kind: AttributeKind::Enum(&["effective", "symbol"]),
     descriptive: false,
     stability: Stability::Development,
 };
 
-/// How many wrong symbols were put right in a block, as the driver bins them, from 0 to 15.
+/// Number of corrected symbols in a block, as the driver bins it, from 0 to 15.
 pub const GPU_NVLINK_FEC_BIN: Attribute = Attribute {
     name: "gpu.nvlink.fec_bin",
-    brief: "How many wrong symbols were put right in a block, as the driver bins them, from 0 to 15.",
+    brief: "Number of corrected symbols in a block, as the driver bins it, from 0 to 15.",
     kind: AttributeKind::String,
     descriptive: false,
     stability: Stability::Development,
 };
 
-/// What is at the other end of an NVLink.
+/// Kind of device at the remote end of an NVLink.
 pub const GPU_NVLINK_REMOTE_TYPE: Attribute = Attribute {
     name: "gpu.nvlink.remote_type",
-    brief: "What is at the other end of an NVLink.",
+    brief: "Kind of device at the remote end of an NVLink.",
     kind: AttributeKind::Enum(&["gpu", "switch", "cpu", "unknown"]),
     descriptive: false,
     stability: Stability::Development,
@@ -657,10 +657,10 @@ pub const GPU_POWER_READING: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// What the driver tunes power and clocks for.
+/// Workload that the driver tunes power and clocks for.
 pub const GPU_POWER_PROFILE: Attribute = Attribute {
     name: "gpu.power_profile",
-    brief: "What the driver tunes power and clocks for.",
+    brief: "Workload that the driver tunes power and clocks for.",
     kind: AttributeKind::Enum(&[
         "max_p",
         "max_q",
@@ -692,10 +692,10 @@ pub const GPU_PRECISION: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// What the driver asks to be done.
+/// Recovery action that the driver requests.
 pub const GPU_RECOVERY_ACTION: Attribute = Attribute {
     name: "gpu.recovery_action",
-    brief: "What the driver asks to be done.",
+    brief: "Recovery action that the driver requests.",
     kind: AttributeKind::Enum(&[
         "none",
         "gpu_reset",
@@ -792,19 +792,19 @@ pub const GPU_STEP_ENERGY: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// How much the energy of the step may be wrong at most, in joules.
+/// Maximum error of the energy of the step, in joules.
 pub const GPU_STEP_ENERGY_ERROR: Attribute = Attribute {
     name: "gpu.step.energy_error",
-    brief: "How much the energy of the step may be wrong at most, in joules.",
+    brief: "Maximum error of the energy of the step, in joules.",
     kind: AttributeKind::Double,
     descriptive: false,
     stability: Stability::Development,
 };
 
-/// What is known of the energy of the step.
+/// How completely the energy of the step is known.
 pub const GPU_STEP_ENERGY_STATUS: Attribute = Attribute {
     name: "gpu.step.energy_status",
-    brief: "What is known of the energy of the step.",
+    brief: "How completely the energy of the step is known.",
     kind: AttributeKind::Enum(&["complete", "coarse", "partial", "shared", "repeated", "unknown"]),
     descriptive: false,
     stability: Stability::Development,
@@ -1070,10 +1070,10 @@ pub const HW_TYPE: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// Maker of a component.
+/// Vendor of a component.
 pub const HW_VENDOR: Attribute = Attribute {
     name: "hw.vendor",
-    brief: "Maker of a component.",
+    brief: "Vendor of a component.",
     kind: AttributeKind::String,
     descriptive: false,
     stability: Stability::Development,
@@ -1268,10 +1268,10 @@ pub const NETWORK_IO_DIRECTION: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// What holds the pipeline back.
+/// Bottleneck of the pipeline.
 pub const PERF_BOTTLENECK: Attribute = Attribute {
     name: "perf.bottleneck",
-    brief: "What holds the pipeline back.",
+    brief: "Bottleneck of the pipeline.",
     kind: AttributeKind::Enum(&[
         "none",
         "inference",
@@ -1312,10 +1312,10 @@ pub const PERF_STAGE: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// What a source makes of several times of one step.
+/// How a source aggregates several times of one step.
 pub const PERF_STATISTIC: Attribute = Attribute {
     name: "perf.statistic",
-    brief: "What a source makes of several times of one step.",
+    brief: "How a source aggregates several times of one step.",
     kind: AttributeKind::Enum(&["sum", "mean", "min", "max"]),
     descriptive: false,
     stability: Stability::Development,
@@ -1398,10 +1398,10 @@ pub const PULSETRAIN_END_REASON: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// Signal of OpenTelemetry.
+/// OpenTelemetry signal.
 pub const PULSETRAIN_SIGNAL: Attribute = Attribute {
     name: "pulsetrain.signal",
-    brief: "Signal of OpenTelemetry.",
+    brief: "OpenTelemetry signal.",
     kind: AttributeKind::Enum(&["traces", "metrics", "logs"]),
     descriptive: false,
     stability: Stability::Development,
@@ -1416,10 +1416,10 @@ pub const PULSETRAIN_SINK_NAME: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// Why a record of a source was not understood.
+/// Why a record of a source was skipped.
 pub const PULSETRAIN_SKIP_REASON: Attribute = Attribute {
     name: "pulsetrain.skip.reason",
-    brief: "Why a record of a source was not understood.",
+    brief: "Why a record of a source was skipped.",
     kind: AttributeKind::String,
     descriptive: false,
     stability: Stability::Development,
@@ -1650,19 +1650,19 @@ pub const SERVICE_VERSION: Attribute = Attribute {
     stability: Stability::Stable,
 };
 
-/// Job of Slurm.
+/// Id of the Slurm job.
 pub const SLURM_JOB_ID: Attribute = Attribute {
     name: "slurm.job.id",
-    brief: "Job of Slurm.",
+    brief: "Id of the Slurm job.",
     kind: AttributeKind::String,
     descriptive: false,
     stability: Stability::Development,
 };
 
-/// What is odd about a step.
+/// Type of anomaly of a step.
 pub const TRAIN_ANOMALY_TYPE: Attribute = Attribute {
     name: "train.anomaly.type",
-    brief: "What is odd about a step.",
+    brief: "Type of anomaly of a step.",
     kind: AttributeKind::Enum(&[
         "nonfinite",
         "loss_spike",
@@ -1674,10 +1674,10 @@ pub const TRAIN_ANOMALY_TYPE: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// How often the run was started before this start.
+/// Number of earlier starts of the run.
 pub const TRAIN_ATTEMPT: Attribute = Attribute {
     name: "train.attempt",
-    brief: "How often the run was started before this start.",
+    brief: "Number of earlier starts of the run.",
     kind: AttributeKind::Int,
     descriptive: false,
     stability: Stability::Development,

@@ -3053,13 +3053,13 @@ pub const GPU_FAN_TARGET_RATIO: Metric = Metric {
     }],
 };
 
-/// What is wrong with the GPU and lasts: 1 for a fault that is there, 0 for one that is not.
+/// Persistent faults of the GPU: 1 for an active fault, 0 for the others.
 ///
 /// Unit `{state}`; in Prometheus `gpu_fault_active`.
 pub const GPU_FAULT_ACTIVE: Metric = Metric {
     ordinal: 57,
     name: "gpu.fault.active",
-    brief: "What is wrong with the GPU and lasts: 1 for a fault that is there, 0 for one that is not.",
+    brief: "Persistent faults of the GPU: 1 for an active fault, 0 for the others.",
     unit: "{state}",
     instrument: Instrument::UpDownCounter,
     number: Number::Int,
@@ -3136,13 +3136,13 @@ pub const GPU_FAULT_ACTIVE: Metric = Metric {
     }],
 };
 
-/// What is on: 1 for a feature that is on, 0 for one that is off.
+/// Features of the GPU: 1 for one that is on, 0 for one that is off.
 ///
 /// Unit `{state}`; in Prometheus `gpu_feature_active`.
 pub const GPU_FEATURE_ACTIVE: Metric = Metric {
     ordinal: 58,
     name: "gpu.feature.active",
-    brief: "What is on: 1 for a feature that is on, 0 for one that is off.",
+    brief: "Features of the GPU: 1 for one that is on, 0 for one that is off.",
     unit: "{state}",
     instrument: Instrument::UpDownCounter,
     number: Number::Int,
@@ -3381,13 +3381,13 @@ pub const GPU_INACTIVE_REMAPPED_ROWS: Metric = Metric {
     }],
 };
 
-/// What the GPU or the MIG device is: always 1, the facts are in its attributes.
+/// Properties of the GPU or the MIG device, in its attributes: always 1.
 ///
 /// Unit `{info}`; in Prometheus `gpu_info`.
 pub const GPU_INFO: Metric = Metric {
     ordinal: 61,
     name: "gpu.info",
-    brief: "What the GPU or the MIG device is: always 1, the facts are in its attributes.",
+    brief: "Properties of the GPU or the MIG device, in its attributes: always 1.",
     unit: "{info}",
     instrument: Instrument::UpDownCounter,
     number: Number::Int,
@@ -4104,13 +4104,13 @@ pub const GPU_MEMORY_POWER: Metric = Metric {
     }],
 };
 
-/// That the GPU gives no value for a metric, and why: 1 for as long as it is so.
+/// Metrics that the GPU does not report, with the reason: 1 while this holds.
 ///
 /// Unit `{state}`; in Prometheus `gpu_metric_unavailable`.
 pub const GPU_METRIC_UNAVAILABLE: Metric = Metric {
     ordinal: 69,
     name: "gpu.metric.unavailable",
-    brief: "That the GPU gives no value for a metric, and why: 1 for as long as it is so.",
+    brief: "Metrics that the GPU does not report, with the reason: 1 while this holds.",
     unit: "{state}",
     instrument: Instrument::UpDownCounter,
     number: Number::Int,
@@ -4722,13 +4722,13 @@ pub const GPU_MODULE_POWER: Metric = Metric {
     }],
 };
 
-/// Share of the bits of an NVLink that came wrong.
+/// Share of the bits of an NVLink that were received with errors.
 ///
 /// Unit `1`; in Prometheus `gpu_nvlink_bit_error_ratio`.
 pub const GPU_NVLINK_BIT_ERROR_RATIO: Metric = Metric {
     ordinal: 77,
     name: "gpu.nvlink.bit_error_ratio",
-    brief: "Share of the bits of an NVLink that came wrong.",
+    brief: "Share of the bits of an NVLink that were received with errors.",
     unit: "1",
     instrument: Instrument::Gauge,
     number: Number::Double,
@@ -4971,13 +4971,13 @@ pub const GPU_NVLINK_FEC_BLOCKS: Metric = Metric {
     }],
 };
 
-/// What is at the other end of the NVLink: always 1.
+/// Remote end of the NVLink, in its attributes: always 1.
 ///
 /// Unit `{info}`; in Prometheus `gpu_nvlink_info`.
 pub const GPU_NVLINK_INFO: Metric = Metric {
     ordinal: 80,
     name: "gpu.nvlink.info",
-    brief: "What is at the other end of the NVLink: always 1.",
+    brief: "Remote end of the NVLink, in its attributes: always 1.",
     unit: "{info}",
     instrument: Instrument::UpDownCounter,
     number: Number::Int,
@@ -5745,13 +5745,13 @@ pub const GPU_PCIE_RECOVERIES: Metric = Metric {
     }],
 };
 
-/// Packets that PCI Express had to send again.
+/// Packets that PCI Express replayed.
 ///
 /// Unit `{replay}`; in Prometheus `gpu_pcie_replays_total`.
 pub const GPU_PCIE_REPLAYS: Metric = Metric {
     ordinal: 90,
     name: "gpu.pcie.replays",
-    brief: "Packets that PCI Express had to send again.",
+    brief: "Packets that PCI Express replayed.",
     unit: "{replay}",
     instrument: Instrument::Counter,
     number: Number::Int,
@@ -6687,13 +6687,13 @@ pub const GPU_PROCESS_MEMORY: Metric = Metric {
     }],
 };
 
-/// Most memory of the GPU that a process has used.
+/// Peak memory of the GPU that a process has used.
 ///
 /// Unit `By`; in Prometheus `gpu_process_peak_memory_bytes`.
 pub const GPU_PROCESS_PEAK_MEMORY: Metric = Metric {
     ordinal: 102,
     name: "gpu.process.peak_memory",
-    brief: "Most memory of the GPU that a process has used.",
+    brief: "Peak memory of the GPU that a process has used.",
     unit: "By",
     instrument: Instrument::Gauge,
     number: Number::Int,
@@ -7051,13 +7051,13 @@ pub const GPU_PROTECTED_MEMORY_USED: Metric = Metric {
     }],
 };
 
-/// What the driver asks to be done: 1 for that, 0 for the others.
+/// Recovery action that the driver requests: 1 for it, 0 for the others.
 ///
 /// Unit `{state}`; in Prometheus `gpu_recovery_action`.
 pub const GPU_RECOVERY_ACTION: Metric = Metric {
     ordinal: 107,
     name: "gpu.recovery_action",
-    brief: "What the driver asks to be done: 1 for that, 0 for the others.",
+    brief: "Recovery action that the driver requests: 1 for it, 0 for the others.",
     unit: "{state}",
     instrument: Instrument::UpDownCounter,
     number: Number::Int,
@@ -7909,13 +7909,13 @@ pub const GPU_TEMPERATURE_MARGIN: Metric = Metric {
     }],
 };
 
-/// What `gpu.temperature_margin` has come down to when the GPU does something about it: below zero where it may first get hotter than its target.
+/// Value of `gpu.temperature_margin` at which the GPU reacts: below zero where it may first exceed its target.
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_margin_limit_celsius`.
 pub const GPU_TEMPERATURE_MARGIN_LIMIT: Metric = Metric {
     ordinal: 123,
     name: "gpu.temperature_margin_limit",
-    brief: "What `gpu.temperature_margin` has come down to when the GPU does something about it: below zero where it may first get hotter than its target.",
+    brief: "Value of `gpu.temperature_margin` at which the GPU reacts: below zero where it may first exceed its target.",
     unit: "Cel",
     instrument: Instrument::Gauge,
     number: Number::Double,
@@ -8537,13 +8537,13 @@ pub const GPU_XGMI_UP: Metric = Metric {
     }],
 };
 
-/// XID errors of the driver, by code; a code that has not come is 0 from the start.
+/// XID errors of the driver, by code; a code that has not occurred is 0 from the start.
 ///
 /// Unit `{error}`; in Prometheus `gpu_xid_errors_total`.
 pub const GPU_XID_ERRORS: Metric = Metric {
     ordinal: 131,
     name: "gpu.xid_errors",
-    brief: "XID errors of the driver, by code; a code that has not come is 0 from the start.",
+    brief: "XID errors of the driver, by code; a code that has not occurred is 0 from the start.",
     unit: "{error}",
     instrument: Instrument::Counter,
     number: Number::Int,
@@ -9727,13 +9727,13 @@ pub const MEMORY_FRAMEWORK_LIMIT: Metric = Metric {
     ],
 };
 
-/// Allocations that failed for want of memory.
+/// Allocations that failed because memory was full.
 ///
 /// Unit `{error}`; in Prometheus `memory_framework_ooms_total`.
 pub const MEMORY_FRAMEWORK_OOMS: Metric = Metric {
     ordinal: 161,
     name: "memory.framework.ooms",
-    brief: "Allocations that failed for want of memory.",
+    brief: "Allocations that failed because memory was full.",
     unit: "{error}",
     instrument: Instrument::Counter,
     number: Number::Int,
@@ -9994,13 +9994,13 @@ pub const MEMORY_FRAMEWORK_UTILIZATION: Metric = Metric {
     ],
 };
 
-/// Memory of the host that a program could still take without the host having to swap.
+/// Memory of the host that a program can use without swapping.
 ///
 /// Unit `By`; in Prometheus `memory_host_available_bytes`.
 pub const MEMORY_HOST_AVAILABLE: Metric = Metric {
     ordinal: 167,
     name: "memory.host.available",
-    brief: "Memory of the host that a program could still take without the host having to swap.",
+    brief: "Memory of the host that a program can use without swapping.",
     unit: "By",
     instrument: Instrument::UpDownCounter,
     number: Number::Int,
@@ -10615,13 +10615,13 @@ pub const PERF_BOTTLENECK: Metric = Metric {
     ],
 };
 
-/// Time that training stood still for a checkpoint.
+/// Time that training paused for a checkpoint.
 ///
 /// Unit `s`; in Prometheus `perf_checkpoint_time_seconds`.
 pub const PERF_CHECKPOINT_TIME: Metric = Metric {
     ordinal: 190,
     name: "perf.checkpoint_time",
-    brief: "Time that training stood still for a checkpoint.",
+    brief: "Time that training paused for a checkpoint.",
     unit: "s",
     instrument: Instrument::Histogram,
     number: Number::Double,
@@ -11357,13 +11357,13 @@ pub const PERF_WEIGHT_SYNC_TIME: Metric = Metric {
     ],
 };
 
-/// Points, spans and events that came in.
+/// Points, spans and events that the pipeline accepted.
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_accepted_items_total`.
 pub const PULSETRAIN_ACCEPTED_ITEMS: Metric = Metric {
     ordinal: 217,
     name: "pulsetrain.accepted_items",
-    brief: "Points, spans and events that came in.",
+    brief: "Points, spans and events that the pipeline accepted.",
     unit: "{item}",
     instrument: Instrument::Counter,
     number: Number::Int,
@@ -11386,13 +11386,13 @@ pub const PULSETRAIN_ACCEPTED_ITEMS: Metric = Metric {
     }],
 };
 
-/// The agent that runs: always 1, its version is an attribute.
+/// Always 1; the version of the agent is an attribute.
 ///
 /// Unit `{build}`; in Prometheus `pulsetrain_build_info`.
 pub const PULSETRAIN_BUILD_INFO: Metric = Metric {
     ordinal: 218,
     name: "pulsetrain.build_info",
-    brief: "The agent that runs: always 1, its version is an attribute.",
+    brief: "Always 1; the version of the agent is an attribute.",
     unit: "{build}",
     instrument: Instrument::Gauge,
     number: Number::Int,
@@ -11409,13 +11409,13 @@ pub const PULSETRAIN_BUILD_INFO: Metric = Metric {
     }],
 };
 
-/// Whether the configuration that was read last is at work: 1, or 0 when it was refused.
+/// Whether the last reload of the configuration succeeded: 1, or 0 when it was rejected.
 ///
 /// Unit `{config}`; in Prometheus `pulsetrain_config_last_reload_success`.
 pub const PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS: Metric = Metric {
     ordinal: 219,
     name: "pulsetrain.config.last_reload_success",
-    brief: "Whether the configuration that was read last is at work: 1, or 0 when it was refused.",
+    brief: "Whether the last reload of the configuration succeeded: 1, or 0 when it was rejected.",
     unit: "{config}",
     instrument: Instrument::Gauge,
     number: Number::Int,
@@ -11747,13 +11747,13 @@ pub const PULSETRAIN_RETIMED_POINTS: Metric = Metric {
     }],
 };
 
-/// Deliveries that were tried again.
+/// Deliveries that were retried.
 ///
 /// Unit `{retry}`; in Prometheus `pulsetrain_retries_total`.
 pub const PULSETRAIN_RETRIES: Metric = Metric {
     ordinal: 232,
     name: "pulsetrain.retries",
-    brief: "Deliveries that were tried again.",
+    brief: "Deliveries that were retried.",
     unit: "{retry}",
     instrument: Instrument::Counter,
     number: Number::Int,
@@ -11868,13 +11868,13 @@ pub const PULSETRAIN_SERIES_SIZE_LIMIT: Metric = Metric {
     }],
 };
 
-/// Whether a sink accepts what it is sent: 1, or 0 from a failed delivery, or a failure of its disk queue, to the next success.
+/// Whether a sink delivers: 1, or 0 from a failed delivery, or a failure of its disk queue, to the next success.
 ///
 /// Unit `{sink}`; in Prometheus `pulsetrain_sink_up`.
 pub const PULSETRAIN_SINK_UP: Metric = Metric {
     ordinal: 237,
     name: "pulsetrain.sink.up",
-    brief: "Whether a sink accepts what it is sent: 1, or 0 from a failed delivery, or a failure of its disk queue, to the next success.",
+    brief: "Whether a sink delivers: 1, or 0 from a failed delivery, or a failure of its disk queue, to the next success.",
     unit: "{sink}",
     instrument: Instrument::Gauge,
     number: Number::Int,
@@ -11891,13 +11891,13 @@ pub const PULSETRAIN_SINK_UP: Metric = Metric {
     }],
 };
 
-/// Records of a source that were not understood.
+/// Records of a source that were skipped.
 ///
 /// Unit `{record}`; in Prometheus `pulsetrain_skipped_records_total`.
 pub const PULSETRAIN_SKIPPED_RECORDS: Metric = Metric {
     ordinal: 238,
     name: "pulsetrain.skipped_records",
-    brief: "Records of a source that were not understood.",
+    brief: "Records of a source that were skipped.",
     unit: "{record}",
     instrument: Instrument::Counter,
     number: Number::Int,
@@ -11949,13 +11949,13 @@ pub const PULSETRAIN_SOURCE_DURATION: Metric = Metric {
     }],
 };
 
-/// How old the newest item of a source was when it arrived. Ends five minutes after the last one.
+/// Age of the newest item of a source on arrival. Ends five minutes after the last one.
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_lag_seconds`.
 pub const PULSETRAIN_SOURCE_LAG: Metric = Metric {
     ordinal: 240,
     name: "pulsetrain.source.lag",
-    brief: "How old the newest item of a source was when it arrived. Ends five minutes after the last one.",
+    brief: "Age of the newest item of a source on arrival. Ends five minutes after the last one.",
     unit: "s",
     instrument: Instrument::Gauge,
     number: Number::Double,
@@ -12689,13 +12689,13 @@ pub const RL_KL_COEFFICIENT: Metric = Metric {
     ],
 };
 
-/// What is taken from the reward for the distance from the reference.
+/// Penalty on the reward for the distance from the reference.
 ///
 /// Unit `{reward}`; in Prometheus `rl_kl_penalty`.
 pub const RL_KL_PENALTY: Metric = Metric {
     ordinal: 260,
     name: "rl.kl_penalty",
-    brief: "What is taken from the reward for the distance from the reference.",
+    brief: "Penalty on the reward for the distance from the reference.",
     unit: "{reward}",
     instrument: Instrument::Gauge,
     number: Number::Double,
@@ -17384,13 +17384,13 @@ pub const TRAIN_VERDICTS: Metric = Metric {
     }],
 };
 
-/// Wall time since the job began, by its use.
+/// Wall time since the job began, by use.
 ///
 /// Unit `s`; in Prometheus `train_wall_time_seconds_total`.
 pub const TRAIN_WALL_TIME: Metric = Metric {
     ordinal: 392,
     name: "train.wall_time",
-    brief: "Wall time since the job began, by its use.",
+    brief: "Wall time since the job began, by use.",
     unit: "s",
     instrument: Instrument::Counter,
     number: Number::Double,

@@ -379,10 +379,10 @@ pub const PERF_FORWARD: Span = Span {
     ],
 };
 
-/// Forward and backward pass together, where a source does not part them.
+/// Forward and backward pass together, where a source does not separate them.
 pub const PERF_FORWARD_BACKWARD: Span = Span {
     name: "perf.forward_backward",
-    brief: "Forward and backward pass together, where a source does not part them.",
+    brief: "Forward and backward pass together, where a source does not separate them.",
     kind: SpanKind::Internal,
     attributes: &[
         AttributeUse {

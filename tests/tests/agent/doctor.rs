@@ -117,7 +117,7 @@ fn where_all_is_well_it_lists_what_there_is_and_exits_with_zero() {
         let place = format!("endpoint {}/v1/{signal}", endpoint.url());
         findings.assert_finding("ok", &place, "takes an empty request");
     }
-    findings.assert_finding("ok", "endpoint", "its clock is ours");
+    findings.assert_finding("ok", "endpoint", "its clock agrees with ours");
     let paths: Vec<_> = endpoint
         .received()
         .into_iter()
@@ -133,7 +133,7 @@ fn gpus_that_are_lost_split_or_silent_are_found_with_their_reasons() {
     let found = doctor(|command| {
         command.env("LD_LIBRARY_PATH", lost.folder());
     });
-    found.assert_finding("wrong", "GPU 3", "does not answer any more (GPU is lost)");
+    found.assert_finding("wrong", "GPU 3", "no longer answers (GPU is lost)");
     assert_eq!(found.lines("wrong", "GPU 2"), [""; 0]);
 
     let split = FakeNvml::start("mig");
@@ -174,7 +174,11 @@ fn a_machine_without_a_gpu_is_no_fault() {
         command.args(["--to", &endpoint.url()]);
     });
     if found.lines("ok", "GPU driver").is_empty() {
-        found.assert_finding("warning", "GPU driver", "GPUs are not observed, all else works");
+        found.assert_finding(
+            "warning",
+            "GPU driver",
+            "GPUs are not observed, everything else works",
+        );
     }
     assert_eq!(found.lines("wrong", ""), [""; 0]);
 }
@@ -332,5 +336,5 @@ fn a_real_prometheus_translates_names_as_we_do() {
         "names at",
         "train.step.duration is called train_step_duration_seconds there",
     );
-    found.assert_finding("ok", "endpoint", "its clock is ours");
+    found.assert_finding("ok", "endpoint", "its clock agrees with ours");
 }

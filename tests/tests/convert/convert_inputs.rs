@@ -146,7 +146,7 @@ fn zipkin_spans_are_read_and_those_without_a_time_or_an_id_are_named() {
         let finished = convert(&[input], &out, &[]).expect_code(1);
         let problems = finished.summary()["inputs"][0]["problems"].to_string();
         assert!(problems.contains("it has no timestamp"), "{problems}");
-        assert!(problems.contains("is no id of up to 32"), "{problems}");
+        assert!(problems.contains("is not an id of up to 32"), "{problems}");
         let out = fs::read_to_string(out).expect("the output can be read");
         for part in [
             r#""service.name","value":{"stringValue":"web"}"#,
@@ -197,10 +197,10 @@ fn a_file_that_is_an_input_twice_is_noted() {
         [0, 1].map(|place| summary["inputs"][place]["notes"].to_string())
     };
     let [first, second] = notes(&[&input, &link]);
-    assert!(!first.contains("was read before"), "{first}");
-    assert!(second.contains("was read before"), "{second}");
+    assert!(!first.contains("was already read"), "{first}");
+    assert!(second.contains("was already read"), "{second}");
     let [_, second] = notes(&[&input, &corpus("otlp/everything.jsonl")]);
-    assert!(!second.contains("was read before"), "{second}");
+    assert!(!second.contains("was already read"), "{second}");
 }
 
 /// The items without the text that may follow them.

@@ -108,7 +108,7 @@ fn a_reader_that_goes_away_is_reported_and_no_panic() {
         .expect("pulsetrain can be started");
     drop(child.stdout.take());
     let finished = Finished::new(child.wait_with_output().expect("a child can be waited for")).expect_code(1);
-    finished.expect_words(&["roken pipe", "let the reader read to the end"]);
+    finished.expect_words(&["roken pipe", "make the reader read to the end"]);
     assert!(finished.total("dropped") > 0);
 }
 

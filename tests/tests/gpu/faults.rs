@@ -249,8 +249,8 @@ fn three_of_eight_gpus_in_trouble_leave_five_that_are_read_every_pass() {
         [
             "GPU 2 (GPU-5fae0c00-1f2e-4d3c-8b4a-000000000002) cannot be read: the driver fails at every call: look for NVRM and Xid in the \
              kernel log; drain the machine, stop every program on the GPU and this agent, then reset it with nvidia-smi --gpu-reset, or reboot",
-            "GPU 4 (index:4) is not observed: this process may not use it: nothing to do where it belongs to another job or container; \
-             else give this process /dev/nvidia* of it",
+            "GPU 4 (index:4) is not observed: this process may not use it: no action is needed if it belongs to another job or \
+             container; otherwise give this process its /dev/nvidia*",
             "GPU 5 (GPU-5fae0c00-1f2e-4d3c-8b4a-000000000005) does not answer: a call of the driver does not return: look for Xid 119, 120 \
              (GSP) and NVRM in the kernel log; nvidia-smi hangs as well then. If it stays, drain the machine and reboot",
         ],

@@ -191,7 +191,7 @@ impl Site {
         match &self.inside {
             None => plain(
                 StatusCode::FORBIDDEN,
-                "this is for this machine and for clients that prove who they are: set health.auth, or let health listen on a \
+                "only this machine and authenticated clients may use this: set health.auth, or let health listen on a \
                  loopback address\n",
             ),
             Some(inside) if path == trace::PATH => {

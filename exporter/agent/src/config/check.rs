@@ -32,13 +32,11 @@ pub(crate) fn check(file: &str, config: &Config, running: Option<&Config>) -> Ve
     };
     if config.sources.0.is_empty() && !config.gpu.enabled {
         found.whole(
-            "there are no sources, so there is nothing to do: pulsetrain agent --print-config shows one",
+            "there are no sources, so there is nothing to do: pulsetrain agent --print-config shows an example",
         );
     }
     if config.sinks.0.is_empty() {
-        found.whole(
-            "there are no sinks, so nothing would go anywhere: remove the key to have the default one",
-        );
+        found.whole("there are no sinks, so all data would be lost: remove the key to use the default sink");
     }
     found.quantities(config);
     for (name, source) in config.sources.iter() {
@@ -48,7 +46,7 @@ pub(crate) fn check(file: &str, config: &Config, running: Option<&Config>) -> Ve
             _ => "",
         };
         if !reserved.is_empty() {
-            let message = format!("sources.{name}: the name is that of {reserved}: choose another");
+            let message = format!("sources.{name}: the name is reserved for {reserved}: choose another");
             found.at(source.location(), message);
         }
         match source {
@@ -93,7 +91,7 @@ impl Findings<'_> {
         for (location, _) in queue.into_iter().filter(|(_, is_zero)| *is_zero) {
             self.at(
                 location,
-                "limits: a queue of zero takes nothing: give it at least 1",
+                "limits: a queue of zero accepts nothing: give it at least 1",
             );
         }
         let intervals = [
@@ -115,7 +113,7 @@ impl Findings<'_> {
             ),
             (
                 &config.gpu.energy_interval,
-                "gpu: the driver updates the energy counter ten times a second: give an energy_interval of 100ms or more",
+                "gpu: most drivers update the energy counter ten times a second: give an energy_interval of 100ms or more",
             ),
         ];
         for (interval, message) in intervals
@@ -173,16 +171,14 @@ impl Findings<'_> {
         if receiver.listen.is_empty() {
             self.at(
                 location,
-                format!(
-                    "sources.{name}.otlp listens nowhere: give it an address, like listen: [127.0.0.1:4317]"
-                ),
+                format!("sources.{name}.otlp has no address: give it one, like listen: [127.0.0.1:4317]"),
             );
         }
         self.exposure(&format!("sources.{name}.otlp"), receiver.exposure());
         if *receiver.max_connections == 0 {
             self.at(
                 receiver.max_connections.location,
-                format!("sources.{name}.otlp: max_connections of zero serves nobody: give it at least 1"),
+                format!("sources.{name}.otlp: max_connections of zero accepts no client: give it at least 1"),
             );
         }
         if let Err(error) = receiver.settings().check() {

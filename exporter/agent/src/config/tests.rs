@@ -252,7 +252,7 @@ fn names_of_the_gpus_and_of_the_agent_are_reserved() {
         let [fault] = faults.as_slice() else {
             panic!("{faults:?}");
         };
-        let expected = format!("agent.yaml:4:7: sources.{name}: the name is that of");
+        let expected = format!("agent.yaml:4:7: sources.{name}: the name is reserved for");
         assert!(fault.starts_with(&expected), "{fault}");
     }
 }

@@ -171,19 +171,19 @@ impl InputReport {
     fn search(&mut self, search: &TraceSearch, question: &str, window: TimeWindow, limit: usize) {
         if search.ids.is_empty() {
             self.problem(format!(
-                "no trace matches {question} {}; ask about more time with --since or --window",
+                "no trace matches {question} {}; search a longer time with --since or --window",
                 words(window)
             ));
         }
         if search.has_more {
             self.problem(format!(
-                "there are more traces than the {} that were fetched; raise --limit, or ask about less time",
+                "there are more traces than the {} that were fetched; raise --limit, or search a shorter time",
                 search.ids.len().min(limit)
             ));
         }
         if search.misplaced > 0 {
             self.problem(format!(
-                "the store files {} of these traces under another time than that of their spans, so more may match {question} {}; \
+                "the store indexes {} of these traces at another time than that of their spans, so more may match {question} {}; \
                  ask with a query that matches fewer traces",
                 search.misplaced,
                 words(window)

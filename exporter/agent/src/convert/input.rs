@@ -57,7 +57,8 @@ pub(crate) struct Reading<'a> {
     pub(crate) room: &'a MemoryBudget,
 }
 
-const OTHER_KINDS: &str = "of kinds that OTLP cannot hold, such as scheduling (ftrace) or memory profiles";
+const OTHER_KINDS: &str =
+    "of kinds that OTLP cannot represent, such as scheduling (ftrace) or memory profiles";
 
 const UNDATED: &str = "the trace has no snapshot of the REALTIME clock, and its file name no start time: times start at 1970; \
                        pass --start-time";

@@ -268,7 +268,7 @@ fn nothing_drawn(summary: &PerfettoSummary) -> String {
     match summary.filtered {
         0 => NO_TELEMETRY.to_owned(),
         filtered => format!(
-            "--window, --step and --rank leave out all {filtered} spans, points and log records; widen them or leave them out"
+            "--window, --step and --rank leave out all {filtered} spans, points and log records; widen or remove them"
         ),
     }
 }

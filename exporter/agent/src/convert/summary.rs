@@ -56,7 +56,7 @@ fn write_text(
     for path in &written.over_size {
         writeln!(
             out,
-            "{} is larger than --split asked for: a single span has that many bytes; --attributes may leave some out",
+            "{} exceeds --split: a single span has that many bytes; --attributes can drop some",
             path.display()
         )?;
     }

@@ -214,11 +214,11 @@ fn check_clock(place: Subject, answer: &HostAnswer, now: Duration, findings: &mu
         findings.wrong(
             place,
             what,
-            "let both hosts keep their time by NTP or PTP (chronyc tracking): points would lie in the past or the future, and \
-             spans of ranks apart",
+            "synchronize both hosts by NTP or PTP (chronyc tracking); otherwise timestamps of points are wrong, and spans of \
+             ranks do not line up",
         );
     } else {
-        findings.fine(place, "its clock is ours: they agree within a second");
+        findings.fine(place, "its clock agrees with ours within a second");
     }
 }
 

@@ -151,8 +151,8 @@ impl Environment<'_> {
         if has_endpoint && self.variables.get(name).as_deref() == Some("true") {
             findings.warn(
                 place(&[name]),
-                format!("{name}=true turns off what OpenTelemetry's SDKs would send to the endpoint that is set; Pulsetrain still sends"),
-                format!("unset {name} where a trainer's own telemetry is wanted"),
+                format!("{name}=true disables OpenTelemetry's SDKs; Pulsetrain still sends to the endpoint"),
+                format!("unset {name} if you want the trainer's own telemetry"),
             );
         }
     }

@@ -44,7 +44,7 @@ pub(super) fn check(inventory: &Inventory, config: Option<&Config>, findings: &m
         DriverState::Absent { why, advice } => absent(why, advice, findings),
         DriverState::Silent | DriverState::Unknown => findings.wrong(
             Subject::Driver,
-            "it was asked and does not answer",
+            "it does not answer",
             "look for NVRM and Xid in dmesg; nvidia-smi hangs as well then. Drain the machine and reset the GPUs, or reboot",
         ),
     }
@@ -75,7 +75,7 @@ fn absent(why: &str, advice: &str, findings: &mut Findings) {
         ),
         Err(_) => findings.warn(
             Subject::Driver,
-            format!("{why}, and no sign of one: GPUs are not observed, all else works"),
+            format!("{why}, and no sign of one: GPUs are not observed, everything else works"),
             advice,
         ),
     }
@@ -133,8 +133,8 @@ fn advice(reason: Reason) -> Option<&'static str> {
         ),
         Reason::MissingSymbol => Some("the driver is older than the call: update it to have this"),
         Reason::GpuLost => Some("reset the GPU"),
-        Reason::NoData => Some("nothing to do: it comes as soon as the driver has some"),
-        _ => Some("look for NVRM in dmesg; if it stays, update the driver"),
+        Reason::NoData => Some("no action is needed: it appears as soon as the driver has data"),
+        _ => Some("look for NVRM in dmesg; if the error persists, update the driver"),
     }
 }
 

@@ -99,13 +99,13 @@ impl Launched<'_> {
             return findings.warn(
                 place(&[VISIBLE]),
                 format!("{VISIBLE}={value} hides every GPU"),
-                format!("unset {VISIBLE}, unless the processor is meant to train"),
+                format!("unset {VISIBLE}, unless you train on the CPU"),
             );
         }
         if devices.len() < written {
             findings.warn(
                 place(&[VISIBLE]),
-                format!("{VISIBLE}={value}: what follows the first entry that names no GPU is not seen"),
+                format!("{VISIBLE}={value}: entries after the first one that names no GPU are ignored"),
                 "write numbers, or UUIDs that begin with GPU- or MIG-",
             );
         }
@@ -117,7 +117,7 @@ impl Launched<'_> {
             findings.wrong(
                 place(&[VISIBLE]),
                 format!("{VISIBLE}={value}, but the machine has {gpus} GPUs: there is no {index}"),
-                "count GPUs from 0; inside a container only those count that it was given",
+                "count GPUs from 0; inside a container, only its own GPUs count",
             );
         }
     }
@@ -138,8 +138,8 @@ impl Launched<'_> {
         findings.warn(
             place(&[ORDER]),
             format!(
-                "GPUs of {} models, counted by CUDA with the fastest first: cuda:0 is not GPU 0 of nvidia-smi for certain, and \
-                 series carry no device.id",
+                "GPUs of {} models, counted by CUDA with the fastest first: cuda:0 may not be GPU 0 of nvidia-smi, and series \
+                 have no device.id",
                 models.len()
             ),
             format!("set {ORDER}={BY_BUS} for the trainer, or name GPUs by UUID in {VISIBLE}"),
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(found(&[("CUDA_VISIBLE_DEVICES", "0,7")]), [""; 0]);
         assert!(found(&[("CUDA_VISIBLE_DEVICES", "0,8")])[0].contains("there is no 8"));
         assert!(found(&[("CUDA_VISIBLE_DEVICES", "")])[0].starts_with("warning"));
-        assert!(found(&[("CUDA_VISIBLE_DEVICES", "0,x,1")])[0].contains("is not seen"));
+        assert!(found(&[("CUDA_VISIBLE_DEVICES", "0,x,1")])[0].contains("are ignored"));
     }
 
     #[test]

@@ -40,13 +40,13 @@ impl Outcome {
     pub(super) fn log(&self, everything: bool) {
         if !self.is_whole {
             let message =
-                "what the trainer printed last is lost, because it was not read in time: raise --drain";
+                "the last output of the trainer is lost, because it was not read in time: raise --drain";
             log::error(Subject::Program, message);
         } else if !self.is_recognised {
             log::warn(
                 Subject::Program,
                 format_args!(
-                    "nothing that was printed is in a format that is known ({}); name one with --format, or a log with --follow",
+                    "the output is in no known format ({}); name one with --format, or a log with --follow",
                     format_names()
                 ),
             );
@@ -55,7 +55,7 @@ impl Outcome {
             log::error(
                 Subject::Program,
                 format_args!(
-                    "{} bytes were passed on but not read: the trainer printed faster than they could be",
+                    "{} bytes were passed on but not read: the trainer printed too fast",
                     self.unparsed
                 ),
             );

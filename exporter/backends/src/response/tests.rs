@@ -66,7 +66,7 @@ fn results_may_stand_one_behind_the_other() {
 fn problem_reported_by_a_store_is_passed_on() {
     assert_eq!(
         problems("{\"trace\":{},\"status\":\"PARTIAL\",\"message\":\"too large\"}"),
-        ["the store gave only a part of the trace: too large"]
+        ["the store returned only a part of the trace: too large"]
     );
     let [error] = &problems("{\"error\":{\"httpCode\":404,\"message\":\"No traces found\"}}")[..] else {
         panic!("one problem");

@@ -443,7 +443,7 @@ impl RunHealth {
         let (kind, means) = self.gpus.stall_kind(since, now);
         let step = self.progress.newest().map_or(0, |(number, _)| number);
         let gpus = means.map_or_else(
-            || "nothing is known of the GPUs".to_owned(),
+            || "no GPU readings are available".to_owned(),
             |(busy, watts)| format!("the GPUs are {:.0} % busy at {watts:.0} W", busy * 100.0),
         );
         let (kind, guess) = match kind {
@@ -456,7 +456,7 @@ impl RunHealth {
         let end = if self.progress.has_plan() {
             ""
         } else {
-            " The trainer has not given its number of steps (train.planned_steps), so the run may also have ended."
+            " The trainer has not reported its number of steps (train.planned_steps), so the run may also have ended."
         };
         Stall {
             kind,
@@ -501,12 +501,12 @@ fn straggler_reason(of: &RankScore, compared: &Comparison) -> String {
         })
         .collect();
     let intended = if of.since_start {
-        " It has been so since its first steps: its device is slow, or it has more work than the others, as a larger stage of a pipeline has."
+        " It has been slow since its first steps: its device is slow, or it has more work than the others, for example a larger pipeline stage."
     } else {
         ""
     };
     format!(
-        "Rank {} works slower than the others: of the median {}, the lowest scores are {}.{intended}",
+        "Rank {} is slower than the others: the median step takes {}, the lowest scores are {}.{intended}",
         of.rank,
         Span(compared.median),
         worst.join(", ")

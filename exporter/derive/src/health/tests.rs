@@ -97,7 +97,7 @@ fn straggler_is_reported_with_its_rank_and_statistics_with_the_run() {
     assert_eq!(verdicts.len(), 1, "{verdicts:?}");
     let (instance, time, reason, attributes) = &verdicts[0];
     assert_eq!((instance.as_str(), *time), ("r/2", at(20.0)));
-    assert!(reason.starts_with("Rank 2 works slower"), "{reason}");
+    assert!(reason.starts_with("Rank 2 is slower"), "{reason}");
     for expected in [
         "kind=straggler",
         "state=open",

@@ -71,7 +71,7 @@ impl Sampled {
         let mut times = Vec::new();
         self.each(name, |data| {
             let Some(MetricData::Gauge(gauge)) = data else {
-                panic!("{name} is no gauge: {data:?}");
+                panic!("{name} is not a gauge: {data:?}");
             };
             let points = gauge.data_points.iter().map(Result::unwrap);
             times.extend(points.map(|point| point.time_unix_nano));

@@ -40,7 +40,7 @@ const HPARAMS_FORM: SkipReason = SkipReason::Ignored("hparams_form");
 pub(super) enum ValueError {
     #[error(transparent)]
     Wire(#[from] WireError),
-    #[error("the bounds of the histogram {tag:?} do not grow, or are not as many as its counts")]
+    #[error("the bounds of the histogram {tag:?} do not increase, or do not match the number of its counts")]
     Histogram { tag: String },
     #[error("the tensor {tag:?} of the plugin {plugin:?} holds no single number, text or histogram")]
     Tensor { tag: String, plugin: String },

@@ -123,8 +123,9 @@ impl TraceParser {
         });
         match decoded {
             Ok(done) if window.is_last && done < window.bytes.len() => {
-                let message =
-                    || "the trace ends inside a packet: its writer is still at it, or was stopped".to_owned();
+                let message = || {
+                    "the trace ends inside a packet: its writer is still writing, or was stopped".to_owned()
+                };
                 recorder.report(
                     SkipReason::IncompleteRecord,
                     position(window, done as u64),

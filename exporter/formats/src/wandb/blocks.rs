@@ -94,7 +94,7 @@ impl Blocks {
                 }
                 Chunk::Unsound(len) => {
                     self.pending = None;
-                    let problem = "the checksum of a record is wrong; it is passed over";
+                    let problem = "the checksum of a record is wrong; it is skipped";
                     return BlockRead::Broken {
                         len: at + len,
                         problem,
@@ -147,12 +147,12 @@ impl Blocks {
             }
             (MIDDLE | LAST, Some(_)) => {
                 self.pending = None;
-                Err("a record of more than 64 MiB is passed over")
+                Err("a record of more than 64 MiB is skipped")
             }
-            (MIDDLE | LAST, None) => Err("the beginning of a record is missing; its end is passed over"),
+            (MIDDLE | LAST, None) => Err("the beginning of a record is missing; its end is skipped"),
             _ => {
                 self.pending = None;
-                Err("a record begins before the one before it has ended; both are passed over")
+                Err("a record begins before the one before it has ended; both are skipped")
             }
         }
     }

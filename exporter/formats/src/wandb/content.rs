@@ -219,7 +219,7 @@ impl WandbParser {
                 if !is_recorded {
                     recorder.report(SkipReason::MalformedRecord, at.position, || {
                         format!(
-                            "the bins of the histogram {} do not grow, or are not as many as its values",
+                            "the bins of the histogram {} do not increase, or do not match the number of its values",
                             item.key()
                         )
                     });

@@ -166,5 +166,5 @@ impl Card {
 
 fn number(text: &str) -> io::Result<f64> {
     text.parse()
-        .map_err(|_| io::Error::new(ErrorKind::InvalidData, format!("{text:?} is no number")))
+        .map_err(|_| io::Error::new(ErrorKind::InvalidData, format!("{text:?} is not a number")))
 }

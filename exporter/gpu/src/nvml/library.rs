@@ -37,7 +37,7 @@ fn absent(error: &NvmlError, path: Option<&Path>) -> DriverEvent {
             "in a container, pass the GPUs in with --gpus or the device plugin",
         ),
         NvmlError::FailedToLoadSymbol(_) | NvmlError::FunctionNotFound => {
-            (format!("{named} is no NVML ({error})"), "correct gpu.library")
+            (format!("{named} is not NVML ({error})"), "correct gpu.library")
         }
         NvmlError::DriverNotLoaded => (
             "the NVIDIA kernel driver is not loaded".to_owned(),

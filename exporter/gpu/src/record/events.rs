@@ -27,8 +27,8 @@ type Code = (u32, &'static str, &'static str);
 /// The codes that a training machine sees, each a series from the start; others become one when they come.
 const CODES: [Code; 28] = [
     (8, "xid_8", "GPU stopped processing"),
-    (13, "xid_13", "graphics engine exception, mostly of the program"),
-    (31, "xid_31", "memory page fault, mostly of the program"),
+    (13, "xid_13", "graphics engine exception, usually by the program"),
+    (31, "xid_31", "memory page fault, usually by the program"),
     (32, "xid_32", "invalid or corrupted push buffer"),
     (38, "xid_38", "driver firmware error"),
     (43, "xid_43", "GPU stopped processing a program's work"),
@@ -74,7 +74,7 @@ const RARE: [Code; 15] = [
     (
         155,
         "xid_155",
-        "an NVLink was taken down on purpose, as when it sleeps",
+        "an NVLink was disabled on purpose, for example to sleep",
     ),
     (156, "xid_156", "a part of the memory was retired"),
     (157, "xid_157", "a part of the memory could not be retired"),

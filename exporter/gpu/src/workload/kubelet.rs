@@ -83,7 +83,7 @@ async fn call(client: &mut http2::SendRequest<Full<Bytes>>) -> Result<Vec<u8>, S
     let framed = collected.to_bytes();
     match framed.split_at_checked(FRAME_HEADER_BYTES) {
         Some((header, message)) if header[0] == 0 => Ok(message.to_vec()),
-        _ => Err("its answer is no gRPC message".to_owned()),
+        _ => Err("its answer is not a gRPC message".to_owned()),
     }
 }
 

@@ -31,20 +31,20 @@ impl fmt::Display for WorkloadNotice {
         match self {
             Self::NoPermission { pid } => write!(
                 f,
-                "process {pid} on a GPU is another user's and its environment may not be read: the series of its GPU carry no \
-                 run and no rank; run as the same user, or with CAP_SYS_PTRACE"
+                "process {pid} on a GPU is another user's and its environment may not be read: the series of its GPU have no run \
+                 and no rank; run as the same user, or with CAP_SYS_PTRACE"
             ),
             Self::OtherPidNamespace => f.write_str(
-                "the processes on the GPUs are counted in another PID namespace than ours: series of GPUs carry no run and no \
+                "the processes on the GPUs are counted in another PID namespace than ours: series of GPUs have no run and no \
                  rank; share the host's namespace (hostPID: true, --pid=host)",
             ),
             Self::UnknownOrder => f.write_str(
-                "GPUs of several models are counted in CUDA's own order, the fastest first: which is meant by a number is not \
-                 known; set CUDA_DEVICE_ORDER=PCI_BUS_ID for the trainer, or name GPUs by UUID",
+                "GPUs of several models are counted in CUDA's own order, the fastest first, so their numbers are ambiguous; \
+                 set CUDA_DEVICE_ORDER=PCI_BUS_ID for the trainer, or name GPUs by UUID",
             ),
             Self::NoPods { why } => write!(
                 f,
-                "the kubelet does not list the GPUs of pods: {why}; mount /var/lib/kubelet/pod-resources, readable for us"
+                "the kubelet does not list the GPUs of pods: {why}; mount /var/lib/kubelet/pod-resources, readable for the agent"
             ),
         }
     }

@@ -26,7 +26,7 @@ pub enum ReadErrorKind {
     #[error("the trace ends in the middle of a packet")]
     TornTail,
     /// The bytes are no trace, or stop being one here.
-    #[error("this is no Perfetto trace")]
+    #[error("this is not a Perfetto trace")]
     NotATrace,
     /// A packet is larger than any that Perfetto writes.
     #[error("a packet of {0} bytes is larger than any that Perfetto writes")]

@@ -23,7 +23,7 @@ pub(super) fn read(folder: &Path) -> io::Result<Result<Option<Position>, String>
     match fs::read(path(folder)) {
         Ok(bytes) => Ok(parse(&bytes)
             .map(Some)
-            .ok_or_else(|| format!("the {} bytes of the file are no cursor", bytes.len()))),
+            .ok_or_else(|| format!("the {} bytes of the file are not a cursor", bytes.len()))),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Ok(None)),
         Err(error) => Err(error),
     }

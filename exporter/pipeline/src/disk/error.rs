@@ -33,7 +33,7 @@ pub enum DiskQueueError {
     /// A segment was written by another version of this program.
     #[error(
         "{path} has version {version} of the format, and this program reads version {supported}: let the version that wrote \
-         it send its queue, or move the folder away, which gives up what is in it"
+         it send its queue, or move the folder away, which gives up its data"
     )]
     Version {
         /// The segment.
@@ -127,7 +127,7 @@ impl fmt::Display for Notice {
         match self {
             Self::TornTail { path, bytes } => write!(
                 f,
-                "{}: cut off the last {bytes} bytes, an incomplete record that was never acknowledged",
+                "{}: truncated the last {bytes} bytes, an incomplete record that was never acknowledged",
                 path.display()
             ),
             Self::Unreadable {
@@ -153,7 +153,7 @@ impl fmt::Display for Notice {
             ),
             Self::BadCursor { path, reason } => write!(
                 f,
-                "{}: {reason}; all that is stored in its folder is sent again, some of it twice",
+                "{}: {reason}; all data in its folder is sent again, so some arrives twice",
                 path.display()
             ),
             Self::Stalled { reason } => write!(f, "{reason}; nothing more is accepted until then"),

@@ -12,7 +12,7 @@ pub enum DropReason {
     Closed,
     /// The receiver took the batch but for these items (partial success).
     Rejected,
-    /// The receiver will never take the batch.
+    /// The receiver rejected the batch permanently.
     Refused,
     /// The receiver does not support the signal of the batch.
     UnsupportedSignal,

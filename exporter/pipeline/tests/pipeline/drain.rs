@@ -130,7 +130,7 @@ async fn failure_that_is_over_is_not_given_as_the_reason_for_what_the_deadline_t
     let message = only_loss(&report).message.as_deref();
     assert_eq!(
         (only_loss(&report).items, message),
-        (2, Some("still being delivered when the time was over"))
+        (2, Some("still in delivery at the deadline"))
     );
 }
 

@@ -10,7 +10,7 @@ pub(super) fn open(error: &Error) -> &'static str {
         ErrorKind::NotFound => "create the directory first",
         ErrorKind::PermissionDenied => "choose a place where you may write, or change the permissions",
         ErrorKind::IsADirectory => "name a file in it",
-        ErrorKind::ReadOnlyFilesystem => "choose a place on a disk that can be written",
+        ErrorKind::ReadOnlyFilesystem => "choose a place on a writable disk",
         _ => "choose another file",
     }
 }
@@ -21,7 +21,7 @@ pub(super) fn write(error: &Error, written: &WrittenCounts) -> String {
         ErrorKind::StorageFull => "make room on the disk or write to another one",
         ErrorKind::QuotaExceeded => "make room in the quota or write to another disk",
         ErrorKind::FileTooLarge => "raise the limit on the size of files (ulimit -f)",
-        ErrorKind::BrokenPipe => "let the reader read to the end, or write to a file",
+        ErrorKind::BrokenPipe => "make the reader read to the end, or write to a file",
         _ => "write to another file",
     };
     let WrittenCounts { records, bytes } = written;

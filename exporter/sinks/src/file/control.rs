@@ -33,7 +33,7 @@ impl FileControl {
         let reopened = reopened.unwrap_or(Ok(false));
         reopened.map_err(|error| {
             format!(
-                "{}: cannot open it again: {error}; continues to write to the file that was moved",
+                "{}: cannot open it again: {error}; continues to write to the moved file",
                 self.name
             )
         })

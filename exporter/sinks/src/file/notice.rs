@@ -49,8 +49,8 @@ impl fmt::Display for FileNotice {
         if self.repeated > 0 {
             write!(
                 f,
-                "{separator}writes {} bytes again that were in the file before it, which is no longer in the folder under \
-                 any name; where it was kept elsewhere, those records are there twice",
+                "{separator}writes {} bytes again from the previous file, which is no longer in the folder under any name; if it \
+                 was moved elsewhere, those records are duplicated",
                 self.repeated
             )?;
             separator = "; ";

@@ -214,7 +214,7 @@ async fn closed_pipe_is_a_permanent_error_with_counts() {
     drop(reader);
     let message = refusal(deliver(&mut sink, b"cd").await);
     assert!(
-        message.contains("1 complete records (6 bytes)") && message.contains("let the reader read"),
+        message.contains("1 complete records (6 bytes)") && message.contains("make the reader read"),
         "{message}"
     );
     assert_eq!(sink.finish().await, Ok(()));

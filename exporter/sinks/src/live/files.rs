@@ -98,7 +98,7 @@ impl PerfettoFilesSink {
         let usable = fs::create_dir_all(series.folder()).and_then(|()| tempfile_in(series.folder()));
         usable.map_err(|source| SinkError::OpenFile {
             path: series.folder().to_owned(),
-            advice: "name a folder that this user may write",
+            advice: "name a folder that this user may write to",
             source,
         })?;
         let shared = Arc::new(Shared {

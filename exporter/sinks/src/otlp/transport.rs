@@ -76,7 +76,7 @@ pub(crate) enum TransportError {
     #[error("cannot reach it")]
     Request(#[source] hyper_util::client::legacy::Error),
     /// The response is incomplete.
-    #[error("the answer broke off")]
+    #[error("the response is truncated")]
     Answer(#[source] hyper::Error),
     /// The request cannot be created.
     #[error(transparent)]

@@ -26,7 +26,7 @@ impl fmt::Display for CheckpointNotice {
             false => write!(
                 f,
                 "every log is read from its beginning; output files keep their contents, so they get those items again: name \
-                 new files to have each item once"
+                 new files to avoid duplicates"
             ),
         }
     }

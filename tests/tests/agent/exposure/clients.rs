@@ -131,7 +131,7 @@ fn the_python_sdk_needs_a_certificate_and_a_token_over_both_protocols() {
 
     // A file that holds no token leaves the last one in use.
     fs::write(agent.path("token"), "\n").expect("a temporary file can be written");
-    agent.wait_for_log("it holds no token");
+    agent.wait_for_log("it contains no token");
     assert!(by("Bearer second-token").0);
 
     // A certificate of another authority: clients of that authority can connect, and the others no more.

@@ -38,7 +38,7 @@ fn positions_that_find_no_room_are_reported_once_and_nothing_is_lost_or_repeated
         "{log_of_full}"
     );
     assert!(
-        log_of_full.contains("No space left") && log_of_full.contains("have room"),
+        log_of_full.contains("No space left") && log_of_full.contains("free disk space"),
         "{log_of_full}"
     );
     world.delivered().assert_same(&so_far());

@@ -53,8 +53,11 @@ fn a_store_that_hangs_is_given_up_in_time_and_not_asked_for_the_rest() {
     let more = ["--trace-id", "1,2,3,4", "--timeout", "300ms", "--parallel", "1"];
     let (_, finished) = by_id(&store, &more);
     let printed = problems(&finished.expect_code(1));
-    assert!(printed.contains("did not answer within 300ms"), "{printed}");
-    assert!(printed.contains("4 more traces were not asked for"), "{printed}");
+    assert!(printed.contains("did not respond within 300ms"), "{printed}");
+    assert!(
+        printed.contains("4 further traces were not requested"),
+        "{printed}"
+    );
     assert_eq!(store.received().len(), 1);
 }
 
@@ -122,10 +125,10 @@ fn a_trace_whose_answer_stays_broken_does_not_stop_the_others() {
     let finished = finished.expect_code(1);
     let problem = problems(&finished);
     assert!(
-        problem.contains(&format!("trace {broken}")) && problem.contains("cut or damaged"),
+        problem.contains(&format!("trace {broken}")) && problem.contains("truncated or corrupt"),
         "{problem}"
     );
-    assert!(!problem.contains("not asked for"), "{problem}");
+    assert!(!problem.contains("not requested"), "{problem}");
     assert_eq!(finished.summary()["messages"], 2);
 }
 

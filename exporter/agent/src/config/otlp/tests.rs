@@ -43,7 +43,7 @@ fn the_settings_of_an_otlp_sink_are_checked_at_their_places_and_no_secret_is_pri
         ),
         (
             "headers: {\"a b\": s3cret}",
-            "headers: entry 1 has a key that is no header name",
+            "headers: entry 1 has a key that is not a header name",
         ),
         (
             "headers: {a: \"s3cret\\n\"}",

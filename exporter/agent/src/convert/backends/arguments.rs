@@ -150,7 +150,7 @@ fn header(text: &str) -> Result<(String, String), String> {
 
 fn duration(text: &str) -> Result<Duration, String> {
     match Time::try_from(text.to_owned())?.0 {
-        Duration::ZERO => Err("must be longer than nothing".to_owned()),
+        Duration::ZERO => Err("must be longer than zero".to_owned()),
         duration => Ok(duration),
     }
 }

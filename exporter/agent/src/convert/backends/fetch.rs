@@ -75,7 +75,7 @@ fn is_gone(error: &BackendError) -> bool {
 impl InputReport {
     fn not_asked(&mut self, count: u64) {
         if count > 0 {
-            self.problem(format!("{count} more traces were not asked for after that"));
+            self.problem(format!("{count} further traces were not requested"));
             self.lost += count - 1;
         }
     }

@@ -12,7 +12,7 @@ use super::{
 pub(super) static ROWS: &[FaultRow] = &[
     FaultRow::of_gpu(
         "thermal-throttle",
-        "a GPU heats up to its slowdown limit, its clocks go down, and its rank is slower",
+        "a GPU heats up to its slowdown limit, its clocks drop, and its rank is slower",
         Steps(|effects, at| {
             effects.slow[at.rank] *= SLOW;
             effects.gpus[at.rank].is_hot = true;
@@ -30,7 +30,7 @@ pub(super) static ROWS: &[FaultRow] = &[
     .verdict("gpu_throttled"),
     FaultRow::of_gpu(
         "power-cap",
-        "the power limit of a GPU is lowered to 450 W, which holds its clocks down a little",
+        "the power limit of a GPU is lowered to 450 W, which lowers its clocks slightly",
         Steps(|effects, at| {
             effects.slow[at.rank] *= 1.05;
             effects.gpus[at.rank].power_limit = 450.0;
@@ -38,7 +38,7 @@ pub(super) static ROWS: &[FaultRow] = &[
     ),
     FaultRow::of_gpu(
         "gpu-memory-full",
-        "99 % of the memory of a GPU are in use",
+        "99 % of the memory of a GPU is in use",
         Gpu(|gpu| gpu.is_full = true),
     ),
     FaultRow::of_gpu(
@@ -78,7 +78,7 @@ pub(super) static ROWS: &[FaultRow] = &[
     .steps(60, 1),
     FaultRow::of_gpu(
         "xid-other",
-        "an XID error of no class (56, 78 or 151)",
+        "an XID error that belongs to no class (56, 78 or 151)",
         Steps(|effects, at| xid(effects, at, &[56, 78, 151])),
     )
     .verdict("gpu_xid")

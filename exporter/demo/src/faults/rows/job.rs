@@ -56,7 +56,7 @@ pub(super) static ROWS: &[FaultRow] = &[
     .steps(160, 1),
     FaultRow::of_run(
         "checkpoints-held-back",
-        "the run steps and writes no checkpoints",
+        "the run makes steps and writes no checkpoints",
         Steps(|effects, _| effects.holds_checkpoints = true),
     )
     .steps(60, 600),
@@ -69,12 +69,12 @@ pub(super) static ROWS: &[FaultRow] = &[
     .steps(60, 300),
     FaultRow::of_rank(
         "out-of-memory",
-        "the GPU memory of a rank is fragmented: an allocation fails in every tenth step, and is tried again",
+        "the GPU memory of a rank is fragmented: an allocation fails in every tenth step, and is retried",
         Steps(|effects, at| effects.failed_allocations[at.rank] += u32::from(at.steps % 10 == 0)),
     ),
     FaultRow::of_run(
         "host-memory-low",
-        "other programs use up the memory of every host: 3 % are available",
+        "other programs use up the memory of every host: 3 % is available",
         Steps(|effects, _| effects.host_memory_used = 0.97),
     ),
     FaultRow::of_rank(
@@ -87,7 +87,7 @@ pub(super) static ROWS: &[FaultRow] = &[
     .steps(60, 120),
     FaultRow::of_rank(
         "rank-missing",
-        "one rank reports nothing from the start of the run on, then it does",
+        "one rank reports nothing from the start of the run until the fault ends",
         Steps(|effects, at| effects.silent[at.rank] = true),
     )
     .comparing_ranks()

@@ -167,7 +167,7 @@ impl GpuVerdicts {
                 let rank = gpu.rank;
                 board.open(Kind::GpuLost, Subject::Gpu(Arc::clone(id)), time, || {
                     let of_rank = rank.map(|rank| format!(" of rank {rank}")).unwrap_or_default();
-                    format!("GPU {id}{of_rank} does not answer the driver any more; it needs a reset or a restart of its host.")
+                    format!("GPU {id}{of_rank} no longer answers the driver; it needs a reset or a restart of its host.")
                 });
             }
             GpuReading::Lost(false) => {
@@ -316,7 +316,7 @@ impl Gpu {
                 let of_rank = rank.map(|rank| format!(" of rank {rank}")).unwrap_or_default();
                 let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
                 format!(
-                    "The clocks of GPU {id}{of_rank} were held down{reason} for {} of the last {}.",
+                    "The clocks of GPU {id}{of_rank} were throttled{reason} for {} of the last {}.",
                     Span(secs.min(WINDOW_SECS)),
                     Span(WINDOW_SECS)
                 )
@@ -346,7 +346,7 @@ impl Gpu {
 fn xid_reason(id: &str, rank: Option<i64>, code: i64) -> String {
     let of_rank = rank.map(|rank| format!(" of rank {rank}")).unwrap_or_default();
     let cause = if OF_THE_PROGRAM.contains(&code) {
-        "; the program causes this code most often"
+        "; usually the program causes this code"
     } else {
         ""
     };

@@ -172,7 +172,7 @@ impl Numbers {
         if self.loss_high.count_ones() >= LOSS_HIGH && !is_consequence {
             board.open(Kind::LossSpike, Subject::Run, step.end(), || {
                 format!(
-                    "The loss of step {} is {loss:.4}; {usual:.4} was to be expected, and {bound:.4} at most.",
+                    "The loss of step {} is {loss:.4}, above the bound of {bound:.4}; the expected loss is {usual:.4}.",
                     step.number
                 )
             });

@@ -47,7 +47,7 @@ impl Waits {
         if let Some(level) = level(&mut self.data, data) {
             let level = level.map_holds(|share| {
                 format!(
-                    "Steps wait for their data {:.0} % of their time (median of {WINDOW} steps); more workers or faster storage may help.",
+                    "Steps wait for data for {:.0} % of their time (median of {WINDOW} steps); more workers or faster storage may help.",
                     share * 100.0
                 )
             });
@@ -106,7 +106,7 @@ fn training_is_slower(step: &AlignedStep) -> bool {
 
 fn inference_reason(share: f64, step: &AlignedStep) -> String {
     let mut reason = format!(
-        "Training waits for samples {:.0} % of its time (median of {WINDOW} steps)",
+        "Training waits for samples for {:.0} % of its time (median of {WINDOW} steps)",
         share * 100.0
     );
     if let Some((infer, train)) = step

@@ -9,7 +9,7 @@ const MOST: usize = 12;
 pub(in crate::logs) fn instead(input: &str, head: &[u8]) -> String {
     let keys: Vec<String> = seen_keys(head).into_iter().map(|(key, _)| key).collect();
     if keys.is_empty() {
-        return "found no lines with several numbers under keys; check that it is the log of a training, or name its format \
+        return "found no lines with several numbers under keys; check that it is a training log, or name its format \
                 with --format (--format generic reads every line with a usual key)"
             .to_owned();
     }
@@ -35,7 +35,7 @@ mod tests {
             ),
             ("12:00 INFO beta=1 gamma: 2\n", "found the keys beta, gamma, but"),
             ("beta 1 | gamma 2\n", "--suggest-mapping x.log > mapping.yaml"),
-            ("note=fine x=1\n", "check that it is the log of a training"),
+            ("note=fine x=1\n", "check that it is a training log"),
             ("no pairs here\n", "--format"),
             ("", "--format"),
         ] {

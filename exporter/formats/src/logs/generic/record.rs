@@ -158,9 +158,7 @@ impl Records {
         let time = clock::read(form, value).map(|time| recorder.instant(time));
         if time.is_none() {
             recorder.report(SkipReason::MalformedRecord, line.position(), || {
-                format!(
-                    "{key}: expected a time of the form that the mapping names; the time of reading is used"
-                )
+                format!("{key}: expected a time in the format of the mapping; the time of reading is used")
             });
         }
         (Some(field), time)

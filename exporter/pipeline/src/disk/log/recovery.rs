@@ -157,7 +157,7 @@ impl Recovery<'_> {
         {
             scan.gaps.pop();
             end = torn.start;
-            truncate(&path, end).map_err(cannot("cut the torn end of", &path))?;
+            truncate(&path, end).map_err(cannot("truncate the incomplete end of", &path))?;
             self.notices.push(Notice::TornTail {
                 path: path.clone(),
                 bytes: torn.end - torn.start,

@@ -83,7 +83,7 @@ fn torn_tail_is_cut_and_reported_once() {
     assert_eq!(
         notices[0].to_string(),
         format!(
-            "{}: cut off the last 324 bytes, an incomplete record that was never acknowledged",
+            "{}: truncated the last 324 bytes, an incomplete record that was never acknowledged",
             path(&folder, 1).display()
         )
     );
@@ -285,7 +285,7 @@ fn cursor_that_makes_no_sense_is_reported_and_all_is_read_again() {
             beyond(1, 5000),
             "the cursor is at byte 5000 of segment 1, which has 991 bytes",
         ),
-        (String::new(), "the 0 bytes of the file are no cursor"),
+        (String::new(), "the 0 bytes of the file are not a cursor"),
     ];
     for (cursor, words) in cases {
         let folder = filled(0..5);

@@ -12,7 +12,7 @@ use crate::SinkError;
 /// The name in messages of a target that does not come from a variable.
 const TARGET: &str = "target";
 const TARGET_FORMS: &str = "write grpc://host:4317, grpcs://host:4317, http://host:4318 or https://host:4318";
-const NO_PATH: &str = "a gRPC target has no path: leave out all after the port";
+const NO_PATH: &str = "a gRPC target has no path: remove everything after the port";
 const HTTP_FORMS: &str = "write a URL such as http://localhost:4318";
 const GRPC_FORMS: &str = "write a URL such as http://localhost:4317, or https:// for TLS";
 

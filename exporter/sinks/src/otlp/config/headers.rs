@@ -64,7 +64,7 @@ fn collect<T>(
 
 fn header(name: &str, value: &[u8]) -> Result<(HeaderName, HeaderValue), &'static str> {
     let name = HeaderName::from_bytes(name.as_bytes())
-        .map_err(|_| "has a key that is no header name: use letters, digits and hyphens")?;
+        .map_err(|_| "has a key that is not a header name: use letters, digits and hyphens")?;
     if RESERVED.contains(&name.as_str()) {
         return Err("names a header that the exporter sets itself: leave it out");
     }

@@ -100,7 +100,7 @@ fn route(proxy: &Intercept, tunnel: bool) -> Option<ProxyRoute> {
 
 fn not_a_proxy(name: &str) -> String {
     format!(
-        "{name} is ignored, because it names no HTTP or SOCKS5 proxy: set it to a URL such as http://proxy:3128 or \
+        "{name} is ignored, because it is not the URL of an HTTP or SOCKS5 proxy: set it to a URL such as http://proxy:3128 or \
          socks5://proxy:1080"
     )
 }
