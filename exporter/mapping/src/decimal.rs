@@ -13,7 +13,8 @@ pub struct Decimal {
 
 impl Decimal {
     /// Returns the number that `bytes` begin with.
-    #[inline]
+    // Always: few callers use `is_integer`, and for the others it is not computed.
+    #[inline(always)]
     pub fn prefix(bytes: &[u8]) -> Option<Self> {
         let unsigned = bytes.strip_prefix(b"-").unwrap_or(bytes);
         // Neither a word, as `nan`, nor a point or a plus.

@@ -29,8 +29,11 @@ pub(super) fn read<'a>(line: &'a str, delimiters: &PairDelimiters, fields: &mut 
 /// Appends a pair for every delimiter: the word before it is the key, the word or quoted text after it the value.
 fn scan<'a>(line: &'a str, delimiter: &str, fields: &mut Vec<Field<'a>>) {
     let mut rest = line;
-    let finder = memchr::memmem::Finder::new(delimiter);
-    while let Some(at) = finder.find(rest.as_bytes()) {
+    let find = |text: &str| match delimiter.as_bytes() {
+        [byte] => memchr::memchr(*byte, text.as_bytes()),
+        _ => text.find(delimiter),
+    };
+    while let Some(at) = find(rest) {
         let before = rest[..at].trim_end();
         let key = &before[last_word(before)..];
         let after = trim_start(&rest[at + delimiter.len()..]);

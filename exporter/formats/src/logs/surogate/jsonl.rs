@@ -136,11 +136,11 @@ impl<'l> JsonRecord<'l> {
             None => nulls += 1,
         })?;
         let kind = literal::text(&fields, "type").map_or(Kind::Step, Kind::of);
-        let (header, values) = fields.into_iter().partition(|(key, _)| kind.is_header(key));
+        let header = fields.extract_if(.., |(key, _)| kind.is_header(key)).collect();
         Some(Self {
             kind,
             header,
-            values,
+            values: fields,
             nulls,
         })
     }
