@@ -46,13 +46,15 @@ fn main() {
     }
     println!("cargo bench -p pulsetrain-convert --bench perfetto");
     println!("one core, CPU time of the thread, best of {ROUNDS} rounds in turns\n");
-    let input = Input::of(SPANS, Values::Repeating);
-    let messages: Vec<Bytes> = input.messages.iter().cloned().map(Bytes::from).collect();
     let mut arguments = std::env::args().skip_while(|argument| argument != "--profile");
     if let Some(what) = arguments.nth(1) {
         let rounds = arguments.next().and_then(|rounds| rounds.parse().ok());
-        return profile(&what, rounds.unwrap_or(PROFILE_ROUNDS), &input, &messages);
+        let unlike = arguments.next().is_some_and(|values| values == "unlike");
+        let values = if unlike { Values::Unlike } else { Values::Repeating };
+        return profile(&what, rounds.unwrap_or(PROFILE_ROUNDS), &Input::of(SPANS, values));
     }
+    let input = Input::of(SPANS, Values::Repeating);
+    let messages: Vec<Bytes> = input.messages.iter().cloned().map(Bytes::from).collect();
     compare("attributes that repeat", &input, &messages);
     through_files(&messages, input.bytes(), input.spans);
     sizes(&messages, input.spans);
@@ -128,10 +130,11 @@ fn through_files(messages: &[Bytes], bytes: usize, spans: u64) {
 }
 
 /// Ours alone again and again from `protobuf` or from `json`, or the decoding of JSON alone, or the `floor`, for a profiler.
-fn profile(what: &str, rounds: usize, input: &Input, messages: &[Bytes]) {
+fn profile(what: &str, rounds: usize, input: &Input) {
     let mut out = Vec::new();
     let mut best = f64::INFINITY;
-    let each = bytes_a_span(input, messages);
+    let messages: Vec<Bytes> = input.messages.iter().cloned().map(Bytes::from).collect();
+    let each = bytes_a_span(input, &messages);
     for _ in 0..rounds {
         out.clear();
         let start = cpu_secs();
@@ -139,7 +142,7 @@ fn profile(what: &str, rounds: usize, input: &Input, messages: &[Bytes]) {
             "json" => json(&input.lines, black_box(&mut out)),
             "decode" => decode(&input.lines),
             "floor" => floor::protobuf(&input.messages, each, black_box(&mut out)),
-            _ => protobuf(messages, AttributePolicy::Lean, black_box(&mut out)),
+            _ => protobuf(&messages, AttributePolicy::Lean, black_box(&mut out)),
         }
         best = best.min(cpu_secs() - start);
     }

@@ -71,6 +71,7 @@ const LONG: usize = 63;
 /// The attributes that matter to where a span is drawn, and whether.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wanted {
+    keys: Vec<String>,
     /// A bit for each length that a key has.
     lengths: u64,
 }
@@ -79,19 +80,29 @@ impl Wanted {
     pub(super) fn of(config: &PerfettoConfig) -> Self {
         let step = config.steps.is_some().then_some(attribute::TRAIN_STEP.name);
         let keys = config.rows.iter().map(String::as_str).chain(step);
-        let lengths = keys.map(|key| 1 << key.len().min(LONG));
+        let keys: Vec<String> = keys.map(str::to_owned).collect();
+        let lengths = keys.iter().map(|key| 1 << key.len().min(LONG));
         Self {
             lengths: lengths.fold(0, |all, one| all | one),
+            keys,
         }
     }
 
-    /// Whether an attribute could be one of them: its key has a length that one of theirs has.
+    /// Whether an attribute could be one of them. Most keys have a length that none of theirs has.
     #[inline]
     fn may_be(&self, attribute: &[u8]) -> bool {
         match attribute {
-            [0x0a, length, ..] if usize::from(*length) < LONG => self.lengths >> length & 1 == 1,
+            [0x0a, length, rest @ ..] if usize::from(*length) < LONG => {
+                self.lengths >> length & 1 == 1 && self.has(rest, usize::from(*length))
+            }
             _ => true,
         }
+    }
+
+    /// Whether an attribute that begins with a key of this length is one of them.
+    fn has(&self, attribute: &[u8], length: usize) -> bool {
+        let key = attribute.get(..length);
+        key.is_none_or(|key| self.keys.iter().any(|wanted| wanted.as_bytes() == key))
     }
 }
 

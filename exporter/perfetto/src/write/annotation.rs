@@ -73,7 +73,7 @@ pub(super) struct Encoder {
     pub(super) news: Buffer,
     /// What the event's sequence has interned.
     pub(super) strings: Box<Strings>,
-    /// The texts that came lately on any sequence.
+    /// The texts that came lately, and the sequence of the event.
     pub(super) seen: RecentValues,
     /// The annotation that was written last, if it fitted into a block.
     pub(super) short: Option<Block>,
@@ -87,10 +87,7 @@ impl<'a> Annotations<'a> {
     /// Adds an annotation. trace_processor has its key with an underscore for each dot: `debug.train_step`.
     #[inline]
     pub fn add<'v>(&mut self, name: impl AsRef<[u8]>, value: impl Into<AnnotationValue<'v>>) {
-        let Encoder { news, strings, .. } = &mut *self.encoder;
-        let name = Block::uint(annotation::NAME_IID, strings.annotation_name(name.as_ref(), news));
-        let value = self.encoder.value(value.into());
-        self.encoder.annotation(self.field, name, value);
+        self.encoder.named(self.field, name.as_ref(), value.into());
     }
 
     /// Adds a map, whose entries `fill` adds.
@@ -123,10 +120,8 @@ impl<'a> Annotations<'a> {
 impl AnnotationList<'_> {
     /// Adds a value.
     pub fn push<'v>(&mut self, value: impl Into<AnnotationValue<'v>>) {
-        let start = self.open();
-        let value = self.encoder.value(value.into());
-        self.encoder.write(value);
-        self.encoder.body.close(start);
+        self.encoder
+            .annotation(annotation::ARRAY_VALUES, Block::EMPTY, value.into());
     }
 
     /// Adds a map, whose entries `fill` adds.
@@ -150,53 +145,50 @@ impl AnnotationList<'_> {
     }
 }
 
-/// A value on its way out: most are a few bytes.
-#[derive(Clone, Copy)]
-enum Value<'v> {
-    Short(Block),
-    Text(&'v [u8]),
-}
-
 impl Encoder {
-    #[inline]
-    fn value<'v>(&mut self, value: AnnotationValue<'v>) -> Value<'v> {
-        Value::Short(match value {
+    /// Writes an annotation that is no map and no list. `name` may be empty.
+    #[inline(always)]
+    fn annotation(&mut self, field: u32, name: Block, value: AnnotationValue<'_>) {
+        let mut text: &[u8] = &[];
+        let value = match value {
             AnnotationValue::Bool(value) => Block::uint(annotation::BOOL, u64::from(value)),
             AnnotationValue::Int(value) => Block::uint(annotation::INT, value as u64),
             AnnotationValue::Uint(value) => Block::uint(annotation::UINT, value),
             AnnotationValue::Double(value) => Block::fixed64(annotation::DOUBLE, value.to_bits()),
-            AnnotationValue::Text(text) => {
-                match self.strings.annotation_text(text, &mut self.seen, &mut self.news) {
+            AnnotationValue::Text(value) => {
+                match self
+                    .strings
+                    .annotation_text(value, &mut self.seen, &mut self.news)
+                {
                     Some(number) => Block::uint(annotation::STRING_IID, number),
-                    None => return Value::Text(text),
+                    None => {
+                        text = value;
+                        Block::head(annotation::STRING, text.len())
+                    }
                 }
             }
-        })
+        };
+        let head = Block::head(field, name.len() + value.len() + text.len());
+        let start = head.checked_then(name);
+        match start.and_then(|start| start.checked_then(value)) {
+            Some(block) => {
+                self.body.block(block);
+                self.short = text.is_empty().then_some(block);
+            }
+            None => [head, name, value]
+                .into_iter()
+                .for_each(|block| self.body.block(block)),
+        }
+        self.body.append(text);
     }
 
-    /// Writes an annotation that is no map and no list.
-    #[inline]
-    fn annotation(&mut self, field: u32, name: Block, value: Value<'_>) {
-        if let Value::Short(value) = value
-            && let head = Block::head(field, name.len() + value.len())
-            && let Some(block) = head
-                .checked_then(name)
-                .and_then(|start| start.checked_then(value))
-        {
-            self.short = Some(block);
-            return self.body.block(block);
-        }
-        let start = self.body.open(field);
-        self.body.block(name);
-        self.write(value);
-        self.body.close(start);
-    }
-
-    #[inline]
-    fn write(&mut self, value: Value<'_>) {
-        match value {
-            Value::Short(value) => self.body.block(value),
-            Value::Text(text) => self.body.delimited(annotation::STRING, text),
-        }
+    /// Writes an annotation with a name that is no map and no list.
+    #[inline(never)]
+    fn named(&mut self, field: u32, name: &[u8], value: AnnotationValue<'_>) {
+        let name = Block::uint(
+            annotation::NAME_IID,
+            self.strings.annotation_name(name, &mut self.news),
+        );
+        self.annotation(field, name, value);
     }
 }

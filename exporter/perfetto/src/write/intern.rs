@@ -51,7 +51,7 @@ impl Strings {
         number(&mut self.annotation_names, interned::ANNOTATION_NAMES, text, news)
     }
 
-    /// The number of an annotation's text, if any sequence had it before: text that never comes again is then not kept.
+    /// The number of an annotation's text if the sequence had it before: text that never comes again is then not kept.
     #[inline]
     pub(super) fn annotation_text(
         &mut self,
@@ -228,22 +228,27 @@ impl Entry {
     }
 }
 
-/// The hashes of values that came lately, each in the one place that its hash gives it. The hash is the same in every run, as
-/// the trace is to be: values that collide are only written more often.
+/// The hashes of values that came lately and of their sequences, each in the one place that its hash gives it. The hash is the
+/// same in every run, as the trace is to be: values that collide are only written more often.
 #[derive(Debug, Default)]
-pub(super) struct RecentValues(Vec<u64>);
+pub(super) struct RecentValues {
+    /// The sequence of the values that come. A value that others have, such as the id of a request, pays for no number here.
+    pub(super) sequence: u32,
+    hashes: Vec<u64>,
+}
 
 impl RecentValues {
     /// Remembers a value and returns whether it was remembered already.
     fn mark(&mut self, text: &[u8]) -> bool {
         let mut hasher = FxHasher::default();
+        hasher.write_u32(self.sequence);
         hasher.write(text);
         let hash = hasher.finish();
-        if self.0.is_empty() {
-            self.0.resize(SEEN, 0);
+        if self.hashes.is_empty() {
+            self.hashes.resize(SEEN, 0);
         }
         let place = (hash >> 40) as usize % SEEN;
-        std::mem::replace(&mut self.0[place], hash) == hash
+        std::mem::replace(&mut self.hashes[place], hash) == hash
     }
 }
 

@@ -72,8 +72,8 @@ impl Memo {
 }
 
 impl Slot {
-    /// Whether what is kept begins with these bytes, at least one: compared sixteen at a time, the last sixteen
-    /// with some of those before.
+    /// Whether what is kept begins with these bytes, at least one: compared sixteen at a time. The last sixteen are first, and
+    /// some of them are compared twice: sources of one key differ in their values.
     #[inline(always)]
     fn begins_with(&self, source: &[u8]) -> bool {
         let word = |bytes: &[u8], at| {
@@ -85,10 +85,8 @@ impl Slot {
         let Some(last) = source.len().checked_sub(WORD) else {
             return self.source.starts_with(source);
         };
-        (0..last)
-            .step_by(WORD)
-            .chain([last])
-            .all(|at| word(&self.source, at) == word(source, at))
+        let same = |at| word(&self.source, at) == word(source, at);
+        same(last) && (0..last).step_by(WORD).all(same)
     }
 }
 

@@ -65,6 +65,7 @@ impl Sequence {
             std::mem::swap(strings, &mut encoder.strings);
         }
         encoder.strings.begin();
+        encoder.seen.sequence = head.id;
         if head.track_uuid != state.track_uuid {
             encoder.body.uint(event::TRACK_UUID, head.track_uuid);
         }
