@@ -398,7 +398,7 @@ pub(crate) fn gpus(
     };
     GpuSource::new(settings, Box::new(workloads), move |notice| {
         let level = match &notice {
-            GpuNotice::Trouble { .. } | GpuNotice::Silent { .. } => Level::Warn,
+            GpuNotice::Trouble { .. } | GpuNotice::Silent { .. } | GpuNotice::Imex { .. } => Level::Warn,
             _ => Level::Info,
         };
         report(level, &notice);

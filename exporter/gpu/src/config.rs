@@ -2,6 +2,8 @@
 
 use std::{path::PathBuf, time::Duration};
 
+use crate::ImexConfig;
+
 /// Under which names the GPUs' telemetry goes out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum GpuSemconv {
@@ -38,6 +40,8 @@ pub struct GpuConfig {
     pub retry: Duration,
     /// How long the driver is released when a GPU that no process uses needs a reset; `None` if it is not.
     pub release_for_reset: Option<Duration>,
+    /// Whether and how the state of IMEX is read.
+    pub imex: ImexConfig,
     /// Resource attributes of the host: `host.name` ...
     pub resource: Vec<(String, String)>,
 }
@@ -55,6 +59,7 @@ impl Default for GpuConfig {
             profiling: true,
             retry: Duration::from_secs(60),
             release_for_reset: Some(Duration::from_secs(300)),
+            imex: ImexConfig::default(),
             resource: Vec::new(),
         }
     }

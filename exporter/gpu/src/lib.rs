@@ -3,13 +3,15 @@
 //! [`GpuSource`] has two halves. `driver` runs on threads of its own and hands over one pass over all GPUs an interval, read by
 //! [`nvml`] or [`amd`], whichever the machine has. `record` runs with the other sources, and makes series of it; it knows no
 //! vendor. Between them is a queue, so a driver that hangs holds up its own thread only. [`survey`] looks once, for a list of
-//! the GPUs. [`workload`] finds the run, the rank, the job and the pod of the processes on a GPU.
+//! the GPUs. `imex` reads the state
+//! of IMEX on one more thread. [`workload`] finds the run, the rank, the job and the pod of the processes on a GPU.
 
 pub mod amd;
 mod attribution;
 mod companion;
 mod config;
 mod driver;
+mod imex;
 mod inventory;
 mod notice;
 pub mod nvml;
@@ -22,6 +24,7 @@ pub mod workload;
 
 pub use attribution::{GpuAttribution, NoAttribution, OwnedAttribute, OwnedValue, Subject};
 pub use config::{GpuConfig, GpuSemconv};
+pub use imex::{ImexConfig, ImexProgram};
 pub use inventory::{
     Driver, DriverState, Fabric, Gpu, GpuProcess, GpuTrouble, Inventory, MigInstance, MissingMetric,
     Platform, Reason, Unavailable, Vendor, list_missing,

@@ -56,6 +56,11 @@ pub enum GpuNotice {
     },
     /// The driver answers again.
     Answers,
+    /// The state of IMEX cannot be read. It is reported once until it can.
+    Imex {
+        /// Why.
+        why: String,
+    },
 }
 
 impl fmt::Display for GpuNotice {
@@ -89,6 +94,10 @@ impl fmt::Display for GpuNotice {
                 "the GPU driver has not answered for {secs} s: its series have ended and resume when it answers"
             ),
             Self::Answers => f.write_str("the GPU driver answers again"),
+            Self::Imex { why } => write!(
+                f,
+                "the state of IMEX is not known: {why}; repair the IMEX service, or set gpu.imex to off"
+            ),
         }
     }
 }

@@ -2,13 +2,15 @@
 //!
 //! `subject` has the attributes of series, `store` keeps them and ends those that are not read any more, `counter` makes the
 //! driver's counters monotonic, `hw_semconv` has the standard names, `facts` and `health` the properties and the state of a
-//! GPU, `events` counts its XID errors and other events, `scrape_stats` has the metrics of the passes themselves.
+//! GPU, `events` counts its XID errors and other events, `scrape_stats` has the metrics of the passes themselves, `imex` has the
+//! state of IMEX.
 
 mod counter;
 mod events;
 mod facts;
 mod health;
 mod hw_semconv;
+mod imex;
 mod known;
 mod scrape_stats;
 mod store;
@@ -26,6 +28,7 @@ use pulsetrain_otlp::{
 use pulsetrain_semconv::{SCHEMA_URL, attribute, metric};
 
 use self::{
+    imex::Imex,
     known::{GpuState, Ids},
     scrape_stats::ScrapeStats,
     store::{Key, SeriesStore},
@@ -33,6 +36,7 @@ use self::{
 use crate::{
     DriverState, GpuAttribution, GpuConfig, GpuNotice, GpuSemconv, Inventory, MissingMetric, Reason,
     driver::{DriverEvent, GpuEvent, Tick},
+    imex::ImexReading,
 };
 
 /// The scope, and the service that the GPUs of a host are.
@@ -53,6 +57,7 @@ pub(super) struct EventRecorder {
     gpus: BTreeMap<String, GpuState>,
     ids: Ids,
     scrape_stats: ScrapeStats,
+    imex: Imex,
     inventory: Arc<Inventory>,
     notices: Vec<GpuNotice>,
     last_unix_nanos: UnixNanos,
@@ -70,6 +75,7 @@ impl EventRecorder {
             gpus: BTreeMap::new(),
             ids: Ids::default(),
             scrape_stats: ScrapeStats::of(SOURCE),
+            imex: Imex::default(),
             inventory: Arc::default(),
             notices: Vec::new(),
             last_unix_nanos: UnixNanos::UNKNOWN,
@@ -98,10 +104,18 @@ impl EventRecorder {
         }
     }
 
+    /// Records the state of IMEX.
+    pub(super) fn on_imex(&mut self, reading: ImexReading, now_unix_nanos: UnixNanos) {
+        self.imex
+            .record(reading, &mut self.store, now_unix_nanos, &mut self.notices);
+    }
+
     /// Ends the series of a driver that did not answer for too long.
     pub(super) fn mark_stale(&mut self, secs: u64, now_unix_nanos: UnixNanos) {
         self.store.end(now_unix_nanos, |key, metric| {
-            !events::is_counted_here(key, metric) && !scrape_stats::is_about_passes(metric)
+            !events::is_counted_here(key, metric)
+                && !scrape_stats::is_about_passes(metric)
+                && !imex::is_of_imex(metric)
         });
         self.notices.push(GpuNotice::Silent { secs });
         self.set_driver(DriverState::Silent, now_unix_nanos);
@@ -230,8 +244,9 @@ impl EventRecorder {
     }
 
     fn forget_gpus(&mut self, now_unix_nanos: UnixNanos) {
-        self.store
-            .end(now_unix_nanos, |_, metric| !scrape_stats::is_about_passes(metric));
+        self.store.end(now_unix_nanos, |_, metric| {
+            !scrape_stats::is_about_passes(metric) && !imex::is_of_imex(metric)
+        });
         self.gpus.clear();
     }
 

@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use crate::{
     DriverRelease, DriverState, Gpu, GpuAttribution, GpuConfig, GpuNotice, GpuTrouble, Inventory,
     driver::{self, DriverEvent, DriverThread, GpuTick},
+    imex::{ImexReading, ImexThread},
     record::{self, EventRecorder},
 };
 
@@ -69,6 +70,7 @@ impl Source for GpuSource {
 
 async fn watch_gpus(source: GpuSource, ingress: Ingress, stop: CancellationToken) -> Result<(), String> {
     let mut driver = driver::start(&source.config, source.release.clone())?;
+    let mut imex = ImexThread::start(&source.config.imex)?;
     let mut watching = Watching {
         recording: EventRecorder::new(&source.config, source.attribution),
         stale_after: source.config.stale_after(),
@@ -85,6 +87,10 @@ async fn watch_gpus(source: GpuSource, ingress: Ingress, stop: CancellationToken
             () = tokio::time::sleep_until(stale), if expects => {
                 watching.mark_stale(clock::now().saturating_duration_since(heard_last));
                 expects = false;
+                continue;
+            }
+            reading = ImexThread::next(&mut imex) => {
+                watching.on_imex(reading);
                 continue;
             }
             () = stop.cancelled() => break,
@@ -126,6 +132,11 @@ impl Watching {
         }
         self.send();
         answers
+    }
+
+    fn on_imex(&mut self, reading: ImexReading) {
+        self.recording.on_imex(reading, clock::unix_nanos());
+        self.send();
     }
 
     fn mark_stale(&mut self, silence: Duration) {

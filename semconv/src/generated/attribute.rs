@@ -370,6 +370,8 @@ pub const GPU_FEATURE: Attribute = Attribute {
         "dram_encryption",
         "vgpu_license",
         "power_smoothing",
+        "power_smoothing_immediate_ramp_down",
+        "power_smoothing_delayed",
     ]),
     descriptive: false,
     stability: Stability::Development,
@@ -380,6 +382,34 @@ pub const GPU_ID: Attribute = Attribute {
     name: "gpu.id",
     brief: "Identity of the GPU: its UUID, or its index where no UUID is known.",
     kind: AttributeKind::String,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// State of the IMEX daemon of the host.
+pub const GPU_IMEX_DAEMON_STATE: Attribute = Attribute {
+    name: "gpu.imex.daemon_state",
+    brief: "State of the IMEX daemon of the host.",
+    kind: AttributeKind::Enum(&[
+        "initializing",
+        "starting_auth_server",
+        "waiting_for_peers",
+        "waiting_for_recovery",
+        "init_gpu",
+        "ready",
+        "shutting_down",
+        "unavailable",
+        "other",
+    ]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// State of the IMEX domain.
+pub const GPU_IMEX_DOMAIN_STATE: Attribute = Attribute {
+    name: "gpu.imex.domain_state",
+    brief: "State of the IMEX domain.",
+    kind: AttributeKind::Enum(&["up", "degraded", "down", "other"]),
     descriptive: false,
     stability: Stability::Development,
 };
@@ -679,6 +709,67 @@ pub const GPU_POWER_PROFILE: Attribute = Attribute {
         "mig",
         "other",
     ]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// End of a range of power smoothing.
+pub const GPU_POWER_SMOOTHING_BOUND: Attribute = Attribute {
+    name: "gpu.power_smoothing.bound",
+    brief: "End of a range of power smoothing.",
+    kind: AttributeKind::Enum(&["min", "max"]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Direction of a change of power.
+pub const GPU_POWER_SMOOTHING_DIRECTION: Attribute = Attribute {
+    name: "gpu.power_smoothing.direction",
+    brief: "Direction of a change of power.",
+    kind: AttributeKind::Enum(&["up", "down"]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Which power of power smoothing.
+pub const GPU_POWER_SMOOTHING_LEVEL: Attribute = Attribute {
+    name: "gpu.power_smoothing.level",
+    brief: "Which power of power smoothing.",
+    kind: AttributeKind::Enum(&[
+        "ceiling",
+        "floor",
+        "primary_floor",
+        "secondary_floor",
+        "min_activation_offset",
+        "min_activation_point",
+    ]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Moving average of power smoothing.
+pub const GPU_POWER_SMOOTHING_MOVING_AVERAGE: Attribute = Attribute {
+    name: "gpu.power_smoothing.moving_average",
+    brief: "Moving average of power smoothing.",
+    kind: AttributeKind::Enum(&["activation", "target"]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Number of a preset profile of power smoothing, from 0.
+pub const GPU_POWER_SMOOTHING_PROFILE: Attribute = Attribute {
+    name: "gpu.power_smoothing.profile",
+    brief: "Number of a preset profile of power smoothing, from 0.",
+    kind: AttributeKind::Int,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Origin of a setting of power smoothing.
+pub const GPU_POWER_SMOOTHING_SETTING: Attribute = Attribute {
+    name: "gpu.power_smoothing.setting",
+    brief: "Origin of a setting of power smoothing.",
+    kind: AttributeKind::Enum(&["profile", "admin_override"]),
     descriptive: false,
     stability: Stability::Development,
 };
@@ -2061,6 +2152,8 @@ pub static ALL: &[&Attribute] = &[
     &GPU_FAULT,
     &GPU_FEATURE,
     &GPU_ID,
+    &GPU_IMEX_DAEMON_STATE,
+    &GPU_IMEX_DOMAIN_STATE,
     &GPU_INDEX,
     &GPU_IO_DIRECTION,
     &GPU_L2_CACHE_SIZE,
@@ -2091,6 +2184,12 @@ pub static ALL: &[&Attribute] = &[
     &GPU_POWER_LIMIT_KIND,
     &GPU_POWER_READING,
     &GPU_POWER_PROFILE,
+    &GPU_POWER_SMOOTHING_BOUND,
+    &GPU_POWER_SMOOTHING_DIRECTION,
+    &GPU_POWER_SMOOTHING_LEVEL,
+    &GPU_POWER_SMOOTHING_MOVING_AVERAGE,
+    &GPU_POWER_SMOOTHING_PROFILE,
+    &GPU_POWER_SMOOTHING_SETTING,
     &GPU_PRECISION,
     &GPU_RECOVERY_ACTION,
     &GPU_RETIREMENT_CAUSE,

@@ -550,6 +550,24 @@ pub fn gpu_graphics_active(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::GPU_IMEX_DAEMON_STATE`].
+pub fn gpu_imex_daemon_state(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_IMEX_DAEMON_STATE.name)
+        .with_unit(metric::GPU_IMEX_DAEMON_STATE.unit)
+        .with_description(metric::GPU_IMEX_DAEMON_STATE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_IMEX_DOMAIN_STATE`].
+pub fn gpu_imex_domain_state(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_IMEX_DOMAIN_STATE.name)
+        .with_unit(metric::GPU_IMEX_DOMAIN_STATE.unit)
+        .with_description(metric::GPU_IMEX_DOMAIN_STATE.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::GPU_INACTIVE_REMAPPED_ROWS`].
 pub fn gpu_inactive_remapped_rows(meter: &Meter) -> Gauge<i64> {
     meter
@@ -917,6 +935,123 @@ pub fn gpu_power_profile_active(meter: &Meter) -> UpDownCounter<i64> {
         .i64_up_down_counter(metric::GPU_POWER_PROFILE_ACTIVE.name)
         .with_unit(metric::GPU_POWER_PROFILE_ACTIVE.unit)
         .with_description(metric::GPU_POWER_PROFILE_ACTIVE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_ACTIVATION_OFFSET`].
+pub fn gpu_power_smoothing_activation_offset(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_POWER_SMOOTHING_ACTIVATION_OFFSET.name)
+        .with_unit(metric::GPU_POWER_SMOOTHING_ACTIVATION_OFFSET.unit)
+        .with_description(metric::GPU_POWER_SMOOTHING_ACTIVATION_OFFSET.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_ACTIVE_PROFILE`].
+pub fn gpu_power_smoothing_active_profile(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::GPU_POWER_SMOOTHING_ACTIVE_PROFILE.name)
+        .with_unit(metric::GPU_POWER_SMOOTHING_ACTIVE_PROFILE.unit)
+        .with_description(metric::GPU_POWER_SMOOTHING_ACTIVE_PROFILE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_FLOOR_LIMIT`].
+pub fn gpu_power_smoothing_floor_limit(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_POWER_SMOOTHING_FLOOR_LIMIT.name)
+        .with_unit(metric::GPU_POWER_SMOOTHING_FLOOR_LIMIT.unit)
+        .with_description(metric::GPU_POWER_SMOOTHING_FLOOR_LIMIT.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_FLOOR_RATIO`].
+pub fn gpu_power_smoothing_floor_ratio(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_POWER_SMOOTHING_FLOOR_RATIO.name)
+        .with_unit(metric::GPU_POWER_SMOOTHING_FLOOR_RATIO.unit)
+        .with_description(metric::GPU_POWER_SMOOTHING_FLOOR_RATIO.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_LIFETIME_REMAINING`].
+pub fn gpu_power_smoothing_lifetime_remaining(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_POWER_SMOOTHING_LIFETIME_REMAINING.name)
+        .with_unit(metric::GPU_POWER_SMOOTHING_LIFETIME_REMAINING.unit)
+        .with_description(metric::GPU_POWER_SMOOTHING_LIFETIME_REMAINING.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_POWER`].
+pub fn gpu_power_smoothing_power(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_POWER_SMOOTHING_POWER.name)
+        .with_unit(metric::GPU_POWER_SMOOTHING_POWER.unit)
+        .with_description(metric::GPU_POWER_SMOOTHING_POWER.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_PRESET_PROFILES`].
+pub fn gpu_power_smoothing_preset_profiles(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::GPU_POWER_SMOOTHING_PRESET_PROFILES.name)
+        .with_unit(metric::GPU_POWER_SMOOTHING_PRESET_PROFILES.unit)
+        .with_description(metric::GPU_POWER_SMOOTHING_PRESET_PROFILES.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_PRIVILEGE_LEVEL`].
+pub fn gpu_power_smoothing_privilege_level(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::GPU_POWER_SMOOTHING_PRIVILEGE_LEVEL.name)
+        .with_unit(metric::GPU_POWER_SMOOTHING_PRIVILEGE_LEVEL.unit)
+        .with_description(metric::GPU_POWER_SMOOTHING_PRIVILEGE_LEVEL.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_RAMP_DOWN_HYSTERESIS`].
+pub fn gpu_power_smoothing_ramp_down_hysteresis(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_POWER_SMOOTHING_RAMP_DOWN_HYSTERESIS.name)
+        .with_unit(metric::GPU_POWER_SMOOTHING_RAMP_DOWN_HYSTERESIS.unit)
+        .with_description(metric::GPU_POWER_SMOOTHING_RAMP_DOWN_HYSTERESIS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_RAMP_RATE`].
+pub fn gpu_power_smoothing_ramp_rate(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_POWER_SMOOTHING_RAMP_RATE.name)
+        .with_unit(metric::GPU_POWER_SMOOTHING_RAMP_RATE.unit)
+        .with_description(metric::GPU_POWER_SMOOTHING_RAMP_RATE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_SECONDARY_FLOOR`].
+pub fn gpu_power_smoothing_secondary_floor(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_POWER_SMOOTHING_SECONDARY_FLOOR.name)
+        .with_unit(metric::GPU_POWER_SMOOTHING_SECONDARY_FLOOR.unit)
+        .with_description(metric::GPU_POWER_SMOOTHING_SECONDARY_FLOOR.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_WINDOW_UNIT`].
+pub fn gpu_power_smoothing_window_unit(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_POWER_SMOOTHING_WINDOW_UNIT.name)
+        .with_unit(metric::GPU_POWER_SMOOTHING_WINDOW_UNIT.unit)
+        .with_description(metric::GPU_POWER_SMOOTHING_WINDOW_UNIT.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_POWER_SMOOTHING_WINDOWS`].
+pub fn gpu_power_smoothing_windows(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::GPU_POWER_SMOOTHING_WINDOWS.name)
+        .with_unit(metric::GPU_POWER_SMOOTHING_WINDOWS.unit)
+        .with_description(metric::GPU_POWER_SMOOTHING_WINDOWS.brief)
         .build()
 }
 

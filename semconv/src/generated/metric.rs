@@ -3305,11 +3305,69 @@ pub const GPU_GRAPHICS_ACTIVE: Metric = Metric {
     ],
 };
 
+/// State of the IMEX daemon: 1 for the present state, 0 for the others.
+///
+/// Unit `{state}`; in Prometheus `gpu_imex_daemon_state`.
+pub const GPU_IMEX_DAEMON_STATE: Metric = Metric {
+    ordinal: 60,
+    name: "gpu.imex.daemon_state",
+    brief: "State of the IMEX daemon: 1 for the present state, 0 for the others.",
+    unit: "{state}",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::GPU_IMEX_DAEMON_STATE,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "gpu_imex_daemon_state",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "dcgm",
+            names: &["DCGM_FI_IMEX_DAEMON_STATUS"],
+        },
+        Upstream {
+            system: "nvidia_imex_ctl",
+            names: &["nvidia-imex-ctl -q"],
+        },
+    ],
+};
+
+/// State of the IMEX domain: 1 for the present state, 0 for the others.
+///
+/// Unit `{state}`; in Prometheus `gpu_imex_domain_state`.
+pub const GPU_IMEX_DOMAIN_STATE: Metric = Metric {
+    ordinal: 61,
+    name: "gpu.imex.domain_state",
+    brief: "State of the IMEX domain: 1 for the present state, 0 for the others.",
+    unit: "{state}",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::GPU_IMEX_DOMAIN_STATE,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "gpu_imex_domain_state",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "dcgm",
+            names: &["DCGM_FI_IMEX_DOMAIN_STATUS"],
+        },
+        Upstream {
+            system: "nvidia_imex_ctl",
+            names: &["nvidia-imex-ctl -N -j"],
+        },
+    ],
+};
+
 /// Rows of memory that spare ones replace from the next reset of the GPU on.
 ///
 /// Unit `{row}`; in Prometheus `gpu_inactive_remapped_rows`.
 pub const GPU_INACTIVE_REMAPPED_ROWS: Metric = Metric {
-    ordinal: 60,
+    ordinal: 62,
     name: "gpu.inactive_remapped_rows",
     brief: "Rows of memory that spare ones replace from the next reset of the GPU on.",
     unit: "{row}",
@@ -3385,7 +3443,7 @@ pub const GPU_INACTIVE_REMAPPED_ROWS: Metric = Metric {
 ///
 /// Unit `{info}`; in Prometheus `gpu_info`.
 pub const GPU_INFO: Metric = Metric {
-    ordinal: 61,
+    ordinal: 63,
     name: "gpu.info",
     brief: "Properties of the GPU or the MIG device, in its attributes: always 1.",
     unit: "{info}",
@@ -3557,7 +3615,7 @@ pub const GPU_INFO: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_memory_activity_ratio`.
 pub const GPU_MEMORY_ACTIVITY: Metric = Metric {
-    ordinal: 62,
+    ordinal: 64,
     name: "gpu.memory.activity",
     brief: "Share of the time in which the memory controller was busy.",
     unit: "1",
@@ -3636,7 +3694,7 @@ pub const GPU_MEMORY_ACTIVITY: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_memory_bandwidth_utilization_ratio`.
 pub const GPU_MEMORY_BANDWIDTH_UTILIZATION: Metric = Metric {
-    ordinal: 63,
+    ordinal: 65,
     name: "gpu.memory.bandwidth_utilization",
     brief: "Share of the bandwidth of the memory in use.",
     unit: "1",
@@ -3723,7 +3781,7 @@ pub const GPU_MEMORY_BANDWIDTH_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_memory_free_bytes`.
 pub const GPU_MEMORY_FREE: Metric = Metric {
-    ordinal: 64,
+    ordinal: 66,
     name: "gpu.memory.free",
     brief: "Free memory of the GPU.",
     unit: "By",
@@ -3802,7 +3860,7 @@ pub const GPU_MEMORY_FREE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_memory_limit_bytes`.
 pub const GPU_MEMORY_LIMIT: Metric = Metric {
-    ordinal: 65,
+    ordinal: 67,
     name: "gpu.memory.limit",
     brief: "Memory of the GPU.",
     unit: "By",
@@ -3881,7 +3939,7 @@ pub const GPU_MEMORY_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_memory_reserved_bytes`.
 pub const GPU_MEMORY_RESERVED: Metric = Metric {
-    ordinal: 66,
+    ordinal: 68,
     name: "gpu.memory.reserved",
     brief: "Memory of the GPU that the driver keeps for itself.",
     unit: "By",
@@ -3956,7 +4014,7 @@ pub const GPU_MEMORY_RESERVED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_memory_used_bytes`.
 pub const GPU_MEMORY_USED: Metric = Metric {
-    ordinal: 67,
+    ordinal: 69,
     name: "gpu.memory.used",
     brief: "Memory of the GPU in use.",
     unit: "By",
@@ -4035,7 +4093,7 @@ pub const GPU_MEMORY_USED: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_memory_power_watts`.
 pub const GPU_MEMORY_POWER: Metric = Metric {
-    ordinal: 68,
+    ordinal: 70,
     name: "gpu.memory_power",
     brief: "Power that the memory of the GPU draws.",
     unit: "W",
@@ -4108,7 +4166,7 @@ pub const GPU_MEMORY_POWER: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_metric_unavailable`.
 pub const GPU_METRIC_UNAVAILABLE: Metric = Metric {
-    ordinal: 69,
+    ordinal: 71,
     name: "gpu.metric.unavailable",
     brief: "Metrics that the GPU does not report, with the reason: 1 while this holds.",
     unit: "{state}",
@@ -4185,7 +4243,7 @@ pub const GPU_METRIC_UNAVAILABLE: Metric = Metric {
 ///
 /// Unit `{instance}`; in Prometheus `gpu_mig_instances`.
 pub const GPU_MIG_INSTANCES: Metric = Metric {
-    ordinal: 70,
+    ordinal: 72,
     name: "gpu.mig.instances",
     brief: "GPU instances that the GPU is split into.",
     unit: "{instance}",
@@ -4254,7 +4312,7 @@ pub const GPU_MIG_INSTANCES: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_mig_memory_free_bytes`.
 pub const GPU_MIG_MEMORY_FREE: Metric = Metric {
-    ordinal: 71,
+    ordinal: 73,
     name: "gpu.mig.memory.free",
     brief: "Free memory of a MIG device.",
     unit: "By",
@@ -4335,7 +4393,7 @@ pub const GPU_MIG_MEMORY_FREE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_mig_memory_limit_bytes`.
 pub const GPU_MIG_MEMORY_LIMIT: Metric = Metric {
-    ordinal: 72,
+    ordinal: 74,
     name: "gpu.mig.memory.limit",
     brief: "Memory of a MIG device.",
     unit: "By",
@@ -4416,7 +4474,7 @@ pub const GPU_MIG_MEMORY_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_mig_memory_reserved_bytes`.
 pub const GPU_MIG_MEMORY_RESERVED: Metric = Metric {
-    ordinal: 73,
+    ordinal: 75,
     name: "gpu.mig.memory.reserved",
     brief: "Memory of a MIG device that the driver keeps for itself.",
     unit: "By",
@@ -4497,7 +4555,7 @@ pub const GPU_MIG_MEMORY_RESERVED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_mig_memory_used_bytes`.
 pub const GPU_MIG_MEMORY_USED: Metric = Metric {
-    ordinal: 74,
+    ordinal: 76,
     name: "gpu.mig.memory.used",
     brief: "Memory of a MIG device in use.",
     unit: "By",
@@ -4578,7 +4636,7 @@ pub const GPU_MIG_MEMORY_USED: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `gpu_module_energy_joules_total`.
 pub const GPU_MODULE_ENERGY: Metric = Metric {
-    ordinal: 75,
+    ordinal: 77,
     name: "gpu.module_energy",
     brief: "Energy that the module of GPU and CPU has used since the driver was loaded.",
     unit: "J",
@@ -4650,7 +4708,7 @@ pub const GPU_MODULE_ENERGY: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_module_power_watts`.
 pub const GPU_MODULE_POWER: Metric = Metric {
-    ordinal: 76,
+    ordinal: 78,
     name: "gpu.module_power",
     brief: "Power that the module of GPU and CPU draws.",
     unit: "W",
@@ -4726,7 +4784,7 @@ pub const GPU_MODULE_POWER: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_nvlink_bit_error_ratio`.
 pub const GPU_NVLINK_BIT_ERROR_RATIO: Metric = Metric {
-    ordinal: 77,
+    ordinal: 79,
     name: "gpu.nvlink.bit_error_ratio",
     brief: "Share of the bits of an NVLink that were received with errors.",
     unit: "1",
@@ -4806,7 +4864,7 @@ pub const GPU_NVLINK_BIT_ERROR_RATIO: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_nvlink_errors_total`.
 pub const GPU_NVLINK_ERRORS: Metric = Metric {
-    ordinal: 78,
+    ordinal: 80,
     name: "gpu.nvlink.errors",
     brief: "Errors of an NVLink.",
     unit: "{error}",
@@ -4895,7 +4953,7 @@ pub const GPU_NVLINK_ERRORS: Metric = Metric {
 ///
 /// Unit `{block}`; in Prometheus `gpu_nvlink_fec_blocks_total`.
 pub const GPU_NVLINK_FEC_BLOCKS: Metric = Metric {
-    ordinal: 79,
+    ordinal: 81,
     name: "gpu.nvlink.fec_blocks",
     brief: "Blocks received over an NVLink, by the number of symbols that forward error correction (FEC) corrected: a histogram of link quality.",
     unit: "{block}",
@@ -4975,7 +5033,7 @@ pub const GPU_NVLINK_FEC_BLOCKS: Metric = Metric {
 ///
 /// Unit `{info}`; in Prometheus `gpu_nvlink_info`.
 pub const GPU_NVLINK_INFO: Metric = Metric {
-    ordinal: 80,
+    ordinal: 82,
     name: "gpu.nvlink.info",
     brief: "Remote end of the NVLink, in its attributes: always 1.",
     unit: "{info}",
@@ -5052,7 +5110,7 @@ pub const GPU_NVLINK_INFO: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_nvlink_io_bytes_total`.
 pub const GPU_NVLINK_IO: Metric = Metric {
-    ordinal: 81,
+    ordinal: 83,
     name: "gpu.nvlink.io",
     brief: "Bytes over an NVLink.",
     unit: "By",
@@ -5140,7 +5198,7 @@ pub const GPU_NVLINK_IO: Metric = Metric {
 ///
 /// Unit `{packet}`; in Prometheus `gpu_nvlink_packets_total`.
 pub const GPU_NVLINK_PACKETS: Metric = Metric {
-    ordinal: 82,
+    ordinal: 84,
     name: "gpu.nvlink.packets",
     brief: "Packets over an NVLink.",
     unit: "{packet}",
@@ -5220,7 +5278,7 @@ pub const GPU_NVLINK_PACKETS: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_nvlink_speed_bytes_per_second`.
 pub const GPU_NVLINK_SPEED: Metric = Metric {
-    ordinal: 83,
+    ordinal: 85,
     name: "gpu.nvlink.speed",
     brief: "Bytes in a second that an NVLink can carry.",
     unit: "By/s",
@@ -5293,7 +5351,7 @@ pub const GPU_NVLINK_SPEED: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_nvlink_throughput_bytes_per_second`.
 pub const GPU_NVLINK_THROUGHPUT: Metric = Metric {
-    ordinal: 84,
+    ordinal: 86,
     name: "gpu.nvlink.throughput",
     brief: "Bytes over all NVLinks of the GPU in a second.",
     unit: "By/s",
@@ -5369,7 +5427,7 @@ pub const GPU_NVLINK_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{link}`; in Prometheus `gpu_nvlink_up`.
 pub const GPU_NVLINK_UP: Metric = Metric {
-    ordinal: 85,
+    ordinal: 87,
     name: "gpu.nvlink.up",
     brief: "Whether an NVLink is up: 1 if so, else 0.",
     unit: "{link}",
@@ -5442,7 +5500,7 @@ pub const GPU_NVLINK_UP: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_pcie_errors_total`.
 pub const GPU_PCIE_ERRORS: Metric = Metric {
-    ordinal: 86,
+    ordinal: 88,
     name: "gpu.pcie.errors",
     brief: "Errors of PCI Express that its error reporting counts.",
     unit: "{error}",
@@ -5521,7 +5579,7 @@ pub const GPU_PCIE_ERRORS: Metric = Metric {
 ///
 /// Unit `{generation}`; in Prometheus `gpu_pcie_generation`.
 pub const GPU_PCIE_GENERATION: Metric = Metric {
-    ordinal: 87,
+    ordinal: 89,
     name: "gpu.pcie.generation",
     brief: "Generation of the PCI Express link.",
     unit: "{generation}",
@@ -5598,7 +5656,7 @@ pub const GPU_PCIE_GENERATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_pcie_io_bytes_total`.
 pub const GPU_PCIE_IO: Metric = Metric {
-    ordinal: 88,
+    ordinal: 90,
     name: "gpu.pcie.io",
     brief: "Bytes over PCI Express.",
     unit: "By",
@@ -5680,7 +5738,7 @@ pub const GPU_PCIE_IO: Metric = Metric {
 ///
 /// Unit `{recovery}`; in Prometheus `gpu_pcie_recoveries_total`.
 pub const GPU_PCIE_RECOVERIES: Metric = Metric {
-    ordinal: 89,
+    ordinal: 91,
     name: "gpu.pcie.recoveries",
     brief: "Times that the PCI Express link went into its recovery state.",
     unit: "{recovery}",
@@ -5749,7 +5807,7 @@ pub const GPU_PCIE_RECOVERIES: Metric = Metric {
 ///
 /// Unit `{replay}`; in Prometheus `gpu_pcie_replays_total`.
 pub const GPU_PCIE_REPLAYS: Metric = Metric {
-    ordinal: 90,
+    ordinal: 92,
     name: "gpu.pcie.replays",
     brief: "Packets that PCI Express replayed.",
     unit: "{replay}",
@@ -5824,7 +5882,7 @@ pub const GPU_PCIE_REPLAYS: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_pcie_speed_bytes_per_second`.
 pub const GPU_PCIE_SPEED: Metric = Metric {
-    ordinal: 91,
+    ordinal: 93,
     name: "gpu.pcie.speed",
     brief: "Bytes in a second that a lane of the PCI Express link can carry.",
     unit: "By/s",
@@ -5897,7 +5955,7 @@ pub const GPU_PCIE_SPEED: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_pcie_throughput_bytes_per_second`.
 pub const GPU_PCIE_THROUGHPUT: Metric = Metric {
-    ordinal: 92,
+    ordinal: 94,
     name: "gpu.pcie.throughput",
     brief: "Bytes over PCI Express in a second.",
     unit: "By/s",
@@ -5985,7 +6043,7 @@ pub const GPU_PCIE_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{lane}`; in Prometheus `gpu_pcie_width`.
 pub const GPU_PCIE_WIDTH: Metric = Metric {
-    ordinal: 93,
+    ordinal: 95,
     name: "gpu.pcie.width",
     brief: "Lanes of the PCI Express link.",
     unit: "{lane}",
@@ -6058,7 +6116,7 @@ pub const GPU_PCIE_WIDTH: Metric = Metric {
 ///
 /// Unit `{flop}/s`; in Prometheus `gpu_peak_flops_per_second`.
 pub const GPU_PEAK_FLOPS: Metric = Metric {
-    ordinal: 94,
+    ordinal: 96,
     name: "gpu.peak_flops",
     brief: "Floating-point operations in a second that the GPU can do at its peak, without sparsity.",
     unit: "{flop}/s",
@@ -6110,7 +6168,7 @@ pub const GPU_PEAK_FLOPS: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_performance_state`.
 pub const GPU_PERFORMANCE_STATE: Metric = Metric {
-    ordinal: 95,
+    ordinal: 97,
     name: "gpu.performance_state",
     brief: "Performance state: 1 for the present state, 0 for the others.",
     unit: "{state}",
@@ -6183,7 +6241,7 @@ pub const GPU_PERFORMANCE_STATE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_pipe_utilization_ratio`.
 pub const GPU_PIPE_UTILIZATION: Metric = Metric {
-    ordinal: 96,
+    ordinal: 98,
     name: "gpu.pipe.utilization",
     brief: "Share of the time in which a pipe was active.",
     unit: "1",
@@ -6289,7 +6347,7 @@ pub const GPU_PIPE_UTILIZATION: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_power_watts`.
 pub const GPU_POWER: Metric = Metric {
-    ordinal: 97,
+    ordinal: 99,
     name: "gpu.power",
     brief: "Power that the GPU draws with its board.",
     unit: "W",
@@ -6380,7 +6438,7 @@ pub const GPU_POWER: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_power_distribution_watts`.
 pub const GPU_POWER_DISTRIBUTION: Metric = Metric {
-    ordinal: 98,
+    ordinal: 100,
     name: "gpu.power_distribution",
     brief: "Power that the GPU drew, as the driver sampled it.",
     unit: "W",
@@ -6449,7 +6507,7 @@ pub const GPU_POWER_DISTRIBUTION: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_power_limit_watts`.
 pub const GPU_POWER_LIMIT: Metric = Metric {
-    ordinal: 99,
+    ordinal: 101,
     name: "gpu.power_limit",
     brief: "Power that the GPU may draw.",
     unit: "W",
@@ -6533,7 +6591,7 @@ pub const GPU_POWER_LIMIT: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_power_profile_active`.
 pub const GPU_POWER_PROFILE_ACTIVE: Metric = Metric {
-    ordinal: 100,
+    ordinal: 102,
     name: "gpu.power_profile.active",
     brief: "Workload power profiles that the GPU supports: 1 for one that is in force, 0 for the others.",
     unit: "{state}",
@@ -6602,11 +6660,1004 @@ pub const GPU_POWER_PROFILE_ACTIVE: Metric = Metric {
     }],
 };
 
+/// Power above the secondary floor below which the primary floor holds.
+///
+/// Unit `W`; in Prometheus `gpu_power_smoothing_activation_offset_watts`.
+pub const GPU_POWER_SMOOTHING_ACTIVATION_OFFSET: Metric = Metric {
+    ordinal: 103,
+    name: "gpu.power_smoothing.activation_offset",
+    brief: "Power above the secondary floor below which the primary floor holds.",
+    unit: "W",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_POWER_SMOOTHING_PROFILE,
+            requirement: Requirement::ConditionallyRequired,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_POWER_SMOOTHING_SETTING,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_power_smoothing_activation_offset_watts",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &[
+            "NVML_FI_PWR_SMOOTHING_PROFILE_PRIMARY_FLOOR_ACT_OFFSET",
+            "NVML_FI_PWR_SMOOTHING_ADMIN_OVERRIDE_PRIMARY_FLOOR_ACT_OFFSET",
+        ],
+    }],
+};
+
+/// Number of the preset profile in force, from 0.
+///
+/// Unit `{profile}`; in Prometheus `gpu_power_smoothing_active_profile`.
+pub const GPU_POWER_SMOOTHING_ACTIVE_PROFILE: Metric = Metric {
+    ordinal: 104,
+    name: "gpu.power_smoothing.active_profile",
+    brief: "Number of the preset profile in force, from 0.",
+    unit: "{profile}",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_power_smoothing_active_profile",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["NVML_FI_PWR_SMOOTHING_ACTIVE_PRESET_PROFILE"],
+    }],
+};
+
+/// Range of the power floor that can be set.
+///
+/// Unit `1`; in Prometheus `gpu_power_smoothing_floor_limit_ratio`.
+pub const GPU_POWER_SMOOTHING_FLOOR_LIMIT: Metric = Metric {
+    ordinal: 105,
+    name: "gpu.power_smoothing.floor_limit",
+    brief: "Range of the power floor that can be set.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_POWER_SMOOTHING_BOUND,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_power_smoothing_floor_limit_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &[
+            "NVML_FI_PWR_SMOOTHING_MIN_PERCENT_TMP_FLOOR_SETTING",
+            "NVML_FI_PWR_SMOOTHING_MAX_PERCENT_TMP_FLOOR_SETTING",
+        ],
+    }],
+};
+
+/// Power floor by setting.
+///
+/// Unit `1`; in Prometheus `gpu_power_smoothing_floor_ratio`.
+pub const GPU_POWER_SMOOTHING_FLOOR_RATIO: Metric = Metric {
+    ordinal: 106,
+    name: "gpu.power_smoothing.floor_ratio",
+    brief: "Power floor by setting.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_POWER_SMOOTHING_PROFILE,
+            requirement: Requirement::ConditionallyRequired,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_POWER_SMOOTHING_SETTING,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_power_smoothing_floor_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &[
+            "NVML_FI_PWR_SMOOTHING_PROFILE_PERCENT_TMP_FLOOR",
+            "NVML_FI_PWR_SMOOTHING_ADMIN_OVERRIDE_PERCENT_TMP_FLOOR",
+        ],
+    }],
+};
+
+/// Lifetime that the circuit of power smoothing has left.
+///
+/// Unit `1`; in Prometheus `gpu_power_smoothing_lifetime_remaining_ratio`.
+pub const GPU_POWER_SMOOTHING_LIFETIME_REMAINING: Metric = Metric {
+    ordinal: 107,
+    name: "gpu.power_smoothing.lifetime_remaining",
+    brief: "Lifetime that the circuit of power smoothing has left.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_power_smoothing_lifetime_remaining_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["NVML_FI_PWR_SMOOTHING_HW_CIRCUITRY_PERCENT_LIFETIME_REMAINING"],
+    }],
+};
+
+/// Powers between which the driver smooths the power of the module.
+///
+/// Unit `W`; in Prometheus `gpu_power_smoothing_power_watts`.
+pub const GPU_POWER_SMOOTHING_POWER: Metric = Metric {
+    ordinal: 108,
+    name: "gpu.power_smoothing.power",
+    brief: "Powers between which the driver smooths the power of the module.",
+    unit: "W",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_POWER_SMOOTHING_LEVEL,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_power_smoothing_power_watts",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &[
+            "NVML_FI_PWR_SMOOTHING_APPLIED_TMP_CEIL",
+            "NVML_FI_PWR_SMOOTHING_APPLIED_TMP_FLOOR",
+            "NVML_FI_PWR_SMOOTHING_PRIMARY_POWER_FLOOR",
+            "NVML_FI_PWR_SMOOTHING_SECONDARY_POWER_FLOOR",
+            "NVML_FI_PWR_SMOOTHING_MIN_PRIMARY_FLOOR_ACT_OFFSET",
+            "NVML_FI_PWR_SMOOTHING_MIN_PRIMARY_FLOOR_ACT_POINT",
+        ],
+    }],
+};
+
+/// Number of preset profiles.
+///
+/// Unit `{profile}`; in Prometheus `gpu_power_smoothing_preset_profiles`.
+pub const GPU_POWER_SMOOTHING_PRESET_PROFILES: Metric = Metric {
+    ordinal: 109,
+    name: "gpu.power_smoothing.preset_profiles",
+    brief: "Number of preset profiles.",
+    unit: "{profile}",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_power_smoothing_preset_profiles",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["NVML_FI_PWR_SMOOTHING_MAX_NUM_PRESET_PROFILES"],
+    }],
+};
+
+/// Privilege level of the reader.
+///
+/// Unit `{level}`; in Prometheus `gpu_power_smoothing_privilege_level`.
+pub const GPU_POWER_SMOOTHING_PRIVILEGE_LEVEL: Metric = Metric {
+    ordinal: 110,
+    name: "gpu.power_smoothing.privilege_level",
+    brief: "Privilege level of the reader.",
+    unit: "{level}",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_power_smoothing_privilege_level",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["NVML_FI_PWR_SMOOTHING_PRIV_LVL"],
+    }],
+};
+
+/// Time until the power starts to fall.
+///
+/// Unit `s`; in Prometheus `gpu_power_smoothing_ramp_down_hysteresis_seconds`.
+pub const GPU_POWER_SMOOTHING_RAMP_DOWN_HYSTERESIS: Metric = Metric {
+    ordinal: 111,
+    name: "gpu.power_smoothing.ramp_down_hysteresis",
+    brief: "Time until the power starts to fall.",
+    unit: "s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_POWER_SMOOTHING_PROFILE,
+            requirement: Requirement::ConditionallyRequired,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_POWER_SMOOTHING_SETTING,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_power_smoothing_ramp_down_hysteresis_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &[
+            "NVML_FI_PWR_SMOOTHING_PROFILE_RAMP_DOWN_HYST_VAL",
+            "NVML_FI_PWR_SMOOTHING_ADMIN_OVERRIDE_RAMP_DOWN_HYST_VAL",
+        ],
+    }],
+};
+
+/// Highest rate at which the power rises or falls.
+///
+/// Unit `W/s`; in Prometheus `gpu_power_smoothing_ramp_rate_watts_per_second`.
+pub const GPU_POWER_SMOOTHING_RAMP_RATE: Metric = Metric {
+    ordinal: 112,
+    name: "gpu.power_smoothing.ramp_rate",
+    brief: "Highest rate at which the power rises or falls.",
+    unit: "W/s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_POWER_SMOOTHING_DIRECTION,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_POWER_SMOOTHING_PROFILE,
+            requirement: Requirement::ConditionallyRequired,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_POWER_SMOOTHING_SETTING,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_power_smoothing_ramp_rate_watts_per_second",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &[
+            "NVML_FI_PWR_SMOOTHING_PROFILE_RAMP_UP_RATE",
+            "NVML_FI_PWR_SMOOTHING_PROFILE_RAMP_DOWN_RATE",
+            "NVML_FI_PWR_SMOOTHING_ADMIN_OVERRIDE_RAMP_UP_RATE",
+            "NVML_FI_PWR_SMOOTHING_ADMIN_OVERRIDE_RAMP_DOWN_RATE",
+        ],
+    }],
+};
+
+/// Power floor of a GPU at work by setting.
+///
+/// Unit `W`; in Prometheus `gpu_power_smoothing_secondary_floor_watts`.
+pub const GPU_POWER_SMOOTHING_SECONDARY_FLOOR: Metric = Metric {
+    ordinal: 113,
+    name: "gpu.power_smoothing.secondary_floor",
+    brief: "Power floor of a GPU at work by setting.",
+    unit: "W",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_POWER_SMOOTHING_PROFILE,
+            requirement: Requirement::ConditionallyRequired,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_POWER_SMOOTHING_SETTING,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_power_smoothing_secondary_floor_watts",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &[
+            "NVML_FI_PWR_SMOOTHING_PROFILE_SECONDARY_POWER_FLOOR",
+            "NVML_FI_PWR_SMOOTHING_ADMIN_OVERRIDE_SECONDARY_POWER_FLOOR",
+        ],
+    }],
+};
+
+/// Duration of one window of the moving averages.
+///
+/// Unit `s`; in Prometheus `gpu_power_smoothing_window_unit_seconds`.
+pub const GPU_POWER_SMOOTHING_WINDOW_UNIT: Metric = Metric {
+    ordinal: 114,
+    name: "gpu.power_smoothing.window_unit",
+    brief: "Duration of one window of the moving averages.",
+    unit: "s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_power_smoothing_window_unit_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["NVML_FI_PWR_SMOOTHING_WINDOW_MULTIPLIER"],
+    }],
+};
+
+/// Length of a moving average in windows: 0 turns its effect off.
+///
+/// Unit `{window}`; in Prometheus `gpu_power_smoothing_windows`.
+pub const GPU_POWER_SMOOTHING_WINDOWS: Metric = Metric {
+    ordinal: 115,
+    name: "gpu.power_smoothing.windows",
+    brief: "Length of a moving average in windows: 0 turns its effect off.",
+    unit: "{window}",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_POWER_SMOOTHING_MOVING_AVERAGE,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_POWER_SMOOTHING_PROFILE,
+            requirement: Requirement::ConditionallyRequired,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_POWER_SMOOTHING_SETTING,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_power_smoothing_windows",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &[
+            "NVML_FI_PWR_SMOOTHING_PROFILE_PRIMARY_FLOOR_ACT_WIN_MULT",
+            "NVML_FI_PWR_SMOOTHING_PROFILE_PRIMARY_FLOOR_TAR_WIN_MULT",
+            "NVML_FI_PWR_SMOOTHING_ADMIN_OVERRIDE_PRIMARY_FLOOR_ACT_WIN_MULT",
+            "NVML_FI_PWR_SMOOTHING_ADMIN_OVERRIDE_PRIMARY_FLOOR_TAR_WIN_MULT",
+        ],
+    }],
+};
+
 /// Memory of the GPU that a process uses.
 ///
 /// Unit `By`; in Prometheus `gpu_process_memory_bytes`.
 pub const GPU_PROCESS_MEMORY: Metric = Metric {
-    ordinal: 101,
+    ordinal: 116,
     name: "gpu.process.memory",
     brief: "Memory of the GPU that a process uses.",
     unit: "By",
@@ -6691,7 +7742,7 @@ pub const GPU_PROCESS_MEMORY: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_process_peak_memory_bytes`.
 pub const GPU_PROCESS_PEAK_MEMORY: Metric = Metric {
-    ordinal: 102,
+    ordinal: 117,
     name: "gpu.process.peak_memory",
     brief: "Peak memory of the GPU that a process has used.",
     unit: "By",
@@ -6764,7 +7815,7 @@ pub const GPU_PROCESS_PEAK_MEMORY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `gpu_process_time_seconds_total`.
 pub const GPU_PROCESS_TIME: Metric = Metric {
-    ordinal: 103,
+    ordinal: 118,
     name: "gpu.process.time",
     brief: "Time in which a process has had the GPU.",
     unit: "s",
@@ -6837,7 +7888,7 @@ pub const GPU_PROCESS_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_process_utilization_ratio`.
 pub const GPU_PROCESS_UTILIZATION: Metric = Metric {
-    ordinal: 104,
+    ordinal: 119,
     name: "gpu.process.utilization",
     brief: "Share of the time in which a process kept an engine busy.",
     unit: "1",
@@ -6917,7 +7968,7 @@ pub const GPU_PROCESS_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_protected_memory_limit_bytes`.
 pub const GPU_PROTECTED_MEMORY_LIMIT: Metric = Metric {
-    ordinal: 105,
+    ordinal: 120,
     name: "gpu.protected_memory.limit",
     brief: "Memory that is protected from the host.",
     unit: "By",
@@ -6986,7 +8037,7 @@ pub const GPU_PROTECTED_MEMORY_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_protected_memory_used_bytes`.
 pub const GPU_PROTECTED_MEMORY_USED: Metric = Metric {
-    ordinal: 106,
+    ordinal: 121,
     name: "gpu.protected_memory.used",
     brief: "Memory in use that is protected from the host.",
     unit: "By",
@@ -7055,7 +8106,7 @@ pub const GPU_PROTECTED_MEMORY_USED: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_recovery_action`.
 pub const GPU_RECOVERY_ACTION: Metric = Metric {
-    ordinal: 107,
+    ordinal: 122,
     name: "gpu.recovery_action",
     brief: "Recovery action that the driver requests: 1 for it, 0 for the others.",
     unit: "{state}",
@@ -7128,7 +8179,7 @@ pub const GPU_RECOVERY_ACTION: Metric = Metric {
 ///
 /// Unit `{row}`; in Prometheus `gpu_remapped_rows_total`.
 pub const GPU_REMAPPED_ROWS: Metric = Metric {
-    ordinal: 108,
+    ordinal: 123,
     name: "gpu.remapped_rows",
     brief: "Rows of memory that were replaced by spare ones.",
     unit: "{row}",
@@ -7210,7 +8261,7 @@ pub const GPU_REMAPPED_ROWS: Metric = Metric {
 ///
 /// Unit `{page}`; in Prometheus `gpu_retired_pages_total`.
 pub const GPU_RETIRED_PAGES: Metric = Metric {
-    ordinal: 109,
+    ordinal: 124,
     name: "gpu.retired_pages",
     brief: "Pages of memory that are no longer used.",
     unit: "{page}",
@@ -7289,7 +8340,7 @@ pub const GPU_RETIRED_PAGES: Metric = Metric {
 ///
 /// Unit `{bank}`; in Prometheus `gpu_row_remap_banks`.
 pub const GPU_ROW_REMAP_BANKS: Metric = Metric {
-    ordinal: 110,
+    ordinal: 125,
     name: "gpu.row_remap.banks",
     brief: "Banks of memory by the spare rows that they have left.",
     unit: "{bank}",
@@ -7362,7 +8413,7 @@ pub const GPU_ROW_REMAP_BANKS: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `gpu_run_energy_joules_total`.
 pub const GPU_RUN_ENERGY: Metric = Metric {
-    ordinal: 111,
+    ordinal: 126,
     name: "gpu.run.energy",
     brief: "Energy that the GPUs of the run used, in its steps and outside of them.",
     unit: "J",
@@ -7385,7 +8436,7 @@ pub const GPU_RUN_ENERGY: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_sm_active_ratio`.
 pub const GPU_SM_ACTIVE: Metric = Metric {
-    ordinal: 112,
+    ordinal: 127,
     name: "gpu.sm.active",
     brief: "Share of the time in which a multiprocessor had work, over all multiprocessors.",
     unit: "1",
@@ -7472,7 +8523,7 @@ pub const GPU_SM_ACTIVE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_sm_occupancy_ratio`.
 pub const GPU_SM_OCCUPANCY: Metric = Metric {
-    ordinal: 113,
+    ordinal: 128,
     name: "gpu.sm.occupancy",
     brief: "Share of the warps that could be resident on the multiprocessors.",
     unit: "1",
@@ -7559,7 +8610,7 @@ pub const GPU_SM_OCCUPANCY: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_step_busy_ratio`.
 pub const GPU_STEP_BUSY_RATIO: Metric = Metric {
-    ordinal: 114,
+    ordinal: 129,
     name: "gpu.step.busy_ratio",
     brief: "Share of the last step in which its GPUs were busy.",
     unit: "1",
@@ -7579,7 +8630,7 @@ pub const GPU_STEP_BUSY_RATIO: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `gpu_step_energy_joules`.
 pub const GPU_STEP_ENERGY: Metric = Metric {
-    ordinal: 115,
+    ordinal: 130,
     name: "gpu.step.energy",
     brief: "Energy that the GPUs of the rank used in a step.",
     unit: "J",
@@ -7599,7 +8650,7 @@ pub const GPU_STEP_ENERGY: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_step_mean_power_watts`.
 pub const GPU_STEP_MEAN_POWER: Metric = Metric {
-    ordinal: 116,
+    ordinal: 131,
     name: "gpu.step.mean_power",
     brief: "Mean power of the GPUs of a step together.",
     unit: "W",
@@ -7619,7 +8670,7 @@ pub const GPU_STEP_MEAN_POWER: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_step_peak_power_watts`.
 pub const GPU_STEP_PEAK_POWER: Metric = Metric {
-    ordinal: 117,
+    ordinal: 132,
     name: "gpu.step.peak_power",
     brief: "Highest power of the GPUs of a step together.",
     unit: "W",
@@ -7639,7 +8690,7 @@ pub const GPU_STEP_PEAK_POWER: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `gpu_step_throttle_time_seconds`.
 pub const GPU_STEP_THROTTLE_TIME: Metric = Metric {
-    ordinal: 118,
+    ordinal: 133,
     name: "gpu.step.throttle_time",
     brief: "Time of a step in which the clocks of a GPU were held down for the reason that held longest.",
     unit: "s",
@@ -7659,7 +8710,7 @@ pub const GPU_STEP_THROTTLE_TIME: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `gpu_steps_total`.
 pub const GPU_STEPS: Metric = Metric {
-    ordinal: 119,
+    ordinal: 134,
     name: "gpu.steps",
     brief: "Steps examined for their energy, by its status.",
     unit: "{step}",
@@ -7682,7 +8733,7 @@ pub const GPU_STEPS: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_celsius`.
 pub const GPU_TEMPERATURE: Metric = Metric {
-    ordinal: 120,
+    ordinal: 135,
     name: "gpu.temperature",
     brief: "Temperature of the GPU.",
     unit: "Cel",
@@ -7765,7 +8816,7 @@ pub const GPU_TEMPERATURE: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_limit_celsius`.
 pub const GPU_TEMPERATURE_LIMIT: Metric = Metric {
-    ordinal: 121,
+    ordinal: 136,
     name: "gpu.temperature_limit",
     brief: "Temperature at which the GPU does something about it.",
     unit: "Cel",
@@ -7844,7 +8895,7 @@ pub const GPU_TEMPERATURE_LIMIT: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_margin_celsius`.
 pub const GPU_TEMPERATURE_MARGIN: Metric = Metric {
-    ordinal: 122,
+    ordinal: 137,
     name: "gpu.temperature_margin",
     brief: "How much hotter the GPU may get before it slows down.",
     unit: "Cel",
@@ -7913,7 +8964,7 @@ pub const GPU_TEMPERATURE_MARGIN: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_margin_limit_celsius`.
 pub const GPU_TEMPERATURE_MARGIN_LIMIT: Metric = Metric {
-    ordinal: 123,
+    ordinal: 138,
     name: "gpu.temperature_margin_limit",
     brief: "Value of `gpu.temperature_margin` at which the GPU reacts: below zero where it may first exceed its target.",
     unit: "Cel",
@@ -7991,7 +9042,7 @@ pub const GPU_TEMPERATURE_MARGIN_LIMIT: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_throttle_active`.
 pub const GPU_THROTTLE_ACTIVE: Metric = Metric {
-    ordinal: 124,
+    ordinal: 139,
     name: "gpu.throttle.active",
     brief: "Why the clocks are lower than they could be: 1 for each reason that holds, 0 for the others.",
     unit: "{state}",
@@ -8074,7 +9125,7 @@ pub const GPU_THROTTLE_ACTIVE: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `gpu_throttle_time_seconds_total`.
 pub const GPU_THROTTLE_TIME: Metric = Metric {
-    ordinal: 125,
+    ordinal: 140,
     name: "gpu.throttle.time",
     brief: "Time in which the clocks were held down, by reason.",
     unit: "s",
@@ -8157,7 +9208,7 @@ pub const GPU_THROTTLE_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_utilization_ratio`.
 pub const GPU_UTILIZATION: Metric = Metric {
-    ordinal: 126,
+    ordinal: 141,
     name: "gpu.utilization",
     brief: "Share of the time in which the GPU was busy.",
     unit: "1",
@@ -8250,7 +9301,7 @@ pub const GPU_UTILIZATION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_utilization_distribution`.
 pub const GPU_UTILIZATION_DISTRIBUTION: Metric = Metric {
-    ordinal: 127,
+    ordinal: 142,
     name: "gpu.utilization_distribution",
     brief: "Share of the time in which the GPU was busy, as the driver sampled it.",
     unit: "1",
@@ -8319,7 +9370,7 @@ pub const GPU_UTILIZATION_DISTRIBUTION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_xgmi_io_bytes_total`.
 pub const GPU_XGMI_IO: Metric = Metric {
-    ordinal: 128,
+    ordinal: 143,
     name: "gpu.xgmi.io",
     brief: "Bytes over an XGMI link, which connects GPUs of AMD.",
     unit: "By",
@@ -8399,7 +9450,7 @@ pub const GPU_XGMI_IO: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_xgmi_speed_bytes_per_second`.
 pub const GPU_XGMI_SPEED: Metric = Metric {
-    ordinal: 129,
+    ordinal: 144,
     name: "gpu.xgmi.speed",
     brief: "Bytes in a second that each XGMI link of the GPU can carry.",
     unit: "By/s",
@@ -8468,7 +9519,7 @@ pub const GPU_XGMI_SPEED: Metric = Metric {
 ///
 /// Unit `{link}`; in Prometheus `gpu_xgmi_up`.
 pub const GPU_XGMI_UP: Metric = Metric {
-    ordinal: 130,
+    ordinal: 145,
     name: "gpu.xgmi.up",
     brief: "Whether an XGMI link is active: 1 if so, else 0.",
     unit: "{link}",
@@ -8541,7 +9592,7 @@ pub const GPU_XGMI_UP: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_xid_errors_total`.
 pub const GPU_XID_ERRORS: Metric = Metric {
-    ordinal: 131,
+    ordinal: 146,
     name: "gpu.xid_errors",
     brief: "XID errors of the driver, by code; a code that has not occurred is 0 from the start.",
     unit: "{error}",
@@ -8624,7 +9675,7 @@ pub const GPU_XID_ERRORS: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `hw_energy_joules_total`.
 pub const HW_ENERGY: Metric = Metric {
-    ordinal: 132,
+    ordinal: 147,
     name: "hw.energy",
     brief: "Energy that a component has used.",
     unit: "J",
@@ -8661,7 +9712,7 @@ pub const HW_ENERGY: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `hw_errors_total`.
 pub const HW_ERRORS: Metric = Metric {
-    ordinal: 133,
+    ordinal: 148,
     name: "hw.errors",
     brief: "Errors of a component.",
     unit: "{error}",
@@ -8707,7 +9758,7 @@ pub const HW_ERRORS: Metric = Metric {
 ///
 /// Unit `rpm`; in Prometheus `hw_fan_speed_rpm`.
 pub const HW_FAN_SPEED: Metric = Metric {
-    ordinal: 134,
+    ordinal: 149,
     name: "hw.fan.speed",
     brief: "Speed of a fan.",
     unit: "rpm",
@@ -8744,7 +9795,7 @@ pub const HW_FAN_SPEED: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_fan_speed_ratio`.
 pub const HW_FAN_SPEED_RATIO: Metric = Metric {
-    ordinal: 135,
+    ordinal: 150,
     name: "hw.fan.speed_ratio",
     brief: "Speed of a fan as a share of its highest.",
     unit: "1",
@@ -8781,7 +9832,7 @@ pub const HW_FAN_SPEED_RATIO: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_gpu_io_bytes_total`.
 pub const HW_GPU_IO: Metric = Metric {
-    ordinal: 136,
+    ordinal: 151,
     name: "hw.gpu.io",
     brief: "Bytes that the GPU received and sent.",
     unit: "By",
@@ -8841,7 +9892,7 @@ pub const HW_GPU_IO: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_gpu_memory_limit_bytes`.
 pub const HW_GPU_MEMORY_LIMIT: Metric = Metric {
-    ordinal: 137,
+    ordinal: 152,
     name: "hw.gpu.memory.limit",
     brief: "Memory of the GPU.",
     unit: "By",
@@ -8894,7 +9945,7 @@ pub const HW_GPU_MEMORY_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_gpu_memory_usage_bytes`.
 pub const HW_GPU_MEMORY_USAGE: Metric = Metric {
-    ordinal: 138,
+    ordinal: 153,
     name: "hw.gpu.memory.usage",
     brief: "Memory of the GPU in use.",
     unit: "By",
@@ -8947,7 +9998,7 @@ pub const HW_GPU_MEMORY_USAGE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_gpu_memory_utilization_ratio`.
 pub const HW_GPU_MEMORY_UTILIZATION: Metric = Metric {
-    ordinal: 139,
+    ordinal: 154,
     name: "hw.gpu.memory.utilization",
     brief: "Share of the memory of the GPU in use.",
     unit: "1",
@@ -9003,7 +10054,7 @@ pub const HW_GPU_MEMORY_UTILIZATION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_gpu_utilization_ratio`.
 pub const HW_GPU_UTILIZATION: Metric = Metric {
-    ordinal: 140,
+    ordinal: 155,
     name: "hw.gpu.utilization",
     brief: "Share of the time that the GPU spent in a task.",
     unit: "1",
@@ -9064,7 +10115,7 @@ pub const HW_GPU_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `hw_network_bandwidth_limit_bytes_per_second`.
 pub const HW_NETWORK_BANDWIDTH_LIMIT: Metric = Metric {
-    ordinal: 141,
+    ordinal: 156,
     name: "hw.network.bandwidth.limit",
     brief: "Bytes in a second that a port can carry.",
     unit: "By/s",
@@ -9097,7 +10148,7 @@ pub const HW_NETWORK_BANDWIDTH_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_network_io_bytes_total`.
 pub const HW_NETWORK_IO: Metric = Metric {
-    ordinal: 142,
+    ordinal: 157,
     name: "hw.network.io",
     brief: "Bytes that a port received and sent; an NVLink is a port of its GPU.",
     unit: "By",
@@ -9137,7 +10188,7 @@ pub const HW_NETWORK_IO: Metric = Metric {
 ///
 /// Unit `{packet}`; in Prometheus `hw_network_packets_total`.
 pub const HW_NETWORK_PACKETS: Metric = Metric {
-    ordinal: 143,
+    ordinal: 158,
     name: "hw.network.packets",
     brief: "Packets that a port received and sent.",
     unit: "{packet}",
@@ -9177,7 +10228,7 @@ pub const HW_NETWORK_PACKETS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_network_up`.
 pub const HW_NETWORK_UP: Metric = Metric {
-    ordinal: 144,
+    ordinal: 159,
     name: "hw.network.up",
     brief: "Whether a port is up: 1 if so, else 0.",
     unit: "1",
@@ -9210,7 +10261,7 @@ pub const HW_NETWORK_UP: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `hw_power_watts`.
 pub const HW_POWER: Metric = Metric {
-    ordinal: 145,
+    ordinal: 160,
     name: "hw.power",
     brief: "Power that a component draws.",
     unit: "W",
@@ -9247,7 +10298,7 @@ pub const HW_POWER: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_status`.
 pub const HW_STATUS: Metric = Metric {
-    ordinal: 146,
+    ordinal: 161,
     name: "hw.status",
     brief: "State of a component: 1 for the present state, 0 for the others.",
     unit: "1",
@@ -9293,7 +10344,7 @@ pub const HW_STATUS: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `hw_temperature_celsius`.
 pub const HW_TEMPERATURE: Metric = Metric {
-    ordinal: 147,
+    ordinal: 162,
     name: "hw.temperature",
     brief: "Temperature of a component.",
     unit: "Cel",
@@ -9330,7 +10381,7 @@ pub const HW_TEMPERATURE: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `hw_temperature_limit_celsius`.
 pub const HW_TEMPERATURE_LIMIT: Metric = Metric {
-    ordinal: 148,
+    ordinal: 163,
     name: "hw.temperature.limit",
     brief: "Temperature limit of a component.",
     unit: "Cel",
@@ -9371,7 +10422,7 @@ pub const HW_TEMPERATURE_LIMIT: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `inference_completion_tokens`.
 pub const INFERENCE_COMPLETION_TOKENS: Metric = Metric {
-    ordinal: 149,
+    ordinal: 164,
     name: "inference.completion_tokens",
     brief: "Tokens of a completion.",
     unit: "{token}",
@@ -9400,7 +10451,7 @@ pub const INFERENCE_COMPLETION_TOKENS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `inference_latency_seconds`.
 pub const INFERENCE_LATENCY: Metric = Metric {
-    ordinal: 150,
+    ordinal: 165,
     name: "inference.latency",
     brief: "Time from a request to its last token.",
     unit: "s",
@@ -9433,7 +10484,7 @@ pub const INFERENCE_LATENCY: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `inference_prompt_tokens`.
 pub const INFERENCE_PROMPT_TOKENS: Metric = Metric {
-    ordinal: 151,
+    ordinal: 166,
     name: "inference.prompt_tokens",
     brief: "Tokens of a prompt.",
     unit: "{token}",
@@ -9462,7 +10513,7 @@ pub const INFERENCE_PROMPT_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `inference_speculative_accept_length`.
 pub const INFERENCE_SPECULATIVE_ACCEPT_LENGTH: Metric = Metric {
-    ordinal: 152,
+    ordinal: 167,
     name: "inference.speculative.accept_length",
     brief: "Draft tokens that the target model accepts in a row.",
     unit: "{token}",
@@ -9485,7 +10536,7 @@ pub const INFERENCE_SPECULATIVE_ACCEPT_LENGTH: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `inference_speculative_accept_ratio`.
 pub const INFERENCE_SPECULATIVE_ACCEPT_RATIO: Metric = Metric {
-    ordinal: 153,
+    ordinal: 168,
     name: "inference.speculative.accept_ratio",
     brief: "Share of the draft tokens that the target model accepts.",
     unit: "1",
@@ -9508,7 +10559,7 @@ pub const INFERENCE_SPECULATIVE_ACCEPT_RATIO: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_estimate_size_bytes`.
 pub const MEMORY_ESTIMATE_SIZE: Metric = Metric {
-    ordinal: 154,
+    ordinal: 169,
     name: "memory.estimate.size",
     brief: "Memory that the compiler expects a step to need.",
     unit: "By",
@@ -9543,7 +10594,7 @@ pub const MEMORY_ESTIMATE_SIZE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_active_bytes`.
 pub const MEMORY_FRAMEWORK_ACTIVE: Metric = Metric {
-    ordinal: 155,
+    ordinal: 170,
     name: "memory.framework.active",
     brief: "Bytes that the framework's allocator has handed out or waits to get back.",
     unit: "By",
@@ -9566,7 +10617,7 @@ pub const MEMORY_FRAMEWORK_ACTIVE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `memory_framework_active_utilization_ratio`.
 pub const MEMORY_FRAMEWORK_ACTIVE_UTILIZATION: Metric = Metric {
-    ordinal: 156,
+    ordinal: 171,
     name: "memory.framework.active_utilization",
     brief: "Largest share of the device's memory that was handed out or waited for at once.",
     unit: "1",
@@ -9589,7 +10640,7 @@ pub const MEMORY_FRAMEWORK_ACTIVE_UTILIZATION: Metric = Metric {
 ///
 /// Unit `{retry}`; in Prometheus `memory_framework_alloc_retries_total`.
 pub const MEMORY_FRAMEWORK_ALLOC_RETRIES: Metric = Metric {
-    ordinal: 157,
+    ordinal: 172,
     name: "memory.framework.alloc_retries",
     brief: "Allocations that succeeded only after the allocator had freed its caches.",
     unit: "{retry}",
@@ -9622,7 +10673,7 @@ pub const MEMORY_FRAMEWORK_ALLOC_RETRIES: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_allocated_bytes`.
 pub const MEMORY_FRAMEWORK_ALLOCATED: Metric = Metric {
-    ordinal: 158,
+    ordinal: 173,
     name: "memory.framework.allocated",
     brief: "Bytes that the framework's allocator has handed out.",
     unit: "By",
@@ -9675,7 +10726,7 @@ pub const MEMORY_FRAMEWORK_ALLOCATED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_inactive_bytes`.
 pub const MEMORY_FRAMEWORK_INACTIVE: Metric = Metric {
-    ordinal: 159,
+    ordinal: 174,
     name: "memory.framework.inactive",
     brief: "Bytes of split blocks that the framework's allocator cannot give back.",
     unit: "By",
@@ -9698,7 +10749,7 @@ pub const MEMORY_FRAMEWORK_INACTIVE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_limit_bytes`.
 pub const MEMORY_FRAMEWORK_LIMIT: Metric = Metric {
-    ordinal: 160,
+    ordinal: 175,
     name: "memory.framework.limit",
     brief: "Bytes that the framework's allocator may hold.",
     unit: "By",
@@ -9731,7 +10782,7 @@ pub const MEMORY_FRAMEWORK_LIMIT: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `memory_framework_ooms_total`.
 pub const MEMORY_FRAMEWORK_OOMS: Metric = Metric {
-    ordinal: 161,
+    ordinal: 176,
     name: "memory.framework.ooms",
     brief: "Allocations that failed because memory was full.",
     unit: "{error}",
@@ -9760,7 +10811,7 @@ pub const MEMORY_FRAMEWORK_OOMS: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_peak_bytes`.
 pub const MEMORY_FRAMEWORK_PEAK: Metric = Metric {
-    ordinal: 162,
+    ordinal: 177,
     name: "memory.framework.peak",
     brief: "Largest number of bytes that the framework's allocator has handed out at once.",
     unit: "By",
@@ -9836,7 +10887,7 @@ pub const MEMORY_FRAMEWORK_PEAK: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_peak_active_bytes`.
 pub const MEMORY_FRAMEWORK_PEAK_ACTIVE: Metric = Metric {
-    ordinal: 163,
+    ordinal: 178,
     name: "memory.framework.peak_active",
     brief: "Largest number of bytes that the framework's allocator had handed out or waited for at once.",
     unit: "By",
@@ -9869,7 +10920,7 @@ pub const MEMORY_FRAMEWORK_PEAK_ACTIVE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_peak_reserved_bytes`.
 pub const MEMORY_FRAMEWORK_PEAK_RESERVED: Metric = Metric {
-    ordinal: 164,
+    ordinal: 179,
     name: "memory.framework.peak_reserved",
     brief: "Largest number of bytes that the framework's allocator held at once.",
     unit: "By",
@@ -9898,7 +10949,7 @@ pub const MEMORY_FRAMEWORK_PEAK_RESERVED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_reserved_bytes`.
 pub const MEMORY_FRAMEWORK_RESERVED: Metric = Metric {
-    ordinal: 165,
+    ordinal: 180,
     name: "memory.framework.reserved",
     brief: "Bytes that the framework's allocator holds.",
     unit: "By",
@@ -9960,7 +11011,7 @@ pub const MEMORY_FRAMEWORK_RESERVED: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `memory_framework_utilization_ratio`.
 pub const MEMORY_FRAMEWORK_UTILIZATION: Metric = Metric {
-    ordinal: 166,
+    ordinal: 181,
     name: "memory.framework.utilization",
     brief: "Share of the device's memory that the framework's allocator has needed.",
     unit: "1",
@@ -9998,7 +11049,7 @@ pub const MEMORY_FRAMEWORK_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_host_available_bytes`.
 pub const MEMORY_HOST_AVAILABLE: Metric = Metric {
-    ordinal: 167,
+    ordinal: 182,
     name: "memory.host.available",
     brief: "Memory of the host that a program can use without swapping.",
     unit: "By",
@@ -10018,7 +11069,7 @@ pub const MEMORY_HOST_AVAILABLE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_host_limit_bytes`.
 pub const MEMORY_HOST_LIMIT: Metric = Metric {
-    ordinal: 168,
+    ordinal: 183,
     name: "memory.host.limit",
     brief: "Memory of the host.",
     unit: "By",
@@ -10044,7 +11095,7 @@ pub const MEMORY_HOST_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_host_used_bytes`.
 pub const MEMORY_HOST_USED: Metric = Metric {
-    ordinal: 169,
+    ordinal: 184,
     name: "memory.host.used",
     brief: "Memory of the host in use.",
     unit: "By",
@@ -10078,7 +11129,7 @@ pub const MEMORY_HOST_USED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_segment_size_bytes`.
 pub const MEMORY_SEGMENT_SIZE: Metric = Metric {
-    ordinal: 170,
+    ordinal: 185,
     name: "memory.segment.size",
     brief: "Size of an allocator segment.",
     unit: "By",
@@ -10115,7 +11166,7 @@ pub const MEMORY_SEGMENT_SIZE: Metric = Metric {
 ///
 /// Unit `{expert}`; in Prometheus `moe_active_experts`.
 pub const MOE_ACTIVE_EXPERTS: Metric = Metric {
-    ordinal: 171,
+    ordinal: 186,
     name: "moe.active_experts",
     brief: "Experts that receive tokens, averaged over layers.",
     unit: "{expert}",
@@ -10139,7 +11190,7 @@ pub const MOE_ACTIVE_EXPERTS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `moe_aux_loss`.
 pub const MOE_AUX_LOSS: Metric = Metric {
-    ordinal: 172,
+    ordinal: 187,
     name: "moe.aux_loss",
     brief: "Load-balancing loss of the router, summed over layers.",
     unit: "{loss}",
@@ -10178,7 +11229,7 @@ pub const MOE_AUX_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_expert_balance_ratio`.
 pub const MOE_EXPERT_BALANCE: Metric = Metric {
-    ordinal: 173,
+    ordinal: 188,
     name: "moe.expert_balance",
     brief: "Tokens of the least busy expert over those of the busiest.",
     unit: "1",
@@ -10198,7 +11249,7 @@ pub const MOE_EXPERT_BALANCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_expert_utilization_ratio`.
 pub const MOE_EXPERT_UTILIZATION: Metric = Metric {
-    ordinal: 174,
+    ordinal: 189,
     name: "moe.expert_utilization",
     brief: "Share of the experts that receive tokens, averaged over layers.",
     unit: "1",
@@ -10223,7 +11274,7 @@ pub const MOE_EXPERT_UTILIZATION: Metric = Metric {
 ///
 /// Unit `{variation}`; in Prometheus `moe_load_cv`.
 pub const MOE_LOAD_CV: Metric = Metric {
-    ordinal: 175,
+    ordinal: 190,
     name: "moe.load_cv",
     brief: "Standard deviation of the tokens of an expert over their mean.",
     unit: "{variation}",
@@ -10243,7 +11294,7 @@ pub const MOE_LOAD_CV: Metric = Metric {
 ///
 /// Unit `{imbalance}`; in Prometheus `moe_load_imbalance`.
 pub const MOE_LOAD_IMBALANCE: Metric = Metric {
-    ordinal: 176,
+    ordinal: 191,
     name: "moe.load_imbalance",
     brief: "Tokens of the busiest expert over the mean, averaged over layers; 1 is perfect.",
     unit: "{imbalance}",
@@ -10268,7 +11319,7 @@ pub const MOE_LOAD_IMBALANCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_max_expert_fraction_ratio`.
 pub const MOE_MAX_EXPERT_FRACTION: Metric = Metric {
-    ordinal: 177,
+    ordinal: 192,
     name: "moe.max_expert_fraction",
     brief: "Share of the tokens that goes to the busiest expert.",
     unit: "1",
@@ -10293,7 +11344,7 @@ pub const MOE_MAX_EXPERT_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_min_active_expert_fraction_ratio`.
 pub const MOE_MIN_ACTIVE_EXPERT_FRACTION: Metric = Metric {
-    ordinal: 178,
+    ordinal: 193,
     name: "moe.min_active_expert_fraction",
     brief: "Share of the tokens that goes to the least busy expert with any.",
     unit: "1",
@@ -10317,7 +11368,7 @@ pub const MOE_MIN_ACTIVE_EXPERT_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_router_confidence_ratio`.
 pub const MOE_ROUTER_CONFIDENCE: Metric = Metric {
-    ordinal: 179,
+    ordinal: 194,
     name: "moe.router_confidence",
     brief: "Mean share of the probability that the router gives to its first choice.",
     unit: "1",
@@ -10341,7 +11392,7 @@ pub const MOE_ROUTER_CONFIDENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_router_entropy_ratio`.
 pub const MOE_ROUTER_ENTROPY: Metric = Metric {
-    ordinal: 180,
+    ordinal: 195,
     name: "moe.router_entropy",
     brief: "Entropy of the router, as a share of the largest possible.",
     unit: "1",
@@ -10366,7 +11417,7 @@ pub const MOE_ROUTER_ENTROPY: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `moe_z_loss`.
 pub const MOE_Z_LOSS: Metric = Metric {
-    ordinal: 181,
+    ordinal: 196,
     name: "moe.z_loss",
     brief: "Regularization of the router logits, summed over layers.",
     unit: "{loss}",
@@ -10392,7 +11443,7 @@ pub const MOE_Z_LOSS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_actor_gap_time_seconds`.
 pub const PERF_ACTOR_GAP_TIME: Metric = Metric {
-    ordinal: 182,
+    ordinal: 197,
     name: "perf.actor_gap_time",
     brief: "Time that the actor had nothing to do between two micro-batches.",
     unit: "s",
@@ -10415,7 +11466,7 @@ pub const PERF_ACTOR_GAP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_actor_train_step_time_seconds`.
 pub const PERF_ACTOR_TRAIN_STEP_TIME: Metric = Metric {
-    ordinal: 183,
+    ordinal: 198,
     name: "perf.actor_train_step_time",
     brief: "Time of a step spent in the optimizer steps of the actor.",
     unit: "s",
@@ -10438,7 +11489,7 @@ pub const PERF_ACTOR_TRAIN_STEP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_actor_train_time_seconds`.
 pub const PERF_ACTOR_TRAIN_TIME: Metric = Metric {
-    ordinal: 184,
+    ordinal: 199,
     name: "perf.actor_train_time",
     brief: "Time of a step spent in training the actor, evaluation included.",
     unit: "s",
@@ -10475,7 +11526,7 @@ pub const PERF_ACTOR_TRAIN_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_attempt_phase_time_seconds`.
 pub const PERF_ATTEMPT_PHASE_TIME: Metric = Metric {
-    ordinal: 185,
+    ordinal: 200,
     name: "perf.attempt_phase_time",
     brief: "Time of one phase, over its repetitions since the start of the attempt.",
     unit: "s",
@@ -10511,7 +11562,7 @@ pub const PERF_ATTEMPT_PHASE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_backpressure_wait_seconds`.
 pub const PERF_BACKPRESSURE_WAIT: Metric = Metric {
-    ordinal: 186,
+    ordinal: 201,
     name: "perf.backpressure_wait",
     brief: "Time that generation waited because the sample pool was full.",
     unit: "s",
@@ -10531,7 +11582,7 @@ pub const PERF_BACKPRESSURE_WAIT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_backward_time_seconds`.
 pub const PERF_BACKWARD_TIME: Metric = Metric {
-    ordinal: 187,
+    ordinal: 202,
     name: "perf.backward_time",
     brief: "Time of a step spent in the backward pass.",
     unit: "s",
@@ -10564,7 +11615,7 @@ pub const PERF_BACKWARD_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_between_micro_batch_gap_time_seconds`.
 pub const PERF_BETWEEN_MICRO_BATCH_GAP_TIME: Metric = Metric {
-    ordinal: 188,
+    ordinal: 203,
     name: "perf.between_micro_batch_gap_time",
     brief: "Time between the training on one micro-batch and the reference model on the next.",
     unit: "s",
@@ -10587,7 +11638,7 @@ pub const PERF_BETWEEN_MICRO_BATCH_GAP_TIME: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `perf_bottleneck`.
 pub const PERF_BOTTLENECK: Metric = Metric {
-    ordinal: 189,
+    ordinal: 204,
     name: "perf.bottleneck",
     brief: "What holds the pipeline back: 1 for the present verdict, 0 for the others.",
     unit: "{state}",
@@ -10619,7 +11670,7 @@ pub const PERF_BOTTLENECK: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_checkpoint_time_seconds`.
 pub const PERF_CHECKPOINT_TIME: Metric = Metric {
-    ordinal: 190,
+    ordinal: 205,
     name: "perf.checkpoint_time",
     brief: "Time that training paused for a checkpoint.",
     unit: "s",
@@ -10657,7 +11708,7 @@ pub const PERF_CHECKPOINT_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_compute_time_seconds`.
 pub const PERF_COMPUTE_TIME: Metric = Metric {
-    ordinal: 191,
+    ordinal: 206,
     name: "perf.compute_time",
     brief: "Time of a step that the device spent in forward, backward and optimizer.",
     unit: "s",
@@ -10680,7 +11731,7 @@ pub const PERF_COMPUTE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_data_time_seconds`.
 pub const PERF_DATA_TIME: Metric = Metric {
-    ordinal: 192,
+    ordinal: 207,
     name: "perf.data_time",
     brief: "Time of a step spent in the data iterator.",
     unit: "s",
@@ -10717,7 +11768,7 @@ pub const PERF_DATA_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `perf_data_wait_ratio`.
 pub const PERF_DATA_WAIT_RATIO: Metric = Metric {
-    ordinal: 193,
+    ordinal: 208,
     name: "perf.data_wait_ratio",
     brief: "Share of the step in which it waited for its data.",
     unit: "1",
@@ -10743,7 +11794,7 @@ pub const PERF_DATA_WAIT_RATIO: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_dispatch_wait_seconds`.
 pub const PERF_DISPATCH_WAIT: Metric = Metric {
-    ordinal: 194,
+    ordinal: 209,
     name: "perf.dispatch_wait",
     brief: "Time that training waited until there were samples enough for a step.",
     unit: "s",
@@ -10769,7 +11820,7 @@ pub const PERF_DISPATCH_WAIT: Metric = Metric {
 ///
 /// Unit `J/{token}`; in Prometheus `perf_energy_per_token_joules`.
 pub const PERF_ENERGY_PER_TOKEN: Metric = Metric {
-    ordinal: 195,
+    ordinal: 210,
     name: "perf.energy_per_token",
     brief: "Energy that all GPUs of the run used per token of the last step.",
     unit: "J/{token}",
@@ -10789,7 +11840,7 @@ pub const PERF_ENERGY_PER_TOKEN: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_first_micro_batch_rollout_time_seconds`.
 pub const PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME: Metric = Metric {
-    ordinal: 196,
+    ordinal: 211,
     name: "perf.first_micro_batch_rollout_time",
     brief: "Time from the start of a step until its first rollout was done.",
     unit: "s",
@@ -10809,7 +11860,7 @@ pub const PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_forward_time_seconds`.
 pub const PERF_FORWARD_TIME: Metric = Metric {
-    ordinal: 197,
+    ordinal: 212,
     name: "perf.forward_time",
     brief: "Time of a step spent in the forward pass.",
     unit: "s",
@@ -10842,7 +11893,7 @@ pub const PERF_FORWARD_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_global_step_time_seconds`.
 pub const PERF_GLOBAL_STEP_TIME: Metric = Metric {
-    ordinal: 198,
+    ordinal: 213,
     name: "perf.global_step_time",
     brief: "Wall time of a step of reinforcement learning, from the first rollout to the new weights.",
     unit: "s",
@@ -10872,7 +11923,7 @@ pub const PERF_GLOBAL_STEP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_infer_batch_time_seconds`.
 pub const PERF_INFER_BATCH_TIME: Metric = Metric {
-    ordinal: 199,
+    ordinal: 214,
     name: "perf.infer_batch_time",
     brief: "Time of one batch of an inference engine.",
     unit: "s",
@@ -10895,7 +11946,7 @@ pub const PERF_INFER_BATCH_TIME: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_infer_capacity_per_second`.
 pub const PERF_INFER_CAPACITY: Metric = Metric {
-    ordinal: 200,
+    ordinal: 215,
     name: "perf.infer_capacity",
     brief: "Samples in a second that inference could give if training took them all.",
     unit: "{sample}/s",
@@ -10915,7 +11966,7 @@ pub const PERF_INFER_CAPACITY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_old_actor_inference_time_seconds`.
 pub const PERF_OLD_ACTOR_INFERENCE_TIME: Metric = Metric {
-    ordinal: 201,
+    ordinal: 216,
     name: "perf.old_actor_inference_time",
     brief: "Time of a step spent in the actor before its update.",
     unit: "s",
@@ -10948,7 +11999,7 @@ pub const PERF_OLD_ACTOR_INFERENCE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_optimizer_time_seconds`.
 pub const PERF_OPTIMIZER_TIME: Metric = Metric {
-    ordinal: 202,
+    ordinal: 217,
     name: "perf.optimizer_time",
     brief: "Time of a step spent in the optimizer.",
     unit: "s",
@@ -10977,7 +12028,7 @@ pub const PERF_OPTIMIZER_TIME: Metric = Metric {
 ///
 /// Unit `{flop}/s`; in Prometheus `perf_phase_flops_per_device_per_second`.
 pub const PERF_PHASE_FLOPS_PER_DEVICE: Metric = Metric {
-    ordinal: 203,
+    ordinal: 218,
     name: "perf.phase_flops_per_device",
     brief: "Floating-point operations in a second on one device, in one phase of the step.",
     unit: "{flop}/s",
@@ -11005,7 +12056,7 @@ pub const PERF_PHASE_FLOPS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `perf_phase_mfu_ratio`.
 pub const PERF_PHASE_MFU: Metric = Metric {
-    ordinal: 204,
+    ordinal: 219,
     name: "perf.phase_mfu",
     brief: "Model FLOPs utilization in one phase of the step.",
     unit: "1",
@@ -11034,7 +12085,7 @@ pub const PERF_PHASE_MFU: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_phase_time_seconds`.
 pub const PERF_PHASE_TIME: Metric = Metric {
-    ordinal: 205,
+    ordinal: 220,
     name: "perf.phase_time",
     brief: "Time of a step spent in a phase that has no metric of its own.",
     unit: "s",
@@ -11081,7 +12132,7 @@ pub const PERF_PHASE_TIME: Metric = Metric {
 ///
 /// Unit `s/{token}`; in Prometheus `perf_phase_time_per_token_seconds`.
 pub const PERF_PHASE_TIME_PER_TOKEN: Metric = Metric {
-    ordinal: 206,
+    ordinal: 221,
     name: "perf.phase_time_per_token",
     brief: "Time of a phase of the step over the tokens that it handled.",
     unit: "s/{token}",
@@ -11110,7 +12161,7 @@ pub const PERF_PHASE_TIME_PER_TOKEN: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_refer_gap_time_seconds`.
 pub const PERF_REFER_GAP_TIME: Metric = Metric {
-    ordinal: 207,
+    ordinal: 222,
     name: "perf.refer_gap_time",
     brief: "Time that the reference model had nothing to do between two micro-batches.",
     unit: "s",
@@ -11133,7 +12184,7 @@ pub const PERF_REFER_GAP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_refer_inference_time_seconds`.
 pub const PERF_REFER_INFERENCE_TIME: Metric = Metric {
-    ordinal: 208,
+    ordinal: 223,
     name: "perf.refer_inference_time",
     brief: "Time of a step spent in the reference model.",
     unit: "s",
@@ -11166,7 +12217,7 @@ pub const PERF_REFER_INFERENCE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_rollout_idle_time_seconds`.
 pub const PERF_ROLLOUT_IDLE_TIME: Metric = Metric {
-    ordinal: 209,
+    ordinal: 224,
     name: "perf.rollout_idle_time",
     brief: "Time that the rollout engines had nothing to do before the new weights came.",
     unit: "s",
@@ -11186,7 +12237,7 @@ pub const PERF_ROLLOUT_IDLE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_rollout_time_seconds`.
 pub const PERF_ROLLOUT_TIME: Metric = Metric {
-    ordinal: 210,
+    ordinal: 225,
     name: "perf.rollout_time",
     brief: "Time of a step spent in rollouts.",
     unit: "s",
@@ -11227,7 +12278,7 @@ pub const PERF_ROLLOUT_TIME: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `perf_sample_pool_limit`.
 pub const PERF_SAMPLE_POOL_LIMIT: Metric = Metric {
-    ordinal: 211,
+    ordinal: 226,
     name: "perf.sample_pool_limit",
     brief: "Samples that may wait for training before generation is paused.",
     unit: "{sample}",
@@ -11247,7 +12298,7 @@ pub const PERF_SAMPLE_POOL_LIMIT: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `perf_sample_pool_size`.
 pub const PERF_SAMPLE_POOL_SIZE: Metric = Metric {
-    ordinal: 212,
+    ordinal: 227,
     name: "perf.sample_pool_size",
     brief: "Samples that wait for training.",
     unit: "{sample}",
@@ -11267,7 +12318,7 @@ pub const PERF_SAMPLE_POOL_SIZE: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_step_time_seconds`.
 pub const PERF_STEP_TIME: Metric = Metric {
-    ordinal: 213,
+    ordinal: 228,
     name: "perf.step_time",
     brief: "Wall time of a training step that takes its data from a queue: waiting for data, compute and optimizer.",
     unit: "s",
@@ -11287,7 +12338,7 @@ pub const PERF_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_throughput_per_second`.
 pub const PERF_THROUGHPUT: Metric = Metric {
-    ordinal: 214,
+    ordinal: 229,
     name: "perf.throughput",
     brief: "Samples in a second that really went through the pipeline.",
     unit: "{sample}/s",
@@ -11307,7 +12358,7 @@ pub const PERF_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_train_capacity_per_second`.
 pub const PERF_TRAIN_CAPACITY: Metric = Metric {
-    ordinal: 215,
+    ordinal: 230,
     name: "perf.train_capacity",
     brief: "Samples in a second that training could take if there were always some.",
     unit: "{sample}/s",
@@ -11327,7 +12378,7 @@ pub const PERF_TRAIN_CAPACITY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_weight_sync_time_seconds`.
 pub const PERF_WEIGHT_SYNC_TIME: Metric = Metric {
-    ordinal: 216,
+    ordinal: 231,
     name: "perf.weight_sync_time",
     brief: "Time spent in bringing the new weights to the rollout engines.",
     unit: "s",
@@ -11361,7 +12412,7 @@ pub const PERF_WEIGHT_SYNC_TIME: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_accepted_items_total`.
 pub const PULSETRAIN_ACCEPTED_ITEMS: Metric = Metric {
-    ordinal: 217,
+    ordinal: 232,
     name: "pulsetrain.accepted_items",
     brief: "Points, spans and events that the pipeline accepted.",
     unit: "{item}",
@@ -11390,7 +12441,7 @@ pub const PULSETRAIN_ACCEPTED_ITEMS: Metric = Metric {
 ///
 /// Unit `{build}`; in Prometheus `pulsetrain_build_info`.
 pub const PULSETRAIN_BUILD_INFO: Metric = Metric {
-    ordinal: 218,
+    ordinal: 233,
     name: "pulsetrain.build_info",
     brief: "Always 1; the version of the agent is an attribute.",
     unit: "{build}",
@@ -11413,7 +12464,7 @@ pub const PULSETRAIN_BUILD_INFO: Metric = Metric {
 ///
 /// Unit `{config}`; in Prometheus `pulsetrain_config_last_reload_success`.
 pub const PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS: Metric = Metric {
-    ordinal: 219,
+    ordinal: 234,
     name: "pulsetrain.config.last_reload_success",
     brief: "Whether the last reload of the configuration succeeded: 1, or 0 when it was rejected.",
     unit: "{config}",
@@ -11433,7 +12484,7 @@ pub const PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_delivered_items_total`.
 pub const PULSETRAIN_DELIVERED_ITEMS: Metric = Metric {
-    ordinal: 220,
+    ordinal: 235,
     name: "pulsetrain.delivered_items",
     brief: "Points, spans and events that a sink has delivered.",
     unit: "{item}",
@@ -11462,7 +12513,7 @@ pub const PULSETRAIN_DELIVERED_ITEMS: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_dropped_items_total`.
 pub const PULSETRAIN_DROPPED_ITEMS: Metric = Metric {
-    ordinal: 221,
+    ordinal: 236,
     name: "pulsetrain.dropped_items",
     brief: "Points, spans and events that were dropped.",
     unit: "{item}",
@@ -11499,7 +12550,7 @@ pub const PULSETRAIN_DROPPED_ITEMS: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_ended_series_total`.
 pub const PULSETRAIN_ENDED_SERIES: Metric = Metric {
-    ordinal: 222,
+    ordinal: 237,
     name: "pulsetrain.ended_series",
     brief: "Series that the agent ended although their sender did not end them.",
     unit: "{series}",
@@ -11528,7 +12579,7 @@ pub const PULSETRAIN_ENDED_SERIES: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_export_duration_seconds`.
 pub const PULSETRAIN_EXPORT_DURATION: Metric = Metric {
-    ordinal: 223,
+    ordinal: 238,
     name: "pulsetrain.export.duration",
     brief: "Time of one delivery, with its retries.",
     unit: "s",
@@ -11561,7 +12612,7 @@ pub const PULSETRAIN_EXPORT_DURATION: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_queue_disk_items`.
 pub const PULSETRAIN_QUEUE_DISK_ITEMS: Metric = Metric {
-    ordinal: 224,
+    ordinal: 239,
     name: "pulsetrain.queue.disk.items",
     brief: "Points, spans and events in the disk queue of a sink.",
     unit: "{item}",
@@ -11584,7 +12635,7 @@ pub const PULSETRAIN_QUEUE_DISK_ITEMS: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_disk_size_bytes`.
 pub const PULSETRAIN_QUEUE_DISK_SIZE: Metric = Metric {
-    ordinal: 225,
+    ordinal: 240,
     name: "pulsetrain.queue.disk.size",
     brief: "Bytes of the files of the disk queue of a sink.",
     unit: "By",
@@ -11607,7 +12658,7 @@ pub const PULSETRAIN_QUEUE_DISK_SIZE: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_queue_items`.
 pub const PULSETRAIN_QUEUE_ITEMS: Metric = Metric {
-    ordinal: 226,
+    ordinal: 241,
     name: "pulsetrain.queue.items",
     brief: "Points, spans and events that wait for a sink, in memory and on disk.",
     unit: "{item}",
@@ -11636,7 +12687,7 @@ pub const PULSETRAIN_QUEUE_ITEMS: Metric = Metric {
 ///
 /// Unit `{batch}`; in Prometheus `pulsetrain_queue_length`.
 pub const PULSETRAIN_QUEUE_LENGTH: Metric = Metric {
-    ordinal: 227,
+    ordinal: 242,
     name: "pulsetrain.queue.length",
     brief: "Batches that wait for a sink, in memory and on disk.",
     unit: "{batch}",
@@ -11659,7 +12710,7 @@ pub const PULSETRAIN_QUEUE_LENGTH: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_limit_bytes`.
 pub const PULSETRAIN_QUEUE_LIMIT: Metric = Metric {
-    ordinal: 228,
+    ordinal: 243,
     name: "pulsetrain.queue.limit",
     brief: "Bytes that may wait for a sink.",
     unit: "By",
@@ -11682,7 +12733,7 @@ pub const PULSETRAIN_QUEUE_LIMIT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_queue_oldest_age_seconds`.
 pub const PULSETRAIN_QUEUE_OLDEST_AGE: Metric = Metric {
-    ordinal: 229,
+    ordinal: 244,
     name: "pulsetrain.queue.oldest_age",
     brief: "Age of the oldest batch in the disk queue of a sink.",
     unit: "s",
@@ -11705,7 +12756,7 @@ pub const PULSETRAIN_QUEUE_OLDEST_AGE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_size_bytes`.
 pub const PULSETRAIN_QUEUE_SIZE: Metric = Metric {
-    ordinal: 230,
+    ordinal: 245,
     name: "pulsetrain.queue.size",
     brief: "Bytes that wait for a sink, in memory and on disk.",
     unit: "By",
@@ -11728,7 +12779,7 @@ pub const PULSETRAIN_QUEUE_SIZE: Metric = Metric {
 ///
 /// Unit `{point}`; in Prometheus `pulsetrain_retimed_points_total`.
 pub const PULSETRAIN_RETIMED_POINTS: Metric = Metric {
-    ordinal: 231,
+    ordinal: 246,
     name: "pulsetrain.retimed_points",
     brief: "Points more than a minute in the future, which got the time of their arrival.",
     unit: "{point}",
@@ -11751,7 +12802,7 @@ pub const PULSETRAIN_RETIMED_POINTS: Metric = Metric {
 ///
 /// Unit `{retry}`; in Prometheus `pulsetrain_retries_total`.
 pub const PULSETRAIN_RETRIES: Metric = Metric {
-    ordinal: 232,
+    ordinal: 247,
     name: "pulsetrain.retries",
     brief: "Deliveries that were retried.",
     unit: "{retry}",
@@ -11780,7 +12831,7 @@ pub const PULSETRAIN_RETRIES: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_series_active`.
 pub const PULSETRAIN_SERIES_ACTIVE: Metric = Metric {
-    ordinal: 233,
+    ordinal: 248,
     name: "pulsetrain.series.active",
     brief: "Series that the agent keeps.",
     unit: "{series}",
@@ -11803,7 +12854,7 @@ pub const PULSETRAIN_SERIES_ACTIVE: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_series_limit`.
 pub const PULSETRAIN_SERIES_LIMIT: Metric = Metric {
-    ordinal: 234,
+    ordinal: 249,
     name: "pulsetrain.series.limit",
     brief: "Series that the agent may keep.",
     unit: "{series}",
@@ -11826,7 +12877,7 @@ pub const PULSETRAIN_SERIES_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_series_size_bytes`.
 pub const PULSETRAIN_SERIES_SIZE: Metric = Metric {
-    ordinal: 235,
+    ordinal: 250,
     name: "pulsetrain.series.size",
     brief: "Bytes that the series of a sink need, with their names, help texts and resources.",
     unit: "By",
@@ -11849,7 +12900,7 @@ pub const PULSETRAIN_SERIES_SIZE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_series_size_limit_bytes`.
 pub const PULSETRAIN_SERIES_SIZE_LIMIT: Metric = Metric {
-    ordinal: 236,
+    ordinal: 251,
     name: "pulsetrain.series.size_limit",
     brief: "Bytes that the series of a sink may need.",
     unit: "By",
@@ -11872,7 +12923,7 @@ pub const PULSETRAIN_SERIES_SIZE_LIMIT: Metric = Metric {
 ///
 /// Unit `{sink}`; in Prometheus `pulsetrain_sink_up`.
 pub const PULSETRAIN_SINK_UP: Metric = Metric {
-    ordinal: 237,
+    ordinal: 252,
     name: "pulsetrain.sink.up",
     brief: "Whether a sink delivers: 1, or 0 from a failed delivery, or a failure of its disk queue, to the next success.",
     unit: "{sink}",
@@ -11895,7 +12946,7 @@ pub const PULSETRAIN_SINK_UP: Metric = Metric {
 ///
 /// Unit `{record}`; in Prometheus `pulsetrain_skipped_records_total`.
 pub const PULSETRAIN_SKIPPED_RECORDS: Metric = Metric {
-    ordinal: 238,
+    ordinal: 253,
     name: "pulsetrain.skipped_records",
     brief: "Records of a source that were skipped.",
     unit: "{record}",
@@ -11924,7 +12975,7 @@ pub const PULSETRAIN_SKIPPED_RECORDS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_duration_seconds`.
 pub const PULSETRAIN_SOURCE_DURATION: Metric = Metric {
-    ordinal: 239,
+    ordinal: 254,
     name: "pulsetrain.source.duration",
     brief: "Time of one reading of a source.",
     unit: "s",
@@ -11953,7 +13004,7 @@ pub const PULSETRAIN_SOURCE_DURATION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_lag_seconds`.
 pub const PULSETRAIN_SOURCE_LAG: Metric = Metric {
-    ordinal: 240,
+    ordinal: 255,
     name: "pulsetrain.source.lag",
     brief: "Age of the newest item of a source on arrival. Ends five minutes after the last one.",
     unit: "s",
@@ -11976,7 +13027,7 @@ pub const PULSETRAIN_SOURCE_LAG: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_last_success_time_seconds`.
 pub const PULSETRAIN_SOURCE_LAST_SUCCESS_TIME: Metric = Metric {
-    ordinal: 241,
+    ordinal: 256,
     name: "pulsetrain.source.last_success_time",
     brief: "Unix time of the last reading of a source that succeeded.",
     unit: "s",
@@ -11999,7 +13050,7 @@ pub const PULSETRAIN_SOURCE_LAST_SUCCESS_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_aborted_fraction_ratio`.
 pub const RL_ABORTED_FRACTION: Metric = Metric {
-    ordinal: 242,
+    ordinal: 257,
     name: "rl.aborted_fraction",
     brief: "Share of the completions that were aborted.",
     unit: "1",
@@ -12022,7 +13073,7 @@ pub const RL_ABORTED_FRACTION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_actor_dequeue_time_seconds`.
 pub const RL_ACTOR_DEQUEUE_TIME: Metric = Metric {
-    ordinal: 243,
+    ordinal: 258,
     name: "rl.actor_dequeue_time",
     brief: "Time that the actor waited for the next batch of rollouts.",
     unit: "s",
@@ -12042,7 +13093,7 @@ pub const RL_ACTOR_DEQUEUE_TIME: Metric = Metric {
 ///
 /// Unit `{advantage}`; in Prometheus `rl_advantage`.
 pub const RL_ADVANTAGE: Metric = Metric {
-    ordinal: 244,
+    ordinal: 259,
     name: "rl.advantage",
     brief: "Advantage of a token or trajectory.",
     unit: "{advantage}",
@@ -12089,7 +13140,7 @@ pub const RL_ADVANTAGE: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_best_reward`.
 pub const RL_BEST_REWARD: Metric = Metric {
-    ordinal: 245,
+    ordinal: 260,
     name: "rl.best_reward",
     brief: "Best reward among several completions of a prompt.",
     unit: "{reward}",
@@ -12122,7 +13173,7 @@ pub const RL_BEST_REWARD: Metric = Metric {
 ///
 /// Unit `{divergence}`; in Prometheus `rl_chi_square_divergence`.
 pub const RL_CHI_SQUARE_DIVERGENCE: Metric = Metric {
-    ordinal: 246,
+    ordinal: 261,
     name: "rl.chi_square_divergence",
     brief: "Chi-square divergence of the trainer from the sampler.",
     unit: "{divergence}",
@@ -12151,7 +13202,7 @@ pub const RL_CHI_SQUARE_DIVERGENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_completion_clip_ratio`.
 pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
-    ordinal: 247,
+    ordinal: 262,
     name: "rl.completion_clip_ratio",
     brief: "Share of the completions that were cut at the longest length.",
     unit: "1",
@@ -12203,7 +13254,7 @@ pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_completion_length`.
 pub const RL_COMPLETION_LENGTH: Metric = Metric {
-    ordinal: 248,
+    ordinal: 263,
     name: "rl.completion_length",
     brief: "Length of a completion.",
     unit: "{token}",
@@ -12288,7 +13339,7 @@ pub const RL_COMPLETION_LENGTH: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `rl_critic_grad_norm`.
 pub const RL_CRITIC_GRAD_NORM: Metric = Metric {
-    ordinal: 249,
+    ordinal: 264,
     name: "rl.critic_grad_norm",
     brief: "Norm of the gradients of the critic before clipping.",
     unit: "{norm}",
@@ -12322,7 +13373,7 @@ pub const RL_CRITIC_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `{learning_rate}`; in Prometheus `rl_critic_learning_rate`.
 pub const RL_CRITIC_LEARNING_RATE: Metric = Metric {
-    ordinal: 250,
+    ordinal: 265,
     name: "rl.critic_learning_rate",
     brief: "Learning rate of the critic.",
     unit: "{learning_rate}",
@@ -12356,7 +13407,7 @@ pub const RL_CRITIC_LEARNING_RATE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_effective_sample_ratio`.
 pub const RL_EFFECTIVE_SAMPLE_RATIO: Metric = Metric {
-    ordinal: 251,
+    ordinal: 266,
     name: "rl.effective_sample_ratio",
     brief: "Effective sample size of the importance weights over the number of samples.",
     unit: "1",
@@ -12385,7 +13436,7 @@ pub const RL_EFFECTIVE_SAMPLE_RATIO: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_entropy`.
 pub const RL_ENTROPY: Metric = Metric {
-    ordinal: 252,
+    ordinal: 267,
     name: "rl.entropy",
     brief: "Entropy of the policy.",
     unit: "{nat}",
@@ -12436,7 +13487,7 @@ pub const RL_ENTROPY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_environment_time_seconds`.
 pub const RL_ENVIRONMENT_TIME: Metric = Metric {
-    ordinal: 253,
+    ordinal: 268,
     name: "rl.environment_time",
     brief: "Time that a trajectory spent in its environment.",
     unit: "s",
@@ -12471,7 +13522,7 @@ pub const RL_ENVIRONMENT_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_filter_pass_fraction_ratio`.
 pub const RL_FILTER_PASS_FRACTION: Metric = Metric {
-    ordinal: 254,
+    ordinal: 269,
     name: "rl.filter_pass_fraction",
     brief: "Share of the prompts that a filter on their rewards keeps.",
     unit: "1",
@@ -12494,7 +13545,7 @@ pub const RL_FILTER_PASS_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_importance_clip_fraction_ratio`.
 pub const RL_IMPORTANCE_CLIP_FRACTION: Metric = Metric {
-    ordinal: 255,
+    ordinal: 270,
     name: "rl.importance_clip_fraction",
     brief: "Share of the tokens or completions whose importance ratio is beyond a limit.",
     unit: "1",
@@ -12541,7 +13592,7 @@ pub const RL_IMPORTANCE_CLIP_FRACTION: Metric = Metric {
 ///
 /// Unit `{probability_ratio}`; in Prometheus `rl_importance_ratio`.
 pub const RL_IMPORTANCE_RATIO: Metric = Metric {
-    ordinal: 256,
+    ordinal: 271,
     name: "rl.importance_ratio",
     brief: "Probability of a token under the actor over that under the policy that generated it.",
     unit: "{probability_ratio}",
@@ -12580,7 +13631,7 @@ pub const RL_IMPORTANCE_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_kept_tokens`.
 pub const RL_KEPT_TOKENS: Metric = Metric {
-    ordinal: 257,
+    ordinal: 272,
     name: "rl.kept_tokens",
     brief: "Tokens of the step that are not masked out of the loss.",
     unit: "{token}",
@@ -12600,7 +13651,7 @@ pub const RL_KEPT_TOKENS: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_kl`.
 pub const RL_KL: Metric = Metric {
-    ordinal: 258,
+    ordinal: 273,
     name: "rl.kl",
     brief: "Divergence of the actor from the reference.",
     unit: "{nat}",
@@ -12663,7 +13714,7 @@ pub const RL_KL: Metric = Metric {
 ///
 /// Unit `{coefficient}`; in Prometheus `rl_kl_coefficient`.
 pub const RL_KL_COEFFICIENT: Metric = Metric {
-    ordinal: 259,
+    ordinal: 274,
     name: "rl.kl_coefficient",
     brief: "Weight of the divergence from the reference in the loss or the reward.",
     unit: "{coefficient}",
@@ -12693,7 +13744,7 @@ pub const RL_KL_COEFFICIENT: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_kl_penalty`.
 pub const RL_KL_PENALTY: Metric = Metric {
-    ordinal: 260,
+    ordinal: 275,
     name: "rl.kl_penalty",
     brief: "Penalty on the reward for the distance from the reference.",
     unit: "{reward}",
@@ -12732,7 +13783,7 @@ pub const RL_KL_PENALTY: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_log_odds`.
 pub const RL_LOG_ODDS: Metric = Metric {
-    ordinal: 261,
+    ordinal: 276,
     name: "rl.log_odds",
     brief: "Log odds of the chosen completion over the rejected one.",
     unit: "{nat}",
@@ -12755,7 +13806,7 @@ pub const RL_LOG_ODDS: Metric = Metric {
 ///
 /// Unit `{logit}`; in Prometheus `rl_logit`.
 pub const RL_LOGIT: Metric = Metric {
-    ordinal: 262,
+    ordinal: 277,
     name: "rl.logit",
     brief: "Mean logit of completions under the policy.",
     unit: "{logit}",
@@ -12799,7 +13850,7 @@ pub const RL_LOGIT: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_logp`.
 pub const RL_LOGP: Metric = Metric {
-    ordinal: 263,
+    ordinal: 278,
     name: "rl.logp",
     brief: "Log probability of completions under a policy.",
     unit: "{nat}",
@@ -12851,7 +13902,7 @@ pub const RL_LOGP: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_logp_difference`.
 pub const RL_LOGP_DIFFERENCE: Metric = Metric {
-    ordinal: 264,
+    ordinal: 279,
     name: "rl.logp_difference",
     brief: "Difference of the log probabilities of a token in the sampler and in the trainer.",
     unit: "{nat}",
@@ -12898,7 +13949,7 @@ pub const RL_LOGP_DIFFERENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_masked_fraction_ratio`.
 pub const RL_MASKED_FRACTION: Metric = Metric {
-    ordinal: 265,
+    ordinal: 280,
     name: "rl.masked_fraction",
     brief: "Share of the tokens or completions left out because the policies had drifted apart.",
     unit: "1",
@@ -12936,7 +13987,7 @@ pub const RL_MASKED_FRACTION: Metric = Metric {
 ///
 /// Unit `{perplexity_ratio}`; in Prometheus `rl_perplexity_ratio`.
 pub const RL_PERPLEXITY_RATIO: Metric = Metric {
-    ordinal: 266,
+    ordinal: 281,
     name: "rl.perplexity_ratio",
     brief: "Perplexity of a completion in the trainer over that in the sampler.",
     unit: "{perplexity_ratio}",
@@ -12959,7 +14010,7 @@ pub const RL_PERPLEXITY_RATIO: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_fraction_ratio`.
 pub const RL_POLICY_CLIP_FRACTION: Metric = Metric {
-    ordinal: 267,
+    ordinal: 282,
     name: "rl.policy_clip_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped.",
     unit: "1",
@@ -13000,7 +14051,7 @@ pub const RL_POLICY_CLIP_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_lower_fraction_ratio`.
 pub const RL_POLICY_CLIP_LOWER_FRACTION: Metric = Metric {
-    ordinal: 268,
+    ordinal: 283,
     name: "rl.policy_clip_lower_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped from below.",
     unit: "1",
@@ -13037,7 +14088,7 @@ pub const RL_POLICY_CLIP_LOWER_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_upper_fraction_ratio`.
 pub const RL_POLICY_CLIP_UPPER_FRACTION: Metric = Metric {
-    ordinal: 269,
+    ordinal: 284,
     name: "rl.policy_clip_upper_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped from above.",
     unit: "1",
@@ -13066,7 +14117,7 @@ pub const RL_POLICY_CLIP_UPPER_FRACTION: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_policy_kl`.
 pub const RL_POLICY_KL: Metric = Metric {
-    ordinal: 270,
+    ordinal: 285,
     name: "rl.policy_kl",
     brief: "Divergence of the actor from the policy that generated the batch.",
     unit: "{nat}",
@@ -13125,7 +14176,7 @@ pub const RL_POLICY_KL: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `rl_policy_loss`.
 pub const RL_POLICY_LOSS: Metric = Metric {
-    ordinal: 271,
+    ordinal: 286,
     name: "rl.policy_loss",
     brief: "Loss of the policy.",
     unit: "{loss}",
@@ -13178,7 +14229,7 @@ pub const RL_POLICY_LOSS: Metric = Metric {
 ///
 /// Unit `{preemption}`; in Prometheus `rl_preemptions`.
 pub const RL_PREEMPTIONS: Metric = Metric {
-    ordinal: 272,
+    ordinal: 287,
     name: "rl.preemptions",
     brief: "Preemptions of the requests of a trajectory by the inference engine.",
     unit: "{preemption}",
@@ -13201,7 +14252,7 @@ pub const RL_PREEMPTIONS: Metric = Metric {
 ///
 /// Unit `{correlation}`; in Prometheus `rl_probability_correlation`.
 pub const RL_PROBABILITY_CORRELATION: Metric = Metric {
-    ordinal: 273,
+    ordinal: 288,
     name: "rl.probability_correlation",
     brief: "Pearson correlation of the probabilities of the tokens in the sampler and in the trainer.",
     unit: "{correlation}",
@@ -13230,7 +14281,7 @@ pub const RL_PROBABILITY_CORRELATION: Metric = Metric {
 ///
 /// Unit `{probability}`; in Prometheus `rl_probability_difference`.
 pub const RL_PROBABILITY_DIFFERENCE: Metric = Metric {
-    ordinal: 274,
+    ordinal: 289,
     name: "rl.probability_difference",
     brief: "Absolute difference of the probabilities of a token in the sampler and in the trainer.",
     unit: "{probability}",
@@ -13265,7 +14316,7 @@ pub const RL_PROBABILITY_DIFFERENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_prompt_clip_ratio`.
 pub const RL_PROMPT_CLIP_RATIO: Metric = Metric {
-    ordinal: 275,
+    ordinal: 290,
     name: "rl.prompt_clip_ratio",
     brief: "Share of prompts as long as the limit.",
     unit: "1",
@@ -13294,7 +14345,7 @@ pub const RL_PROMPT_CLIP_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_prompt_length`.
 pub const RL_PROMPT_LENGTH: Metric = Metric {
-    ordinal: 276,
+    ordinal: 291,
     name: "rl.prompt_length",
     brief: "Length of a prompt.",
     unit: "{token}",
@@ -13333,7 +14384,7 @@ pub const RL_PROMPT_LENGTH: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_reference_logp_difference`.
 pub const RL_REFERENCE_LOGP_DIFFERENCE: Metric = Metric {
-    ordinal: 277,
+    ordinal: 292,
     name: "rl.reference_logp_difference",
     brief: "Log probability of a token under the actor less that under the reference.",
     unit: "{nat}",
@@ -13362,7 +14413,7 @@ pub const RL_REFERENCE_LOGP_DIFFERENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_rejected_fraction_ratio`.
 pub const RL_REJECTED_FRACTION: Metric = Metric {
-    ordinal: 278,
+    ordinal: 293,
     name: "rl.rejected_fraction",
     brief: "Share of the tokens or completions that a rejection criterion leaves out.",
     unit: "1",
@@ -13398,7 +14449,7 @@ pub const RL_REJECTED_FRACTION: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_rejection_score`.
 pub const RL_REJECTION_SCORE: Metric = Metric {
-    ordinal: 279,
+    ordinal: 294,
     name: "rl.rejection_score",
     brief: "Value that a rejection criterion compares with its limits.",
     unit: "{nat}",
@@ -13438,7 +14489,7 @@ pub const RL_REJECTION_SCORE: Metric = Metric {
 ///
 /// Unit `{return}`; in Prometheus `rl_return`.
 pub const RL_RETURN: Metric = Metric {
-    ordinal: 280,
+    ordinal: 295,
     name: "rl.return",
     brief: "Return of a trajectory.",
     unit: "{return}",
@@ -13481,7 +14532,7 @@ pub const RL_RETURN: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_reward`.
 pub const RL_REWARD: Metric = Metric {
-    ordinal: 281,
+    ordinal: 296,
     name: "rl.reward",
     brief: "Reward of a trajectory, with all its parts.",
     unit: "{reward}",
@@ -13563,7 +14614,7 @@ pub const RL_REWARD: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_reward_component`.
 pub const RL_REWARD_COMPONENT: Metric = Metric {
-    ordinal: 282,
+    ordinal: 297,
     name: "rl.reward_component",
     brief: "One part of the reward of a trajectory.",
     unit: "{reward}",
@@ -13638,7 +14689,7 @@ pub const RL_REWARD_COMPONENT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_reward_time_seconds`.
 pub const RL_REWARD_TIME: Metric = Metric {
-    ordinal: 283,
+    ordinal: 298,
     name: "rl.reward_time",
     brief: "Time that the reward of a trajectory took.",
     unit: "s",
@@ -13675,7 +14726,7 @@ pub const RL_REWARD_TIME: Metric = Metric {
 ///
 /// Unit `{perplexity}`; in Prometheus `rl_rollout_perplexity`.
 pub const RL_ROLLOUT_PERPLEXITY: Metric = Metric {
-    ordinal: 284,
+    ordinal: 299,
     name: "rl.rollout_perplexity",
     brief: "Perplexity of completions under the policy that generated them.",
     unit: "{perplexity}",
@@ -13704,7 +14755,7 @@ pub const RL_ROLLOUT_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{rollout}`; in Prometheus `rl_rollouts_total`.
 pub const RL_ROLLOUTS: Metric = Metric {
-    ordinal: 285,
+    ordinal: 300,
     name: "rl.rollouts",
     brief: "Completions generated since the start of the attempt.",
     unit: "{rollout}",
@@ -13734,7 +14785,7 @@ pub const RL_ROLLOUTS: Metric = Metric {
 ///
 /// Unit `{probability_ratio}`; in Prometheus `rl_sampler_importance_weight`.
 pub const RL_SAMPLER_IMPORTANCE_WEIGHT: Metric = Metric {
-    ordinal: 286,
+    ordinal: 301,
     name: "rl.sampler_importance_weight",
     brief: "Weight by which the loss corrects for the distance of the sampler from the trainer.",
     unit: "{probability_ratio}",
@@ -13788,7 +14839,7 @@ pub const RL_SAMPLER_IMPORTANCE_WEIGHT: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_sampler_kl`.
 pub const RL_SAMPLER_KL: Metric = Metric {
-    ordinal: 287,
+    ordinal: 302,
     name: "rl.sampler_kl",
     brief: "Divergence of the trainer from the sampler, which has the same weights.",
     unit: "{nat}",
@@ -13827,7 +14878,7 @@ pub const RL_SAMPLER_KL: Metric = Metric {
 ///
 /// Unit `{score}`; in Prometheus `rl_score`.
 pub const RL_SCORE: Metric = Metric {
-    ordinal: 288,
+    ordinal: 303,
     name: "rl.score",
     brief: "Score that the reward model gives, before anything is taken from it.",
     unit: "{score}",
@@ -13878,7 +14929,7 @@ pub const RL_SCORE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_selected_clip_ratio`.
 pub const RL_SELECTED_CLIP_RATIO: Metric = Metric {
-    ordinal: 289,
+    ordinal: 304,
     name: "rl.selected_clip_ratio",
     brief: "Share of the completions of a selection that were cut at the longest length.",
     unit: "1",
@@ -13913,7 +14964,7 @@ pub const RL_SELECTED_CLIP_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_selected_length`.
 pub const RL_SELECTED_LENGTH: Metric = Metric {
-    ordinal: 290,
+    ordinal: 305,
     name: "rl.selected_length",
     brief: "Length of the completions of a selection.",
     unit: "{token}",
@@ -13960,7 +15011,7 @@ pub const RL_SELECTED_LENGTH: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_selected_reward`.
 pub const RL_SELECTED_REWARD: Metric = Metric {
-    ordinal: 291,
+    ordinal: 306,
     name: "rl.selected_reward",
     brief: "Reward of the trajectories of a selection.",
     unit: "{reward}",
@@ -13993,7 +15044,7 @@ pub const RL_SELECTED_REWARD: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_sequence_length`.
 pub const RL_SEQUENCE_LENGTH: Metric = Metric {
-    ordinal: 292,
+    ordinal: 307,
     name: "rl.sequence_length",
     brief: "Length of a prompt with its completion.",
     unit: "{token}",
@@ -14022,7 +15073,7 @@ pub const RL_SEQUENCE_LENGTH: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `rl_staleness`.
 pub const RL_STALENESS: Metric = Metric {
-    ordinal: 293,
+    ordinal: 308,
     name: "rl.staleness",
     brief: "Steps by which the policy that generated a batch lagged the actor.",
     unit: "{step}",
@@ -14051,7 +15102,7 @@ pub const RL_STALENESS: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_teacher_kl`.
 pub const RL_TEACHER_KL: Metric = Metric {
-    ordinal: 294,
+    ordinal: 309,
     name: "rl.teacher_kl",
     brief: "Divergence of the actor from its teacher.",
     unit: "{nat}",
@@ -14086,7 +15137,7 @@ pub const RL_TEACHER_KL: Metric = Metric {
 ///
 /// Unit `{rollout}/s`; in Prometheus `rl_throughput_rollouts_per_second`.
 pub const RL_THROUGHPUT_ROLLOUTS: Metric = Metric {
-    ordinal: 295,
+    ordinal: 310,
     name: "rl.throughput.rollouts",
     brief: "Completions generated in a second, over all devices.",
     unit: "{rollout}/s",
@@ -14106,7 +15157,7 @@ pub const RL_THROUGHPUT_ROLLOUTS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `rl_throughput_tokens_per_device_per_second`.
 pub const RL_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
-    ordinal: 296,
+    ordinal: 311,
     name: "rl.throughput.tokens_per_device",
     brief: "Tokens generated in a second by each device of the rollout engines.",
     unit: "{token}/s",
@@ -14126,7 +15177,7 @@ pub const RL_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{call}`; in Prometheus `rl_tool_calls`.
 pub const RL_TOOL_CALLS: Metric = Metric {
-    ordinal: 297,
+    ordinal: 312,
     name: "rl.tool_calls",
     brief: "Calls of tools in a trajectory.",
     unit: "{call}",
@@ -14161,7 +15212,7 @@ pub const RL_TOOL_CALLS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_tool_failure_fraction_ratio`.
 pub const RL_TOOL_FAILURE_FRACTION: Metric = Metric {
-    ordinal: 298,
+    ordinal: 313,
     name: "rl.tool_failure_fraction",
     brief: "Share of the calls of tools that failed.",
     unit: "1",
@@ -14184,7 +15235,7 @@ pub const RL_TOOL_FAILURE_FRACTION: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_trajectory_length`.
 pub const RL_TRAJECTORY_LENGTH: Metric = Metric {
-    ordinal: 299,
+    ordinal: 314,
     name: "rl.trajectory_length",
     brief: "Tokens of a trajectory after its first prompt, those of the environment included.",
     unit: "{token}",
@@ -14213,7 +15264,7 @@ pub const RL_TRAJECTORY_LENGTH: Metric = Metric {
 ///
 /// Unit `{turn}`; in Prometheus `rl_turns`.
 pub const RL_TURNS: Metric = Metric {
-    ordinal: 300,
+    ordinal: 315,
     name: "rl.turns",
     brief: "Turns of a conversation with the environment.",
     unit: "{turn}",
@@ -14252,7 +15303,7 @@ pub const RL_TURNS: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `rl_value`.
 pub const RL_VALUE: Metric = Metric {
-    ordinal: 301,
+    ordinal: 316,
     name: "rl.value",
     brief: "Estimate of the value function.",
     unit: "{value}",
@@ -14295,7 +15346,7 @@ pub const RL_VALUE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_value_clip_fraction_ratio`.
 pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
-    ordinal: 302,
+    ordinal: 317,
     name: "rl.value_clip_fraction",
     brief: "Share of the tokens at which the update of the value function was clipped.",
     unit: "1",
@@ -14332,7 +15383,7 @@ pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
 ///
 /// Unit `{variance_ratio}`; in Prometheus `rl_value_explained_variance`.
 pub const RL_VALUE_EXPLAINED_VARIANCE: Metric = Metric {
-    ordinal: 303,
+    ordinal: 318,
     name: "rl.value_explained_variance",
     brief: "Share of the variance of the returns that the value function explains; negative if it is worse than a constant.",
     unit: "{variance_ratio}",
@@ -14358,7 +15409,7 @@ pub const RL_VALUE_EXPLAINED_VARIANCE: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `rl_value_loss`.
 pub const RL_VALUE_LOSS: Metric = Metric {
-    ordinal: 304,
+    ordinal: 319,
     name: "rl.value_loss",
     brief: "Loss of the value function.",
     unit: "{loss}",
@@ -14407,7 +15458,7 @@ pub const RL_VALUE_LOSS: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `rl_value_prediction`.
 pub const RL_VALUE_PREDICTION: Metric = Metric {
-    ordinal: 305,
+    ordinal: 320,
     name: "rl.value_prediction",
     brief: "Estimate of the value function while it is trained.",
     unit: "{value}",
@@ -14446,7 +15497,7 @@ pub const RL_VALUE_PREDICTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_zero_variance_fraction_ratio`.
 pub const RL_ZERO_VARIANCE_FRACTION: Metric = Metric {
-    ordinal: 306,
+    ordinal: 321,
     name: "rl.zero_variance_fraction",
     brief: "Share of prompts whose completions all have the same reward.",
     unit: "1",
@@ -14469,7 +15520,7 @@ pub const RL_ZERO_VARIANCE_FRACTION: Metric = Metric {
 ///
 /// Unit `{slice}`; in Prometheus `run_active_slices`.
 pub const RUN_ACTIVE_SLICES: Metric = Metric {
-    ordinal: 307,
+    ordinal: 322,
     name: "run.active_slices",
     brief: "Slices of an elastic job that train.",
     unit: "{slice}",
@@ -14489,7 +15540,7 @@ pub const RUN_ACTIVE_SLICES: Metric = Metric {
 ///
 /// Unit `{slice}`; in Prometheus `run_available_slices`.
 pub const RUN_AVAILABLE_SLICES: Metric = Metric {
-    ordinal: 308,
+    ordinal: 323,
     name: "run.available_slices",
     brief: "Slices of an elastic job that could train.",
     unit: "{slice}",
@@ -14509,7 +15560,7 @@ pub const RUN_AVAILABLE_SLICES: Metric = Metric {
 ///
 /// Unit `{device}`; in Prometheus `run_devices`.
 pub const RUN_DEVICES: Metric = Metric {
-    ordinal: 309,
+    ordinal: 324,
     name: "run.devices",
     brief: "Accelerators that the run uses.",
     unit: "{device}",
@@ -14535,7 +15586,7 @@ pub const RUN_DEVICES: Metric = Metric {
 ///
 /// Unit `{parameter}`; in Prometheus `run_parameters`.
 pub const RUN_PARAMETERS: Metric = Metric {
-    ordinal: 310,
+    ordinal: 325,
     name: "run.parameters",
     brief: "Parameters of the model.",
     unit: "{parameter}",
@@ -14569,7 +15620,7 @@ pub const RUN_PARAMETERS: Metric = Metric {
 ///
 /// Unit `{slice}`; in Prometheus `run_slices`.
 pub const RUN_SLICES: Metric = Metric {
-    ordinal: 311,
+    ordinal: 326,
     name: "run.slices",
     brief: "Slices of an elastic job.",
     unit: "{slice}",
@@ -14589,7 +15640,7 @@ pub const RUN_SLICES: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_accept_length`.
 pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
-    ordinal: 312,
+    ordinal: 327,
     name: "train.accept_length",
     brief: "Draft tokens that the target model would accept in a row.",
     unit: "{token}",
@@ -14609,7 +15660,7 @@ pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_accuracy_ratio`.
 pub const TRAIN_ACCURACY: Metric = Metric {
-    ordinal: 313,
+    ordinal: 328,
     name: "train.accuracy",
     brief: "Share of the tokens of the step that were predicted right.",
     unit: "1",
@@ -14681,7 +15732,7 @@ pub const TRAIN_ACCURACY: Metric = Metric {
 ///
 /// Unit `{anomaly}`; in Prometheus `train_anomalies_total`.
 pub const TRAIN_ANOMALIES: Metric = Metric {
-    ordinal: 314,
+    ordinal: 329,
     name: "train.anomalies",
     brief: "Anomalous steps, by type of anomaly.",
     unit: "{anomaly}",
@@ -14718,7 +15769,7 @@ pub const TRAIN_ANOMALIES: Metric = Metric {
 ///
 /// Unit `{flop}/s`; in Prometheus `train_attempt_flops_per_device_per_second`.
 pub const TRAIN_ATTEMPT_FLOPS_PER_DEVICE: Metric = Metric {
-    ordinal: 315,
+    ordinal: 330,
     name: "train.attempt_flops_per_device",
     brief: "Floating-point operations in a second on one device, over the steps since the start of the attempt.",
     unit: "{flop}/s",
@@ -14745,7 +15796,7 @@ pub const TRAIN_ATTEMPT_FLOPS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_attempt_step_time_seconds`.
 pub const TRAIN_ATTEMPT_STEP_TIME: Metric = Metric {
-    ordinal: 316,
+    ordinal: 331,
     name: "train.attempt_step_time",
     brief: "Wall time of a step, over the steps since the start of the attempt.",
     unit: "s",
@@ -14773,7 +15824,7 @@ pub const TRAIN_ATTEMPT_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_attempt_throughput_per_second`.
 pub const TRAIN_ATTEMPT_THROUGHPUT: Metric = Metric {
-    ordinal: 317,
+    ordinal: 332,
     name: "train.attempt_throughput",
     brief: "Tokens trained on in a second over all devices, over the steps since the start of the attempt.",
     unit: "{token}/s",
@@ -14796,7 +15847,7 @@ pub const TRAIN_ATTEMPT_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_badput_ratio`.
 pub const TRAIN_BADPUT: Metric = Metric {
-    ordinal: 318,
+    ordinal: 333,
     name: "train.badput",
     brief: "Share of the time since the job began that went into something else than steps that count.",
     unit: "1",
@@ -14839,7 +15890,7 @@ pub const TRAIN_BADPUT: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_balanced_rank_tokens`.
 pub const TRAIN_BALANCED_RANK_TOKENS: Metric = Metric {
-    ordinal: 319,
+    ordinal: 334,
     name: "train.balanced_rank_tokens",
     brief: "Tokens of the batch of a rank after samples were exchanged to balance the ranks.",
     unit: "{token}",
@@ -14862,7 +15913,7 @@ pub const TRAIN_BALANCED_RANK_TOKENS: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_batch_size`.
 pub const TRAIN_BATCH_SIZE: Metric = Metric {
-    ordinal: 320,
+    ordinal: 335,
     name: "train.batch_size",
     brief: "Samples of a step, over all devices.",
     unit: "{sample}",
@@ -14907,7 +15958,7 @@ pub const TRAIN_BATCH_SIZE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `train_checkpoint_size_bytes`.
 pub const TRAIN_CHECKPOINT_SIZE: Metric = Metric {
-    ordinal: 321,
+    ordinal: 336,
     name: "train.checkpoint_size",
     brief: "Size of the newest checkpoint.",
     unit: "By",
@@ -14927,7 +15978,7 @@ pub const TRAIN_CHECKPOINT_SIZE: Metric = Metric {
 ///
 /// Unit `{checkpoint}`; in Prometheus `train_checkpoints_total`.
 pub const TRAIN_CHECKPOINTS: Metric = Metric {
-    ordinal: 322,
+    ordinal: 337,
     name: "train.checkpoints",
     brief: "Checkpoints saved since the start of the attempt.",
     unit: "{checkpoint}",
@@ -14947,7 +15998,7 @@ pub const TRAIN_CHECKPOINTS: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_completed_flops_total`.
 pub const TRAIN_COMPLETED_FLOPS: Metric = Metric {
-    ordinal: 323,
+    ordinal: 338,
     name: "train.completed_flops",
     brief: "Floating-point operations since the start of the attempt, over all devices.",
     unit: "{flop}",
@@ -14973,7 +16024,7 @@ pub const TRAIN_COMPLETED_FLOPS: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `train_custom`.
 pub const TRAIN_CUSTOM: Metric = Metric {
-    ordinal: 324,
+    ordinal: 339,
     name: "train.custom",
     brief: "A number that the registry has no name for.",
     unit: "{value}",
@@ -14996,7 +16047,7 @@ pub const TRAIN_CUSTOM: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `train_custom_distribution`.
 pub const TRAIN_CUSTOM_DISTRIBUTION: Metric = Metric {
-    ordinal: 325,
+    ordinal: 340,
     name: "train.custom_distribution",
     brief: "A distribution that the registry has no name for, such as that of a layer's weights.",
     unit: "{value}",
@@ -15019,7 +16070,7 @@ pub const TRAIN_CUSTOM_DISTRIBUTION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_elapsed_time_seconds`.
 pub const TRAIN_ELAPSED_TIME: Metric = Metric {
-    ordinal: 326,
+    ordinal: 341,
     name: "train.elapsed_time",
     brief: "Wall time since the start of the training.",
     unit: "s",
@@ -15061,7 +16112,7 @@ pub const TRAIN_ELAPSED_TIME: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `train_energy_per_device_joules`.
 pub const TRAIN_ENERGY_PER_DEVICE: Metric = Metric {
-    ordinal: 327,
+    ordinal: 342,
     name: "train.energy_per_device",
     brief: "Energy of a step, as the mean of the devices.",
     unit: "J",
@@ -15081,7 +16132,7 @@ pub const TRAIN_ENERGY_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{epoch}`; in Prometheus `train_epoch`.
 pub const TRAIN_EPOCH: Metric = Metric {
-    ordinal: 328,
+    ordinal: 343,
     name: "train.epoch",
     brief: "Passes over the data so far, as a fraction.",
     unit: "{epoch}",
@@ -15148,7 +16199,7 @@ pub const TRAIN_EPOCH: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_eta_seconds`.
 pub const TRAIN_ETA: Metric = Metric {
-    ordinal: 329,
+    ordinal: 344,
     name: "train.eta",
     brief: "Time until the planned training is done, at the present pace.",
     unit: "s",
@@ -15202,7 +16253,7 @@ pub const TRAIN_ETA: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_expected_throughput_per_second`.
 pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
-    ordinal: 330,
+    ordinal: 345,
     name: "train.expected_throughput",
     brief: "Tokens in a second that the hardware could do at its peak, over all devices.",
     unit: "{token}/s",
@@ -15222,7 +16273,7 @@ pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_flops_per_step`.
 pub const TRAIN_FLOPS_PER_STEP: Metric = Metric {
-    ordinal: 331,
+    ordinal: 346,
     name: "train.flops_per_step",
     brief: "Floating-point operations of a step, over all devices.",
     unit: "{flop}",
@@ -15252,7 +16303,7 @@ pub const TRAIN_FLOPS_PER_STEP: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_flops_per_step_per_device`.
 pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
-    ordinal: 332,
+    ordinal: 347,
     name: "train.flops_per_step_per_device",
     brief: "Floating-point operations of a step, on one device.",
     unit: "{flop}",
@@ -15272,7 +16323,7 @@ pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{flop}/{token}`; in Prometheus `train_flops_per_token`.
 pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
-    ordinal: 333,
+    ordinal: 348,
     name: "train.flops_per_token",
     brief: "Floating-point operations that one token takes.",
     unit: "{flop}/{token}",
@@ -15302,7 +16353,7 @@ pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_flops_share_ratio`.
 pub const TRAIN_FLOPS_SHARE: Metric = Metric {
-    ordinal: 334,
+    ordinal: 349,
     name: "train.flops_share",
     brief: "Share of a step's floating-point operations that one part of the model takes.",
     unit: "1",
@@ -15325,7 +16376,7 @@ pub const TRAIN_FLOPS_SHARE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_global_step`.
 pub const TRAIN_GLOBAL_STEP: Metric = Metric {
-    ordinal: 335,
+    ordinal: 350,
     name: "train.global_step",
     brief: "Number of the newest optimizer step.",
     unit: "{step}",
@@ -15383,7 +16434,7 @@ pub const TRAIN_GLOBAL_STEP: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_goodput_ratio`.
 pub const TRAIN_GOODPUT: Metric = Metric {
-    ordinal: 336,
+    ordinal: 351,
     name: "train.goodput",
     brief: "Share of the time since the job began that went into steps that count.",
     unit: "1",
@@ -15409,7 +16460,7 @@ pub const TRAIN_GOODPUT: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_grad_norm`.
 pub const TRAIN_GRAD_NORM: Metric = Metric {
-    ordinal: 337,
+    ordinal: 352,
     name: "train.grad_norm",
     brief: "L2 norm of the gradients of the step, after clipping.",
     unit: "{norm}",
@@ -15505,7 +16556,7 @@ pub const TRAIN_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `{deviation}`; in Prometheus `train_grad_norm_deviation`.
 pub const TRAIN_GRAD_NORM_DEVIATION: Metric = Metric {
-    ordinal: 338,
+    ordinal: 353,
     name: "train.grad_norm_deviation",
     brief: "Distance of the gradient norm from its running mean, in standard deviations.",
     unit: "{deviation}",
@@ -15525,7 +16576,7 @@ pub const TRAIN_GRAD_NORM_DEVIATION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_last_step_time_seconds`.
 pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
-    ordinal: 339,
+    ordinal: 354,
     name: "train.last_step_time",
     brief: "Unix time at which the newest step ended.",
     unit: "s",
@@ -15557,7 +16608,7 @@ pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{learning_rate}`; in Prometheus `train_learning_rate`.
 pub const TRAIN_LEARNING_RATE: Metric = Metric {
-    ordinal: 340,
+    ordinal: 355,
     name: "train.learning_rate",
     brief: "Learning rate of the step.",
     unit: "{learning_rate}",
@@ -15655,7 +16706,7 @@ pub const TRAIN_LEARNING_RATE: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_loss`.
 pub const TRAIN_LOSS: Metric = Metric {
-    ordinal: 341,
+    ordinal: 356,
     name: "train.loss",
     brief: "Loss of the step, as the trainer averages it.",
     unit: "{loss}",
@@ -15766,7 +16817,7 @@ pub const TRAIN_LOSS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_loss_component`.
 pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
-    ordinal: 342,
+    ordinal: 357,
     name: "train.loss_component",
     brief: "One part of the loss of the step.",
     unit: "{loss}",
@@ -15868,7 +16919,7 @@ pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
 ///
 /// Unit `{deviation}`; in Prometheus `train_loss_deviation`.
 pub const TRAIN_LOSS_DEVIATION: Metric = Metric {
-    ordinal: 343,
+    ordinal: 358,
     name: "train.loss_deviation",
     brief: "Distance of the loss from its running mean, in standard deviations.",
     unit: "{deviation}",
@@ -15888,7 +16939,7 @@ pub const TRAIN_LOSS_DEVIATION: Metric = Metric {
 ///
 /// Unit `{scale}`; in Prometheus `train_loss_scale`.
 pub const TRAIN_LOSS_SCALE: Metric = Metric {
-    ordinal: 344,
+    ordinal: 359,
     name: "train.loss_scale",
     brief: "Factor by which the loss is multiplied for half precision.",
     unit: "{scale}",
@@ -15914,7 +16965,7 @@ pub const TRAIN_LOSS_SCALE: Metric = Metric {
 ///
 /// Unit `{weight}`; in Prometheus `train_loss_weight`.
 pub const TRAIN_LOSS_WEIGHT: Metric = Metric {
-    ordinal: 345,
+    ordinal: 360,
     name: "train.loss_weight",
     brief: "Weight of one part in the loss of the step.",
     unit: "{weight}",
@@ -15943,7 +16994,7 @@ pub const TRAIN_LOSS_WEIGHT: Metric = Metric {
 ///
 /// Unit `{logit}`; in Prometheus `train_max_attention_logit`.
 pub const TRAIN_MAX_ATTENTION_LOGIT: Metric = Metric {
-    ordinal: 346,
+    ordinal: 361,
     name: "train.max_attention_logit",
     brief: "Largest attention logit of the step, over all layers and heads.",
     unit: "{logit}",
@@ -15969,7 +17020,7 @@ pub const TRAIN_MAX_ATTENTION_LOGIT: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_max_loss`.
 pub const TRAIN_MAX_LOSS: Metric = Metric {
-    ordinal: 347,
+    ordinal: 362,
     name: "train.max_loss",
     brief: "Largest loss of a rank in the step.",
     unit: "{loss}",
@@ -15989,7 +17040,7 @@ pub const TRAIN_MAX_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_mean_accuracy_ratio`.
 pub const TRAIN_MEAN_ACCURACY: Metric = Metric {
-    ordinal: 348,
+    ordinal: 363,
     name: "train.mean_accuracy",
     brief: "Mean accuracy of the steps since the start of the attempt.",
     unit: "1",
@@ -16009,7 +17060,7 @@ pub const TRAIN_MEAN_ACCURACY: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_mean_loss`.
 pub const TRAIN_MEAN_LOSS: Metric = Metric {
-    ordinal: 349,
+    ordinal: 364,
     name: "train.mean_loss",
     brief: "Mean loss of the steps since the start of the attempt.",
     unit: "{loss}",
@@ -16039,7 +17090,7 @@ pub const TRAIN_MEAN_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_mfu_ratio`.
 pub const TRAIN_MFU: Metric = Metric {
-    ordinal: 350,
+    ordinal: 365,
     name: "train.mfu",
     brief: "Model FLOPs utilization.",
     unit: "1",
@@ -16101,7 +17152,7 @@ pub const TRAIN_MFU: Metric = Metric {
 ///
 /// Unit `{micro_batch}`; in Prometheus `train_micro_batches`.
 pub const TRAIN_MICRO_BATCHES: Metric = Metric {
-    ordinal: 351,
+    ordinal: 366,
     name: "train.micro_batches",
     brief: "Micro-batches of the step.",
     unit: "{micro_batch}",
@@ -16121,7 +17172,7 @@ pub const TRAIN_MICRO_BATCHES: Metric = Metric {
 ///
 /// Unit `{verdict}`; in Prometheus `train_opened_verdicts_total`.
 pub const TRAIN_OPENED_VERDICTS: Metric = Metric {
-    ordinal: 352,
+    ordinal: 367,
     name: "train.opened_verdicts",
     brief: "Verdicts that were opened.",
     unit: "{verdict}",
@@ -16144,7 +17195,7 @@ pub const TRAIN_OPENED_VERDICTS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_padding_ratio`.
 pub const TRAIN_PADDING_RATIO: Metric = Metric {
-    ordinal: 353,
+    ordinal: 368,
     name: "train.padding_ratio",
     brief: "Share of the tokens of the step that are padding.",
     unit: "1",
@@ -16164,7 +17215,7 @@ pub const TRAIN_PADDING_RATIO: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_param_norm`.
 pub const TRAIN_PARAM_NORM: Metric = Metric {
-    ordinal: 354,
+    ordinal: 369,
     name: "train.param_norm",
     brief: "L2 norm of the parameters after the step.",
     unit: "{norm}",
@@ -16190,7 +17241,7 @@ pub const TRAIN_PARAM_NORM: Metric = Metric {
 ///
 /// Unit `{perplexity}`; in Prometheus `train_perplexity`.
 pub const TRAIN_PERPLEXITY: Metric = Metric {
-    ordinal: 355,
+    ordinal: 370,
     name: "train.perplexity",
     brief: "Perplexity of the step: e to the power of the loss.",
     unit: "{perplexity}",
@@ -16241,7 +17292,7 @@ pub const TRAIN_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `train_phase`.
 pub const TRAIN_PHASE: Metric = Metric {
-    ordinal: 356,
+    ordinal: 371,
     name: "train.phase",
     brief: "State of the training: 1 for the present phase, 0 for the others.",
     unit: "{state}",
@@ -16264,7 +17315,7 @@ pub const TRAIN_PHASE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_planned_steps`.
 pub const TRAIN_PLANNED_STEPS: Metric = Metric {
-    ordinal: 357,
+    ordinal: 372,
     name: "train.planned_steps",
     brief: "Optimizer steps that the run is to do.",
     unit: "{step}",
@@ -16294,7 +17345,7 @@ pub const TRAIN_PLANNED_STEPS: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `train_power_per_device_watts`.
 pub const TRAIN_POWER_PER_DEVICE: Metric = Metric {
-    ordinal: 358,
+    ordinal: 373,
     name: "train.power_per_device",
     brief: "Power during a step, as the mean of the devices.",
     unit: "W",
@@ -16314,7 +17365,7 @@ pub const TRAIN_POWER_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_productive_samples`.
 pub const TRAIN_PRODUCTIVE_SAMPLES: Metric = Metric {
-    ordinal: 359,
+    ordinal: 374,
     name: "train.productive_samples",
     brief: "Samples of the attempt that the newest checkpoint holds.",
     unit: "{sample}",
@@ -16334,7 +17385,7 @@ pub const TRAIN_PRODUCTIVE_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_productive_steps`.
 pub const TRAIN_PRODUCTIVE_STEPS: Metric = Metric {
-    ordinal: 360,
+    ordinal: 375,
     name: "train.productive_steps",
     brief: "Steps of the attempt that the newest checkpoint holds.",
     unit: "{step}",
@@ -16354,7 +17405,7 @@ pub const TRAIN_PRODUCTIVE_STEPS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_productive_time_seconds`.
 pub const TRAIN_PRODUCTIVE_TIME: Metric = Metric {
-    ordinal: 361,
+    ordinal: 376,
     name: "train.productive_time",
     brief: "Wall time of the steps of the attempt that the newest checkpoint holds.",
     unit: "s",
@@ -16374,7 +17425,7 @@ pub const TRAIN_PRODUCTIVE_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_progress_ratio`.
 pub const TRAIN_PROGRESS: Metric = Metric {
-    ordinal: 362,
+    ordinal: 377,
     name: "train.progress",
     brief: "Share of the planned training that is done.",
     unit: "1",
@@ -16420,7 +17471,7 @@ pub const TRAIN_PROGRESS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_rank_step_time_seconds`.
 pub const TRAIN_RANK_STEP_TIME: Metric = Metric {
-    ordinal: 363,
+    ordinal: 378,
     name: "train.rank_step_time",
     brief: "Clean step time over the ranks of a step: without waits for other ranks.",
     unit: "s",
@@ -16443,7 +17494,7 @@ pub const TRAIN_RANK_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_rank_tokens`.
 pub const TRAIN_RANK_TOKENS: Metric = Metric {
-    ordinal: 364,
+    ordinal: 379,
     name: "train.rank_tokens",
     brief: "Tokens of the batch of a rank, as the data is dealt out.",
     unit: "{token}",
@@ -16466,7 +17517,7 @@ pub const TRAIN_RANK_TOKENS: Metric = Metric {
 ///
 /// Unit `{rank}`; in Prometheus `train_ranks`.
 pub const TRAIN_RANKS: Metric = Metric {
-    ordinal: 365,
+    ordinal: 380,
     name: "train.ranks",
     brief: "Ranks of the job, by whether they report.",
     unit: "{rank}",
@@ -16489,7 +17540,7 @@ pub const TRAIN_RANKS: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_raw_grad_norm`.
 pub const TRAIN_RAW_GRAD_NORM: Metric = Metric {
-    ordinal: 366,
+    ordinal: 381,
     name: "train.raw_grad_norm",
     brief: "L2 norm of the gradients of the step, before clipping.",
     unit: "{norm}",
@@ -16509,7 +17560,7 @@ pub const TRAIN_RAW_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_real_tokens_total`.
 pub const TRAIN_REAL_TOKENS: Metric = Metric {
-    ordinal: 367,
+    ordinal: 382,
     name: "train.real_tokens",
     brief: "Tokens trained on without padding, over all devices.",
     unit: "{token}",
@@ -16546,7 +17597,7 @@ pub const TRAIN_REAL_TOKENS: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_samples_total`.
 pub const TRAIN_SAMPLES: Metric = Metric {
-    ordinal: 368,
+    ordinal: 383,
     name: "train.samples",
     brief: "Samples trained on since the start of the attempt, over all devices.",
     unit: "{sample}",
@@ -16588,7 +17639,7 @@ pub const TRAIN_SAMPLES: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_skipped_samples_total`.
 pub const TRAIN_SKIPPED_SAMPLES: Metric = Metric {
-    ordinal: 369,
+    ordinal: 384,
     name: "train.skipped_samples",
     brief: "Samples of the data that training passed over since the start of the attempt.",
     unit: "{sample}",
@@ -16608,7 +17659,7 @@ pub const TRAIN_SKIPPED_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_skipped_steps_total`.
 pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
-    ordinal: 370,
+    ordinal: 385,
     name: "train.skipped_steps",
     brief: "Steps whose update was not applied.",
     unit: "{step}",
@@ -16638,7 +17689,7 @@ pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_smoothed_loss`.
 pub const TRAIN_SMOOTHED_LOSS: Metric = Metric {
-    ordinal: 371,
+    ordinal: 386,
     name: "train.smoothed.loss",
     brief: "Loss, smoothed over steps.",
     unit: "{loss}",
@@ -16664,7 +17715,7 @@ pub const TRAIN_SMOOTHED_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_smoothed_mfu_ratio`.
 pub const TRAIN_SMOOTHED_MFU: Metric = Metric {
-    ordinal: 372,
+    ordinal: 387,
     name: "train.smoothed.mfu",
     brief: "Model FLOPs utilization, smoothed over steps.",
     unit: "1",
@@ -16690,7 +17741,7 @@ pub const TRAIN_SMOOTHED_MFU: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_smoothed_step_time_seconds`.
 pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
-    ordinal: 373,
+    ordinal: 388,
     name: "train.smoothed.step_time",
     brief: "Wall time of a step, smoothed over steps.",
     unit: "s",
@@ -16724,7 +17775,7 @@ pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_smoothed_throughput_per_second`.
 pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
-    ordinal: 374,
+    ordinal: 389,
     name: "train.smoothed.throughput",
     brief: "Tokens trained on in a second over all devices, smoothed over steps.",
     unit: "{token}/s",
@@ -16750,7 +17801,7 @@ pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_sol_ratio`.
 pub const TRAIN_SOL: Metric = Metric {
-    ordinal: 375,
+    ordinal: 390,
     name: "train.sol",
     brief: "Speed of light: ideal time of the step at the peak of the hardware, as a share of its measured time.",
     unit: "1",
@@ -16776,7 +17827,7 @@ pub const TRAIN_SOL: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_step_deviation_seconds`.
 pub const TRAIN_STEP_DEVIATION: Metric = Metric {
-    ordinal: 376,
+    ordinal: 391,
     name: "train.step.deviation",
     brief: "By how much a step took longer than the ideal one; negative where it took less.",
     unit: "s",
@@ -16796,7 +17847,7 @@ pub const TRAIN_STEP_DEVIATION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_step_duration_seconds`.
 pub const TRAIN_STEP_DURATION: Metric = Metric {
-    ordinal: 377,
+    ordinal: 392,
     name: "train.step.duration",
     brief: "Wall time of a step.",
     unit: "s",
@@ -16887,7 +17938,7 @@ pub const TRAIN_STEP_DURATION: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_step_tokens_per_device`.
 pub const TRAIN_STEP_TOKENS_PER_DEVICE: Metric = Metric {
-    ordinal: 378,
+    ordinal: 393,
     name: "train.step_tokens_per_device",
     brief: "Tokens of a step on one device.",
     unit: "{token}",
@@ -16907,7 +17958,7 @@ pub const TRAIN_STEP_TOKENS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_steps_total`.
 pub const TRAIN_STEPS: Metric = Metric {
-    ordinal: 379,
+    ordinal: 394,
     name: "train.steps",
     brief: "Optimizer steps done since the start of the attempt.",
     unit: "{step}",
@@ -16933,7 +17984,7 @@ pub const TRAIN_STEPS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_straggler_score_ratio`.
 pub const TRAIN_STRAGGLER_SCORE: Metric = Metric {
-    ordinal: 380,
+    ordinal: 395,
     name: "train.straggler.score",
     brief: "Median clean step time of the ranks, divided by that of this rank.",
     unit: "1",
@@ -16953,7 +18004,7 @@ pub const TRAIN_STRAGGLER_SCORE: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `train_teacher_kl`.
 pub const TRAIN_TEACHER_KL: Metric = Metric {
-    ordinal: 381,
+    ordinal: 396,
     name: "train.teacher_kl",
     brief: "Divergence of the student from the teacher on the batch of the step, in distillation.",
     unit: "{nat}",
@@ -16973,7 +18024,7 @@ pub const TRAIN_TEACHER_KL: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_teacher_loss`.
 pub const TRAIN_TEACHER_LOSS: Metric = Metric {
-    ordinal: 382,
+    ordinal: 397,
     name: "train.teacher_loss",
     brief: "Loss of the teacher on the batch of the step, in distillation.",
     unit: "{loss}",
@@ -16993,7 +18044,7 @@ pub const TRAIN_TEACHER_LOSS: Metric = Metric {
 ///
 /// Unit `{perplexity}`; in Prometheus `train_teacher_perplexity`.
 pub const TRAIN_TEACHER_PERPLEXITY: Metric = Metric {
-    ordinal: 383,
+    ordinal: 398,
     name: "train.teacher_perplexity",
     brief: "Perplexity of the teacher on the batch of the step, in distillation.",
     unit: "{perplexity}",
@@ -17013,7 +18064,7 @@ pub const TRAIN_TEACHER_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{flop}/s`; in Prometheus `train_throughput_flops_per_device_per_second`.
 pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
-    ordinal: 384,
+    ordinal: 399,
     name: "train.throughput.flops_per_device",
     brief: "Floating-point operations in a second, on one device.",
     unit: "{flop}/s",
@@ -17067,7 +18118,7 @@ pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `train_throughput_samples_per_second`.
 pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
-    ordinal: 385,
+    ordinal: 400,
     name: "train.throughput.samples",
     brief: "Samples trained on in a second, over all devices.",
     unit: "{sample}/s",
@@ -17101,7 +18152,7 @@ pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}/s`; in Prometheus `train_throughput_steps_per_second`.
 pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
-    ordinal: 386,
+    ordinal: 401,
     name: "train.throughput.steps",
     brief: "Steps done in a second.",
     unit: "{step}/s",
@@ -17139,7 +18190,7 @@ pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_throughput_tokens_per_second`.
 pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
-    ordinal: 387,
+    ordinal: 402,
     name: "train.throughput.tokens",
     brief: "Tokens trained on in a second, over all devices.",
     unit: "{token}/s",
@@ -17205,7 +18256,7 @@ pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_throughput_tokens_per_device_per_second`.
 pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
-    ordinal: 388,
+    ordinal: 403,
     name: "train.throughput.tokens_per_device",
     brief: "Tokens trained on in a second, on one device.",
     unit: "{token}/s",
@@ -17259,7 +18310,7 @@ pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_tokens_total`.
 pub const TRAIN_TOKENS: Metric = Metric {
-    ordinal: 389,
+    ordinal: 404,
     name: "train.tokens",
     brief: "Tokens trained on since the start of the attempt, over all devices.",
     unit: "{token}",
@@ -17325,7 +18376,7 @@ pub const TRAIN_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_total_weights`.
 pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
-    ordinal: 390,
+    ordinal: 405,
     name: "train.total_weights",
     brief: "Sum of the loss weights of the step: its tokens without padding.",
     unit: "{token}",
@@ -17351,7 +18402,7 @@ pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
 ///
 /// Unit `{verdict}`; in Prometheus `train_verdicts`.
 pub const TRAIN_VERDICTS: Metric = Metric {
-    ordinal: 391,
+    ordinal: 406,
     name: "train.verdicts",
     brief: "Verdicts that are open.",
     unit: "{verdict}",
@@ -17388,7 +18439,7 @@ pub const TRAIN_VERDICTS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_wall_time_seconds_total`.
 pub const TRAIN_WALL_TIME: Metric = Metric {
-    ordinal: 392,
+    ordinal: 407,
     name: "train.wall_time",
     brief: "Wall time since the job began, by use.",
     unit: "s",
@@ -17417,7 +18468,7 @@ pub const TRAIN_WALL_TIME: Metric = Metric {
 ///
 /// Unit `{element}`; in Prometheus `train_zero_grads`.
 pub const TRAIN_ZERO_GRADS: Metric = Metric {
-    ordinal: 393,
+    ordinal: 408,
     name: "train.zero_grads",
     brief: "Elements of the gradients that are zero.",
     unit: "{element}",
@@ -17501,6 +18552,8 @@ pub static ALL: &[&Metric] = &[
     &GPU_FAULT_ACTIVE,
     &GPU_FEATURE_ACTIVE,
     &GPU_GRAPHICS_ACTIVE,
+    &GPU_IMEX_DAEMON_STATE,
+    &GPU_IMEX_DOMAIN_STATE,
     &GPU_INACTIVE_REMAPPED_ROWS,
     &GPU_INFO,
     &GPU_MEMORY_ACTIVITY,
@@ -17542,6 +18595,19 @@ pub static ALL: &[&Metric] = &[
     &GPU_POWER_DISTRIBUTION,
     &GPU_POWER_LIMIT,
     &GPU_POWER_PROFILE_ACTIVE,
+    &GPU_POWER_SMOOTHING_ACTIVATION_OFFSET,
+    &GPU_POWER_SMOOTHING_ACTIVE_PROFILE,
+    &GPU_POWER_SMOOTHING_FLOOR_LIMIT,
+    &GPU_POWER_SMOOTHING_FLOOR_RATIO,
+    &GPU_POWER_SMOOTHING_LIFETIME_REMAINING,
+    &GPU_POWER_SMOOTHING_POWER,
+    &GPU_POWER_SMOOTHING_PRESET_PROFILES,
+    &GPU_POWER_SMOOTHING_PRIVILEGE_LEVEL,
+    &GPU_POWER_SMOOTHING_RAMP_DOWN_HYSTERESIS,
+    &GPU_POWER_SMOOTHING_RAMP_RATE,
+    &GPU_POWER_SMOOTHING_SECONDARY_FLOOR,
+    &GPU_POWER_SMOOTHING_WINDOW_UNIT,
+    &GPU_POWER_SMOOTHING_WINDOWS,
     &GPU_PROCESS_MEMORY,
     &GPU_PROCESS_PEAK_MEMORY,
     &GPU_PROCESS_TIME,

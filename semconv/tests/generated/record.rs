@@ -66,6 +66,8 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::gpu_fault_active(meter).add(1, &[]);
     instruments::gpu_feature_active(meter).add(1, &[]);
     instruments::gpu_graphics_active(meter).record(1.0, &[]);
+    instruments::gpu_imex_daemon_state(meter).add(1, &[]);
+    instruments::gpu_imex_domain_state(meter).add(1, &[]);
     instruments::gpu_inactive_remapped_rows(meter).record(1, &[]);
     instruments::gpu_info(meter).add(1, &[]);
     instruments::gpu_memory_activity(meter).record(1.0, &[]);
@@ -107,6 +109,19 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::gpu_power_distribution(meter).record(1.0, &[]);
     instruments::gpu_power_limit(meter).record(1.0, &[]);
     instruments::gpu_power_profile_active(meter).add(1, &[]);
+    instruments::gpu_power_smoothing_activation_offset(meter).record(1.0, &[]);
+    instruments::gpu_power_smoothing_active_profile(meter).record(1, &[]);
+    instruments::gpu_power_smoothing_floor_limit(meter).record(1.0, &[]);
+    instruments::gpu_power_smoothing_floor_ratio(meter).record(1.0, &[]);
+    instruments::gpu_power_smoothing_lifetime_remaining(meter).record(1.0, &[]);
+    instruments::gpu_power_smoothing_power(meter).record(1.0, &[]);
+    instruments::gpu_power_smoothing_preset_profiles(meter).record(1, &[]);
+    instruments::gpu_power_smoothing_privilege_level(meter).record(1, &[]);
+    instruments::gpu_power_smoothing_ramp_down_hysteresis(meter).record(1.0, &[]);
+    instruments::gpu_power_smoothing_ramp_rate(meter).record(1.0, &[]);
+    instruments::gpu_power_smoothing_secondary_floor(meter).record(1.0, &[]);
+    instruments::gpu_power_smoothing_window_unit(meter).record(1.0, &[]);
+    instruments::gpu_power_smoothing_windows(meter).record(1, &[]);
     instruments::gpu_process_memory(meter).add(1, &[]);
     instruments::gpu_process_peak_memory(meter).record(1, &[]);
     instruments::gpu_process_time(meter).add(1.0, &[]);

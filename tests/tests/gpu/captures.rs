@@ -61,6 +61,8 @@ const FIELDS: &[Field] = &[
     field("power.default_limit", ("power.limit.default_mw", 1e3), "gpu.power_limit", &[("gpu.power.limit_kind", "default")], 1.0),
     field("power.min_limit", ("power.limit.min_mw", 1e3), "gpu.power_limit", &[("gpu.power.limit_kind", "min")], 1.0),
     field("power.max_limit", ("power.limit.max_mw", 1e3), "gpu.power_limit", &[("gpu.power.limit_kind", "max")], 1.0),
+    field("power_smoothing.primary_power_floor", ("power_smoothing.primary_floor_w", 1.0), "gpu.power_smoothing.power", &[("gpu.power_smoothing.level", "primary_floor")], 1.0),
+    field("power_smoothing.window_multiplier", ("power_smoothing.window_ms", 1.0), "gpu.power_smoothing.window_unit", &[], 1e-3),
     field("edpp_multiplier", ("power.edpp_percent", 1.0), "gpu.edpp_ratio", &[], PERCENT),
     field("temperature.gpu", ("temperature.gpu_c", 1.0), "gpu.temperature", &[("gpu.temperature.sensor", "gpu")], 1.0),
     field("temperature.memory", ("temperature.memory_c", 1.0), "gpu.temperature", &[("gpu.temperature.sensor", "memory")], 1.0),

@@ -7,7 +7,9 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_gpu::{GpuAttribution, GpuConfig, GpuNotice, GpuSource, Inventory, NoAttribution};
+use pulsetrain_gpu::{
+    GpuAttribution, GpuConfig, GpuNotice, GpuSource, ImexConfig, ImexProgram, Inventory, NoAttribution,
+};
 use pulsetrain_pipeline::{Batch, BoxFuture, CancellationToken, Delivery, Pipeline, Sink, run_sources};
 use pulsetrain_tests::{FakeNvml, wait_until};
 use serde_json::Value;
@@ -57,6 +59,10 @@ pub(crate) fn config(fake: &FakeNvml) -> GpuConfig {
         // Readings between passes have tests of their own.
         energy_interval: 2 * INTERVAL,
         release_for_reset: None,
+        imex: ImexConfig {
+            program: ImexProgram::Off,
+            ..ImexConfig::default()
+        },
         ..GpuConfig::default()
     }
 }

@@ -115,6 +115,10 @@ impl Findings<'_> {
                 &config.gpu.energy_interval,
                 "gpu: most drivers update the energy counter ten times a second: give an energy_interval of 100ms or more",
             ),
+            (
+                &config.gpu.imex_interval,
+                "gpu: each report on IMEX starts two programs: give an imex_interval of 100ms or more",
+            ),
         ];
         for (interval, message) in intervals
             .into_iter()

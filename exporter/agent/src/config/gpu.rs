@@ -1,9 +1,12 @@
 //! The GPUs of this machine: whether and how they are watched.
 
-use std::{path::PathBuf, time::Duration};
+use std::{fmt, path::PathBuf, time::Duration};
 
-use pulsetrain_gpu::{GpuConfig, GpuSemconv};
-use serde::Deserialize;
+use pulsetrain_gpu::{GpuConfig, GpuSemconv, ImexConfig, ImexProgram};
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, Visitor},
+};
 
 use super::{
     Spanned,
@@ -43,6 +46,11 @@ section! {
         /// Whether the GPU performance counters are read: activity of multiprocessors, tensor cores, memory. Some profilers
         /// cannot share them.
         profiling: bool = true,
+        /// The program that reports the state of IMEX (NVLink domains of several hosts): auto for nvidia-imex-ctl where
+        /// its packages install it, off, or an absolute path. A program that does not end within 5 s is killed.
+        imex: Imex = Imex(ImexProgram::Auto),
+        /// The interval of these reports.
+        imex_interval: Spanned<Time> = Spanned::without_location(Time::secs(60)),
     }
 }
 
@@ -54,6 +62,10 @@ pub(crate) enum GpuNames {
     Hw,
     Both,
 }
+
+/// The program that reports the state of IMEX.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Imex(ImexProgram);
 
 impl GpuSection {
     /// The settings as the source takes them.
@@ -72,6 +84,11 @@ impl GpuSection {
             release_for_reset: self.release_for_reset.then_some(self.release_time.0),
             processes: self.processes,
             profiling: self.profiling,
+            imex: ImexConfig {
+                program: self.imex.0.clone(),
+                interval: self.imex_interval.0,
+                ..ImexConfig::default()
+            },
             ..GpuConfig::default()
         }
     }
@@ -85,5 +102,51 @@ impl Setting for GpuNames {
             Self::Both => "both",
         };
         Shown::Scalar(name.to_owned())
+    }
+}
+
+impl<'de> Deserialize<'de> for Imex {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ImexVisitor)
+    }
+}
+
+struct ImexVisitor;
+
+impl Visitor<'_> for ImexVisitor {
+    type Value = Imex;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("auto, off, or an absolute path")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Imex, E> {
+        match text {
+            "auto" => Ok(Imex(ImexProgram::Auto)),
+            "off" => Ok(Imex(ImexProgram::Off)),
+            path if path.starts_with('/') => Ok(Imex(ImexProgram::At(PathBuf::from(path)))),
+            other => Err(E::custom(format!(
+                "imex is {other:?}: write auto, off, or the absolute path of nvidia-imex-ctl"
+            ))),
+        }
+    }
+
+    /// YAML 1.1 reads `off` as `false`.
+    fn visit_bool<E: Error>(self, is_on: bool) -> Result<Imex, E> {
+        Ok(Imex(if is_on {
+            ImexProgram::Auto
+        } else {
+            ImexProgram::Off
+        }))
+    }
+}
+
+impl Setting for Imex {
+    fn shown(&self) -> Shown {
+        Shown::Scalar(match &self.0 {
+            ImexProgram::Auto => "auto".to_owned(),
+            ImexProgram::Off => "off".to_owned(),
+            ImexProgram::At(path) => path.display().to_string(),
+        })
     }
 }

@@ -224,6 +224,28 @@ fn an_interval_that_would_keep_a_processor_busy_is_refused() {
 }
 
 #[test]
+fn the_program_of_imex_is_auto_off_or_an_absolute_path() {
+    use pulsetrain_gpu::ImexProgram::{At, Auto, Off};
+    for (text, program) in [
+        ("{}", Auto),
+        ("{imex: auto}", Auto),
+        ("{imex: off}", Off),
+        (
+            "{imex: /opt/bin/nvidia-imex-ctl}",
+            At("/opt/bin/nvidia-imex-ctl".into()),
+        ),
+    ] {
+        let config = parse("agent.yaml", &format!("gpu: {text}\n"), &variables()).unwrap();
+        assert_eq!(config.gpu.settings().imex.program, program, "{text}");
+    }
+    let fault = refused("gpu:\n  imex: nvidia-imex-ctl\n");
+    assert!(
+        fault.contains("write auto, off, or the absolute path of nvidia-imex-ctl"),
+        "{fault}"
+    );
+}
+
+#[test]
 fn queue_of_zero_is_reported_at_its_location() {
     let text = "limits:\n  queue_batches: 0\n  queue_bytes: 0\nhealth:\n  enabled: false\nsinks:\n  t:\n    console: {}\n";
     let config = parse("agent.yaml", text, &variables()).unwrap();

@@ -5,10 +5,13 @@ use std::{collections::BTreeSet, time::Duration};
 use nvml_wrapper::{
     Device, FieldIdScheme, Nvml,
     error::NvmlError,
-    sys_exports::field_id::{NVML_FI_DEV_C2C_LINK_COUNT, NVML_FI_DEV_NVLINK_LINK_COUNT},
+    sys_exports::field_id::{
+        NVML_FI_DEV_C2C_LINK_COUNT, NVML_FI_DEV_NVLINK_LINK_COUNT,
+        NVML_FI_PWR_SMOOTHING_MAX_NUM_PRESET_PROFILES,
+    },
 };
 use pulsetrain_otlp::UnixNanos;
-use pulsetrain_semconv::attribute::GPU_LINK_INDEX;
+use pulsetrain_semconv::attribute::{GPU_LINK_INDEX, GPU_POWER_SMOOTHING_PROFILE};
 
 use super::{
     ffi::{self, FieldCell},
@@ -25,6 +28,8 @@ const BATCH: usize = 128;
 const ALL_LINKS: u32 = u32::MAX;
 /// More links than any GPU has: a larger count is not believed.
 pub(super) const MOST_LINKS: u32 = 128;
+/// The value of a setting that nobody has set (`NVML_POWER_SMOOTHING_ADMIN_OVERRIDE_NOT_SET`).
+const NOT_SET: f64 = u32::MAX as f64;
 
 /// Asks fields, and keeps the room for them.
 pub(super) struct Fields {
@@ -35,10 +40,11 @@ pub(super) struct Fields {
     /// The counters that the driver has by link alone.
     without_sum: BTreeSet<u32>,
     c2c_links: Links,
+    power_profiles: Links,
     latency: Option<Duration>,
 }
 
-/// How many links of a kind there are; not known before somebody asks for something of them.
+/// How many links of a kind, or power profiles, there are; not known before somebody asks for something of them.
 struct Links {
     /// The field that has it.
     count: u32,
@@ -66,6 +72,7 @@ impl Fields {
             each_nvlink,
             without_sum: BTreeSet::new(),
             c2c_links: Links::counted_by(NVML_FI_DEV_C2C_LINK_COUNT),
+            power_profiles: Links::counted_by(NVML_FI_PWR_SMOOTHING_MAX_NUM_PRESET_PROFILES),
             latency: None,
         }
     }
@@ -151,7 +158,7 @@ impl Fields {
     ) {
         self.cells.clear();
         self.asked.clear();
-        let (mut nvlinks, mut c2c_links) = (None, None);
+        let (mut nvlinks, mut c2c_links, mut power_profiles) = (None, None, None);
         for (place, row, field) in rows.iter().copied() {
             let id = driver_id(scheme, field.id);
             let mut add = |scope, link| {
@@ -169,9 +176,12 @@ impl Fields {
                     continue;
                 }
                 Scope::EachNvlink | Scope::NvlinkCounter => {
-                    *nvlinks.get_or_insert_with(|| self.nvlinks.ask(device))
+                    *nvlinks.get_or_insert_with(|| self.nvlinks.ask(scheme, device))
                 }
-                Scope::EachC2c => *c2c_links.get_or_insert_with(|| self.c2c_links.ask(device)),
+                Scope::EachC2c => *c2c_links.get_or_insert_with(|| self.c2c_links.ask(scheme, device)),
+                Scope::EachPowerProfile => {
+                    *power_profiles.get_or_insert_with(|| self.power_profiles.ask(scheme, device))
+                }
             };
             let has_sum = !self.each_nvlink && !self.without_sum.contains(&field.id);
             match links {
@@ -189,11 +199,11 @@ impl Links {
     }
 
     /// How many there are. Without an answer the next row asks again.
-    fn ask(&mut self, device: &Device<'_>) -> Result<u32, Reason> {
+    fn ask(&mut self, scheme: FieldIdScheme, device: &Device<'_>) -> Result<u32, Reason> {
         if let Some(known) = self.known {
             return Ok(known);
         }
-        let mut cells = [ffi::field(self.count, 0)];
+        let mut cells = [ffi::field(driver_id(scheme, self.count), 0)];
         let asked = ffi::field_values(device, &mut cells);
         let count = asked
             .and_then(|()| ffi::field_count(&cells[0]))
@@ -212,6 +222,8 @@ impl AskedField {
     fn put(&self, cell: &FieldCell, out: &mut Readings) -> Result<(), NvmlError> {
         let value = match self.field.value {
             FieldValue::Now(scale) => Sample::Now(ffi::field_answer(cell)? * scale),
+            FieldValue::Settable(scale) => Sample::Now(known(cell, |value| value != NOT_SET)? * scale),
+            FieldValue::Percent => Sample::Now(known(cell, |value| (0.0..=100.0).contains(&value))? / 100.0),
             FieldValue::Total(scale) => Sample::Total {
                 raw: ffi::field_count(cell)?,
                 scale,
@@ -226,8 +238,12 @@ impl AskedField {
             FieldValue::State(attribute, name) => Sample::State(attribute, name(ffi::field_count(cell)?)),
             FieldValue::Decoded(decode) => Sample::Now(decode(ffi::field_count(cell)?)),
         };
+        let number = match self.field.scope {
+            Scope::EachPowerProfile => &GPU_POWER_SMOOTHING_PROFILE,
+            _ => &GPU_LINK_INDEX,
+        };
         let labels = match self.link {
-            Some(link) => Labels::numbered(self.field.labels, &GPU_LINK_INDEX, link),
+            Some(link) => Labels::numbered(self.field.labels, number, link),
             None => Labels::fixed(self.field.labels),
         };
         let microseconds = u64::try_from(cell.timestamp).unwrap_or_default();
@@ -236,6 +252,13 @@ impl AskedField {
         out.put(self.row.metric, labels, value, time_unix_nanos);
         Ok(())
     }
+}
+
+/// Returns the value of a field if it is one, or that there is no data.
+fn known(cell: &FieldCell, is_value: impl Fn(f64) -> bool) -> Result<f64, NvmlError> {
+    Some(ffi::field_answer(cell)?)
+        .filter(|value| is_value(*value))
+        .ok_or(NvmlError::NoData)
 }
 
 /// The first row gets the error, which may mean more than the fields; the others its meaning for them.

@@ -85,6 +85,8 @@ pub(crate) enum Scope {
     NvlinkCounter,
     /// Each link between GPU and CPU.
     EachC2c,
+    /// Each preset profile of power smoothing.
+    EachPowerProfile,
 }
 
 /// What the value of a field is.
@@ -92,6 +94,10 @@ pub(crate) enum Scope {
 pub(crate) enum FieldValue {
     /// What it is now, times this.
     Now(f64),
+    /// The same, of a setting: no value if nobody has set it.
+    Settable(f64),
+    /// A percentage, as a ratio: no value outside 0 to 100 %.
+    Percent,
     /// What a counter has come to, times this.
     Total(f64),
     /// The same, of a counter with 32 bits that starts over.

@@ -10,6 +10,7 @@ mod links;
 mod memory;
 mod pcie;
 mod power;
+mod power_smoothing;
 mod processes;
 mod states;
 
@@ -18,10 +19,11 @@ pub(super) use self::power::measured;
 use super::row::Row;
 
 /// The rows of a GPU, kind by kind. Where two rows give the same series, the first that has an answer is taken.
-static GPU: [&[Row]; 12] = [
+static GPU: [&[Row]; 13] = [
     activity::ROWS,
     memory::ROWS,
     power::ROWS,
+    power_smoothing::ROWS,
     heat::ROWS,
     clocks::ROWS,
     pcie::ROWS,

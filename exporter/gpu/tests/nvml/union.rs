@@ -171,10 +171,8 @@ const ANSWERS: &[(&str, Answer)] = &[
         Given(&["gpu.c2c.throughput"]),
     ),
     (
-        "IMEX domain: state of its nodes",
-        Absent(
-            "NVML has only the recovery action `recover_imex_domain`: DCGM starts the program `nvidia-imex-ctl -N -j` for its fields 1502 and 1503, and the agent starts no programs",
-        ),
+        "IMEX: states of the domain and the daemon",
+        Given(&["gpu.imex.domain_state", "gpu.imex.daemon_state"]),
     ),
     (
         "ECC errors, corrected and not, volatile and aggregate, by location",
@@ -217,7 +215,25 @@ const ANSWERS: &[(&str, Answer)] = &[
     ),
     ("PCIe link recoveries", Given(&["gpu.pcie.recoveries"])),
     ("EDPp multiplier", Given(&["gpu.edpp_ratio"])),
-    ("power smoothing", Given(&["gpu.feature.active"])),
+    (
+        "power smoothing",
+        Given(&[
+            "gpu.feature.active",
+            "gpu.power_smoothing.activation_offset",
+            "gpu.power_smoothing.active_profile",
+            "gpu.power_smoothing.floor_limit",
+            "gpu.power_smoothing.floor_ratio",
+            "gpu.power_smoothing.lifetime_remaining",
+            "gpu.power_smoothing.power",
+            "gpu.power_smoothing.preset_profiles",
+            "gpu.power_smoothing.privilege_level",
+            "gpu.power_smoothing.ramp_down_hysteresis",
+            "gpu.power_smoothing.ramp_rate",
+            "gpu.power_smoothing.secondary_floor",
+            "gpu.power_smoothing.window_unit",
+            "gpu.power_smoothing.windows",
+        ]),
+    ),
     ("workload power profiles", Given(&["gpu.power_profile.active"])),
     (
         "NVLink version and remote end",
@@ -299,7 +315,9 @@ const ANSWERS: &[(&str, Answer)] = &[
 ];
 
 /// What the source sends besides the rows of its table: the memory of MIG devices, and what it knows or counts itself.
-const OF_ITS_OWN: [&str; 8] = [
+const OF_ITS_OWN: [&str; 10] = [
+    "gpu.imex.daemon_state",
+    "gpu.imex.domain_state",
     "gpu.info",
     "gpu.metric.unavailable",
     "gpu.mig.instances",

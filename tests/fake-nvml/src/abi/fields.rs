@@ -3,7 +3,8 @@
 //! The ids are those of NVML's header before driver 580.82, which moved 251 to 273.
 
 use nvml_wrapper_sys::bindings::{
-    nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT as INVALID_ARGUMENT, nvmlReturn_t, nvmlValue_t,
+    nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT as INVALID_ARGUMENT,
+    nvmlReturn_enum_NVML_ERROR_NO_PERMISSION as NO_PERMISSION, nvmlReturn_t, nvmlValue_t,
     nvmlValueType_enum_NVML_VALUE_TYPE_DOUBLE as DOUBLE,
     nvmlValueType_enum_NVML_VALUE_TYPE_SIGNED_INT as SIGNED,
     nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT as UNSIGNED,
@@ -29,6 +30,8 @@ enum Scope {
     Lane,
     /// What power is measured of: the GPU, its module or its memory.
     Power,
+    /// Which preset profile of power smoothing.
+    Profile,
 }
 
 struct Field {
@@ -47,7 +50,7 @@ const fn field(id: u32, kind: nvmlValueType_t, scope: Scope, reading: &'static s
     }
 }
 
-use Scope::{AllLinks, C2c, Fixed, Lane, Link, Power, Whole};
+use Scope::{AllLinks, C2c, Fixed, Lane, Link, Power, Profile, Whole};
 
 /// All that has one id each; the fields with an id a link are in [`per_link`].
 const FIELDS: &[Field] = &[
@@ -205,7 +208,52 @@ const FIELDS: &[Field] = &[
     field(255, DOUBLE, Whole, "power_sync.activity"),
     field(256, UNSIGNED, Whole, "power_smoothing.enabled"),
     field(257, UNSIGNED, Whole, "power_smoothing.privilege"),
+    field(258, UNSIGNED, Whole, "power_smoothing.immediate_ramp_down"),
+    field(259, UNSIGNED, Whole, "power_smoothing.ceiling_w"),
+    field(260, UNSIGNED, Whole, "power_smoothing.floor_w"),
+    field(261, UNSIGNED, Whole, "power_smoothing.floor_max_percent"),
+    field(262, UNSIGNED, Whole, "power_smoothing.floor_min_percent"),
+    field(263, UNSIGNED, Whole, "power_smoothing.lifetime_percent"),
+    field(264, UNSIGNED, Whole, "power_smoothing.profiles"),
+    field(265, UNSIGNED, Profile, "floor_percent"),
+    field(266, UNSIGNED, Profile, "ramp_up_mw_per_second"),
+    field(267, UNSIGNED, Profile, "ramp_down_mw_per_second"),
+    field(268, UNSIGNED, Profile, "ramp_down_hysteresis_ms"),
+    field(269, UNSIGNED, Whole, "power_smoothing.active_profile"),
+    field(270, UNSIGNED, Whole, "power_smoothing.admin.floor_percent"),
+    field(
+        271,
+        UNSIGNED,
+        Whole,
+        "power_smoothing.admin.ramp_up_mw_per_second",
+    ),
+    field(
+        272,
+        UNSIGNED,
+        Whole,
+        "power_smoothing.admin.ramp_down_mw_per_second",
+    ),
+    field(
+        273,
+        UNSIGNED,
+        Whole,
+        "power_smoothing.admin.ramp_down_hysteresis_ms",
+    ),
     field(274, UNSIGNED, Whole, "power.edpp_percent"),
+    field(275, UNSIGNED, Whole, "power_smoothing.primary_floor_w"),
+    field(276, UNSIGNED, Whole, "power_smoothing.secondary_floor_w"),
+    field(277, UNSIGNED, Whole, "power_smoothing.min_activation_offset_w"),
+    field(278, UNSIGNED, Whole, "power_smoothing.min_activation_point_w"),
+    field(279, UNSIGNED, Whole, "power_smoothing.window_ms"),
+    field(280, UNSIGNED, Whole, "power_smoothing.delayed"),
+    field(281, UNSIGNED, Profile, "secondary_floor_w"),
+    field(282, UNSIGNED, Profile, "activation_windows"),
+    field(283, UNSIGNED, Profile, "target_windows"),
+    field(284, UNSIGNED, Profile, "activation_offset_w"),
+    field(285, UNSIGNED, Whole, "power_smoothing.admin.secondary_floor_w"),
+    field(286, UNSIGNED, Whole, "power_smoothing.admin.activation_windows"),
+    field(287, UNSIGNED, Whole, "power_smoothing.admin.target_windows"),
+    field(288, UNSIGNED, Whole, "power_smoothing.admin.activation_offset_w"),
     field(301, UNSIGNED, Whole, "remapped_rows.inactive_corrected"),
     field(302, UNSIGNED, Whole, "remapped_rows.inactive_uncorrected"),
 ];
@@ -227,6 +275,9 @@ pub(super) fn read(
     scope: u32,
 ) -> Result<(nvmlValueType_t, nvmlValue_t), nvmlReturn_t> {
     let field = find(id).ok_or(INVALID_ARGUMENT)?;
+    if is_power_smoothing(&field) && target.read("power_smoothing.restricted").is_ok() {
+        return Err(NO_PERMISSION);
+    }
     let number = match field.scope {
         Whole => target.read(field.reading)?,
         Link if scope == u32::MAX && target.read("nvlink.no_sums").is_ok() => return Err(INVALID_ARGUMENT),
@@ -238,8 +289,17 @@ pub(super) fn read(
         Lane if f64::from(scope) >= target.read("pcie.width")? => return Err(INVALID_ARGUMENT),
         Lane => target.read_part("pcie.lane", scope, field.reading)?,
         Power => target.read(&power_name(scope, field.reading)?)?,
+        Profile if f64::from(scope) >= target.read("power_smoothing.profiles")? => {
+            return Err(INVALID_ARGUMENT);
+        }
+        Profile => target.read_part("power_smoothing.profile", scope, field.reading)?,
     };
     Ok((field.kind, value(field.kind, number)))
+}
+
+/// Whether only privileged users can read a field.
+fn is_power_smoothing(field: &Field) -> bool {
+    matches!(field.scope, Profile) || field.reading.starts_with("power_smoothing.")
 }
 
 /// The number a field has before driver 580.82, from the one that such a driver or a later one is asked for.

@@ -1,0 +1,257 @@
+//! The state of IMEX, which shares GPU memory between the hosts of an NVLink domain, as `nvidia-imex-ctl` reports it.
+//!
+//! NVML has no call for it. The forms of the output are those that DCGM reads (`dcgmlib/src/DcgmImexManager.cpp` and
+//! `dcgmlib/src/tests/DcgmImexManagerTests.cpp` of NVIDIA/DCGM). A thread of its own starts the program and kills it after a
+//! timeout. The threads of the GPUs never wait for it.
+
+mod program;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread::{self, Thread},
+    time::Duration,
+};
+
+use pulsetrain_pipeline::clock;
+use pulsetrain_semconv::{Attribute, AttributeKind, attribute};
+use serde_json::Value;
+use tokio::sync::mpsc;
+
+use self::program::Running;
+
+/// The folders of the program, as DCGM has them. `PATH` is not searched: the agent may run as root.
+const FOLDERS: [&str; 4] = [
+    "/usr/bin",
+    "/usr/local/bin",
+    "/opt/nvidia/imex/bin",
+    "/usr/local/nvidia/imex/bin",
+];
+const PROGRAM: &str = "nvidia-imex-ctl";
+/// What the program prints without a list of nodes.
+const NOT_CONFIGURED: &str = "Failed to read node configuration file";
+/// The longest name of a state.
+const LONGEST_STATE: usize = 40;
+
+/// Whether and how the state of IMEX is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImexConfig {
+    /// The program.
+    pub program: ImexProgram,
+    /// The interval of readings.
+    pub interval: Duration,
+    /// The time after which the program is killed.
+    pub timeout: Duration,
+}
+
+/// The program that reports the state.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ImexProgram {
+    /// `nvidia-imex-ctl` in the folders of its packages, if it is installed.
+    #[default]
+    Auto,
+    /// None: IMEX is not observed.
+    Off,
+    /// This program.
+    At(PathBuf),
+}
+
+impl Default for ImexConfig {
+    fn default() -> Self {
+        Self {
+            program: ImexProgram::Auto,
+            interval: Duration::from_secs(60),
+            timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+/// One reading: values of the attributes of the same names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ImexReading {
+    /// `gpu.imex.domain_state`; `None` without an answer.
+    pub(crate) domain: Option<&'static str>,
+    /// `gpu.imex.daemon_state`; `None` without an answer.
+    pub(crate) daemon: Option<&'static str>,
+    /// Why one of them is missing; `None` without a program, too.
+    pub(crate) failure: Option<String>,
+}
+
+/// The thread that starts the program. Dropping it kills a running program; the thread is not waited for.
+pub(crate) struct ImexThread {
+    readings: mpsc::Receiver<ImexReading>,
+    running: Arc<Running>,
+    thread: Thread,
+}
+
+impl ImexThread {
+    /// Starts the thread; `None` if IMEX is not observed.
+    ///
+    /// # Errors
+    /// The system has no thread.
+    pub(crate) fn start(config: &ImexConfig) -> Result<Option<Self>, String> {
+        if config.program == ImexProgram::Off {
+            return Ok(None);
+        }
+        let (sender, readings) = mpsc::channel(1);
+        let running = Arc::<Running>::default();
+        let (config, of_thread) = (config.clone(), Arc::clone(&running));
+        let thread = thread::Builder::new()
+            .name("imex".to_owned())
+            .spawn(move || watch(&config, &of_thread, &sender))
+            .map_err(|error| format!("cannot start a thread to read the state of IMEX: {error}"))?;
+        Ok(Some(Self {
+            readings,
+            running,
+            thread: thread.thread().clone(),
+        }))
+    }
+
+    /// Returns the next reading; waits for ever if nothing is observed.
+    pub(crate) async fn next(this: &mut Option<Self>) -> ImexReading {
+        match this {
+            Some(thread) => match thread.readings.recv().await {
+                Some(reading) => reading,
+                None => std::future::pending().await,
+            },
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl Drop for ImexThread {
+    fn drop(&mut self) {
+        self.running.end();
+        self.thread.unpark();
+    }
+}
+
+fn watch(config: &ImexConfig, running: &Running, sender: &mpsc::Sender<ImexReading>) {
+    let mut due = clock::now();
+    while !running.is_over() {
+        let reading = read(config, running);
+        if running.is_over() || sender.blocking_send(reading).is_err() {
+            return;
+        }
+        due = clock::later(due, config.interval).max(clock::now());
+        loop {
+            let left = due.saturating_duration_since(clock::now());
+            if left.is_zero() || running.is_over() {
+                break;
+            }
+            thread::park_timeout(left);
+        }
+    }
+}
+
+/// Asks the program for both states. Each has a timeout of its own, and one that fails does not affect the other.
+fn read(config: &ImexConfig, running: &Running) -> ImexReading {
+    let Some(program) = find(&config.program) else {
+        return ImexReading::default();
+    };
+    let ask = |arguments: &[&str], parse: fn(&str) -> Option<&'static str>| {
+        let output = program::run(&program, arguments, config.timeout, running)?;
+        if output.contains(NOT_CONFIGURED) {
+            return Err("IMEX is not configured".to_owned());
+        }
+        parse(&output).ok_or_else(|| format!("printed {:?}", start_of(&output)))
+    };
+    let named = |arguments: &[&str], parse| {
+        ask(arguments, parse)
+            .map_err(|error| format!("{} {}: {error}", program.display(), arguments.join(" ")))
+    };
+    let (domain, daemon) = (named(&["-N", "-j"], domain_state), named(&["-q"], daemon_state));
+    ImexReading {
+        domain: domain.as_ref().ok().copied(),
+        daemon: daemon.as_ref().ok().copied(),
+        failure: domain.err().or(daemon.err()),
+    }
+}
+
+fn find(program: &ImexProgram) -> Option<PathBuf> {
+    match program {
+        ImexProgram::Off => None,
+        ImexProgram::At(path) => Some(path.clone()),
+        ImexProgram::Auto => {
+            let mut paths = FOLDERS.iter().map(|folder| Path::new(folder).join(PROGRAM));
+            paths.find(|path| path.is_file())
+        }
+    }
+}
+
+/// Returns the state of the domain, or `None` if the text is not the JSON of `nvidia-imex-ctl -N -j`. The states of nodes are
+/// below `nodes`.
+fn domain_state(text: &str) -> Option<&'static str> {
+    let domain: Value = serde_json::from_str(text.trim()).ok()?;
+    state(&attribute::GPU_IMEX_DOMAIN_STATE, domain.get("status")?.as_str()?)
+}
+
+/// Returns the state of the daemon, or `None` if the text is not the one word of `nvidia-imex-ctl -q`.
+fn daemon_state(text: &str) -> Option<&'static str> {
+    state(&attribute::GPU_IMEX_DAEMON_STATE, text.trim())
+}
+
+/// Returns the value of the attribute for a word of the program: `other` for one of a later version, `None` for anything else.
+fn state(attribute: &'static Attribute, word: &str) -> Option<&'static str> {
+    let AttributeKind::Enum(states) = attribute.kind else {
+        return None;
+    };
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    if word.is_empty() || word.len() > LONGEST_STATE || !word.bytes().all(is_word) {
+        return None;
+    }
+    let known = states.iter().find(|state| state.eq_ignore_ascii_case(word));
+    Some(known.copied().unwrap_or("other"))
+}
+
+/// The first characters of an output, for a message.
+fn start_of(output: &str) -> String {
+    output.trim().chars().take(80).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_state_of_the_domain_is_that_of_the_top_level() {
+        // Two of DCGM's own samples (DcgmImexManagerTests.cpp).
+        let up = r#"{"nodes":{"0":{"status":"READY"}},"timestamp":"5/22/2025 19:46:40.891","status":"UP"}"#;
+        assert_eq!(domain_state(up), Some("up"));
+        let degraded = r#"{"nodes":{
+            "3": {"status":"READY","host":"10.76.186.255",
+                "connections":{"1":{"host":"10.76.183.30","status":"CONNECTED","changed":true}},
+                "changed":true,"version":"580.30","hostName":""}},
+            "timestamp":"5/22/2025 19:46:40.891",
+            "status":"DEGRADED"}"#;
+        assert_eq!(domain_state(degraded), Some("degraded"));
+        assert_eq!(domain_state(r#"{"status":"down","nodes":{}}"#), Some("down"));
+        assert_eq!(domain_state(r#"{"status":"PARTIALLY_UP"}"#), Some("other"));
+    }
+
+    #[test]
+    fn an_output_of_another_form_is_no_state() {
+        for text in [
+            "",
+            "UP",
+            r#"{"status":}"#,
+            r#"{"other":"field","timestamp":"test"}"#,
+            r#"{"nodes":{"0":{"status":"READY"}}}"#,
+            r#"{"status":3}"#,
+            r#"{"status":"not a word"}"#,
+        ] {
+            assert_eq!(domain_state(text), None, "{text:?}");
+        }
+        for text in ["", "two words", "READY\nREADY", &"A".repeat(41), "{}"] {
+            assert_eq!(daemon_state(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_state_of_the_daemon_is_one_word_in_any_case() {
+        assert_eq!(daemon_state("  SHUTTING_DOWN  \n"), Some("shutting_down"));
+        assert_eq!(daemon_state("ready"), Some("ready"));
+        assert_eq!(daemon_state("INIT_GPU"), Some("init_gpu"));
+        assert_eq!(daemon_state("UNKNOWN_DAEMON_STATUS"), Some("other"));
+    }
+}

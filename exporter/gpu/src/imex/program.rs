@@ -1,0 +1,265 @@
+//! Runs a program of the driver's package with a timeout, in a process group of its own.
+//!
+//! The group is killed at the end in any case, and the program is reaped only after that. So its id belongs to nobody else
+//! when the signal is sent.
+
+use std::{
+    io::{self, Read},
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Child, ChildStderr, ChildStdout, Command, ExitStatus, Stdio},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use pulsetrain_pipeline::clock::{self, Instant};
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid},
+    time::Timespec,
+};
+
+/// The most of an output that is kept. A domain has at most a few hundred nodes.
+const MOST_OUTPUT: usize = 1 << 20;
+/// How often the end of the program is looked for when it has closed its output.
+const GLANCE: Duration = Duration::from_millis(20);
+
+/// The process group of the program that runs now, and whether no more may start.
+#[derive(Debug, Default)]
+pub(super) struct Running(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    group: Option<Pid>,
+    is_over: bool,
+}
+
+impl Running {
+    /// Kills the program that runs, and lets no more start.
+    pub(super) fn end(&self) {
+        let mut state = self.lock();
+        state.is_over = true;
+        kill(state.group);
+    }
+
+    /// Whether it was ended.
+    pub(super) fn is_over(&self) -> bool {
+        self.lock().is_over
+    }
+
+    fn begin(&self, group: Pid) {
+        let mut state = self.lock();
+        state.group = Some(group);
+        if state.is_over {
+            kill(state.group);
+        }
+    }
+
+    /// Kills what is left of the group, whose leader is not reaped yet.
+    fn finish(&self) {
+        kill(self.lock().group.take());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn kill(group: Option<Pid>) {
+    // Only a group that has ended already cannot be killed.
+    let _ = group.map(|group| kill_process_group(group, Signal::KILL));
+}
+
+/// Runs a program and returns its standard output.
+///
+/// # Errors
+/// The program cannot be started, fails, prints too much or no text, or does not end in time.
+pub(super) fn run(
+    program: &Path,
+    arguments: &[&str],
+    timeout: Duration,
+    running: &Running,
+) -> Result<String, String> {
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .map_err(|error| format!("cannot be started: {error}"))?;
+    running.begin(Pid::from_child(&child));
+    let mut output = Output::of(&mut child);
+    let read = output.read(&child, clock::later(clock::now(), timeout), running);
+    running.finish();
+    let status = child.wait();
+    match read {
+        Ok(true) => {}
+        Ok(false) if running.is_over() => return Err("was stopped".to_owned()),
+        Ok(false) => return Err(format!("did not end within {timeout:?} and was killed")),
+        Err(error) => return Err(error.to_string()),
+    }
+    let status = status.map_err(|error| error.to_string())?;
+    if !status.success() {
+        return Err(failed(status, &output));
+    }
+    String::from_utf8(output.text).map_err(|_| "printed no text".to_owned())
+}
+
+fn failed(status: ExitStatus, output: &Output) -> String {
+    let printed = [&output.errors, &output.text].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    let line = printed
+        .iter()
+        .find_map(|text| text.lines().find(|line| !line.trim().is_empty()));
+    match line {
+        Some(line) => format!("{status}: {:?}", super::start_of(line)),
+        None => status.to_string(),
+    }
+}
+
+/// The pipes of a program and what came through them; a pipe is `None` at its end.
+struct Output {
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    text: Vec<u8>,
+    errors: Vec<u8>,
+}
+
+impl Output {
+    fn of(child: &mut Child) -> Self {
+        Self {
+            stdout: child.stdout.take(),
+            stderr: child.stderr.take(),
+            text: Vec::new(),
+            errors: Vec::new(),
+        }
+    }
+
+    /// Reads until the program has ended; returns `false` if it has not by the deadline, or was stopped.
+    fn read(&mut self, child: &Child, deadline: Instant, running: &Running) -> io::Result<bool> {
+        loop {
+            // Another process may hold the pipes open: after the end, only what is in them is read.
+            let has_ended = has_ended(child)?;
+            let left = deadline.saturating_duration_since(clock::now());
+            if !has_ended && (left.is_zero() || running.is_over()) {
+                return Ok(false);
+            }
+            let wait = if has_ended {
+                Duration::ZERO
+            } else {
+                left.min(GLANCE)
+            };
+            let has_read = self.read_some(wait)?;
+            if self.text.len().max(self.errors.len()) > MOST_OUTPUT {
+                return Err(io::Error::other("printed more than 1 MiB"));
+            }
+            if has_ended && !has_read {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Waits for output and reads a part of it; returns whether there was any.
+    fn read_some(&mut self, wait: Duration) -> io::Result<bool> {
+        let (out, err) = {
+            let stdout = self.stdout.as_ref().map(|pipe| PollFd::new(pipe, PollFlags::IN));
+            let stderr = self.stderr.as_ref().map(|pipe| PollFd::new(pipe, PollFlags::IN));
+            let has_stdout = stdout.is_some();
+            let mut fds: Vec<PollFd<'_>> = [stdout, stderr].into_iter().flatten().collect();
+            let wait = Timespec::try_from(wait).unwrap_or_default();
+            poll(&mut fds, Some(&wait)).map_err(io::Error::from)?;
+            let ready = |place: usize| fds.get(place).is_some_and(|fd| !fd.revents().is_empty());
+            (has_stdout && ready(0), ready(usize::from(has_stdout)))
+        };
+        let is_read = out && read_into(&mut self.stdout, &mut self.text)?;
+        Ok(err && read_into(&mut self.stderr, &mut self.errors)? || is_read)
+    }
+}
+
+/// Reads what is in a pipe that is ready, and closes it at its end; returns whether there was anything.
+fn read_into<R: Read>(pipe: &mut Option<R>, bytes: &mut Vec<u8>) -> io::Result<bool> {
+    let mut part = [0; 8192];
+    let read = match pipe {
+        Some(pipe) => pipe.read(&mut part)?,
+        None => 0,
+    };
+    if read == 0 {
+        *pipe = None;
+    }
+    bytes.extend_from_slice(&part[..read]);
+    Ok(read > 0)
+}
+
+/// Whether the program has ended; it is not reaped.
+fn has_ended(child: &Child) -> io::Result<bool> {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    let status = waitid(WaitId::Pid(Pid::from_child(child)), options)?;
+    Ok(status.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str, timeout: Duration) -> Result<String, String> {
+        run(
+            Path::new("/bin/sh"),
+            &["-c", script],
+            timeout,
+            &Running::default(),
+        )
+    }
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn the_output_of_a_program_is_complete() {
+        let printed = shell(
+            "i=0; while [ $i -lt 5000 ]; do echo 0123456789; i=$((i+1)); done",
+            LONG,
+        );
+        assert_eq!(printed.unwrap().len(), 5000 * 11);
+        assert_eq!(shell("exec >&- 2>&-; true", LONG), Ok(String::new()));
+    }
+
+    #[test]
+    fn a_program_that_fails_has_its_status_and_first_line() {
+        let failed = shell("echo >&2 'no daemon'; echo more >&2; exit 3", LONG).unwrap_err();
+        assert_eq!(failed, r#"exit status: 3: "no daemon""#);
+        let flooded = shell("yes", LONG).unwrap_err();
+        assert_eq!(flooded, "printed more than 1 MiB");
+        let missing = run(Path::new("/nowhere/ctl"), &[], LONG, &Running::default());
+        assert!(missing.unwrap_err().starts_with("cannot be started"));
+    }
+
+    #[test]
+    fn a_process_that_keeps_the_output_open_is_not_waited_for() {
+        assert_eq!(shell("sleep 1000 & echo READY", LONG), Ok("READY\n".to_owned()));
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_killed_with_its_children() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pid");
+        let script = format!("sleep 1000 & echo $! > {}; wait", file.display());
+        let hung = shell(&script, Duration::from_millis(300)).unwrap_err();
+        assert_eq!(hung, "did not end within 300ms and was killed");
+        let pid = std::fs::read_to_string(file).unwrap();
+        let stat = format!("/proc/{}/stat", pid.trim());
+        // The kernel ends it some moments after the signal; a process without a parent that reaps it stays a zombie.
+        let is_gone = || !std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z "));
+        let end = clock::later(clock::now(), LONG);
+        while !is_gone() && clock::now() < end {
+            std::thread::yield_now();
+        }
+        assert!(is_gone(), "the child {pid} still runs");
+    }
+
+    #[test]
+    fn nothing_runs_after_the_end() {
+        let running = Running::default();
+        running.end();
+        let stopped = run(Path::new("/bin/sleep"), &["1000"], LONG, &running);
+        assert!(stopped.is_err(), "{stopped:?}");
+    }
+}

@@ -1,0 +1,207 @@
+//! The state of IMEX by a fake `nvidia-imex-ctl`, whose output has the forms of DCGM's `DcgmImexManagerTests.cpp`.
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use pulsetrain_gpu::{GpuConfig, GpuNotice, ImexConfig, ImexProgram};
+use pulsetrain_tests::{FakeNvml, wait_until};
+use tempfile::TempDir;
+
+use crate::watch::{Point, Watch, config};
+
+const UP: &str = r#"{"nodes":{"0":{"status":"READY"}},"timestamp":"5/22/2025 19:46:40.891","status":"UP"}"#;
+const DEGRADED: &str = r#"{"nodes":{
+    "3": {"status":"READY","host":"10.76.186.255",
+        "connections":{"1":{"host":"10.76.183.30","status":"CONNECTED","changed":true},
+            "6":{"host":"10.76.190.23","status":"CONNECTED","changed":true}},
+        "changed":true,"version":"580.30","hostName":""}},
+    "timestamp":"5/22/2025 19:46:40.891",
+    "status":"DEGRADED"}"#;
+const DOMAIN: &str = "gpu.imex.domain_state";
+const DAEMON: &str = "gpu.imex.daemon_state";
+
+/// A program with its answers.
+struct Program(TempDir);
+
+impl Program {
+    fn new(domain: &str, daemon: &str) -> Self {
+        let folder = TempDir::new().expect("a folder for the program can be made");
+        let tool = Path::new(env!("CARGO_MANIFEST_DIR")).join("fake-nvml/tools/nvidia-imex-ctl");
+        symlink(tool, folder.path().join("nvidia-imex-ctl")).expect("a link can be made");
+        let program = Self(folder);
+        program.write("domain", domain);
+        program.write("daemon", daemon);
+        program
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Changes a file at once: the program never reads a part of it.
+    fn write(&self, name: &str, text: &str) {
+        let next = self.path("next");
+        fs::write(&next, text).expect("the file can be written");
+        fs::rename(next, self.path(name)).expect("the file can be renamed");
+    }
+
+    fn remove(&self, name: &str) {
+        fs::remove_file(self.path(name)).expect("the file can be removed");
+    }
+
+    /// The processes that were started so far.
+    fn started(&self) -> Vec<u32> {
+        let lines = fs::read_to_string(self.path("started")).unwrap_or_default();
+        lines.lines().filter_map(|line| line.parse().ok()).collect()
+    }
+
+    fn watch(&self, config: GpuConfig) -> Watch {
+        Watch::start(GpuConfig {
+            imex: ImexConfig {
+                program: ImexProgram::At(self.path("nvidia-imex-ctl")),
+                interval: Duration::from_millis(100),
+                timeout: Duration::from_millis(500),
+            },
+            ..config
+        })
+    }
+}
+
+fn lives(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+fn holds(watch: &Watch, metric: &str, state: &str) -> Point {
+    watch.wait_for(metric, &[(metric, state)], |point| point.value == 1.0)
+}
+
+/// The messages about IMEX so far.
+fn failures(watch: &Watch) -> Vec<String> {
+    let notices = watch.notices();
+    let all = notices.iter().filter_map(|notice| match notice {
+        GpuNotice::Imex { why } => Some(why.clone()),
+        _ => None,
+    });
+    all.collect()
+}
+
+fn series(watch: &Watch) -> usize {
+    watch.points(DOMAIN, &[]).len() + watch.points(DAEMON, &[]).len()
+}
+
+#[test]
+fn the_states_of_the_imex_domain_and_daemon_are_those_of_its_program() {
+    let fake = FakeNvml::start("gb200");
+    let program = Program::new(UP, "READY\n");
+    let watch = program.watch(config(&fake));
+    let up = holds(&watch, DOMAIN, "up");
+    assert_eq!(up.unit, "{state}");
+    assert!(up.attributes.len() == 1, "{up:?} is of the host");
+    holds(&watch, DAEMON, "ready");
+    for state in ["degraded", "down", "other"] {
+        watch.wait_for(DOMAIN, &[(DOMAIN, state)], |point| point.value == 0.0);
+    }
+    program.write("domain", DEGRADED);
+    program.write("daemon", "WAITING_FOR_PEERS\n");
+    holds(&watch, DOMAIN, "degraded");
+    holds(&watch, DAEMON, "waiting_for_peers");
+    watch.wait_for(DOMAIN, &[(DOMAIN, "up")], |point| point.value == 0.0);
+    program.write("domain", r#"{"status":"REBALANCING"}"#);
+    holds(&watch, DOMAIN, "other");
+    assert_eq!(failures(&watch), [""; 0]);
+}
+
+#[test]
+fn an_imex_program_that_fails_has_one_notice_and_no_series() {
+    let fake = FakeNvml::start("gb200");
+    let program = Program::new(UP, "READY\n");
+    program.write("fails", "");
+    let watch = program.watch(config(&fake));
+    wait_until("the failure is reported", || failures(&watch).len() == 1);
+    let why = failures(&watch).remove(0);
+    assert!(why.contains("-N -j: exit status: 1"), "{why}");
+    assert!(why.contains("Failed to connect to the IMEX daemon"), "{why}");
+    let runs = program.started().len();
+    wait_until("it is tried again", || program.started().len() > runs + 4);
+    assert_eq!((failures(&watch).len(), series(&watch)), (1, 0));
+    program.remove("fails");
+    holds(&watch, DAEMON, "ready");
+    program.write("fails", "");
+    watch.wait_for(DAEMON, &[(DAEMON, "ready")], |point| point.ends);
+    watch.wait_for(DOMAIN, &[(DOMAIN, "up")], |point| point.ends);
+    wait_until("the second failure is reported", || failures(&watch).len() == 2);
+}
+
+#[test]
+fn an_output_of_imex_that_is_no_state_is_no_series_of_it() {
+    let fake = FakeNvml::start("gb200");
+    let program = Program::new("<html>502 Bad Gateway</html>", "READY\n");
+    let watch = program.watch(config(&fake));
+    holds(&watch, DAEMON, "ready");
+    wait_until("the garbage is reported", || failures(&watch).len() == 1);
+    assert!(failures(&watch)[0].contains("502 Bad Gateway"));
+    assert!(
+        watch.points(DOMAIN, &[]).is_empty(),
+        "the daemon alone has a state"
+    );
+    drop(watch);
+    let program = Program::new(
+        "Failed to read node configuration file\n",
+        "Failed to read node configuration file\n",
+    );
+    let watch = program.watch(config(&fake));
+    wait_until("it is reported", || failures(&watch).len() == 1);
+    assert!(failures(&watch)[0].ends_with("IMEX is not configured"));
+    assert_eq!(series(&watch), 0);
+}
+
+#[test]
+fn an_imex_program_that_hangs_is_killed_and_costs_no_gpu_a_point() {
+    let fake = FakeNvml::start("gb200");
+    fake.run_from(0.0);
+    let program = Program::new(UP, "READY\n");
+    program.write("hang", "");
+    let watch = program.watch(config(&fake));
+    wait_until("the program runs", || program.started().len() == 1);
+    let first = program.started()[0];
+    // The timeout is longer than four passes of 120 ms.
+    watch.wait_passes(3);
+    let during = failures(&watch);
+    wait_until("the program is killed", || !lives(first));
+    wait_until("the hang is reported", || failures(&watch).len() == 1);
+    assert!(failures(&watch)[0].contains("did not end within 500ms and was killed"));
+    assert!(during.len() <= 1 && series(&watch) == 0);
+    let hanging = program.started().len();
+    wait_until("it is tried again", || program.started().len() > hanging);
+    let started = program.started();
+    watch.end();
+    wait_until("nothing runs after the end", || {
+        !program.started().iter().chain(&started).any(|pid| lives(*pid))
+    });
+}
+
+#[test]
+fn imex_is_observed_without_a_driver() {
+    let program = Program::new(UP, "READY\n");
+    let fake = FakeNvml::start("gb200");
+    let watch = program.watch(GpuConfig {
+        library: Some(program.path("libnvidia-ml.so.1")),
+        sysfs: program.path("sys"),
+        ..config(&fake)
+    });
+    holds(&watch, DOMAIN, "up");
+    wait_until("the driver is missed", || {
+        let notices = watch.notices();
+        notices
+            .iter()
+            .any(|notice| matches!(notice, GpuNotice::NoDriver { .. }))
+    });
+    program.write("daemon", "SHUTTING_DOWN\n");
+    holds(&watch, DAEMON, "shutting_down");
+    let ends = watch.points(DOMAIN, &[]).iter().any(|point| point.ends);
+    assert!(!ends, "the series of IMEX do not end with the driver's");
+}
