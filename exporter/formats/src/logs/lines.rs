@@ -18,25 +18,23 @@ use pulsetrain_record::{Rank, Recorder, Run, SkipReason, SourcePosition};
 
 /// A format whose records are lines.
 pub(super) trait LineFormat: Send {
+    /// Whether every record is a JSON object that ends its line.
+    const IS_JSON: bool = false;
+
     /// Whether a last line without an end is complete, as a dictionary with its closing bracket is.
-    fn is_complete(_text: &str) -> bool
-    where
-        Self: Sized,
-    {
-        false
+    fn is_complete(text: &str) -> bool {
+        Self::IS_JSON && text.ends_with('}')
     }
 
     /// Returns the signature of the format in a line, or `None`.
-    fn signature(text: &str) -> Option<&'static str>
-    where
-        Self: Sized;
+    fn signature(text: &str) -> Option<&'static str>;
 
     /// Whether a last line without an end is the beginning of a record.
-    fn is_record_start(text: &str) -> bool
-    where
-        Self: Sized,
-    {
-        Self::signature(text).is_some()
+    fn is_record_start(text: &str) -> bool {
+        match Self::IS_JSON {
+            true => text.starts_with('{'),
+            false => Self::signature(text).is_some(),
+        }
     }
 
     /// Returns the use of each key so far, for formats that read unknown logs.

@@ -11,7 +11,6 @@ mod expected;
 mod foreign;
 mod generic;
 mod imported;
-mod kempnerforge;
 mod maxtext;
 mod mutated;
 mod no_value;

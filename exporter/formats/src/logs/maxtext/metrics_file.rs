@@ -60,13 +60,7 @@ impl Default for MetricsFile {
 }
 
 impl LineFormat for MetricsFile {
-    fn is_complete(text: &str) -> bool {
-        text.ends_with('}')
-    }
-
-    fn is_record_start(text: &str) -> bool {
-        text.starts_with('{')
-    }
+    const IS_JSON: bool = true;
 
     fn signature(text: &str) -> Option<&'static str> {
         let is_ours = text.starts_with("{\"")

@@ -42,6 +42,8 @@ impl Default for JsonLines {
 }
 
 impl LineFormat for JsonLines {
+    const IS_JSON: bool = true;
+
     fn signature(text: &str) -> Option<&'static str> {
         let is_ours = text.starts_with('{')
             && text.contains("\"ts\":")
@@ -49,14 +51,6 @@ impl LineFormat for JsonLines {
                 .iter()
                 .any(|key| text.contains(key));
         is_ours.then_some("JSON lines with \"ts\" and \"train/\" or a \"type\"")
-    }
-
-    fn is_complete(text: &str) -> bool {
-        text.ends_with('}')
-    }
-
-    fn is_record_start(text: &str) -> bool {
-        text.starts_with('{')
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {

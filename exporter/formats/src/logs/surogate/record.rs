@@ -310,9 +310,6 @@ fn ends_word(byte: u8) -> bool {
     matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace()
 }
 
-/// The maximum length of integers that a double always holds.
-const EXACT_DIGITS: usize = 15;
-
 /// Parses the plain number at the beginning of `bytes`, with its length. Returns `None` for a value of any other form.
 #[inline]
 fn plain_number(bytes: &[u8]) -> Option<(Value<'_>, usize)> {
@@ -321,7 +318,6 @@ fn plain_number(bytes: &[u8]) -> Option<(Value<'_>, usize)> {
         return None;
     }
     let value = match decimal.is_integer {
-        true if decimal.len <= EXACT_DIGITS => Value::Int(decimal.value as i64),
         true => number(str::from_utf8(&bytes[..decimal.len]).ok()?)?,
         false => Value::Double(decimal.value),
     };

@@ -51,18 +51,12 @@ impl Default for Structured {
 }
 
 impl LineFormat for Structured {
+    const IS_JSON: bool = true;
+
     fn signature(text: &str) -> Option<&'static str> {
         let is_ours =
             text.starts_with('{') && text.contains("\"log_type_name\":") && text.contains("\"time_us\":");
         is_ours.then_some("JSON lines with \"log_type_name\" and \"time_us\"")
-    }
-
-    fn is_complete(text: &str) -> bool {
-        text.ends_with('}')
-    }
-
-    fn is_record_start(text: &str) -> bool {
-        text.starts_with('{')
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {

@@ -4,7 +4,10 @@
 use pulsetrain_semconv::Metric;
 
 use super::{EncodedSeries, HistogramParts, MetricsWriter, PointParts, histogram::Shape};
-use crate::{UnixNanos, write::buffer::Buffer};
+use crate::{
+    UnixNanos,
+    write::{buffer::Buffer, value::Attribute},
+};
 
 /// What a series of a histogram has observed since it began; its bounds are its metric's.
 #[derive(Clone, Debug)]
@@ -20,7 +23,12 @@ pub struct GrowingHistogram {
 }
 
 impl GrowingHistogram {
-    /// Returns an empty histogram of a series.
+    /// Returns an empty histogram for the series with these attributes.
+    pub fn new(metric: &'static Metric, attributes: &[Attribute<'_>]) -> Self {
+        Self::of(&EncodedSeries::new(metric, attributes))
+    }
+
+    /// Nothing so far of a series.
     pub fn of(series: &EncodedSeries) -> Self {
         let EncodedSeries { metric, attributes } = series;
         let nothing = HistogramParts {
@@ -102,7 +110,7 @@ mod tests {
     use pulsetrain_semconv::{attribute, metric};
 
     use super::*;
-    use crate::write::{Attribute, Envelope, Value};
+    use crate::write::{Envelope, Value};
 
     #[test]
     fn a_growing_histogram_is_at_each_moment_one_of_all_that_it_has_observed() {
@@ -114,8 +122,12 @@ mod tests {
                 .into_iter()
                 .collect();
             let series = EncodedSeries::new(metric, &attributes);
-            let mut growing = GrowingHistogram::of(&series);
-            let [mut plain, mut grown] = [(); 2].map(|()| MetricsWriter::default());
+            let mut growing = [
+                GrowingHistogram::new(metric, &attributes),
+                GrowingHistogram::of(&series),
+            ];
+            let mut writers = [(); 3].map(|()| MetricsWriter::default());
+            let [plain, grown @ ..] = &mut writers;
             let (mut bucket_counts, mut seen) = (vec![0; metric.bounds.len() + 1], Vec::new());
             for (time, value) in (5..).zip([0.5, 0.0, metric.bounds[1], 1e12, 0.5]) {
                 seen.push(value);
@@ -133,11 +145,13 @@ mod tests {
                     attributes: &attributes,
                 };
                 plain.histogram(metric, point, parts);
-                grown.observe(&mut growing, (UnixNanos(time / 6), UnixNanos(time)), value);
+                for (growing, writer) in growing.iter_mut().zip(grown.iter_mut()) {
+                    writer.observe(growing, (UnixNanos(time / 6), UnixNanos(time)), value);
+                }
             }
             let envelope = Envelope::new(&[], "", "", "");
-            let [plain, grown] = [plain, grown].map(|mut writer| (writer.len(), writer.finish(&envelope)));
-            assert_eq!(grown, plain);
+            let [plain, grown @ ..] = writers.map(|mut writer| (writer.len(), writer.finish(&envelope)));
+            assert_eq!(grown, [plain.clone(), plain]);
         }
     }
 }
