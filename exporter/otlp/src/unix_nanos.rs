@@ -9,11 +9,11 @@ use std::{
 ///
 /// Every number is an instant, so the field is public. Zero is OTLP's unknown time, [`UnixNanos::UNKNOWN`].
 ///
-/// Writers, recorders and configurations take this type. Three kinds of times remain plain `u64`:
+/// Writers, recorders and configurations take this type. These times remain plain `u64`:
 ///
 /// - raw fields of a message in [`view`](crate::view), as `time_unix_nano` of protobuf;
-/// - times of a trace in Perfetto's format, whose clock may count from boot;
-/// - readings of a local clock without a time zone, which are not instants.
+/// - times of a trace, whose clock may count from boot, and the loops that convert them;
+/// - readings of a local clock without a time zone, and times in saved state.
 ///
 /// ```
 /// use std::time::Duration;
@@ -49,13 +49,6 @@ impl UnixNanos {
     /// Returns the time of the system's clock. A time before 1970 is [`UnixNanos::UNKNOWN`].
     pub fn from_system_time(time: SystemTime) -> Self {
         Self::since_1970(time.duration_since(UNIX_EPOCH).unwrap_or_default())
-    }
-
-    /// Returns the time `duration` after this one, or `None` after [`UnixNanos::MAX`].
-    #[inline]
-    pub fn checked_add(self, duration: Duration) -> Option<Self> {
-        let nanos = u64::try_from(duration.as_nanos()).ok()?;
-        self.0.checked_add(nanos).map(Self)
     }
 
     /// Returns the time `duration` after this one, at most [`UnixNanos::MAX`].
@@ -137,13 +130,11 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     #[test]
-    fn sums_and_differences_saturate_or_are_checked() {
+    fn sums_and_differences_saturate() {
         let time = UnixNanos(u64::MAX - 1);
         assert_eq!(time.saturating_add(SECOND), UnixNanos::MAX);
         assert_eq!(time.saturating_add(Duration::MAX), UnixNanos::MAX);
-        assert_eq!(time.checked_add(SECOND), None);
-        assert_eq!(time.checked_add(Duration::MAX), None);
-        assert_eq!(time.checked_add(Duration::from_nanos(1)), Some(UnixNanos::MAX));
+        assert_eq!(time.saturating_add(Duration::from_nanos(1)), UnixNanos::MAX);
         assert_eq!(UnixNanos(5).saturating_sub(SECOND), UnixNanos::UNKNOWN);
         assert_eq!(UnixNanos(5).nanos_since(UnixNanos(7)), 0);
     }

@@ -65,7 +65,8 @@ pub fn part_span(run: &Run, name: &str, step: i64, end_unix_nanos: UnixNanos) ->
     Parts::of(run, name).span(step, end_unix_nanos.0 as i64)
 }
 
-/// Returns the span id of a piece of work on a timeline; `ordinal` distinguishes spans with the same name and start.
+/// Returns the span id of a piece of work on a timeline. `start` is a time of the timeline's clock; `ordinal` distinguishes
+/// spans with the same name and start.
 pub fn work_span(run: &Run, timeline: &str, name: &str, start: u64, ordinal: u64) -> [u8; 8] {
     let mut parts = Parts::of(run, "work");
     parts.text(timeline);

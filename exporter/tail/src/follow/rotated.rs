@@ -236,6 +236,6 @@ mod tests {
         // Its inode was reused.
         let gone = identity(&second, "another");
         assert_eq!(after(&log, &gone, UnixNanos::UNKNOWN).len(), 3);
-        assert_eq!(after(&log, &gone, UnixNanos(u64::MAX)).len(), 0);
+        assert_eq!(after(&log, &gone, UnixNanos::MAX).len(), 0);
     }
 }
