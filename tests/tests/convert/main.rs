@@ -16,6 +16,7 @@ mod perfetto_lossless;
 mod perfetto_metrics;
 mod perfetto_spans;
 mod perfetto_sql;
+mod perfetto_threads;
 mod perfetto_times;
 mod perfetto_traces;
 mod perfetto_writer;

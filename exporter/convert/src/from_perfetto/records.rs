@@ -26,7 +26,7 @@ pub(super) fn of_instant(event: &TraceEvent, time: u64, thread: &Thread) -> Buff
     let mut out = Buffer::default();
     out.fixed64(field::TIME, time);
     values::attributes(field::ATTRIBUTES, &event.annotations, &mut out);
-    thread.add(field::ATTRIBUTES, &mut out);
+    thread.add(field::ATTRIBUTES, &event.annotations, &mut out);
     out.text(field::EVENT_NAME, &event.name);
     out
 }

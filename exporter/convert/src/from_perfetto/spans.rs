@@ -211,6 +211,6 @@ pub(super) fn as_shown(
         status.uint(3, ERROR);
         begun.after.delimited(field::STATUS, status.as_slice());
     }
-    thread.add(field::ATTRIBUTES, &mut begun.attributes);
+    thread.add(field::ATTRIBUTES, annotations, &mut begun.attributes);
     begun
 }

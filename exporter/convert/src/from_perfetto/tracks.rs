@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use pulsetrain_otlp::write::Buffer;
 use pulsetrain_perfetto::{AnnotationData, HEADING, Track, TrackKind};
 
-use super::values;
+use super::values::{self, Entries};
 
 /// What OTLP calls the thread of a track: the row that an event is on.
 #[derive(Debug, Default)]
@@ -17,13 +17,14 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    /// Adds what is known as attributes, which are field `number`.
-    pub(super) fn add(&self, number: u32, out: &mut Buffer) {
-        if !self.name.is_empty() {
+    /// Adds what is known as attributes, which are field `number`, without those that the annotations have.
+    pub(super) fn add(&self, number: u32, annotations: &Entries, out: &mut Buffer) {
+        let lacks = |key: &str| annotations.iter().all(|(own, _)| own != key);
+        if !self.name.is_empty() && lacks("thread.name") {
             let name = AnnotationData::Text(self.name.clone());
             values::attribute(number, "thread.name", &name, out);
         }
-        if let Some(id) = self.id {
+        if let Some(id) = self.id.filter(|_| lacks("thread.id")) {
             values::attribute(number, "thread.id", &AnnotationData::Int(id), out);
         }
     }

@@ -110,10 +110,10 @@ impl Names {
         })
     }
 
-    /// Returns the name of a thread with its number, because several threads have the same name.
+    /// Returns the name of a thread.
     pub(super) fn thread(&self, thread: ThreadId) -> Option<String> {
         let (name, _) = self.threads.get(&thread)?;
-        Some(format!("{name} {}", thread.tid()))
+        Some(name.clone())
     }
 
     /// Returns the attributes of a resource, each of which is field 1.

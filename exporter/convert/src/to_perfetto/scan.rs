@@ -63,7 +63,13 @@ pub(super) struct Scanned<'a> {
     pub(super) group: Option<String>,
     /// Whether its own step is selected, `None` without a step.
     pub(super) asked: Option<bool>,
+    /// The number of its thread.
+    thread: Option<i64>,
 }
+
+/// The attributes of a thread: threads of one process often have the same name.
+const THREAD_NAME: &str = "thread.name";
+const THREAD_ID: &[u8] = b"thread.id";
 
 /// Keys of at least this many bytes are looked at whatever their length is.
 const LONG: usize = 63;
@@ -168,6 +174,10 @@ impl<'a> Scanned<'a> {
                 }
             }
         }
+        let key = config.rows.get(best).map(String::as_str);
+        if let (Some(THREAD_NAME), Some(thread), Some(group)) = (key, self.thread, &mut self.group) {
+            name_thread(group, thread);
+        }
         if self.group.is_none() && self.parent_span_id.is_empty() {
             let mut rows = config.root_rows.iter();
             let row = rows.find(|(span, _)| span.as_bytes() == name);
@@ -196,11 +206,23 @@ impl<'a> Scanned<'a> {
             let kind = kind(&config.rows[place]);
             self.group = Some(format!("{kind} {}", value_text(value)));
         }
+        if let (THREAD_ID, AnyValue::Int(thread)) = (attribute.key.as_bytes(), value) {
+            self.thread = Some(thread);
+        }
         if let (Some(steps), AnyValue::Int(step)) = (&config.steps, value)
             && attribute.key == attribute::TRAIN_STEP.name
         {
             self.asked = Some(steps.contains(&step));
         }
+    }
+}
+
+/// Appends the number of a thread to the label of its row, unless its name has the number.
+fn name_thread(group: &mut String, thread: i64) {
+    let number = thread.to_string();
+    if !group.contains(&number) {
+        group.push(' ');
+        group.push_str(&number);
     }
 }
 

@@ -1,0 +1,93 @@
+//! Threads of OTLP spans: a row for each, judged by trace_processor, and their names and numbers on the way back.
+
+use std::{collections::BTreeSet, fs};
+
+use pulsetrain_tests::{Folder, TraceProcessor, convert};
+use serde_json::{Value, json};
+
+fn span(number: u64, start: u64, attributes: &[(&str, Value)]) -> Value {
+    let attributes: Vec<_> = attributes
+        .iter()
+        .map(|(key, value)| json!({"key": key, "value": value}))
+        .collect();
+    let time = |nanos: u64| (1_700_000_000_000_000_000 + nanos).to_string();
+    json!({"traceId": "1f".repeat(16), "spanId": format!("{number:016x}"), "name": format!("work {number}"),
+        "startTimeUnixNano": time(start), "endTimeUnixNano": time(start + 100), "attributes": attributes})
+}
+
+#[test]
+fn threads_of_one_name_have_a_row_each_and_come_back() {
+    let folder = Folder::new();
+    let name = |text: &str| ("thread.name", json!({"stringValue": text}));
+    let id = |number: u64| ("thread.id", json!({"intValue": number.to_string()}));
+    let spans = [
+        span(1, 0, &[name("worker"), id(41)]),
+        // The other order of attributes, after the first thread is free again.
+        span(2, 200, &[id(42), name("worker")]),
+        span(3, 400, &[name("worker"), id(41)]),
+        span(4, 0, &[name("exec-7"), id(7)]),
+        span(5, 0, &[id(9)]),
+        span(6, 0, &[name("main")]),
+    ];
+    let message = json!({"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]});
+    let input = folder.file("run.jsonl", message.to_string());
+    for more in [&[][..], &["--memory", "1KiB"]] {
+        let trace = folder.path("run.pftrace");
+        convert(&[&input], &trace, more).expect_code(0);
+        let back = folder.path("back.jsonl");
+        convert(&[&trace], &back, &[]).expect_code(0);
+        let text = fs::read_to_string(&back).expect("the output can be read");
+        let mut found = BTreeSet::new();
+        for line in text.lines() {
+            let message: Value = serde_json::from_str(line).expect("a line of JSON");
+            for scope in message["resourceSpans"][0]["scopeSpans"]
+                .as_array()
+                .into_iter()
+                .flatten()
+            {
+                for span in scope["spans"].as_array().into_iter().flatten() {
+                    let attributes = span["attributes"].as_array().expect("every span has some");
+                    let keys: BTreeSet<_> = attributes
+                        .iter()
+                        .map(|attribute| attribute["key"].to_string())
+                        .collect();
+                    assert_eq!(keys.len(), attributes.len(), "no key is there twice: {span}");
+                    let named = attributes
+                        .iter()
+                        .find(|attribute| attribute["key"] == "thread.name");
+                    found.insert((
+                        span["name"].to_string(),
+                        named.map(|named| named["value"]["stringValue"].to_string()),
+                    ));
+                }
+            }
+        }
+        let expected = ["worker", "worker", "worker", "exec-7", "thread 9", "main"];
+        let expected = (1..)
+            .zip(expected)
+            .map(|(number, thread)| (format!("\"work {number}\""), Some(format!("\"{thread}\""))));
+        assert_eq!(found, expected.collect());
+        let Some(judge) = TraceProcessor::require_or_skip() else {
+            return;
+        };
+        let [rows] = judge.query(
+            &trace,
+            [
+                "select s.name, t.name as row, count() over (partition by t.id) as spans from slice s
+              join process_track t on t.id = s.track_id where s.dur > 0 order by s.name",
+            ],
+        );
+        let row = |number: u64, row: &str, spans: u64| json!({"name": format!("work {number}"), "row": row, "spans": spans});
+        assert_eq!(
+            rows,
+            [
+                row(1, "thread worker 41", 2),
+                row(2, "thread worker 42", 1),
+                row(3, "thread worker 41", 2),
+                row(4, "thread exec-7", 1),
+                row(5, "thread 9", 1),
+                row(6, "thread main", 1),
+            ]
+        );
+    }
+}
