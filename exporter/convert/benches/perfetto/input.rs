@@ -1,6 +1,6 @@
 //! Steps of a training run with eight ranks, as messages of 512 spans of one rank each, the way an SDK sends them: every span
 //! has five attributes, ends come in order, a step holds four micro-batches with three phases each. The values of attributes
-//! repeat from span to span, as they do in a step, or each span has its own.
+//! repeat from span to span, as they do in a step, or each span of a rank has its own.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ const PHASE: u64 = 917_113;
 pub(crate) enum Values {
     /// Much the same from span to span.
     Repeating,
-    /// Never the same twice.
+    /// Never the same twice on a rank. Each rank has the same requests once.
     Unlike,
 }
 
@@ -135,7 +135,7 @@ fn span(rank: u64, step: u64, place: (u64, u64), name: &str, time: (u64, u64), m
     }
 }
 
-/// Gives a span values that no other has, of the same types.
+/// Gives a span values that no other of its rank has, of the same types.
 fn make_unlike(span: &mut Span) {
     let id: [u8; 8] = span.span_id.as_slice().try_into().unwrap();
     let own = u64::from_le_bytes(id);

@@ -162,15 +162,10 @@ fn add_scope(number: u32, entry: &ScopeEntry, map: &mut Annotations<'_>) -> Resu
 /// Adds an id in hexadecimal unless it is empty.
 #[inline]
 pub(super) fn id(map: &mut Annotations<'_>, key: &str, id: &[u8]) {
-    if !id.is_empty() {
-        let mut hex = String::with_capacity(2 * id.len());
-        for byte in id {
-            hex.extend(
-                [byte >> 4, byte & 15].map(|digit| char::from_digit(u32::from(digit), 16).unwrap_or('0')),
-            );
-        }
-        map.add(key, hex.as_str());
-    }
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digits = |byte: &u8| [byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)]);
+    let hex: Vec<u8> = id.iter().flat_map(digits).collect();
+    text(map, key, &hex);
 }
 
 /// A text, unless it is empty.

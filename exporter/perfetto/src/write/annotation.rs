@@ -73,7 +73,7 @@ pub(super) struct Encoder {
     pub(super) news: Buffer,
     /// What the event's sequence has interned.
     pub(super) strings: Box<Strings>,
-    /// The texts that came lately, and the sequence of the event.
+    /// The texts that came lately, each on its sequence.
     pub(super) seen: RecentValues,
     /// The annotation that was written last, if it fitted into a block.
     pub(super) short: Option<Block>,

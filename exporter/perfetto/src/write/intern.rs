@@ -306,4 +306,15 @@ mod tests {
         let long = [b'x'; LONGEST + 1];
         assert_eq!(strings.annotation_text(&long, &mut seen, &mut news), None);
     }
+
+    #[test]
+    fn value_that_each_sequence_has_once_is_not_interned() {
+        let (mut strings, mut news) = (Strings::default(), Buffer::default());
+        let mut seen = RecentValues::default();
+        for sequence in 1..=8 {
+            seen.sequence = sequence;
+            assert_eq!(strings.annotation_text(b"4f1a09c2", &mut seen, &mut news), None);
+        }
+        assert_eq!(news.len(), 0);
+    }
 }
