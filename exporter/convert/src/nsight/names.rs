@@ -116,7 +116,7 @@ impl Names {
         Some(name.clone())
     }
 
-    /// Returns the attributes of a resource, each of which is field 1.
+    /// Returns the attributes of a resource, as field 1 each.
     pub(super) fn resource(&self, owner: Owner) -> Buffer {
         let (name, pid, rank) = match owner {
             Owner::Process(id) => {
