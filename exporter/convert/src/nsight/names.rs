@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn serialized_ids_have_the_process_above_the_thread() {
-        // The example of NVIDIA's documentation has the machine in the highest 16 bits.
+        // The highest 16 bits are those of the machine.
         let id = ThreadId::of((0x0100 << 48) | (4242 << 24) | 4243);
         assert_eq!((id.process().pid(), id.tid()), (4242, 4243));
         let process = ThreadId::of((0x0100 << 48) | (4242 << 24)).process();
