@@ -40,7 +40,7 @@ pub struct NsightConversion {
 }
 
 /// Reads an export and passes OTLP messages to `deliver`. Without `TARGET_INFO_SESSION_START_TIME`, times count from
-/// `start_unix_nanos`. Ids of spans depend on `file_name`. Rows beyond `room` go to temporary files.
+/// `start_unix_nanos`. Ids of spans depend on `file_name` and on the start of the capture. Rows beyond `room` go to temporary files.
 ///
 /// # Errors
 ///
@@ -60,12 +60,14 @@ pub fn convert_nsight<E: From<ConvertError>>(
     conversion.is_undated = start.is_none();
     let start = start.unwrap_or_default().0;
     let names = Names::of(export, &mut conversion.errors);
-    let mut rows = Rows::new(start, file_name, room.share(2));
+    // The exports of several ranks often have the same name.
+    let file = format!("{file_name}\0{start}");
+    let mut rows = Rows::new(start, &file, room.share(2));
     rows.read(export, &mut conversion)
         .map_err(ConvertError::Temporary)?;
     let mut batches = Batches::new(&names, room, deliver);
     samples::send(export, start, &mut batches, &mut conversion)?;
-    conversion.spilled_bytes = Spans::send(rows, file_name, &names, room, &mut batches)?;
+    conversion.spilled_bytes = Spans::send(rows, &file, &names, room, &mut batches)?;
     batches.send_all()?;
     conversion.messages = batches.messages();
     conversion.left_out.extend(export.unknown_tables());

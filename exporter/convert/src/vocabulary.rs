@@ -8,3 +8,6 @@ pub(crate) const EMPTY: &str = "otel.empty";
 
 /// The attribute of a trace whose spans are on the rows of their traces.
 pub(crate) const BY_TRACE: &str = "pulsetrain.by";
+
+/// The attribute of a trace with the version of the program that wrote it.
+pub(crate) const VERSION: &str = "pulsetrain.version";

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use pulsetrain_tests::{Folder, TraceProcessor, convert};
+use pulsetrain_tests::{Folder, TraceProcessor, convert, corpus};
 use serde_json::{Value, json};
 
 const BEGIN: u64 = 1_795_000_000_000_000_000;
@@ -225,4 +225,33 @@ fn more_rows_than_viewers_open_well_are_a_note() {
         );
         assert_eq!(finished.summary()["mapped"]["counters"], json!(series));
     }
+}
+
+#[test]
+fn repairs_and_the_version_are_attributes_of_the_trace() {
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let folder = Folder::new();
+    let trace = folder.path("rich.pftrace");
+    convert(&[corpus("perfetto/rich.json")], &trace, &[]).expect_code(0);
+    let [attributes] = judge.query(
+        &trace,
+        ["select substr(name, 28) as name, str_value as value from metadata
+          where name glob 'trace_attribute.pulsetrain.*' order by name"],
+    );
+    let attribute = |name: &str, value: &str| json!({"name": name, "value": value});
+    assert_eq!(
+        attributes,
+        [
+            attribute("cycles", "1"),
+            attribute("end_before_start", "1"),
+            attribute("links_outside", "1"),
+            attribute("missing_parents", "1"),
+            attribute("same_ids", "1"),
+            attribute("unfinished", "2"),
+            attribute("version", env!("CARGO_PKG_VERSION")),
+            attribute("without_time", "2"),
+        ]
+    );
 }

@@ -111,7 +111,7 @@ pub(crate) struct ResourceScope {
 }
 
 impl ResourceScope {
-    /// Returns a message with these items, each of which is field 2 of its scope.
+    /// Returns a message with these items, which are field 2 of their scope.
     pub(crate) fn wrap(&self, items: &Buffer) -> Vec<u8> {
         let mut scope = Buffer::default();
         scope.delimited(1, self.scope.as_slice());

@@ -27,6 +27,12 @@ const TIMES: [&str; 3] = ["start", "timestamp", "rawTimestamp"];
 /// The largest text or row in bytes, 16 MiB: a damaged file can claim any size.
 const MOST_BYTES: i32 = 16 << 20;
 
+/// The most labels of an enum table; real ones have less than 100.
+const MOST_LABELS: usize = 10_000;
+
+/// The character that ends a name in a query.
+const QUOTE: char = '\u{22}';
+
 /// Why an export cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -189,7 +195,8 @@ impl NsightExport {
         let mut labels = BTreeMap::new();
         let columns = ["id", "label", "name"].map(Column::Plain);
         let read: Result<(), io::Error> = self.each(table, &columns, errors, |cells| {
-            if let (Some(id), Some(label)) = (cells.int(0), cells.text(1).or_else(|| cells.text(2))) {
+            let label = cells.text(1).or_else(|| cells.text(2));
+            if let (Some(id), Some(label), true) = (cells.int(0), label, labels.len() < MOST_LABELS) {
                 labels.insert(id, label.into_owned());
             }
             Ok(())
@@ -249,8 +256,7 @@ fn tables(connection: &Connection) -> rusqlite::Result<BTreeMap<String, BTreeSet
     let names: Vec<String> = names
         .query_map([], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
-    // A quote in a name would end the name in a query.
-    let names = names.into_iter().filter(|name| !name.contains('"'));
+    let names = names.into_iter().filter(|name| !name.contains(QUOTE));
     names
         .map(|name| {
             let mut columns = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
@@ -266,7 +272,7 @@ fn uri(path: &Path) -> String {
     for byte in path.as_os_str().as_bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
-                uri.push(char::from(*byte))
+                uri.push(char::from(*byte));
             }
             other => {
                 // Writing to a text cannot fail.

@@ -116,7 +116,7 @@ impl Names {
         Some(name.clone())
     }
 
-    /// Returns the attributes of a resource, each of which is field 1.
+    /// Returns the attributes of a resource, as field 1 each.
     pub(super) fn resource(&self, owner: Owner) -> Buffer {
         let (name, pid, rank) = match owner {
             Owner::Process(id) => {
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn serialized_ids_have_the_process_above_the_thread() {
-        // The example of NVIDIA's documentation has the machine in the highest 16 bits.
+        // The highest 16 bits are those of the machine.
         let id = ThreadId::of((0x0100 << 48) | (4242 << 24) | 4243);
         assert_eq!((id.process().pid(), id.tid()), (4242, 4243));
         let process = ThreadId::of((0x0100 << 48) | (4242 << 24)).process();

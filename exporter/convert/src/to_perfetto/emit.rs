@@ -184,6 +184,8 @@ impl<P: PerfettoParts> Emitter<'_, P> {
         self.drawing.finish_trees()?;
         let TreeWriter { output, metering, .. } = &mut self.drawing;
         metering.finish(self.time, output)?;
+        let repairs: Vec<_> = self.drawing.summary.repairs().collect();
+        self.drawing.output.describe(repairs.into_iter())?;
         let (files, processes) = self.drawing.output.finish()?;
         Ok((files, processes, self.time))
     }

@@ -122,6 +122,25 @@ impl PerfettoSummary {
         ]
     }
 
+    /// What was left out of the trace or repaired in it, with its name; zeros are left out.
+    pub(super) fn repairs(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let contents = [
+            "processes",
+            "lanes",
+            "spans",
+            "events",
+            "flows",
+            "points",
+            "logs",
+            "counters",
+            "files",
+            "spilled_bytes",
+            "clock_skew_ns",
+        ];
+        let named = self.named().into_iter();
+        named.filter(move |(name, count)| *count > 0 && !contents.contains(name))
+    }
+
     /// Widens the time range to a time.
     pub(super) fn cover(&mut self, time: u64) {
         let (first, last) = self.time_range.get_or_insert((time, time));

@@ -19,7 +19,7 @@ use pulsetrain_perfetto::{
 use super::{
     AttributePolicy, PerfettoConfig, PerfettoError, identity, resources::Resources, scopes::Scopes, values,
 };
-use crate::vocabulary::BY_TRACE;
+use crate::vocabulary::{BY_TRACE, VERSION};
 
 /// The rank of the heading of all counters among a process's tracks: below the rows of spans.
 const METRICS_RANK: i32 = 100_000;
@@ -119,6 +119,18 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
         Ok(())
     }
 
+    /// Writes counts as attributes of the trace, unless nothing is drawn in it.
+    pub(super) fn describe(&mut self, counts: impl Iterator<Item = (&'static str, u64)>) -> io::Result<()> {
+        if self.trace.bytes() == 0 {
+            return Ok(());
+        }
+        for (name, count) in counts {
+            let key = format!("pulsetrain.{name}");
+            self.trace.trace_attribute(&key, &count.to_string())?;
+        }
+        Ok(())
+    }
+
     /// Ends the last file. Returns the number of files and of processes.
     pub(super) fn finish(self) -> io::Result<(u32, u64)> {
         if self.trace.bytes() == 0 {
@@ -134,8 +146,11 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
         if let Some(track) = self.tracks.processes.get(&resource) {
             return Ok(*track);
         }
-        if self.about.config.by_trace && self.tracks.processes.is_empty() {
-            self.trace.trace_attribute(BY_TRACE, "trace")?;
+        if self.tracks.processes.is_empty() {
+            self.trace.trace_attribute(VERSION, env!("CARGO_PKG_VERSION"))?;
+            if self.about.config.by_trace {
+                self.trace.trace_attribute(BY_TRACE, "trace")?;
+            }
         }
         let entry = self.about.resources.get(resource);
         let labels: Vec<&str> = entry.labels.iter().map(String::as_str).collect();
