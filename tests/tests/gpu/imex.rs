@@ -130,6 +130,7 @@ fn an_imex_program_that_fails_has_one_notice_and_no_series() {
     assert_eq!((failures(&watch).len(), series(&watch)), (1, 0));
     program.remove("fails");
     holds(&watch, DAEMON, "ready");
+    holds(&watch, DOMAIN, "up");
     program.write("fails", "");
     watch.wait_for(DAEMON, &[(DAEMON, "ready")], |point| point.ends);
     watch.wait_for(DOMAIN, &[(DOMAIN, "up")], |point| point.ends);

@@ -117,7 +117,7 @@ fn failed(status: ExitStatus, output: &Output) -> String {
     }
 }
 
-/// The pipes of a program and what came through them; a pipe is `None` at its end.
+/// The pipes of a program and what came through them; `None` marks the end of a pipe.
 struct Output {
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,

@@ -31,13 +31,14 @@ pub(crate) static NONE: Unit = unit("none", "none", "decimal", "");
 static COUNT: Unit = unit("{}", "short", "decimal", "");
 
 /// Every other unit. The ids of Grafana are those that dashboard-linter knows; it refuses custom units such as `si:token/s`.
-static UNITS: [Unit; 24] = [
+static UNITS: [Unit; 25] = [
     unit("1", "percentunit", "percent-decimal", ""),
     unit("s", "s", "seconds", ""),
     unit("s/s", "percentunit", "percent-decimal", ""),
     unit("By", "bytes", "bytes", ""),
     unit("By/s", "Bps", "bytes/sec", ""),
     unit("W", "watt", "decimal", "W"),
+    unit("W/s", "watt", "decimal", "W/s"),
     unit("J", "joule", "decimal", "J"),
     unit("Hz", "hertz", "decimal", "Hz"),
     unit("Cel", "celsius", "decimal", "°C"),
