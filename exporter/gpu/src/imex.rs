@@ -154,7 +154,7 @@ fn read(config: &ImexConfig, running: &Running) -> ImexReading {
         if output.contains(NOT_CONFIGURED) {
             return Err("IMEX is not configured".to_owned());
         }
-        parse(&output).ok_or_else(|| format!("printed {:?}", start_of(&output)))
+        parse(&output).ok_or_else(|| format!("printed {:?}", excerpt(&output)))
     };
     let named = |arguments: &[&str], parse| {
         ask(arguments, parse)
@@ -205,7 +205,7 @@ fn state(attribute: &'static Attribute, word: &str) -> Option<&'static str> {
 }
 
 /// The first characters of an output, for a message.
-fn start_of(output: &str) -> String {
+fn excerpt(output: &str) -> String {
     output.trim().chars().take(80).collect()
 }
 

@@ -96,7 +96,7 @@ impl fmt::Display for GpuNotice {
             Self::Answers => f.write_str("the GPU driver answers again"),
             Self::Imex { why } => write!(
                 f,
-                "the state of IMEX is not known: {why}; repair the IMEX service, or set gpu.imex to off"
+                "the state of IMEX is not known: {why}; check the IMEX service, or set gpu.imex to off"
             ),
         }
     }

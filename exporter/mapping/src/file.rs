@@ -373,7 +373,7 @@ mod tests {
             ("{pattern: '(?<gpu>.*)', metric: train.loss}", 15, "it has none"),
             ("{key: 'a/{gpu}', metric: train.loss}", 11, "it has none"),
             ("{key: '{a}{b}', metric: train.loss}", 11, "text between"),
-            ("{key: loss, metric: train.loss, total: true}", 25, "counts"),
+            ("{key: loss, metric: train.loss, total: true}", 25, "counter"),
             (
                 "{key: t, metric: perf.step_time, unit: ms, factor: 1}",
                 44,

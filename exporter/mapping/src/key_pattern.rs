@@ -226,7 +226,7 @@ mod tests {
             KeyPattern::regex("(")
                 .unwrap_err()
                 .message
-                .contains("no regular expression")
+                .contains("not a regular expression")
         );
     }
 

@@ -19,10 +19,8 @@ const MAX_INTEGER: f64 = 9e15;
 pub struct KeyState {
     /// The row, or `None` for a key that no mapping has.
     pub resolved: Option<ResolvedMapping>,
-    /// The series of points whose attributes do not change.
+    /// The series of points whose attributes do not change, or of numbers that are kept under a name of their own.
     series: Option<PreparedSeries>,
-    /// The series of numbers that are kept under a name of their own.
-    custom: Option<PreparedSeries>,
     /// The attributes of spans that have the value too.
     on_spans: [Option<&'static semconv::Attribute>; 2],
     /// The last value of a cumulative total.
@@ -188,12 +186,12 @@ impl KeyState {
         position: SourcePosition,
         recorder: &mut Recorder<'_>,
     ) {
-        if let Some(series) = &mut self.custom {
+        if let Some(series) = &mut self.series {
             return recorder.record_prepared(series, time_unix_nanos, number);
         }
         let name = name();
         self.report_unknown(&name, position, recorder);
-        record_custom(&mut self.custom, (time_unix_nanos, number), &name, recorder);
+        record_custom(&mut self.series, (time_unix_nanos, number), &name, recorder);
     }
 
     /// Reports once that the registry has no metric for the key.

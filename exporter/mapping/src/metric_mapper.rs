@@ -40,15 +40,16 @@ pub struct MetricMapper {
     spans: SpanAttributes,
 }
 
-/// The keys of the records of one table, and of one scope where they have one.
+/// The keys of the records of one table and kind, and of one scope where they have one.
 #[derive(Debug)]
 struct ScopeKeys {
     table: &'static FieldTable,
+    kind: Option<Box<str>>,
     scope: Option<i64>,
     keys: KeyCache<KeyState>,
 }
 
-/// The most tables and scopes that are kept apart; records of further scopes are resolved each time.
+/// The most tables, kinds and scopes that are kept apart; records of further ones are resolved each time.
 const MOST_SCOPES: usize = 256;
 
 impl MetricMapper {
@@ -156,13 +157,16 @@ impl ScopeKeys {
     fn new(context: &RecordContext<'_>) -> Self {
         Self {
             table: context.table,
+            kind: context.kind.map(Box::from),
             scope: context.scope,
             keys: KeyCache::default(),
         }
     }
 
     fn is_of(&self, context: &RecordContext<'_>) -> bool {
-        ptr::eq(self.table, context.table) && self.scope == context.scope
+        ptr::eq(self.table, context.table)
+            && self.scope == context.scope
+            && self.kind.as_deref() == context.kind
     }
 
     /// Records a field; returns `false` for text without a row.

@@ -256,10 +256,10 @@ mod tests {
     #[test]
     fn files_without_a_usable_secret_are_refused_without_its_text() {
         for (text, user, expected) in [
-            ("\n \n", None, "it holds no token"),
+            ("\n \n", None, "it contains no token"),
             ("secret token", None, "line 1"),
             ("secret", Some("a:b"), "has no colon"),
-            ("", Some("a"), "it holds no password"),
+            ("", Some("a"), "it contains no password"),
         ] {
             let Err(error) = credentials(text, user) else {
                 panic!("{text:?} is accepted");

@@ -7,7 +7,7 @@ use std::{
 
 /// An instant: nanoseconds since 1970-01-01 UTC, the unit of every time in OTLP.
 ///
-/// Every number is an instant, so the field is public. Zero is OTLP's unknown time, [`UnixNanos::UNKNOWN`].
+/// Every number but zero is an instant, so the field is public. Zero is OTLP's unknown time, [`UnixNanos::UNKNOWN`].
 ///
 /// Writers, recorders and configurations take this type. These times remain plain `u64`:
 ///
@@ -58,14 +58,14 @@ impl UnixNanos {
         Self(self.0.saturating_add(nanos(duration)))
     }
 
-    /// Returns the time `duration` before this one, but not before 1970.
+    /// Returns the time `duration` before this one, or [`UNKNOWN`](Self::UNKNOWN) before 1970.
     #[inline]
     #[must_use]
     pub const fn saturating_sub(self, duration: Duration) -> Self {
         Self(self.0.saturating_sub(nanos(duration)))
     }
 
-    /// Returns the time `secs` before this one, but not before 1970. A negative number or NaN counts as zero.
+    /// Returns the time `secs` before this one, or [`UNKNOWN`](Self::UNKNOWN) before 1970. A negative number or NaN counts as zero.
     #[inline]
     #[must_use]
     pub fn minus_secs(self, secs: f64) -> Self {

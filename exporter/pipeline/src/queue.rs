@@ -26,6 +26,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use pulsetrain_otlp::{Signal, Signals};
@@ -38,6 +39,9 @@ use crate::{
     disk::{DiskQueue, DiskReceiver, Leased},
     ledger::{Account, Ticket},
 };
+
+/// The age of the oldest batch is known to a second.
+const AGE_RESOLUTION: Duration = Duration::from_secs(1);
 
 /// The bounds of the queue in front of one sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -266,7 +270,7 @@ impl QueueSender {
     fn is_slow(&self) -> bool {
         self.account
             .oldest_age()
-            .is_some_and(|age| age > Confirmation::LONGEST_DELIVERY)
+            .is_some_and(|age| age > Confirmation::LONGEST_DELIVERY + AGE_RESOLUTION)
     }
 
     /// A permit for these batches; `None` if there is no room now.

@@ -20,7 +20,7 @@ pub struct Reservation {
     confirmations: Vec<Confirmation>,
 }
 
-/// A batch was lost before a required sink held it.
+/// The end of the pipeline lost a batch before a required sink held it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a required sink ended, or its disk queue could not write the batch")]
 pub struct NotHeld;
@@ -104,12 +104,14 @@ impl Reservation {
     ///
     /// - With a disk queue, the batch is in it, as its sync policy demands.
     /// - With [`held_when_delivered`](crate::SinkTaskConfig::held_when_delivered), the sink has delivered the batch. While the
-    ///   sink takes more than five seconds, its queue in memory is enough.
+    ///   sink takes more than two seconds, its queue in memory is enough.
     /// - Otherwise the queue in memory holds the batch at once.
     ///
     /// # Errors
     /// [`NotHeld`] when a batch was lost before.
     pub async fn held(self) -> Result<(), NotHeld> {
+        // What was not used is free again.
+        drop(self.permits);
         let deadline = clock::later(clock::now(), Confirmation::LONGEST_DELIVERY);
         for confirmation in self.confirmations {
             confirmation.wait(deadline).await?;

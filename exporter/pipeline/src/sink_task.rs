@@ -134,7 +134,7 @@ impl SinkTask {
 
     /// Passes batches that the sink has no time to deliver to the queue of `successor`, instead of dropping them.
     pub(crate) fn replace_by(&self, successor: &Self) {
-        self.successor.set(successor.queue());
+        self.successor.set(successor.queue(), successor.successor.clone());
     }
 
     /// Waits for the end of a closed task.

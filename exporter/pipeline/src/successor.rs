@@ -7,14 +7,33 @@ use crate::{
     queue::{QueueSender, Queued},
 };
 
-/// The queue of the sink that replaces this one, once there is one; a clone is the same.
+/// The sink that replaces this one, once there is one; a clone is the same.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Successor(Arc<OnceLock<Arc<QueueSender>>>);
+pub(crate) struct Successor(Arc<OnceLock<Replacement>>);
+
+/// The queue of a sink, and the sink that replaces that one in turn.
+#[derive(Debug)]
+struct Replacement {
+    queue: Arc<QueueSender>,
+    next: Successor,
+}
 
 impl Successor {
-    /// Sets the queue. A sink is replaced once.
-    pub(crate) fn set(&self, queue: Arc<QueueSender>) {
-        let _ = self.0.set(queue);
+    /// Sets the queue of the sink, and what replaces it later. A sink is replaced once.
+    pub(crate) fn set(&self, queue: Arc<QueueSender>, next: Self) {
+        let _ = self.0.set(Replacement { queue, next });
+    }
+
+    /// Returns the queue of the first successor that accepts batches.
+    fn open_queue(&self) -> Option<&QueueSender> {
+        let mut next = self.0.get();
+        while let Some(Replacement { queue, next: after }) = next {
+            if !queue.is_closed() {
+                return Some(queue);
+            }
+            next = after.0.get();
+        }
+        None
     }
 
     /// Hands a batch over, or drops it where no queue takes it any more. The report of the sink that is replaced counts the
@@ -24,7 +43,7 @@ impl Successor {
             // Whoever reads the disk queue next sends it.
             return drop(queued);
         }
-        match self.0.get().filter(|queue| !queue.is_closed()) {
+        match self.open_queue() {
             Some(queue) => queued.hand_over(queue),
             None => queued.lost(DropReason::DrainDeadline, message),
         }

@@ -31,8 +31,9 @@ const STREAM_WINDOW: u32 = 512 << 10;
 const CONNECTION_WINDOW: u32 = 1 << 20;
 /// The read buffer of an HTTP/1 connection.
 const READ_BUFFER: usize = 64 << 10;
-/// The time for requests in flight after the receiver stops or the connection is idle.
-const GRACE: Duration = Duration::from_secs(2);
+/// The time for requests in flight after the receiver stops or the connection is idle. It is longer than the wait for the
+/// delivery of a message.
+const GRACE: Duration = Duration::from_secs(3);
 
 /// Answers clients until `stop` is raised. Requests in flight then have [`GRACE`].
 pub(super) async fn run(

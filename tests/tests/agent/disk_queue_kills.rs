@@ -30,7 +30,7 @@ use crate::{
 const KILLS: usize = 12;
 
 /// How often an agent is killed before it delivers all that it has: a queue is sent again after each kill.
-pub(crate) const KILLS_OF_A_ROUND: usize = 20;
+const KILLS_OF_A_ROUND: usize = 20;
 
 /// The answer of a receiver that takes its time.
 const SLOW: Answer = Answer::Late(Duration::from_millis(15));

@@ -369,7 +369,7 @@ fn a_log_is_described_and_its_fault_has_a_fix() {
     assert_fix(
         doctor(NONE, &[&path("words.txt")]),
         "unknown log format",
-        "check that it is the log",
+        "check that it is a training log",
     );
     assert_fix(
         doctor(NONE, &[&path("absent_*.log")]),

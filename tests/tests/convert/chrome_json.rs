@@ -100,7 +100,7 @@ fn every_phase_is_converted_or_named() {
     let finished = convert(&[input], &out, &[]).expect_code(1);
     let problems = finished.summary()["inputs"][0]["problems"].to_string();
     assert!(
-        problems.contains("1 events of the phase \\\"O\\\" have no place"),
+        problems.contains("1 events of the phase \\\"O\\\" cannot be represented"),
         "{problems}"
     );
     assert!(problems.contains("it has no `ts`"), "{problems}");

@@ -99,7 +99,8 @@ pub(crate) fn read(
         .read_to_end(&mut head)
         .map_err(|error| Failure::failed(format!("cannot read {}: {error}", path.display())))?;
     let plain = plain_head(&head);
-    let is_database = head.starts_with(SQLITE) && path.as_os_str() != "-";
+    // A pipe is read once: its head is read already.
+    let is_database = head.starts_with(SQLITE) && path.is_file();
     let full = Cursor::new(head).chain(input);
     let mut report = InputReport {
         name: path.display().to_string(),
@@ -323,7 +324,7 @@ impl InputReport {
         Ok(())
     }
 
-    /// Takes over what the conversion of an export of Nsight Systems counted.
+    /// Adds the counts of the conversion of an export of Nsight Systems.
     fn export(&mut self, conversion: NsightConversion) {
         for error in conversion.errors {
             self.problem(error);
@@ -341,10 +342,7 @@ impl InputReport {
             "rows of GPU work have no process; no arrow leads to them",
         );
         for (table, rows) in &conversion.left_out {
-            self.note(
-                *rows,
-                &format!("rows of {table} were left out: nothing shows them"),
-            );
+            self.note(*rows, &format!("rows of {table} are not converted"));
         }
         self.spilled_bytes = conversion.spilled_bytes;
     }

@@ -243,7 +243,7 @@ mod tests {
                 ],
                 "OTEL_SERVICE_NAME wins",
             ),
-            (vec![endpoint, ("OTEL_SDK_DISABLED", "true")], "turns off"),
+            (vec![endpoint, ("OTEL_SDK_DISABLED", "true")], "disables"),
         ] {
             let all = found(&variables);
             assert!(

@@ -27,6 +27,9 @@ const TIMES: [&str; 3] = ["start", "timestamp", "rawTimestamp"];
 /// The largest text or row in bytes, 16 MiB: a damaged file can claim any size.
 const MOST_BYTES: i32 = 16 << 20;
 
+/// How much of a stream is copied at once.
+const PIECE: usize = 64 << 10;
+
 /// The most labels of an enum table; real ones have less than 100.
 const MOST_LABELS: usize = 10_000;
 
@@ -42,9 +45,12 @@ pub enum NsightError {
     Database(#[from] rusqlite::Error),
     /// A database of another program.
     #[error(
-        "this SQLite database is no export of Nsight Systems: it has no table `{0}`; write one with `nsys export --type sqlite`"
+        "this SQLite database is not an export of Nsight Systems: it has no table `{0}`; write one with `nsys export --type sqlite`"
     )]
     Other(&'static str),
+    /// The input of a copy cannot be read.
+    #[error("cannot read the input: {0}")]
+    Input(#[source] io::Error),
     /// A temporary file could not be used.
     #[error("cannot use a temporary file: {0}; name a folder with room for it")]
     Temporary(#[from] io::Error),
@@ -105,7 +111,15 @@ impl NsightExport {
     pub fn copied(mut input: impl Read, room: &MemoryBudget) -> Result<Self, NsightError> {
         let folder = room.folder.clone().unwrap_or_else(std::env::temp_dir);
         let mut copy = tempfile::NamedTempFile::new_in(folder)?;
-        io::copy(&mut input, &mut copy)?;
+        let mut piece = vec![0; PIECE];
+        loop {
+            match input.read(&mut piece) {
+                Ok(0) => break,
+                Ok(read) => copy.write_all(&piece[..read])?,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(NsightError::Input(error)),
+            }
+        }
         copy.flush()?;
         // The database stays open after its name is gone.
         Self::open(copy.path())
@@ -268,7 +282,8 @@ fn tables(connection: &Connection) -> rusqlite::Result<BTreeMap<String, BTreeSet
 
 /// Returns the URI of a database that nobody changes: SQLite then needs neither a lock nor a file next to it.
 fn uri(path: &Path) -> String {
-    let mut uri = "file:".to_owned();
+    // An absolute path has an empty authority: it may begin with two slashes.
+    let mut uri = if path.is_absolute() { "file://" } else { "file:" }.to_owned();
     for byte in path.as_os_str().as_bytes() {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {

@@ -16,7 +16,7 @@ use super::{
     database::{Cells, Column, NsightExport},
     names::{Owner, ThreadId},
     nvtx,
-    tables::{Place, Shown, TABLES, Table, Title},
+    tables::{AttributeColumn, SpanName, TABLES, Table, TrackKind},
 };
 use crate::from_perfetto::{
     spill_codec::{byte, bytes, number, put_bytes, put_number},
@@ -97,7 +97,7 @@ impl<T: Clone + Eq + Hash> Interned<T> {
         }
     }
 
-    pub(super) fn place(&mut self, value: T) -> usize {
+    pub(super) fn intern(&mut self, value: T) -> usize {
         match self.places.entry(value) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(new) => {
@@ -151,7 +151,7 @@ impl<'a> Rows<'a> {
                 .or_insert_with(|| export.labels(enumeration, errors));
         }
         let columns = table.columns();
-        let scope = self.scopes.place(table.scope.to_owned());
+        let scope = self.scopes.intern(table.scope.to_owned());
         let (mut undated, mut lost, mut unfinished) = (0, 0, 0);
         let mut errors = Vec::new();
         export.each(table.name, &columns, &mut errors, |cells| {
@@ -162,8 +162,11 @@ impl<'a> Rows<'a> {
             let (track, process) = self.track(table.place, cells);
             lost += u64::from(table.place.is_of_gpu() && process.is_none());
             let correlation = cells.int(4).filter(|id| *id != 0);
-            let launch = process.zip(correlation).map(|key| self.launch_id(key));
-            let is_launch = table.place == Place::Launch;
+            let launch = process
+                .zip(correlation)
+                .filter(|_| table.place != TrackKind::Thread)
+                .map(|key| self.launch_id(key));
+            let is_launch = table.place == TrackKind::Launch;
             let (name, attributes) = self.describe(table, cells);
             let end = cells.int(1).filter(|end| *end >= start);
             unfinished += u64::from(end.is_none());
@@ -172,7 +175,7 @@ impl<'a> Rows<'a> {
                     Some(_) => Kind::Span,
                     None => Kind::Unfinished,
                 },
-                track: self.tracks.place(track),
+                track: self.tracks.intern(track),
                 scope,
                 end: self.unix_nanos(end.unwrap_or(start)),
                 id: launch.filter(|_| is_launch).unwrap_or_else(|| self.next_id()),
@@ -195,15 +198,15 @@ impl<'a> Rows<'a> {
     }
 
     /// Returns the row of a span and, for calls and GPU work, its process.
-    fn track(&self, place: Place, cells: Cells<'_>) -> (Track, Option<ThreadId>) {
+    fn track(&self, place: TrackKind, cells: Cells<'_>) -> (Track, Option<ThreadId>) {
         let thread = cells.int(2).map(ThreadId::of);
         let (device, stream) = (cells.int(5), cells.int(6));
         let name = match (place, device, stream) {
-            (Place::Thread | Place::Launch, ..) => {
+            (TrackKind::Thread | TrackKind::Launch, ..) => {
                 let unknown = || Track::Named(Owner::Unknown, "unknown thread".to_owned());
                 return (thread.map_or_else(unknown, Track::Thread), thread);
             }
-            (Place::Synchronization, Some(device), _) => format!("GPU {device} synchronization"),
+            (TrackKind::Synchronization, Some(device), _) => format!("GPU {device} synchronization"),
             (_, Some(device), Some(stream)) => format!("GPU {device} stream {stream}"),
             (_, Some(device), None) => format!("GPU {device}"),
             (_, None, _) => "GPU".to_owned(),
@@ -229,19 +232,19 @@ impl<'a> Rows<'a> {
             known.cloned().unwrap_or_else(|| value.to_string())
         };
         let name = match table.title {
-            Title::Texts(columns, otherwise) => {
+            SpanName::Texts(columns, otherwise) => {
                 let first = next(columns.len());
                 let mut texts = (first..first + columns.len()).filter_map(|place| cells.text(place));
                 let text = texts.next().unwrap_or(otherwise.into());
                 without_version(&text).to_owned()
             }
-            Title::Label(prefix, _, enumeration) => match cells.int(next(1)) {
+            SpanName::Label(prefix, _, enumeration) => match cells.int(next(1)) {
                 Some(value) => format!("{prefix} {}", label(value, enumeration))
                     .trim()
                     .to_owned(),
                 None => prefix.to_owned(),
             },
-            Title::Number(prefix, _) => match cells.int(next(1)) {
+            SpanName::Number(prefix, _) => match cells.int(next(1)) {
                 Some(value) => format!("{prefix} {value}"),
                 None => prefix.to_owned(),
             },
@@ -251,14 +254,16 @@ impl<'a> Rows<'a> {
             let first = next(shown.columns().len());
             let int = cells.int(first);
             let value = match shown {
-                Shown::Int(..) => int.map(AnnotationData::Int),
-                Shown::NotZero(..) => int.filter(|value| *value != 0).map(AnnotationData::Int),
-                Shown::Text(..) => {
+                AttributeColumn::Int(..) => int.map(AnnotationData::Int),
+                AttributeColumn::NotZero(..) => int.filter(|value| *value != 0).map(AnnotationData::Int),
+                AttributeColumn::Text(..) => {
                     let text = cells.text(first).filter(|text| **text != *name);
                     text.map(|text| AnnotationData::Text(text.into_owned()))
                 }
-                Shown::Label(_, _, table) => int.map(|value| AnnotationData::Text(label(value, table))),
-                Shown::Three(..) => {
+                AttributeColumn::Label(_, _, table) => {
+                    int.map(|value| AnnotationData::Text(label(value, table)))
+                }
+                AttributeColumn::Three(..) => {
                     let three = [0, 1, 2].map(|offset| cells.int(first + offset));
                     let three: Option<Vec<_>> = three
                         .map(|value| value.map(AnnotationData::Int))
@@ -339,13 +344,13 @@ impl<'a> Record<'a> {
     }
 }
 
-impl Place {
+impl TrackKind {
     fn is_of_gpu(self) -> bool {
         matches!(self, Self::Stream | Self::Synchronization)
     }
 }
 
-impl Shown {
+impl AttributeColumn {
     fn key(&self) -> &'static str {
         match self {
             Self::Int(key, _)
@@ -371,10 +376,10 @@ impl Table {
     /// The columns of a query: those of every table, those of the name, and those of the attributes.
     fn columns(&self) -> Vec<Column> {
         let title = match self.title {
-            Title::Texts(columns, _) => columns.iter().map(|column| Column::Text(column)).collect(),
-            Title::Label(_, column, _) | Title::Number(_, column) => vec![Column::Plain(column)],
+            SpanName::Texts(columns, _) => columns.iter().map(|column| Column::Text(column)).collect(),
+            SpanName::Label(_, column, _) | SpanName::Number(_, column) => vec![Column::Plain(column)],
         };
-        let attributes = self.attributes.iter().flat_map(Shown::columns);
+        let attributes = self.attributes.iter().flat_map(AttributeColumn::columns);
         FIXED
             .map(Column::Plain)
             .into_iter()
@@ -386,11 +391,11 @@ impl Table {
     /// The enum tables that its labels are in.
     fn enumerations(&self) -> Vec<&'static str> {
         let title = match self.title {
-            Title::Label(_, _, table) => Some(table),
+            SpanName::Label(_, _, table) => Some(table),
             _ => None,
         };
         let shown = self.attributes.iter().filter_map(|shown| match shown {
-            Shown::Label(_, _, table) => Some(*table),
+            AttributeColumn::Label(_, _, table) => Some(*table),
             _ => None,
         });
         title.into_iter().chain(shown).collect()

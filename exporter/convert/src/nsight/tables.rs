@@ -8,14 +8,14 @@ pub(super) struct Table {
     pub(super) name: &'static str,
     /// The scope of its spans.
     pub(super) scope: &'static str,
-    pub(super) place: Place,
-    pub(super) title: Title,
-    pub(super) attributes: &'static [Shown],
+    pub(super) place: TrackKind,
+    pub(super) title: SpanName,
+    pub(super) attributes: &'static [AttributeColumn],
 }
 
 /// The row that spans are on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum TrackKind {
     /// The thread in `globalTid`.
     Thread,
     /// The thread in `globalTid`; spans have ids by `correlationId`, so that the work which they launch can link to them.
@@ -28,7 +28,7 @@ pub(super) enum Place {
 
 /// The name of a span.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Title {
+pub(super) enum SpanName {
     /// The first text that there is, else the name.
     Texts(&'static [&'static str], &'static str),
     /// A prefix and the label of a number.
@@ -39,7 +39,7 @@ pub(super) enum Title {
 
 /// An attribute of a span, and the columns that have its value.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Shown {
+pub(super) enum AttributeColumn {
     Int(&'static str, &'static str),
     /// An integer that is left out if it is 0.
     NotZero(&'static str, &'static str),
@@ -51,20 +51,20 @@ pub(super) enum Shown {
     Three(&'static str, [&'static str; 3]),
 }
 
-use Shown::{Int, Label, NotZero, Text, Three};
+use AttributeColumn::{Int, Label, NotZero, Text, Three};
 
 const COPY_KIND: &str = "ENUM_CUDA_MEMCPY_OPER";
 const MEMORY_KIND: &str = "ENUM_CUDA_MEM_KIND";
 const SYNC_TYPE: &str = "ENUM_CUPTI_SYNC_TYPE";
 
-const MPI: Title = Title::Texts(&["textId"], "MPI");
+const MPI: SpanName = SpanName::Texts(&["textId"], "MPI");
 
 /// Every table of spans but that of NVTX. Of rows with equal times, those of the first table are around the others.
 pub(super) const TABLES: [Table; 14] = [
     Table {
         name: "MPI_COLLECTIVES_EVENTS",
         scope: "mpi",
-        place: Place::Thread,
+        place: TrackKind::Thread,
         title: MPI,
         attributes: &[
             Int("size", "size"),
@@ -75,7 +75,7 @@ pub(super) const TABLES: [Table; 14] = [
     Table {
         name: "MPI_P2P_EVENTS",
         scope: "mpi",
-        place: Place::Thread,
+        place: TrackKind::Thread,
         title: MPI,
         attributes: &[
             Int("size", "size"),
@@ -86,36 +86,36 @@ pub(super) const TABLES: [Table; 14] = [
     Table {
         name: "MPI_START_WAIT_EVENTS",
         scope: "mpi",
-        place: Place::Thread,
+        place: TrackKind::Thread,
         title: MPI,
         attributes: &[],
     },
     Table {
         name: "MPI_OTHER_EVENTS",
         scope: "mpi",
-        place: Place::Thread,
+        place: TrackKind::Thread,
         title: MPI,
         attributes: &[],
     },
     Table {
         name: "CUBLAS_EVENTS",
         scope: "cublas",
-        place: Place::Thread,
-        title: Title::Texts(&["nameId"], "cuBLAS"),
+        place: TrackKind::Thread,
+        title: SpanName::Texts(&["nameId"], "cuBLAS"),
         attributes: &[],
     },
     Table {
         name: "CUDNN_EVENTS",
         scope: "cudnn",
-        place: Place::Thread,
-        title: Title::Texts(&["nameId"], "cuDNN"),
+        place: TrackKind::Thread,
+        title: SpanName::Texts(&["nameId"], "cuDNN"),
         attributes: &[],
     },
     Table {
         name: "CUPTI_ACTIVITY_KIND_RUNTIME",
         scope: "cuda_runtime",
-        place: Place::Launch,
-        title: Title::Texts(&["nameId"], "CUDA call"),
+        place: TrackKind::Launch,
+        title: SpanName::Texts(&["nameId"], "CUDA call"),
         attributes: &[
             Int("correlation", "correlationId"),
             NotZero("return value", "returnValue"),
@@ -125,8 +125,8 @@ pub(super) const TABLES: [Table; 14] = [
     Table {
         name: "CUPTI_ACTIVITY_KIND_DRIVER",
         scope: "cuda_driver",
-        place: Place::Launch,
-        title: Title::Texts(&["nameId"], "CUDA driver call"),
+        place: TrackKind::Launch,
+        title: SpanName::Texts(&["nameId"], "CUDA driver call"),
         attributes: &[
             Int("correlation", "correlationId"),
             NotZero("return value", "returnValue"),
@@ -135,15 +135,15 @@ pub(super) const TABLES: [Table; 14] = [
     Table {
         name: "OSRT_API",
         scope: "osrt",
-        place: Place::Thread,
-        title: Title::Texts(&["nameId"], "system call"),
+        place: TrackKind::Thread,
+        title: SpanName::Texts(&["nameId"], "system call"),
         attributes: &[],
     },
     Table {
         name: "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
         scope: "cuda_graph",
-        place: Place::Stream,
-        title: Title::Number("CUDA graph", "graphId"),
+        place: TrackKind::Stream,
+        title: SpanName::Number("CUDA graph", "graphId"),
         attributes: &[
             Int("device", "deviceId"),
             Int("context", "contextId"),
@@ -156,8 +156,8 @@ pub(super) const TABLES: [Table; 14] = [
     Table {
         name: "CUPTI_ACTIVITY_KIND_KERNEL",
         scope: "kernel",
-        place: Place::Stream,
-        title: Title::Texts(&["shortName", "demangledName"], "kernel"),
+        place: TrackKind::Stream,
+        title: SpanName::Texts(&["shortName", "demangledName"], "kernel"),
         attributes: &[
             Text("demangled name", "demangledName"),
             Int("device", "deviceId"),
@@ -175,8 +175,8 @@ pub(super) const TABLES: [Table; 14] = [
     Table {
         name: "CUPTI_ACTIVITY_KIND_MEMCPY",
         scope: "gpu_memcpy",
-        place: Place::Stream,
-        title: Title::Label("Memcpy", "copyKind", COPY_KIND),
+        place: TrackKind::Stream,
+        title: SpanName::Label("Memcpy", "copyKind", COPY_KIND),
         attributes: &[
             Int("bytes", "bytes"),
             Label("kind", "copyKind", COPY_KIND),
@@ -192,8 +192,8 @@ pub(super) const TABLES: [Table; 14] = [
     Table {
         name: "CUPTI_ACTIVITY_KIND_MEMSET",
         scope: "gpu_memset",
-        place: Place::Stream,
-        title: Title::Texts(&[], "Memset"),
+        place: TrackKind::Stream,
+        title: SpanName::Texts(&[], "Memset"),
         attributes: &[
             Int("bytes", "bytes"),
             Int("value", "value"),
@@ -207,8 +207,8 @@ pub(super) const TABLES: [Table; 14] = [
     Table {
         name: "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
         scope: "cuda_sync",
-        place: Place::Synchronization,
-        title: Title::Label("", "syncType", SYNC_TYPE),
+        place: TrackKind::Synchronization,
+        title: SpanName::Label("", "syncType", SYNC_TYPE),
         attributes: &[
             Int("device", "deviceId"),
             Int("context", "contextId"),

@@ -69,23 +69,25 @@ pub(super) struct Scanned<'a> {
 
 /// The attributes of a thread: threads of one process often have the same name.
 const THREAD_NAME: &str = "thread.name";
-const THREAD_ID: &[u8] = b"thread.id";
+const THREAD_ID: &str = "thread.id";
 
 /// Keys of at least this many bytes are looked at whatever their length is.
 const LONG: usize = 63;
 
 /// The attributes that matter to where a span is drawn, and whether.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct AttributeFilter {
     keys: Vec<String>,
     /// A bit for each length that a key has.
     lengths: u64,
 }
 
-impl Wanted {
+impl AttributeFilter {
     pub(super) fn of(config: &PerfettoConfig) -> Self {
         let step = config.steps.is_some().then_some(attribute::TRAIN_STEP.name);
-        let keys = config.rows.iter().map(String::as_str).chain(step);
+        let has_threads = config.rows.iter().any(|key| key == THREAD_NAME);
+        let thread = has_threads.then_some(THREAD_ID);
+        let keys = config.rows.iter().map(String::as_str).chain(step).chain(thread);
         let keys: Vec<String> = keys.map(str::to_owned).collect();
         let lengths = keys.iter().map(|key| 1 << key.len().min(LONG));
         Self {
@@ -118,7 +120,7 @@ impl<'a> Scanned<'a> {
     pub(super) fn read(
         &mut self,
         bytes: &'a [u8],
-        wanted: &Wanted,
+        wanted: &AttributeFilter,
         config: &PerfettoConfig,
     ) -> Result<(), WireError> {
         let mut best = usize::MAX;
@@ -206,7 +208,9 @@ impl<'a> Scanned<'a> {
             let kind = kind(&config.rows[place]);
             self.group = Some(format!("{kind} {}", value_text(value)));
         }
-        if let (THREAD_ID, AnyValue::Int(thread)) = (attribute.key.as_bytes(), value) {
+        if let AnyValue::Int(thread) = value
+            && attribute.key == THREAD_ID
+        {
             self.thread = Some(thread);
         }
         if let (Some(steps), AnyValue::Int(step)) = (&config.steps, value)
@@ -220,7 +224,8 @@ impl<'a> Scanned<'a> {
 /// Appends the number of a thread to the label of its row, unless its name has the number.
 fn name_thread(group: &mut String, thread: i64) {
     let number = thread.to_string();
-    if !group.contains(&number) {
+    let mut numbers = group.split(|letter: char| !letter.is_ascii_digit());
+    if !numbers.any(|has| has == number) {
         group.push(' ');
         group.push_str(&number);
     }

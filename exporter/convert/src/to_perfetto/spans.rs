@@ -13,7 +13,7 @@ use super::{
     labels::Labels,
     optional_index::OptionalIndex,
     prefetch,
-    scan::{Scanned, Wanted},
+    scan::{AttributeFilter, Scanned},
     span_trees::LATEST,
     walk::{Input, ItemContext},
 };
@@ -48,7 +48,7 @@ pub(super) struct Spans {
     /// How many spans went before these.
     pub(super) first_number: u64,
     hasher: IdHasher,
-    wanted: Wanted,
+    wanted: AttributeFilter,
     /// The traces that have a span of a step that is asked for.
     asked_traces: hashbrown::HashSet<u64>,
 }
@@ -97,7 +97,7 @@ impl Spans {
         Self {
             records: Vec::with_capacity(room),
             ids: Vec::with_capacity(room),
-            wanted: Wanted::of(config),
+            wanted: AttributeFilter::of(config),
             ..Self::default()
         }
     }

@@ -20,8 +20,8 @@ const MOST_FRAMES: usize = 256;
 /// The first line of Python's text, after which the outermost call is the first.
 const PYTHON: &str = "Traceback (most recent call last):";
 
-/// The first line of the cause of an exception of the JVM.
-const CAUSE: &str = "Caused by:";
+/// The first words of what follows the calls of an exception: its cause and those suppressed (JVM), and the outer exception (.NET).
+const OTHERS: [&str; 3] = ["Caused by:", "Suppressed:", "--- End of inner exception"];
 
 /// Adds the callstack of an exception, if the attributes have the text of one and the policy selects it.
 pub(super) fn add(attributes: Repeated<'_, KeyValue<'_>>, policy: &AttributePolicy, event: &mut Event<'_>) {
@@ -60,7 +60,7 @@ fn innermost_first(text: &str) -> Vec<StackFrame<'_>> {
     } else {
         let own = text
             .lines()
-            .take_while(|line| !line.trim_start().starts_with(CAUSE));
+            .take_while(|line| !OTHERS.iter().any(|other| line.trim_start().starts_with(other)));
         own.filter_map(at).collect()
     };
     frames.reverse();
@@ -127,11 +127,10 @@ fn go(text: &str) -> Vec<StackFrame<'_>> {
     lines
         .chunks_exact(2)
         .map_while(|call| {
-            let function = call[0].trim_start_matches("created by ");
-            let function = function
-                .rsplit_once('(')
-                .map_or(function, |(function, _)| function);
-            let function = function.split(" in goroutine ").next()?;
+            let function = match call[0].strip_prefix("created by ") {
+                Some(creator) => creator.split(" in goroutine ").next()?,
+                None => call[0].rsplit_once('(').map_or(call[0], |(function, _)| function),
+            };
             let place = call[1].strip_prefix('\t')?;
             let (file, line) = place_of(place.split(" +0x").next()?)?;
             Some(StackFrame { function, file, line })
@@ -156,10 +155,10 @@ mod tests {
                       exception, another exception occurred:\n\nTraceback (most recent call last):\n  File \"/app/train.py\", line 90, in \
                       <module>\n    main()\n    ~~~~^^\n  File \"/app/train.py\", line 12, in step\n    loss.backward()\nRuntimeError: no";
         let jvm = "java.lang.IllegalStateException: no\n\tat org.app.Main.step(Main.java:12)\n\tat \
-                   java.base/java.lang.Thread.run(Native Method)\nCaused by: java.io.IOException\n\tat org.app.Disk.read(Disk.java:3)\n\t... 2 more";
+                   java.base/java.lang.Thread.run(Native Method)\n\tSuppressed: java.io.IOException\n\t\tat org.app.Disk.close(Disk.java:9)\nCaused by: java.io.IOException\n\tat org.app.Disk.read(Disk.java:3)\n\t... 2 more";
         let node = "Error: no\n    at step (/app/main.js:12:5)\n    at async Promise.all (index 0)\n    at file:///app/main.mjs:90:1";
         let net = "System.Exception: no\n   at App.Main.Step(String name) in /app/Main.cs:line 12\n   at App.Main.Run(Int32 a, Int32 b)";
-        let go = "goroutine 1 [running]:\nmain.step(0x1, 0x2)\n\t/app/main.go:12 +0x1d\ncreated by main.main in goroutine 1\n\t/app/main.go:90 \
+        let go = "goroutine 1 [running]:\nmain.step(0x1, 0x2)\n\t/app/main.go:12 +0x1d\ncreated by main.(*App).main in goroutine 1\n\t/app/main.go:90 \
                   +0x2a\n\ngoroutine 2 [idle]:\nmain.other()\n\t/app/other.go:1 +0x1";
         for (text, expected) in [
             (
@@ -191,7 +190,7 @@ mod tests {
             (
                 go,
                 &[
-                    ("main.main", "/app/main.go", 90),
+                    ("main.(*App).main", "/app/main.go", 90),
                     ("main.step", "/app/main.go", 12),
                 ],
             ),

@@ -190,7 +190,7 @@ mod tests {
     use super::*;
     use crate::{
         PerfettoConfig,
-        to_perfetto::scan::{Scanned, Wanted},
+        to_perfetto::scan::{AttributeFilter, Scanned},
     };
 
     #[test]
@@ -208,7 +208,9 @@ mod tests {
             let bytes = order.concat();
             let mut scanned = Scanned::default();
             let config = PerfettoConfig::default();
-            scanned.read(&bytes, &Wanted::of(&config), &config).unwrap();
+            scanned
+                .read(&bytes, &AttributeFilter::of(&config), &config)
+                .unwrap();
             let drawn = TreeSpan {
                 name_at: scanned.name_at,
                 bytes: &bytes,

@@ -22,7 +22,7 @@ use rustix::{
 /// The most of an output that is kept. A domain has at most a few hundred nodes.
 const MOST_OUTPUT: usize = 1 << 20;
 /// How often the end of the program is looked for when it has closed its output.
-const GLANCE: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The process group of the program that runs now, and whether no more may start.
 #[derive(Debug, Default)]
@@ -112,7 +112,7 @@ fn failed(status: ExitStatus, output: &Output) -> String {
         .iter()
         .find_map(|text| text.lines().find(|line| !line.trim().is_empty()));
     match line {
-        Some(line) => format!("{status}: {:?}", super::start_of(line)),
+        Some(line) => format!("{status}: {:?}", super::excerpt(line)),
         None => status.to_string(),
     }
 }
@@ -147,7 +147,7 @@ impl Output {
             let wait = if has_ended {
                 Duration::ZERO
             } else {
-                left.min(GLANCE)
+                left.min(POLL_INTERVAL)
             };
             let has_read = self.read_some(wait)?;
             if self.text.len().max(self.errors.len()) > MOST_OUTPUT {

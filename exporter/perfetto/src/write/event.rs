@@ -52,7 +52,7 @@ impl<'a> Event<'a> {
         self
     }
 
-    /// Adds the calls in which the event occurred, the outermost first. Viewers from v55 on read them; others ignore them.
+    /// Adds the calls in which the event occurred, the outermost first. trace_processor v55.3 reads them; older viewers ignore them.
     pub fn callstack<'f>(&mut self, frames: impl IntoIterator<Item = StackFrame<'f>>) -> &mut Self {
         self.encoder.body.message(event::CALLSTACK, |out| {
             for frame in frames {

@@ -9,7 +9,7 @@ use tokio::{
 
 use crate::{Ack, NotHeld};
 
-/// Confirms that a sink holds a batch. It is cancelled if the batch is lost before.
+/// Confirms that a sink holds a batch, or has dropped it for good. It is cancelled if the end of the pipeline loses the batch.
 #[derive(Debug)]
 pub(crate) enum Confirmation {
     /// The batch is in the disk queue.
@@ -21,14 +21,14 @@ pub(crate) enum Confirmation {
 impl Confirmation {
     /// How long a source waits for a delivery. A batch that takes longer is held by the queue in memory, because its client
     /// would time out, and send it again.
-    pub(crate) const LONGEST_DELIVERY: Duration = Duration::from_secs(5);
+    pub(crate) const LONGEST_DELIVERY: Duration = Duration::from_secs(2);
 
     /// Returns a confirmation of a delivery, and the ack that gives it.
     pub(crate) fn of_delivery() -> (Arc<Ack>, Self) {
         let (confirmation, delivered) = oneshot::channel();
         let ack = Ack::new(|outcome| {
             if !outcome.is_cut_off {
-                // An error: nobody waits any more.
+                // The client may have disconnected.
                 let _ = confirmation.send(());
             }
         });

@@ -122,6 +122,35 @@ async fn every_batch_reaches_the_old_or_the_new_of_a_replaced_sink() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_sink_leaves_reaches_the_last_of_its_successors() {
+    let (first, _) = FakeSink::scripted("replaced", [Answer::Retry(None).at_once()]);
+    let (last, last_saw) = FakeSink::scripted("replaced", [Answer::Take.at_once()]);
+    let (mut pipeline, ingress) = Pipeline::builder().sink(first).start();
+    ingress
+        .try_send_or_drop(batch(1, 1, 8))
+        .expect("the pipeline is open");
+    let (long, short) = (2 * MINUTE, MINUTE);
+    let replace = |pipeline: &mut Pipeline, within| {
+        // Another limit, so that the queue that is expected is a new one.
+        let config = SinkTaskConfig {
+            concurrency: usize::from(within == short),
+            ..SinkTaskConfig::default()
+        };
+        pipeline
+            .expect_sink("replaced", REQUIRED, config, within)
+            .expect("there is one before it")
+    };
+    let first = replace(&mut pipeline, long);
+    // The second is never opened, and gone before the first ends.
+    replace(&mut pipeline, short).await;
+    assert!(pipeline.open_sink(last).is_ok(), "it is expected");
+    let counts = first.await.counts;
+    assert_eq!((counts.accepted, counts.dropped_items()), (0, 0));
+    pipeline.drain(MINUTE).await;
+    assert_eq!(last_saw.received_ids(), [1]);
+}
+
+#[tokio::test(start_paused = true)]
 async fn sink_that_is_never_opened_loses_what_is_queued_with_the_reason() {
     let (mut pipeline, ingress) = Pipeline::builder().start();
     assert!(

@@ -14,7 +14,7 @@ use crate::fake_sink::{Answer, FakeSink, Move, batch};
 const SECOND: Duration = Duration::from_secs(1);
 
 /// How long a source waits for a delivery.
-const LONGEST_DELIVERY: Duration = Duration::from_secs(5);
+const LONGEST_DELIVERY: Duration = Duration::from_secs(2);
 
 /// The settings of a sink like a file.
 fn task() -> SinkTaskConfig {

@@ -31,7 +31,7 @@ struct StateSet {
 #[derive(Debug)]
 struct Entered {
     state: String,
-    said_unix_nanos: UnixNanos,
+    recorded_unix_nanos: UnixNanos,
 }
 
 impl StateTable {
@@ -63,7 +63,7 @@ impl StateTable {
         let last = set.entered.as_ref();
         if last.is_some_and(|last| {
             last.state == state
-                && time_unix_nanos.saturating_duration_since(last.said_unix_nanos) < REPEAT_AFTER
+                && time_unix_nanos.saturating_duration_since(last.recorded_unix_nanos) < REPEAT_AFTER
         }) {
             return true;
         }
@@ -79,7 +79,7 @@ impl StateTable {
         }
         set.entered = Some(Entered {
             state: state.to_owned(),
-            said_unix_nanos: time_unix_nanos,
+            recorded_unix_nanos: time_unix_nanos,
         });
         true
     }

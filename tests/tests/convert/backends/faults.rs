@@ -67,7 +67,7 @@ fn what_is_no_answer_of_such_a_store_is_called_that() {
     let (_, finished) = by_id(&store, &[]);
     let printed = problems(&finished.expect_code(1));
     assert!(
-        printed.contains("what no Tempo answers") && printed.contains("a page"),
+        printed.contains("that Tempo does not send") && printed.contains("a page"),
         "{printed}"
     );
 
@@ -75,15 +75,15 @@ fn what_is_no_answer_of_such_a_store_is_called_that() {
     Conversion::of(&["--tempo", &url, "--query", "{}"])
         .run("out.jsonl")
         .expect_code(1)
-        .expect_words(&["what no Tempo answers"]);
+        .expect_words(&["that Tempo does not send"]);
     Conversion::of(&["--jaeger", &url, "--service", "x"])
         .run("out.jsonl")
         .expect_code(1)
-        .expect_words(&["what no Jaeger answers"]);
+        .expect_words(&["that Jaeger does not send"]);
     Conversion::of(&["--prometheus", &url, "--match", "x"])
         .run("out.jsonl")
         .expect_code(1)
-        .expect_words(&["what no Prometheus answers"]);
+        .expect_words(&["that Prometheus does not send"]);
 }
 
 #[test]

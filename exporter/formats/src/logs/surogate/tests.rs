@@ -253,12 +253,13 @@ fn unmapped_fields_are_kept() {
             record("step", r#", "novel": 2, "on": true"#),
             record("step", r#", "novel": 2.5, "on": true"#),
             record("new", r#", "novel": 3"#),
+            record("newer", r#", "novel": 4"#),
         ]),
     );
-    assert_eq!(read.values("train.custom"), [2.0, 2.5, 3.0]);
+    assert_eq!(read.values("train.custom"), [2.0, 2.5, 3.0, 4.0]);
     assert_eq!(
         read.attributes("train.custom"),
-        ["step", "step", "new"].map(|kind| format!("train.custom.name=surogate.{kind}.novel"))
+        ["step", "step", "new", "newer"].map(|kind| format!("train.custom.name=surogate.{kind}.novel"))
     );
     assert_eq!(read.counts.events, 2);
 }

@@ -294,6 +294,11 @@ pub(super) static NO_LOGS: &[(&str, usize, &str)] = &[
         "a profile of PyTorch, OTLP of its run, and how they were made",
     ),
     ("kubelet/", 2, "the kubelet's answers about its pods"),
+    (
+        "nsight/",
+        4,
+        "an export of Nsight Systems, OTLP of its run, and how they were made",
+    ),
     ("nvidia-smi/", 13, "the output of nvidia-smi for a GPU"),
     ("otlp/", 9, "OTLP, or how it was made"),
     ("perfetto/", 1, "what a trace is written from"),
