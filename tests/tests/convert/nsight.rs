@@ -84,7 +84,7 @@ fn kernels_link_to_their_launches_and_calls_are_within_ranges() {
         summary["inputs"][0]["notes"],
         json!([
             "1 ranges never end; their spans end with the export",
-            "4 rows of COMPOSITE_EVENTS were left out: nothing shows them"
+            "4 rows of COMPOSITE_EVENTS are not converted"
         ])
     );
     let spans = spans(&output);
@@ -356,7 +356,7 @@ fn other_databases_reports_and_damaged_exports_name_what_to_do() {
     let bytes = fs::read(corpus("nsight/run.sqlite")).expect("the corpus can be read");
     let head = folder.file("head.sqlite", &bytes[..100]);
     for (input, expected) in [
-        (&other, "no export of Nsight Systems: it has no table `StringIds`"),
+        (&other, "not an export of Nsight Systems: it has no table `StringIds`"),
         (&report, "run `nsys export --type sqlite"),
         (&head, "cannot read the SQLite database"),
     ] {
