@@ -356,7 +356,10 @@ fn other_databases_reports_and_damaged_exports_name_what_to_do() {
     let bytes = fs::read(corpus("nsight/run.sqlite")).expect("the corpus can be read");
     let head = folder.file("head.sqlite", &bytes[..100]);
     for (input, expected) in [
-        (&other, "not an export of Nsight Systems: it has no table `StringIds`"),
+        (
+            &other,
+            "not an export of Nsight Systems: it has no table `StringIds`",
+        ),
         (&report, "run `nsys export --type sqlite"),
         (&head, "cannot read the SQLite database"),
     ] {
