@@ -40,7 +40,7 @@ const QUOTE: char = '\u{22}';
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NsightError {
-    /// The file is no database, or is damaged at its beginning.
+    /// The file is not a database, or is damaged at its beginning.
     #[error("cannot read the SQLite database: {0}; export the report again with `nsys export --type sqlite`")]
     Database(#[from] rusqlite::Error),
     /// A database of another program.
@@ -81,7 +81,7 @@ impl NsightExport {
     ///
     /// # Errors
     ///
-    /// A file that is no export of Nsight Systems.
+    /// A file that is not an export of Nsight Systems.
     pub fn open(path: &Path) -> Result<Self, NsightError> {
         let flags =
             OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -107,7 +107,7 @@ impl NsightExport {
     ///
     /// # Errors
     ///
-    /// A stream that is no export of Nsight Systems, or a temporary file that cannot be used.
+    /// A stream that is not an export of Nsight Systems, or a temporary file that cannot be used.
     pub fn copied(mut input: impl Read, room: &MemoryBudget) -> Result<Self, NsightError> {
         let folder = room.folder.clone().unwrap_or_else(std::env::temp_dir);
         let mut copy = tempfile::NamedTempFile::new_in(folder)?;

@@ -127,7 +127,7 @@ fn push(rows: &mut Rows<'_>, start: i64, kind: Kind, cells: Cells<'_>, named: &N
     rows.push(rows.unix_nanos(start), &record)
 }
 
-/// Returns the kind of a row, or `None` for a row that is no range and no mark.
+/// Returns the kind of a row, or `None` for a row that is neither a range nor a mark.
 fn kind(cells: Cells<'_>) -> Option<Kind> {
     let (start, end) = (cells.int(0)?, cells.int(1));
     let range = match end.filter(|end| *end >= start) {
