@@ -254,7 +254,7 @@ impl AskedField {
     }
 }
 
-/// Returns the value of a field if it is one, or that there is no data.
+/// Returns the value of a field, or why it has no value.
 fn known(cell: &FieldCell, is_value: impl Fn(f64) -> bool) -> Result<f64, NvmlError> {
     Some(ffi::field_answer(cell)?)
         .filter(|value| is_value(*value))

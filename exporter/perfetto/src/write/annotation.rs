@@ -146,7 +146,7 @@ impl AnnotationList<'_> {
 }
 
 impl Encoder {
-    /// Writes an annotation that is no map and no list. `name` may be empty.
+    /// Writes an annotation that is neither a map nor a list. `name` may be empty.
     #[inline(always)]
     fn annotation(&mut self, field: u32, name: Block, value: AnnotationValue<'_>) {
         let mut text: &[u8] = &[];
@@ -182,7 +182,7 @@ impl Encoder {
         self.body.append(text);
     }
 
-    /// Writes an annotation with a name that is no map and no list.
+    /// Writes an annotation with a name that is neither a map nor a list.
     #[inline(never)]
     fn named(&mut self, field: u32, name: &[u8], value: AnnotationValue<'_>) {
         let name = Block::uint(
