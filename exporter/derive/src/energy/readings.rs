@@ -2,7 +2,11 @@
 //!
 //! A counter is interpolated linearly between two readings. `energy_counter` has the energy counter, with the bound of its error.
 
-use std::{collections::VecDeque, time::Duration};
+use std::{
+    collections::VecDeque,
+    ops::{Add, AddAssign},
+    time::Duration,
+};
 
 use pulsetrain_otlp::UnixNanos;
 
@@ -26,10 +30,52 @@ struct Reading {
 pub(super) struct Measured {
     /// The growth of the counter, or the value of the gauge times the seconds for which it held.
     pub(super) amount: f64,
-    /// The greatest possible error of an energy, because its borders lie between readings; zero for other quantities.
-    pub(super) error: f64,
+    /// The bound of the error of an energy, whose borders lie between readings; zero for other quantities.
+    pub(super) error: ErrorBound,
     /// The part of the interval that readings cover.
     pub(super) nanos: u64,
+}
+
+/// How far the true energy can be below and above an estimate, in joules.
+///
+/// The two sides are added separately: an interval whose start is uncertain to one side and its end to the other is known better
+/// than the sum of the larger sides says.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct ErrorBound {
+    pub(super) below: f64,
+    pub(super) above: f64,
+}
+
+impl ErrorBound {
+    /// Returns the larger side.
+    pub(super) fn joules(self) -> f64 {
+        self.below.max(self.above)
+    }
+
+    /// Returns the bound of the negative of an estimate.
+    pub(super) fn reversed(self) -> Self {
+        Self {
+            below: self.above,
+            above: self.below,
+        }
+    }
+}
+
+impl Add for ErrorBound {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            below: self.below + other.below,
+            above: self.above + other.above,
+        }
+    }
+}
+
+impl AddAssign for ErrorBound {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
 }
 
 impl Readings {

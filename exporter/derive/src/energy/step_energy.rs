@@ -6,7 +6,7 @@ use pulsetrain_semconv::attribute;
 use super::{
     assignment::{Attribution, GpuAssignment},
     gpu_readings::Gpu,
-    readings::Measured,
+    readings::{ErrorBound, Measured},
     window::Window,
 };
 
@@ -75,9 +75,12 @@ impl Status {
         } else if unattributed < half {
             Self::Repeated
         } else if energy.iter().all(|gpu| gpu.measured.nanos == gpu.nanos) {
-            let sum = |of: fn(&Measured) -> f64| energy.iter().map(|gpu| of(&gpu.measured)).sum::<f64>();
-            let is_coarse = sum(|measured| measured.error) > COARSE * sum(|measured| measured.amount);
-            if is_coarse { Self::Coarse } else { Self::Complete }
+            let joules: f64 = energy.iter().map(|gpu| gpu.measured.amount).sum();
+            if error_joules(energy) > COARSE * joules {
+                Self::Coarse
+            } else {
+                Self::Complete
+            }
         } else if energy.iter().any(|gpu| gpu.measured.nanos > 0) {
             Self::Partial
         } else {
@@ -102,7 +105,7 @@ impl StepEnergy {
             gpus: assignment.gpus.len(),
             energy_joules: is_known.then(|| energy.iter().map(|gpu| gpu.measured.amount).sum()),
             by_gpu: energy.iter().map(|gpu| gpu.measured.amount).collect(),
-            error_joules: energy.iter().map(|gpu| gpu.measured.error).sum(),
+            error_joules: error_joules(&energy),
             mean_watts: sum_of_all(assignment.gpus.iter().map(|gpu| {
                 let mean_of_counter = mean(&gpu.energy.energy(window, 0));
                 mean_of_counter.or_else(|| mean(&gpu.power.level(window)))
@@ -156,6 +159,12 @@ impl UnattributedEnergy {
         }
         Self { measured, nanos }
     }
+}
+
+/// Returns the bound of the error of the energy of all GPUs together.
+fn error_joules(energy: &[UnattributedEnergy]) -> f64 {
+    let sum = |sum, gpu: &UnattributedEnergy| sum + gpu.measured.error;
+    energy.iter().fold(ErrorBound::default(), sum).joules()
 }
 
 /// Returns the sum, or `None` if a part is unknown.

@@ -7,8 +7,8 @@ use crate::world::{SECOND, World, ZERO, power_limit, read_energy};
 
 const MILLI: u64 = 1_000_000;
 const LIMIT_WATTS: f64 = 700.0;
-/// The distance of the readings around a change, as the GPU source reads a counter.
-const CHANGE_POLL: u64 = 4 * MILLI;
+/// The distance of the readings around a change, as the GPU source reads a counter of a driver that answers within 0.1 ms.
+const CHANGE_POLL: u64 = 2 * MILLI;
 
 /// The polling of a counter.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -208,8 +208,8 @@ const MEDIAN_BOUNDS: [(u64, f64); 9] = [
     (500, 0.75),
 ];
 
-/// The highest median bound of the steps of all these periods together. The five periods up to 150 ms are below 15 %, the others above.
-const MEDIAN_BOUND_OF_ALL: f64 = 0.18;
+/// The highest median bound of the steps of all these periods together.
+const MEDIAN_BOUND_OF_ALL: f64 = 0.15;
 
 #[test]
 fn the_median_bound_of_half_a_second_is_below_its_limit_as_the_source_reads_by_default() {
