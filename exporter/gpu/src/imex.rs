@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_pipeline::clock;
+use pulsetrain_pipeline::clock::{self, Instant};
 use pulsetrain_semconv::{Attribute, AttributeKind, attribute};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -82,6 +82,9 @@ pub(crate) struct ImexThread {
     readings: mpsc::Receiver<ImexReading>,
     running: Arc<Running>,
     thread: Thread,
+    /// How long a reading can take: the wait for it, and the timeouts of both states.
+    patience: Duration,
+    overdue: Instant,
 }
 
 impl ImexThread {
@@ -95,6 +98,7 @@ impl ImexThread {
         }
         let (sender, readings) = mpsc::channel(1);
         let running = Arc::<Running>::default();
+        let patience = config.interval + 3 * config.timeout;
         let (config, of_thread) = (config.clone(), Arc::clone(&running));
         let thread = thread::Builder::new()
             .name("imex".to_owned())
@@ -104,18 +108,27 @@ impl ImexThread {
             readings,
             running,
             thread: thread.thread().clone(),
+            patience,
+            overdue: clock::later(clock::now(), patience),
         }))
     }
 
-    /// Returns the next reading; waits for ever if nothing is observed.
+    /// Returns the next reading; waits for ever if nothing is observed. A reading that is overdue is a failure: the kernel does not
+    /// end a process that waits for a device in uninterruptible sleep.
     pub(crate) async fn next(this: &mut Option<Self>) -> ImexReading {
-        match this {
-            Some(thread) => match thread.readings.recv().await {
-                Some(reading) => reading,
-                None => std::future::pending().await,
+        let Some(thread) = this else {
+            return std::future::pending().await;
+        };
+        let reading = match tokio::time::timeout_at(thread.overdue, thread.readings.recv()).await {
+            Ok(Some(reading)) => reading,
+            Ok(None) => return std::future::pending().await,
+            Err(_) => ImexReading {
+                failure: Some(format!("{PROGRAM} was killed and has not ended")),
+                ..ImexReading::default()
             },
-            None => std::future::pending().await,
-        }
+        };
+        thread.overdue = clock::later(clock::now(), thread.patience);
+        reading
     }
 }
 
@@ -227,6 +240,30 @@ mod tests {
         assert_eq!(domain_state(degraded), Some("degraded"));
         assert_eq!(domain_state(r#"{"status":"down","nodes":{}}"#), Some("down"));
         assert_eq!(domain_state(r#"{"status":"PARTIALLY_UP"}"#), Some("other"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_program_that_cannot_be_killed_has_no_state() {
+        let (sender, readings) = mpsc::channel(1);
+        let patience = Duration::from_secs(75);
+        let mut thread = Some(ImexThread {
+            readings,
+            running: Arc::default(),
+            thread: thread::current(),
+            patience,
+            overdue: clock::later(clock::now(), patience),
+        });
+        let up = ImexReading {
+            domain: Some("up"),
+            ..ImexReading::default()
+        };
+        sender.send(up.clone()).await.unwrap();
+        assert_eq!(ImexThread::next(&mut thread).await, up);
+        let began = clock::now();
+        let overdue = ImexThread::next(&mut thread).await;
+        assert_eq!((overdue.domain, overdue.daemon), (None, None));
+        assert!(overdue.failure.is_some());
+        assert_eq!(clock::now() - began, patience);
     }
 
     #[test]
