@@ -352,6 +352,15 @@ fn other_databases_reports_and_damaged_exports_name_what_to_do() {
     Connection::open(&other)
         .and_then(|database| database.execute_batch("CREATE TABLE users (id INTEGER)"))
         .expect("a database can be written");
+    let scheduling = folder.path("scheduling.sqlite");
+    Connection::open(&scheduling)
+        .and_then(|database| {
+            database.execute_batch(
+                "CREATE TABLE StringIds (id INTEGER, value TEXT); CREATE TABLE SCHED_EVENTS (start INTEGER, cpu INTEGER);
+                 INSERT INTO SCHED_EVENTS VALUES (1, 2);",
+            )
+        })
+        .expect("a database can be written");
     let report = folder.file("run.nsys-rep", b"\0\x01report");
     let bytes = fs::read(corpus("nsight/run.sqlite")).expect("the corpus can be read");
     let head = folder.file("head.sqlite", &bytes[..100]);
@@ -359,6 +368,10 @@ fn other_databases_reports_and_damaged_exports_name_what_to_do() {
         (
             &other,
             "not an export of Nsight Systems: it has no table `StringIds`",
+        ),
+        (
+            &scheduling,
+            "has no table that is converted, only SCHED_EVENTS; profile with",
         ),
         (&report, "run `nsys export --type sqlite"),
         (&head, "cannot read the SQLite database"),
@@ -425,4 +438,39 @@ fn an_export_larger_than_memory_is_converted_in_it() {
     let last = kernels[60_002];
     let launch = last["links"][0]["spanId"].as_str().expect("it has a link");
     assert_eq!(spans[launch]["attributes"]["correlation"]["intValue"], "60999");
+}
+
+#[test]
+fn names_threads_and_open_ranges_without_number_are_converted_in_memory() {
+    let folder = Folder::new();
+    let hostile = changed(
+        &folder,
+        "hostile.sqlite",
+        "PRAGMA journal_mode = OFF; BEGIN;
+         CREATE TEMP TABLE numbers AS WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 99999) SELECT i FROM n;
+         INSERT INTO StringIds SELECT 1000000 + i, hex(zeroblob(60)) || i FROM numbers;
+         INSERT INTO ThreadNames (globalTid, priority, nameId) SELECT 16777216 + i, 0, 1000000 + i FROM numbers;
+         INSERT INTO NVTX_EVENTS (start, eventType, globalTid, text, domainId, category)
+           SELECT 0, 33, 16777216, hex(zeroblob(60)) || i, i, 1 FROM numbers;
+         INSERT INTO NVTX_EVENTS (start, end, eventType, globalTid, text)
+           SELECT 1000000000 + i, 1000000100 + i, 59, 16777216 + i, 'a' FROM numbers;
+         INSERT INTO NVTX_EVENTS (start, eventType, globalTid, text) SELECT 1000000000 + i, 59, 16777216, 'open' FROM numbers;
+         COMMIT;",
+    );
+    let output = folder.path("hostile.jsonl");
+    let (finished, peak) = measured(&hostile, &output, &["--memory", "4MiB"]);
+    let summary = finished.expect_code(1).summary();
+    let (added, problems) = (200_000, problems(&summary));
+    assert!(
+        summary["items"]["spans"].as_u64().unwrap_or_default() > added,
+        "{summary}"
+    );
+    for expected in [
+        "names of processes, ranks and threads are beyond 8 MiB",
+        "names of NVTX domains and categories are beyond 8 MiB",
+        "more than 20000 threads, streams and domains",
+    ] {
+        assert!(problems.contains(expected), "{expected}: {problems}");
+    }
+    assert!((1..68 << 10).contains(&peak), "{peak} KiB: {summary}");
 }

@@ -48,6 +48,11 @@ pub enum NsightError {
         "this SQLite database is not an export of Nsight Systems: it has no table `{0}`; write one with `nsys export --type sqlite`"
     )]
     Other(&'static str),
+    /// An export without a table that is converted; the names of its tables.
+    #[error(
+        "this export of Nsight Systems has no table that is converted, only {0}; profile with `nsys profile --trace=cuda,nvtx`"
+    )]
+    NothingKnown(String),
     /// The input of a copy cannot be read.
     #[error("cannot read the input: {0}")]
     Input(#[source] io::Error),
@@ -97,10 +102,15 @@ impl NsightExport {
             tables,
             problems: Vec::from_iter(unmerged(path)),
         };
-        match export.has_events() {
-            true => Ok(export),
-            false => Err(NsightError::Other("CUPTI_ACTIVITY_KIND_RUNTIME` or `NVTX_EVENTS")),
+        if export.has_events() {
+            return Ok(export);
         }
+        let unknown = export.unknown_tables();
+        let unknown: Vec<String> = unknown.into_iter().map(|(name, _)| name).collect();
+        Err(match unknown.is_empty() {
+            true => NsightError::Other("CUPTI_ACTIVITY_KIND_RUNTIME` or `NVTX_EVENTS"),
+            false => NsightError::NothingKnown(unknown.join(", ")),
+        })
     }
 
     /// Opens an export that is read from a stream, through a temporary file.

@@ -12,6 +12,12 @@ use crate::from_perfetto::values;
 /// The lowest bits of a serialized id are the thread, and those above them the process.
 const THREAD_BITS: u32 = 24;
 
+/// The most bytes of names of processes, threads, domains and categories. Real exports have some kilobytes.
+const MOST_NAME_BYTES: usize = 8 << 20;
+
+/// The bytes of an entry next to its name.
+const ENTRY_BYTES: usize = 64;
+
 /// A process by its serialized id (`globalPid`) without the bits of the thread. The highest bits are those of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ProcessId(u64);
@@ -37,6 +43,37 @@ pub(super) struct Names {
     ranks: BTreeMap<ProcessId, i64>,
     /// The name and the priority of each thread.
     threads: BTreeMap<ThreadId, (String, i64)>,
+}
+
+/// Limits the names that are held in memory.
+#[derive(Debug, Default)]
+pub(super) struct NameLimit {
+    bytes: usize,
+    left_out: u64,
+}
+
+impl NameLimit {
+    /// Returns whether a name is held, or counts it as left out.
+    pub(super) fn admits(&mut self, name: &str) -> bool {
+        let bytes = self.bytes + name.len() + ENTRY_BYTES;
+        if bytes > MOST_NAME_BYTES {
+            self.left_out += 1;
+            return false;
+        }
+        self.bytes = bytes;
+        true
+    }
+
+    /// Adds an error if names were left out.
+    pub(super) fn report(&self, table: &str, errors: &mut Vec<String>) {
+        if self.left_out > 0 {
+            errors.push(format!(
+                "{} names of {table} are beyond {} MiB and not used; numbers take their place",
+                self.left_out,
+                MOST_NAME_BYTES >> 20
+            ));
+        }
+    }
 }
 
 impl ThreadId {
@@ -67,31 +104,44 @@ impl ProcessId {
 impl Names {
     pub(super) fn of(export: &NsightExport, errors: &mut Vec<String>) -> Self {
         let mut names = Self::default();
+        let mut limit = NameLimit::default();
         // Nothing in the closures fails.
-        let _ = names.read(export, errors);
+        let _ = names.read(export, &mut limit, errors);
+        limit.report("processes, ranks and threads", errors);
         names
     }
 
-    fn read(&mut self, export: &NsightExport, errors: &mut Vec<String>) -> io::Result<()> {
+    fn read(
+        &mut self,
+        export: &NsightExport,
+        limit: &mut NameLimit,
+        errors: &mut Vec<String>,
+    ) -> io::Result<()> {
         use Column::{Plain, Text};
         let columns = ["globalPid", "name"].map(Plain);
         export.each("PROCESSES", &columns, errors, |cells| {
             if let (Some(id), Some(name)) = (cells.int(0), cells.text(1)) {
-                let name = name.rsplit('/').next().unwrap_or(&name).to_owned();
-                self.processes.insert(ThreadId::of(id).process(), name);
+                let name = name.rsplit('/').next().unwrap_or(&name);
+                if limit.admits(name) {
+                    self.processes.insert(ThreadId::of(id).process(), name.to_owned());
+                }
             }
             io::Result::Ok(())
         })?;
         let columns = ["globalTid", "rank"].map(Plain);
         export.each("MPI_RANKS", &columns, errors, |cells| {
-            if let (Some(id), Some(rank)) = (cells.int(0), cells.int(1)) {
+            if let (Some(id), Some(rank)) = (cells.int(0), cells.int(1))
+                && limit.admits("")
+            {
                 self.ranks.insert(ThreadId::of(id).process(), rank);
             }
             io::Result::Ok(())
         })?;
         let columns = [Plain("globalTid"), Plain("priority"), Text("nameId")];
         export.each("ThreadNames", &columns, errors, |cells| {
-            if let (Some(id), Some(name)) = (cells.int(0), cells.text(2)) {
+            if let (Some(id), Some(name)) = (cells.int(0), cells.text(2))
+                && limit.admits(&name)
+            {
                 let priority = cells.int(1).unwrap_or_default();
                 let known = self.threads.entry(ThreadId::of(id)).or_default();
                 if known.0.is_empty() || known.1 <= priority {

@@ -8,7 +8,7 @@ use pulsetrain_perfetto::AnnotationData;
 use super::{
     NsightConversion,
     database::{Cells, Column, NsightExport},
-    names::{Owner, ProcessId, ThreadId},
+    names::{NameLimit, Owner, ProcessId, ThreadId},
     rows::{Kind, Record, Rows, Track},
     spans::EVENT_ATTRIBUTES,
 };
@@ -57,6 +57,7 @@ const COLUMNS: [Column; 18] = [
 struct Named {
     domains: BTreeMap<(Option<ProcessId>, i64), String>,
     categories: BTreeMap<(Option<ProcessId>, i64, i64), String>,
+    limit: NameLimit,
 }
 
 /// Reads the table.
@@ -71,6 +72,9 @@ pub(super) fn read(
         named.keep(cells);
         io::Result::Ok(())
     })?;
+    named
+        .limit
+        .report("NVTX domains and categories", &mut conversion.errors);
     // A damaged table is reported by the second reading.
     let mut others = 0;
     let mut unfinished = 0;
@@ -161,10 +165,10 @@ impl Named {
         let process = cells.int(3).map(|thread| ThreadId::of(thread).process());
         let domain = cells.int(5).unwrap_or_default();
         match (cells.int(2), cells.int(6)) {
-            (Some(number), _) if number == event_type::DOMAIN[0] => {
+            (Some(number), _) if number == event_type::DOMAIN[0] && self.limit.admits(&name) => {
                 self.domains.insert((process, domain), name.into_owned());
             }
-            (Some(event_type::CATEGORY), Some(category)) => {
+            (Some(event_type::CATEGORY), Some(category)) if self.limit.admits(&name) => {
                 self.categories
                     .insert((process, domain, category), name.into_owned());
             }

@@ -34,6 +34,9 @@ const FIXED: [&str; 7] = [
     "streamId",
 ];
 
+/// The most rows, and the most scopes. Real exports have some thousands.
+const MOST_INTERNED: usize = 20_000;
+
 /// The row that a span or a mark is on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Track {
@@ -82,24 +85,31 @@ pub(super) struct Rows<'a> {
     only_process: Option<ThreadId>,
 }
 
-/// Values by the order of their first use.
+/// Values by the order of their first use. The first stands in for those beyond the limit.
 #[derive(Debug)]
 pub(super) struct Interned<T> {
     places: HashMap<T, usize>,
     pub(super) values: Vec<T>,
+    beyond_limit: u64,
 }
 
 impl<T: Clone + Eq + Hash> Interned<T> {
-    fn new() -> Self {
+    fn new(beyond_limit: T) -> Self {
         Self {
-            places: HashMap::new(),
-            values: Vec::new(),
+            places: HashMap::from([(beyond_limit.clone(), 0)]),
+            values: vec![beyond_limit],
+            beyond_limit: 0,
         }
     }
 
     pub(super) fn intern(&mut self, value: T) -> usize {
+        let is_full = self.values.len() >= MOST_INTERNED;
         match self.places.entry(value) {
             Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(_) if is_full => {
+                self.beyond_limit += 1;
+                0
+            }
             Entry::Vacant(new) => {
                 self.values.push(new.key().clone());
                 *new.insert(self.values.len() - 1)
@@ -115,8 +125,8 @@ impl<'a> Rows<'a> {
             start,
             file,
             sorter: Sorter::new(room),
-            tracks: Interned::new(),
-            scopes: Interned::new(),
+            tracks: Interned::new(Track::Named(Owner::Unknown, "further rows".to_owned())),
+            scopes: Interned::new("further scopes".to_owned()),
             latest: 0,
             count: 0,
             labels: BTreeMap::new(),
@@ -134,6 +144,12 @@ impl<'a> Rows<'a> {
         self.only_process = only_process(export, conversion);
         for table in &TABLES {
             self.read_table(table, export, conversion)?;
+        }
+        let beyond = self.tracks.beyond_limit + self.scopes.beyond_limit;
+        if beyond > 0 {
+            conversion.errors.push(format!(
+                "{beyond} spans and marks are on one row: the export has more than {MOST_INTERNED} threads, streams and domains"
+            ));
         }
         Ok(())
     }

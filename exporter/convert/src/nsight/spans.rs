@@ -30,6 +30,9 @@ const MOST_HELD_BYTES: usize = 16 << 20;
 /// The most open spans that a span is compared with. On the row of a thread, the innermost is around it.
 const MOST_COMPARED: usize = 1000;
 
+/// The most open spans that others can be within.
+const MOST_OPEN: usize = 1 << 16;
+
 /// The spans that are open.
 pub(super) struct Spans<'a> {
     tracks: &'a [Track],
@@ -38,6 +41,7 @@ pub(super) struct Spans<'a> {
     rows: Vec<Buffer>,
     /// The open spans of each row, outermost first.
     open: Vec<Vec<Open>>,
+    open_count: usize,
     trace: [u8; 16],
     held_bytes: usize,
     most_held_bytes: usize,
@@ -67,6 +71,7 @@ impl<'a> Spans<'a> {
             scopes,
             rows: tracks.iter().map(|track| row(track, names)).collect(),
             open: tracks.iter().map(|_| Vec::new()).collect(),
+            open_count: 0,
             trace: xxh3_128(format!("{file}\0trace").as_bytes()).max(1).to_be_bytes(),
             held_bytes: 0,
             most_held_bytes: MOST_HELD_BYTES.max(room.bytes / 4),
@@ -100,6 +105,7 @@ impl<'a> Spans<'a> {
         batches: &mut Batches<'_, D>,
     ) -> Result<(), E> {
         while let Some(open) = self.open[track].pop_if(|open| open.end <= time) {
+            self.open_count -= 1;
             if let Some(span) = open.span {
                 self.held_bytes -= span.len();
                 self.push(Signal::Traces, track, open.scope, &span, batches)?;
@@ -114,7 +120,7 @@ impl<'a> Spans<'a> {
         start: u64,
         batches: &mut Batches<'_, D>,
     ) -> Result<(), E> {
-        let nests = matches!(self.tracks[record.track], Track::Thread(_));
+        let nests = matches!(self.tracks[record.track], Track::Thread(_)) && self.open_count < MOST_OPEN;
         let mut around = self.open[record.track].iter().rev().take(MOST_COMPARED);
         let parent = around.find(|open| open.end >= record.end).map(|open| open.id);
         let span = self.span(record, start, parent);
@@ -125,6 +131,7 @@ impl<'a> Spans<'a> {
         if nests {
             let span = is_held.then_some(span);
             self.held_bytes += span.as_ref().map_or(0, Buffer::len);
+            self.open_count += 1;
             self.open[record.track].push(Open {
                 id: record.id,
                 end: record.end,
