@@ -10,17 +10,19 @@
 //! | number | counter; deltas are summed (`points`) |
 //! | distribution | count, sum, quantiles and buckets, a counter each; of a delta the latter two for its interval (`quantiles`) |
 //! | state set | row of states |
-//! | log record | log line, and instant on the row `logs` with all that it carries and an arrow from its span |
+//! | log record | log line, and instant with all that it carries: on the row of its span, else on the row `logs` |
 //!
 //! The passes, in their order:
 //!
 //! 1. `walk` reads each message once and numbers its resources and scopes.
 //! 2. `scan` reads the ids, times and row of each span, and keeps the position of its bytes.
 //! 3. Beyond the memory budget, `partitions` moves spans to a temporary file, grouped by their traces.
-//! 4. Points (`points`) and log records (`records`) are sorted by time, with an external sort where they do not fit.
+//! 4. Points (`points`) and log records that name no span (`records`) are sorted by time, with an external sort where they do not
+//!    fit. A log record that names a span is kept among the spans, as a child without a duration.
 //! 5. `span_trees` finds parents by a hash of their ids, cuts cycles and repairs times.
 //! 6. `flows` numbers the arrows of links and of parents that do not contain their child.
-//! 7. `lanes` splits each tree into parts that nest, and packs the parts on rows by their start.
+//! 7. `lanes` splits each tree into parts that nest, and packs the parts on rows by their start. Log records outside of their spans
+//!    are sorted with those of 4.
 //! 8. A trace that exceeds the budget alone has its trees built in `external`, by a sweep over open spans.
 //! 9. `emit` merges trees, points and log records by time.
 //! 10. `draw` reads the bytes of each span a second time, and `annotations` encodes only what the trace shows.

@@ -12,6 +12,7 @@ mod nsight;
 mod perfetto_convert;
 mod perfetto_exceptions;
 mod perfetto_foreign;
+mod perfetto_log_records;
 mod perfetto_lossless;
 mod perfetto_metrics;
 mod perfetto_spans;

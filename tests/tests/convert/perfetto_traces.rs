@@ -1,4 +1,4 @@
-//! What belongs to one trace in a Perfetto trace: rows (`convert --by trace`), colours and log records, judged by trace_processor.
+//! What belongs to one trace in a Perfetto trace: rows (`convert --by trace`) and colours, judged by trace_processor.
 
 use std::fmt::Write;
 
@@ -144,57 +144,6 @@ fn spans_of_one_trace_have_one_colour_where_it_is_asked_for() {
         convert(&[&input], &trace, options).expect_code(0);
         let [found] = judge.query(&trace, [query]);
         assert_eq!(found, [json!({"colors": colors, "slices": slices})]);
-    }
-}
-
-#[test]
-fn an_arrow_leads_from_a_span_to_its_log_records_whatever_the_memory() {
-    let Some(judge) = TraceProcessor::require_or_skip() else {
-        return;
-    };
-    let folder = Folder::new();
-    let record = |trace: u64, place: u64, time: u64| {
-        json!({
-            "traceId": format!("{trace:08x}{:024x}", 0xabc),
-            "spanId": format!("{:016x}", trace * 100 + place + 1),
-            "timeUnixNano": (BEGIN + trace * 1_000 + time).to_string(),
-            "body": {"stringValue": format!("trace {trace} at {time}")},
-        })
-    };
-    // Two of a payment, one of a frontend, and one of a span that is not in the input.
-    let records = [
-        record(3, 7, 200),
-        record(3, 7, 300),
-        record(5, 1, 100),
-        record(99, 1, 0),
-    ];
-    let resource = json!({"attributes": [{"key": "service.name", "value": {"stringValue": "log"}}]});
-    let logs = json!({"resourceLogs": [{"resource": resource, "scopeLogs": [{"logRecords": records}]}]});
-    let input = folder.file("shop.jsonl", format!("{logs}\n{}", shop()));
-    let (trace, back) = (folder.path("shop.pftrace"), folder.path("back.jsonl"));
-    for memory in ["64MiB", "64KiB"] {
-        let summary = convert(&[&input], &trace, &["--memory", memory])
-            .expect_code(0)
-            .summary();
-        assert_eq!(summary["mapped"]["links_outside"], 0, "{memory}");
-        let [arrows] = judge.query(
-            &trace,
-            [
-                "select o.name as begin, i.name as end from flow f join slice o on o.id = f.slice_out \
-              join slice i on i.id = f.slice_in where i.name like 'trace %' order by i.name",
-            ],
-        );
-        assert_eq!(
-            arrows,
-            [
-                json!({"begin": "payment call", "end": "trace 3 at 200"}),
-                json!({"begin": "trace 3 at 200", "end": "trace 3 at 300"}),
-                json!({"begin": "frontend call", "end": "trace 5 at 100"}),
-            ],
-            "{memory}"
-        );
-        let summary = convert(&[&trace], &back, &[]).expect_code(0).summary();
-        assert_eq!(summary["inputs"][0]["notes"], json!([]), "{memory}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! The originals in a full trace: resources, scopes, and the fields of metrics besides their points
 //! (`to_perfetto/identity.rs`, `metrics.rs`). It is held in memory, as the mapper holds it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use pulsetrain_otlp::view::{InstrumentationScope, Message, Resource};
 use pulsetrain_perfetto::{AnnotationData, EventKind, TraceEvent, TrackKind};
@@ -33,7 +33,8 @@ pub(super) struct MetricMetadata {
     resources: HashMap<u64, NamedFields>,
     /// The attributes of resources without other fields, by the track of the process.
     shown: HashMap<u64, NamedFields>,
-    pids: HashSet<i32>,
+    /// The track of each process by its number.
+    pids: HashMap<i32, u64>,
     /// By track and number.
     metrics: BTreeMap<(u64, u64), NamedFields>,
 }
@@ -61,7 +62,7 @@ impl MetricMetadata {
             if let Some(TrackKind::Process { pid, .. }) =
                 tracks.get(event.track_uuid).map(|track| &track.kind)
             {
-                self.pids.insert(*pid);
+                self.pids.insert(*pid, event.track_uuid);
             }
             self.resources.insert(event.track_uuid, event.annotations);
         } else if let Some(number) = values::number(fields, "metric") {
@@ -85,7 +86,12 @@ impl MetricMetadata {
 
     /// Whether the process of this number has its original resource, as far as is known.
     pub(super) fn knows_pid(&self, pid: i32) -> bool {
-        self.pids.contains(&pid)
+        self.pids.contains_key(&pid)
+    }
+
+    /// Returns the track of the process with this number that has its original resource.
+    pub(super) fn process_of(&self, pid: u64) -> Option<u64> {
+        self.pids.get(&i32::try_from(pid).ok()?).copied()
     }
 
     /// The metrics by their processes and numbers.

@@ -311,8 +311,14 @@ impl<'a> TrackReplay<'a> {
                 message::encode(LogRecord::descriptor(), fields, &[], &mut out);
                 values::attributes(LOG_ATTRIBUTES, event.annotations.iter().skip(1), &mut out);
                 conversion.logs += 1;
-                let batch_key = BatchKey::Process(track.process, Ok(scope));
+                // A record on the row of its span can be of another process.
+                let pid = values::number(fields, "log_pid");
+                let process = pid.and_then(|pid| self.metadata.process_of(pid));
+                let batch_key = BatchKey::Process(process.unwrap_or(track.process), Ok(scope));
                 return batches.push(Signal::Logs, batch_key, out.as_slice(), self.known());
+            }
+            if is_repeated(fields) {
+                return Ok(());
             }
         }
         let of = fields.and_then(|fields| {
@@ -328,7 +334,7 @@ impl<'a> TrackReplay<'a> {
             let event = spans::event(event, time);
             let taken = self.pieces.event(key, place, &event);
             taken.map_err(ConvertError::Temporary)?;
-        } else if !track.is_said && !fields.is_some_and(is_repeated) {
+        } else if !track.is_said {
             conversion.logs += 1;
             let record = records::of_instant(event, time, &track.thread);
             let category = event.categories.first().cloned().unwrap_or_default();

@@ -105,6 +105,12 @@ impl PerfettoConfig {
         self.window.as_ref().is_none_or(overlaps)
     }
 
+    /// Whether something from `start` to `end` is merged with its neighbours unless it failed.
+    #[inline]
+    pub(super) fn is_short(&self, start: u64, end: u64) -> bool {
+        self.merge_below.is_some_and(|below| end - start < below)
+    }
+
     /// Whether a process with this rank is asked for.
     pub(super) fn shows_rank(&self, rank: Option<i64>) -> bool {
         self.ranks.is_empty() || rank.is_some_and(|rank| self.ranks.contains(&rank))

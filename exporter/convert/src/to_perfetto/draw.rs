@@ -17,6 +17,7 @@ use super::{
     lanes::Lanes,
     merge::Run,
     metrics::Metering,
+    records,
     span_trees::LATEST,
     spilled_trees::Pieces,
     stack_trace,
@@ -167,8 +168,7 @@ impl<'a, P: PerfettoParts> TreeWriter<'a, P> {
     }
 
     fn is_short(&self, start: u64, end: u64, failed: bool) -> bool {
-        let below = self.output.about.config.merge_below;
-        below.is_some_and(|below| end - start < below && !failed)
+        self.output.about.config.is_short(start, end) && !failed
     }
 
     /// Whether spans of this name have a row of their own.
@@ -233,14 +233,16 @@ impl<'a, P: PerfettoParts> TreeWriter<'a, P> {
         })
     }
 
-    /// Draws the spans of a tree, or some of them.
+    /// Draws the spans and log records of a tree, or some of them.
     fn spans<'s>(
         &mut self,
         cursor: &mut LaneCursor<'s>,
         spans: impl Iterator<Item = TreeSpan<'s>>,
     ) -> Result<(), PerfettoError> {
         for span in spans {
-            if let (Some(run), Some(depth)) = (&mut cursor.run, cursor.within)
+            if span.is_log_record {
+                self.log_record(cursor, &span)?;
+            } else if let (Some(run), Some(depth)) = (&mut cursor.run, cursor.within)
                 && span.depth > depth
             {
                 run.within += 1;
@@ -264,6 +266,30 @@ impl<'a, P: PerfettoParts> TreeWriter<'a, P> {
             }
         }
         Ok(())
+    }
+
+    /// Draws a log record on the lane of its span. Spans that last longer remain open: their children may follow.
+    fn log_record(
+        &mut self,
+        cursor: &mut LaneCursor<'_>,
+        record: &TreeSpan<'_>,
+    ) -> Result<(), PerfettoError> {
+        let has_ended = |open: &Open<'_>| open.end <= record.start;
+        while cursor.open.len() > record.depth as usize && cursor.open.last().is_some_and(has_ended) {
+            self.close(cursor, cursor.open.len() as u32 - 1, record.start)?;
+        }
+        if self.output.is_full() {
+            self.cut(cursor)?;
+        }
+        let resource = self.groups[cursor.group as usize].resource;
+        let span_lane = Some((cursor.lane, resource));
+        records::draw(
+            record.bytes,
+            record.start,
+            span_lane,
+            &mut self.output,
+            self.summary,
+        )
     }
 
     /// Takes a short span into the run that is open, or begins one.

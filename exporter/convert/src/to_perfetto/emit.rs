@@ -41,28 +41,30 @@ pub(super) fn emit<P: PerfettoParts>(
         mut spans,
         spilled,
         mut points,
-        records,
+        mut records,
         mut summary,
     } = mapper;
     let readings = std::mem::take(&mut points.readings);
-    let times = [
-        spans.times.map(|(first, _)| first),
-        readings.earliest(),
-        records.all.earliest(),
-    ];
-    let earliest = times.into_iter().flatten().filter(|time| *time <= LATEST).min();
-    let latest = spans.times.map(|(_, last)| last);
-    let (readings, records) = (readings.sorted()?, records.all.sorted()?);
-    summary.spilled_bytes += readings.spilled_bytes() + records.spilled_bytes();
+    let times = spans.times;
+    let logs_row = &mut records.row;
     let (trees, labels) = match spilled {
-        None => held(spans, &scopes, &config, &mut summary)?,
+        None => held(spans, logs_row, &scopes, &config, &mut summary)?,
         Some(mut partitions) => {
             partitions.write(&spans)?;
             spans.reset();
             summary.spilled_bytes += partitions.bytes();
-            sorted(partitions, spans, &scopes, &config, &mut summary)?
+            sorted(partitions, spans, logs_row, &scopes, &config, &mut summary)?
         }
     };
+    let latest = times.map(|(_, last)| last);
+    let times = [
+        times.map(|(first, _)| first),
+        readings.earliest(),
+        records.row.earliest(),
+    ];
+    let earliest = times.into_iter().flatten().filter(|time| *time <= LATEST).min();
+    let (readings, records) = (readings.sorted()?, records.row.sorted()?);
+    summary.spilled_bytes += readings.spilled_bytes() + records.spilled_bytes();
     resources.tell_apart()?;
     summary.name_skews(|resource| resources.get(resource).name.clone());
     let (places, pids) = (resources.places(), resources.pids());
@@ -97,12 +99,13 @@ pub(super) fn emit<P: PerfettoParts>(
 /// The trees of spans that are all in memory.
 fn held(
     mut spans: Spans,
+    logs_row: &mut Sorter,
     scopes: &Scopes,
     config: &PerfettoConfig,
     summary: &mut PerfettoSummary,
 ) -> Result<(Trees, Labels), PerfettoError> {
     let mut forest = Forest::default();
-    forest.build_trees(&mut spans, None, scopes, config, summary)?;
+    forest.build_trees(&mut spans, None, logs_row, scopes, config, summary)?;
     let labels = std::mem::take(&mut spans.labels);
     let (forest, spans) = (Box::new(forest), Box::new(spans));
     let trees = Trees::Held {
@@ -117,6 +120,7 @@ fn held(
 fn sorted(
     partitions: Partitions,
     mut spans: Spans,
+    logs_row: &mut Sorter,
     scopes: &Scopes,
     config: &PerfettoConfig,
     summary: &mut PerfettoSummary,
@@ -128,11 +132,15 @@ fn sorted(
         let (sorter, long) = (&mut sorter, &mut long);
         match part {
             Part::Held(links) => {
-                forest.build_trees(spans, Some(links), scopes, config, summary)?;
+                forest.build_trees(spans, Some(links), logs_row, scopes, config, summary)?;
                 Ok(forest.pack(spans, sorter)?)
             }
             Part::External(part) => {
-                let trees = &mut external::Trees { sorter, long };
+                let trees = &mut external::Trees {
+                    sorter,
+                    long,
+                    logs_row,
+                };
                 external::build_trees(part, spans, scopes, config, summary, trees)
             }
         }
@@ -212,6 +220,6 @@ impl<P: PerfettoParts> Emitter<'_, P> {
             return Ok(());
         };
         let TreeWriter { output, summary, .. } = &mut self.drawing;
-        records::draw(record, time, output, summary)
+        records::draw(record, time, None, output, summary)
     }
 }

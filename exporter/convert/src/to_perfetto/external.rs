@@ -1,9 +1,9 @@
 //! External-memory tree building for a trace whose span index exceeds the memory budget.
 //!
 //! Spans come in the order of their starts, and only those that begin together or are open at a time are held
-//! (`sweep`): a nested span begins while the outer one is open. The results go through temporary files by
-//! its id, where arrows meet the spans that they are from and to, and then by its tree. A parent that was closed long before its
-//! child begins gives it an arrow, but no group.
+//! (`sweep`): a nested span begins while the outer one is open. A log record is a child without a duration. The results go through
+//! temporary files by its id, where arrows meet the spans that they are from and to, and then by its tree. A parent that was closed
+//! long before its child begins gives it an arrow, but no group.
 
 mod record;
 mod sweep;
@@ -20,6 +20,7 @@ use super::{
     PerfettoConfig, PerfettoError, PerfettoSummary,
     flows::{self, Link},
     partitions::{self, Stored},
+    records,
     scopes::Scopes,
     span_trees,
     spans::Spans,
@@ -43,6 +44,8 @@ pub(super) struct PartSpans<'a> {
 pub(super) struct Trees<'a> {
     pub(super) sorter: &'a mut Sorter,
     pub(super) long: &'a mut SpilledTrees,
+    /// Where log records go that are not drawn with their spans.
+    pub(super) logs_row: &'a mut Sorter,
 }
 
 /// What all steps share.
@@ -71,7 +74,7 @@ pub(super) fn build_trees(
         summary,
     };
     let by_time = build.read(part, spans)?;
-    let by_id = build.sweep(by_time, part, spans, scopes)?;
+    let by_id = build.sweep(by_time, (part, spans, scopes), trees.logs_row)?;
     let by_tree = build.meet(by_id)?;
     build.pack(by_tree, part, trees)
 }
@@ -92,6 +95,13 @@ impl ExternalBuild<'_> {
             Stored::Link(Link { target, flow, .. }) => Ok(self
                 .flow_endpoints
                 .push((target, flow), |out| out.push(OF_LINK))?),
+            Stored::LogRecord { place, bytes } => {
+                let log = records::decode(bytes)?;
+                let (ids, time) = (spans.record_ids(&log), records::logged_time(&log));
+                let record = Record::of_log(ids, time, number, (place, bytes.len()));
+                number += 1;
+                Ok(by_time.push((time, 1), |out| record.pack(out))?)
+            }
             Stored::Span { around, place, bytes } => {
                 let Some(known) = spans.scan(bytes, around, config)? else {
                     return Ok(());
@@ -117,13 +127,12 @@ impl ExternalBuild<'_> {
     fn sweep(
         &mut self,
         mut by_time: Sorted,
-        part: PartSpans<'_>,
-        spans: &mut Spans,
-        scopes: &Scopes,
+        (part, spans, scopes): (PartSpans<'_>, &mut Spans, &Scopes),
+        logs_row: &mut Sorter,
     ) -> Result<Sorted, PerfettoError> {
         let mut by_id = Sorter::new(self.room.clone());
         let room = self.config.room().share(4);
-        let mut sweep = Sweep::new(room.bytes, self.config.merge_below.is_some());
+        let mut sweep = Sweep::new(room.bytes, self.config);
         let mut together: Vec<Record> = Vec::new();
         loop {
             let next = by_time.next_record()?.and_then(Record::unpack);
@@ -141,7 +150,7 @@ impl ExternalBuild<'_> {
                 let mut groups = |scope| span_trees::scope_group(scope, spans, scopes);
                 sweep.add(&mut together, &mut groups, self.summary);
                 for found in &sweep.take_found() {
-                    self.note(found, &mut by_id)?;
+                    self.note(found, part, &mut by_id, logs_row)?;
                 }
             }
             match next {
@@ -151,7 +160,7 @@ impl ExternalBuild<'_> {
         }
         sweep.end();
         for found in &sweep.take_found() {
-            self.note(found, &mut by_id)?;
+            self.note(found, part, &mut by_id, logs_row)?;
         }
         Ok(self.sorted(by_id)?)
     }
@@ -175,16 +184,31 @@ impl ExternalBuild<'_> {
         Ok(())
     }
 
-    fn note(&mut self, found: &SweepEvent, by_id: &mut Sorter) -> io::Result<()> {
+    fn note(
+        &mut self,
+        found: &SweepEvent,
+        part: PartSpans<'_>,
+        by_id: &mut Sorter,
+        logs_row: &mut Sorter,
+    ) -> Result<(), PerfettoError> {
         match found {
-            SweepEvent::Span(record) => by_id.push((record.id, record.order), |out| record.pack(out)),
-            SweepEvent::Arrow { parent, flow, child } => self.flow_endpoints.push((*parent, *flow), |out| {
-                let (resource, start) = child;
-                out.push(OF_CHILD);
-                out.extend_from_slice(&resource.to_le_bytes());
-                out.extend_from_slice(&start.to_le_bytes());
-            }),
+            SweepEvent::Span(record) => by_id.push((record.id, record.order), |out| record.pack(out))?,
+            SweepEvent::LogOnRow(record) => {
+                if let Some(flow) = records::put_on_row(&record.read(part.file)?, logs_row)? {
+                    self.flow_endpoints
+                        .push((record.parent, flow), |out| out.push(OWN))?;
+                }
+            }
+            SweepEvent::Arrow { parent, flow, child } => {
+                self.flow_endpoints.push((*parent, *flow), |out| {
+                    let (resource, start) = child;
+                    out.push(OF_CHILD);
+                    out.extend_from_slice(&resource.to_le_bytes());
+                    out.extend_from_slice(&start.to_le_bytes());
+                })?;
+            }
         }
+        Ok(())
     }
 
     /// Lets arrows and spans meet, and brings the spans into the order of their trees.
@@ -213,12 +237,12 @@ impl ExternalBuild<'_> {
                         let child = resource.zip(start).unwrap_or(parent);
                         self.summary.add_child_flow(parent, child);
                     }
-                    Some((&OF_LINK, _)) if is_new => {
-                        self.summary.flows += u64::from(!flows::is_of_log(flow));
-                    }
+                    Some((&OF_LINK, _)) if is_new => self.summary.flows += 1,
                     _ => {}
                 }
-                arrows.push(flow);
+                if is_new {
+                    arrows.push(flow);
+                }
             }
             arrows.sort_unstable();
             arrows.dedup();
@@ -244,7 +268,7 @@ impl ExternalBuild<'_> {
                 continue;
             }
             match kind {
-                Some(OF_LINK) => self.summary.links_outside += u64::from(!flows::is_of_log(endpoint.1)),
+                Some(OF_LINK) => self.summary.links_outside += 1,
                 Some(OF_CHILD) => self.summary.missing_parents += 1,
                 _ => {}
             }
@@ -288,6 +312,7 @@ impl ExternalBuild<'_> {
                 failed: record.failed,
                 flows: arrows,
                 name_at: record.name_at,
+                is_log_record: record.is_log_record,
                 bytes: &message,
             })?;
         }

@@ -1,5 +1,5 @@
-//! Arrows: from a parent to a child that is not drawn within it, from what is linked to what links to it, and from a span to its
-//! log records.
+//! Arrows: from a parent to a child that is not drawn within it, from what is linked to what links to it, and from a span to
+//! those of its log records that are not drawn on its row.
 //!
 //! The target of a link may be in a part of the input that is not in memory, so its arrow gets its number from the ids at both
 //! ends: each end writes it without knowing of the other.
@@ -8,7 +8,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pulsetrain_otlp::view::{Message, Span};
 
-use super::{PerfettoError, PerfettoSummary, identities::Identities, spans::Spans};
+use super::{
+    PerfettoError, PerfettoSummary,
+    identities::Identities,
+    spans::{ItemKind, Spans},
+};
 
 /// Set in the numbers of links; those of parents are counted from 1.
 const LINK: u64 = 1 << 63;
@@ -23,18 +27,6 @@ pub(super) struct Link {
     pub(super) trace: u64,
     pub(super) target: u64,
     pub(super) flow: u64,
-}
-
-impl Link {
-    /// Returns whether the arrow leads to a log record, and not to a span.
-    pub(super) fn is_of_log(self) -> bool {
-        is_of_log(self.flow)
-    }
-}
-
-/// Returns whether an arrow of a link leads to a log record, and not to a span.
-pub(super) fn is_of_log(flow: u64) -> bool {
-    flow & LINK == 0
 }
 
 /// Returns the number of the arrow from a span to all its log records, or `None` for a record that names no span.
@@ -70,9 +62,17 @@ impl Flows {
             .extend([(from, self.parents), (to, self.parents)]);
     }
 
+    /// Adds the arrow from a span to its log records.
+    pub(super) fn add_log(&mut self, span: u32, flow: u64) {
+        // Records of one span often follow each other.
+        if self.flow_endpoints.last() != Some(&(span, flow)) {
+            self.flow_endpoints.push((span, flow));
+        }
+    }
+
     /// Returns the links of all spans, for an input that fits into memory.
     pub(super) fn links(spans: &Spans) -> Result<Vec<Link>, PerfettoError> {
-        let mut all = spans.log_links.clone();
+        let mut all = Vec::new();
         if !spans.has_links {
             return Ok(all);
         }
@@ -97,9 +97,9 @@ impl Flows {
             match identities.get(link.target, &spans.ids) {
                 Some(target) => {
                     self.flow_endpoints.push((target, link.flow));
-                    summary.flows += u64::from(!link.is_of_log());
+                    summary.flows += 1;
                 }
-                None => summary.links_outside += u64::from(!link.is_of_log()),
+                None => summary.links_outside += 1,
             }
         }
         if !spans.has_links {
@@ -138,7 +138,7 @@ impl Flows {
 
 /// The links of a span.
 pub(super) fn links_of(spans: &Spans, span: u32) -> Result<Vec<Link>, PerfettoError> {
-    if !spans.records[span as usize].has_links {
+    if spans.records[span as usize].kind != ItemKind::SpanWithLinks {
         return Ok(Vec::new());
     }
     links_in(spans, spans.bytes(span))

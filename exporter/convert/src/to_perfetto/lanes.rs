@@ -1,7 +1,7 @@
 //! Packs spans on lanes: on each, slices nest, and no two cross.
 //!
 //! A child stays on its parent's lane where it lies within the parent and begins at or after the end of the sibling before
-//! it there. Every other child begins a tree of its own. Trees are put, by their start, on the first lane that is free.
+//! it there; an instant stays where it lies within the parent. Every other child begins a tree of its own. Trees are put, by their start, on the first lane that is free.
 
 use std::{
     cmp::Reverse,
@@ -21,6 +21,8 @@ pub(super) struct Interval {
     pub(super) end: u64,
     /// The place of the parent, if it may be drawn within that.
     pub(super) parent: Option<u32>,
+    /// Whether it is an instant, which takes no room from its siblings.
+    pub(super) is_instant: bool,
 }
 
 /// Which spans are drawn within their parents.
@@ -95,12 +97,18 @@ impl Nesting {
             self.first[span as usize] = OptionalIndex::NONE;
             while let Some(child) = next.get() {
                 next = std::mem::replace(&mut self.next[child as usize], OptionalIndex::NONE);
-                let Interval { start, end, .. } = interval(child);
-                let fits = start >= free_from && end <= parent.end;
-                let nested = fits && depth < DEEPEST;
+                let Interval {
+                    start,
+                    end,
+                    is_instant,
+                    ..
+                } = interval(child);
+                let from = if is_instant { parent.start } else { free_from };
+                let fits = start >= from && end <= parent.end;
+                let nested = fits && (is_instant || depth < DEEPEST);
                 self.too_deep += u64::from(fits && !nested);
                 if nested {
-                    free_from = end;
+                    free_from = if is_instant { free_from } else { end };
                     self.append(span, &mut latest, child);
                 }
                 if self.first[child as usize] != OptionalIndex::NONE {
@@ -191,7 +199,12 @@ mod tests {
 
     /// Which trees are on which lane, and how many spans were too deep.
     fn packed(spans: &[(u64, u64, Option<u32>)]) -> (Nesting, Vec<Vec<u32>>) {
-        let interval = |&(start, end, parent)| Interval { start, end, parent };
+        let interval = |&(start, end, parent)| Interval {
+            start,
+            end,
+            parent,
+            is_instant: false,
+        };
         let spans: Vec<_> = spans.iter().map(interval).collect();
         let nesting = Nesting::of(spans.len(), |span| spans[span as usize]);
         let mut trees: Vec<u32> = (0..spans.len() as u32)
@@ -224,6 +237,29 @@ mod tests {
         let (nesting, lanes) = packed(&[(0, 10, None), (0, 5, Some(0)), (4, 9, Some(0)), (9, 12, Some(0))]);
         assert_eq!(lanes, [vec![0], vec![2, 3]]);
         assert_eq!(children(&nesting, 0), [1]);
+    }
+
+    #[test]
+    fn an_instant_stays_under_its_parent_and_takes_no_room_from_its_siblings() {
+        let instants = [5, 0, 3, 10, 11].map(|time| (time, time, Some(0), true));
+        let spans = [
+            (0, 10, None, false),
+            (2, 5, Some(0), false),
+            (5, 8, Some(0), false),
+        ];
+        let all: Vec<_> = spans
+            .into_iter()
+            .chain(instants)
+            .map(|(start, end, parent, is_instant)| Interval {
+                start,
+                end,
+                parent,
+                is_instant,
+            })
+            .collect();
+        let nesting = Nesting::of(all.len(), |place| all[place as usize]);
+        assert_eq!(children(&nesting, 0), [4, 1, 5, 3, 2, 6]);
+        assert!(!nesting.is_nested(7));
     }
 
     #[test]

@@ -91,6 +91,7 @@ impl Run {
             failed: false,
             flows: &self.flows,
             name_at: self.first.name_at,
+            is_log_record: false,
             bytes: &self.first.bytes,
         })
     }

@@ -9,6 +9,7 @@ use pulsetrain_pipeline::spill::{Extent, ExtentReader, MemoryBudget, SpillFile};
 use super::{
     PerfettoConfig, PerfettoError, external,
     flows::{self, Link},
+    records,
     spans::Spans,
     walk::ItemContext,
 };
@@ -23,6 +24,7 @@ const CHUNK: usize = 256 << 10;
 /// What a record in the file is.
 const SPAN: u8 = 0;
 const LINK: u8 = 1;
+const LOG_RECORD: u8 = 2;
 /// The bytes before a record: its kind, its trace and three numbers. A link needs two of the numbers for each of its own.
 const HEAD: usize = 1 + 8 + 3 * 8;
 
@@ -62,6 +64,8 @@ pub(super) enum Stored<'a> {
         place: u64,
         bytes: &'a [u8],
     },
+    /// A log record of one of its spans, and where in the file it is.
+    LogRecord { place: u64, bytes: &'a [u8] },
 }
 
 impl Partitions {
@@ -94,7 +98,7 @@ impl Partitions {
         part
     }
 
-    /// Writes the spans, and the links that they have.
+    /// Writes the spans and their log records, and the links that they have.
     pub(super) fn write(&mut self, spans: &Spans) -> Result<(), PerfettoError> {
         let mut sorted: Vec<Vec<u8>> = vec![Vec::new(); self.parts.len()];
         for span in 0..spans.records.len() as u32 {
@@ -103,18 +107,14 @@ impl Partitions {
             let trace = spans.ids[span as usize].trace;
             let part = self.part(trace);
             let numbers = [record.resource.into(), record.scope.into(), bytes.len() as u64];
-            head(SPAN, trace, numbers, &mut sorted[part]);
+            let kind = if record.is_log_record() { LOG_RECORD } else { SPAN };
+            head(kind, trace, numbers, &mut sorted[part]);
             sorted[part].extend_from_slice(bytes);
             self.append_when_full(part, &mut sorted[part])?;
             for link in flows::links_of(spans, span)? {
                 let part = self.part(link.trace);
                 head(LINK, link.trace, [link.target, link.flow, 0], &mut sorted[part]);
             }
-        }
-        for link in &spans.log_links {
-            let part = self.part(link.trace);
-            head(LINK, link.trace, [link.target, link.flow, 0], &mut sorted[part]);
-            self.append_when_full(part, &mut sorted[part])?;
         }
         self.append_all(&sorted)
     }
@@ -215,6 +215,11 @@ fn load(
                 spans.add_span(bytes, all.len(), around, config)?;
                 all.extend_from_slice(bytes);
             }
+            Stored::LogRecord { bytes, .. } => {
+                let place = (all.len(), all.len() + bytes.len());
+                spans.add_record(&records::decode(bytes)?, place, config);
+                all.extend_from_slice(bytes);
+            }
         }
         Ok(())
     })?;
@@ -244,6 +249,11 @@ pub(super) fn scan(
             let place = reader.place();
             message.clear();
             reader.take(file, length as usize, &mut message)?;
+            if kind == LOG_RECORD {
+                let bytes = &message;
+                take(Stored::LogRecord { place, bytes })?;
+                continue;
+            }
             take(Stored::Span {
                 around: ItemContext {
                     resource: first as u32,

@@ -1,4 +1,7 @@
 //! Log records: lines of the trace's log, and instants with all that they carry.
+//!
+//! A record that names a span is kept with the spans (`spans`), and is drawn on the row of its span if the span is in the input
+//! and lasts at the time of the record. Every other record is drawn on the row `logs` of its process.
 
 use std::borrow::Cow;
 
@@ -6,7 +9,7 @@ use pulsetrain_otlp::{
     WireError,
     view::{AnyValue, LogRecord, Message},
 };
-use pulsetrain_perfetto::{Annotations, LogLine, LogPriority};
+use pulsetrain_perfetto::{Annotations, LaneTrack, LogLine, LogPriority};
 use pulsetrain_pipeline::spill::{MemoryBudget, Sorter};
 
 use super::{
@@ -35,13 +38,29 @@ const ATTRIBUTES: u32 = 6;
 /// The log records of an input.
 #[derive(Debug, Default)]
 pub(super) struct Records {
-    pub(super) all: Sorter,
+    /// Those on the row `logs`.
+    pub(super) row: Sorter,
+    count: u64,
 }
+
+/// A record with its resource and its scope, as it is kept in memory and in temporary files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct StoredRecord<'a> {
+    /// Its place among all records of the input.
+    number: u64,
+    resource: u32,
+    scope: u32,
+    message: &'a [u8],
+}
+
+/// The lane of a span that a record is drawn on, and the resource of the span.
+pub(super) type SpanLane = (LaneTrack, u32);
 
 impl Records {
     pub(super) fn new(room: MemoryBudget) -> Self {
         Self {
-            all: Sorter::new(room),
+            row: Sorter::new(room),
+            count: 0,
         }
     }
 
@@ -53,35 +72,88 @@ impl Records {
         spans: &mut Spans,
     ) -> Result<(), PerfettoError> {
         let config = input.config;
-        input.each_item(batch, |bytes, around, summary| {
-            let record = LogRecord::decode(bytes)?;
+        let mut of_spans = Vec::new();
+        let outcome = input.each_item(batch, |message, around, summary| {
+            let record = LogRecord::decode(message)?;
             let time = logged_time(&record);
             if !config.shows_time(time, time) {
                 summary.filtered += 1;
                 return Ok(());
             }
-            spans.add_log(record.trace_id, record.span_id);
-            self.all.push((time, 0), |out| {
-                out.extend_from_slice(&around.resource.to_le_bytes());
-                out.extend_from_slice(&around.scope.to_le_bytes());
-                out.extend_from_slice(bytes);
-            })?;
+            let stored = StoredRecord {
+                number: self.count,
+                resource: around.resource,
+                scope: around.scope,
+                message,
+            };
+            self.count += 1;
+            if record.span_id.is_empty() {
+                self.row.push((time, stored.number), |out| stored.pack(out))?;
+            } else {
+                let start = of_spans.len();
+                stored.pack(&mut of_spans);
+                spans.add_record(&record, (start, of_spans.len()), config);
+            }
             Ok(())
+        });
+        if !of_spans.is_empty() {
+            spans.keep(of_spans.into());
+        }
+        outcome
+    }
+}
+
+impl<'a> StoredRecord<'a> {
+    fn pack(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.number.to_le_bytes());
+        out.extend_from_slice(&self.resource.to_le_bytes());
+        out.extend_from_slice(&self.scope.to_le_bytes());
+        out.extend_from_slice(self.message);
+    }
+
+    fn unpack(mut bytes: &'a [u8]) -> Option<Self> {
+        let from = &mut bytes;
+        Some(Self {
+            number: u64::from_le_bytes(array(from)?),
+            resource: u32::from_le_bytes(array(from)?),
+            scope: u32::from_le_bytes(array(from)?),
+            message: bytes,
         })
     }
 }
 
-/// Draws one record.
+/// Decodes a stored record.
+pub(super) fn decode(stored: &[u8]) -> Result<LogRecord<'_>, WireError> {
+    LogRecord::decode(StoredRecord::unpack(stored).map_or(&[], |stored| stored.message))
+}
+
+/// Puts a stored record on the row `logs`. Returns the number of the arrow from its span.
+pub(super) fn put_on_row(stored: &[u8], row: &mut Sorter) -> Result<Option<u64>, PerfettoError> {
+    let record = decode(stored)?;
+    let number = StoredRecord::unpack(stored).map_or(0, |stored| stored.number);
+    row.push((logged_time(&record), number), |out| {
+        out.extend_from_slice(stored);
+    })?;
+    Ok(flows::log_flow(record.trace_id, record.span_id))
+}
+
+/// Draws a stored record on the lane of its span, or on the row `logs` with an arrow from its span.
 pub(super) fn draw<P: PerfettoParts>(
-    mut bytes: &[u8],
+    stored: &[u8],
     time: u64,
+    span_lane: Option<SpanLane>,
     output: &mut TraceOutput<'_, P>,
     summary: &mut PerfettoSummary,
 ) -> Result<(), PerfettoError> {
-    let (Some(resource), Some(scope)) = (array(&mut bytes), array(&mut bytes)) else {
+    let Some(StoredRecord {
+        resource,
+        scope,
+        message: bytes,
+        ..
+    }) = StoredRecord::unpack(stored)
+    else {
         return Ok(());
     };
-    let (resource, scope) = (u32::from_le_bytes(resource), u32::from_le_bytes(scope));
     let record = LogRecord::decode(bytes)?;
     let body = value_text(record.body.unwrap_or_default());
     let event_name = record.event_name.to_str_lossy();
@@ -94,11 +166,17 @@ pub(super) fn draw<P: PerfettoParts>(
     };
     let process = output.process(resource, time)?;
     output.trace.log(process, time, &line)?;
-    let lane = output.logs(resource, time)?;
+    let (lane, around) = match span_lane {
+        Some(of_span) => of_span,
+        None => (output.logs(resource, time)?, resource),
+    };
     let full = output.about.config.attributes.is_full();
+    let pid = output.about.pids[resource as usize];
     let mut outcome = Ok(());
     output.trace.instant(lane, time, name.as_bytes(), |event| {
-        if let Some(flow) = flows::log_flow(record.trace_id, record.span_id) {
+        if span_lane.is_none()
+            && let Some(flow) = flows::log_flow(record.trace_id, record.span_id)
+        {
             event.flow(flow);
         }
         stack_trace::add(record.attributes, &AttributePolicy::Full, event);
@@ -106,6 +184,9 @@ pub(super) fn draw<P: PerfettoParts>(
         out.map(identity::KEY, |map| {
             if full {
                 map.add("log_of", scope);
+                if around != resource {
+                    map.add("log_pid", pid);
+                }
                 outcome = message::add(LogRecord::descriptor(), bytes, &[ATTRIBUTES], map);
             } else {
                 map.add("severity_number", record.severity_number);
@@ -127,7 +208,7 @@ pub(super) fn draw<P: PerfettoParts>(
 }
 
 /// Returns the time of a record, or the time at which it was observed.
-fn logged_time(record: &LogRecord<'_>) -> u64 {
+pub(super) fn logged_time(record: &LogRecord<'_>) -> u64 {
     match record.time_unix_nano {
         0 => record.observed_time_unix_nano,
         time => time,

@@ -23,7 +23,7 @@ pub(super) fn build_trees(spans: &mut Spans, scopes: &Scopes, summary: &mut Perf
 /// Gives every span a start and an end that can be drawn.
 fn repair_times(spans: &mut Spans, summary: &mut PerfettoSummary) {
     let times = spans.times.unwrap_or_default();
-    for span in &mut spans.records {
+    for span in spans.records.iter_mut().filter(|span| !span.is_log_record()) {
         repair(&mut span.start, &mut span.end, times, summary);
     }
 }
@@ -72,6 +72,8 @@ fn link(spans: &mut Spans, identities: &Identities, summary: &mut PerfettoSummar
         }
         span.parent = latest.1.into();
         match latest.1 {
+            // Nothing is below a log record.
+            _ if span.is_log_record() => {}
             Some(parent) => in_order &= parent > place,
             None => summary.missing_parents += 1,
         }

@@ -1,18 +1,18 @@
-//! The spans of an input: what packing and linking need of each, and where its bytes are.
+//! The spans of an input: what packing and linking need of each, and where its bytes are. Log records that name a span are among
+//! them, as children without a duration.
 
 use bytes::Bytes;
 use pulsetrain_otlp::{
     WireError,
-    view::{Message, Span},
+    view::{LogRecord, Message, Span},
 };
 
 use super::{
     PerfettoConfig, PerfettoSummary,
-    flows::{self, Link},
     identities::{self, IdHasher, Identities, SpanIds},
     labels::Labels,
     optional_index::OptionalIndex,
-    prefetch,
+    prefetch, records,
     scan::{AttributeFilter, Scanned},
     span_trees::LATEST,
     walk::{Input, ItemContext},
@@ -39,8 +39,8 @@ pub(super) struct Spans {
     pub(super) needs_repair: bool,
     /// Whether any of them has links.
     pub(super) has_links: bool,
-    /// The arrows to log records, by the spans that they start at.
-    pub(super) log_links: Vec<Link>,
+    /// Whether any of them is a log record.
+    pub(super) has_log_records: bool,
     /// The names of groups, each once.
     pub(super) labels: Labels,
     /// The earliest and the latest time that any span has.
@@ -67,12 +67,20 @@ pub(super) struct SpanRecord {
     pub(super) group: OptionalIndex,
     /// The offset of its name in its bytes if everything that is drawn follows it, else 0.
     pub(super) name_at: u16,
-    pub(super) has_links: bool,
+    pub(super) kind: ItemKind,
     /// Whether it, or once that is known anything below it, has failed.
     pub(super) failed: bool,
     /// When it is drawn to begin and to end.
     pub(super) start: u64,
     pub(super) end: u64,
+}
+
+/// What a span record is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ItemKind {
+    Span,
+    SpanWithLinks,
+    LogRecord,
 }
 
 /// What is known of a span that is not kept here.
@@ -89,6 +97,13 @@ pub(super) struct ScannedSpan {
     pub(super) failed: bool,
     /// Whether its step is selected, `None` without a step.
     pub(super) asked: Option<bool>,
+}
+
+impl SpanRecord {
+    #[inline]
+    pub(super) fn is_log_record(&self) -> bool {
+        self.kind == ItemKind::LogRecord
+    }
 }
 
 impl Spans {
@@ -168,12 +183,51 @@ impl Spans {
             parent: OptionalIndex::NONE,
             group: group.into(),
             name_at: found.name_at,
-            has_links: found.has_links,
+            kind: match found.has_links {
+                true => ItemKind::SpanWithLinks,
+                false => ItemKind::Span,
+            },
             failed: found.failed,
             start: found.start,
             end: found.end,
         });
         Ok(true)
+    }
+
+    /// Takes in a log record that names a span. It is stored from `start` to `end` in the bytes that are kept next.
+    pub(super) fn add_record(
+        &mut self,
+        record: &LogRecord<'_>,
+        (start, end): (usize, usize),
+        config: &PerfettoConfig,
+    ) {
+        let time = records::logged_time(record);
+        if config.steps.is_some() {
+            self.asked.push(Some(true));
+        }
+        self.has_log_records = true;
+        self.ids.push(self.record_ids(record));
+        self.records.push(SpanRecord {
+            batch: self.batches.len() as u32,
+            offset: start as u32,
+            length: (end - start) as u32,
+            resource: 0,
+            scope: 0,
+            parent: OptionalIndex::NONE,
+            // It is drawn in the group of its span.
+            group: Some(0).into(),
+            name_at: 0,
+            kind: ItemKind::LogRecord,
+            failed: false,
+            start: time,
+            end: time,
+        });
+    }
+
+    /// Returns the hashes of a log record, whose parent is the span that it names.
+    pub(super) fn record_ids(&self, record: &LogRecord<'_>) -> SpanIds {
+        let (trace, parent) = self.hashes(record.trace_id, record.span_id);
+        SpanIds { trace, id: 0, parent }
     }
 
     /// The label of the row of a trace: the name of its root, once that is known, and the beginning of its id.
@@ -208,7 +262,7 @@ impl Spans {
             end: record.end,
             group: record.group.get(),
             name_at: record.name_at,
-            has_links: record.has_links,
+            has_links: record.kind == ItemKind::SpanWithLinks,
             failed: record.failed,
             asked,
         }))
@@ -219,24 +273,9 @@ impl Spans {
         config.steps.is_none() || asked.unwrap_or_else(|| self.asked_traces.contains(&trace))
     }
 
-    /// Adds the arrow from a span to a log record.
-    pub(super) fn add_log(&mut self, trace_id: &[u8], span_id: &[u8]) {
-        let Some(flow) = flows::log_flow(trace_id, span_id) else {
-            return;
-        };
-        let (trace, target) = self.hashes(trace_id, span_id);
-        let link = Link { trace, target, flow };
-        // Records of one span often follow each other.
-        if self.log_links.last() != Some(&link) {
-            self.log_links.push(link);
-        }
-    }
-
     /// How much memory the spans take, with what making trees of them needs.
     pub(super) fn held_bytes(&self) -> usize {
-        self.batch_bytes
-            + self.records.len() * (size_of::<SpanRecord>() + size_of::<SpanIds>() + TREE_BYTES)
-            + self.log_links.len() * size_of::<Link>()
+        self.batch_bytes + self.records.len() * (size_of::<SpanRecord>() + size_of::<SpanIds>() + TREE_BYTES)
     }
 
     /// Forgets the spans and remembers what all spans share.
@@ -250,7 +289,7 @@ impl Spans {
         self.asked_traces.clear();
         self.needs_repair = false;
         self.has_links = false;
-        self.log_links.clear();
+        self.has_log_records = false;
     }
 
     /// Forgets the spans and how many they were: they come again from where they went.
@@ -259,7 +298,8 @@ impl Spans {
         self.first_number = 0;
     }
 
-    /// Keeps only the spans of selected steps: those with such a step, and those without a step in the same traces.
+    /// Keeps only the spans of selected steps: those with such a step, and those without a step in the same traces. Log records
+    /// are kept.
     pub(super) fn leave_asked(&mut self, config: &PerfettoConfig, summary: &mut PerfettoSummary) {
         if config.steps.is_none() {
             return;
@@ -317,6 +357,17 @@ impl Spans {
             self.retain(|place| repeated.binary_search(&place).is_err());
         }
         identities
+    }
+
+    /// The log records by their places.
+    pub(super) fn log_records(&self) -> impl Iterator<Item = u32> {
+        let all = if self.has_log_records {
+            &self.records[..]
+        } else {
+            &[]
+        };
+        let places = (0..).zip(all);
+        places.filter_map(|(place, record)| record.is_log_record().then_some(place))
     }
 
     fn is_same(&self, one: u32, other: u32) -> bool {

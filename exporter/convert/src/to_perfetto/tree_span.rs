@@ -16,7 +16,7 @@ pub(super) struct Tree {
     pub(super) failed: bool,
 }
 
-/// A span that is to be drawn.
+/// A span that is to be drawn, or a log record on the lane of its span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TreeSpan<'a> {
     /// How many spans are around it.
@@ -32,7 +32,9 @@ pub(super) struct TreeSpan<'a> {
     pub(super) flows: &'a [[u8; 8]],
     /// The offset of the name in the message if everything that is drawn follows it, else 0.
     pub(super) name_at: u16,
-    /// The message.
+    /// Whether it is a log record, which has only a depth, a start and bytes.
+    pub(super) is_log_record: bool,
+    /// The message, or the stored log record.
     pub(super) bytes: &'a [u8],
 }
 
@@ -94,7 +96,7 @@ impl<'a> TreeSpan<'a> {
         out.extend_from_slice(&self.start.to_le_bytes());
         out.extend_from_slice(&self.end.to_le_bytes());
         out.extend_from_slice(&self.number.to_le_bytes());
-        out.push(self.failed.into());
+        out.push(u8::from(self.failed) | u8::from(self.is_log_record) << 1);
         out.extend_from_slice(&self.name_at.to_le_bytes());
         out.extend_from_slice(&(self.flows.len() as u32).to_le_bytes());
         out.extend_from_slice(&(self.bytes.len() as u32).to_le_bytes());
@@ -159,7 +161,7 @@ impl<'a> Iterator for Packed<'a> {
         let start = u64::from_le_bytes(array(from)?);
         let end = u64::from_le_bytes(array(from)?);
         let number = u64::from_le_bytes(array(from)?);
-        let failed = array::<1>(from)? != [0];
+        let [flags] = array(from)?;
         let name_at = u16::from_le_bytes(array(from)?);
         let flows = u32::from_le_bytes(array(from)?) as usize;
         let length = u32::from_le_bytes(array(from)?) as usize;
@@ -170,9 +172,10 @@ impl<'a> Iterator for Packed<'a> {
             start,
             end,
             number,
-            failed,
+            failed: flags & 1 != 0,
             flows,
             name_at,
+            is_log_record: flags & 2 != 0,
             bytes: from.split_off(..length)?,
         })
     }
@@ -240,11 +243,14 @@ mod tests {
             failed: true,
             flows: &[[1; 8], [2; 8]],
             name_at: 0,
+            is_log_record: false,
             bytes: b"root",
         };
         let child = TreeSpan {
             depth: 1,
             flows: &[],
+            failed: false,
+            is_log_record: true,
             bytes: b"",
             ..root
         };

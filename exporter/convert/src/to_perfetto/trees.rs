@@ -1,7 +1,8 @@
 //! The trees of a trace in the order of their starts: from the spans in memory, or from temporary files where all the spans
 //! were too many.
 //!
-//! A tree is the content of one lane for a while: a span and those of its descendants that fit within it, depth first.
+//! A tree is the content of one lane for a while: a span and those of its descendants that fit within it, depth first, with the
+//! log records of all of them.
 
 use std::io;
 
@@ -12,6 +13,7 @@ use super::{
     flows::{Flows, Link},
     lanes::{Interval, Nesting},
     optional_index::OptionalIndex,
+    records,
     scopes::Scopes,
     span_trees,
     spans::Spans,
@@ -31,17 +33,20 @@ pub(super) struct Forest {
 
 impl Forest {
     /// Builds the trees of the spans in memory. `links` are the links to them; `None` means that all links are between them.
+    /// Log records that are not drawn with their spans are put on `logs_row`.
     pub(super) fn build_trees(
         &mut self,
         spans: &mut Spans,
         links: Option<Vec<Link>>,
+        logs_row: &mut Sorter,
         scopes: &Scopes,
         config: &PerfettoConfig,
         summary: &mut PerfettoSummary,
     ) -> Result<(), PerfettoError> {
         spans.leave_asked(config, summary);
         let identities = span_trees::build_trees(spans, scopes, summary);
-        self.nest(spans, summary);
+        self.nest(spans, config, summary);
+        self.put_records_on_row(spans, logs_row)?;
         let links = match links {
             Some(links) => links,
             None => Flows::links(spans)?,
@@ -55,24 +60,30 @@ impl Forest {
     }
 
     /// Decides which spans nest within their parents, and adds arrows to the others.
-    fn nest(&mut self, spans: &Spans, summary: &mut PerfettoSummary) {
+    fn nest(&mut self, spans: &Spans, config: &PerfettoConfig, summary: &mut PerfettoSummary) {
         let records = &spans.records;
         self.nesting = Nesting::of(records.len(), |place| {
             let span = &records[place as usize];
+            let is_instant = span.is_log_record();
             Interval {
                 start: span.start,
                 end: span.end,
                 parent: span.parent.get().filter(|parent| {
                     let parent = &records[*parent as usize];
-                    (parent.resource, parent.group) == (span.resource, span.group)
+                    if is_instant {
+                        !config.is_short(parent.start, parent.end)
+                    } else {
+                        (parent.resource, parent.group) == (span.resource, span.group)
+                    }
                 }),
+                is_instant,
             }
         });
         summary.too_deep += self.nesting.too_deep;
         self.flows.clear();
         self.roots.clear();
         for (place, span) in (0..).zip(records) {
-            if self.nesting.is_nested(place) {
+            if self.nesting.is_nested(place) || span.is_log_record() {
                 continue;
             }
             self.roots.push(place);
@@ -86,6 +97,21 @@ impl Forest {
             let span = &records[*root as usize];
             (span.start, span.end, *root)
         });
+    }
+
+    /// Puts the log records that are not drawn with their spans on the row `logs`, with arrows from their spans.
+    fn put_records_on_row(&mut self, spans: &Spans, logs_row: &mut Sorter) -> Result<(), PerfettoError> {
+        for place in spans.log_records() {
+            if self.nesting.is_nested(place) {
+                continue;
+            }
+            let flow = records::put_on_row(spans.bytes(place), logs_row)?;
+            let span = spans.records[place as usize].parent.get();
+            if let (Some(span), Some(flow)) = (span, flow) {
+                self.flows.add_log(span, flow);
+            }
+        }
+        Ok(())
     }
 
     /// Marks every span that something failed in.
@@ -147,6 +173,7 @@ impl Forest {
             failed: span.failed,
             flows: self.flows.of(place),
             name_at: span.name_at,
+            is_log_record: span.is_log_record(),
             bytes,
         }
     }

@@ -4,7 +4,7 @@ use std::io;
 
 use pulsetrain_pipeline::spill::SpillFile;
 
-use crate::to_perfetto::{spans::ScannedSpan, tree_span::Tree};
+use crate::to_perfetto::{identities::SpanIds, spans::ScannedSpan, tree_span::Tree};
 
 /// A span without its message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +26,8 @@ pub(super) struct Record {
     pub(super) depth: u32,
     pub(super) name_at: u16,
     pub(super) failed: bool,
+    /// Whether it is a log record, whose parent is the span that it names.
+    pub(super) is_log_record: bool,
     /// Whether its step is selected, `None` without a step.
     pub(super) asked: Option<bool>,
     /// Its tree, and its place among all spans, in each tree depth first.
@@ -58,6 +60,21 @@ impl Record {
             name_at: span.name_at,
             failed: span.failed,
             asked: span.asked,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn of_log(ids: SpanIds, time: u64, number: u64, (place, length): (u64, usize)) -> Self {
+        Self {
+            start: time,
+            end: time,
+            trace: ids.trace,
+            parent: ids.parent,
+            number,
+            place,
+            length: length as u32,
+            is_log_record: true,
+            asked: Some(true),
             ..Self::default()
         }
     }
@@ -95,7 +112,11 @@ impl Record {
             self.place,
             pair(self.length, self.resource),
             pair(self.scope, self.group.unwrap_or(NO_GROUP)),
-            u64::from(self.depth) << 32 | u64::from(self.name_at) << 8 | asked << 1 | u64::from(self.failed),
+            u64::from(self.depth) << 32
+                | u64::from(self.name_at) << 8
+                | u64::from(self.is_log_record) << 3
+                | asked << 1
+                | u64::from(self.failed),
             self.tree,
             self.order,
             self.flow,
@@ -138,6 +159,7 @@ impl Record {
             depth: (flags >> 32) as u32,
             name_at: (flags >> 8) as u16,
             failed: flags & 1 == 1,
+            is_log_record: flags >> 3 & 1 == 1,
             asked: match flags >> 1 & 3 {
                 0 => None,
                 asked => Some(asked == 2),
@@ -179,6 +201,7 @@ mod tests {
                 depth: 499,
                 name_at: u16::MAX,
                 failed,
+                is_log_record: !failed,
                 asked,
                 tree: 9,
                 order: 10,

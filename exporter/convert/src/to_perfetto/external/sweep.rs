@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::record::Record;
-use crate::to_perfetto::{PerfettoSummary, lanes::DEEPEST};
+use crate::to_perfetto::{PerfettoConfig, PerfettoSummary, lanes::DEEPEST};
 
 /// What a closed span takes that is still remembered, and an open one, each with its place in a table that is half empty.
 const CLOSED_BYTES: usize = 48;
@@ -20,6 +20,8 @@ const LEAST_OPEN: usize = 1 << 10;
 pub(super) enum SweepEvent {
     /// A span with its tree, which is over.
     Span(Record),
+    /// A log record whose span is not there or does not last at its time.
+    LogOnRow(Record),
     /// A child that does not nest within its parent.
     Arrow {
         parent: u64,
@@ -30,8 +32,9 @@ pub(super) enum SweepEvent {
 }
 
 /// The spans that are open at a time.
-#[derive(Debug, Default)]
-pub(super) struct Sweep {
+#[derive(Debug)]
+pub(super) struct Sweep<'a> {
+    config: &'a PerfettoConfig,
     open: HashMap<u64, Open>,
     ends: BinaryHeap<Reverse<(u64, u64)>>,
     /// The groups of spans that were closed lately, and of those before them.
@@ -39,7 +42,6 @@ pub(super) struct Sweep {
     most_closed: usize,
     /// The most open spans. Beyond that a span takes no children: they are next to it, with an arrow.
     most_open: usize,
-    spreads_failures: bool,
     found: Vec<SweepEvent>,
     trees: u64,
     order: u64,
@@ -56,14 +58,19 @@ struct Open {
     is_nested: bool,
 }
 
-impl Sweep {
+impl<'a> Sweep<'a> {
     /// Holds open spans in `bytes`, and remembers closed ones in a quarter of that.
-    pub(super) fn new(bytes: usize, spreads_failures: bool) -> Self {
+    pub(super) fn new(bytes: usize, config: &'a PerfettoConfig) -> Self {
         Self {
+            config,
+            open: HashMap::new(),
+            ends: BinaryHeap::new(),
+            closed: Default::default(),
             most_closed: bytes / 4 / CLOSED_BYTES / 2,
             most_open: LEAST_OPEN.max(bytes / OPEN_BYTES),
-            spreads_failures,
-            ..Self::default()
+            found: Vec::new(),
+            trees: 0,
+            order: 0,
         }
     }
 
@@ -84,7 +91,11 @@ impl Sweep {
         }
         let depth = |parent| self.open.get(&parent).map_or(0, |open| open.record.depth);
         for record in depth_first(std::mem::take(together), depth, summary) {
-            self.add_one(record, scope_group, summary);
+            if record.is_log_record {
+                self.add_log_record(record);
+            } else {
+                self.add_one(record, scope_group, summary);
+            }
         }
     }
 
@@ -164,6 +175,21 @@ impl Sweep {
         self.open.insert(record.id, open);
     }
 
+    /// Puts a log record within its span. It takes no room from the children of the span.
+    fn add_log_record(&mut self, mut record: Record) {
+        self.order += 1;
+        record.order = self.order;
+        let takes = |span: &&Open| !span.is_done && !self.config.is_short(span.record.start, span.record.end);
+        let found = match self.open.get(&record.parent).filter(takes) {
+            Some(Open { record: span, .. }) => {
+                (record.tree, record.depth) = (span.tree, span.depth + 1);
+                SweepEvent::Span(record)
+            }
+            None => SweepEvent::LogOnRow(record),
+        };
+        self.found.push(found);
+    }
+
     /// The group of a parent, where that is of the same process.
     fn group_of(&self, parent: u64, resource: u32) -> Option<u32> {
         let open = self.open.get(&parent).map(|open| &open.record);
@@ -190,7 +216,7 @@ impl Sweep {
         parent.free_from = record.end;
         let before = std::mem::replace(&mut parent.latest, record.id);
         self.finish(before);
-        if record.failed && self.spreads_failures {
+        if record.failed && self.config.merge_below.is_some() {
             self.spread_failure(record.parent);
         }
         true
@@ -277,117 +303,4 @@ fn first_with_each_id(records: &[Record]) -> HashMap<u64, usize> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The tree and the depth of each span by its id, and the arrows to children.
-    fn swept(spans: &[(u64, u64, u64, u64)]) -> (Vec<(u64, u64, u32)>, Vec<u64>) {
-        let mut sweep = Sweep::new(1 << 10, false);
-        let mut summary = PerfettoSummary::default();
-        let mut records: Vec<Record> = (0..)
-            .zip(spans)
-            .map(|(number, &(id, parent, start, end))| Record {
-                start,
-                end,
-                id,
-                parent,
-                number,
-                ..Record::default()
-            })
-            .collect();
-        records.sort_by_key(|record| record.start);
-        for together in records.chunk_by(|one, other| one.start == other.start) {
-            sweep.add(&mut together.to_vec(), &mut |_| 0, &mut summary);
-        }
-        sweep.end();
-        let (mut places, mut arrows) = (Vec::new(), Vec::new());
-        for found in sweep.take_found() {
-            match found {
-                SweepEvent::Span(record) => places.push((record.id, record.tree, record.depth)),
-                SweepEvent::Arrow { parent, .. } => arrows.push(parent),
-            }
-        }
-        places.sort_unstable();
-        (places, arrows)
-    }
-
-    #[test]
-    fn children_stand_within_their_parents_in_whatever_order_they_come() {
-        let spans = [
-            (3, 2, 0, 4),
-            (2, 1, 0, 4),
-            (4, 1, 4, 9),
-            (1, 0, 0, 9),
-            (5, 4, 9, 9),
-        ];
-        let expected = vec![(1, 1, 0), (2, 1, 1), (3, 1, 2), (4, 1, 1), (5, 1, 2)];
-        assert_eq!(swept(&spans), (expected, vec![]));
-    }
-
-    #[test]
-    fn what_crosses_or_comes_when_its_parent_is_done_has_a_tree_of_its_own_and_an_arrow() {
-        // One crosses its sibling, one its parent, one comes late, one has a parent that nobody knows.
-        let spans = [
-            (1, 0, 0, 9),
-            (2, 1, 0, 5),
-            (3, 1, 4, 8),
-            (4, 1, 8, 12),
-            (5, 2, 20, 30),
-            (6, 99, 40, 41),
-        ];
-        let (places, arrows) = swept(&spans);
-        assert_eq!(
-            places,
-            [(1, 1, 0), (2, 1, 1), (3, 2, 0), (4, 3, 0), (5, 4, 0), (6, 5, 0)]
-        );
-        assert_eq!(arrows, [1, 1, 2, 99]);
-    }
-
-    #[test]
-    fn what_begins_where_others_end_stands_in_the_order_of_its_depth() {
-        // 4 is at the end of 2 and before 3, which begins there too and ends 2.
-        let spans = [
-            (1, 0, 0, 9),
-            (2, 1, 0, 5),
-            (3, 1, 5, 5),
-            (4, 2, 5, 5),
-            (6, 1, 5, 8),
-        ];
-        let (places, _) = swept(&spans);
-        assert_eq!(places, [(1, 1, 0), (2, 1, 1), (3, 1, 1), (4, 1, 2), (6, 1, 1)]);
-    }
-
-    #[test]
-    fn a_span_beyond_those_that_can_be_held_open_is_drawn_and_takes_no_children() {
-        let last = LEAST_OPEN as u64;
-        let mut spans: Vec<_> = (1..=last).map(|id| (id, 0, id, 9_000)).collect();
-        // The first span has room within it, and the one that is too many has none.
-        spans.extend([
-            (9_001, 1, 5_000, 5_001),
-            (9_002, 0, 6_000, 7_000),
-            (9_003, 9_002, 6_500, 6_600),
-        ]);
-        let (places, arrows) = swept(&spans);
-        assert_eq!(places.len(), LEAST_OPEN + 3);
-        let placed = |id: u64| places.iter().find(|place| place.0 == id).copied();
-        assert_eq!(placed(9_001), Some((9_001, 1, 1)));
-        assert_eq!(placed(9_002), Some((9_002, last + 1, 0)));
-        assert_eq!(placed(9_003), Some((9_003, last + 2, 0)));
-        assert_eq!(arrows, [9_002]);
-    }
-
-    #[test]
-    fn a_circle_and_a_span_that_is_its_own_parent_are_cut_once() {
-        let mut summary = PerfettoSummary::default();
-        let record = |id, parent, number| Record {
-            id,
-            parent,
-            number,
-            ..Record::default()
-        };
-        let circle = vec![record(1, 2, 0), record(2, 1, 1), record(3, 3, 2)];
-        let ordered = depth_first(circle, |_| 0, &mut summary);
-        let ids: Vec<u64> = ordered.iter().map(|record| record.id).collect();
-        assert_eq!((ids, summary.cycles), (vec![1, 2, 3], 2));
-    }
-}
+mod tests;

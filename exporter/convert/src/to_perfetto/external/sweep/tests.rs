@@ -1,0 +1,157 @@
+use super::*;
+
+/// The tree and the depth of each span by its id, and the arrows to children.
+fn swept(spans: &[(u64, u64, u64, u64)]) -> (Vec<(u64, u64, u32)>, Vec<u64>) {
+    let config = PerfettoConfig::default();
+    let mut sweep = Sweep::new(1 << 10, &config);
+    let mut summary = PerfettoSummary::default();
+    let mut records: Vec<Record> = (0..)
+        .zip(spans)
+        .map(|(number, &(id, parent, start, end))| Record {
+            start,
+            end,
+            id,
+            parent,
+            number,
+            ..Record::default()
+        })
+        .collect();
+    records.sort_by_key(|record| record.start);
+    for together in records.chunk_by(|one, other| one.start == other.start) {
+        sweep.add(&mut together.to_vec(), &mut |_| 0, &mut summary);
+    }
+    sweep.end();
+    let (mut places, mut arrows) = (Vec::new(), Vec::new());
+    for found in sweep.take_found() {
+        match found {
+            SweepEvent::Span(record) => places.push((record.id, record.tree, record.depth)),
+            SweepEvent::Arrow { parent, .. } => arrows.push(parent),
+            SweepEvent::LogOnRow(_) => {}
+        }
+    }
+    places.sort_unstable();
+    (places, arrows)
+}
+
+#[test]
+fn a_log_record_is_within_its_span_and_takes_no_room_from_children() {
+    let config = PerfettoConfig::default();
+    let mut sweep = Sweep::new(1 << 10, &config);
+    let span = |id, parent, start, end| Record {
+        start,
+        end,
+        id,
+        parent,
+        ..Record::default()
+    };
+    let log = |parent, time| Record {
+        is_log_record: true,
+        ..span(0, parent, time, time)
+    };
+    // Within its span and a child of it, at the end, after the end, and of a span that nobody knows.
+    let all = [
+        vec![span(1, 0, 0, 9)],
+        vec![span(2, 1, 2, 5)],
+        vec![log(1, 3)],
+        vec![span(3, 2, 4, 5)],
+        vec![log(1, 9)],
+        vec![log(1, 10), log(99, 10)],
+    ];
+    for mut together in all {
+        sweep.add(&mut together, &mut |_| 0, &mut PerfettoSummary::default());
+    }
+    sweep.end();
+    let (mut spans, mut logs, mut on_row) = (Vec::new(), Vec::new(), Vec::new());
+    for found in sweep.take_found() {
+        match found {
+            SweepEvent::Span(record) if record.is_log_record => logs.push((record.start, record.depth)),
+            SweepEvent::Span(record) => spans.push((record.id, record.depth)),
+            SweepEvent::LogOnRow(record) => on_row.push(record.parent),
+            SweepEvent::Arrow { .. } => {}
+        }
+    }
+    spans.sort_unstable();
+    on_row.sort_unstable();
+    assert_eq!(spans, [(1, 0), (2, 1), (3, 2)]);
+    assert_eq!((logs, on_row), (vec![(3, 1), (9, 1)], vec![1, 99]));
+}
+
+#[test]
+fn children_stand_within_their_parents_in_whatever_order_they_come() {
+    let spans = [
+        (3, 2, 0, 4),
+        (2, 1, 0, 4),
+        (4, 1, 4, 9),
+        (1, 0, 0, 9),
+        (5, 4, 9, 9),
+    ];
+    let expected = vec![(1, 1, 0), (2, 1, 1), (3, 1, 2), (4, 1, 1), (5, 1, 2)];
+    assert_eq!(swept(&spans), (expected, vec![]));
+}
+
+#[test]
+fn what_crosses_or_comes_when_its_parent_is_done_has_a_tree_of_its_own_and_an_arrow() {
+    // One crosses its sibling, one its parent, one comes late, one has a parent that nobody knows.
+    let spans = [
+        (1, 0, 0, 9),
+        (2, 1, 0, 5),
+        (3, 1, 4, 8),
+        (4, 1, 8, 12),
+        (5, 2, 20, 30),
+        (6, 99, 40, 41),
+    ];
+    let (places, arrows) = swept(&spans);
+    assert_eq!(
+        places,
+        [(1, 1, 0), (2, 1, 1), (3, 2, 0), (4, 3, 0), (5, 4, 0), (6, 5, 0)]
+    );
+    assert_eq!(arrows, [1, 1, 2, 99]);
+}
+
+#[test]
+fn what_begins_where_others_end_stands_in_the_order_of_its_depth() {
+    // 4 is at the end of 2 and before 3, which begins there too and ends 2.
+    let spans = [
+        (1, 0, 0, 9),
+        (2, 1, 0, 5),
+        (3, 1, 5, 5),
+        (4, 2, 5, 5),
+        (6, 1, 5, 8),
+    ];
+    let (places, _) = swept(&spans);
+    assert_eq!(places, [(1, 1, 0), (2, 1, 1), (3, 1, 1), (4, 1, 2), (6, 1, 1)]);
+}
+
+#[test]
+fn a_span_beyond_those_that_can_be_held_open_is_drawn_and_takes_no_children() {
+    let last = LEAST_OPEN as u64;
+    let mut spans: Vec<_> = (1..=last).map(|id| (id, 0, id, 9_000)).collect();
+    // The first span has room within it, and the one that is too many has none.
+    spans.extend([
+        (9_001, 1, 5_000, 5_001),
+        (9_002, 0, 6_000, 7_000),
+        (9_003, 9_002, 6_500, 6_600),
+    ]);
+    let (places, arrows) = swept(&spans);
+    assert_eq!(places.len(), LEAST_OPEN + 3);
+    let placed = |id: u64| places.iter().find(|place| place.0 == id).copied();
+    assert_eq!(placed(9_001), Some((9_001, 1, 1)));
+    assert_eq!(placed(9_002), Some((9_002, last + 1, 0)));
+    assert_eq!(placed(9_003), Some((9_003, last + 2, 0)));
+    assert_eq!(arrows, [9_002]);
+}
+
+#[test]
+fn a_circle_and_a_span_that_is_its_own_parent_are_cut_once() {
+    let mut summary = PerfettoSummary::default();
+    let record = |id, parent, number| Record {
+        id,
+        parent,
+        number,
+        ..Record::default()
+    };
+    let circle = vec![record(1, 2, 0), record(2, 1, 1), record(3, 3, 2)];
+    let ordered = depth_first(circle, |_| 0, &mut summary);
+    let ids: Vec<u64> = ordered.iter().map(|record| record.id).collect();
+    assert_eq!((ids, summary.cycles), (vec![1, 2, 3], 2));
+}

@@ -1,0 +1,256 @@
+//! Log records on the rows of their spans, judged by trace_processor: in memory, and with one trace that is larger than the memory.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use pulsetrain_tests::{Folder, Items, TraceProcessor, convert};
+use serde_json::{Value, json};
+
+const BEGIN: u64 = 1_795_000_000_000_000_000;
+/// The spans `work`, which follow each other within `job`.
+const SPANS: u64 = 400;
+/// Enough for all, and less than the trace has.
+const MEMORY: [&str; 2] = ["64MiB", "64KiB"];
+
+fn resource(name: &str) -> Value {
+    json!({"attributes": [{"key": "service.name", "value": {"stringValue": name}}]})
+}
+
+fn span(number: u64, name: &str, (begin, end): (u64, u64)) -> Value {
+    let mut span = json!({
+        "traceId": format!("{:032x}", 7), "spanId": format!("{number:016x}"), "name": name,
+        "startTimeUnixNano": (BEGIN + begin).to_string(), "endTimeUnixNano": (BEGIN + end).to_string(),
+    });
+    if number > 1 {
+        span["parentSpanId"] = format!("{:016x}", 1).into();
+    }
+    span
+}
+
+/// A log record of the span with this number.
+fn record(number: u64, time: u64, body: &str) -> Value {
+    json!({
+        "traceId": format!("{:032x}", 7), "spanId": format!("{number:016x}"),
+        "timeUnixNano": (BEGIN + time).to_string(), "severityNumber": 13, "severityText": "WARN",
+        "attributes": [{"key": "code.line.number", "value": {"intValue": "12"}}],
+        "body": {"stringValue": body},
+    })
+}
+
+/// A job with its spans, and with log records of the same process and of a collector, before the spans that they name.
+fn job() -> String {
+    let (mut own, mut collected) = (
+        vec![record(1, 0, "begins"), record(1, 999_999, "ends")],
+        Vec::new(),
+    );
+    let mut spans = vec![span(1, "job", (0, 999_999))];
+    for number in 2..SPANS + 2 {
+        let begin = number * 1_000;
+        spans.push(span(number, "work", (begin, begin + 500)));
+        own.push(record(number, begin, "first"));
+        own.push(record(number, begin + 200, "one"));
+        own.push(record(number, begin + 200, "two"));
+        own.push(record(1, begin + 300, "of the job"));
+        own.push(record(number, begin + 500, "last"));
+        own.push(record(number, begin + 501, "late"));
+        collected.push(record(number, begin + 400, "collected"));
+    }
+    own.push(record(9_999, 100, "of a span that is not there"));
+    let records = |name, records: Vec<Value>| json!({"resource": resource(name), "scopeLogs": [{"logRecords": records}]});
+    let logs = json!({"resourceLogs": [records("job", own), records("collector", collected)]});
+    let spans = json!({"resourceSpans": [{"resource": resource("job"), "scopeSpans": [{"spans": spans}]}]});
+    format!("{logs}\n{spans}")
+}
+
+/// Converts the job in this memory, and returns the summary.
+fn converted(folder: &Folder, trace: &Path, memory: &str, options: &[&str]) -> Value {
+    let options = [options, &["--memory", memory]].concat();
+    let finished = convert(&[folder.file("job.jsonl", job())], trace, &options).expect_code(0);
+    let summary = finished.summary();
+    let is_small = memory == MEMORY[1];
+    assert_eq!(
+        summary["mapped"]["spilled_bytes"] != json!(0),
+        is_small,
+        "{summary}"
+    );
+    assert_eq!(summary["mapped"]["logs"], json!(SPANS * 7 + 3), "{summary}");
+    summary
+}
+
+/// The log records by name, each with its row, the slices around it on its track, the outermost first, and their number.
+const PLACES: &str = "select s.name, t.name as row, count(*) as records, \
+    (select group_concat(a.name, ' > ') from (select name from ancestor_slice(s.id) order by depth) a) as slices \
+    from slice s join track t on t.id = s.track_id \
+    where extract_arg(s.arg_set_id, 'debug.otel.severity_number') is not null \
+    group by 1, 2, 4 order by 1";
+
+#[test]
+fn a_log_record_is_on_the_row_of_its_span_whatever_the_memory() {
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let folder = Folder::new();
+    let trace = folder.path("job.pftrace");
+    for (by, row) in [("process", "spans"), ("trace", "job 00000000")] {
+        let place = |name: &str, row: &str, records: u64, slices: Option<&str>| json!({"name": name, "row": row, "records": records, "slices": slices});
+        let expected = [
+            place("begins", row, 1, Some("job")),
+            place("collected", row, SPANS, Some("job > work")),
+            place("ends", row, 1, Some("job")),
+            place("first", row, SPANS, Some("job > work")),
+            place("last", row, SPANS, Some("job > work")),
+            place("late", "logs", SPANS, None),
+            place("of a span that is not there", "logs", 1, None),
+            place("of the job", row, SPANS, Some("job > work")),
+            place("one", row, SPANS, Some("job > work")),
+            place("two", row, SPANS, Some("job > work")),
+        ];
+        for memory in MEMORY {
+            converted(&folder, &trace, memory, &["--by", by]);
+            let [places, arguments, lines, arrows] = judge.query(
+                &trace,
+                [
+                    PLACES,
+                    "select extract_arg(arg_set_id, 'debug.otel.severity_text') as severity, \
+                     extract_arg(arg_set_id, 'debug.code_line_number') as line, \
+                     extract_arg(arg_set_id, 'debug.otel.span_id') as span, dur from slice where name = 'ends'",
+                    "select p.name as process, l.prio, count(*) as lines from android_logs l \
+                     join thread using (utid) join process p using (upid) group by 1, 2 order by 1",
+                    "select o.name as begin, i.name as end, count(*) as arrows from flow f \
+                     join slice o on o.id = f.slice_out join slice i on i.id = f.slice_in group by 1, 2",
+                ],
+            );
+            assert_eq!(places, expected, "{by} {memory}");
+            assert_eq!(
+                arguments,
+                [json!({"severity": "WARN", "line": 12, "span": format!("{:016x}", 1), "dur": 0})]
+            );
+            let line = |process: &str, lines: u64| json!({"process": process, "prio": 5, "lines": lines});
+            assert_eq!(lines, [line("collector", SPANS), line("job", SPANS * 6 + 3)]);
+            assert_eq!(arrows, [json!({"begin": "work", "end": "late", "arrows": SPANS})]);
+        }
+    }
+}
+
+#[test]
+fn log_records_on_the_rows_of_spans_convert_back_with_their_resources() {
+    let folder = Folder::new();
+    let (trace, back) = (folder.path("job.pftrace"), folder.path("back.jsonl"));
+    for memory in MEMORY {
+        converted(&folder, &trace, memory, &["--attributes", "full"]);
+        convert(&[&trace], &back, &["--memory", memory]).expect_code(0);
+        Items::read(&back).assert_same(&Items::parse(&job()));
+    }
+}
+
+#[test]
+fn a_lean_trace_gives_back_log_records_and_not_events_of_spans() {
+    let folder = Folder::new();
+    let (trace, back) = (folder.path("job.pftrace"), folder.path("back.jsonl"));
+    converted(&folder, &trace, MEMORY[0], &[]);
+    convert(&[&trace], &back, &[]).expect_code(0);
+    let items = Items::read(&back);
+    assert_eq!(items.of_kind("log").len() as u64, SPANS * 7 + 3);
+    let spans = items.of_kind("span");
+    assert_eq!(spans.len() as u64, SPANS + 1);
+    assert!(spans.iter().all(|item| item["span"].get("events").is_none()));
+}
+
+/// The files of a trace in a folder.
+fn parts_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("the folder is there");
+    let paths = entries.map(|entry| entry.expect("the folder can be listed").path());
+    paths
+        .filter(|path| path.extension().is_some_and(|name| name == "pftrace"))
+        .collect()
+}
+
+#[test]
+fn log_records_of_a_split_tree_are_in_its_files_and_convert_back() {
+    let folder = Folder::new();
+    let back = folder.path("back.jsonl");
+    for memory in MEMORY {
+        let options = ["--attributes", "full", "--split", "64KiB"];
+        let summary = converted(&folder, &folder.path("job.pftrace"), memory, &options);
+        let files = summary["mapped"]["files"].as_u64().unwrap_or_default();
+        assert!(files > 3, "{memory}: {summary}");
+        let parts = parts_in(folder.root());
+        convert(&parts, &back, &[]).expect_code(0);
+        Items::read(&back).assert_same(&Items::parse(&job()));
+        parts
+            .iter()
+            .for_each(|part| fs::remove_file(part).expect("the file is there"));
+    }
+}
+
+#[test]
+fn log_records_of_merged_spans_are_on_the_row_of_logs() {
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let folder = Folder::new();
+    let trace = folder.path("job.pftrace");
+    for memory in MEMORY {
+        converted(&folder, &trace, memory, &["--downsample", "600ns"]);
+        let [rows] = judge.query(
+            &trace,
+            ["select t.name as row, count(*) as records, sum(s.parent_id is not null) as nested \
+              from slice s join track t on t.id = s.track_id \
+              where extract_arg(s.arg_set_id, 'debug.otel.severity_number') is not null group by 1 order by 1"],
+        );
+        let row =
+            |row: &str, records: u64, nested: u64| json!({"row": row, "records": records, "nested": nested});
+        assert_eq!(
+            rows,
+            [row("logs", SPANS * 6 + 1, 0), row("spans", SPANS + 2, SPANS + 2)],
+            "{memory}"
+        );
+    }
+}
+
+#[test]
+fn an_arrow_leads_from_a_span_to_a_log_record_outside_of_its_time_whatever_the_memory() {
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let folder = Folder::new();
+    let spans = [span(1, "job", (500, 900)), span(2, "work", (600, 700))];
+    let records = [
+        record(2, 800, "first"),
+        record(2, 850, "second"),
+        record(1, 400, "early"),
+        record(3, 650, "of no span"),
+    ];
+    let logs =
+        json!({"resourceLogs": [{"resource": resource("log"), "scopeLogs": [{"logRecords": records}]}]});
+    let spans = json!({"resourceSpans": [{"resource": resource("job"), "scopeSpans": [{"spans": spans}]}]});
+    let input = folder.file("job.jsonl", format!("{logs}\n{spans}"));
+    let (trace, back) = (folder.path("job.pftrace"), folder.path("back.jsonl"));
+    for memory in ["64MiB", "1KiB"] {
+        let summary = convert(&[&input], &trace, &["--memory", memory])
+            .expect_code(0)
+            .summary();
+        assert_eq!(summary["mapped"]["links_outside"], 0, "{memory}");
+        let [arrows] = judge.query(
+            &trace,
+            [
+                "select o.name as begin, i.name as end from flow f join slice o on o.id = f.slice_out \
+              join slice i on i.id = f.slice_in order by o.ts",
+            ],
+        );
+        assert_eq!(
+            arrows,
+            [
+                // Viewers order the ends of an arrow by time.
+                json!({"begin": "early", "end": "job"}),
+                json!({"begin": "work", "end": "first"}),
+                json!({"begin": "first", "end": "second"}),
+            ],
+            "{memory}"
+        );
+        let summary = convert(&[&trace], &back, &[]).expect_code(0).summary();
+        assert_eq!(summary["inputs"][0]["notes"], json!([]), "{memory}");
+    }
+}
