@@ -46,7 +46,7 @@ pub(crate) fn measured(input: &Path, output: &Path, more: &[&str]) -> (Finished,
     (Finished::new(output), peak)
 }
 
-/// A file of `traces` traces with steps that have children, events, a point and a log record each: some 60 MB.
+/// A file of `traces` traces with steps that have children, events, a point and a log record each: some 70 MB.
 fn large(folder: &TempDir, traces: u64) -> PathBuf {
     let path = folder.path().join("large.jsonl");
     let mut text = String::new();
@@ -73,7 +73,13 @@ fn large(folder: &TempDir, traces: u64) -> PathBuf {
         .expect("a string can be written");
         if number % 8 == 0 {
             writeln!(text, r#"{{"resourceMetrics":[{{"scopeMetrics":[{{"metrics":[{{"name":"loss","gauge":{{"dataPoints":[{{"timeUnixNano":"{start}","asDouble":{number}}}]}}}}]}}]}}]}}"#).expect("a string can be written");
-            writeln!(text, r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{{"timeUnixNano":"{start}","body":{{"stringValue":"step {step}"}}}}]}}]}}]}}"#).expect("a string can be written");
+            // Of the step, or of the span around all steps.
+            let of = if traces == 1 && step % 2 == 0 {
+                1
+            } else {
+                number + 1
+            };
+            writeln!(text, r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{{"timeUnixNano":"{start}","traceId":"{trace:032x}","spanId":"{of:016x}","body":{{"stringValue":"step {step} {padding}"}}}}]}}]}}]}}"#).expect("a string can be written");
         }
     }
     fs::write(&path, text).expect("a temporary file can be written");
