@@ -44,6 +44,33 @@ fn items_attributes_and_messages_are_counted() {
 }
 
 #[test]
+fn an_attribute_of_short_text_is_checked_as_one_whose_messages_are_entered() {
+    let attribute = [repeated(1, b"key", 1), repeated(2, &repeated(1, b"text", 1), 1)].concat();
+    let checked = |attribute: &[u8], depth| {
+        let bytes = batch(&repeated(2, &repeated(9, attribute, 1), 1));
+        let limits = Limits {
+            depth,
+            ..Limits::default()
+        };
+        check(Signal::Traces, &bytes, &limits).map_err(|error| match error {
+            LimitError::Wire(error) => error.kind.to_string(),
+            LimitError::Exceeded { exceeded, .. } => exceeded.to_string(),
+        })
+    };
+    assert!(is_short_text(&attribute) && checked(&attribute, 6).is_ok() && checked(&attribute, 5).is_err());
+    for (place, byte) in (0..attribute.len()).flat_map(|place| (0..=u8::MAX).map(move |byte| (place, byte))) {
+        let mut changed = attribute.clone();
+        changed[place] = byte;
+        // Its messages are entered, because it begins with an unknown field.
+        let entered = [&[0x78, 0], changed.as_slice()].concat();
+        for depth in [4, 5, 6] {
+            assert_eq!(checked(&changed, depth), checked(&entered, depth), "{changed:?}");
+        }
+    }
+    assert!((0..attribute.len()).all(|end| !is_short_text(&attribute[..end])));
+}
+
+#[test]
 fn four_million_empty_spans_in_eight_mebibytes_are_refused() {
     let bytes = batch(&repeated(2, &[], 4 << 20));
     assert_eq!(breached(Signal::Traces, &bytes), Some(Limit::Items));
