@@ -13,7 +13,7 @@ use crate::from_perfetto::values;
 const THREAD_BITS: u32 = 24;
 
 /// The most bytes of names of processes, threads, domains and categories. Real exports have some kilobytes.
-const MOST_NAME_BYTES: usize = 8 << 20;
+const MOST_NAME_BYTES: usize = 2 << 20;
 
 /// The bytes of an entry next to its name.
 const ENTRY_BYTES: usize = 64;

@@ -35,7 +35,7 @@ const FIXED: [&str; 7] = [
 ];
 
 /// The most rows, and the most scopes. Real exports have some thousands.
-const MOST_INTERNED: usize = 20_000;
+const MOST_INTERNED: usize = 10_000;
 
 /// The row that a span or a mark is on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
