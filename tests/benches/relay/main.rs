@@ -6,7 +6,7 @@
 //! batching and without, and rotel where `ROTEL` names it or it is on the PATH (PyPI `rotel` 0.0.1a15). Relays take turns,
 //! several rounds, and the best round of each counts. `HTTP alone` reads messages and drops them: the floor of any relay.
 //! `BEFORE` names another build of the agent, which takes part with its disk queue.
-//! `RELAY_SHARE=20` sends a twentieth, to see that all of them work.
+//! `RELAY_SHARE=20` sends a twentieth, to see that all of them work. `RELAY_SPANS=500` measures only messages of that size.
 //! `PULSETRAIN=target/release/pulsetrain cargo bench -p pulsetrain-tests --bench relay`
 
 #![allow(
@@ -92,6 +92,9 @@ fn main() {
 }
 
 fn compare(wire: Wire, spans: usize, clients: usize, latency: Duration, messages: usize) {
+    if env::var("RELAY_SPANS").is_ok_and(|wanted| wanted != spans.to_string()) {
+        return;
+    }
     let relays = relays::all(wire);
     let mut best: Vec<Option<Measured>> = vec![None; relays.len()];
     for _ in 0..ROUNDS {
