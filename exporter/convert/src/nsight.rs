@@ -27,6 +27,8 @@ pub struct NsightConversion {
     pub messages: u64,
     /// Ranges that never end; they last until the end of the export.
     pub unfinished: u64,
+    /// Ranges of threads that begin while too many others are open. Ranges and marks are not nested in them.
+    pub too_many_open: u64,
     /// GPU work without a process, because the export does not name it. Such work has no link to its launch.
     pub without_process: u64,
     /// Tables with events that have no place in OTLP, or whose columns are unknown, and the number of their rows.
@@ -67,7 +69,7 @@ pub fn convert_nsight<E: From<ConvertError>>(
         .map_err(ConvertError::Temporary)?;
     let mut batches = Batches::new(&names, room, deliver);
     samples::send(export, start, &mut batches, &mut conversion)?;
-    conversion.spilled_bytes = Spans::send(rows, &file, &names, room, &mut batches)?;
+    Spans::send(rows, &file, &names, room, &mut batches, &mut conversion)?;
     batches.send_all()?;
     conversion.messages = batches.messages();
     conversion.left_out.extend(export.unknown_tables());

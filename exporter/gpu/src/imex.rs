@@ -82,9 +82,9 @@ pub(crate) struct ImexThread {
     readings: mpsc::Receiver<ImexReading>,
     running: Arc<Running>,
     thread: Thread,
-    /// How long a reading can take: the wait for it, and the timeouts of both states.
-    patience: Duration,
-    overdue: Instant,
+    /// The longest time from one reading to the next.
+    reading_timeout: Duration,
+    deadline: Instant,
 }
 
 impl ImexThread {
@@ -98,7 +98,8 @@ impl ImexThread {
         }
         let (sender, readings) = mpsc::channel(1);
         let running = Arc::<Running>::default();
-        let patience = config.interval + 3 * config.timeout;
+        // The wait, and the timeouts of both states and some time to start the program.
+        let reading_timeout = config.interval.saturating_add(config.timeout.saturating_mul(3));
         let (config, of_thread) = (config.clone(), Arc::clone(&running));
         let thread = thread::Builder::new()
             .name("imex".to_owned())
@@ -108,26 +109,30 @@ impl ImexThread {
             readings,
             running,
             thread: thread.thread().clone(),
-            patience,
-            overdue: clock::later(clock::now(), patience),
+            reading_timeout,
+            deadline: clock::later(clock::now(), reading_timeout),
         }))
     }
 
-    /// Returns the next reading; waits for ever if nothing is observed. A reading that is overdue is a failure: the kernel does not
-    /// end a process that waits for a device in uninterruptible sleep.
+    /// Returns the next reading; waits for ever if nothing is observed. A late reading is a failure: the kernel does not end a process
+    /// that waits for a device in uninterruptible sleep.
     pub(crate) async fn next(this: &mut Option<Self>) -> ImexReading {
         let Some(thread) = this else {
             return std::future::pending().await;
         };
-        let reading = match tokio::time::timeout_at(thread.overdue, thread.readings.recv()).await {
-            Ok(Some(reading)) => reading,
-            Ok(None) => return std::future::pending().await,
-            Err(_) => ImexReading {
-                failure: Some(format!("{PROGRAM} was killed and has not ended")),
-                ..ImexReading::default()
-            },
+        let failed = |why: &str| ImexReading {
+            failure: Some(why.to_owned()),
+            ..ImexReading::default()
         };
-        thread.overdue = clock::later(clock::now(), thread.patience);
+        let reading = match tokio::time::timeout_at(thread.deadline, thread.readings.recv()).await {
+            Ok(Some(reading)) => reading,
+            Ok(None) => {
+                *this = None;
+                return failed("the thread that reads the state of IMEX has ended; restart the agent");
+            }
+            Err(_) => failed("nvidia-imex-ctl was killed and has not ended"),
+        };
+        thread.deadline = clock::later(clock::now(), thread.reading_timeout);
         reading
     }
 }
@@ -245,13 +250,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_program_that_cannot_be_killed_has_no_state() {
         let (sender, readings) = mpsc::channel(1);
-        let patience = Duration::from_secs(75);
+        let reading_timeout = Duration::from_secs(75);
         let mut thread = Some(ImexThread {
             readings,
             running: Arc::default(),
             thread: thread::current(),
-            patience,
-            overdue: clock::later(clock::now(), patience),
+            reading_timeout,
+            deadline: clock::later(clock::now(), reading_timeout),
         });
         let up = ImexReading {
             domain: Some("up"),
@@ -260,10 +265,13 @@ mod tests {
         sender.send(up.clone()).await.unwrap();
         assert_eq!(ImexThread::next(&mut thread).await, up);
         let began = clock::now();
-        let overdue = ImexThread::next(&mut thread).await;
-        assert_eq!((overdue.domain, overdue.daemon), (None, None));
-        assert!(overdue.failure.is_some());
-        assert_eq!(clock::now() - began, patience);
+        let late = ImexThread::next(&mut thread).await;
+        assert_eq!((late.domain, late.daemon), (None, None));
+        assert!(late.failure.is_some());
+        assert_eq!(clock::now() - began, reading_timeout);
+        drop(sender);
+        assert!(ImexThread::next(&mut thread).await.failure.is_some());
+        assert!(thread.is_none());
     }
 
     #[test]

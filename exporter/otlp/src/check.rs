@@ -119,8 +119,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Whether these are the bytes of an attribute that has only a key and a string, both short. Most attributes are, and the check takes half
-/// the time if it does not enter their two messages (benches/results/codec.txt).
+/// Returns whether an attribute has only a key and a string, each shorter than 128 bytes. Most attributes are, and the check takes half the
+/// time if it does not enter their two messages (benches/results/codec.txt).
 #[inline]
 fn is_short_text(attribute: &[u8]) -> bool {
     let [0x0a, key @ ..0x80, rest @ ..] = attribute else {

@@ -36,9 +36,11 @@ const DEADLINE: Duration = Duration::from_secs(10);
 const FRAMING: usize = 5;
 /// Messages shorter than this are copied into buffers of their own.
 const SHORT: usize = 16 << 10;
-/// Messages longer than this are processed on blocking threads. A message of 68 kB, the full batch of an SDK, took 1.4 times the CPU
-/// time with the two thread switches (benches/results/relay.txt).
-const LONG: usize = 256 << 10;
+/// Longer messages are converted from JSON, and pass the stage, on blocking threads.
+const LONG: usize = 64 << 10;
+/// Longer messages are checked on blocking threads. A message of 68 kB, the full batch of an SDK, took 1.5 times the CPU time with two
+/// thread switches (benches/results/relay.txt).
+const LONG_PROTOBUF: usize = 256 << 10;
 
 /// Checks messages and sends them to the pipeline. Clones share all state.
 #[derive(Clone)]
@@ -165,7 +167,11 @@ impl IngestHandler {
 
     /// Checks a message against the limits. Returns its protobuf bytes and the number of its items.
     async fn checked(&self, signal: Signal, message: Message) -> Result<(Bytes, u32), Rejection> {
-        if message.len() <= LONG {
+        let long = match message {
+            Message::Protobuf(_) => LONG_PROTOBUF,
+            Message::Json(_) => LONG,
+        };
+        if message.len() <= long {
             return check(signal, message, &self.limits);
         }
         let limits = Arc::clone(&self.limits);

@@ -466,9 +466,9 @@ fn names_threads_and_open_ranges_without_number_are_converted_in_memory() {
         "{summary}"
     );
     for expected in [
-        "names of processes, ranks and threads are beyond 2 MiB",
-        "names of NVTX domains and categories are beyond 2 MiB",
-        "more than 10000 threads, streams and domains",
+        "entries of processes, ranks and threads are not used: together they take more than 2 MiB",
+        "entries of NVTX domains and categories are not used",
+        "on the row `further rows`: the export has too many threads and streams",
     ] {
         assert!(problems.contains(expected), "{expected}: {problems}");
     }

@@ -338,6 +338,10 @@ impl InputReport {
             "ranges never end; their spans end with the export",
         );
         self.note(
+            conversion.too_many_open,
+            "ranges begin while 65,536 others are open; nothing is nested in them",
+        );
+        self.note(
             conversion.without_process,
             "rows of GPU work have no process; no arrow leads to them",
         );

@@ -30,6 +30,9 @@ const MOST_BYTES: i32 = 16 << 20;
 /// How much of a stream is copied at once.
 const PIECE: usize = 64 << 10;
 
+/// The most tables that an error names.
+const MOST_NAMED: usize = 10;
+
 /// The most labels of an enum table; real ones have less than 100.
 const MOST_LABELS: usize = 10_000;
 
@@ -105,8 +108,7 @@ impl NsightExport {
         if export.has_events() {
             return Ok(export);
         }
-        let unknown = export.unknown_tables();
-        let unknown: Vec<String> = unknown.into_iter().map(|(name, _)| name).collect();
+        let unknown: Vec<&str> = export.unknown_names().take(MOST_NAMED).collect();
         Err(match unknown.is_empty() {
             true => NsightError::Other("CUPTI_ACTIVITY_KIND_RUNTIME` or `NVTX_EVENTS"),
             false => NsightError::NothingKnown(unknown.join(", ")),
@@ -229,19 +231,24 @@ impl NsightExport {
         labels
     }
 
-    /// Returns the tables with events that nothing reads, and the number of their rows.
-    pub(super) fn unknown_tables(&self) -> Vec<(String, u64)> {
+    /// Returns the names of tables with events that are not converted.
+    fn unknown_names(&self) -> impl Iterator<Item = &str> {
         let is_known = |name: &str| KNOWN.contains(&name) || TABLES.iter().any(|table| table.name == name);
-        let events = self.tables.iter().filter(|(name, columns)| {
+        let events = self.tables.iter().filter(move |(name, columns)| {
             !is_known(name) && !name.starts_with("ENUM_") && TIMES.iter().any(|time| columns.contains(*time))
         });
-        let count = |name: &String| {
+        events.map(|(name, _)| name.as_str())
+    }
+
+    /// Returns the tables with events that are not converted, and the number of their rows.
+    pub(super) fn unknown_tables(&self) -> Vec<(String, u64)> {
+        let count = |name: &str| {
             let query = format!("SELECT count(*) FROM \"{name}\"");
             let count = self.connection.query_row(&query, [], |row| row.get::<_, i64>(0));
-            Some((name.clone(), u64::try_from(count.ok()?).ok()?))
+            Some((name.to_owned(), u64::try_from(count.ok()?).ok()?))
         };
-        events
-            .filter_map(|(name, _)| count(name))
+        self.unknown_names()
+            .filter_map(count)
             .filter(|(_, count)| *count > 0)
             .collect()
     }

@@ -12,7 +12,7 @@ use crate::from_perfetto::values;
 /// The lowest bits of a serialized id are the thread, and those above them the process.
 const THREAD_BITS: u32 = 24;
 
-/// The most bytes of names of processes, threads, domains and categories. Real exports have some kilobytes.
+/// The most bytes of entries of processes, ranks and threads, and of NVTX domains and categories. Real exports have some kilobytes.
 const MOST_NAME_BYTES: usize = 2 << 20;
 
 /// The bytes of an entry next to its name.
@@ -68,7 +68,7 @@ impl NameLimit {
     pub(super) fn report(&self, table: &str, errors: &mut Vec<String>) {
         if self.left_out > 0 {
             errors.push(format!(
-                "{} names of {table} are beyond {} MiB and not used; numbers take their place",
+                "{} entries of {table} are not used: together they take more than {} MiB",
                 self.left_out,
                 MOST_NAME_BYTES >> 20
             ));

@@ -120,8 +120,10 @@ fn push(rows: &mut Rows<'_>, start: i64, kind: Kind, cells: Cells<'_>, named: &N
     let end = cells.int(1).filter(|_| kind == Kind::Span);
     let record = Record {
         kind,
-        track: rows.tracks.intern(track),
-        scope: rows.scopes.intern(domain_name.unwrap_or(SCOPE).to_owned()),
+        track: rows.tracks.intern_of_nvtx(track),
+        scope: rows
+            .scopes
+            .intern_of_nvtx(domain_name.unwrap_or(SCOPE).to_owned()),
         end: rows.unix_nanos(end.unwrap_or(start)),
         id: rows.next_id(),
         launch: 0,

@@ -37,6 +37,9 @@ const FIXED: [&str; 7] = [
 /// The most rows, and the most scopes. Real exports have some thousands.
 const MOST_INTERNED: usize = 10_000;
 
+/// The most of NVTX alone, whose threads and domains have any number: the rows of GPUs are read later.
+const MOST_OF_NVTX: usize = MOST_INTERNED / 2;
+
 /// The row that a span or a mark is on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Track {
@@ -102,8 +105,16 @@ impl<T: Clone + Eq + Hash> Interned<T> {
         }
     }
 
-    pub(super) fn intern(&mut self, value: T) -> usize {
-        let is_full = self.values.len() >= MOST_INTERNED;
+    pub(super) fn intern_of_nvtx(&mut self, value: T) -> usize {
+        self.intern_up_to(MOST_OF_NVTX, value)
+    }
+
+    fn intern(&mut self, value: T) -> usize {
+        self.intern_up_to(MOST_INTERNED, value)
+    }
+
+    fn intern_up_to(&mut self, most: usize, value: T) -> usize {
+        let is_full = self.values.len() >= most;
         match self.places.entry(value) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(_) if is_full => {
@@ -145,11 +156,21 @@ impl<'a> Rows<'a> {
         for table in &TABLES {
             self.read_table(table, export, conversion)?;
         }
-        let beyond = self.tracks.beyond_limit + self.scopes.beyond_limit;
-        if beyond > 0 {
-            conversion.errors.push(format!(
-                "{beyond} spans and marks are on one row: the export has more than {MOST_INTERNED} threads, streams and domains"
-            ));
+        for (beyond, place) in [
+            (
+                self.tracks.beyond_limit,
+                "on the row `further rows`: the export has too many threads and streams",
+            ),
+            (
+                self.scopes.beyond_limit,
+                "in the scope `further scopes`: the export has too many NVTX domains",
+            ),
+        ] {
+            if beyond > 0 {
+                conversion
+                    .errors
+                    .push(format!("{beyond} spans and marks are {place}"));
+            }
         }
         Ok(())
     }

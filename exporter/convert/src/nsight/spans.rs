@@ -10,6 +10,7 @@ use pulsetrain_pipeline::spill::MemoryBudget;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::{
+    NsightConversion,
     batches::Batches,
     names::{Names, Owner, ThreadId},
     rows::{Kind, Record, Rows, Track},
@@ -42,6 +43,8 @@ pub(super) struct Spans<'a> {
     /// The open spans of each row, outermost first.
     open: Vec<Vec<Open>>,
     open_count: usize,
+    /// Spans that begin while too many are open.
+    too_many_open: u64,
     trace: [u8; 16],
     held_bytes: usize,
     most_held_bytes: usize,
@@ -57,14 +60,15 @@ struct Open {
 }
 
 impl<'a> Spans<'a> {
-    /// Sends the records. Returns the bytes that went through a temporary file.
+    /// Sends the records.
     pub(super) fn send<E: From<ConvertError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
         rows: Rows<'_>,
         file: &str,
         names: &Names,
         room: &MemoryBudget,
         batches: &mut Batches<'_, D>,
-    ) -> Result<u64, E> {
+        conversion: &mut NsightConversion,
+    ) -> Result<(), E> {
         let (tracks, scopes) = (&rows.tracks.values, &rows.scopes.values);
         let mut spans = Spans {
             tracks,
@@ -72,6 +76,7 @@ impl<'a> Spans<'a> {
             rows: tracks.iter().map(|track| row(track, names)).collect(),
             open: tracks.iter().map(|_| Vec::new()).collect(),
             open_count: 0,
+            too_many_open: 0,
             trace: xxh3_128(format!("{file}\0trace").as_bytes()).max(1).to_be_bytes(),
             held_bytes: 0,
             most_held_bytes: MOST_HELD_BYTES.max(room.bytes / 4),
@@ -94,7 +99,9 @@ impl<'a> Spans<'a> {
         for track in 0..tracks.len() {
             spans.close(track, u64::MAX, batches)?;
         }
-        Ok(sorted.spilled_bytes())
+        conversion.spilled_bytes = sorted.spilled_bytes();
+        conversion.too_many_open = spans.too_many_open;
+        Ok(())
     }
 
     /// Sends the spans of a row that are over at a time.
@@ -120,7 +127,9 @@ impl<'a> Spans<'a> {
         start: u64,
         batches: &mut Batches<'_, D>,
     ) -> Result<(), E> {
-        let nests = matches!(self.tracks[record.track], Track::Thread(_)) && self.open_count < MOST_OPEN;
+        let is_of_thread = matches!(self.tracks[record.track], Track::Thread(_));
+        let nests = is_of_thread && self.open_count < MOST_OPEN;
+        self.too_many_open += u64::from(is_of_thread && !nests);
         let mut around = self.open[record.track].iter().rev().take(MOST_COMPARED);
         let parent = around.find(|open| open.end >= record.end).map(|open| open.id);
         let span = self.span(record, start, parent);

@@ -44,7 +44,7 @@ pub(super) struct PartSpans<'a> {
 pub(super) struct Trees<'a> {
     pub(super) sorter: &'a mut Sorter,
     pub(super) long: &'a mut SpilledTrees,
-    /// Where log records go that are not drawn with their spans.
+    /// The records of the row `logs`.
     pub(super) logs_row: &'a mut Sorter,
 }
 

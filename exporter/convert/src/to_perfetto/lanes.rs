@@ -1,7 +1,8 @@
 //! Packs spans on lanes: on each, slices nest, and no two cross.
 //!
 //! A child stays on its parent's lane where it lies within the parent and begins at or after the end of the sibling before
-//! it there; an instant stays where it lies within the parent. Every other child begins a tree of its own. Trees are put, by their start, on the first lane that is free.
+//! it there; an instant stays where it lies within the parent. Every other child begins a tree of its own. Trees are put, by their
+//! start, on the first lane that is free.
 
 use std::{
     cmp::Reverse,

@@ -29,6 +29,9 @@ use pulsetrain_otlp::json::value_text;
 /// The most bytes of a body in the name of its instant.
 const NAME_BYTES: usize = 120;
 
+/// The bytes of records that name a span, which are kept together.
+const PART_BYTES: usize = 1 << 20;
+
 /// The most bytes of a text body in the arguments of its instant; the log line has all of it.
 const BODY_BYTES: usize = 1 << 10;
 
@@ -74,6 +77,9 @@ impl Records {
         let config = input.config;
         let mut of_spans = Vec::new();
         let outcome = input.each_item(batch, |message, around, summary| {
+            if of_spans.len() >= PART_BYTES {
+                spans.keep(std::mem::take(&mut of_spans).into());
+            }
             let record = LogRecord::decode(message)?;
             let time = logged_time(&record);
             if !config.shows_time(time, time) {
@@ -97,6 +103,7 @@ impl Records {
             Ok(())
         });
         if !of_spans.is_empty() {
+            of_spans.shrink_to_fit();
             spans.keep(of_spans.into());
         }
         outcome
@@ -129,8 +136,10 @@ pub(super) fn decode(stored: &[u8]) -> Result<LogRecord<'_>, WireError> {
 
 /// Puts a stored record on the row `logs`. Returns the number of the arrow from its span.
 pub(super) fn put_on_row(stored: &[u8], row: &mut Sorter) -> Result<Option<u64>, PerfettoError> {
-    let record = decode(stored)?;
-    let number = StoredRecord::unpack(stored).map_or(0, |stored| stored.number);
+    let Some(StoredRecord { number, message, .. }) = StoredRecord::unpack(stored) else {
+        return Ok(None);
+    };
+    let record = LogRecord::decode(message)?;
     row.push((logged_time(&record), number), |out| {
         out.extend_from_slice(stored);
     })?;

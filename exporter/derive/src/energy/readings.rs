@@ -38,8 +38,8 @@ pub(super) struct Measured {
 
 /// How far the true energy can be below and above an estimate, in joules.
 ///
-/// The two sides are added separately: an interval whose start is uncertain to one side and its end to the other is known better
-/// than the sum of the larger sides says.
+/// The two sides are added separately. An interval whose start is uncertain to one side and its end to the other has a smaller bound than
+/// the sum of the larger sides.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct ErrorBound {
     pub(super) below: f64,

@@ -282,7 +282,8 @@ fn depth_first(
     };
     let mut count = take(roots);
     let mut rest: Vec<usize> = (0..together.len()).collect();
-    rest.sort_by_key(|place| together[*place].number);
+    // A cycle is cut at a span, not at a log record within it.
+    rest.sort_by_key(|place| (together[*place].is_log_record, together[*place].number));
     for place in rest {
         let before = std::mem::replace(&mut count, take(vec![place]));
         summary.cycles += u64::from(count > before);

@@ -48,7 +48,7 @@ fn a_log_record_is_within_its_span_and_takes_no_room_from_children() {
         is_log_record: true,
         ..span(0, parent, time, time)
     };
-    // Within its span and a child of it, at the end, after the end, and of a span that nobody knows.
+    // Within its span and a child of it, at the end, after the end, and of an unknown span.
     let all = [
         vec![span(1, 0, 0, 9)],
         vec![span(2, 1, 2, 5)],
@@ -77,7 +77,7 @@ fn a_log_record_is_within_its_span_and_takes_no_room_from_children() {
 }
 
 #[test]
-fn children_stand_within_their_parents_in_whatever_order_they_come() {
+fn children_are_within_their_parents_in_any_order_of_the_input() {
     let spans = [
         (3, 2, 0, 4),
         (2, 1, 0, 4),
@@ -90,8 +90,8 @@ fn children_stand_within_their_parents_in_whatever_order_they_come() {
 }
 
 #[test]
-fn what_crosses_or_comes_when_its_parent_is_done_has_a_tree_of_its_own_and_an_arrow() {
-    // One crosses its sibling, one its parent, one comes late, one has a parent that nobody knows.
+fn crossing_and_late_children_have_a_tree_of_their_own_and_an_arrow() {
+    // One crosses its sibling, one its parent, one is late, one has an unknown parent.
     let spans = [
         (1, 0, 0, 9),
         (2, 1, 0, 5),
@@ -109,8 +109,8 @@ fn what_crosses_or_comes_when_its_parent_is_done_has_a_tree_of_its_own_and_an_ar
 }
 
 #[test]
-fn what_begins_where_others_end_stands_in_the_order_of_its_depth() {
-    // 4 is at the end of 2 and before 3, which begins there too and ends 2.
+fn spans_that_begin_where_others_end_are_in_the_order_of_their_depth() {
+    // 4 is at the end of 2 and before 3, which also begins there and ends 2.
     let spans = [
         (1, 0, 0, 9),
         (2, 1, 0, 5),
@@ -142,7 +142,7 @@ fn a_span_beyond_those_that_can_be_held_open_is_drawn_and_takes_no_children() {
 }
 
 #[test]
-fn a_circle_and_a_span_that_is_its_own_parent_are_cut_once() {
+fn a_cycle_and_a_span_that_is_its_own_parent_are_cut_once() {
     let mut summary = PerfettoSummary::default();
     let record = |id, parent, number| Record {
         id,
@@ -150,8 +150,15 @@ fn a_circle_and_a_span_that_is_its_own_parent_are_cut_once() {
         number,
         ..Record::default()
     };
-    let circle = vec![record(1, 2, 0), record(2, 1, 1), record(3, 3, 2)];
-    let ordered = depth_first(circle, |_| 0, &mut summary);
+    let cycle = vec![record(1, 2, 1), record(2, 1, 2), record(3, 3, 3)];
+    let ordered = depth_first(cycle.clone(), |_| 0, &mut summary);
     let ids: Vec<u64> = ordered.iter().map(|record| record.id).collect();
     assert_eq!((ids, summary.cycles), (vec![1, 2, 3], 2));
+    // A log record of a span in the cycle, before it in the input, is not a cycle.
+    let log_record = Record {
+        is_log_record: true,
+        ..record(0, 1, 0)
+    };
+    let ordered = depth_first([vec![log_record], cycle].concat(), |_| 0, &mut summary);
+    assert_eq!((ordered[0].id, ordered.len(), summary.cycles), (1, 4, 4));
 }
