@@ -88,7 +88,7 @@ pub(super) struct Rows<'a> {
     only_process: Option<ThreadId>,
 }
 
-/// Values by the order of their first use. The first stands in for those beyond the limit.
+/// Values by the order of their first use. The first represents those beyond the limit.
 #[derive(Debug)]
 pub(super) struct Interned<T> {
     places: HashMap<T, usize>,
