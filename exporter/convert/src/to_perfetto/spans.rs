@@ -39,8 +39,6 @@ pub(super) struct Spans {
     pub(super) needs_repair: bool,
     /// Whether any of them has links.
     pub(super) has_links: bool,
-    /// Whether any of them is a log record.
-    pub(super) has_log_records: bool,
     /// The names of groups, each once.
     pub(super) labels: Labels,
     /// The earliest and the latest time that any span has.
@@ -205,7 +203,6 @@ impl Spans {
         if config.steps.is_some() {
             self.asked.push(Some(true));
         }
-        self.has_log_records = true;
         self.ids.push(self.record_ids(record));
         self.records.push(SpanRecord {
             batch: self.batches.len() as u32,
@@ -289,7 +286,6 @@ impl Spans {
         self.asked_traces.clear();
         self.needs_repair = false;
         self.has_links = false;
-        self.has_log_records = false;
     }
 
     /// Forgets the spans and how many they were: they come again from where they went.
@@ -357,17 +353,6 @@ impl Spans {
             self.retain(|place| repeated.binary_search(&place).is_err());
         }
         identities
-    }
-
-    /// The log records by their places.
-    pub(super) fn log_records(&self) -> impl Iterator<Item = u32> {
-        let all = if self.has_log_records {
-            &self.records[..]
-        } else {
-            &[]
-        };
-        let places = (0..).zip(all);
-        places.filter_map(|(place, record)| record.is_log_record().then_some(place))
     }
 
     fn is_same(&self, one: u32, other: u32) -> bool {

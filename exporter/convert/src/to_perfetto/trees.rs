@@ -46,7 +46,7 @@ impl Forest {
         spans.leave_asked(config, summary);
         let identities = span_trees::build_trees(spans, scopes, summary);
         self.nest(spans, config, summary);
-        self.put_records_on_row(spans, logs_row)?;
+        self.place_others(spans, logs_row, summary)?;
         let links = match links {
             Some(links) => links,
             None => Flows::links(spans)?,
@@ -59,7 +59,7 @@ impl Forest {
         Ok(())
     }
 
-    /// Decides which spans nest within their parents, and adds arrows to the others.
+    /// Decides which spans and log records nest within their parents.
     fn nest(&mut self, spans: &Spans, config: &PerfettoConfig, summary: &mut PerfettoSummary) {
         let records = &spans.records;
         self.nesting = Nesting::of(records.len(), |place| {
@@ -80,37 +80,40 @@ impl Forest {
             }
         });
         summary.too_deep += self.nesting.too_deep;
+    }
+
+    /// Makes the spans that do not nest roots, and puts such log records on the row `logs`, with arrows from their parents.
+    fn place_others(
+        &mut self,
+        spans: &Spans,
+        logs_row: &mut Sorter,
+        summary: &mut PerfettoSummary,
+    ) -> Result<(), PerfettoError> {
+        let items = &spans.records;
         self.flows.clear();
         self.roots.clear();
-        for (place, span) in (0..).zip(records) {
-            if self.nesting.is_nested(place) || span.is_log_record() {
+        for (place, span) in (0..).zip(items) {
+            if self.nesting.is_nested(place) {
+                continue;
+            }
+            if span.is_log_record() {
+                let flow = records::put_on_row(spans.bytes(place), logs_row)?;
+                if let (Some(parent), Some(flow)) = (span.parent.get(), flow) {
+                    self.flows.add_log(parent, flow);
+                }
                 continue;
             }
             self.roots.push(place);
             if let Some(parent) = span.parent.get() {
-                let from = &records[parent as usize];
+                let from = &items[parent as usize];
                 summary.add_child_flow((from.resource, from.start), (span.resource, span.start));
                 self.flows.add_parent(parent, place);
             }
         }
         self.roots.sort_unstable_by_key(|root| {
-            let span = &records[*root as usize];
+            let span = &items[*root as usize];
             (span.start, span.end, *root)
         });
-    }
-
-    /// Puts the log records that are not drawn with their spans on the row `logs`, with arrows from their spans.
-    fn put_records_on_row(&mut self, spans: &Spans, logs_row: &mut Sorter) -> Result<(), PerfettoError> {
-        for place in spans.log_records() {
-            if self.nesting.is_nested(place) {
-                continue;
-            }
-            let flow = records::put_on_row(spans.bytes(place), logs_row)?;
-            let span = spans.records[place as usize].parent.get();
-            if let (Some(span), Some(flow)) = (span, flow) {
-                self.flows.add_log(span, flow);
-            }
-        }
         Ok(())
     }
 
