@@ -472,5 +472,10 @@ fn names_threads_and_open_ranges_without_number_are_converted_in_memory() {
     ] {
         assert!(problems.contains(expected), "{expected}: {problems}");
     }
+    let notes = summary["inputs"][0]["notes"].to_string();
+    assert!(
+        notes.contains("ranges begin while too many others are open"),
+        "{notes}"
+    );
     assert!((1..68 << 10).contains(&peak), "{peak} KiB: {summary}");
 }

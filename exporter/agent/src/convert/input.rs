@@ -339,7 +339,7 @@ impl InputReport {
         );
         self.note(
             conversion.too_many_open,
-            "ranges begin while 65,536 others are open; nothing is nested in them",
+            "ranges begin while too many others are open; nothing is nested in them",
         );
         self.note(
             conversion.without_process,
