@@ -18,7 +18,7 @@ use event::{Content, Event};
 use frame::Frame;
 use pulsetrain_mapping::{Trainer, framework_of_tag};
 use pulsetrain_otlp::UnixNanos;
-use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
+use pulsetrain_record::{LoggedTime, Recorder, SkipReason, SourcePosition};
 
 /// The row of TensorBoard in the table of formats.
 pub const FORMAT: LogFormat = LogFormat {
@@ -50,7 +50,7 @@ fn identify(head: &[u8]) -> RunHeader {
     };
     RunHeader {
         framework: trainer_of(head).and_then(|trainer| trainer.mapping().framework()),
-        start_unix_nanos: event.time_unix_nanos(),
+        start: event.time_unix_nanos().map(LoggedTime::Utc),
         first_record: record.to_vec(),
         ..RunHeader::default()
     }

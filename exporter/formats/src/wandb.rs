@@ -18,7 +18,7 @@ use blocks::{BlockRead, Blocks};
 use content::{Key, Summarised};
 use pulsetrain_mapping::{Trainer, framework_of_tag};
 use pulsetrain_otlp::UnixNanos;
-use pulsetrain_record::{Recorder, SkipReason, SourcePosition, key_cache::KeyCache};
+use pulsetrain_record::{LoggedTime, Recorder, SkipReason, SourcePosition, key_cache::KeyCache};
 use record::Record;
 
 /// The row of wandb in the table of formats.
@@ -56,7 +56,7 @@ fn identify(head: &[u8]) -> RunHeader {
         {
             identity.run_name = run.name;
             identity.project = run.project;
-            identity.start_unix_nanos = run.start_unix_nanos;
+            identity.start = run.start_unix_nanos.map(LoggedTime::Utc);
             identity.first_record = run.id;
         }
     }

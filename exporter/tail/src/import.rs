@@ -195,7 +195,9 @@ fn inspect_head(input: &LogInput, options: &RunOptions, report: &mut ImportRepor
         signature,
     } = opened?;
     report.format = Some((format.name, signature));
-    report.run = options.run(format, run_header(format, &head, options), &report.input);
+    let timezone = UsedTimezone::named_or_utc(options.timezone.as_ref());
+    let header = run_header(format, &head, options);
+    report.run = options.run(format, header, &timezone, &report.input);
     let mut recorder = Recorder::new(report.run.clone(), drop);
     let mut reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
     reader.set_time(chunks.read_time());
@@ -256,8 +258,8 @@ fn read(
     report: &mut ImportReport,
 ) {
     let timezone = UsedTimezone::named_or_utc(options.timezone.as_ref());
-    let identity = run_header(format, head, options);
-    report.run = options.run(format, identity.in_timezone(&timezone), &report.input);
+    let header = run_header(format, head, options);
+    report.run = options.run(format, header, &timezone, &report.input);
     let mut closed = false;
     let mut recorder = Recorder::new(report.run.clone(), |encoded| {
         closed |= send(ingress, encoded).is_err();

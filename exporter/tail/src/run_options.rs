@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pulsetrain_formats::{LogFormat, Mapping, RunHeader};
 use pulsetrain_otlp::UnixNanos;
-use pulsetrain_record::{Run, Timezone, ids};
+use pulsetrain_record::{Run, Timezone, UsedTimezone, ids};
 
 use crate::{Claims, Member, RankSource};
 
@@ -42,22 +42,26 @@ impl RunOptions {
         logged.or(mapped).unwrap_or(format.framework)
     }
     /// Returns the run of an input. A value of the user wins over one of the log, which wins over the name of the file.
-    pub fn run(&self, format: &LogFormat, identity: RunHeader, input: &str) -> Run {
+    /// A start without a zone is in `timezone`.
+    pub fn run(&self, format: &LogFormat, header: RunHeader, timezone: &UsedTimezone, input: &str) -> Run {
         let RunHeader {
             framework,
             run_name,
             project,
-            start_unix_nanos,
+            start,
             first_record,
             start_is_in_name,
             ..
-        } = identity;
+        } = header;
         let in_name = || {
             start_is_in_name
                 .then(|| pulsetrain_record::start_in_name(input))
                 .flatten()
         };
-        let start_unix_nanos = self.start_unix_nanos.or(start_unix_nanos).or_else(in_name);
+        let start_unix_nanos = self
+            .start_unix_nanos
+            .or_else(|| start.map(|start| timezone.instant(start)))
+            .or_else(in_name);
         let member = self.rank.member(input, self.member);
         Run {
             id: self

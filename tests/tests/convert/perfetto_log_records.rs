@@ -259,3 +259,80 @@ fn an_arrow_leads_from_a_span_to_a_log_record_outside_of_its_time_whatever_the_m
         assert_eq!(summary["inputs"][0]["notes"], json!([]), "{memory}");
     }
 }
+
+/// Two ranks with two steps of a microsecond each, and log records of each step, in the middle of it.
+fn steps() -> String {
+    let numbered = |key: &str, value: u64| json!([{"key": key, "value": {"intValue": value.to_string()}}]);
+    let (mut spans, mut logs) = (Vec::new(), Vec::new());
+    for rank in 0..2 {
+        let resource = json!({"attributes": numbered("train.rank", rank)});
+        let (mut of_rank, mut records) = (Vec::new(), Vec::new());
+        for step in 1..=2 {
+            let (id, begin) = (10 * step + rank, step * 10_000);
+            let trace = format!("{step:032x}");
+            let mut span = span(id, "train.step", (begin, begin + 1_000));
+            span["traceId"] = trace.clone().into();
+            span["attributes"] = numbered("train.step", step);
+            span["parentSpanId"] = "".into();
+            of_rank.push(span);
+            let mut record = record(id, begin + 500, &format!("rank {rank} step {step}"));
+            record["traceId"] = trace.into();
+            records.push(record);
+        }
+        spans.push(json!({"resource": resource, "scopeSpans": [{"spans": of_rank}]}));
+        logs.push(json!({"resource": resource, "scopeLogs": [{"logRecords": records}]}));
+    }
+    format!(
+        "{}\n{}",
+        json!({"resourceLogs": logs}),
+        json!({"resourceSpans": spans})
+    )
+}
+
+#[test]
+fn log_records_of_selected_spans_are_on_their_rows() {
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let folder = Folder::new();
+    let (input, trace) = (folder.file("steps.jsonl", steps()), folder.path("steps.pftrace"));
+    let window = "..2026-11-18T11:06:40.000015Z";
+    let on = |row: &str, name: &str| json!({"row": row, "name": name});
+    // A log record whose span is not selected is kept unless its own time or rank is not selected.
+    let cases = [
+        (
+            ["--step", "2"],
+            vec![
+                on("logs", "rank 0 step 1"),
+                on("logs", "rank 1 step 1"),
+                on("steps", "rank 0 step 2"),
+                on("steps", "rank 1 step 2"),
+            ],
+        ),
+        (
+            ["--rank", "1"],
+            vec![on("steps", "rank 1 step 1"), on("steps", "rank 1 step 2")],
+        ),
+        (
+            ["--window", window],
+            vec![on("steps", "rank 0 step 1"), on("steps", "rank 1 step 1")],
+        ),
+    ];
+    for ((selection, expected), memory) in cases
+        .iter()
+        .flat_map(|case| ["64MiB", "1KiB"].map(|memory| (case, memory)))
+    {
+        let options = [selection.as_slice(), &["--memory", memory]].concat();
+        convert(&[&input], &trace, &options).expect_code(0);
+        let [rows, arrows] = judge.query(
+            &trace,
+            [
+                "select t.name as row, s.name from slice s join track t on t.id = s.track_id \
+                 where extract_arg(s.arg_set_id, 'debug.otel.severity_number') is not null order by 1, 2",
+                "select count(*) as arrows from flow",
+            ],
+        );
+        assert_eq!(&rows, expected, "{options:?}");
+        assert_eq!(arrows, [json!({"arrows": 0})], "{options:?}");
+    }
+}

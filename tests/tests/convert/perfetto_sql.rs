@@ -221,8 +221,9 @@ const REQUEST: [Call; 6] = [
     ("tax", 6, 5, 30, 80),
 ];
 
+const BEGIN: u64 = 1_795_000_000_000_000_000;
+
 fn request() -> String {
-    let begin = 1_795_000_000_000_000_000_u64;
     let spans = REQUEST.map(|(name, id, parent, start, end)| {
         let resource = json!({"attributes": [{"key": "service.name", "value": {"stringValue": name}}]});
         let span = json!({
@@ -230,12 +231,25 @@ fn request() -> String {
             "spanId": format!("{id:016x}"),
             "parentSpanId": if parent == 0 { String::new() } else { format!("{parent:016x}") },
             "name": name,
-            "startTimeUnixNano": (begin + start * 1_000).to_string(),
-            "endTimeUnixNano": (begin + end * 1_000).to_string(),
+            "startTimeUnixNano": (BEGIN + start * 1_000).to_string(),
+            "endTimeUnixNano": (BEGIN + end * 1_000).to_string(),
         });
         json!({"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": [span]}]}]}).to_string()
     });
     spans.join("\n")
+}
+
+/// Log records in the middle of the spans of the request, which are on their rows.
+fn logs_of_request() -> Value {
+    let records = REQUEST.map(|(name, id, _, start, end)| {
+        json!({
+            "traceId": format!("{:032x}", 7),
+            "spanId": format!("{id:016x}"),
+            "timeUnixNano": (BEGIN + (start + end) * 500).to_string(),
+            "body": {"stringValue": format!("log of {name}")},
+        })
+    });
+    json!({"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]})
 }
 
 #[test]
@@ -244,12 +258,16 @@ fn the_critical_path_of_a_request_follows_its_calls_through_the_services() {
         return;
     };
     let folder = Folder::new();
-    let (input, trace) = (
+    let trace = folder.path("request.pftrace");
+    let inputs = [
         folder.file("request.jsonl", request()),
-        folder.path("request.pftrace"),
-    );
-    for by in ["process", "trace"] {
-        convert(&[&input], &trace, &["--by", by]).expect_code(0);
+        folder.file("logged.jsonl", format!("{}\n{}", request(), logs_of_request())),
+    ];
+    for (input, by) in inputs
+        .iter()
+        .flat_map(|input| ["process", "trace"].map(|by| (input, by)))
+    {
+        convert(&[input], &trace, &["--by", by]).expect_code(0);
         let [_, path] = judge.query_with_package(
             &package(),
             &trace,
@@ -268,7 +286,7 @@ fn the_critical_path_of_a_request_follows_its_calls_through_the_services() {
             row("quote", 2, 0),
             row("tax", 3, 50),
         ];
-        assert_eq!(path, expected, "--by {by}");
+        assert_eq!(path, expected, "{} --by {by}", input.display());
     }
 }
 

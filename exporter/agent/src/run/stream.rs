@@ -197,7 +197,7 @@ fn run(
     options: &RunOptions,
     timezone: &UsedTimezone,
 ) -> Run {
-    let found = format.run_header(head, &options.mapping).in_timezone(timezone);
+    let found = format.run_header(head, &options.mapping);
     Run {
         id: identity.id,
         name: options.run_name.clone().or(found.run_name).unwrap_or_default(),
@@ -210,7 +210,7 @@ fn run(
         attempt: identity.member.attempt,
         start_unix_nanos: options
             .start_unix_nanos
-            .or(found.start_unix_nanos)
+            .or_else(|| found.start.map(|start| timezone.instant(start)))
             .unwrap_or_default(),
         extra: options.resource.clone(),
     }

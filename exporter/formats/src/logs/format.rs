@@ -3,8 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use pulsetrain_mapping::{CoverageRow, Mapping};
-use pulsetrain_otlp::UnixNanos;
-use pulsetrain_record::{LoggedTime, UsedTimezone};
+use pulsetrain_record::LoggedTime;
 
 use super::{LogParser, encoding, lines};
 
@@ -91,10 +90,8 @@ pub struct RunHeader {
     pub run_name: Option<String>,
     /// The project that the run belongs to.
     pub project: Option<String>,
-    /// The start of the run. If it is local, as if its clock showed UTC.
-    pub start_unix_nanos: Option<UnixNanos>,
-    /// Whether the start is a local time without a known zone.
-    pub start_is_local: bool,
+    /// The start of the run.
+    pub start: Option<LoggedTime>,
     /// The first record. It distinguishes this run from every other.
     pub first_record: Vec<u8>,
     /// Whether later records may complete the header.
@@ -107,20 +104,6 @@ pub struct RunHeader {
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl RunHeader {
-    /// Returns the header with its local start converted to an instant.
-    #[must_use]
-    pub fn in_timezone(self, timezone: &UsedTimezone) -> Self {
-        let instant = |local: UnixNanos| timezone.instant(LoggedTime::Local(local.0));
-        Self {
-            start_unix_nanos: match self.start_is_local {
-                true => self.start_unix_nanos.map(instant),
-                false => self.start_unix_nanos,
-            },
-            start_is_local: false,
-            ..self
-        }
-    }
-
     /// Whether the input has a first record and the header is final.
     pub fn is_complete(&self) -> bool {
         !self.first_record.is_empty() && !self.is_partial

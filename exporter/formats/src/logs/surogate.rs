@@ -15,7 +15,6 @@ use std::borrow::Cow;
 
 use super::{LogFormat, LogParser, ParserFactory, RunHeader, Window, clean, parser::Positions};
 use framing::Frame;
-use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{LoggedTime, Recorder, SkipReason, SourcePosition};
 use record::Value;
 
@@ -61,11 +60,8 @@ const OPENING: [&str; 3] = ["cmd", "gpu-model", "option"];
 impl RunHeader {
     fn add_record(&mut self, text: &str) {
         let Ok(record) = record::parse(text) else { return };
-        if self.start_unix_nanos.is_none() {
-            (self.start_unix_nanos, self.start_is_local) = match record.time {
-                LoggedTime::Utc(start) => (Some(start), false),
-                LoggedTime::Local(start) => (Some(UnixNanos(start)), true),
-            };
+        if self.start.is_none() {
+            self.start = Some(record.time);
             self.first_record = text.as_bytes().to_vec();
         }
         let option = |key: &str| {

@@ -276,8 +276,8 @@ fn a_file_without_known_signs_is_still_an_event_file() {
     assert_eq!(detect(&file), Some("records with the checksums of TFRecord"));
     let identity = identify(&file);
     assert_eq!(
-        (identity.framework, identity.start_unix_nanos),
-        (None, Some(UnixNanos(1_795_220_486_000_000_000)))
+        (identity.framework, identity.start),
+        (None, Some(LoggedTime::Utc(UnixNanos(1_795_220_486_000_000_000))))
     );
     assert_eq!(
         detect(&file[..40]),

@@ -491,7 +491,7 @@ fn a_run_is_known_by_its_id_and_name() {
     let identity = identify(&file);
     assert_eq!(identity.run_name.as_deref(), Some("quick-fox-7"));
     assert_eq!(identity.first_record, b"1c2e8f8a");
-    assert_eq!(identity.start_unix_nanos, Some(UnixNanos(100_000_000_000)));
+    assert_eq!(identity.start, Some(LoggedTime::Utc(UnixNanos(100_000_000_000))));
     assert_eq!(detect(&file), Some("the first bytes of a wandb file"));
 }
 

@@ -4,7 +4,6 @@ use super::{super::LogReader, *};
 use crate::logs::{ReadLimits, sampled::Sampled};
 use numbers::{Kind, Numbers};
 use pulsetrain_mapping::FieldValue;
-use pulsetrain_otlp::UnixNanos;
 use pulsetrain_record::{Counts, ParseReport, Run};
 use record::parse;
 
@@ -187,10 +186,7 @@ fn the_first_record_and_an_option_identify_the_run() {
     let header = identify(text.as_bytes());
     assert_eq!(header.run_name.as_deref(), Some("demo"));
     assert!(String::from_utf8(header.first_record).unwrap().contains("cmd"));
-    assert_eq!(
-        header.start_unix_nanos,
-        Some(UnixNanos(1_795_220_320_978_996_216))
-    );
+    assert_eq!(header.start, Some(LoggedTime::Local(1_795_220_320_978_996_216)));
 }
 
 #[test]

@@ -189,18 +189,17 @@ impl FollowedFile {
             return Ok(None);
         };
         let timezone = self.timezone_of(&opened.0, &metadata, context);
-        let identity = format
+        let header = format
             .0
-            .run_header(without_byte_order_mark(&head), &context.options().mapping)
-            .in_timezone(&timezone);
+            .run_header(without_byte_order_mark(&head), &context.options().mapping);
         let is_final =
             is_complete || head.len() >= HEAD_BYTES || context.is_shutting_down() || is_silent(&metadata);
-        if identity.first_record.is_empty() || (identity.is_partial && !is_final) {
+        if header.first_record.is_empty() || (header.is_partial && !is_final) {
             return Ok(None);
         }
         let path = self.path.display().to_string();
         let options = options_of_file(&self.path, context.options());
-        let mut run = options.run(format.0, identity, &path);
+        let mut run = options.run(format.0, header, &timezone, &path);
         run.attempt = run.attempt.max(self.attempt_of(&run));
         context.check_rank(&path);
         let reader = RunReader::new(&self.path, opened, format, &context.options().mapping, run);
