@@ -152,27 +152,16 @@ impl PerfettoMapper {
                 self.spans.add(batch, &mut input)?;
             }
             Signal::Metrics => self.points.add(&batch, &mut input)?,
-            Signal::Logs => self.records.add(&batch, &mut input, &mut self.spans)?,
+            Signal::Logs => self
+                .records
+                .add(&batch, &mut input, &mut self.spans, &mut self.spilled)?,
         }
-        if self.spans.held_bytes() > self.config.memory_bytes / 4 * 3 {
-            self.spill()?;
-        }
-        Ok(())
+        partitions::spill_beyond_budget(&mut self.spans, &mut self.spilled, &self.config)
     }
 
     /// Returns the configuration.
     pub fn config(&self) -> &PerfettoConfig {
         &self.config
-    }
-
-    fn spill(&mut self) -> Result<(), PerfettoError> {
-        let partitions = match &mut self.spilled {
-            Some(partitions) => partitions,
-            none => none.insert(Partitions::new(&self.config.room())?),
-        };
-        partitions.write(&self.spans)?;
-        self.spans.clear();
-        Ok(())
     }
 
     /// Writes the trace.

@@ -9,6 +9,11 @@ use std::{
 };
 
 use flate2::{Compression, write::GzEncoder};
+use opentelemetry_proto::tonic::{
+    common::v1::{AnyValue, any_value},
+    logs::v1::{LogRecord, LogsData, ResourceLogs, ScopeLogs},
+};
+use prost::Message;
 use pulsetrain_tests::{Finished, Items, command, wait_until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -158,6 +163,42 @@ fn one_trace_that_is_larger_than_memory_goes_there_and_back_within_it() {
 #[test]
 fn many_traces_that_are_larger_than_memory_go_there_and_back_within_it() {
     goes_there_and_back(3_000);
+}
+
+#[test]
+fn log_records_of_spans_take_no_memory_beside_their_message() {
+    const RECORDS: u64 = 12_000;
+    const BODY_BYTES: usize = 4_000;
+    let record = |number: u64| LogRecord {
+        time_unix_nano: 1_795_000_000_000_000_000 + number,
+        trace_id: (number % 100 + 1).to_be_bytes().repeat(2),
+        span_id: (number + 1).to_be_bytes().to_vec(),
+        body: Some(AnyValue {
+            value: Some(any_value::Value::StringValue("x".repeat(BODY_BYTES))),
+        }),
+        ..LogRecord::default()
+    };
+    let message = LogsData {
+        resource_logs: vec![ResourceLogs {
+            scope_logs: vec![ScopeLogs {
+                log_records: (0..RECORDS).map(record).collect(),
+                ..ScopeLogs::default()
+            }],
+            ..ResourceLogs::default()
+        }],
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (
+        folder.path().join("logs.binpb"),
+        folder.path().join("out.pftrace"),
+    );
+    let message = message.encode_to_vec();
+    fs::write(&input, &message).unwrap();
+    let (finished, peak) = measured(&input, &output, &["--memory", "8MiB"]);
+    let summary = finished.expect_code(0).summary();
+    assert_eq!(summary["mapped"]["logs"], RECORDS, "{summary}");
+    let most = MEMORY_KIB + PROGRAM_KIB + message.len() as u64 / 1024;
+    assert!((1..most).contains(&peak), "{peak} KiB of {most} were taken");
 }
 
 #[test]

@@ -68,8 +68,26 @@ pub(super) enum Stored<'a> {
     LogRecord { place: u64, bytes: &'a [u8] },
 }
 
+/// Moves the spans to `spilled` if they take more memory than the configuration allows.
+pub(super) fn spill_beyond_budget(
+    spans: &mut Spans,
+    spilled: &mut Option<Partitions>,
+    config: &PerfettoConfig,
+) -> Result<(), PerfettoError> {
+    if spans.held_bytes() <= config.memory_bytes / 4 * 3 {
+        return Ok(());
+    }
+    let partitions = match spilled {
+        Some(partitions) => partitions,
+        none => none.insert(Partitions::new(&config.room())?),
+    };
+    partitions.write(spans)?;
+    spans.clear();
+    Ok(())
+}
+
 impl Partitions {
-    pub(super) fn new(room: &MemoryBudget) -> io::Result<Self> {
+    fn new(room: &MemoryBudget) -> io::Result<Self> {
         Self::divided(room, 0)
     }
 

@@ -16,6 +16,7 @@ use super::{
     PerfettoError, PerfettoSummary,
     config::AttributePolicy,
     flows, identity, message,
+    partitions::{self, Partitions},
     span_trees::LATEST,
     spans::Spans,
     stack_trace,
@@ -73,12 +74,14 @@ impl Records {
         batch: &[u8],
         input: &mut Input<'_>,
         spans: &mut Spans,
+        spilled: &mut Option<Partitions>,
     ) -> Result<(), PerfettoError> {
         let config = input.config;
         let mut of_spans = Vec::new();
         let outcome = input.each_item(batch, |message, around, summary| {
             if of_spans.len() >= PART_BYTES {
                 spans.keep(std::mem::take(&mut of_spans).into());
+                partitions::spill_beyond_budget(spans, spilled, config)?;
             }
             let record = LogRecord::decode(message)?;
             let time = logged_time(&record);
