@@ -1,4 +1,4 @@
-//! The loop of a listener: a place, a handshake and a task for every connection.
+//! The accept loop of a listener: a slot, a handshake and a task for every connection.
 
 use std::{io, time::Duration};
 
@@ -10,9 +10,9 @@ use crate::{
     listener::{Accepted, AsyncListener},
 };
 
-/// How long a client has for its TLS handshake.
+/// The deadline of a TLS handshake.
 const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long it has while other connections find no place.
+/// The deadline of a TLS handshake while other connections wait for a slot.
 const HURRIED_HANDSHAKE: Duration = Duration::from_secs(1);
 /// The pause of a server that ran out of file descriptors, before it accepts the next connection.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -20,17 +20,17 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Whether the requests of a connection are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// They are.
+    /// The requests are answered.
     Served,
-    /// Too many connections are open: they are refused with an answer.
+    /// Too many connections are open: each request is refused with an answer.
     Refused,
 }
 
-/// Accepts connections until `stop`; `serve` gets each after its handshake. Those that are open then have `grace` to end, and
-/// are closed after that.
+/// Accepts connections until `stop` and passes each to `serve` after its handshake. Connections that are open at `stop`
+/// get `grace` to end, and are closed after that.
 ///
 /// # Errors
-/// A listener that the runtime cannot wait for.
+/// Returns an error if the runtime cannot poll the listener.
 pub async fn accept<S, F>(
     listener: Listener,
     guard: Guard,
@@ -51,7 +51,7 @@ where
         () = accept_all(&listener, &guard, &places, &mut connections, serve) => {}
     }
     drop(listener);
-    // The set closes those that are left when it is dropped.
+    // Dropping the set closes the connections that are left.
     let _ = timeout(grace, async { while connections.join_next().await.is_some() {} }).await;
     Ok(())
 }
@@ -69,7 +69,7 @@ async fn accept_all<S, F>(
     loop {
         let accepted = tokio::select! {
             biased;
-            // Connections that have ended leave the set at once: their number has no bound.
+            // Connections that have ended leave the set at once, because their number is unbounded.
             Some(_) = connections.join_next() => continue,
             accepted = listener.accept() => accepted,
         };
@@ -99,7 +99,7 @@ async fn shake_hands(accepted: Accepted, guard: &Guard, places: &ConnectionSlots
         Accepted::Unix(stream) => return Some(ServerStream::Unix(stream)),
         Accepted::Tcp(stream, peer) => (stream, peer),
     };
-    // Answers are small and written at once. A socket that refuses the option works all the same.
+    // Answers are small and written at once. A socket that refuses the option works nevertheless.
     let _ = stream.set_nodelay(true);
     tokio::select! {
         stream = guard.handshake(stream, peer) => stream,

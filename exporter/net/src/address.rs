@@ -1,4 +1,4 @@
-//! Where a server listens: a TCP address or the path of a Unix socket.
+//! The address of a listener: a TCP address or the path of a Unix socket.
 
 use std::{
     fmt,
@@ -10,14 +10,14 @@ use std::{
 /// A TCP address such as `127.0.0.1:4317`, or `unix:/run/pulsetrain/otlp.sock`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ListenAddress {
-    /// A TCP address; port 0 is a free one.
+    /// A TCP address; port 0 picks a free port.
     Tcp(SocketAddr),
     /// The absolute path of a Unix socket.
     Unix(PathBuf),
 }
 
 impl ListenAddress {
-    /// Returns the TCP address, `None` for a Unix socket.
+    /// Returns the TCP address, or `None` for a Unix socket.
     pub fn tcp(&self) -> Option<SocketAddr> {
         match self {
             Self::Tcp(address) => Some(*address),

@@ -1,7 +1,7 @@
 //! Authentication of requests by their `Authorization` header: bearer tokens (RFC 6750) and basic (RFC 7617).
 //!
-//! Every line of the file is accepted, so that a credential can be replaced without a moment in which neither the old nor the
-//! new one works.
+//! Every line of the file is accepted, so that a credential can be replaced without a moment in which neither the old nor
+//! the new credential works.
 
 use std::{fs, io::Read, path::Path, path::PathBuf};
 
@@ -23,7 +23,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// How clients prove who they are.
+/// How clients authenticate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AuthConfig {
     /// `Authorization: Bearer TOKEN`.
@@ -74,7 +74,7 @@ impl AuthConfig {
     /// Reads the credentials.
     ///
     /// # Errors
-    /// A file that cannot be read, is empty, or holds what no client can send.
+    /// Returns an error if the file cannot be read, is empty, or holds a credential that no client can send.
     pub(crate) fn read(&self) -> Result<Credentials, NetError> {
         match self {
             Self::Bearer { token_file } => Ok(Credentials {
@@ -135,7 +135,7 @@ fn lines(
 }
 
 impl Credentials {
-    /// Checks the credentials of a request. The duration does not depend on how much of a credential is right.
+    /// Checks the credentials of a request. The duration does not depend on the correct part of a wrong credential.
     ///
     /// # Errors
     /// Credentials that are missing, of another scheme, or wrong.

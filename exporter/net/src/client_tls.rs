@@ -34,11 +34,11 @@ pub enum ClientTlsError {
     /// A PEM file cannot be used.
     #[error("cannot use {}: {source}; give a PEM file with {file}", path.display())]
     Pem {
-        /// What the file is for.
+        /// The role of the file.
         file: ClientTlsFile,
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         source: Box<dyn Error + Send + Sync>,
     },
     /// The system has no certificate authorities, and no file with some is given.
@@ -83,7 +83,7 @@ impl ClientTls {
         Ok(builder.with_client_auth_cert(chain, private_key)?)
     }
 
-    /// All files.
+    /// Returns the paths of all files.
     pub fn files(&self) -> Vec<PathBuf> {
         let identity = (self.identity.iter()).flat_map(|(certificate, key)| [certificate, key]);
         self.authority.iter().chain(identity).cloned().collect()
@@ -136,7 +136,7 @@ fn unusable(file: ClientTlsFile, path: &Path) -> impl FnOnce(Box<dyn Error + Sen
     }
 }
 
-/// For `insecure_skip_verify`: the signatures of the handshake are checked, the certificate is not.
+/// The verifier for `insecure_skip_verify`: it checks the signatures of the handshake, but not the certificate.
 #[derive(Debug)]
 struct AcceptsEveryCertificate(Arc<CryptoProvider>);
 

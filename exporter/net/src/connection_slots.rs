@@ -1,4 +1,5 @@
-//! The limit on connections: further ones are refused with an answer, and beyond a second limit closed.
+//! The limit on connections: connections over the limit are refused with an answer, and over a second limit they are
+//! closed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,12 +8,12 @@ use tokio::{
     time::timeout,
 };
 
-/// The most connections at one time that are only open to be refused.
+/// The limit on connections that are open only to be refused.
 const MAX_REFUSED: usize = 64;
-/// How long a connection waits for a place before it is refused: a burst of short requests is served completely.
+/// How long a connection waits for a slot before it is refused, so that a burst of short requests is served completely.
 const PATIENCE: Duration = Duration::from_millis(250);
 
-/// The places of connections; a clone shares them.
+/// The connection slots; clones share them.
 #[derive(Clone, Debug)]
 pub struct ConnectionSlots {
     served: Arc<Semaphore>,
@@ -20,7 +21,7 @@ pub struct ConnectionSlots {
     wanted: Arc<Notify>,
 }
 
-/// The place of one connection, until it is dropped.
+/// The slot of one connection, held until it is dropped.
 #[derive(Debug)]
 pub(crate) enum ConnectionSlot {
     Served { _permit: OwnedSemaphorePermit },
@@ -29,7 +30,7 @@ pub(crate) enum ConnectionSlot {
 }
 
 impl ConnectionSlots {
-    /// Makes `connections` places.
+    /// Creates `connections` slots.
     pub fn new(connections: usize) -> Self {
         Self {
             served: Arc::new(Semaphore::new(connections.clamp(1, Semaphore::MAX_PERMITS))),
@@ -38,7 +39,7 @@ impl ConnectionSlots {
         }
     }
 
-    /// Waits until a connection finds no place. An idle connection then gives its place up.
+    /// Waits until a connection finds no free slot. An idle connection then closes, to free its slot.
     pub async fn wanted(&self) {
         self.wanted.notified().await;
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with a listener before the first connection. No message repeats a token, a password or a key.
+//! Errors of a listener before the first connection. No message repeats a token, a password or a key.
 
 use std::{error::Error, io, net::SocketAddr, path::PathBuf};
 
@@ -8,7 +8,7 @@ use crate::ListenAddress;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetError {
-    /// Other machines can reach the address, and nobody allowed that.
+    /// Other machines can reach the address, but the configuration does not allow that.
     #[error(
         "{address} can be reached by other machines without {missing}: set tls and auth (or tls with client_ca), listen on \
          127.0.0.1, or allow it with allow_remote: true"
@@ -24,7 +24,7 @@ pub enum NetError {
     Listen {
         /// The address.
         address: ListenAddress,
-        /// What to do.
+        /// The remedy.
         advice: &'static str,
         /// The system's error.
         source: io::Error,
@@ -36,7 +36,7 @@ pub enum NetError {
         path: PathBuf,
         /// The expected content.
         content: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         source: Box<dyn Error + Send + Sync>,
     },
     /// The PEM files can be read, but they do not make a TLS server.
@@ -44,7 +44,7 @@ pub enum NetError {
     Tls {
         /// The file of the certificate.
         certificate: PathBuf,
-        /// What is wrong.
+        /// The reason.
         source: Box<dyn Error + Send + Sync>,
     },
     /// A file of tokens or passwords cannot be used.
@@ -54,7 +54,7 @@ pub enum NetError {
         path: PathBuf,
         /// `token` or `password`.
         content: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         problem: String,
     },
     /// The user name of basic authentication cannot be sent.

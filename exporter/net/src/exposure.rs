@@ -1,22 +1,22 @@
-//! Who can reach a listener, and how they prove who they are.
+//! The exposure of a listener: who can reach it, and how clients authenticate.
 
 use std::net::SocketAddr;
 
 use crate::{AuthConfig, NetError, ServerTls};
 
-/// The settings of a listener's exposure. The default is plain and for this machine alone.
+/// The settings of a listener's exposure. By default, a listener is unencrypted and reachable from this machine only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exposure {
     /// Allows an address that other machines can reach without TLS or without authentication.
     pub allow_remote: bool,
-    /// TLS of TCP connections. A Unix socket has none: its permissions decide who connects.
+    /// TLS of TCP connections. A Unix socket needs none: its permissions decide who can connect.
     pub tls: Option<ServerTls>,
     /// Authentication of every request, on every address.
     pub auth: Option<AuthConfig>,
 }
 
 impl Exposure {
-    /// Checks that a TCP address is meant to be reached by those who can reach it.
+    /// Checks that a TCP address is protected from the machines that can reach it.
     ///
     /// # Errors
     /// An address that other machines can reach without both TLS and authentication, unless `allow_remote` is set.
@@ -46,7 +46,7 @@ impl Exposure {
     /// Checks that the files can be used.
     ///
     /// # Errors
-    /// The first file that cannot.
+    /// Returns the error of the first file that cannot be used.
     pub fn check_files(&self) -> Result<(), NetError> {
         if let Some(tls) = &self.tls {
             tls.read(&[])?;
@@ -57,7 +57,7 @@ impl Exposure {
         Ok(())
     }
 
-    /// Returns whether clients prove who they are: by a certificate or by the credentials of their requests.
+    /// Returns whether clients authenticate, by a certificate or by the credentials of their requests.
     pub fn authenticates(&self) -> bool {
         self.auth.is_some() || self.tls.as_ref().is_some_and(|tls| tls.client_ca.is_some())
     }

@@ -12,14 +12,14 @@ use crate::{
     watched_files::WatchedFiles,
 };
 
-/// How often the files are looked at.
+/// The interval at which the files are checked for changes.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// The answer to a client that speaks HTTP where TLS is expected.
 const NEEDS_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\
     Content-Length: 47\r\n\r\nthis address speaks TLS only: connect by https\n";
 
-/// Receives messages for the operator: the kind, for those who limit repetitions, and the message.
+/// Receives messages for the operator. The first argument is the kind of the message, for rate limits.
 pub type Report = Arc<dyn Fn(&str, &dyn Display) + Send + Sync>;
 
 /// The protocols that a TLS server offers (ALPN).
@@ -31,7 +31,7 @@ pub enum Alpn {
     Http2,
 }
 
-/// The checks of one server; a clone shares them.
+/// The checks of one server; clones share them.
 #[derive(Clone)]
 pub struct Guard {
     tls: Option<Arc<WatchedFiles<ServerConfig>>>,
@@ -45,7 +45,7 @@ impl Guard {
     /// Reads the files of an exposure.
     ///
     /// # Errors
-    /// The first file that cannot be used.
+    /// Returns the error of the first file that cannot be used.
     pub fn open(exposure: &Exposure, alpn: Alpn, report: Report) -> Result<Self, NetError> {
         let tls = exposure.tls.clone().map(|files| {
             let read = {
@@ -67,8 +67,8 @@ impl Guard {
         })
     }
 
-    /// Checks the host of requests where only this machine reaches the server. Authenticated requests need no such check: a
-    /// browser does not send the credentials of one site to another.
+    /// Checks the host of requests if only this machine can reach the server. Authenticated requests do not need this
+    /// check: a browser does not send the credentials of one site to another.
     #[must_use]
     pub fn checking_host(mut self, is_loopback: bool) -> Self {
         self.checks_host = is_loopback && !self.authenticates;
@@ -82,7 +82,7 @@ impl Guard {
         self
     }
 
-    /// Returns whether clients prove who they are.
+    /// Returns whether clients authenticate.
     pub fn authenticates(&self) -> bool {
         self.authenticates
     }
@@ -98,10 +98,10 @@ impl Guard {
         }
     }
 
-    /// Checks the host of a request, where [`checking_host`](Self::checking_host) asked for it.
+    /// Checks the host of a request if [`checking_host`](Self::checking_host) enabled that.
     ///
     /// # Errors
-    /// A host that is not this machine.
+    /// Returns an error if the host is not this machine.
     pub fn check_host<B>(&self, request: &Request<B>) -> Result<(), ForeignHost> {
         if self.checks_host {
             host::check(request)
@@ -110,7 +110,8 @@ impl Guard {
         }
     }
 
-    /// Reads files that change, for as long as it is polled; the disk is read away from the threads of the network.
+    /// Reloads the files when they change, until the future is dropped. The files are read on a blocking thread, not on
+    /// the threads of the network.
     pub async fn watch(self) {
         if self.tls.is_none() && self.credentials.is_none() {
             return std::future::pending().await;
@@ -120,7 +121,7 @@ impl Guard {
             let guard = self.clone();
             let refreshed = tokio::task::spawn_blocking(move || guard.refresh());
             for message in refreshed.await.unwrap_or_default() {
-                // Each message is a kind: the report of a rotation must not silence that of a broken file.
+                // Each message is its own kind: the report of a rotation must not suppress the report of a broken file.
                 (self.report)(&message, &message);
             }
         }
@@ -132,14 +133,14 @@ impl Guard {
         tls.into_iter().chain(credentials).collect()
     }
 
-    /// Performs the TLS handshake of a connection. `None` if it failed, which is reported.
+    /// Performs the TLS handshake of a connection. Returns `None` if the handshake failed, which is reported.
     pub(crate) async fn handshake(&self, stream: TcpStream, peer: SocketAddr) -> Option<ServerStream> {
         let Some(tls) = &self.tls else {
             return Some(ServerStream::Tcp(stream));
         };
         match handshake(tls.current(), stream).await {
             Ok(stream) => Some(stream),
-            // A load balancer that looks whether the port is open.
+            // The connection of a load balancer that checks whether the port is open.
             Err(error) if error.kind() == io::ErrorKind::NotConnected => None,
             Err(error) => {
                 let why = reason(&error);
@@ -176,7 +177,7 @@ async fn handshake(config: Arc<ServerConfig>, mut stream: TcpStream) -> io::Resu
     Ok(ServerStream::Tls(Box::new(stream)))
 }
 
-/// The reason of a failed handshake, with what to do where that is known.
+/// Returns the reason of a failed handshake, with the remedy if it is known.
 fn reason(error: &io::Error) -> String {
     let first = error.get_ref().map(|error| error as &(dyn Error + 'static));
     let mut causes = iter::successors(first, |&error| error.source());

@@ -1,19 +1,20 @@
-//! The `Host` header of requests to a loopback address. A web site can let its own name point to 127.0.0.1 (DNS rebinding), and
-//! its scripts then read what a server on this machine answers; the browser still sends the site's name as the host.
+//! Checks the `Host` header of requests to a loopback address. A web site can resolve its own name to 127.0.0.1 (DNS
+//! rebinding). The scripts of the site can then read the answers of a server on this machine, but the browser still sends
+//! the site's name as the host.
 
 use std::net::IpAddr;
 
 use http::{Request, header::HOST};
 
-/// A request by a name that is not of this machine.
+/// A request whose host is not this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "this address answers requests for localhost, 127.0.0.1 or [::1] only: use one of these names, or set auth to allow any name"
 )]
 pub struct ForeignHost;
 
-/// Checks that a request names this machine, on any port: a tunnel has another one. A request without a host is not of a
-/// browser.
+/// Checks that a request names this machine. The port may be any port, because a tunnel has its own. A request without a
+/// host does not come from a browser.
 pub(crate) fn check<B>(request: &Request<B>) -> Result<(), ForeignHost> {
     let header = request.headers().get(HOST);
     let host = match header {

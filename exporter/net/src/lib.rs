@@ -1,16 +1,17 @@
 //! The server side of every listener of Pulsetrain: addresses, TLS, authentication, and limits on connections. [`ClientTls`] has
 //! the TLS settings of every client.
 //!
-//! A server names an [`Exposure`] (who may connect, and how they prove it) and opens a [`Guard`] from it. [`accept()`] takes
-//! connections of a [`Listener`], performs the TLS handshake, and hands each [`ServerStream`] to the server together with its
-//! [`Admission`]. The server asks [`Guard::authorize`] and [`Guard::check_host`] for every request.
+//! A server declares an [`Exposure`] (who may connect, and how clients authenticate) and opens a [`Guard`] from it.
+//! [`accept()`] accepts the connections of a [`Listener`], performs the TLS handshake, and passes each [`ServerStream`]
+//! to the server with its [`Admission`]. The server calls [`Guard::authorize`] and [`Guard::check_host`] for every
+//! request.
 //!
 //! ```text
 //! Listener ──> ConnectionSlots (served, refused, closed) ──> TLS handshake ──> server ──> Guard::authorize ──> answer
 //! ```
 //!
-//! Certificates, keys, tokens and passwords are files. [`Guard::watch`] looks at them every second and reads those that
-//! changed; a new file that cannot be used leaves the old one at work, and is reported once.
+//! Certificates, keys, tokens and passwords are files. [`Guard::watch`] checks them every second and reloads the files
+//! that changed. If a new file cannot be used, the old content remains in use and the error is reported once.
 
 mod accept;
 mod address;

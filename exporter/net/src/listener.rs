@@ -1,4 +1,4 @@
-//! A socket that listens.
+//! A listening socket.
 
 use std::{
     io,
@@ -13,7 +13,7 @@ use crate::{
     unix_socket::{self, SocketFile},
 };
 
-/// A TCP or Unix socket that listens; clients can connect from the moment at which it is bound.
+/// A TCP or Unix socket in the listening state; clients can connect as soon as it is bound.
 #[derive(Debug)]
 pub struct Listener(Socket);
 
@@ -29,7 +29,7 @@ pub(crate) enum Accepted {
     Unix(UnixStream),
 }
 
-/// A listener inside a runtime.
+/// A listener that is registered with a runtime.
 pub(crate) enum AsyncListener {
     Tcp(tokio::net::TcpListener),
     Unix {
@@ -42,7 +42,7 @@ impl Listener {
     /// Listens at an address. The file of a Unix socket gets the permissions `unix_mode`.
     ///
     /// # Errors
-    /// An address that is in use or not of this machine, a path that cannot be used.
+    /// Returns an error if the address is in use or is not an address of this machine, or if the path cannot be used.
     pub fn bind(address: &ListenAddress, unix_mode: u32) -> Result<Self, NetError> {
         let bound = match address {
             ListenAddress::Tcp(address) => TcpListener::bind(address).map(Socket::Tcp),
@@ -64,7 +64,7 @@ impl Listener {
         })
     }
 
-    /// Returns the TCP address with its real port, `None` for a Unix socket.
+    /// Returns the TCP address with its actual port, or `None` for a Unix socket.
     pub fn local_addr(&self) -> Option<SocketAddr> {
         match &self.0 {
             Socket::Tcp(listener) => listener.local_addr().ok(),

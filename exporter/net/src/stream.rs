@@ -1,4 +1,4 @@
-//! A connection of a client, whatever it runs over.
+//! The byte stream of a client connection over any transport.
 
 use std::{
     io::{self, IoSlice},

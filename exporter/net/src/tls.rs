@@ -26,7 +26,7 @@ pub struct ServerTls {
 }
 
 impl ServerTls {
-    /// All files.
+    /// Returns the paths of all files.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let files = [&self.certificate, &self.key].into_iter();
         files.chain(&self.client_ca).cloned().collect()

@@ -1,4 +1,4 @@
-//! A Unix socket in the file system: made with its permissions, and removed at the end.
+//! A Unix socket in the file system: created with its permissions, and removed on drop.
 
 use std::{
     fs, io,
@@ -19,12 +19,11 @@ pub(crate) struct SocketFile {
 /// A folder that only this user can enter, until it is dropped.
 struct PrivateFolder(PathBuf);
 
-/// Listens at `path`. The socket is bound in a private folder and moved to `path` when it has the permissions `mode`, so that
-/// nobody can connect before. A socket that nobody listens on
-/// any more is replaced.
+/// Listens at `path`. The socket is bound in a private folder, gets the permissions `mode`, and is then moved to `path`,
+/// so that nobody can connect before the permissions are set. A stale socket without a listener is replaced.
 ///
 /// # Errors
-/// A path that is another file, or a socket that another program listens on.
+/// Returns an error if the path is a file of another type, or a socket that another program listens on.
 pub(crate) fn bind(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFile)> {
     match fs::symlink_metadata(path) {
         Ok(file) if !file.file_type().is_socket() => {
@@ -33,7 +32,7 @@ pub(crate) fn bind(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFi
                 "the path is a file that is not a socket",
             ));
         }
-        // Connecting to a socket without a listener is refused at once.
+        // A connection to a socket without a listener is refused at once.
         Ok(_) if UnixStream::connect(path).is_ok() => {
             return Err(io::Error::new(
                 io::ErrorKind::AddrInUse,
@@ -57,7 +56,7 @@ pub(crate) fn bind(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFi
 }
 
 impl PrivateFolder {
-    /// Creates a folder in `parent`. One that is there already may be of another user, and is not used.
+    /// Creates a folder in `parent`. An existing folder may belong to another user, and is not used.
     fn create(parent: &Path) -> io::Result<Self> {
         let mut attempts = 0;
         loop {
@@ -73,7 +72,7 @@ impl PrivateFolder {
 
 impl Drop for PrivateFolder {
     fn drop(&mut self) {
-        // The socket is left in it only where it could not be moved.
+        // The folder still holds the socket only if the socket could not be moved.
         let _ = fs::remove_file(self.0.join("s"));
         let _ = fs::remove_dir(&self.0);
     }
@@ -81,7 +80,7 @@ impl Drop for PrivateFolder {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // Another server may listen there by now.
+        // Another server may listen at the path by now.
         if fs::symlink_metadata(&self.path).is_ok_and(|file| file.ino() == self.inode) {
             let _ = fs::remove_file(&self.path);
         }

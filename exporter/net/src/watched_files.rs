@@ -1,4 +1,4 @@
-//! A value that is read from files, and read again when one of them changes.
+//! A value that is read from files, and reloaded when one of the files changes.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use std::{
 
 use crate::NetError;
 
-/// The value, and the files that it was read from.
+/// The value, and the files that it is read from.
 pub(crate) struct WatchedFiles<T> {
     paths: Vec<PathBuf>,
     read: Box<Read<T>>,
@@ -22,11 +22,11 @@ type Read<T> = dyn Fn() -> Result<T, NetError> + Send + Sync;
 #[derive(Debug)]
 struct State {
     stamps: Vec<Option<Stamp>>,
-    /// How many times in a row the changed files could not be used.
+    /// The number of consecutive reloads that failed.
     failures: u32,
 }
 
-/// What differs when a file was written, replaced, or renamed over.
+/// The metadata of a file that changes when the file is written, replaced, or renamed over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -34,7 +34,8 @@ struct Stamp {
     modified: (i64, i64),
 }
 
-/// From this failure in a row a file is reported: a certificate and its key are replaced one after the other.
+/// The number of consecutive failures at which a file is reported. A certificate and its key are replaced one after the
+/// other, so the first failure can be transient.
 const REPORTED_FAILURE: u32 = 2;
 
 impl<T> WatchedFiles<T> {
@@ -46,7 +47,7 @@ impl<T> WatchedFiles<T> {
         paths: Vec<PathBuf>,
         read: impl Fn() -> Result<T, NetError> + Send + Sync + 'static,
     ) -> Result<Self, NetError> {
-        // Before the files are read: what is written meanwhile is read again.
+        // The stamps are taken before the files are read, so that a write during the read causes another reload.
         let stamps = stamps(&paths);
         let current = read()?;
         Ok(Self {
@@ -57,14 +58,14 @@ impl<T> WatchedFiles<T> {
         })
     }
 
-    /// Returns the value that was read last.
+    /// Returns the value of the last successful read.
     pub(crate) fn current(&self) -> Arc<T> {
         Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads the files again if one of them changed. A value that cannot be read leaves the last one in use.
+    /// Reloads the value if one of the files changed. If the reload fails, the last value remains in use.
     ///
-    /// Blocks on the disk. Returns the message for the operator, `None` if there is nothing new.
+    /// Blocks on the disk. Returns the message for the operator, or `None` if there is nothing new.
     pub(crate) fn refresh(&self) -> Option<String> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let stamps = stamps(&self.paths);
@@ -92,7 +93,7 @@ impl<T> WatchedFiles<T> {
     }
 }
 
-/// `None` for a file that is not there.
+/// Returns the stamp of each file, or `None` for a file that does not exist.
 fn stamps(paths: &[PathBuf]) -> Vec<Option<Stamp>> {
     let stamp = |path: &PathBuf| {
         let file = fs::metadata(path).ok()?;
