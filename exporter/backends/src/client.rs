@@ -1,5 +1,5 @@
-//! The HTTP client of all stores: GET with the user's headers, a deadline, a few more tries where a store is busy, and a limit
-//! on what is read.
+//! The HTTP client of all stores: GET with the user's headers, a deadline, retries if a store is busy, and a limit on the
+//! size of an answer.
 
 use std::{error::Error, path::PathBuf, time::Duration};
 
@@ -19,35 +19,35 @@ use tokio::time;
 
 use super::{error::BackendError, tls};
 
-/// How often a store that is busy is asked in all, and the first of the pauses between, each twice as long as the one before.
+/// The limit on attempts if a store is busy, and the first backoff, which doubles with each retry.
 const TRIES: u32 = 5;
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 
-/// The longest pause that a store may ask for.
+/// The longest backoff, which also limits the `Retry-After` of a store.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// The most bytes of an answer, both as it comes and inflated.
+/// The limit on the bytes of an answer, compressed and decompressed.
 const LARGEST: usize = 1 << 30;
 
-/// The most bytes of a body that an error message quotes.
+/// The limit on the bytes of a body that an error message quotes.
 const EXCERPT: usize = 300;
 
-/// How stores are asked.
+/// The options of the requests to a store.
 #[derive(Clone, Debug)]
 pub struct BackendOptions {
     /// Headers of every request: name and value.
     pub headers: Vec<(String, String)>,
-    /// How long one answer may take, from the request to its last byte.
+    /// The deadline of one answer, from the request to its last byte.
     pub timeout: Duration,
-    /// The most traces that a question may bring.
+    /// The limit on the traces of one query.
     pub most_traces: usize,
-    /// A PEM file of the certificate authorities that are trusted; none is the system's.
+    /// A PEM file of the certificate authorities to trust. Without one, those of the system are trusted.
     pub authority: Option<PathBuf>,
-    /// PEM files of a client's certificate chain and of its key, for a store that asks who comes.
+    /// PEM files of a client's certificate chain and of its key, for a store that authenticates its clients.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// A client for one store; a clone shares its connections.
+/// A client for one store; clones share its connections.
 #[derive(Clone)]
 pub(super) struct StoreClient {
     base: String,
@@ -56,14 +56,14 @@ pub(super) struct StoreClient {
     http: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
 }
 
-/// What came back with a status of success.
+/// The body of an answer with a success status.
 pub(super) struct Body {
     pub(super) bytes: Vec<u8>,
-    /// What was asked.
+    /// The URL of the request.
     pub(super) url: String,
 }
 
-/// One try that failed, and whether another may go better.
+/// A failed attempt, and whether a retry can succeed.
 struct Failed {
     error: BackendError,
     again_after: Option<Duration>,
@@ -79,7 +79,7 @@ impl From<BackendError> for Failed {
 }
 
 impl Failed {
-    /// A body that ends early or cannot be inflated.
+    /// Returns the failure of a body that ends early or cannot be decompressed.
     fn broken(url: &str, source: Box<dyn Error + Send + Sync>) -> Self {
         Self {
             error: BackendError::BrokenAnswer {
@@ -109,12 +109,12 @@ impl StoreClient {
         })
     }
 
-    /// The address that everything is asked at.
+    /// Returns the base address of all requests.
     pub(super) fn base(&self) -> &str {
         &self.base
     }
 
-    /// Asks for a path and its query, again where the store is busy.
+    /// Requests a path and its query, with retries while the store is busy.
     pub(super) async fn get(&self, path: &str, accept: &'static str) -> Result<Body, BackendError> {
         let mut pause = FIRST_PAUSE;
         for _ in 1..TRIES {
@@ -124,7 +124,7 @@ impl StoreClient {
                     again_after: Some(asked),
                     ..
                 }) => {
-                    // So that those who failed together do not come back together.
+                    // Jitter spreads the retries of clients that failed at the same time.
                     let spread = pause.mul_f64(fastrand::f64() / 2.0);
                     time::sleep((pause + spread).max(asked).min(LONGEST_PAUSE)).await;
                     pause *= 2;
@@ -173,7 +173,7 @@ impl StoreClient {
         let body = match Limited::new(body, LARGEST).collect().await {
             Ok(body) => body.to_bytes(),
             Err(error) if error.is::<LengthLimitError>() => return Err(too_large(url).into()),
-            // The answer broke off: the store is there, and the next attempt may succeed.
+            // The connection broke during the answer: the store is reachable, so a retry may succeed.
             Err(source) => return Err(Failed::broken(url, source)),
         };
         let bytes = inflated(&head.headers, &body, url)?;
@@ -194,15 +194,15 @@ impl StoreClient {
     }
 }
 
-/// Returns whether a connection ended between the handshake and the request. A store that rejects a client certificate may
-/// do that; only the connection has the cause, and the next attempt either fails with it or succeeds.
+/// Returns whether a connection ended between the handshake and the request. A store that rejects a client certificate
+/// may do that. Only the connection has the cause; the next attempt either fails with it or succeeds.
 fn was_never_sent(error: &(dyn Error + 'static)) -> bool {
     tls::causes(error)
         .filter_map(|error| error.downcast_ref::<hyper::Error>())
         .any(hyper::Error::is_canceled)
 }
 
-/// How long to wait at least where asking again makes sense.
+/// Returns the minimal backoff if a retry makes sense, or `None` otherwise.
 fn again_after(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     let is_busy = matches!(
         status,
@@ -248,7 +248,7 @@ fn too_large(url: &str) -> BackendError {
 pub(super) fn excerpt(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(&body[..body.len().min(EXCERPT)]);
     let is_binary = |c: char| c == char::REPLACEMENT_CHARACTER || c.is_control() && !c.is_whitespace();
-    // The last character may be cut.
+    // The last character may be truncated.
     if text
         .trim_end_matches(char::REPLACEMENT_CHARACTER)
         .contains(is_binary)
@@ -258,12 +258,12 @@ pub(super) fn excerpt(body: &[u8]) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// An address without its query, which may be long, and without what may be a secret.
+/// Returns an address without its query, which may be long and may hold secrets.
 fn shown(url: &str) -> String {
     url.split('?').next().unwrap_or_default().to_owned()
 }
 
-/// Scheme, authority and the path before the store's own, without a slash at the end.
+/// Returns the scheme, the authority and the path prefix of an address, without a trailing slash.
 fn base(url: &str) -> Result<String, BackendError> {
     let bad = |problem| BackendError::Url {
         url: url.rsplit_once('@').map_or(url, |(_, behind)| behind).to_owned(),

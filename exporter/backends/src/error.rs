@@ -1,4 +1,4 @@
-//! Why a store gave no answer, with what to do about it.
+//! Errors of requests to a store, with their remedies.
 
 use std::{error::Error, fmt, time::Duration};
 
@@ -7,7 +7,7 @@ use pulsetrain_net::ClientTlsError;
 
 use super::tls;
 
-/// Why a store gave no answer.
+/// The error of a request to which a store gave no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackendError {
@@ -16,84 +16,84 @@ pub enum BackendError {
     Url {
         /// The address, without the credentials before an `@`.
         url: String,
-        /// What is wrong and how to write it.
+        /// The reason and the correct form.
         problem: &'static str,
     },
     /// A header cannot be sent.
     #[error("the header {name:?} {problem}")]
     Header {
-        /// Its name; the value may be a secret.
+        /// The name; the value may be a secret.
         name: String,
-        /// What is wrong.
+        /// The reason.
         problem: &'static str,
     },
     /// TLS cannot be set up: a file that cannot be used, or a system without certificate authorities.
     #[error("cannot set up TLS: {error}{advice}", error = .0, advice = tls_advice(.0))]
     Tls(#[source] ClientTlsError),
-    /// There was no connection, or it broke.
+    /// The connection failed or broke.
     #[error("cannot reach {url}: {}; {}", Causes(source.as_ref()), tls::advice(source.as_ref()))]
     Unreachable {
-        /// What was asked.
+        /// The URL of the request.
         url: String,
         /// The error of the connection.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// The body of an answer ended early or could not be inflated, at every attempt.
+    /// The body of an answer ended early or could not be decompressed, at every attempt.
     #[error("the answer of {url} is truncated or corrupt: {}; check the proxies between here and the store", Causes(source.as_ref()))]
     BrokenAnswer {
-        /// What was asked.
+        /// The URL of the request.
         url: String,
-        /// What reading the body reports.
+        /// The error of the last read of the body.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// Nothing came in time.
+    /// No answer came before the deadline.
     #[error("{url} did not respond within {timeout:?}; request less, or raise --timeout")]
     Timeout {
-        /// What was asked.
+        /// The URL of the request.
         url: String,
-        /// How long it had.
+        /// The timeout.
         timeout: Duration,
     },
-    /// The answer is larger than what is read.
+    /// The answer exceeds the size limit.
     #[error("{url} responded with more than {most} bytes; request less at a time")]
     TooLarge {
-        /// What was asked.
+        /// The URL of the request.
         url: String,
-        /// The most bytes that are read.
+        /// The limit in bytes.
         most: usize,
     },
     /// The store answered with an error status.
     #[error("{url} answered {status}{}{}", Detail(message), advice(*status))]
     Status {
-        /// What was asked.
+        /// The URL of the request.
         url: String,
         /// The status.
         status: StatusCode,
         /// The message in the body.
         message: String,
     },
-    /// The answer is not what such a store answers.
+    /// The answer is not one that such a store sends.
     #[error(
         "{url} sent a response that {store} does not send: {problem}; check that it is the address of {store}"
     )]
     Answer {
-        /// What was asked.
+        /// The URL of the request.
         url: String,
-        /// What was expected there.
+        /// The name of the expected store.
         store: &'static str,
-        /// What is wrong.
+        /// The reason.
         problem: String,
     },
 }
 
 impl BackendError {
-    /// Whether the store does not have what was asked for.
+    /// Returns whether the store does not have the requested data.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Status { status, .. } if *status == StatusCode::NOT_FOUND)
     }
 }
 
-/// Returns the remedy that the error itself does not name.
+/// Returns the remedy if the error itself does not name it.
 fn tls_advice(error: &ClientTlsError) -> &'static str {
     match error {
         ClientTlsError::NoAuthorities => "; name a file with some with --ca",
@@ -124,7 +124,7 @@ impl fmt::Display for Detail<'_> {
     }
 }
 
-/// An error with all that it came from.
+/// An error with all of its causes.
 struct Causes<'a>(&'a (dyn Error + 'static));
 
 impl fmt::Display for Causes<'_> {

@@ -1,5 +1,5 @@
-//! Jaeger: traces by id and by service, through `/api/v3/traces` (OTLP to the nanosecond), or through `/api/traces` where that
-//! is all there is.
+//! Jaeger: traces by id and by service, through `/api/v3/traces` (OTLP with nanoseconds), or through `/api/traces` if an
+//! instance has only that path.
 
 use std::collections::BTreeSet;
 
@@ -20,10 +20,10 @@ use super::{
 const STORE: &str = "Jaeger";
 const JSON: &str = "application/json";
 
-/// As many traces as one answer is asked to hold; they come with all their spans.
+/// The limit on the traces of one answer, which has all of their spans.
 const PAGE: usize = 100;
 
-/// A Jaeger to be asked.
+/// A client of a Jaeger instance.
 #[derive(Clone)]
 pub struct JaegerBackend {
     client: StoreClient,
@@ -31,11 +31,11 @@ pub struct JaegerBackend {
 }
 
 impl JaegerBackend {
-    /// A Jaeger at the base address of its query service, such as `http://localhost:16686`.
+    /// Creates a client for the base address of a query service, such as `http://localhost:16686`.
     ///
     /// # Errors
     ///
-    /// An address or a header that cannot be used.
+    /// Returns an error if the address or a header cannot be used.
     pub fn new(url: &str, options: &BackendOptions) -> Result<Self, BackendError> {
         Ok(Self {
             client: StoreClient::new(url, options)?,
@@ -47,7 +47,7 @@ impl JaegerBackend {
     ///
     /// # Errors
     ///
-    /// The store rejected the question or did not answer.
+    /// Returns an error if the store rejected the query or did not answer.
     pub async fn find(
         &self,
         service: &str,
@@ -61,7 +61,7 @@ impl JaegerBackend {
                 .with("query.service_name", service)
                 .with("query.start_time_min", rfc3339(window.start))
                 .with("query.start_time_max", rfc3339(window.end))
-                // The name of the same thing before and after Jaeger 2.5.
+                // The name of the same parameter before and after Jaeger 2.5.
                 .with("query.num_traces", page)
                 .with("query.search_depth", page)
                 .with("query.raw_traces", true);
@@ -82,7 +82,7 @@ impl JaegerBackend {
             let (before, new): (Vec<_>, Vec<_>) = page.ids.into_iter().partition(|id| found.contains(id));
             let room = self.most_traces - found.len();
             if !before.is_empty() || new.len() > room {
-                // The answer also has traces of earlier answers, or beyond the limit: fetch the others one by one.
+                // The answer also has traces of earlier answers, or traces over the limit: fetch the new ones one by one.
                 page.content.messages.clear();
                 for id in new.iter().take(room) {
                     self.trace(id).await?.into_iter().for_each(&mut take);
@@ -102,15 +102,15 @@ impl JaegerBackend {
         Ok(search)
     }
 
-    /// A trace; none where Jaeger does not have it.
+    /// Returns a trace, or `None` if Jaeger does not have it.
     ///
     /// # Errors
     ///
-    /// Why the store gives no answer.
+    /// Returns an error if the store gives no answer.
     pub async fn trace(&self, id: &str) -> Result<Option<QueryResponse>, BackendError> {
-        // Without `raw_traces` Jaeger moves spans to where it thinks that their clocks should be.
+        // Without `raw_traces`, Jaeger shifts spans to correct an assumed clock skew.
         match self.answer(&format!("/api/v3/traces/{id}?raw_traces=true")).await {
-            // A Jaeger without that path answers with the page of its user interface.
+            // A Jaeger without this path answers with the page of its user interface.
             Err(no_answer @ BackendError::Answer { .. }) => {
                 let old = self.answer(&format!("/api/traces/{id}?raw=true")).await;
                 old.map_err(|_| no_answer)
@@ -119,7 +119,7 @@ impl JaegerBackend {
         }
     }
 
-    /// An answer that has something in it.
+    /// Requests a path and returns the answer, or `None` if it is empty or not found.
     async fn answer(&self, path: &str) -> Result<Option<QueryResponse>, BackendError> {
         match self.client.get(path, JSON).await {
             Ok(body) => read(body)
@@ -141,7 +141,7 @@ fn read(body: Body) -> Result<QueryResponse, BackendError> {
     Ok(convert_response(&body.bytes, &Limits::default()))
 }
 
-/// The ids of the traces in an answer, in hexadecimal.
+/// Returns the ids of the traces in an answer, in hexadecimal.
 fn trace_ids(answer: &QueryResponse) -> BTreeSet<String> {
     let mut ids = BTreeSet::new();
     for (_, bytes) in &answer.messages {
@@ -161,7 +161,7 @@ fn hex(id: &[u8]) -> String {
     id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A time as RFC 3339 has it, with all its nanoseconds.
+/// Formats a time as RFC 3339 with nanoseconds.
 fn rfc3339(time: UnixNanos) -> String {
     jiff::Timestamp::from_nanosecond(i128::from(time.0))
         .map_or_else(|_| String::new(), |time| time.to_string())

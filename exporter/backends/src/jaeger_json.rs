@@ -1,7 +1,8 @@
-//! Jaeger's own JSON (`/api/traces`, and what its page downloads) as OTLP.
+//! Converts Jaeger's own JSON (`/api/traces`, and the files that its page downloads) to OTLP.
 //!
-//! The format is Jaeger's `internal/uimodel`; what Jaeger wrote into tags when it took OTLP in is read back from them, as its
-//! own translator does (`internal/jptrace`). Times are microseconds. Lists and maps are text there, and stay text.
+//! The format is Jaeger's `internal/uimodel`. Jaeger stores some fields of OTLP as tags; the conversion restores those
+//! fields, as Jaeger's own translator does (`internal/jptrace`). Times are microseconds. Lists and maps are text in this
+//! format, and stay text.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,7 +15,7 @@ use self::tag::Tag;
 mod span;
 pub(super) mod tag;
 
-/// A trace as Jaeger has it.
+/// A trace in Jaeger's model.
 #[derive(Deserialize)]
 struct Trace<'a> {
     #[serde(borrow)]
@@ -88,7 +89,7 @@ pub(super) enum JaegerError {
     Id(String, usize),
 }
 
-/// The OTLP messages of a trace, one for each process and scope.
+/// Converts a trace to OTLP messages, one for each process and scope.
 pub(super) fn convert(text: &str) -> Result<Vec<Vec<u8>>, JaegerError> {
     let trace: Trace<'_> = serde_json::from_str(text)?;
     let mut groups = BTreeMap::<(Vec<u8>, [String; 2]), Buffer>::new();
@@ -109,7 +110,7 @@ pub(super) fn convert(text: &str) -> Result<Vec<Vec<u8>>, JaegerError> {
     Ok(messages.collect())
 }
 
-/// `TracesData` of one resource and one scope.
+/// Encodes a `TracesData` message of one resource and one scope.
 pub(super) fn wrapped(resource: &[u8], [name, version]: &[String; 2], spans: &Buffer) -> Vec<u8> {
     let mut scope = Buffer::default();
     scope.text(1, name);
@@ -126,7 +127,7 @@ pub(super) fn wrapped(resource: &[u8], [name, version]: &[String; 2], spans: &Bu
 }
 
 impl Process<'_> {
-    /// A `Resource` message.
+    /// Encodes a `Resource` message.
     fn encode(&self) -> Vec<u8> {
         let mut out = Buffer::default();
         if !self.service_name.is_empty() {

@@ -1,8 +1,9 @@
-//! Clients of telemetry backends: what Tempo, Jaeger and Prometheus answer, as OTLP.
+//! Clients of telemetry backends, which convert the answers of Tempo, Jaeger and Prometheus to OTLP.
 //!
-//! `tempo`, `jaeger` and `prometheus` each ask one store through `client`, by `tls` where it wants that; where an answer cannot
-//! hold all, `window` asks for less at a time. `answer` reads an answer from the network or a file;
-//! `jaeger_json` reads Jaeger's own JSON, which is the one answer that is no OTLP underneath. `zipkin_json` reads files of Zipkin's spans.
+//! `tempo`, `jaeger` and `prometheus` each query one store through `client`, with `tls` if the store requires it. If one
+//! answer cannot hold every match, `window` bisects the time window. `response` reads an answer from the network or a
+//! file. `jaeger_json` reads Jaeger's own JSON, the only answer that is not OTLP underneath. `zipkin_json` reads files of
+//! Zipkin's spans.
 
 mod client;
 mod error;

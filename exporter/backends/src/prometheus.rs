@@ -1,7 +1,7 @@
-//! Prometheus: the samples of a selector in a time, each as it was scraped, as OTLP.
+//! Prometheus: the samples of a selector in a time window, each with its scrape time, as OTLP.
 //!
-//! A selector is asked for with its range (`train_loss[3600s]`), which gives every sample with its own time; any other
-//! expression is evaluated every so often (`query_range`). NaN stays NaN.
+//! A selector is queried with its range (`train_loss[3600s]`), which returns every sample with its own time; any other
+//! expression is evaluated at regular steps (`query_range`). NaN stays NaN.
 
 mod series;
 
@@ -24,26 +24,26 @@ use super::{
 const STORE: &str = "Prometheus";
 const JSON: &str = "application/json";
 
-/// How much time one question is about: a store has a limit on the samples that it brings together.
+/// The longest time range of one query: a store limits the samples that a query loads.
 const STRETCH: Duration = Duration::from_secs(6 * 3600);
 
-/// A window is evaluated this often, as long as that is not more often than every second.
+/// The number of evaluations in a window; the step is never shorter than a second.
 const EVALUATIONS: u32 = 2_000;
 
-/// A Prometheus, or what speaks its API, to be asked.
+/// A client of Prometheus, or of a store with the same API.
 #[derive(Clone)]
 pub struct PrometheusBackend {
     client: StoreClient,
 }
 
-/// Samples as OTLP, and what was left out of them.
+/// Samples as OTLP, and the problems of the conversion.
 #[derive(Debug, Default)]
 pub struct Samples {
     /// OTLP messages, each with its signal.
     pub messages: Vec<(Signal, Vec<u8>)>,
-    /// Series in them.
+    /// The number of series in the messages.
     pub series: usize,
-    /// What was left out, and what the store warns of.
+    /// The samples that were left out, and the warnings of the store.
     pub problems: Vec<String>,
 }
 
@@ -70,19 +70,19 @@ struct Metadata {
 }
 
 impl PrometheusBackend {
-    /// A Prometheus at a base address, such as `http://localhost:9090`.
+    /// Creates a client for a base address, such as `http://localhost:9090`.
     ///
     /// # Errors
     ///
-    /// An address or a header that cannot be used.
+    /// Returns an error if the address or a header cannot be used.
     pub fn new(url: &str, options: &BackendOptions) -> Result<Self, BackendError> {
         Ok(Self {
             client: StoreClient::new(url, options)?,
         })
     }
 
-    /// The samples of a selector or an expression in a time. `resource` gives the encoded resource that belongs to a job and an
-    /// instance, where one is known; others get a resource of these two.
+    /// Returns the samples of a selector or an expression in a window. `resource` returns the encoded resource of a job
+    /// and an instance, or `None`; the resource is then built from these two labels.
     ///
     /// # Errors
     ///
@@ -151,7 +151,7 @@ impl PrometheusBackend {
                     answer.data.into_iter().flatten().filter_map(first),
                 ))
             }
-            // Not every store that speaks the API has it.
+            // Some stores with this API lack the endpoint.
             Err(BackendError::Status { status, .. }) if status.is_client_error() => {
                 Ok(MetadataByName::default())
             }
@@ -164,7 +164,7 @@ impl PrometheusBackend {
         serde_json::from_slice(&body.bytes).map_err(|error| unreadable(body, &error))
     }
 
-    /// Asks for series; of a truncated answer the complete series are used.
+    /// Requests series; of a truncated answer, the complete series are used.
     async fn ask_for_series(&self, path: &str) -> Result<ApiResponse<Matrix>, BackendError> {
         let body = self.client.get(path, JSON).await?;
         whole_series(&body.bytes).map_err(|error| unreadable(body, &error))
@@ -196,7 +196,7 @@ fn unreadable(body: Body, error: &serde_json::Error) -> BackendError {
     }
 }
 
-/// A window in stretches that one question can be about.
+/// Splits a window into stretches of at most `STRETCH`.
 fn stretches(window: TimeWindow) -> Vec<TimeWindow> {
     let mut stretches = Vec::new();
     let mut start = window.start;
@@ -210,10 +210,10 @@ fn stretches(window: TimeWindow) -> Vec<TimeWindow> {
     }
 }
 
-/// A question about a stretch of a window.
+/// Returns the request for a stretch of a window.
 fn question(expression: &str, stretch: TimeWindow, window: TimeWindow) -> String {
     if is_selector(expression) {
-        // The begin of a range is not in it.
+        // The start of a range is exclusive.
         let seconds = stretch.duration().as_secs_f64().ceil() as u64 + 1;
         return Query::new("/api/v1/query")
             .with("query", format!("{expression}[{seconds}s]"))
@@ -230,12 +230,12 @@ fn question(expression: &str, stretch: TimeWindow, window: TimeWindow) -> String
 }
 
 fn seconds_of(time: UnixNanos) -> String {
-    // To the millisecond above, which is as fine as Prometheus knows time.
+    // Rounded up to the millisecond, the resolution of Prometheus.
     let millis = time.0.div_ceil(1_000_000);
     format!("{}.{:03}", millis / 1000, millis % 1000)
 }
 
-/// Whether an expression is a name, labels in braces, or both, and nothing else.
+/// Returns whether an expression is only a name, only labels in braces, or both.
 fn is_selector(expression: &str) -> bool {
     let text = expression.trim();
     let name = text.len()
@@ -248,7 +248,7 @@ fn is_selector(expression: &str) -> bool {
     }
 }
 
-/// Whether the brace that text begins with is closed by its last character.
+/// Returns whether the last character of a text closes its first brace.
 fn closes_at_end(text: &str) -> bool {
     let (mut quote, mut escaped) = (None, false);
     for (at, c) in text.char_indices() {

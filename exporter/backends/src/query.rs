@@ -6,7 +6,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 const PLAIN: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
-/// A path with its parameters.
+/// A path with its query parameters.
 pub(super) struct Query(String);
 
 impl Query {
@@ -19,7 +19,7 @@ impl Query {
         let value = value.to_string();
         let value = utf8_percent_encode(&value, &PLAIN);
         let name = utf8_percent_encode(name, &PLAIN);
-        // Writing into a string cannot fail.
+        // Writing to a string cannot fail.
         let _ = write!(self.0, "{name}={value}&");
         self
     }

@@ -1,4 +1,4 @@
-//! The JSON that Tempo and Jaeger answer with, in each of its forms:
+//! Converts the JSON answers of Tempo and Jaeger, in each of their forms:
 //!
 //! | form | who | what is in it |
 //! |---|---|---|
@@ -7,7 +7,7 @@
 //! | `{"result": {"resourceSpans": [...]}}`, several in a row too | Jaeger, `/api/v3/traces` | OTLP/JSON |
 //! | `{"data": [{"spans": [...], "processes": {...}}]}` | Jaeger, `/api/traces` | Jaeger's own JSON |
 //!
-//! One that does not fit into memory is read in pieces (`pieces`).
+//! An answer that does not fit into memory is read in pieces (`pieces`).
 
 mod pieces;
 
@@ -31,7 +31,7 @@ pub struct QueryResponse {
     pub problems: Vec<String>,
     /// The offset of the text in the complete answer, if the text is a piece.
     pub(super) shift: i64,
-    /// Where the text begins that is not used yet, if it is a piece.
+    /// The offset of the first byte that is not used yet, if the text is a piece.
     pub(super) used_until: Option<u64>,
 }
 
@@ -77,7 +77,7 @@ struct Traces<'a> {
     resources: Option<Vec<&'a RawValue>>,
 }
 
-/// Reads an answer, of as many objects as it has. What is bad in it does not hide the rest.
+/// Converts the objects of an answer. A bad part becomes a problem and does not prevent the conversion of the rest.
 pub fn convert_response(text: &[u8], limits: &Limits) -> QueryResponse {
     let mut answer = QueryResponse::default();
     answer.take_all(text, limits);
@@ -123,7 +123,7 @@ impl QueryResponse {
         }
     }
 
-    /// Returns the offset in the complete answer of an offset in the text.
+    /// Returns the offset in the complete answer for an offset in the text.
     fn place(&self, at: usize) -> u64 {
         (at as u64).saturating_add_signed(self.shift)
     }
@@ -166,7 +166,7 @@ impl QueryResponse {
         }
     }
 
-    /// Each resource by itself, so that one that is bad does not take the others with it.
+    /// Converts each resource separately, so that a bad one does not affect the others.
     fn resource(&mut self, resource: &RawValue, text: &[u8], limits: &Limits) {
         const BEFORE: &str = "{\"resourceSpans\":[";
         let object = format!("{BEFORE}{}]}}", resource.get());
@@ -183,7 +183,7 @@ impl QueryResponse {
     }
 }
 
-/// Where a part of the text begins.
+/// Returns the offset of a part in its text.
 fn offset(text: &[u8], part: &str) -> usize {
     (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize)
 }

@@ -1,4 +1,4 @@
-//! Grafana Tempo: traces by id (`/api/v2/traces`, and `/api/traces` where that is all there is) and by TraceQL.
+//! Grafana Tempo: traces by id (`/api/v2/traces`, or `/api/traces` if an instance has only that) and by TraceQL.
 //!
 //! Both answer in protobuf, which is OTLP as it was sent.
 
@@ -21,13 +21,13 @@ const STORE: &str = "Tempo";
 const PROTOBUF: &str = "application/protobuf";
 const JSON: &str = "application/json";
 
-/// As many traces as one answer is asked to name.
+/// The limit on the traces that one answer lists.
 const PAGE: usize = 500;
 
 /// `TraceByIDResponse.status` (tempopb): the trace is too large and is incomplete.
 const PARTIAL: u64 = 1;
 
-/// A Tempo to be asked.
+/// A client of a Tempo instance.
 #[derive(Clone)]
 pub struct TempoBackend {
     client: StoreClient,
@@ -47,11 +47,11 @@ struct FoundTrace {
 }
 
 impl TempoBackend {
-    /// A Tempo at a base address, such as `http://localhost:3200`.
+    /// Creates a client for a base address, such as `http://localhost:3200`.
     ///
     /// # Errors
     ///
-    /// An address or a header that cannot be used.
+    /// Returns an error if the address or a header cannot be used.
     pub fn new(url: &str, options: &BackendOptions) -> Result<Self, BackendError> {
         Ok(Self {
             client: StoreClient::new(url, options)?,
@@ -82,7 +82,7 @@ impl TempoBackend {
                     url: body.url,
                     store: STORE,
                 })?;
-            // An answer leaves out leading zeros.
+            // Tempo omits the leading zeros of an id.
             let ids = search.traces.into_iter().flatten();
             let ids = ids.map(|found| format!("{:0>32}", found.id)).collect();
             Ok(Page { ids, content: () })
@@ -91,15 +91,15 @@ impl TempoBackend {
         Ok(search.await?.0)
     }
 
-    /// A trace; none where Tempo does not have it.
+    /// Returns a trace, or `None` if Tempo does not have it.
     ///
     /// # Errors
     ///
-    /// Why the store gives no answer.
+    /// Returns an error if the store gives no answer.
     pub async fn trace(&self, id: &str) -> Result<Option<QueryResponse>, BackendError> {
         let body = match self.client.get(&format!("/api/v2/traces/{id}"), PROTOBUF).await {
             Ok(body) => unwrapped(&body.bytes).map_err(|problem| (body.url, problem)),
-            // A Tempo before 2.7 has only this path, and no part of a trace.
+            // A Tempo before 2.7 has only this path, and never answers with a part of a trace.
             Err(error) if error.is_not_found() => {
                 match self.client.get(&format!("/api/traces/{id}"), PROTOBUF).await {
                     Ok(body) => Ok((body.bytes, None)),
@@ -133,7 +133,7 @@ impl TempoBackend {
     }
 }
 
-/// What a store has let through before is large, and what a client refuses of it is lost.
+/// Returns generous limits: a trace in a store can be large, and a trace that the client rejects is lost.
 fn limits() -> Limits {
     Limits {
         bytes: 1 << 30,
@@ -142,7 +142,7 @@ fn limits() -> Limits {
     }
 }
 
-/// Returns the trace in a `TraceByIDResponse` (field 1), and the message of one that is only a part (fields 3 and 4).
+/// Returns the trace in a `TraceByIDResponse` (field 1), and the message if the trace is incomplete (fields 3 and 4).
 fn unwrapped(response: &[u8]) -> Result<(Vec<u8>, Option<String>), String> {
     let (mut trace, mut is_partial, mut message) = (Vec::new(), false, String::new());
     for field in Reader::new(response) {

@@ -1,4 +1,4 @@
-//! TLS of clients of stores: the settings of an address, and advice about a handshake that failed.
+//! TLS settings of the clients of stores, and advice about a failed handshake.
 
 use std::{error::Error, io, iter};
 
@@ -7,7 +7,7 @@ use rustls::{CertificateError, ClientConfig};
 
 use super::{client::BackendOptions, error::BackendError};
 
-/// Settings for an address; no file is read where TLS is not needed.
+/// Returns the TLS settings for an address. Files are read only if TLS is needed.
 pub(super) fn client_config(is_needed: bool, options: &BackendOptions) -> Result<ClientConfig, BackendError> {
     let config = if is_needed {
         let files = ClientTls {
@@ -22,7 +22,7 @@ pub(super) fn client_config(is_needed: bool, options: &BackendOptions) -> Result
     config.map_err(BackendError::Tls)
 }
 
-/// What to do about a connection that failed.
+/// Returns the remedy for a failed connection.
 pub(super) fn advice(error: &(dyn Error + 'static)) -> &'static str {
     match causes(error).find_map(|error| error.downcast_ref::<rustls::Error>()) {
         None => "is it running there?",
@@ -43,7 +43,7 @@ pub(super) fn advice(error: &(dyn Error + 'static)) -> &'static str {
     }
 }
 
-/// An error and its causes. `io::Error::source` leaves out the error that it wraps, so that is asked for by name.
+/// Returns an error and its causes. `io::Error::source` skips the wrapped error, which is therefore read with `get_ref`.
 pub(super) fn causes<'a>(
     error: &'a (dyn Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn Error + 'static)> {

@@ -1,4 +1,4 @@
-//! The time window of a search, bisected where one answer cannot hold every match.
+//! The time window of a search, bisected if one answer cannot hold every match.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -6,24 +6,24 @@ use pulsetrain_otlp::UnixNanos;
 
 use super::error::BackendError;
 
-/// A stretch of time.
+/// A time range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeWindow {
-    /// Its begin.
+    /// The start.
     pub start: UnixNanos,
-    /// Its end, at or after the begin.
+    /// The end, at or after the start.
     pub end: UnixNanos,
 }
 
 impl TimeWindow {
-    /// How long it is.
+    /// Returns the length of the window.
     pub fn duration(&self) -> Duration {
         self.end.saturating_duration_since(self.start)
     }
 
-    /// Two halves that share a border; none where there is no second between.
+    /// Returns two halves that share a border, or `None` if the window is shorter than two seconds.
     fn halves(&self) -> Option<[Self; 2]> {
-        // Stores know time by the second.
+        // Stores have a resolution of one second.
         let half = Duration::from_secs(self.duration().as_secs() / 2);
         let middle = self.start.saturating_add(half);
         (middle > self.start).then_some([
@@ -48,20 +48,21 @@ pub(super) struct Page<T> {
 /// The traces that a search has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceSearch {
-    /// Their ids.
+    /// The ids of the traces.
     pub ids: BTreeSet<String>,
     /// Whether more traces match than `ids` has.
     pub has_more: bool,
-    /// How many of `ids` only the search of a longer window returned. Such a store files spans under another time than their
-    /// own (Tempo: late spans under their arrival), so bisecting the window cannot find every match.
+    /// The number of `ids` that only the search of a longer window returned. Such a store indexes spans under a time
+    /// other than their own (Tempo: late spans under their arrival), so bisecting the window cannot find every match.
     pub misplaced: usize,
 }
 
 /// Searches a window, and its halves wherever an answer is full, until every match or more than `most` traces are found.
-/// Passes the answers up to `most` to `take`, with the ids found before: a trace across the border of two halves is in both
-/// answers.
+/// Passes the answers to `take` until `most` traces are found, with the ids found before: a trace across the border of
+/// two halves is in both answers.
 ///
-/// `ids` also has those that a full answer named and its halves did not return; no answer with them was passed to `take`.
+/// `ids` also has the ids that a full answer listed and its halves did not return; no answer with them was passed to
+/// `take`.
 pub(super) async fn bisect_window<T>(
     window: TimeWindow,
     page: usize,
@@ -79,7 +80,7 @@ pub(super) async fn bisect_window<T>(
         let answer = ask(window).await?;
         let is_full = answer.ids.len() >= page;
         match window.halves().filter(|_| is_full) {
-            // The later half is searched first where not every match can be returned.
+            // The later half is searched first, so that the latest traces are found if the limit is reached.
             Some(halves) => {
                 windows.extend(halves);
                 named.extend(answer.ids);
@@ -110,7 +111,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Finds traces that begin at these seconds; an answer holds at most two.
+    /// Searches traces that begin at these seconds; an answer holds at most two.
     fn found(seconds: &[u64], most: usize) -> (Vec<String>, bool, usize) {
         let window = TimeWindow {
             start: UnixNanos(0),

@@ -1,7 +1,7 @@
-//! Zipkin's JSON, version 2 (an array of spans, or an array of traces as `/api/v2/traces` answers), as OTLP.
+//! Converts Zipkin's JSON, version 2 (an array of spans, or an array of traces as `/api/v2/traces` answers), to OTLP.
 //!
-//! Times are microseconds, tags are text. Field and tag names follow the OpenTelemetry specification, "OpenTelemetry to Zipkin
-//! Transformation". Spans are read one at a time, so that a file of any size needs little memory.
+//! Times are microseconds, tags are text. Field and tag names follow the OpenTelemetry specification, "OpenTelemetry to
+//! Zipkin Transformation". Spans are read one at a time, which keeps the memory independent of the file size.
 
 use std::{collections::BTreeMap, fmt, io::Read};
 
@@ -20,13 +20,13 @@ use crate::{
     jaeger_json::{self, JaegerError, id, nanos, tag},
 };
 
-/// The spans of one message at most.
+/// The limit on the spans of one message.
 const MESSAGE_SPANS: usize = 1000;
 
-/// The most characters of a span that a message about it quotes.
+/// The limit on the characters of a span that an error message quotes.
 const QUOTED: usize = 80;
 
-/// Tags of the specification that are fields of OTLP.
+/// Tags of the specification that become fields of OTLP.
 const FIELDS: [&str; 5] = [
     tag::STATUS_CODE,
     tag::ERROR,
@@ -50,7 +50,7 @@ struct Span {
     timestamp: Option<u64>,
     #[serde(default)]
     duration: Option<u64>,
-    /// The server's side of a span whose id the client has too.
+    /// Whether this is the server's side of a span that shares its id with the client's side.
     #[serde(default)]
     shared: bool,
     #[serde(default)]
@@ -89,11 +89,11 @@ enum ZipkinError {
     NoTimestamp,
 }
 
-/// Reads spans and hands them on in messages of one service and scope each.
+/// Reads spans and passes them to `take` in messages of one service and scope each.
 ///
 /// # Errors
 ///
-/// What `take` fails with. What is wrong with the input is a problem among others.
+/// Returns the error of `take`. Faults of the input are reported as problems.
 pub fn read_zipkin<E>(input: impl Read, take: impl FnMut(QueryResponse) -> Result<(), E>) -> Result<(), E> {
     let mut reader = Reader {
         spans: BTreeMap::new(),
@@ -177,7 +177,7 @@ impl<T: FnMut(QueryResponse) -> Result<(), E>, E> Reader<T, E> {
     }
 }
 
-/// Reads the elements of an array one at a time.
+/// A seed that reads the elements of an array one at a time.
 struct Elements<'r, T, E>(&'r mut Reader<T, E>);
 
 impl<'de, T: FnMut(QueryResponse) -> Result<(), E>, E> DeserializeSeed<'de> for Elements<'_, T, E> {
@@ -207,7 +207,7 @@ impl<'de, T: FnMut(QueryResponse) -> Result<(), E>, E> Visitor<'de> for Elements
 }
 
 impl Span {
-    /// A `Resource` message.
+    /// Encodes a `Resource` message.
     fn resource(&self) -> Vec<u8> {
         let mut out = Buffer::default();
         let local = self.local_endpoint.as_ref();
@@ -219,7 +219,7 @@ impl Span {
         out.into_vec()
     }
 
-    /// Name and version of the scope, as OpenTelemetry's exporters write them.
+    /// Returns the name and the version of the scope, in the tags of OpenTelemetry's exporters.
     fn scope(&self) -> [String; 2] {
         [tag::SCOPE_NAME[0], tag::SCOPE_VERSION[0]].map(|name| self.tag(name).unwrap_or_default().to_owned())
     }
@@ -228,7 +228,7 @@ impl Span {
         self.tags.get(name).map(String::as_str)
     }
 
-    /// A `Span` message. The server's side of a shared span gets an id of its own, below that of the client's side.
+    /// Encodes a `Span` message. The server's side of a shared span gets its own id, as a child of the client's side.
     fn encode(&self) -> Result<Buffer, ZipkinError> {
         let start = self.timestamp.ok_or(ZipkinError::NoTimestamp)?;
         let own = id::<8>(&self.id)?;
@@ -275,7 +275,7 @@ impl Span {
         Ok(out)
     }
 
-    /// The number of a kind (`Span.SpanKind`).
+    /// Returns the number of the span kind (`Span.SpanKind`).
     fn kind(&self) -> u64 {
         match self.kind.as_deref() {
             Some("SERVER") => 2,
@@ -286,7 +286,7 @@ impl Span {
         }
     }
 
-    /// A `Status` message: a tag `error` other than `false` is an error, and its text the description.
+    /// Encodes a `Status` message: a tag `error` other than `false` is an error, and its text the description.
     fn status(&self) -> Buffer {
         let mut out = Buffer::default();
         let error = self.tag(tag::ERROR).filter(|text| *text != "false");

@@ -1,4 +1,4 @@
-//! A span of Jaeger as a `Span` message.
+//! Encodes a span of Jaeger as a `Span` message.
 
 use pulsetrain_otlp::write::{Buffer, span_field as field};
 
@@ -9,7 +9,7 @@ use super::{
 
 const CHILD_OF: &str = "CHILD_OF";
 
-/// Tags that became fields, and are no attributes any more.
+/// Tags that become fields, and are not kept as attributes.
 const FIELDS: [&str; 8] = [
     tag::KIND,
     tag::STATUS_CODE,
@@ -22,13 +22,13 @@ const FIELDS: [&str; 8] = [
 ];
 
 impl Span<'_> {
-    /// Name and version of the scope that the span was made in.
+    /// Returns the name and the version of the instrumentation scope.
     pub(super) fn scope(&self) -> [String; 2] {
         [tag::SCOPE_NAME, tag::SCOPE_VERSION]
             .map(|names| names.iter().find_map(|name| self.text(name)).unwrap_or_default())
     }
 
-    /// A `Span` message.
+    /// Encodes a `Span` message.
     pub(super) fn encode(&self) -> Result<Buffer, JaegerError> {
         let mut out = Buffer::default();
         out.delimited(field::TRACE_ID, &id::<16>(&self.trace_id)?);
@@ -74,7 +74,7 @@ impl Span<'_> {
         self.tags().find(|tag| tag.key == key)?.as_text()
     }
 
-    /// The id of the parent; old answers name it without a reference.
+    /// Returns the id of the parent; old answers have it in a field instead of a reference.
     fn parent(&self) -> Option<&str> {
         let named = self.parent_span_id.as_deref().filter(|id| !id.is_empty());
         self.parent_reference()
@@ -82,7 +82,7 @@ impl Span<'_> {
             .or(named)
     }
 
-    /// The first reference to a parent in the same trace; all others are links.
+    /// Returns the first reference to a parent in the same trace; all other references are links.
     fn parent_reference(&self) -> Option<&Reference> {
         self.references
             .iter()
@@ -90,7 +90,7 @@ impl Span<'_> {
             .find(|reference| reference.ref_type == CHILD_OF && reference.trace_id == self.trace_id)
     }
 
-    /// The number of a kind (`Span.SpanKind`).
+    /// Returns the number of the span kind (`Span.SpanKind`).
     fn kind(&self) -> u64 {
         match self.text(tag::KIND).as_deref() {
             Some("internal") => 1,
@@ -121,7 +121,7 @@ impl Span<'_> {
 }
 
 impl Log<'_> {
-    /// An `Event` message: its name is the field `event`.
+    /// Encodes an `Event` message; its name is the field `event`.
     fn encode(&self) -> Buffer {
         let mut out = Buffer::default();
         out.fixed64(1, nanos(self.timestamp));
@@ -159,7 +159,7 @@ pub(crate) fn nanos(micros: u64) -> u64 {
     micros.saturating_mul(1000)
 }
 
-/// The bytes of an id, which may lack leading zeros.
+/// Parses an id, which may lack leading zeros.
 pub(crate) fn id<const N: usize>(text: &str) -> Result<[u8; N], JaegerError> {
     let bad = || JaegerError::Id(text.to_owned(), 2 * N);
     if text.is_empty() || text.len() > 2 * N || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {

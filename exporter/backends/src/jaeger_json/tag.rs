@@ -1,4 +1,4 @@
-//! Tags: Jaeger's attributes, each with its type, and the names of those that mean a field of OTLP.
+//! Tags: Jaeger's typed attributes, and the names of the tags that stand for a field of OTLP.
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use pulsetrain_otlp::write::Buffer;
@@ -18,7 +18,7 @@ pub(crate) const EVENT: &str = "event";
 pub(crate) const REFERENCE_TYPE: &str = "opentracing.ref_type";
 pub(crate) const WARNINGS: &str = "jaeger.internal.warnings";
 
-/// A tag: a key, a type, and a value that is read by it.
+/// A tag: a key, a type, and a value of that type.
 #[derive(Deserialize)]
 pub(super) struct Tag<'a> {
     pub(super) key: String,
@@ -29,17 +29,17 @@ pub(super) struct Tag<'a> {
 }
 
 impl Tag<'_> {
-    /// The text of a string; none of another type.
+    /// Returns the text of a string, or `None` for another type.
     pub(super) fn as_text(&self) -> Option<String> {
         serde_json::from_str(self.value.get()).ok()
     }
 
-    /// The truth value that this is, as such or as text.
+    /// Returns the value as a boolean, which may also be written as a string.
     pub(super) fn truth(&self) -> Option<bool> {
         self.value.get().trim_matches('"').parse().ok()
     }
 
-    /// Writes the tag as attribute `number`. What its type does not fit stays as it is written.
+    /// Writes the tag as attribute `number`. A value that does not match its type is written as text.
     pub(super) fn encode(&self, number: u32, out: &mut Buffer) {
         let mut value = Buffer::default();
         if self.typed(&mut value).is_none() {
@@ -49,7 +49,7 @@ impl Tag<'_> {
         pair(number, &self.key, &value, out);
     }
 
-    /// The fields of an `AnyValue`. Jaeger has numbers above 2^53 as text.
+    /// Writes the fields of an `AnyValue`. Jaeger writes numbers above 2^53 as text.
     fn typed(&self, out: &mut Buffer) -> Option<()> {
         let written = self.value.get().trim_matches('"');
         match self.kind.as_str() {
@@ -63,14 +63,14 @@ impl Tag<'_> {
     }
 }
 
-/// Writes an attribute with text.
+/// Writes a string attribute.
 pub(crate) fn text(number: u32, key: &str, text: &str, out: &mut Buffer) {
     let mut value = Buffer::default();
     value.delimited(1, text.as_bytes());
     pair(number, key, &value, out);
 }
 
-/// Writes an attribute with a list of text.
+/// Writes an attribute with a list of strings.
 pub(super) fn texts(number: u32, key: &str, texts: &[String], out: &mut Buffer) {
     let mut list = Buffer::default();
     for text in texts {

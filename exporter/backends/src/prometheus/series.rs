@@ -1,7 +1,7 @@
-//! One series of Prometheus as an OTLP message.
+//! Converts one series of Prometheus to an OTLP message.
 //!
-//! A name of the registry becomes the metric's own name and unit again; any other keeps its name, and gets the unit that the
-//! metadata or the suffix of its name gives.
+//! A metric of the registry gets its original name and unit. Any other metric keeps its name, and gets the unit of its
+//! metadata or of the suffix of its name.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,10 +15,10 @@ const NAME: &str = "__name__";
 const JOB: &str = "job";
 const INSTANCE: &str = "instance";
 
-/// Endings that a series has and the metadata's name has not.
+/// Suffixes of a series name that the name in the metadata lacks.
 const ENDINGS: [&str; 4] = ["_total", "_bucket", "_sum", "_count"];
 
-/// Words for units, with what OTLP calls them.
+/// Names of units in Prometheus, with their UCUM codes.
 const UNITS: [(&str, &str); 14] = [
     ("seconds", "s"),
     ("milliseconds", "ms"),
@@ -39,7 +39,7 @@ const UNITS: [(&str, &str); 14] = [
 /// Cumulative temporality (`AggregationTemporality`).
 const CUMULATIVE: u64 = 2;
 
-/// A series as the API has it; a sample is its time in seconds and its value as text.
+/// A series in the API; a sample is its time in seconds and its value as text.
 #[derive(Deserialize)]
 pub(super) struct Series {
     metric: BTreeMap<String, String>,
@@ -49,11 +49,11 @@ pub(super) struct Series {
     histograms: Vec<serde::de::IgnoredAny>,
 }
 
-/// What is known of the metrics of a store, by name.
+/// The metadata of the metrics of a store, by name.
 #[derive(Default)]
 pub(super) struct MetadataByName(HashMap<String, Metadata>);
 
-/// What a metric is called and counted in.
+/// The name, description, unit and type of a metric.
 struct MetricIdentity<'a> {
     name: &'a str,
     description: &'a str,
@@ -103,7 +103,7 @@ impl MetadataByName {
 }
 
 impl Series {
-    /// Returns the labels, the name of the metric among them.
+    /// Returns the labels, including the name of the metric.
     pub(super) fn into_labels(self) -> BTreeMap<String, String> {
         self.metric
     }
@@ -112,7 +112,7 @@ impl Series {
         self.metric.clone()
     }
 
-    /// The same series with nothing in it.
+    /// Returns the same series without samples.
     pub(super) fn without_samples(&self) -> Self {
         Self {
             metric: self.metric.clone(),
@@ -121,7 +121,7 @@ impl Series {
         }
     }
 
-    /// Adds later samples; those that it has already, at the border, are not added again.
+    /// Appends later samples; samples at the border that the series already has are skipped.
     pub(super) fn append(&mut self, later: Self) {
         let last = self.values.last().map_or(f64::NEG_INFINITY, |(time, _)| *time);
         self.values
@@ -129,7 +129,7 @@ impl Series {
         self.histograms.extend(later.histograms);
     }
 
-    /// What of the series is no number.
+    /// Returns a problem if the series has native histograms, which are not converted.
     pub(super) fn problem(&self) -> Option<String> {
         let count = self.histograms.len();
         (count > 0).then(|| {
@@ -149,7 +149,7 @@ impl Series {
         self.metric.get(name).map_or("", String::as_str)
     }
 
-    /// A `MetricsData` message; none where there are no samples.
+    /// Encodes a `MetricsData` message, or returns `None` if the series has no samples.
     pub(super) fn encode(
         &self,
         known: &MetadataByName,
@@ -170,7 +170,7 @@ impl Series {
         Some(whole.into_vec())
     }
 
-    /// A `Metric` message.
+    /// Encodes a `Metric` message.
     fn metric(&self, known: &MetadataByName) -> Buffer {
         let about = known.about(self.name());
         let mut data = self.points();
@@ -186,7 +186,7 @@ impl Series {
         metric
     }
 
-    /// `NumberDataPoint` messages in field 1.
+    /// Encodes the samples as `NumberDataPoint` messages in field 1.
     fn points(&self) -> Buffer {
         let mut attributes = Buffer::default();
         for (key, value) in &self.metric {
@@ -207,8 +207,8 @@ impl Series {
     }
 }
 
-/// Returns the resource of a target: the reverse of Prometheus's own rule for OTLP (`job` is the service's name, after its
-/// namespace and a slash where it has one).
+/// Returns the resource of a target: the reverse of Prometheus's own rule for OTLP (`job` is the service's name, after
+/// its namespace and a slash if it has a namespace).
 fn own_resource(job: &str, instance: &str) -> Vec<u8> {
     let mut out = Buffer::default();
     let (namespace, name) = job.split_once('/').unwrap_or(("", job));
@@ -224,7 +224,7 @@ fn own_resource(job: &str, instance: &str) -> Vec<u8> {
     out.into_vec()
 }
 
-/// Writes an attribute with text as field `number`.
+/// Writes a string attribute as field `number`.
 fn attribute_of(number: u32, key: &str, text: &str, out: &mut Buffer) {
     let mut value = Buffer::default();
     value.delimited(1, text.as_bytes());

@@ -1,4 +1,4 @@
-//! Answers that do not fit into memory, between the elements of their lists.
+//! Splits answers that do not fit into memory between the elements of their lists.
 
 use std::io::Read;
 
@@ -6,18 +6,18 @@ use pulsetrain_otlp::{json::Pieces, limits::Limits};
 
 use super::QueryResponse;
 
-/// The bytes that are read at once; a smaller answer is read in one piece.
+/// The size in bytes of one read; a smaller answer is read in one piece.
 const PIECE: usize = 16 << 20;
-/// From so much on, an element of the outermost list is taken apart.
+/// The size in bytes from which an element of the outermost list is split.
 const DEEP: usize = 4 * PIECE;
-/// The most bytes of what cannot be taken apart: one trace in Jaeger's own JSON.
+/// The limit in bytes on an element that cannot be split: one trace in Jaeger's own JSON.
 const LARGEST: usize = 1 << 30;
 
-/// Reads answers of any size and hands on what is in them as it is read.
+/// Reads an answer of any size and passes its parts to `take` as they are read.
 ///
 /// # Errors
 ///
-/// What `take` fails with. What is wrong with the input is a problem among others.
+/// Returns the error of `take`. Faults of the input are reported as problems.
 pub fn read_responses<E>(
     input: impl Read,
     limits: &Limits,
@@ -91,7 +91,7 @@ mod tests {
     const JAEGERS: &str =
         r#"{"traceID":"1","spanID":"1","operationName":"a","startTime":1,"duration":1,"processID":"p"}"#;
 
-    /// Answers in each form, with `count` spans.
+    /// Returns answers in each form, with `count` spans.
     fn answers(count: usize) -> [(String, &'static str); 4] {
         let element = format!("{{\"scopeSpans\":[{{\"spans\":[{SPAN}]}}]}}");
         let all = vec![element; count].join(", ");
@@ -114,7 +114,7 @@ mod tests {
         ]
     }
 
-    /// The spans of each part, and the problems.
+    /// Returns the number of spans of each part, and the problems.
     fn read(text: &[u8], sizes: (usize, usize, usize)) -> (Vec<u64>, Vec<String>) {
         let (mut spans, mut problems) = (Vec::new(), Vec::new());
         let outcome = read_in_pieces(text, sizes, &Limits::default(), |answer| {
