@@ -1,8 +1,8 @@
-//! The cost of a disk queue: acknowledged messages a second and the time to an acknowledgement, in memory and by sync policy.
+//! The cost of a disk queue: acknowledged messages per second and the ack latency, in memory and by sync policy.
 //!
-//! `cargo bench -p pulsetrain-pipeline --bench disk_queue` prints one table. Clients push messages of 1 KiB one after the other
-//! into a pipeline whose sink accepts everything at once; the ways take turns, and each row is the best of its rounds. The
-//! folder is in `TMPDIR`: set it to the disk that is to be measured.
+//! `cargo bench -p pulsetrain-pipeline --bench disk_queue` prints one table. Clients push messages of 1 KiB one after the
+//! other into a pipeline whose sink accepts everything at once. The variants alternate, and each row is the best of its
+//! rounds. The folder is in `TMPDIR`: set it to the disk to measure.
 
 #![expect(clippy::disallowed_methods, reason = "a bench measures real time")]
 
@@ -24,7 +24,7 @@ const ROUNDS: usize = 3;
 const MESSAGE_BYTES: usize = 1024;
 const TIME: Duration = Duration::from_secs(1);
 
-/// The ways to queue: in memory, or on disk with a sync policy.
+/// The variants of a queue: in memory, or on disk with a sync policy.
 const WAYS: [(&str, Option<SyncPolicy>); 4] = [
     ("memory", None),
     ("disk, sync: never", Some(SyncPolicy::Never)),
@@ -35,7 +35,7 @@ const WAYS: [(&str, Option<SyncPolicy>); 4] = [
     ("disk, sync: always", Some(SyncPolicy::Always)),
 ];
 
-/// Accepts everything at once.
+/// A sink that accepts everything at once.
 struct Healthy;
 
 impl Sink for Healthy {
@@ -48,7 +48,7 @@ impl Sink for Healthy {
     }
 }
 
-/// One row.
+/// One row of the table.
 #[derive(Clone, Copy, Default)]
 struct Measured {
     per_second: f64,
@@ -135,7 +135,7 @@ fn measure(sync: Option<SyncPolicy>, folder: &Path, clients: usize) -> Result<Me
     }))
 }
 
-/// Pushes messages until a time, and returns how long each took to its acknowledgement.
+/// Pushes messages until a time, and returns the ack latency of each.
 async fn push(ingress: Ingress, until: Instant) -> Vec<Duration> {
     let batch = Batch::new(Signal::Logs, 1, vec![0; MESSAGE_BYTES]);
     let mut waits = Vec::new();

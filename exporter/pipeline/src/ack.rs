@@ -30,7 +30,7 @@ pub struct Ack {
 
 type Listener = Box<dyn FnOnce(AckOutcome) + Send>;
 
-/// The outcome of the batches of one ack.
+/// The outcome of the batches that share one ack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AckOutcome {
@@ -39,7 +39,7 @@ pub struct AckOutcome {
 }
 
 impl Ack {
-    /// Creates an ack. `listener` is called once, on the thread of the last sink to finish, and must not block it.
+    /// Creates an ack. `listener` is called once, on the thread of the sink that finishes last, and must not block it.
     pub fn new(listener: impl FnOnce(AckOutcome) + Send + 'static) -> Self {
         Self {
             number: 0,

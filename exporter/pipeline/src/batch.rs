@@ -1,4 +1,4 @@
-//! The one thing that travels through the pipeline: OTLP bytes with their signal.
+//! The unit that moves through the pipeline: OTLP bytes with their signal.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use pulsetrain_otlp::Signal;
 
 use crate::{Ack, SourceId};
 
-/// OTLP protobuf bytes (`TracesData`, `MetricsData` or `LogsData`) of one signal; a clone shares the bytes and the ack.
+/// OTLP protobuf bytes (`TracesData`, `MetricsData` or `LogsData`) of one signal; clones share the bytes and the ack.
 #[derive(Clone, Debug)]
 pub struct Batch {
     signal: Signal,
@@ -20,7 +20,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// A batch of `items` spans, points or log records, as `bytes` hold them.
+    /// Creates a batch of the `items` spans, points or log records that `bytes` encode.
     pub fn new(signal: Signal, items: u32, bytes: impl Into<Bytes>) -> Self {
         Self {
             signal,
@@ -43,13 +43,13 @@ impl Batch {
         }
     }
 
-    /// The same batch, sent by a source. The [`Ingress`](crate::Ingress) of a source sets it.
+    /// Returns the same batch as sent by a source. The [`Ingress`](crate::Ingress) of a source sets it.
     #[must_use]
     pub fn from_source(self, source: SourceId) -> Self {
         Self { source, ..self }
     }
 
-    /// Makes the batch best-effort: no ack waits for it, and every sink without room drops and counts it.
+    /// Makes the batch best-effort: no ack waits for it, and every sink without room drops it and counts the drop.
     #[must_use]
     pub fn best_effort(self) -> Self {
         Self {
@@ -74,7 +74,8 @@ impl Batch {
         }
     }
 
-    /// Returns a batch that was computed from this one. It has the same ack, so both are acknowledged, or replayed, together.
+    /// Returns a batch that was computed from this one. It shares the ack, so that both are acknowledged, or replayed,
+    /// together.
     #[must_use]
     pub fn derived(&self, signal: Signal, items: u32, bytes: impl Into<Bytes>) -> Self {
         Self {
@@ -83,37 +84,37 @@ impl Batch {
         }
     }
 
-    /// The signal that the bytes are of.
+    /// Returns the signal of the bytes.
     pub fn signal(&self) -> Signal {
         self.signal
     }
 
-    /// The source that sent it, or whose data it was computed from.
+    /// Returns the source that sent the batch, or whose data it was computed from.
     pub fn source(&self) -> SourceId {
         self.source
     }
 
-    /// The number of spans, points or log records: the unit in which the ledger counts.
+    /// Returns the number of spans, points or log records: the unit in which the ledger counts.
     pub fn items(&self) -> u32 {
         self.items
     }
 
-    /// The bytes, as they go on the wire and on the disk.
+    /// Returns the bytes, as they are sent and stored.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// Whether its source replays it after a kill, unless it was acknowledged before.
+    /// Returns whether the source replays the batch after a kill, unless it was acknowledged before.
     pub fn is_replayable(&self) -> bool {
         self.ack.is_some()
     }
 
-    /// Returns the number of its ack, or `None`.
+    /// Returns the number of the ack, or `None`.
     pub fn ack_number(&self) -> Option<u64> {
         self.ack_number
     }
 
-    /// Whether both have the same ack, or neither has one.
+    /// Returns whether both batches have the same ack, or neither has one.
     pub fn shares_ack(&self, other: &Self) -> bool {
         match (&self.ack, &other.ack) {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),

@@ -13,7 +13,7 @@ pub fn now() -> Instant {
     Instant::now()
 }
 
-/// The time `wait` after `start`; 30 years on where that is beyond what the clock can show.
+/// Returns the time `wait` after `start`, or 30 years after it if the clock cannot represent that time.
 pub fn later(start: Instant, wait: Duration) -> Instant {
     const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
     start.checked_add(wait).unwrap_or_else(|| start + FAR)
@@ -28,7 +28,7 @@ pub fn unix_now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Returns the wall time as an instant of OTLP.
+/// Returns the wall time as an OTLP timestamp.
 pub fn unix_nanos() -> UnixNanos {
     UnixNanos::since_1970(unix_now())
 }

@@ -4,43 +4,44 @@ use std::time::Duration;
 
 use crate::{QueueConfig, RetryConfig, disk::DiskQueue};
 
-/// How a pipeline treats its sinks.
+/// The default settings of the sinks, and the time that they have to finish.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PipelineConfig {
     /// The settings of each sink that is added without its own.
     pub task: SinkTaskConfig,
-    /// The minimum time that each sink has to write out what it holds, even past the deadline of the drain.
+    /// The minimum time that each sink has to flush, even past the deadline of the drain.
     pub finish_grace: Duration,
 }
 
 /// How batches are queued, sent and retried for one sink.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SinkTaskConfig {
-    /// The queue in front of the sink.
+    /// The settings of the queue in front of the sink.
     pub queue: QueueConfig,
-    /// Where batches are kept until they are delivered, so that they survive a kill; `None` keeps them in memory.
+    /// The disk queue that holds batches until they are delivered, so that they survive a kill; `None` keeps them in
+    /// memory.
     pub disk: Option<DiskQueue>,
-    /// Whether [`Reservation::held`](crate::Reservation::held) waits for the delivery of a batch that is queued in memory. For
-    /// sinks whose deliveries survive a kill, such as files.
+    /// Whether [`Reservation::held`](crate::Reservation::held) waits for the delivery of a batch that is queued in
+    /// memory. This is for sinks whose deliveries survive a kill, such as files.
     pub held_when_delivered: bool,
-    /// How the sink is retried when it fails.
+    /// The retry policy of the sink.
     pub retry: RetryConfig,
-    /// How queued batches are merged into one request. Only a sink that can be forked
-    /// ([`Sink::fork`](crate::Sink::fork)) receives merged batches.
+    /// The merging of queued batches into one request. Only a sink that can be forked ([`Sink::fork`](crate::Sink::fork))
+    /// receives merged batches.
     pub merge: MergeConfig,
     /// The maximum number of requests in flight; zero counts as one. Only a sink that can be forked has more than one.
-    /// Metrics have one request in flight at most, because receivers refuse samples of a series that arrive out of order.
+    /// Metrics have at most one request in flight, because receivers reject samples of a series that arrive out of order.
     pub concurrency: usize,
 }
 
-/// How queued batches of one signal are merged into one request.
+/// The merging of queued batches of one signal into one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MergeConfig {
     /// The maximum size of a merged request in bytes, before compression. A batch that is larger is sent alone; zero turns
     /// merging off.
     pub max_bytes: usize,
-    /// How long a batch waits for others before it is sent, like the `flush_timeout` of the Collector. With zero a request
-    /// merges what is queued already, so that an idle sink adds no latency.
+    /// How long a batch waits for others before it is sent, like the `flush_timeout` of the Collector. With zero, a
+    /// request merges the batches that are queued already, so that an idle sink adds no latency.
     pub max_wait: Duration,
 }
 
@@ -76,7 +77,7 @@ impl Default for SinkTaskConfig {
 }
 
 impl Default for MergeConfig {
-    /// 1 MiB, a quarter of the default limit of gRPC receivers, and no wait.
+    /// Returns 1 MiB, a quarter of the default limit of gRPC receivers, and no wait.
     fn default() -> Self {
         Self {
             max_bytes: 1 << 20,

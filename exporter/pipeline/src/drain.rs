@@ -6,13 +6,13 @@ use tokio::{sync::watch, time::sleep_until};
 
 use crate::clock::{self, Instant};
 
-/// The pipeline's end.
+/// The sender, held by the pipeline.
 #[derive(Debug)]
 pub(crate) struct DrainRaiser {
     deadline: watch::Sender<Option<Instant>>,
 }
 
-/// A worker's end.
+/// The receiver, held by a worker.
 #[derive(Clone, Debug)]
 pub(crate) struct Drain {
     deadline: watch::Receiver<Option<Instant>>,
@@ -31,14 +31,14 @@ impl DrainRaiser {
         }
     }
 
-    /// Begins the drain.
+    /// Starts the drain.
     pub(crate) fn raise(&self, deadline: Instant) {
         self.deadline.send_replace(Some(deadline));
     }
 }
 
 impl Drain {
-    /// Waits until the drain begins, and gives its deadline; for ever when nobody is left who could begin it.
+    /// Waits until the drain begins, and returns its deadline. Waits forever if every sender is dropped.
     pub(crate) async fn begun(&mut self) -> Instant {
         let deadline = match self.deadline.wait_for(Option::is_some).await {
             Ok(deadline) => *deadline,
@@ -50,19 +50,19 @@ impl Drain {
         }
     }
 
-    /// Waits until the drain begins, and returns the time at which everything must have ended: its deadline, but not before
-    /// `grace` from now.
+    /// Waits until the drain begins, and returns the time at which everything must have ended: the deadline, but not
+    /// before `grace` from now.
     pub(crate) async fn end(&mut self, grace: Duration) -> Instant {
         let at_least = clock::later(clock::now(), grace);
         self.begun().await.max(at_least)
     }
 
-    /// The deadline, once the drain has begun.
+    /// Returns the deadline, or `None` before the drain begins.
     pub(crate) fn deadline(&self) -> Option<Instant> {
         *self.deadline.borrow()
     }
 
-    /// Waits until the deadline is past.
+    /// Waits until the deadline has passed.
     pub(crate) async fn passed(&mut self) {
         let deadline = self.begun().await;
         sleep_until(deadline).await;

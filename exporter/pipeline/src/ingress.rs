@@ -24,18 +24,18 @@ use crate::{
     stage::StageSlot,
 };
 
-/// How often a thread that waits for room checks whether it is to give up.
+/// The interval at which a thread that waits for room checks whether to give up.
 const GIVE_UP_CHECK: Duration = Duration::from_millis(20);
 
-/// The handle by which sources send batches to a pipeline; a clone is the same handle.
+/// The handle with which sources send batches to a pipeline; clones share it.
 ///
-/// Whatever is put into the pipeline is in the [`Ledger`](crate::Ledger) of every sink from then on, also when the pipeline
-/// is closed: the error is for the source, which can stop.
+/// Every batch that is passed to the pipeline is counted in the [`Ledger`](crate::Ledger) of every sink, even if the
+/// pipeline is closed. The error only signals the source to stop.
 #[derive(Clone, Debug)]
 pub struct Ingress {
     queues: Arc<RwLock<Queues>>,
     changes: SinkChanges,
-    /// The source of the batches that are sent through it.
+    /// The source of the batches that are sent through this ingress.
     source: SourceId,
     watcher: Option<Watcher>,
     stage: Option<Arc<StageSlot>>,
@@ -46,17 +46,18 @@ pub struct Ingress {
 #[derive(Clone)]
 struct Watcher(Arc<dyn Fn(&Batch) + Send + Sync>);
 
-/// Makes several changes of sinks one change for every batch: while they are made, batches wait.
+/// Applies several changes of sinks atomically: batches wait while the changes are made.
 #[derive(Clone, Debug, Default)]
 pub struct SinkChanges(Arc<RwLock<()>>);
 
 impl SinkChanges {
-    /// Holds back every batch until the guard is dropped. To be held for as short as changes take, without waiting.
+    /// Blocks every batch until the guard is dropped. Hold the guard only for the changes, and do not wait while holding
+    /// it.
     pub fn begin(&self) -> RwLockWriteGuard<'_, ()> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until no change is being made, and holds back the next one until the guard is dropped.
+    /// Waits until no change is being made, and delays the next change until the guard is dropped.
     fn wait(&self) -> RwLockReadGuard<'_, ()> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -77,7 +78,7 @@ impl Ingress {
         }
     }
 
-    /// The same ingress with a stage in front of the fan-out.
+    /// Returns the same ingress with a stage in front of the fan-out.
     pub(crate) fn with_stage(&self, stage: Arc<StageSlot>) -> Self {
         Self {
             stage: Some(stage),
@@ -85,7 +86,7 @@ impl Ingress {
         }
     }
 
-    /// The same ingress for one source: `watch` is shown every batch that goes through it, and must not wait there.
+    /// Returns the same ingress for one source. `watch` is called with every batch of the ingress, and must not block.
     #[must_use]
     pub fn watched(&self, watch: impl Fn(&Batch) + Send + Sync + 'static) -> Self {
         Self {
@@ -94,8 +95,8 @@ impl Ingress {
         }
     }
 
-    /// The same ingress for the source of this name: sinks with a [`SinkRoute`](crate::SinkRoute) that lacks it do not receive its
-    /// batches.
+    /// Returns the same ingress for the source of this name. Sinks whose [`SinkRoute`](crate::SinkRoute) lacks the name
+    /// do not receive its batches.
     #[must_use]
     pub fn of_source(&self, source: &str) -> Self {
         Self {
@@ -113,11 +114,11 @@ impl Ingress {
         *self.queues.write().unwrap_or_else(PoisonError::into_inner) = queues.into_iter().collect();
     }
 
-    /// Puts a batch through without ever waiting: for live sources. A full queue in memory drops the oldest batches that
-    /// were offered. Where that makes no room, and in front of a full disk queue, the sink loses this batch.
+    /// Sends a batch without ever waiting: for live sources. A full queue in memory drops the oldest batches that were
+    /// offered. If that makes no room, or if a disk queue is full, the sink loses this batch.
     ///
     /// # Errors
-    /// [`PipelineError::Closed`] when the pipeline takes no more.
+    /// [`PipelineError::Closed`] if the pipeline accepts no more batches.
     pub fn try_send_or_drop(&self, batch: Batch) -> Result<(), PipelineError> {
         for batch in self.through_stage(batch) {
             self.fan_out(&batch, |queue, batch| queue.try_send_or_drop(batch));
@@ -128,20 +129,20 @@ impl Ingress {
     /// Reserves room for these batches at every required sink, without waiting.
     ///
     /// # Errors
-    /// [`ReserveError::Full`] when one has no room now, [`ReserveError::TooLarge`] when one never will,
-    /// [`ReserveError::Closed`] when the pipeline takes no more.
+    /// [`ReserveError::Full`] if a sink has no room now, [`ReserveError::TooLarge`] if a sink can never have room,
+    /// [`ReserveError::Closed`] if the pipeline accepts no more batches.
     pub fn try_reserve(&self, batches: &[Batch]) -> Result<Reservation, ReserveError> {
         Reservation::now(&self.queues(), self.source, batches)
     }
 
-    /// As [`try_reserve`](Self::try_reserve), but blocks the thread until there is room, or until `gives_up`, which is asked
-    /// every 20 ms. Batches that are too large for a queue do not wait for it.
+    /// Like [`try_reserve`](Self::try_reserve), but blocks the thread until there is room, or until `gives_up` returns
+    /// `true`. It is called every 20 ms. Batches that are too large for a queue do not wait for it.
     ///
     /// # Errors
-    /// [`ReserveError::Full`] when the caller gave up, [`ReserveError::Closed`] when the pipeline takes no more.
+    /// [`ReserveError::Full`] if the caller gave up, [`ReserveError::Closed`] if the pipeline accepts no more batches.
     ///
     /// # Panics
-    /// When it has to wait on a thread that runs async tasks.
+    /// Panics if it has to wait on a thread that runs async tasks.
     pub fn blocking_reserve(
         &self,
         batches: &[Batch],
@@ -168,7 +169,7 @@ impl Ingress {
             outcome => return outcome,
         }
         self.runtime.block_on(async {
-            // One wait, so that its place in the order of those who wait is kept.
+            // One wait keeps the place in the FIFO order of the waiting senders.
             let mut reserved = pin!(Reservation::when_room(queues, self.source, batches));
             loop {
                 if gives_up() {
@@ -181,12 +182,11 @@ impl Ingress {
         })
     }
 
-    /// Puts a batch through with the room that is reserved for it, and never waits. What a stage adds to it fits in any
-    /// case; a sink that is not required and has no room loses the batch. Before a source acknowledges the batch it waits for
-    /// [`Reservation::held`].
+    /// Sends a batch with its reserved room, and never waits. The batches that a stage adds always fit; a full
+    /// best-effort sink loses the batch. Before a source acknowledges the batch it waits for [`Reservation::held`].
     ///
     /// # Errors
-    /// [`PipelineError::Closed`] when the pipeline takes no more.
+    /// [`PipelineError::Closed`] if the pipeline accepts no more batches.
     pub fn send_reserved(&self, batch: Batch, reserved: &mut Reservation) -> Result<(), PipelineError> {
         for batch in self.through_stage(batch) {
             self.fan_out(&batch, |queue, batch| {
@@ -201,8 +201,9 @@ impl Ingress {
         self.open()
     }
 
-    /// Puts a batch through that a stage held, and never waits: one full sink must not hold up the others. A required sink
-    /// accepts it beyond its limit, by no more than stages hold. A full best-effort sink drops as in [`try_send_or_drop`](Self::try_send_or_drop).
+    /// Sends a batch that a stage held, and never waits: one full sink must not block the others. A required sink accepts
+    /// it beyond its limit, by no more than stages hold. A full best-effort sink drops as in
+    /// [`try_send_or_drop`](Self::try_send_or_drop).
     pub(crate) fn send_released(&self, batch: &Batch) {
         self.fan_out(batch, |queue, batch| {
             if queue.is_required() && !batch.is_best_effort() {
@@ -213,12 +214,11 @@ impl Ingress {
         });
     }
 
-    /// Waits until the sinks that are not required have room for these batches too, so that a backlog does not run over
-    /// them, but no longer than this in sum. A sink that made somebody wait in vain is not waited for again until it has
-    /// room.
+    /// Waits until the best-effort sinks have room for these batches too, so that a backlog does not overrun them, but no
+    /// longer than `within` in total. A sink that made a sender wait in vain is not waited for again until it has room.
     ///
     /// # Panics
-    /// When it has to wait on a thread that runs async tasks.
+    /// Panics if it has to wait on a thread that runs async tasks.
     pub fn blocking_pace(&self, batches: &[Batch], within: Duration) {
         let deadline = clock::later(clock::now(), within);
         for queue in self.queues().iter().filter(|queue| !queue.is_required()) {
@@ -239,23 +239,23 @@ impl Ingress {
         }
     }
 
-    /// Puts a batch through and waits until every sink has room for it: for imports. Sinks with room have it at once.
+    /// Sends a batch and waits until every sink has room for it: for imports. Sinks with room receive the batch at once.
     ///
-    /// When the future is dropped half-way, the sinks that had no room yet have lost the batch, and count it.
+    /// If the future is dropped early, the sinks that had no room yet lose the batch and count the loss.
     ///
     /// # Errors
-    /// [`PipelineError::Closed`] when the pipeline takes no more.
+    /// [`PipelineError::Closed`] if the pipeline accepts no more batches.
     pub async fn send(&self, batch: Batch) -> Result<(), PipelineError> {
         self.wait_for_room(self.send_where_room(batch)).await
     }
 
-    /// As [`send`](Self::send), for threads that read files; blocks the thread while it waits.
+    /// Like [`send`](Self::send), for threads that read files; blocks the thread while it waits.
     ///
     /// # Errors
-    /// [`PipelineError::Closed`] when the pipeline takes no more.
+    /// [`PipelineError::Closed`] if the pipeline accepts no more batches.
     ///
     /// # Panics
-    /// When it has to wait on a thread that runs async tasks: use a thread of its own or `spawn_blocking`.
+    /// Panics if it has to wait on a thread that runs async tasks: use a separate thread or `spawn_blocking`.
     pub fn blocking_send(&self, batch: Batch) -> Result<(), PipelineError> {
         let waiting = self.send_where_room(batch);
         if waiting.is_empty() {
@@ -272,7 +272,7 @@ impl Ingress {
         }
     }
 
-    /// Gives the batch to every sink that has room now, and returns what waits for the others.
+    /// Passes the batch to every sink that has room now, and returns the waiting copies for the others.
     fn send_where_room(&self, batch: Batch) -> Vec<(Arc<QueueSender>, NoRoom)> {
         let mut waiting = Vec::new();
         for batch in self.through_stage(batch) {
@@ -300,8 +300,8 @@ impl Ingress {
         }
     }
 
-    /// Puts the batch into the queue of every sink that accepts its signal and its source; all share its bytes. A change of the
-    /// sinks waits for it, so a queue that is left is closed only after the batch is in it.
+    /// Puts the batch into the queue of every sink that accepts its signal and its source; all copies share the bytes.
+    /// Changes of the sinks wait for the call, so a queue that is removed is closed only after the batch is in it.
     fn fan_out(&self, batch: &Batch, mut put: impl FnMut(&Arc<QueueSender>, Batch)) {
         let _no_change = self.changes.wait();
         let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
@@ -313,7 +313,7 @@ impl Ingress {
         }
     }
 
-    /// Waits at all queues at once, so that a sink without room delays only the sender and not the other sinks.
+    /// Waits at all queues at once, so that a full sink delays only the sender and not the other sinks.
     async fn wait_for_room(&self, waiting: Vec<(Arc<QueueSender>, NoRoom)>) -> Result<(), PipelineError> {
         let mut waiting: Vec<_> = waiting
             .into_iter()
@@ -335,7 +335,7 @@ impl Ingress {
         Arc::clone(&self.queues.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// An error if there are sinks and all are closed.
+    /// Returns an error if there are sinks and all of their queues are closed.
     fn open(&self) -> Result<(), PipelineError> {
         let queues = self.queues();
         let closed = !queues.is_empty() && queues.iter().all(|queue| queue.is_closed());

@@ -1,7 +1,7 @@
-//! The ledger: counts, for every sink, where the items that were put into the pipeline ended.
+//! The ledger: counts, for every sink, the outcome of the items that entered the pipeline.
 //!
-//! For each sink, in every snapshot: accepted = delivered + dropped (by reason) + queued in memory + on disk. Items are counted
-//! by the tickets of an account (`ledger/account.rs`), which cannot be lost without being counted.
+//! For each sink, in every snapshot: accepted = delivered + dropped (by reason) + queued in memory + on disk. Items are
+//! counted by the tickets of an account (`ledger/account.rs`), which cannot be lost without being counted.
 
 mod account;
 mod batch_ages;
@@ -20,7 +20,7 @@ use crate::clock::Instant;
 pub(crate) use account::{Account, StoredLevel, Ticket};
 pub use reason::DropReason;
 
-/// The accounts of all sinks of a pipeline; a clone reads the same accounts, also after the pipeline has ended.
+/// The accounts of all sinks of a pipeline; clones read the same accounts, even after the pipeline has ended.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     accounts: Arc<RwLock<Vec<Arc<Account>>>>,
@@ -32,64 +32,65 @@ pub struct Ledger {
 pub struct SinkCounts {
     /// The sink's name.
     pub name: String,
-    /// The number of its account. A sink that replaces another of its name has another account, and counts from zero.
+    /// The number of the account. A sink that replaces another of the same name has a new account, and counts from zero.
     pub account: u64,
-    /// The items put into the pipeline for this sink, and those found in its disk queue. Never falls in the ledger.
+    /// The number of items passed to the pipeline for this sink, and of those found in its disk queue. Never decreases in
+    /// the ledger.
     pub accepted: u64,
-    /// The items that arrived.
+    /// The number of items that the receiver accepted.
     pub delivered: u64,
-    /// The items in memory: waiting for room, in the queue, or being delivered. With a disk queue, the items that are not
-    /// written yet.
+    /// The number of items in memory: waiting for room, in the queue, or being delivered. With a disk queue, the items
+    /// that are not written yet.
     pub queued: u64,
-    /// The batches that these items are in.
+    /// The number of batches of the queued items.
     pub queued_batches: u64,
-    /// The bytes of these batches.
+    /// The size of these batches in bytes.
     pub queued_bytes: u64,
-    /// The age of the oldest of these batches, to a second; `None` without one.
+    /// The age of the oldest of these batches, with a resolution of a second; `None` without a batch.
     pub oldest_age: Option<Duration>,
-    /// The contents of the disk queue, including what is being delivered; `None` for a sink without one.
+    /// The level of the disk queue, including the items that are being delivered; `None` for a sink without a disk queue.
     pub on_disk: Option<OnDisk>,
     /// The signals that the receiver has accepted at least once.
     pub supported: Signals,
-    /// The items dropped, one entry a reason and signal, in the order of [`DropReason::ALL`]; those without items are left out.
+    /// The dropped items, one entry per reason and signal, in the order of [`DropReason::ALL`], without empty entries.
     pub dropped: Vec<Dropped>,
-    /// How often the sink asked for a batch to be delivered later.
+    /// The number of deliveries after which the sink asked for a retry.
     pub retries: u64,
     /// The message of the last retry.
     pub retry_message: Option<String>,
     /// The failure of deliveries; `None` while they succeed, and before the first one.
     pub failure: Option<Failure>,
-    /// How many deliveries were accepted with a warning.
+    /// The number of deliveries that were accepted with a warning.
     pub warnings: u64,
     /// The message of the last warning.
     pub warning_message: Option<String>,
 }
 
-/// The contents of a disk queue.
+/// The level of a disk queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OnDisk {
     /// The folder.
     pub folder: PathBuf,
-    /// The items that are not delivered yet.
+    /// The number of items that are not delivered yet.
     pub items: u64,
-    /// The batches that these items are in.
+    /// The number of batches of these items.
     pub batches: u64,
-    /// The bytes of these batches.
+    /// The size of these batches in bytes.
     pub bytes: u64,
-    /// The bytes of the files; those of delivered batches are deleted a segment at a time.
+    /// The size of the files in bytes; delivered batches are deleted a segment at a time.
     pub file_bytes: u64,
     /// The age of the oldest batch; `None` for an empty queue.
     pub oldest_age: Option<Duration>,
-    /// Why nothing can be written or read; `None` while the disk works.
+    /// The failure of writes or reads; `None` while the disk works.
     pub failure: Option<Failure>,
 }
 
-/// The failure of a sink, which asks for later deliveries or refuses batches and accepts none, or of a disk queue.
+/// The failure of a sink, which requests retries or rejects batches and accepts none, or the failure of a disk queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Failure {
-    /// The first failure since the last success.
+    /// The time of the first failure since the last success.
     pub since: Instant,
     /// The message of the last failure, at most 512 bytes on one line.
     pub message: String,
@@ -99,11 +100,11 @@ pub struct Failure {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dropped {
-    /// Why.
+    /// The reason.
     pub reason: DropReason,
     /// The signal of the items.
     pub signal: Signal,
-    /// How many items.
+    /// The number of items.
     pub items: u64,
     /// The message of the last drop, at most 512 bytes on one line; `None` without one.
     pub message: Option<String>,
@@ -115,7 +116,7 @@ impl Ledger {
         *self.accounts.write().unwrap_or_else(PoisonError::into_inner) = accounts.into_iter().collect();
     }
 
-    /// The counts of every sink, in the order in which the sinks were added.
+    /// Returns the counts of every sink, in the order in which the sinks were added.
     pub fn snapshot(&self) -> Vec<SinkCounts> {
         let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
         accounts.iter().map(|account| account.counts()).collect()
@@ -123,15 +124,16 @@ impl Ledger {
 }
 
 impl SinkCounts {
-    /// The drops that are losses: all but those of [`unsupported`](Self::unsupported).
+    /// Returns the drops that are losses: all except those of [`unsupported`](Self::unsupported).
     pub fn losses(&self) -> impl Iterator<Item = &Dropped> {
         self.dropped
             .iter()
             .filter(|dropped| !self.is_unsupported(dropped))
     }
 
-    /// The drops of signals that the receiver does not support, where it supports another one. A receiver that supports none
-    /// is the wrong one, and one that took a batch of the signal supports it: their drops are losses.
+    /// Returns the drops of signals that the receiver does not support, if it supports another one. A receiver that
+    /// supports none is the wrong one, and a receiver that accepted a batch of the signal supports it: their drops are
+    /// losses.
     pub fn unsupported(&self) -> impl Iterator<Item = &Dropped> {
         self.dropped.iter().filter(|dropped| self.is_unsupported(dropped))
     }
@@ -142,28 +144,28 @@ impl SinkCounts {
             && !self.supported.contains(dropped.signal)
     }
 
-    /// The failure of the sink, or else that of its disk queue; `None` while both work.
+    /// Returns the failure of the sink, or else of its disk queue, or `None` while both work.
     pub fn any_failure(&self) -> Option<&Failure> {
         let of_disk = || self.on_disk.as_ref()?.failure.as_ref();
         self.failure.as_ref().or_else(of_disk)
     }
 
-    /// The items in the disk queue; zero for a sink without one.
+    /// Returns the number of items in the disk queue; zero for a sink without one.
     pub fn on_disk_items(&self) -> u64 {
         self.on_disk.as_ref().map_or(0, |on_disk| on_disk.items)
     }
 
-    /// The items of [`losses`](Self::losses).
+    /// Returns the number of items of [`losses`](Self::losses).
     pub fn lost_items(&self) -> u64 {
         self.losses().map(|dropped| dropped.items).sum()
     }
 
-    /// The items dropped for all reasons.
+    /// Returns the number of items dropped for all reasons.
     pub fn dropped_items(&self) -> u64 {
         self.dropped.iter().map(|dropped| dropped.items).sum()
     }
 
-    /// The items dropped for one reason.
+    /// Returns the number of items dropped for one reason.
     pub fn dropped_for(&self, reason: DropReason) -> u64 {
         self.dropped
             .iter()

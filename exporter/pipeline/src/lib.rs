@@ -32,7 +32,7 @@
 //!
 //! # From the queue to the receiver
 //!
-//! The settings are those of [`SinkTaskConfig`], one for each sink.
+//! Each sink has its own [`SinkTaskConfig`].
 //!
 //! ```text
 //!  queue (memory, or the disk queue)       staging: a FIFO for each signal        requests in flight
@@ -45,18 +45,18 @@
 //!                                                  ledger, ack, room in the queue <────┘ each batch on its own
 //! ```
 //!
-//! - **Order.** A sink without forks ([`Sink::fork`] returns `None`) gets one batch at a time, in the order of the queue. With
-//!   forks each signal has a FIFO of its own, and metrics have one request in flight at most, so that the points of a series
-//!   arrive in order.
-//! - **Merging comes before parallel requests.** The first request of a signal starts at once, with what is queued. While it
-//!   is in flight, batches gather; a further one starts only when it is full.
-//! - **A refused request** that carries several batches is divided in two and sent again, down to the batch that is at fault:
+//! - **Order.** A sink without forks ([`Sink::fork`] returns `None`) gets one batch at a time, in the order of the queue.
+//!   With forks each signal has its own FIFO, and metrics have at most one request in flight, so that the points of a
+//!   series arrive in order.
+//! - **Merging comes before parallel requests.** The first request of a signal starts at once, with the queued batches.
+//!   While it is in flight, batches gather; another request starts only when it is full.
+//! - **A rejected request** that carries several batches is divided in two and sent again, down to the batch at fault:
 //!   log2(n) + 1 rounds, and no other batch is lost. [`Delivery::Denied`] and [`Delivery::Unsupported`] concern every
-//!   request, and divide none. The items that a partial success rejects are counted once; the receiver does not name their
-//!   batches.
-//! - **A batch over [`Sink::max_request_bytes`]** is split before it is sent ([`pulsetrain_otlp::split`]), and a request that
-//!   the receiver finds too large is divided, down to one item. Each part is settled on its own; the ack and the room in
-//!   the queue wait for the last one.
+//!   request, and divide none. The items that a partial success rejects are counted once; the receiver does not identify
+//!   their batches.
+//! - **A batch over [`Sink::max_request_bytes`]** is split before it is sent ([`pulsetrain_otlp::split`]), and a request
+//!   that the receiver finds too large is divided, down to one item. Each part is settled separately; the ack and the
+//!   room in the queue wait for the last part.
 //!
 //! # The state of a sink
 //!
@@ -74,14 +74,15 @@
 //! |---|---|---|
 //! | several requests fail together | one wait, that of the first, or the longest that the receiver asked for | the wait does not grow |
 //! | [`GiveUp::Never`] | | batches wait; a full queue pushes back |
-//! | [`GiveUp::WhenFull`] | | the oldest batch is dropped when it is too old and the queue has no room; one that its source replays is kept |
-//! | [`GiveUp::AfterOutage`] | | after that time batches are dropped at once, but for one probe in each wait |
+//! | [`GiveUp::WhenFull`] | | the oldest batch is dropped when it is too old and the queue has no room; a replayable batch is kept |
+//! | [`GiveUp::AfterOutage`] | | after that time batches are dropped at once, except for one probe in each wait |
 //! | the drain begins | queued batches are sent until the deadline | the wait ends at once and the backoff restarts, unless the receiver asked for the wait |
-//! | the next attempt would come after the deadline | | the rest is left at once |
-//! | the deadline | requests in flight are cut; the rest is left | the same |
+//! | the next attempt would be after the deadline | | the remaining batches are left at once |
+//! | the deadline | requests in flight are cancelled; the remaining batches are left | the same |
 //! | the sink panics | its batch is dropped; several are divided | the same |
 //!
-//! What is left goes to the sink that replaces this one in a reload, stays in the disk queue, or is dropped and counted.
+//! A batch that is left goes to the sink that replaces this one in a reload, stays in the disk queue, or is dropped and
+//! counted.
 
 mod ack;
 mod batch;

@@ -9,9 +9,10 @@ use std::{
 
 use crate::BoxFuture;
 
-/// Starts a future and runs it to its end; a panic in either is an error with its message.
+/// Starts a future and runs it to completion. A panic in the call or in the future is returned as an error with its
+/// message.
 ///
-/// What the future worked on may be in any state that its own code left it in, but is memory-safe as ever.
+/// After a panic, the data of the future may be inconsistent, but is memory-safe.
 pub(crate) async fn caught<'a, T>(start: impl FnOnce() -> BoxFuture<'a, T>) -> Result<T, String> {
     let mut future = catch_unwind(AssertUnwindSafe(start)).map_err(|panic| message(&*panic))?;
     poll_fn(
@@ -23,7 +24,7 @@ pub(crate) async fn caught<'a, T>(start: impl FnOnce() -> BoxFuture<'a, T>) -> R
     .await
 }
 
-/// The message of a panic: `panicked: index out of bounds`.
+/// Returns the message of a panic: `panicked: index out of bounds`.
 pub(crate) fn message(panic: &(dyn Any + Send)) -> String {
     let message = panic.downcast_ref::<&str>().copied();
     let message = message.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

@@ -1,6 +1,6 @@
 //! The pipeline: built from sinks, started, observed through its ledger, drained within a deadline.
 //!
-//! Every sink has a task of its own (`sink_task`); tasks are added and removed while batches pass.
+//! Every sink has its own task (`sink_task`); tasks are added and removed while batches pass.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
     stage::{StageSlot, StageTask},
 };
 
-/// A pipeline before its start.
+/// The builder of a pipeline.
 #[derive(Default)]
 pub struct PipelineBuilder {
     config: PipelineConfig,
@@ -23,7 +23,7 @@ pub struct PipelineBuilder {
     stages: Vec<Box<dyn Stage>>,
 }
 
-/// A running pipeline. Dropped without a drain, it stops at once and counts what was inside as abandoned.
+/// A running pipeline. If it is dropped without a drain, it stops at once and counts the remaining items as abandoned.
 #[derive(Debug)]
 pub struct Pipeline {
     config: PipelineConfig,
@@ -33,13 +33,14 @@ pub struct Pipeline {
     stage: Option<StageTask>,
 }
 
-/// How one sink ended.
+/// The report of a sink that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SinkReport {
     /// The last counts; nothing is queued any more.
     pub counts: SinkCounts,
-    /// Whether the sink could write out what it held. An error names what may be lost although it is counted as delivered.
+    /// The result of the last flush of the sink. The error names data that may be lost although it is counted as
+    /// delivered.
     pub finished: Result<(), String>,
 }
 
@@ -66,14 +67,14 @@ impl PipelineBuilder {
         self
     }
 
-    /// As [`sink_as`](Self::sink_as), with settings of its own instead of those of [`PipelineConfig::task`].
+    /// Like [`sink_as`](Self::sink_as), with separate settings instead of those of [`PipelineConfig::task`].
     #[must_use]
     pub fn sink_with(mut self, sink: Box<dyn Sink>, requirement: Requirement, task: SinkTaskConfig) -> Self {
         self.sinks.push((sink, requirement, Some(task)));
         self
     }
 
-    /// Adds a stage between the sources and the sinks, after the stages that were added before: it sees what they add.
+    /// Adds a stage between the sources and the sinks, after the stages that were added before; it receives their output.
     #[must_use]
     pub fn stage(mut self, stage: Box<dyn Stage>) -> Self {
         self.stages.push(stage);
@@ -83,7 +84,7 @@ impl PipelineBuilder {
     /// Starts a worker for every sink.
     ///
     /// # Panics
-    /// When it is called outside a tokio runtime.
+    /// Panics if it is called outside a tokio runtime.
     pub fn start(self) -> (Pipeline, Ingress) {
         let Self {
             config,
@@ -109,27 +110,27 @@ impl PipelineBuilder {
 }
 
 impl Pipeline {
-    /// A pipeline without sinks yet, with the default configuration.
+    /// Returns a builder without sinks, with the default configuration.
     pub fn builder() -> PipelineBuilder {
         PipelineBuilder::default()
     }
 
-    /// The ledger, to be read at any time; a clone outlives the pipeline.
+    /// Returns the ledger, which can be read at any time; a clone outlives the pipeline.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// Returns the handle that makes several changes of sinks one change: a batch reaches the sinks from before all of them, or
-    /// those from after all of them.
+    /// Returns the handle that makes several changes of sinks atomic: a batch reaches either the sinks before all of the
+    /// changes, or the sinks after all of them.
     pub fn changes(&self) -> SinkChanges {
         self.ingress.changes()
     }
 
-    /// Adds a sink with the settings of [`PipelineConfig::task`], which gets every batch from now on; it is the last in the
-    /// ledger.
+    /// Adds a sink with the settings of [`PipelineConfig::task`]. The sink receives every batch from now on, and is the
+    /// last in the ledger.
     ///
     /// # Panics
-    /// When it is called outside a tokio runtime.
+    /// Panics if it is called outside a tokio runtime.
     pub fn add_sink(&mut self, sink: Box<dyn Sink>, requirement: Requirement) {
         let config = self.config.task.clone();
         let task = SinkTask::start(sink, requirement, config, self.config.finish_grace);
@@ -137,13 +138,14 @@ impl Pipeline {
         self.publish();
     }
 
-    /// Adds the queue of a sink of this name, which [`open_sink`](Self::open_sink) hands over later. It is the last in the
-    /// ledger. A sink of the same name is removed in the same step, so that every batch reaches one of the two. It has this
-    /// long for what is queued; the rest goes to the new queue, and its report is returned. A queue that is expected already
-    /// with the same route and settings stays, with all that it holds.
+    /// Adds the queue of a sink of this name, which [`open_sink`](Self::open_sink) hands over later. The queue is the
+    /// last in the ledger. A sink of the same name is removed in the same step, so that every batch reaches one of the
+    /// two. The removed sink has the time `within` to deliver its queued batches; the rest moves to the new queue, and
+    /// the report of the removed sink is returned. An expected queue with the same route and settings stays, with all of
+    /// its batches.
     ///
     /// # Panics
-    /// When it is called outside a tokio runtime.
+    /// Panics if it is called outside a tokio runtime.
     pub fn expect_sink(
         &mut self,
         name: &str,
@@ -157,7 +159,8 @@ impl Pipeline {
         }
         let replaced = self.remove_lane(name);
         let account = Account::new(name);
-        // Before items move from the account of the replaced sink, whose sums would be seen to fall.
+        // The ledger is updated before items leave the account of the replaced sink, so that no reader sees its sums
+        // decrease.
         let accounts = self.tasks.iter().map(SinkTask::account);
         self.ledger.keep(accounts.chain([Arc::clone(&account)]));
         let task = SinkTask::expect(account, route, config, self.config.finish_grace);
@@ -169,7 +172,8 @@ impl Pipeline {
         replaced.map(|task| leave(task, within))
     }
 
-    /// The disk queue of the sink of this name, if it has one: a sink that replaces it continues with the same queue.
+    /// Returns the disk queue of the sink of this name, if it has one. A sink that replaces it continues with the same
+    /// queue.
     pub fn disk_queue(&self, name: &str) -> Option<DiskQueue> {
         let task = self.tasks.iter().find(|task| task.name() == name)?;
         task.disk().cloned()
@@ -178,7 +182,7 @@ impl Pipeline {
     /// Hands over a sink that is expected under its name.
     ///
     /// # Errors
-    /// The sink, when none of its name is expected.
+    /// Returns the sink if no sink of its name is expected.
     pub fn open_sink(&mut self, sink: Box<dyn Sink>) -> Result<(), Box<dyn Sink>> {
         let expected = |task: &&mut SinkTask| task.name() == sink.name() && task.is_unopened();
         match self.tasks.iter_mut().find(expected) {
@@ -190,19 +194,20 @@ impl Pipeline {
         }
     }
 
-    /// Removes the sink of this name: no batch goes to it any more, and it has this long for what is queued. The others
-    /// go on undisturbed, and acks do not count what it lost as cut off. `None` where there is no such sink; the first
-    /// where there are several.
+    /// Removes the sink of this name: it receives no more batches, and has the time `within` to deliver the queued ones.
+    /// Other sinks are not affected, and acks do not count its losses as cut off. Returns `None` if there is no such
+    /// sink; removes the first one if there are several.
     pub fn remove_sink(&mut self, name: &str, within: Duration) -> Option<BoxFuture<'static, SinkReport>> {
         let task = self.remove_lane(name)?;
         self.publish();
         Some(leave(task, within))
     }
 
-    /// Closes the ingress, lets the sinks take what is queued until the time is over, drops the rest and counts it.
+    /// Closes the ingress, lets the sinks deliver the queued batches until the time is over, drops the rest and counts
+    /// it.
     ///
-    /// Ends at the latest when the time and then the grace for finishing are over, or as soon as nothing is queued and
-    /// every sink has finished. A batch whose next attempt would come too late is dropped at once.
+    /// Ends at the latest after `within` plus the grace for finishing, or as soon as nothing is queued and every sink has
+    /// finished. A batch whose next attempt would come too late is dropped at once.
     pub async fn drain(mut self, within: Duration) -> Vec<SinkReport> {
         let deadline = clock::later(clock::now(), within);
         if let Some(stage) = self.stage.take() {
@@ -217,7 +222,8 @@ impl Pipeline {
         reports
     }
 
-    /// Starts the stages, where there are any, and gives the ingress that leads through them. Ours leads past them.
+    /// Starts the stages, if there are any, and returns the ingress that leads through them. The pipeline's own ingress
+    /// bypasses them.
     fn begin(&mut self, stages: Vec<Box<dyn Stage>>) -> Ingress {
         if stages.is_empty() {
             return self.ingress.clone();
@@ -233,7 +239,7 @@ impl Pipeline {
         Some(self.tasks.remove(place))
     }
 
-    /// Lets ingress and ledger know which tasks there are.
+    /// Updates the tasks that ingress and ledger use.
     fn publish(&self) {
         self.ledger.keep(self.tasks.iter().map(SinkTask::account));
         self.ingress.set_queues(self.tasks.iter().map(SinkTask::queue));

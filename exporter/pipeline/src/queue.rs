@@ -1,19 +1,19 @@
-//! The bounded queue in front of one sink: bounded in batches and in bytes, the batch in delivery included.
+//! The bounded queue in front of one sink: its bounds in batches and in bytes include the batch that is being delivered.
 //!
 //! A [`QueuePermit`](permit) for one batch and each of its bytes travels with the batch and returns when it is settled.
-//! Waiting senders are served first come, first served. The FIFO itself has no bound: a batch that a stage adds to a
-//! reserved one goes in without a permit.
+//! Waiting senders are served in FIFO order. The FIFO itself is unbounded: a batch that a stage adds to a reserved one is
+//! queued without a permit.
 //!
-//! An offered batch that finds no room evicts the oldest batches that were offered. The others stay: they are acknowledged,
-//! or somebody waited for their room. A batch that the worker has read is not evicted either. Where nothing can be evicted, the
-//! offered batch is dropped. A best-effort sink is offered every batch but those of imports.
+//! An offered batch that finds no room evicts the oldest batches that were offered. The other batches stay: they are
+//! acknowledged, or a sender waited for their room. A batch that the worker has read is not evicted either. If nothing
+//! can be evicted, the offered batch is dropped. A best-effort sink is offered every batch except those of imports.
 //!
-//! With a [`DiskQueue`] batches go to the thread of its files instead of the FIFO, and the worker receives what is read
-//! from the files. A full disk queue drops the offered batch: it frees room by the segment, and segments also hold what is
-//! acknowledged.
+//! With a [`DiskQueue`], batches go to the I/O thread of the disk queue instead of the FIFO, and the worker receives the
+//! records that the thread reads. A full disk queue drops the offered batch: it frees room by the segment, and segments
+//! also hold acknowledged batches.
 //!
-//! A source that acknowledges its batches waits for the [`Confirmation`] of each: that it is on the disk, or, for a sink with
-//! [`held_when_delivered`](SinkTaskConfig::held_when_delivered), that it is delivered.
+//! A source that acknowledges its batches waits for the [`Confirmation`] of each: the batch is on the disk, or, for a
+//! sink with [`held_when_delivered`](SinkTaskConfig::held_when_delivered), it is delivered.
 
 mod confirmation;
 mod memory;
@@ -40,20 +40,20 @@ use crate::{
     ledger::{Account, Ticket},
 };
 
-/// The age of the oldest batch is known to a second.
+/// The resolution of the age of the oldest batch.
 const AGE_RESOLUTION: Duration = Duration::from_secs(1);
 
 /// The bounds of the queue in front of one sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueConfig {
-    /// The most batches; zero counts as one.
+    /// The maximum number of batches; zero counts as one.
     pub max_batches: usize,
-    /// The most bytes of payload. A batch that is larger on its own is dropped as [`DropReason::TooLarge`].
+    /// The maximum number of payload bytes. A batch that alone exceeds it is dropped as [`DropReason::TooLarge`].
     pub max_bytes: usize,
 }
 
 impl Default for QueueConfig {
-    /// 1000 batches, as in the Collector's sending queue, and 64 MiB.
+    /// Returns 1000 batches, as in the Collector's sending queue, and 64 MiB.
     fn default() -> Self {
         Self {
             max_batches: 1000,
@@ -62,12 +62,12 @@ impl Default for QueueConfig {
     }
 }
 
-/// Whether a sink may hold up the sources.
+/// Whether a sink may block the sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requirement {
-    /// Its data must arrive: a full queue pushes back on the sources, and acks wait for it.
+    /// The data must arrive: a full queue pushes back on the sources, and acks wait for the sink.
     Required,
-    /// A full queue drops its oldest batches and counts them; nobody waits for it.
+    /// A full queue drops its oldest batches and counts them; no source waits for the sink.
     BestEffort,
 }
 
@@ -76,13 +76,13 @@ pub enum Requirement {
 pub struct SinkRoute {
     /// The signals that it accepts.
     pub signals: Signals,
-    /// The sources whose batches it receives. The account of the sink does not count batches of others.
+    /// The sources whose batches the sink receives. The account of the sink does not count batches of other sources.
     pub sources: SourceSet,
-    /// Whether it may hold up the sources.
+    /// Whether the sink may block the sources.
     pub requirement: Requirement,
 }
 
-/// The end of a queue to which the ingress sends.
+/// The sending half of a queue, used by the ingress.
 #[derive(Debug)]
 pub(crate) struct QueueSender {
     account: Arc<Account>,
@@ -91,11 +91,11 @@ pub(crate) struct QueueSender {
     route: SinkRoute,
     /// Whether a batch in memory is held only when it is delivered.
     held_when_delivered: bool,
-    /// A sender waited for room in vain, and the queue has been full since.
+    /// Whether a sender waited for room in vain, and the queue has been full since.
     is_lagging: AtomicBool,
 }
 
-/// The end of a queue from which the worker reads. The queue is closed when it is dropped.
+/// The receiving half of a queue, used by the worker. Dropping it closes the queue.
 #[derive(Debug)]
 pub(crate) struct QueueReceiver {
     bounds: Arc<Bounds>,
@@ -123,7 +123,7 @@ pub(crate) struct NoRoom {
     bytes: u32,
 }
 
-/// Makes the queue in front of the sink of `account`.
+/// Creates the queue in front of the sink of `account`.
 pub(crate) fn queue(
     config: &SinkTaskConfig,
     route: SinkRoute,
@@ -159,13 +159,13 @@ pub(crate) fn queue(
 }
 
 impl QueueSender {
-    /// Whether the sink accepts batches of this signal from this source.
+    /// Returns whether the sink accepts batches of this signal from this source.
     pub(crate) fn accepts(&self, signal: Signal, source: SourceId) -> bool {
         self.route.signals.contains(signal) && self.route.sources.contains(source)
     }
 
-    /// Puts the batch in, and drops the oldest evictable batches to make room; drops this one where that is not enough. Never
-    /// waits.
+    /// Enqueues the batch, and drops the oldest evictable batches to make room; drops this batch if that is not enough.
+    /// Never waits.
     pub(crate) fn try_send_or_drop(&self, batch: Batch) {
         let Err(NoRoom { batch, ticket, bytes }) = self.put_where_room(batch, true) else {
             return;
@@ -183,7 +183,7 @@ impl QueueSender {
         }
     }
 
-    /// Puts the batch in if there is room now. A batch that is larger than the queue is dropped and counted.
+    /// Enqueues the batch if there is room now. A batch that is larger than the queue is dropped and counted.
     pub(crate) fn try_send(&self, batch: Batch) -> Result<(), NoRoom> {
         self.put_where_room(batch, false)
     }
@@ -202,7 +202,7 @@ impl QueueSender {
         Ok(())
     }
 
-    /// Waits for room, and puts the batch in.
+    /// Waits for room, and enqueues the batch.
     pub(crate) async fn send_when_room(&self, waiting: NoRoom) {
         let NoRoom { batch, ticket, bytes } = waiting;
         match self.bounds.permit(1, bytes).await {
@@ -211,8 +211,8 @@ impl QueueSender {
         }
     }
 
-    /// Puts the batch in with a part of a reserved permit, or without a permit if the reservation is used up. Returns the
-    /// confirmation that the batch is held, unless it is held at once.
+    /// Enqueues the batch with a part of a reserved permit, or without a permit if the reservation is used up. Returns
+    /// the confirmation that the batch is held, unless it is held at once.
     pub(crate) fn send_reserved(
         &self,
         batch: Batch,
@@ -236,12 +236,12 @@ impl QueueSender {
         }
     }
 
-    /// Puts in a batch that the sink before this one could not deliver, with the ack that waits for it.
+    /// Enqueues a batch that the predecessor of the sink could not deliver, with the ack that waits for it.
     pub(crate) fn take_over(&self, batch: Batch, ack: Option<Arc<Ack>>) {
         self.put_reserved(batch, None, ack.filter(|_| self.is_required()), None);
     }
 
-    /// Puts a batch in as [`send_reserved`](Self::send_reserved) does. An `ack` replaces that of the batch.
+    /// Enqueues a batch as [`send_reserved`](Self::send_reserved) does. An `ack` replaces that of the batch.
     fn put_reserved(
         &self,
         batch: Batch,
@@ -255,7 +255,7 @@ impl QueueSender {
             None => ticket,
         };
         let Some(bytes) = self.bounds.permits_for(batch.bytes().len()) else {
-            // It is lost for good and counted: its source does not send it again.
+            // The batch is lost permanently and counted: its source does not send it again.
             confirmation.map(|confirmation| confirmation.send(()));
             return ticket.lose(DropReason::TooLarge, &self.too_large(&batch));
         };
@@ -266,34 +266,34 @@ impl QueueSender {
         self.put(batch, ticket, permit, confirmation, false);
     }
 
-    /// Whether the sink does not keep up, so that nobody waits for its deliveries.
+    /// Returns whether the sink does not keep up, so that no source waits for its deliveries.
     fn is_slow(&self) -> bool {
         self.account
             .oldest_age()
             .is_some_and(|age| age > Confirmation::LONGEST_DELIVERY + AGE_RESOLUTION)
     }
 
-    /// A permit for these batches; `None` if there is no room now.
+    /// Returns a permit for these batches, or `None` if there is no room now.
     pub(crate) fn try_reserve(&self, batches: u32, bytes: usize) -> Option<QueuePermit> {
         self.bounds.try_permit(batches, self.bounds.clamped(bytes)).ok()
     }
 
-    /// Waits for a permit for these batches; `None` when the queue is closed.
+    /// Waits for a permit for these batches. Returns `None` if the queue is closed.
     pub(crate) async fn reserve(&self, batches: u32, bytes: usize) -> Option<QueuePermit> {
         self.bounds.permit(batches, self.bounds.clamped(bytes)).await
     }
 
-    /// The batches that the sink receives.
+    /// Returns the signals and sources that the sink receives.
     pub(crate) fn route(&self) -> &SinkRoute {
         &self.route
     }
 
-    /// Whether the sink may hold up the sources.
+    /// Returns whether the sink may block the sources.
     pub(crate) fn is_required(&self) -> bool {
         self.route.requirement == Requirement::Required
     }
 
-    /// Whether a sender waited for room in vain, and the queue has been full since.
+    /// Returns whether a sender waited for room in vain, and the queue has been full since.
     pub(crate) fn is_lagging(&self) -> bool {
         self.is_lagging.load(Ordering::Relaxed)
     }
@@ -302,7 +302,7 @@ impl QueueSender {
         self.is_lagging.store(is_lagging, Ordering::Relaxed);
     }
 
-    /// The most bytes that one batch may have.
+    /// Returns the maximum size of one batch in bytes.
     pub(crate) fn max_bytes(&self) -> usize {
         self.bounds.max_bytes
     }
@@ -357,7 +357,7 @@ impl QueueSender {
 }
 
 impl QueueReceiver {
-    /// Waits for the oldest batch; `None` when the queue is closed and empty. Safe to cancel.
+    /// Waits for the oldest batch. Returns `None` if the queue is closed and empty. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Option<Queued> {
         match &mut self.channel {
             Receiver::Memory(memory) => memory.next().await,
@@ -368,7 +368,7 @@ impl QueueReceiver {
         }
     }
 
-    /// The oldest batch that is in memory now.
+    /// Returns the oldest batch that is in memory now.
     pub(crate) fn try_next(&mut self) -> Option<Queued> {
         match &mut self.channel {
             Receiver::Memory(memory) => memory.try_next(),
@@ -379,13 +379,13 @@ impl QueueReceiver {
         }
     }
 
-    /// Returns a future that ends as soon as a sender found no room, or waits for some.
+    /// Returns a future that completes as soon as a sender found no room, or waits for room.
     pub(crate) fn room_is_wanted(&self) -> impl Future<Output = ()> + use<> {
         let bounds = Arc::clone(&self.bounds);
         async move { bounds.room_is_wanted().await }
     }
 
-    /// Closes the queue; [`next`](Self::next) still returns what is queued.
+    /// Closes the queue; [`next`](Self::next) still returns the queued batches.
     pub(crate) fn close(&mut self) {
         self.bounds.close();
         match &mut self.channel {
@@ -401,12 +401,12 @@ impl QueueReceiver {
         }
     }
 
-    /// Whether the disk queue belongs to another sink; `false` for a queue in memory.
+    /// Returns whether another sink owns the disk queue; `false` for a queue in memory.
     pub(crate) fn is_replaced(&self) -> bool {
         matches!(&self.channel, Receiver::Disk(disk) if disk.is_replaced())
     }
 
-    /// Waits until the disk queue belongs to another sink. Never ends for a queue in memory.
+    /// Waits until another sink owns the disk queue. Never completes for a queue in memory.
     pub(crate) fn replaced(&self) -> impl Future<Output = ()> + use<> {
         let replaced = match &self.channel {
             Receiver::Memory(_) => None,
@@ -426,7 +426,7 @@ impl QueueReceiver {
         let accepted = now.checked_sub(age).unwrap_or(now);
         let batch = Batch::new(record.signal, record.items, record.bytes);
         let ticket = (self.account).lease(batch.signal(), batch.items(), batch.bytes().len(), lease);
-        // The files hold its room.
+        // The files hold the room of the batch.
         Queued::new(batch, ticket, QueuePermit::overdraft(&self.bounds), accepted)
     }
 }
@@ -435,7 +435,7 @@ impl Drop for QueueReceiver {
     fn drop(&mut self) {
         self.close();
         if let Receiver::Memory(memory) = &self.channel {
-            // Nobody reads them: they are counted as abandoned.
+            // The batches that nobody reads count as abandoned.
             while memory.try_next().is_some() {}
         }
     }

@@ -1,7 +1,7 @@
-//! Reservations: room at every required sink, acquired before a batch is put into the pipeline.
+//! Reservations: room at every required sink, acquired before a batch is sent.
 //!
-//! With one, a source knows before it acknowledges a batch or moves a position that no required sink drops the batch for
-//! want of room.
+//! A source with a reservation can acknowledge a batch or move a position: no required sink drops the batch because it is
+//! full.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use crate::{
     queue::{Confirmation, QueuePermit, QueueSender},
 };
 
-/// Room at every required sink; what is not used is free again when it is dropped.
+/// Room at every required sink; dropping the reservation releases the unused room.
 #[derive(Debug, Default)]
 pub struct Reservation {
     permits: Vec<(Arc<QueueSender>, QueuePermit)>,
-    /// Of the batches that were sent with it and are not held at once.
+    /// The confirmations of the batches that were sent with the reservation and are not held at once.
     confirmations: Vec<Confirmation>,
 }
 
@@ -25,7 +25,7 @@ pub struct Reservation {
 #[error("a required sink ended, or its disk queue could not write the batch")]
 pub struct NotHeld;
 
-/// Why there is no reservation.
+/// The error of a failed reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReserveError {
@@ -35,15 +35,15 @@ pub enum ReserveError {
     /// A batch is larger than the queue of a required sink can ever hold.
     #[error("the batch is larger than the {limit} bytes that the queue of a required sink holds")]
     TooLarge {
-        /// The most bytes that a batch may have.
+        /// The maximum size of a batch in bytes.
         limit: usize,
     },
-    /// The pipeline takes no more.
+    /// The pipeline accepts no more batches.
     #[error("the pipeline is closed")]
     Closed,
 }
 
-/// The batches for which room is reserved: their source, their signals, their number and the sum of their bytes.
+/// The demand of a reservation: the source, the signals, the number of batches and the sum of their bytes.
 #[derive(Clone, Copy, Debug)]
 struct Demand {
     source: SourceId,
@@ -53,7 +53,7 @@ struct Demand {
 }
 
 impl Demand {
-    /// The demand of these batches of a source.
+    /// Returns the demand of these batches of a source.
     fn of(source: SourceId, batches: &[Batch]) -> Self {
         Self {
             source,
@@ -63,7 +63,7 @@ impl Demand {
         }
     }
 
-    /// Whether a queue is one of a required sink that accepts some of the batches.
+    /// Returns whether a queue belongs to a required sink that accepts some of the batches.
     fn concerns(&self, queue: &QueueSender) -> bool {
         queue.is_required()
             && self
@@ -100,17 +100,18 @@ impl Reservation {
         Ok(Self::new(permits))
     }
 
-    /// Waits until every required sink holds what was sent with this reservation. Only then may a source acknowledge it.
+    /// Waits until every required sink holds the batches that were sent with this reservation. Only then may a source
+    /// acknowledge them.
     ///
-    /// - With a disk queue, the batch is in it, as its sync policy demands.
+    /// - With a disk queue, the batch is in the disk queue, as its sync policy demands.
     /// - With [`held_when_delivered`](crate::SinkTaskConfig::held_when_delivered), the sink has delivered the batch. While the
     ///   sink takes more than two seconds, its queue in memory is enough.
     /// - Otherwise the queue in memory holds the batch at once.
     ///
     /// # Errors
-    /// [`NotHeld`] when a batch was lost before.
+    /// [`NotHeld`] if a batch was lost before.
     pub async fn held(self) -> Result<(), NotHeld> {
-        // What was not used is free again.
+        // Dropping the permits releases the unused room.
         drop(self.permits);
         let deadline = clock::later(clock::now(), Confirmation::LONGEST_DELIVERY);
         for confirmation in self.confirmations {
@@ -119,7 +120,7 @@ impl Reservation {
         Ok(())
     }
 
-    /// Notes that a batch is not held yet.
+    /// Records that a batch is not held yet.
     pub(crate) fn wait_for(&mut self, confirmation: Option<Confirmation>) {
         self.confirmations.extend(confirmation);
     }
@@ -131,8 +132,7 @@ impl Reservation {
         }
     }
 
-    /// Waits for room at each of the queues. All who wait do so in the order of the sinks, so none waits for another in a
-    /// circle.
+    /// Waits for room at each of the queues. All waiters wait in the order of the sinks, which prevents deadlocks.
     pub(crate) async fn when_room(
         queues: &[Arc<QueueSender>],
         source: SourceId,
@@ -150,7 +150,7 @@ impl Reservation {
         Ok(Self::new(permits))
     }
 
-    /// What is reserved at a queue.
+    /// Returns the reserved permit of a queue.
     pub(crate) fn of(&mut self, queue: &Arc<QueueSender>) -> Option<&mut QueuePermit> {
         let mut permits = self.permits.iter_mut();
         permits.find_map(|(of, permit)| Arc::ptr_eq(of, queue).then_some(permit))

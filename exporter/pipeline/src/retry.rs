@@ -1,9 +1,9 @@
-//! The one retry policy: when a sink that failed is tried again, and when it is given up. A pure state machine; it
-//! knows the time only from its caller and never waits.
+//! The retry policy: decides when a failed sink is retried, and when a batch is given up. A pure state machine: the
+//! caller passes the time, and the policy never waits.
 //!
-//! Failures in a row are one streak, whatever batches they were of, and share one backoff. [`GiveUp`] decides whether a
+//! Consecutive failures form one streak, whatever their batches, and share one backoff. [`GiveUp`] decides whether a
 //! batch is ever dropped. With [`GiveUp::AfterOutage`] a long streak opens the circuit: batches are then dropped at once,
-//! but for one probe a backoff interval. Any answer closes it.
+//! except for one probe per backoff interval. Any answer closes it.
 
 use std::time::Duration;
 
@@ -12,37 +12,37 @@ use crate::{
     clock::{self, Instant},
 };
 
-/// How failing sinks are retried.
+/// The retry settings of a sink.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetryConfig {
     /// The first backoff interval.
     pub initial: Duration,
-    /// How much longer each interval is than the one before.
+    /// The factor by which each interval is longer than the one before.
     pub multiplier: f64,
     /// The longest backoff interval.
     pub max: Duration,
-    /// The part of an interval that is left to chance, 0 to 1: with 0.5 the wait is 50 to 100 % of the interval.
+    /// The random part of an interval, 0 to 1: with 0.5 the wait is 50 to 100 % of the interval.
     pub jitter: f64,
-    /// The longest wait that a receiver may ask for. Shorter ones are kept to exactly.
+    /// The limit on the wait that a receiver may request. Shorter requests are followed exactly.
     pub max_after: Duration,
-    /// When a batch that cannot be delivered is dropped.
+    /// The condition on which a batch that cannot be delivered is dropped.
     pub give_up: GiveUp,
 }
 
-/// When a batch that cannot be delivered is dropped.
+/// The condition on which a batch that cannot be delivered is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GiveUp {
-    /// Never: it waits in the queue, and a full queue pushes back.
+    /// Never: the batch waits in the queue, and a full queue pushes back.
     Never,
-    /// When it is older than this and its queue has no room for another batch. A required sink keeps a batch that its
-    /// source would replay: the source holds the data and waits.
+    /// When the batch is older than this and its queue has no room for another batch. A required sink keeps a batch that
+    /// its source would replay: the source holds the data and waits.
     WhenFull(Duration),
-    /// Once the sink has failed for this long, with everything queued: for a job that has to end.
+    /// Once the sink has failed for this long, with all queued batches: for a job that has to end.
     AfterOutage(Duration),
 }
 
 impl Default for RetryConfig {
-    /// 1 s growing by 1.5 up to 30 s, half of it by chance; never given up.
+    /// Returns 1 s growing by 1.5 up to 30 s, half of it random; never gives up.
     fn default() -> Self {
         Self {
             initial: Duration::from_secs(1),
@@ -56,7 +56,7 @@ impl Default for RetryConfig {
 }
 
 impl RetryConfig {
-    /// The same policy with nothing left to chance: for tests.
+    /// Returns the same policy without jitter, for tests.
     #[must_use]
     pub fn without_jitter(self) -> Self {
         Self { jitter: 0.0, ..self }
@@ -80,13 +80,13 @@ pub(crate) struct Retry {
     streak: Option<Streak>,
 }
 
-/// Failures in a row, with no answer between them.
+/// Consecutive failures without an answer between them.
 #[derive(Clone, Copy, Debug)]
 struct Streak {
     since: Instant,
     interval: Duration,
     next_try: Instant,
-    /// Whether the receiver asked for this wait.
+    /// Whether the receiver requested this wait.
     is_asked_for: bool,
     open: bool,
 }
@@ -100,7 +100,7 @@ impl Retry {
         }
     }
 
-    /// What to do with the next batch.
+    /// Returns the decision for the next batch.
     pub(crate) fn next_batch(&self, now: Instant) -> Step {
         match self.streak {
             None => Step::TryAt(now),
@@ -109,17 +109,17 @@ impl Retry {
         }
     }
 
-    /// Whether the last attempt failed.
+    /// Returns whether the last attempt failed.
     pub(crate) fn is_failing(&self) -> bool {
         self.streak.is_some()
     }
 
-    /// The receiver answered, whether it took the batch or not: the streak is over.
+    /// Ends the streak, because the receiver answered, whether it accepted the batch or not.
     pub(crate) fn answered(&mut self) {
         self.streak = None;
     }
 
-    /// The age from which a batch may be dropped to make room; `None` where none ever is.
+    /// Returns the age from which a batch may be dropped to make room, or `None` if batches are never dropped for that.
     pub(crate) fn expires_after(&self) -> Option<Duration> {
         match self.config.give_up {
             GiveUp::WhenFull(age) => Some(age),
@@ -127,8 +127,8 @@ impl Retry {
         }
     }
 
-    /// Ends the current wait, because the drain begins, and resets the backoff. A wait that the receiver asked for
-    /// is kept.
+    /// Ends the current wait, because the drain begins, and resets the backoff. A wait that the receiver requested is
+    /// kept.
     pub(crate) fn drain_begins(&mut self, now: Instant) {
         if let Some(streak) = self.streak.as_mut().filter(|streak| !streak.is_asked_for) {
             streak.next_try = now;
@@ -136,7 +136,7 @@ impl Retry {
         }
     }
 
-    /// The delivery failed, and may work later; `after` is what the receiver asked for.
+    /// Records a failed delivery that may succeed later; `after` is the wait that the receiver requested.
     pub(crate) fn failed(&mut self, now: Instant, after: Option<Duration>) -> Step {
         let before = self.streak;
         let since = before.map_or(now, |streak| streak.since);
@@ -160,8 +160,8 @@ impl Retry {
         }
     }
 
-    /// A delivery failed that began before the streak did, together with others: the backoff does not grow, but a longer
-    /// wait that the receiver asked for is kept.
+    /// Records a failed delivery that began before the streak, concurrently with others: the backoff does not grow, but a
+    /// longer wait that the receiver requested is kept.
     pub(crate) fn failed_together(&mut self, now: Instant, after: Option<Duration>) -> Step {
         let Some(streak) = &mut self.streak else {
             return self.failed(now, after);
@@ -184,8 +184,8 @@ impl Retry {
         Duration::try_from_secs_f64(longer).map_or(self.config.max, |longer| longer.min(self.config.max))
     }
 
-    /// What the receiver asked for, or else the interval less its part of chance. To ask for no wait at all is not to ask:
-    /// otherwise a failing receiver would be tried without a pause.
+    /// Returns the wait that the receiver requested, or else the interval minus its random part. A requested wait of zero
+    /// is ignored: otherwise a failing receiver would be retried without a pause.
     fn wait(&mut self, interval: Duration, after: Option<Duration>) -> Duration {
         match after.filter(|after| !after.is_zero()) {
             Some(after) => after.min(self.config.max_after),

@@ -1,10 +1,10 @@
-//! Running sources: all at once, each to its own end.
+//! Runs sources concurrently, each to its own end.
 
 use tokio::task::JoinSet;
 
 use crate::{CancellationToken, Ingress, Source, panic::caught};
 
-/// How one source ended.
+/// The report of a source that has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SourceReport {
@@ -14,9 +14,9 @@ pub struct SourceReport {
     pub ended: Result<(), String>,
 }
 
-/// Runs the sources side by side until the last one has ended; the reports come in the order of the sources.
+/// Runs the sources concurrently until the last one has ended; the reports are in the order of the sources.
 ///
-/// A source that panics is reported, and the others go on. When the future is dropped, the sources are cancelled.
+/// A source that panics is reported, and the others continue. When the future is dropped, the sources are cancelled.
 pub async fn run_sources(
     sources: Vec<Box<dyn Source>>,
     ingress: &Ingress,

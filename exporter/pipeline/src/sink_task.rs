@@ -15,17 +15,17 @@ use crate::{
     worker::Worker,
 };
 
-/// The message of what is lost because its sink was never opened.
+/// The message of batches that are lost because their sink was never opened.
 const NEVER_OPENED: &str = "the sink could not be opened";
 
-/// A running sink, or one that is not open yet and whose queue holds what arrives. A task that is dropped before its end stops
-/// at once, and its batches count as abandoned.
+/// A running sink, or the queue of a sink that is not open yet. A task that is dropped before its end stops at once, and
+/// its batches count as abandoned.
 pub(crate) struct SinkTask {
     account: Arc<Account>,
     queue: Arc<QueueSender>,
     config: SinkTaskConfig,
     drain: DrainRaiser,
-    /// Hands the sink over to the worker; `None` once it is open.
+    /// The channel that passes the sink to the worker; `None` once the sink is open.
     opening: Option<oneshot::Sender<Box<dyn Sink>>>,
     successor: Successor,
     worker: JoinHandle<Result<(), String>>,
@@ -81,58 +81,58 @@ impl SinkTask {
         task
     }
 
-    /// Whether the sink is not open yet.
+    /// Returns whether the sink is not open yet.
     pub(crate) fn is_unopened(&self) -> bool {
         self.opening.is_some()
     }
 
-    /// Whether the task expects a sink with this route and these settings.
+    /// Returns whether the task expects a sink with this route and these settings.
     pub(crate) fn is_expecting(&self, route: &SinkRoute, config: &SinkTaskConfig) -> bool {
         self.is_unopened() && self.queue.route() == route && self.config == *config
     }
 
-    /// Opens the sink, which receives what is queued.
+    /// Opens the sink, which receives the queued batches.
     pub(crate) fn open(&mut self, sink: Box<dyn Sink>) {
         if let Some(opening) = self.opening.take() {
-            // An error: the worker has ended, and its batches are counted.
+            // An error means that the worker has ended, and its batches are counted.
             let _ = opening.send(sink);
         }
     }
 
-    /// The name of the sink.
+    /// Returns the name of the sink.
     pub(crate) fn name(&self) -> &str {
         self.account.name()
     }
 
-    /// The account of the sink.
+    /// Returns the account of the sink.
     pub(crate) fn account(&self) -> Arc<Account> {
         Arc::clone(&self.account)
     }
 
-    /// The queue in front of the sink.
+    /// Returns the queue in front of the sink.
     pub(crate) fn queue(&self) -> Arc<QueueSender> {
         Arc::clone(&self.queue)
     }
 
-    /// Closes the queue; what is queued is sent until the deadline.
+    /// Closes the queue; the queued batches are sent until the deadline.
     pub(crate) fn close(&mut self, deadline: Instant) {
         self.opening = None;
         self.queue.close();
         self.drain.raise(deadline);
     }
 
-    /// As [`close`](Self::close), for a sink that is removed while the pipeline runs.
+    /// Like [`close`](Self::close), for a sink that is removed while the pipeline runs.
     pub(crate) fn leave(&mut self, deadline: Instant) {
         self.account.leave();
         self.close(deadline);
     }
 
-    /// The disk queue, if there is one.
+    /// Returns the disk queue, or `None` if the sink has none.
     pub(crate) fn disk(&self) -> Option<&DiskQueue> {
         self.config.disk.as_ref()
     }
 
-    /// Passes batches that the sink has no time to deliver to the queue of `successor`, instead of dropping them.
+    /// Passes the batches that the sink has no time to deliver to the queue of `successor`, instead of dropping them.
     pub(crate) fn replace_by(&self, successor: &Self) {
         self.successor.set(successor.queue(), successor.successor.clone());
     }
@@ -159,7 +159,7 @@ async fn work(
 ) -> Result<(), String> {
     let Ok(sink) = opened.await else {
         queue.close();
-        // What is in a disk queue stays there.
+        // The batches in a disk queue stay there.
         queue.stop();
         while let Some(queued) = queue.next().await {
             successor.take_over(queued, NEVER_OPENED);

@@ -2,13 +2,13 @@
 
 use crate::{BoxFuture, CancellationToken, Ingress};
 
-/// A place that telemetry comes from.
+/// An origin of telemetry.
 pub trait Source: Send + 'static {
     /// The name in messages and in telemetry: `surogate training.json`.
     fn name(&self) -> &str;
 
-    /// Runs until the input ends or `stop` is raised, and sends every batch through `ingress`. `Err` names the input that could not
-    /// be read, and what to do.
+    /// Runs until the input ends or `stop` is raised, and sends every batch through `ingress`. `Err` names the input that
+    /// could not be read, and the remedy.
     fn run(
         self: Box<Self>,
         ingress: Ingress,

@@ -5,17 +5,17 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// The number of a source, the same for a name as long as the process runs.
+/// The number of a source, constant for a name during the life of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceId(u32);
 
 /// The sources whose batches a sink receives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SourceSet {
-    /// All of them, and batches without a source.
+    /// All sources, and batches without a source.
     #[default]
     All,
-    /// These, in ascending order.
+    /// These sources, in ascending order.
     Only(Arc<[SourceId]>),
 }
 
@@ -41,7 +41,7 @@ impl SourceSet {
         Self::Only(ids.into())
     }
 
-    /// Whether a sink with this set receives batches of a source.
+    /// Returns whether a sink with this set receives batches of a source.
     pub fn contains(&self, source: SourceId) -> bool {
         match self {
             Self::All => true,

@@ -1,5 +1,5 @@
-//! What is too much for memory, in temporary files: bytes that are appended and read back ([`SpillFile`]), and records that
-//! come out in the order of their keys ([`Sorter`]).
+//! Temporary files for data that exceeds the memory budget: bytes that are appended and read back ([`SpillFile`]), and
+//! records that are sorted by their keys ([`Sorter`]).
 //!
 //! The files have no name, so nothing is left of them however the program ends.
 

@@ -23,7 +23,7 @@ use crate::{
     clock::{self, Instant},
 };
 
-/// Computes signals from other signals on their way. It runs on the threads of the sources: it must not wait, holds a
+/// Computes signals from other signals while they pass. It runs on the threads of the sources: it must not wait, holds a
 /// bounded number of items for a bounded time, and drops nothing.
 ///
 /// A stage that panics is removed: later batches and those that it held bypass it. An item may be delivered twice.
@@ -106,10 +106,10 @@ impl StageTask {
     /// Releases all items through `beyond`, which waits for room until the deadline.
     pub(crate) async fn end(mut self, beyond: &Ingress, deadline: Instant) {
         self.stop.cancel();
-        // Still sending at the deadline: the sinks without room have lost it, and count it.
+        // The sending is incomplete at the deadline: the sinks without room lose the batch and count it.
         let _ = timeout_at(deadline, &mut self.releasing).await;
         for batch in self.slot.finish() {
-            // Too late or closed: in both cases the ledger has it.
+            // After the deadline or the close, the ledger counts the batch.
             let _ = timeout_at(deadline, beyond.send(batch)).await;
         }
     }

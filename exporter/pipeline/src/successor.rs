@@ -1,4 +1,4 @@
-//! The sink that replaces another: it gets what the other has no time to deliver.
+//! The sink that replaces another: it receives the batches that the other has no time to deliver.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,11 +7,11 @@ use crate::{
     queue::{QueueSender, Queued},
 };
 
-/// The sink that replaces this one, once there is one; a clone is the same.
+/// The sink that replaces this one, once there is one; clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Successor(Arc<OnceLock<Replacement>>);
 
-/// The queue of a sink, and the sink that replaces that one in turn.
+/// The queue of a sink, and the successor of that sink.
 #[derive(Debug)]
 struct Replacement {
     queue: Arc<QueueSender>,
@@ -19,7 +19,7 @@ struct Replacement {
 }
 
 impl Successor {
-    /// Sets the queue of the sink, and what replaces it later. A sink is replaced once.
+    /// Sets the queue of the sink, and its successor for later. A sink is replaced once.
     pub(crate) fn set(&self, queue: Arc<QueueSender>, next: Self) {
         let _ = self.0.set(Replacement { queue, next });
     }
@@ -36,11 +36,11 @@ impl Successor {
         None
     }
 
-    /// Hands a batch over, or drops it where no queue takes it any more. The report of the sink that is replaced counts the
-    /// drop, because that of its successor may be out already.
+    /// Hands a batch over, or drops it if no queue accepts it any more. The report of the replaced sink counts the drop,
+    /// because that of its successor may already be complete.
     pub(crate) fn take_over(&self, queued: Queued, message: &str) {
         if queued.is_stored() {
-            // Whoever reads the disk queue next sends it.
+            // The next reader of the disk queue sends the batch.
             return drop(queued);
         }
         match self.open_queue() {

@@ -1,5 +1,5 @@
-//! A log for events that a client can cause again and again: each kind is reported when it first happens, and then once a
-//! minute with its count. A client that sends nonsense all day cannot fill a disk with complaints.
+//! A rate-limited log for events that a client can cause repeatedly: each kind is reported when it first happens, and
+//! then once a minute with its count, so that a misbehaving client cannot fill a disk with messages.
 
 use std::{
     collections::BTreeMap,
@@ -10,12 +10,12 @@ use std::{
 
 use crate::clock::{self, Instant};
 
-/// How often the same kind is reported.
+/// The minimum interval between two reports of the same kind.
 const EVERY: Duration = Duration::from_secs(60);
-/// The most kinds that are remembered; names that clients make up are kinds too.
+/// The limit on the kinds in memory; clients can invent names, which are kinds too.
 const MAX_KINDS: usize = 1024;
 
-/// Reports events; a clone counts with it.
+/// Reports events; clones share the counts.
 #[derive(Clone)]
 pub struct ThrottledLog {
     write: Arc<Write>,
@@ -24,14 +24,14 @@ pub struct ThrottledLog {
 
 type Write = dyn Fn(&dyn Display) + Send + Sync;
 
-/// When a kind was last reported, and how often it has happened since.
+/// The time of the last report of a kind, and the number of events since.
 struct Kind {
     reported: Instant,
     since: u64,
 }
 
 impl ThrottledLog {
-    /// Makes a log that passes lines to `write`, from any thread.
+    /// Creates a log that passes lines to `write`, from any thread.
     pub fn new(write: impl Fn(&dyn Display) + Send + Sync + 'static) -> Self {
         Self {
             write: Arc::new(write),
@@ -50,7 +50,7 @@ impl ThrottledLog {
         }
     }
 
-    /// Returns how often the kind has happened since it was last reported, or `None` if it is too early to report it again.
+    /// Returns the number of events of the kind since its last report, or `None` if it is too early for another report.
     fn times(&self, kind: &str, now: Instant) -> Option<u64> {
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(known) = kinds.get_mut(kind) else {

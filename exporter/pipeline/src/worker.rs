@@ -1,11 +1,12 @@
 //! The worker of one sink: reads batches from its queue, sends them as requests, retries by the policy and settles every
 //! batch.
 //!
-//! [`staging`] decides what is sent next, [`requests`] holds what is in flight, [`group`] is what one request carries and
-//! settles its batches one by one. This file is the loop between them. The states of a sink are in the docs of the crate.
+//! [`staging`] decides what is sent next, [`requests`] holds the requests in flight, [`group`] is the content of one
+//! request and settles its batches one by one. This file has the loop that connects them. The states of a sink are in the
+//! docs of the crate.
 //!
-//! A panic of the sink, a hanging delivery, a batch that is too old in a full queue and the deadline of the drain are each
-//! settled in the ledger, and the worker continues with the next batch.
+//! A panic of the sink, a hanging delivery, a batch that is too old in a full queue and the deadline of the drain are
+//! each settled in the ledger, and the worker continues with the next batch.
 
 mod group;
 mod requests;
@@ -31,7 +32,7 @@ use crate::{
     successor::Successor,
 };
 
-/// The message of a request that the deadline of the drain cut off.
+/// The message of a request that the deadline of the drain cancelled.
 const CUT_OFF: &str = "still in delivery at the deadline";
 
 /// The state of the task of one sink.
@@ -58,7 +59,7 @@ enum Event {
     Ready,
     /// The oldest batch is too old, and the queue has no room for a newer one.
     Expired,
-    /// The disk queue belongs to another sink.
+    /// Another sink owns the disk queue.
     Replaced,
 }
 
@@ -86,8 +87,8 @@ impl Worker {
         }
     }
 
-    /// Sends batches until the drain has emptied the queue, then lets the sink finish: until the deadline of the drain, but at
-    /// least for `grace`, so that a sink can write out what it holds even after a late delivery.
+    /// Sends batches until the drain has emptied the queue, then lets the sink finish: until the deadline of the drain,
+    /// but at least for `grace`, so that a sink can flush even after a late delivery.
     pub(crate) async fn run(mut self, grace: Duration) -> Result<(), String> {
         loop {
             self.staging.read();
@@ -138,8 +139,8 @@ impl Worker {
         }
     }
 
-    /// The time at which the next request can start, or the reason to give the batches up. `None` while no batch waits, or
-    /// while all batches wait for a request in flight.
+    /// Returns the time at which the next request can start, or the reason to give the batches up. Returns `None` while
+    /// no batch waits, or while all batches wait for a request in flight.
     fn next_start(&self, now: Instant) -> Option<Result<Instant, DropReason>> {
         let in_flight = self.requests.by_signal();
         let at = self.staging.next_start(&in_flight, self.is_draining, now);
@@ -152,7 +153,7 @@ impl Worker {
         }
     }
 
-    /// Whether an attempt at this time would come after the drain. A request in flight could make it earlier.
+    /// Returns whether an attempt at this time would come after the drain. A request in flight could make it earlier.
     fn is_too_late(&self, at: Instant) -> bool {
         let deadline = self.drain.deadline().filter(|_| self.is_draining);
         self.requests.is_empty() && deadline.is_some_and(|deadline| deadline <= at)
@@ -179,7 +180,7 @@ impl Worker {
             biased;
             _ = begins.begun(), if !self.is_draining => Event::DrainBegan,
             outcome = self.requests.outcome() => Event::Ended(outcome),
-            // Before the deadline, so that the end of the queue is seen.
+            // This branch precedes the deadline, so that the end of the queue is noticed.
             () = self.staging.arrival(), if wants_more => Event::Ready,
             () = drain.passed(), if self.is_draining => Event::DeadlinePassed,
             () = replaced, if !self.staging.is_finished() => Event::Replaced,
@@ -189,15 +190,15 @@ impl Worker {
         }
     }
 
-    /// The time from which the oldest batch may be dropped to make room; `None` unless the sink fails and the policy allows
-    /// it. The source of a replayable batch waits instead.
+    /// Returns the time from which the oldest batch may be dropped to make room, or `None` unless the sink fails and the
+    /// policy allows drops. The source of a replayable batch waits instead.
     fn expiry(&self) -> Option<Instant> {
         let age = self.retry.expires_after().filter(|_| self.retry.is_failing())?;
         let oldest = self.staging.oldest()?;
         (!oldest.batch().is_replayable()).then(|| clock::later(oldest.accepted(), age))
     }
 
-    /// The time from which the oldest batch of a disk queue is dropped, whether there is room or not.
+    /// Returns the time from which the oldest batch of a disk queue is dropped, whether there is room or not.
     fn end_of_age(&self) -> Option<Instant> {
         let age = self
             .disk
@@ -207,7 +208,7 @@ impl Worker {
         Some(clock::later(self.staging.oldest()?.accepted(), age))
     }
 
-    /// Closes the queue, and ends the backoff, so that a failing sink is tried at once.
+    /// Closes the queue, and ends the backoff, so that a failing sink is retried at once.
     fn begin_to_drain(&mut self) {
         self.is_draining = true;
         self.staging.close();
@@ -216,7 +217,7 @@ impl Worker {
         self.leave_to_successor();
     }
 
-    /// Leaves a disk queue that belongs to another sink, except for the requests in flight.
+    /// Leaves a disk queue that another sink owns, except for the requests in flight.
     fn leave_to_successor(&mut self) {
         if self.staging.is_replaced() {
             self.leave_rest();
@@ -271,7 +272,7 @@ impl Worker {
         }
     }
 
-    /// Drops a refused batch. Several batches are sent again in two parts, so that only the batch at fault is dropped.
+    /// Drops a rejected batch. Several batches are sent again in two parts, so that only the batch at fault is dropped.
     fn refused(&mut self, group: Group, reason: DropReason, message: &str) {
         if group.is_merged() {
             self.staging.put_back_divided(group);
@@ -299,7 +300,7 @@ impl Worker {
         }
     }
 
-    /// Lets the sink write out what it holds, and closes the disk queue meanwhile.
+    /// Flushes the sink, and closes the disk queue in the meantime.
     async fn finish(&mut self, grace: Duration) -> Result<(), String> {
         let end = self.drain.end(grace).await;
         let sink = async {

@@ -1,5 +1,5 @@
-//! The cursor file: where the oldest record that is not finished begins. Replaced as one file, so that a kill leaves the old
-//! cursor or the new one.
+//! The cursor file: the position of the oldest unfinished record. It is replaced atomically, so that a kill leaves the
+//! old cursor or the new one.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use super::record::Position;
 const NAME: &str = "cursor";
 const NEW_NAME: &str = "cursor.new";
 
-/// The path of the cursor file of a folder.
+/// Returns the path of the cursor file of a folder.
 pub(super) fn path(folder: &Path) -> PathBuf {
     folder.join(NAME)
 }
@@ -36,7 +36,7 @@ pub(super) fn write(folder: &Path, position: Position) -> io::Result<()> {
     fs::rename(new, path(folder))
 }
 
-/// Removes the cursor, where there is one.
+/// Removes the cursor file if it exists.
 pub(super) fn remove(folder: &Path) -> io::Result<()> {
     match fs::remove_file(path(folder)) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),

@@ -1,4 +1,4 @@
-//! The room of a disk queue: one permit for each byte that its files may have.
+//! The size limit of a disk queue: one permit for each byte that its files may have.
 
 use std::sync::{
     Arc,
@@ -9,13 +9,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, watch};
 
 use super::{DiskQueueConfig, Record};
 
-/// The bytes that are free in a disk queue. While nothing can be written, there are none.
+/// The free bytes of a disk queue. While the disk rejects writes, no bytes are free.
 #[derive(Debug)]
 pub(crate) struct DiskBudget {
     max_bytes: u64,
     free: Arc<Semaphore>,
     is_stalled: watch::Sender<bool>,
-    /// The permits that the files hold.
+    /// The number of permits that the files hold.
     stored: AtomicU64,
 }
 
@@ -30,7 +30,7 @@ impl DiskBudget {
         }
     }
 
-    /// The largest payload that ever fits.
+    /// Returns the size of the largest payload that fits into an empty queue.
     pub(crate) fn max_payload(&self) -> usize {
         let header = Record::stored_bytes(0);
         let most = self
@@ -40,7 +40,7 @@ impl DiskBudget {
         usize::try_from(most).unwrap_or(usize::MAX)
     }
 
-    /// The permits for these batches, but never more than there are.
+    /// Returns the permits that these batches need, at most the total of the queue.
     pub(crate) fn cost(&self, batches: u32, bytes: u32) -> u32 {
         let headers = Record::stored_bytes(0) * u64::from(batches);
         let cost = (u64::from(bytes) + headers).min(self.max_bytes);
@@ -60,14 +60,14 @@ impl DiskBudget {
         Arc::clone(&self.free).acquire_many_owned(cost).await.ok()
     }
 
-    /// From now on the files hold this permit.
+    /// Transfers a permit to the files.
     pub(crate) fn store(&self, permit: OwnedSemaphorePermit) {
         self.stored
             .fetch_add(permit.num_permits() as u64, Ordering::Relaxed);
         permit.forget();
     }
 
-    /// Notes the bytes of the files; what they hold beyond is free again.
+    /// Records the size of the files, and releases the permits that they hold beyond that size.
     pub(super) fn set_stored(&self, bytes: u64) {
         let stored = self.stored.load(Ordering::Relaxed);
         if stored > bytes {
@@ -80,7 +80,7 @@ impl DiskBudget {
         }
     }
 
-    /// Whether nothing can be written now.
+    /// Sets whether the disk rejects writes.
     pub(super) fn set_stalled(&self, is_stalled: bool) {
         self.is_stalled.send_replace(is_stalled);
     }

@@ -1,19 +1,20 @@
-//! What can go wrong with the folder of a disk queue: errors that keep it closed, and notices about what it does without.
+//! Errors that prevent the use of a disk queue folder, and notices about losses and failures after which the queue
+//! continues.
 
 use std::{fmt, io, path::PathBuf};
 
-/// Why the folder of a disk queue cannot be used. Nothing in the folder was changed.
+/// The error of a disk queue whose folder cannot be used. Nothing in the folder was changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DiskQueueError {
     /// The folder or a file in it cannot be created, read or written.
     #[error("cannot {action} {path}: {source}; {}", advice(source))]
     Io {
-        /// The attempt, as a verb.
+        /// The failed action, as a verb.
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
-        /// The answer of the system.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// Another process uses the folder.
@@ -24,7 +25,7 @@ pub enum DiskQueueError {
         /// The folder.
         path: PathBuf,
     },
-    /// A queue of this process in the folder is being closed, and its disk does not answer.
+    /// A queue of this process in the folder is being closed, and its disk does not respond.
     #[error("the disk queue {path} is still being written for the sink that was removed: check the disk")]
     Closing {
         /// The folder.
@@ -38,55 +39,55 @@ pub enum DiskQueueError {
     Version {
         /// The segment.
         path: PathBuf,
-        /// Its version.
+        /// The version of the segment.
         version: u32,
         /// The version that this program reads.
         supported: u32,
     },
 }
 
-/// A loss or a failure that a disk queue reports, and continues.
+/// A loss or a failure that a disk queue reports before it continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// An incomplete record at the end of a segment was cut off. It was not acknowledged: it is the last record of the log,
-    /// or was appended again to the next segment. Only where the machine itself failed, the last record of the log may have
-    /// been acknowledged ([`SyncPolicy::Interval`](super::SyncPolicy::Interval),
+    /// An incomplete record at the end of a segment was truncated. It was not acknowledged: it is the last record of the
+    /// log, or was appended again to the next segment. Only after a failure of the machine, the last record of the log
+    /// may have been acknowledged ([`SyncPolicy::Interval`](super::SyncPolicy::Interval),
     /// [`SyncPolicy::Never`](super::SyncPolicy::Never)).
     TornTail {
         /// The segment.
         path: PathBuf,
-        /// The bytes that were cut off.
+        /// The number of bytes that were truncated.
         bytes: u64,
     },
     /// A part of a segment cannot be read.
     Unreadable {
         /// The segment.
         path: PathBuf,
-        /// The part's length.
+        /// The length of the part.
         bytes: u64,
-        /// The items in it, as far as that is known; at least one.
+        /// The number of items in the part as far as it is known; at least one.
         items: u64,
-        /// The copy of the part, where one could be made.
+        /// The copy of the part, if it could be made.
         aside: Option<PathBuf>,
     },
-    /// A segment is no longer there.
+    /// A segment was deleted.
     Missing {
         /// The segment.
         path: PathBuf,
-        /// The items in it that were not sent yet.
+        /// The number of items in the segment that were not sent yet.
         items: u64,
     },
-    /// The cursor cannot be read, or is not in the log: everything that is stored is sent again.
+    /// The cursor cannot be read, or is not in the log: all stored batches are sent again.
     BadCursor {
         /// The file of the cursor.
         path: PathBuf,
         /// The reason.
         reason: String,
     },
-    /// The disk refuses writes or reads: the queue has no room until that is over. It is tried again.
+    /// The disk rejects writes or reads: the queue has no room until a retry succeeds.
     Stalled {
-        /// What failed, with the folder and what to do.
+        /// The failed operation and the folder, with the remedy.
         reason: String,
     },
     /// The disk works again.
@@ -94,24 +95,24 @@ pub enum Notice {
         /// The folder.
         path: PathBuf,
     },
-    /// `fsync` failed: a failure of the machine could lose what was appended since the last one.
+    /// `fsync` failed: a failure of the machine could lose the records that were appended since the last sync.
     NotSynced {
         /// The folder.
         path: PathBuf,
-        /// What failed, with what to do.
+        /// The failed operation, with the remedy.
         reason: String,
     },
     /// The folder was deleted or replaced while it was in use.
     FolderGone {
         /// The folder.
         path: PathBuf,
-        /// The items in it that were not sent yet.
+        /// The number of items in the folder that were not sent yet.
         items: u64,
     },
 }
 
 impl Notice {
-    /// The items that are lost.
+    /// Returns the number of lost items.
     pub fn lost_items(&self) -> u64 {
         match self {
             Self::Unreadable { items, .. } | Self::Missing { items, .. } | Self::FolderGone { items, .. } => {
@@ -168,7 +169,7 @@ impl fmt::Display for Notice {
     }
 }
 
-/// What to do about an error of the file system.
+/// Returns the remedy for an error of the file system.
 pub(super) fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {

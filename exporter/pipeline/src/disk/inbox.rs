@@ -1,5 +1,5 @@
-//! The inbox of the thread that does the I/O of a disk queue. Whatever arrives during one pass is done in the next one, which
-//! makes one `fsync` of many, and wakes the thread once.
+//! The inbox of the I/O thread of a disk queue. Work that arrives during one pass is done in the next pass, which
+//! coalesces many `fsync` calls into one and wakes the thread once.
 
 use std::{
     collections::VecDeque,
@@ -23,30 +23,30 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// Waits for work, in any number of threads, for one that does it. Its length is bounded by the permits of the batches and by
-/// the batches in flight.
+/// A queue of work with any number of producers and one consumer. Its length is bounded by the permits of the batches and
+/// by the batches in flight.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     work: Mutex<Work>,
     changed: Condvar,
 }
 
-/// What one pass has to do.
+/// The work of one pass.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     pub(super) appends: VecDeque<Append>,
     pub(super) finished: Vec<Position>,
-    /// With the items of each.
+    /// The returned records, with the number of items of each.
     pub(super) returned: Vec<(Position, u64)>,
     pub(super) request: Option<Request>,
     pub(super) config: Option<DiskQueueConfig>,
-    /// The account of the sink that the queue belongs to now.
+    /// The account of the sink that owns the queue now.
     pub(super) account: Option<Arc<Account>>,
-    /// Nothing more is accepted.
+    /// Whether the inbox is closed to new work.
     pub(super) is_stopping: bool,
-    /// The thread is to begin a pass at once.
+    /// Whether the thread has to begin a pass at once.
     is_urgent: bool,
-    /// The thread sleeps until it is notified, or until its next pass is due.
+    /// Whether the thread sleeps until it is notified, or until its next pass is due.
     is_asleep: bool,
     /// The state of the thread after its last pass.
     io_state: IoState,
@@ -55,26 +55,27 @@ pub(super) struct Work {
 /// The state of the thread after a pass, which decides what wakes it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct IoState {
-    /// There is a record to read. Otherwise a request waits for an append.
+    /// Whether there is a record to read. Otherwise a request waits for an append.
     pub(super) has_unread: bool,
-    /// The cursor will be saved, and finished records wait until then.
+    /// Whether the cursor will be saved; finished records wait until then.
     pub(super) will_save_cursor: bool,
 }
 
-/// A batch that is to be appended.
+/// A batch to append.
 #[derive(Debug)]
 pub(super) struct Append {
     pub(super) record: Record,
     pub(super) ticket: Ticket,
     pub(super) permit: QueuePermit,
-    /// Is answered when the batch is held as the sync policy demands; dropped when it is lost.
+    /// The channel that is answered when the batch is held as the sync policy demands, and dropped when the batch is
+    /// lost.
     pub(super) confirmation: Option<oneshot::Sender<()>>,
 }
 
-/// The wish of a sink for the next records.
+/// A request of a sink for the next records.
 #[derive(Debug)]
 pub(super) struct Request {
-    /// Is answered with at least one record, or with none at the end of a closed queue.
+    /// The channel for the answer: at least one record, or none at the end of a closed queue.
     pub(super) answer: oneshot::Sender<Read>,
     /// Whether the queue of the sink is closed.
     pub(super) is_closed: Arc<AtomicBool>,
@@ -85,11 +86,11 @@ pub(super) struct Request {
 #[derive(Debug, Default)]
 pub(super) struct Read {
     pub(super) records: Vec<Leased>,
-    /// No more records were in the files.
+    /// Whether the files hold no more records.
     pub(super) is_last: bool,
 }
 
-/// A record with the right to send it.
+/// A record with a lease to send it.
 #[derive(Debug)]
 pub(crate) struct Leased {
     pub(crate) record: Record,
@@ -97,7 +98,7 @@ pub(crate) struct Leased {
 }
 
 impl Inbox {
-    /// Hands over a batch. One that comes too late is lost.
+    /// Adds a batch. A batch that arrives after the stop is lost.
     pub(super) fn append(&self, append: Append) {
         let mut work = self.work();
         if work.is_stopping {
@@ -108,7 +109,7 @@ impl Inbox {
         self.wake_for(work);
     }
 
-    /// Notes that a record is at its end. It waits until the cursor is saved, if that is going to happen.
+    /// Marks a record as finished. The mark waits until the cursor is saved, if a save is due.
     pub(super) fn finish(&self, position: Position) {
         let mut work = self.work();
         work.finished.push(position);
@@ -123,8 +124,8 @@ impl Inbox {
         self.wake_for(work);
     }
 
-    /// Asks for records, which waits for an append while there are none. A queue that is stopping drops the request, which is
-    /// its end.
+    /// Requests records. The request waits for an append if there are no records. A queue that is stopping drops the
+    /// request, which ends the receiver.
     pub(super) fn request(&self, request: Request) {
         let mut work = self.work();
         if work.is_stopping {
@@ -149,7 +150,7 @@ impl Inbox {
         self.wake_for(work);
     }
 
-    /// Begins a pass.
+    /// Starts a pass.
     pub(super) fn wake(&self) {
         self.wake_for(self.work());
     }
@@ -158,14 +159,14 @@ impl Inbox {
         self.work().is_stopping
     }
 
-    /// Ends the thread after a last pass.
+    /// Stops the thread after a last pass.
     pub(super) fn stop(&self) {
         let mut work = self.work();
         work.is_stopping = true;
         self.wake_for(work);
     }
 
-    /// Waits for work that cannot wait, but no longer than this, and takes all of it.
+    /// Waits for urgent work, but no longer than `patience`, and returns all work.
     pub(super) fn wait(&self, patience: Option<Duration>, io_state: IoState) -> Work {
         let mut work = self.work();
         work.io_state = io_state;
@@ -191,12 +192,13 @@ impl Inbox {
         mem::replace(&mut *work, rest)
     }
 
-    /// The work; nothing panics while it is locked.
+    /// Locks the work; no code panics while the lock is held.
     fn work(&self) -> MutexGuard<'_, Work> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the thread begin a pass for this work. Only the first work of a pass wakes it, and only from sleep.
+    /// Makes the thread start a pass for this work. Only the first work of a pass wakes the thread, and only if it
+    /// sleeps.
     fn wake_for(&self, mut work: MutexGuard<'_, Work>) {
         work.is_urgent = true;
         let was_asleep = mem::take(&mut work.is_asleep);

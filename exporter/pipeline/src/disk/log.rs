@@ -1,6 +1,7 @@
 //! The segment log of one queue: append, read in order, finish in any order, recover after a kill.
 //!
-//! `log/recovery.rs` opens a folder, `log/reader.rs` reads a segment, `log/damage.rs` leaves out what cannot be read. All calls do I/O on the calling thread.
+//! `log/recovery.rs` opens a folder, `log/reader.rs` reads a segment, `log/damage.rs` skips records that cannot be read.
+//! All calls do I/O on the calling thread.
 
 mod damage;
 mod reader;
@@ -23,7 +24,7 @@ use super::{
     segment::{self, RecordCounts, Segment},
 };
 
-/// Batches in the segments of one folder.
+/// The segments of one folder, which store batches.
 ///
 /// ```
 /// # use std::time::Duration;
@@ -48,57 +49,57 @@ pub struct SegmentLog {
     folder: PathBuf,
     segment_bytes: u64,
     lock: File,
-    /// In order of their numbers.
+    /// The segments, in order of their numbers.
     segments: VecDeque<Segment>,
     next_number: u64,
-    /// The file of the last segment; `None` where that segment gets no more records.
+    /// The file of the last segment; `None` if that segment is sealed.
     writer: Option<File>,
-    /// Files with bytes that may not be on the disk yet, but for the writer's.
+    /// The files with bytes that may not be on the disk yet, except for the writer.
     unsynced: Vec<File>,
     is_dirty: bool,
     reader: Option<SegmentReader>,
-    /// The next record to read for the first time.
+    /// The position of the next record to read for the first time.
     head: Position,
-    /// The accepted time of the record at the head, once it is known.
+    /// The accepted time of the record at the head, or `None` if it is not known yet.
     head_accepted: Option<Duration>,
-    /// The records that were read, from the oldest that is not finished on.
+    /// The records that were read, starting with the oldest unfinished one.
     window: VecDeque<Entry>,
-    /// Those of the window that are to be read again.
+    /// The records of the window that must be read again.
     returned: BTreeSet<Position>,
-    /// The records from the head on.
+    /// The counts of the records from the head on.
     unread: RecordCounts,
-    /// The records of the window that are not finished.
+    /// The counts of the unfinished records of the window.
     in_flight: RecordCounts,
     notices: Vec<Notice>,
     saved_cursor: Option<Position>,
-    /// While it is set, appends and reads panic.
+    /// Makes appends and reads panic while it is set.
     #[cfg(test)]
     pub(super) panics: std::sync::Arc<std::sync::atomic::AtomicBool>,
 }
 
-/// A record that was read, with its name for [`SegmentLog::finish`].
+/// A record that was read, with its position for [`SegmentLog::finish`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stored {
-    /// Where the record is.
+    /// The position of the record.
     pub position: Position,
     /// The record.
     pub record: Record,
 }
 
-/// The records that are not finished.
+/// The amount of unfinished records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Contents {
-    /// Their number.
+    /// The number of records.
     pub records: u64,
-    /// Their spans, points or log records.
+    /// The number of spans, points or log records in them.
     pub items: u64,
-    /// Their bytes, headers included.
+    /// The size of the records in bytes, headers included.
     pub bytes: u64,
-    /// The bytes of all files of the log, finished records included.
+    /// The size of all files of the log in bytes, finished records included.
     pub file_bytes: u64,
 }
 
-/// A record that was read and may not be finished.
+/// A record that was read and may be unfinished.
 #[derive(Debug)]
 struct Entry {
     position: Position,
@@ -108,11 +109,11 @@ struct Entry {
 }
 
 impl SegmentLog {
-    /// Appends a record and returns its position: the operating system has it afterwards, and the disk after the next
-    /// [`sync`](Self::sync).
+    /// Appends a record and returns its position. After the call, the operating system has the record; after the next
+    /// [`sync`](Self::sync), the disk has it.
     ///
     /// # Errors
-    /// The file system does not take it, for example because it is full; the log is as before.
+    /// Returns an error if the file system rejects the record, for example because it is full; the log is unchanged.
     pub fn append(&mut self, record: &Record) -> io::Result<Position> {
         #[cfg(test)]
         self.panic_on_demand();
@@ -125,7 +126,7 @@ impl SegmentLog {
             return Err(ErrorKind::NotFound.into());
         };
         if let Err(error) = write_record(file, &header, &record.bytes) {
-            // A part of a record at the end must not be in front of the next one.
+            // The next record must not follow an incomplete one.
             if file.set_len(position.offset).is_err() {
                 self.seal();
             }
@@ -144,10 +145,10 @@ impl SegmentLog {
         Ok(position)
     }
 
-    /// Makes what was appended survive a failure of the machine.
+    /// Makes the appended records survive a failure of the machine.
     ///
     /// # Errors
-    /// The disk may not have all of it. Later records go to another file.
+    /// Returns an error if the disk may not have all of the records. Later records go to another file.
     pub fn sync(&mut self) -> io::Result<()> {
         if !self.is_dirty {
             return Ok(());
@@ -156,7 +157,7 @@ impl SegmentLog {
         let synced = (self.unsynced.iter().chain(writer).try_for_each(File::sync_data))
             .and_then(|()| sync_folder(&self.folder));
         if synced.is_err() {
-            // The system may have dropped the bytes that it could not write, and does not try them again.
+            // The operating system may have dropped the bytes that it could not write, and does not retry them.
             self.seal();
         }
         self.unsynced.clear();
@@ -164,17 +165,17 @@ impl SegmentLog {
         synced
     }
 
-    /// Leaves it to the operating system when it writes what was appended to the disk.
+    /// Leaves the time of the write to the disk to the operating system.
     pub fn skip_sync(&mut self) {
         self.unsynced.clear();
         self.is_dirty = false;
     }
 
-    /// Reads the next record: one that was given back, or else the oldest that was not read yet. `None` at the end.
+    /// Reads the next record: a returned one, or else the oldest that was not read yet. Returns `None` at the end.
     ///
     /// # Errors
-    /// A file cannot be read now. What is corrupt or missing is no error, but left out and in the
-    /// [notices](Self::take_notices).
+    /// Returns an error if a file cannot be read now. A corrupt or missing record is not an error: it is skipped and
+    /// reported in the [notices](Self::take_notices).
     #[expect(
         clippy::should_implement_trait,
         reason = "it fails, and may have more after its end"
@@ -208,12 +209,12 @@ impl SegmentLog {
         Ok(None)
     }
 
-    /// Whether there is a record to read, as far as is known without a look at the files.
+    /// Returns whether there is a record to read, as far as this is known without reading the files.
     pub(super) fn has_unread(&self) -> bool {
         self.unread.records > 0 || !self.returned.is_empty()
     }
 
-    /// Notes that a record is at its end, and deletes the segments that are not needed any more.
+    /// Marks a record as finished, and deletes the segments that are no longer needed.
     pub fn finish(&mut self, position: Position) {
         self.returned.remove(&position);
         let Some(entry) = self.entry(position).filter(|entry| !entry.is_finished) else {
@@ -228,7 +229,8 @@ impl SegmentLog {
         self.remove_finished();
     }
 
-    /// Notes that a record was read in vain: [`next`](Self::next) reads it again. `false` where it is not in the log any more.
+    /// Returns a record to the log: [`next`](Self::next) reads it again. Returns `false` if the record is no longer in
+    /// the log.
     pub fn give_back(&mut self, position: Position) -> bool {
         let is_known = self.entry(position).is_some_and(|entry| !entry.is_finished);
         if is_known {
@@ -237,10 +239,11 @@ impl SegmentLog {
         is_known
     }
 
-    /// Writes down how far all is finished, so that a restart does not repeat it. An empty log leaves no files.
+    /// Saves the position of the oldest unfinished record, so that a restart does not repeat the finished ones. An empty
+    /// log leaves no files.
     ///
     /// # Errors
-    /// The cursor cannot be written; a restart repeats more.
+    /// Returns an error if the cursor cannot be written; a restart then repeats more records.
     pub fn save_cursor(&mut self) -> io::Result<()> {
         let cursor = self.cursor();
         if self.unread.records == 0 && self.window.is_empty() {
@@ -258,7 +261,7 @@ impl SegmentLog {
         Ok(())
     }
 
-    /// The records that are not finished.
+    /// Returns the amount of unfinished records.
     pub fn contents(&self) -> Contents {
         let mut all = self.unread;
         all += self.in_flight;
@@ -281,17 +284,17 @@ impl SegmentLog {
         self.head_accepted.filter(|_| self.unread.records > 0)
     }
 
-    /// What was found and left out since the last call.
+    /// Returns the notices about skipped parts since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }
 
-    /// The folder of the log.
+    /// Returns the folder of the log.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Whether the folder was deleted since it was opened.
+    /// Returns whether the folder was deleted since it was opened.
     pub fn is_gone(&self) -> bool {
         #[cfg(unix)]
         {
@@ -304,18 +307,18 @@ impl SegmentLog {
         }
     }
 
-    /// Opens the folder of this log again, after it was deleted. What was in it is lost and named, but for the records that
-    /// were read and not given back.
+    /// Creates the folder of this log again after it was deleted. The lost records are reported, except for the records
+    /// that were read and not returned.
     ///
     /// # Errors
-    /// The folder cannot be created.
+    /// Returns an error if the folder cannot be created.
     pub fn reopen(&mut self) -> Result<(), super::DiskQueueError> {
         let (mut new, notices) = Self::open(&self.folder, self.segment_bytes)?;
         let is_returned = |entry: &&Entry| self.returned.contains(&entry.position);
         let returned: u64 = (self.window.iter().filter(is_returned))
             .map(|entry| entry.counts.items)
             .sum();
-        // A record of the old log must not have the name of one of the new log.
+        // The positions of the new log must not repeat those of the old log.
         new.next_number = new.next_number.max(self.next_number);
         new.notices = std::mem::take(&mut self.notices);
         new.notices.extend(notices);
@@ -327,7 +330,7 @@ impl SegmentLog {
         Ok(())
     }
 
-    /// The position for a record of these bytes, in a new segment where the last one is full.
+    /// Returns the position for a record of this size, in a new segment if the last one is full.
     fn place_for(&mut self, bytes: u64) -> io::Result<Position> {
         let is_full = |segment: &Segment| {
             segment.end > segment::HEADER_BYTES && segment.end.saturating_add(bytes) > self.segment_bytes
@@ -348,11 +351,11 @@ impl SegmentLog {
     fn begin_segment(&mut self) -> io::Result<()> {
         let number = self.next_number;
         let path = segment::path(&self.folder, number);
-        // Where a foreign file has this name, the next attempt uses another one.
+        // If a foreign file has this name, the next attempt uses another one.
         self.next_number += 1;
         let mut file = OpenOptions::new().append(true).create_new(true).open(&path)?;
         if let Err(error) = file.write_all(&segment::file_header()) {
-            // A restart removes it where this fails.
+            // If the removal fails, a restart removes the file.
             let _ = fs::remove_file(&path);
             return Err(error);
         }
@@ -361,14 +364,14 @@ impl SegmentLog {
         Ok(())
     }
 
-    /// Ends the segment that records are appended to.
+    /// Seals the segment that records are appended to.
     pub(super) fn seal(&mut self) {
         if let Some(file) = self.writer.take().filter(|_| self.is_dirty) {
             self.unsynced.push(file);
         }
     }
 
-    /// Moves the head to the next record, past gaps and the ends of segments. `false` at the end of the log.
+    /// Moves the head to the next record, past gaps and the ends of segments. Returns `false` at the end of the log.
     fn find_readable(&mut self) -> bool {
         loop {
             let at = self
@@ -391,7 +394,7 @@ impl SegmentLog {
         }
     }
 
-    /// The record at `position`; `None` where there is no sound one.
+    /// Reads the record at `position`, or returns `None` if it is corrupt or missing.
     fn read(&mut self, position: Position) -> io::Result<Option<Record>> {
         let Some(end) = self.segment(position.segment).map(|segment| segment.end) else {
             return Ok(None);
@@ -421,7 +424,7 @@ impl SegmentLog {
         Ok(header.with_payload(record.slice(HEADER_BYTES..)))
     }
 
-    /// Moves the head past the record that was read there.
+    /// Moves the head past the record that was read at it.
     fn pass_head(&mut self, record: &Record) {
         let counts = RecordCounts::one(record.items, Record::stored_bytes(record.bytes.len()));
         let position = self.head;
@@ -440,7 +443,7 @@ impl SegmentLog {
         });
     }
 
-    /// Deletes the segments in front of the cursor. One that cannot be deleted is tried again with the next.
+    /// Deletes the segments in front of the cursor. A failed deletion is retried with the next one.
     fn remove_finished(&mut self) {
         let cursor = self.cursor();
         while let Some(segment) = self
@@ -455,7 +458,7 @@ impl SegmentLog {
         }
     }
 
-    /// The position from which a restart has to read.
+    /// Returns the position from which a restart has to read.
     fn cursor(&self) -> Position {
         if let Some(entry) = self.window.front() {
             return entry.position;
@@ -499,7 +502,7 @@ impl SegmentLog {
     }
 }
 
-/// The position of the first record of a segment.
+/// Returns the position of the first record of a segment.
 fn first_of(segment: u64) -> Position {
     Position {
         segment,
@@ -507,7 +510,7 @@ fn first_of(segment: u64) -> Position {
     }
 }
 
-/// Writes both parts, in one call of the system where it takes them at once.
+/// Writes both parts, in one system call if it accepts both.
 fn write_record(file: &mut File, header: &[u8], payload: &[u8]) -> io::Result<()> {
     let parts = [io::IoSlice::new(header), io::IoSlice::new(payload)];
     let written = loop {
@@ -525,7 +528,7 @@ fn write_record(file: &mut File, header: &[u8], payload: &[u8]) -> io::Result<()
     }
 }
 
-/// Makes the names in a folder survive a failure of the machine.
+/// Makes the file names in a folder survive a failure of the machine.
 fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) {
         File::open(folder)?.sync_all()

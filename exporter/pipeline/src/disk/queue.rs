@@ -1,4 +1,4 @@
-//! The handle of a disk queue, and the end from which its sink reads.
+//! The handle of a disk queue, and the receiver of its sink.
 
 use std::{
     collections::VecDeque,
@@ -28,14 +28,14 @@ use crate::{
     queue::QueuePermit,
 };
 
-/// The time between two reads for a sink that has caught up, so that a read has many records and becomes one request. What is
-/// in the files is safe, and nobody waits for its delivery.
+/// The time between two reads for a sink that has caught up, so that a read has many records and becomes one request.
+/// Records in the files are safe, and no source waits for their delivery.
 const READ_INTERVAL: Duration = Duration::from_millis(10);
-/// A read of this many bytes is a request that is large enough, so that the next read need not wait.
+/// The size in bytes at which a read makes a large enough request, so that the next read need not wait.
 const LARGE_READ: usize = 32 << 10;
 
-/// An open queue on disk; a clone is the same queue. A sink closes its queue when it ends, unless another sink has been
-/// attached to the queue or will be ([`keep_open`](Self::keep_open)). Also closed when the last clone is dropped.
+/// An open queue on disk; clones share it. A sink closes its queue when it ends, unless another sink has been attached to
+/// the queue or will be ([`keep_open`](Self::keep_open)). The queue also closes when the last clone is dropped.
 #[derive(Clone, Debug)]
 pub struct DiskQueue(Arc<Handle>);
 
@@ -44,10 +44,10 @@ struct Handle {
     inbox: Arc<Inbox>,
     room: Arc<DiskBudget>,
     config: Mutex<DiskQueueConfig>,
-    /// What was there when it was opened, until the first sink counts it.
+    /// The contents of the folder when it was opened, until the first sink counts them.
     found: Mutex<RecoveredQueue>,
     owner: watch::Sender<Owner>,
-    /// Held by the sink that reads. The next sink waits until nothing of the previous one is in flight.
+    /// The lock of the sink that reads. The next sink waits until nothing of the previous one is in flight.
     read_lock: Arc<tokio::sync::Mutex<()>>,
     ended: watch::Receiver<bool>,
 }
@@ -56,11 +56,11 @@ struct Handle {
 #[derive(Debug, Default)]
 struct Owner {
     account: Option<Arc<Account>>,
-    /// The end of that sink does not close the queue: another one is about to be attached.
+    /// Whether the queue stays open when the sink ends, because another sink is about to be attached.
     is_kept: bool,
 }
 
-/// What was in the folder of a queue.
+/// The contents of the folder when the queue was opened.
 #[derive(Debug, Default)]
 pub(super) struct RecoveredQueue {
     items: u64,
@@ -75,7 +75,7 @@ struct Ended {
     end: watch::Sender<bool>,
 }
 
-/// The end from which a sink reads.
+/// The receiving half of a queue, from which a sink reads.
 #[derive(Debug)]
 pub(crate) struct DiskReceiver {
     queue: DiskQueue,
@@ -90,11 +90,12 @@ pub(crate) struct DiskReceiver {
 }
 
 impl DiskQueue {
-    /// Opens the queue in a folder; reads all that is stored there once, to count it. `report` is called on the queue's own
-    /// thread with each notice, and here with those about the folder as it was found.
+    /// Opens the queue in a folder, and reads all stored records once to count them. `report` is called on the queue's
+    /// own thread with each notice, and on the calling thread with the notices of the recovery.
     ///
     /// # Errors
-    /// The folder cannot be used, another process uses it, or another version of this program wrote it.
+    /// Returns an error if the folder cannot be used, another process uses it, or another version of this program wrote
+    /// it.
     pub fn open(
         config: DiskQueueConfig,
         report: impl Fn(&Notice) + Send + 'static,
@@ -134,7 +135,7 @@ impl DiskQueue {
         let started = std::thread::Builder::new()
             .name("disk queue".to_owned())
             .spawn(move || {
-                // Also where the thread panics: nobody appends to a queue without a thread.
+                // The drop also runs if the thread panics: nobody appends to a queue without a thread.
                 let _ended = Ended { inbox: stopped, end };
                 thread.run();
             });
@@ -154,7 +155,7 @@ impl DiskQueue {
         })))
     }
 
-    /// The settings.
+    /// Returns the settings.
     pub fn config(&self) -> DiskQueueConfig {
         self.0
             .config
@@ -163,7 +164,7 @@ impl DiskQueue {
             .clone()
     }
 
-    /// Changes the age and the sync policy. The folder and the bound stay as they are.
+    /// Changes the maximum age and the sync policy. The folder and the size limit stay the same.
     pub fn configure(&self, new: &DiskQueueConfig) {
         let mut config = self.0.config.lock().unwrap_or_else(PoisonError::into_inner);
         config.max_age = new.max_age;
@@ -171,12 +172,12 @@ impl DiskQueue {
         self.0.inbox.configure(config.clone());
     }
 
-    /// Whether it has ended, or is about to: it accepts nothing more.
+    /// Returns whether the queue has ended or is about to: it accepts no more batches.
     pub fn is_closed(&self) -> bool {
         self.0.inbox.is_stopping()
     }
 
-    /// The age from which a batch is dropped while its sink fails.
+    /// Returns the age from which a batch is dropped while its sink fails.
     pub(crate) fn max_age(&self) -> Option<Duration> {
         self.config().max_age
     }
@@ -196,14 +197,15 @@ impl DiskQueue {
         is_open
     }
 
-    /// Waits until a closed queue has ended, so that its folder can be opened again; `false` if `deadline` is earlier.
+    /// Waits until a closed queue has ended, so that its folder can be opened again. Returns `false` if `deadline` passes
+    /// first.
     pub async fn ended(&self, deadline: Instant) -> bool {
         let mut ended = self.0.ended.clone();
-        // An error: the thread is gone.
+        // An error means that the thread is gone.
         timeout_at(deadline, ended.wait_for(|ended| *ended)).await.is_ok()
     }
 
-    /// Attaches the sink of `account`: it owns the queue from now on, and its account counts what is stored.
+    /// Attaches the sink of `account`: it owns the queue from now on, and its account counts the stored items.
     pub(crate) fn attach(&self, account: &Arc<Account>) {
         let found = std::mem::take(&mut *self.0.found.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some(level) = found.level {
@@ -221,21 +223,21 @@ impl DiskQueue {
         self.0.inbox.attach(Arc::clone(account));
     }
 
-    /// Whether the queue belongs to the sink of `account`.
+    /// Returns whether the sink of `account` owns the queue.
     pub(crate) fn belongs_to(&self, account: &Arc<Account>) -> bool {
         self.0.owner.borrow().is(account)
     }
 
-    /// Waits until the queue belongs to another sink than that of `account`.
+    /// Waits until a sink other than that of `account` owns the queue.
     pub(crate) fn replaced(&self, account: &Arc<Account>) -> impl Future<Output = ()> + use<> {
         let (mut owner, account) = (self.0.owner.subscribe(), Arc::clone(account));
         async move {
-            // An error: the queue is gone.
+            // An error means that the queue is gone.
             let _ = owner.wait_for(|owner| !owner.is(&account)).await;
         }
     }
 
-    /// The end from which the sink of `account` reads.
+    /// Returns the receiver of the sink of `account`.
     pub(crate) fn receiver(&self, account: Arc<Account>) -> DiskReceiver {
         DiskReceiver {
             queue: self.clone(),
@@ -249,7 +251,7 @@ impl DiskQueue {
         }
     }
 
-    /// Appends a batch. `confirmation` is answered when it is held, and dropped when it is lost.
+    /// Appends a batch. `confirmation` is answered when the batch is held, and dropped when it is lost.
     pub(crate) fn append(
         &self,
         batch: &Batch,
@@ -270,11 +272,11 @@ impl DiskQueue {
         });
     }
 
-    /// Closes the queue for the sink of `account`, without waiting until everything is written. Returns `false` and leaves the
-    /// queue open if it belongs to another sink, or is kept open for one.
+    /// Closes the queue for the sink of `account`, without waiting until everything is written. Returns `false` and
+    /// leaves the queue open if another sink owns it, or if it is kept open for one.
     pub(crate) fn release(&self, account: &Arc<Account>) -> bool {
         let mut is_closing = false;
-        // Under the lock of the owner, so that the queue is not kept open meanwhile.
+        // The lock of the owner prevents that the queue is kept open in the meantime.
         self.0.owner.send_if_modified(|owner| {
             is_closing = owner.is(account) && !owner.is_kept;
             if is_closing {
@@ -285,10 +287,10 @@ impl DiskQueue {
         is_closing
     }
 
-    /// As [`release`](Self::release), and waits until everything is written.
+    /// Like [`release`](Self::release), but waits until everything is written.
     ///
     /// # Errors
-    /// The disk did not answer before the deadline.
+    /// Returns an error if the disk did not respond before the deadline.
     pub(crate) async fn close(&self, account: &Arc<Account>, deadline: Instant) -> Result<(), String> {
         if !self.release(account) || self.ended(deadline).await {
             return Ok(());
@@ -301,7 +303,7 @@ impl DiskQueue {
 }
 
 impl Owner {
-    /// Whether this is the sink of `account`.
+    /// Returns whether this is the sink of `account`.
     fn is(&self, account: &Arc<Account>) -> bool {
         self.account
             .as_ref()
@@ -309,7 +311,7 @@ impl Owner {
     }
 }
 
-/// Two are equal when they are the same queue.
+/// Two handles are equal if they refer to the same queue.
 impl PartialEq for DiskQueue {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -319,7 +321,7 @@ impl PartialEq for DiskQueue {
 impl Drop for Ended {
     fn drop(&mut self) {
         self.inbox.stop();
-        // After a panic: what is dropped here is counted as abandoned.
+        // After a panic, the batches that are dropped here count as abandoned.
         drop(self.inbox.wait(Some(Duration::ZERO), IoState::default()));
         self.end.send_replace(true);
     }
@@ -332,7 +334,7 @@ impl Drop for Handle {
 }
 
 impl DiskReceiver {
-    /// The next record; `None` when the queue is closed and nothing is left in it. Safe to cancel.
+    /// Returns the next record, or `None` if the queue is closed and empty. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Option<Leased> {
         while self.ready.is_empty() && !self.is_over {
             if self.read_lock.is_none() {
@@ -356,7 +358,7 @@ impl DiskReceiver {
         self.ready.pop_front()
     }
 
-    /// The next of the records that were read already.
+    /// Returns the next record that was read already.
     pub(crate) fn try_next(&mut self) -> Option<Leased> {
         if self.ready.is_empty()
             && let Some(Ok(read)) = self.answer.as_mut().map(oneshot::Receiver::try_recv)
@@ -375,23 +377,23 @@ impl DiskReceiver {
         self.ready.extend(records);
     }
 
-    /// Ends at the end of what is stored.
+    /// Makes the receiver end at the last stored record.
     pub(crate) fn close(&mut self) {
         self.is_closed.store(true, Ordering::Release);
         self.queue.0.inbox.wake();
     }
 
-    /// Whether the queue belongs to another sink.
+    /// Returns whether another sink owns the queue.
     pub(crate) fn is_replaced(&self) -> bool {
         !self.queue.belongs_to(&self.account)
     }
 
-    /// Waits until the queue belongs to another sink.
+    /// Waits until another sink owns the queue.
     pub(crate) fn replaced(&self) -> impl Future<Output = ()> + use<> {
         self.queue.replaced(&self.account)
     }
 
-    /// Reads no more, and gives back what was read and not sent.
+    /// Stops reading, and returns the records that were read and not sent to the log.
     pub(crate) fn stop(&mut self) {
         self.is_over = true;
         self.answer = None;
@@ -417,7 +419,7 @@ mod tests {
             accepted: Duration::from_secs(1_700_000_000),
             bytes: vec![0x0a, 0].into(),
         };
-        // One more than a read has.
+        // One more than the records of one read.
         for _ in 0..257 {
             log.append(&record).unwrap();
         }

@@ -1,20 +1,20 @@
-//! One record of a segment: a header with a checksum, then a batch with the time at which it was accepted.
+//! One record of a segment: a header with a checksum, then a batch with its accepted time.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 use pulsetrain_otlp::Signal;
 
-/// The bytes in front of the payload.
+/// The size of the header in bytes.
 pub(super) const HEADER_BYTES: usize = 25;
 
-/// The offset in the header after the checksum.
+/// The end of the checksum in the header.
 const CHECKSUM_END: usize = 12;
 
-/// Begins every record: a corrupt segment is searched for it.
+/// The first bytes of every record, for which a corrupt segment is searched.
 const MARKER: [u8; 4] = *b"\xf5rec";
 
-/// Where a record begins.
+/// The position of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
     /// The number of the segment.
@@ -23,37 +23,38 @@ pub struct Position {
     pub offset: u64,
 }
 
-/// A batch as it is stored.
+/// A batch in its stored form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The signal of the payload.
     pub signal: Signal,
-    /// The spans, points or log records in the payload.
+    /// The number of spans, points or log records in the payload.
     pub items: u32,
-    /// When the batch was accepted, as the time since 1970-01-01 UTC.
+    /// The time at which the batch was accepted, since 1970-01-01 UTC.
     pub accepted: Duration,
     /// The OTLP message.
     pub bytes: Bytes,
 }
 
-/// The fields in front of a payload, not verified yet.
+/// The fields of a header, not verified yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     length: u32,
     crc: u32,
     signal: u8,
     items: u32,
-    /// In nanoseconds.
+    /// The accepted time in nanoseconds.
     accepted: u64,
 }
 
 impl Record {
-    /// The bytes that a payload of this length occupies in a segment.
+    /// Returns the number of bytes that a payload of this length occupies in a segment.
     pub fn stored_bytes(payload: usize) -> u64 {
         (HEADER_BYTES + payload) as u64
     }
 
-    /// Whether `torn` is how this record begins at `position`. `false` for so few bytes that other records begin like it.
+    /// Returns whether `torn` is the start of this record at `position`. Returns `false` if `torn` is too short to
+    /// distinguish the record from others.
     pub(super) fn begins_with(&self, position: Position, torn: &[u8]) -> bool {
         let Some(header) = self.header(position).filter(|_| torn.len() >= CHECKSUM_END) else {
             return false;
@@ -62,7 +63,7 @@ impl Record {
         header.starts_with(of_header) && self.bytes.starts_with(of_payload)
     }
 
-    /// The header of this record at `position`; `None` where the payload is longer than the format allows.
+    /// Returns the header of this record at `position`, or `None` if the payload is longer than the format allows.
     pub(super) fn header(&self, position: Position) -> Option<[u8; HEADER_BYTES]> {
         let mut header = Header {
             length: u32::try_from(self.bytes.len()).ok()?,
@@ -88,8 +89,8 @@ impl Header {
         bytes
     }
 
-    /// Reads the header at the start of `bytes`; `None` where they are too few, do not begin with the marker, or no signal has
-    /// this number.
+    /// Parses the header at the start of `bytes`. Returns `None` if there are too few bytes, the marker is missing, or
+    /// the number of the signal is unknown.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let (length, rest) = bytes.strip_prefix(&MARKER)?.split_first_chunk()?;
         let (crc, rest) = rest.split_first_chunk()?;
@@ -106,27 +107,27 @@ impl Header {
         header.signal().map(|_| header)
     }
 
-    /// The bytes of the complete record.
+    /// Returns the size of the complete record in bytes.
     pub(super) fn record_bytes(self) -> u64 {
         Record::stored_bytes(self.length as usize)
     }
 
-    /// The items of the record.
+    /// Returns the number of items of the record.
     pub(super) fn items(self) -> u32 {
         self.items
     }
 
-    /// The items of a record that is not verified: no more than its payload can hold.
+    /// Returns the number of items of an unverified record, limited to the number that its payload can hold.
     pub(super) fn plausible_items(self) -> u64 {
         u64::from(self.items.min(self.length))
     }
 
-    /// Whether `record`, the bytes of the complete record, has the checksum that it must have at `position`.
+    /// Returns whether `record`, the bytes of the complete record, has the correct checksum for `position`.
     pub(super) fn is_sound(self, position: Position, record: &[u8]) -> bool {
         (record.get(HEADER_BYTES..)).is_some_and(|payload| self.crc == self.checksum(position, payload))
     }
 
-    /// The record with a payload that is verified already.
+    /// Returns the record with a payload that is verified already.
     pub(super) fn with_payload(self, bytes: Bytes) -> Option<Record> {
         Some(Record {
             signal: self.signal()?,

@@ -1,4 +1,4 @@
-//! The files of a log: their names, their header, and what of a file can be read.
+//! The segment files of a log: their names, their header, and the search for readable records.
 
 use std::{
     ffi::OsStr,
@@ -11,22 +11,23 @@ use bytes::Bytes;
 
 use super::record::{self, Header, Position, Record};
 
-/// The bytes in front of the first record.
+/// The size of the file header in bytes.
 pub(super) const HEADER_BYTES: u64 = 16;
 
 const MAGIC: [u8; 8] = *b"PTQUEUE\n";
 pub(super) const VERSION: u32 = 1;
 const EXTENSION: &str = "segment";
 
-/// How many bytes are hashed at most, as a multiple of the length of a file, to find the next record in a corrupt file.
+/// The limit on the bytes that are hashed to find the next record in a corrupt file, as a multiple of the length of the
+/// file.
 const SEARCH_FACTOR: usize = 8;
 
-/// A number of records.
+/// A number of records, items and bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RecordCounts {
     pub(super) records: u64,
     pub(super) items: u64,
-    /// With their headers.
+    /// The size of the records in bytes, headers included.
     pub(super) bytes: u64,
 }
 
@@ -34,25 +35,25 @@ pub(super) struct RecordCounts {
 #[derive(Debug)]
 pub(super) struct Segment {
     pub(super) number: u64,
-    /// The end of its last record.
+    /// The offset of the end of the last record.
     pub(super) end: u64,
     /// The parts that cannot be read, in order.
     pub(super) gaps: Vec<Range<u64>>,
-    /// The records that were not read yet.
+    /// The counts of the records that were not read yet.
     pub(super) unread: RecordCounts,
 }
 
-/// The header of a segment, as it is in the file.
+/// The header of a segment file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileHeader {
     Sound,
-    /// Of another version of the format.
+    /// The header of another version of the format.
     Version(u32),
     /// The file is shorter than the header, or the header is not one.
     Corrupt,
 }
 
-/// What can be read of a part of a segment.
+/// The result of scanning a part of a segment.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Scan {
     pub(super) readable: RecordCounts,
@@ -63,7 +64,7 @@ pub(super) struct Scan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Gap {
     pub(super) bytes: Range<u64>,
-    /// The items in it; at least one.
+    /// The number of items in the gap; at least one.
     pub(super) items: u64,
 }
 
@@ -77,7 +78,7 @@ impl Segment {
         }
     }
 
-    /// The first offset at or after `offset` that is not in a gap.
+    /// Returns the first offset at or after `offset` that is not in a gap.
     pub(super) fn skip_gaps(&self, offset: u64) -> u64 {
         let gap = self.gaps.iter().find(|gap| gap.contains(&offset));
         gap.map_or(offset, |gap| gap.end)
@@ -110,17 +111,17 @@ impl SubAssign for RecordCounts {
     }
 }
 
-/// The path of a segment.
+/// Returns the path of a segment.
 pub(super) fn path(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("{number:020}.{EXTENSION}"))
 }
 
-/// The path for the bytes at `offset` that cannot be read.
+/// Returns the path for a copy of the unreadable bytes at `offset`.
 pub(super) fn path_aside(folder: &Path, Position { segment, offset }: Position) -> PathBuf {
     folder.join(format!("{segment:020}.at-{offset}.corrupt"))
 }
 
-/// The numbers of the segments in a folder, in order.
+/// Returns the numbers of the segments in a folder, in order.
 pub(super) fn list(folder: &Path) -> io::Result<Vec<u64>> {
     let mut numbers = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -136,7 +137,7 @@ fn number_of(name: &Path) -> Option<u64> {
     stem.parse().ok().filter(|_| is_segment)
 }
 
-/// The header of a new segment.
+/// Returns the header of a new segment.
 pub(super) fn file_header() -> [u8; HEADER_BYTES as usize] {
     header_of(VERSION)
 }
@@ -151,7 +152,7 @@ fn header_of(version: u32) -> [u8; HEADER_BYTES as usize] {
 }
 
 impl FileHeader {
-    /// Reads the header at the start of a file.
+    /// Parses the header at the start of a file.
     pub(super) fn parse(bytes: &[u8]) -> Self {
         let Some(header) = bytes.first_chunk::<{ HEADER_BYTES as usize }>() else {
             return Self::Corrupt;
@@ -168,7 +169,7 @@ impl FileHeader {
 }
 
 impl Scan {
-    /// Looks at the bytes of a segment from the offset `from` on.
+    /// Scans the bytes of a segment from the offset `from` on.
     pub(super) fn of(file: &[u8], segment: u64, from: u64) -> Self {
         let mut scan = Self::default();
         let end = file.len() as u64;
@@ -191,13 +192,13 @@ impl Scan {
     }
 }
 
-/// The header of the record at `position`; `None` where there is no sound one.
+/// Returns the header of the record at `position`, or `None` if the record is not sound.
 fn verified(file: &[u8], position: Position) -> Option<Header> {
     let (header, record) = record_at(file, position.offset)?;
     header.is_sound(position, record).then_some(header)
 }
 
-/// The first record of a segment; `None` where there is no sound one.
+/// Returns the first record of a segment, or `None` if it is not sound.
 pub(super) fn first_record(file: &[u8], segment: u64) -> Option<Record> {
     let position = Position {
         segment,
@@ -210,12 +211,12 @@ pub(super) fn first_record(file: &[u8], segment: u64) -> Option<Record> {
         .then(|| header.with_payload(payload))?
 }
 
-/// Whether all bytes of what may be a record at `offset` are there.
+/// Returns whether all bytes of the possible record at `offset` are present.
 pub(super) fn is_complete(file: &[u8], offset: u64) -> bool {
     record_at(file, offset).is_some()
 }
 
-/// The header and the bytes of what may be a record at `offset`.
+/// Returns the header and the bytes of the possible record at `offset`.
 fn record_at(file: &[u8], offset: u64) -> Option<(Header, &[u8])> {
     let rest = file.get(usize::try_from(offset).ok()?..)?;
     let header = Header::parse(rest)?;
@@ -223,10 +224,10 @@ fn record_at(file: &[u8], offset: u64) -> Option<(Header, &[u8])> {
     Some((header, record))
 }
 
-/// The part from a corrupt record to the next sound one, or to the end of the file.
+/// Returns the part from a corrupt record to the next sound one, or to the end of the file.
 fn gap_at(file: &[u8], corrupt: Position, budget: &mut usize) -> Gap {
     let next = next_sound(file, corrupt, budget).unwrap_or(file.len() as u64);
-    // A header that leads exactly there is likely to be sound.
+    // A header whose length leads exactly to that offset is probably sound.
     let items = record_at(file, corrupt.offset)
         .filter(|(header, _)| corrupt.offset + header.record_bytes() == next)
         .map_or(1, |(header, _)| header.plausible_items().max(1));
@@ -236,8 +237,8 @@ fn gap_at(file: &[u8], corrupt: Position, budget: &mut usize) -> Gap {
     }
 }
 
-/// The offset of the first sound record after a corrupt one. The length in a corrupt header is not trusted: it could lead
-/// past sound records.
+/// Returns the offset of the first sound record after a corrupt one. The length in a corrupt header is not trusted: it
+/// could lead past sound records.
 fn next_sound(file: &[u8], corrupt: Position, budget: &mut usize) -> Option<u64> {
     for offset in corrupt.offset + 1..file.len() as u64 {
         if let Some((header, record)) = record_at(file, offset) {

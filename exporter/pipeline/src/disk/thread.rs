@@ -1,7 +1,8 @@
-//! The thread that does all I/O of one disk queue, so that a file system that hangs holds up nothing else.
+//! The thread that does all I/O of one disk queue, so that a hanging file system blocks nothing else.
 //!
-//! It works in passes: finish and give back what was sent, append what arrived, sync, confirm, read for the sink, save the
-//! cursor. What a pass works on stays in the fields of the thread until it is done, so that a panic loses none of it.
+//! The thread works in passes: finish and return records that were sent, append new batches, sync, confirm, read for the
+//! sink, save the cursor. The work of a pass stays in the fields of the thread until it is done, so that a panic loses
+//! none of it.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -27,14 +28,14 @@ use crate::{
 #[cfg(test)]
 mod tests;
 
-/// How much is read for a sink at once.
+/// The size in bytes of one read for a sink.
 const READ_BYTES: u64 = 1 << 20;
 const READ_RECORDS: usize = 256;
 
-/// How long after a change the cursor is written at the latest.
+/// The maximum time from a change until the cursor is written.
 const CURSOR_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long after a failed write the next one is tried, at first and at the longest.
+/// The backoff of a failed write: the first interval and the longest one.
 const FIRST_RETRY: Duration = Duration::from_millis(100);
 const LAST_RETRY: Duration = Duration::from_secs(5);
 
@@ -46,46 +47,46 @@ pub(super) struct IoThread {
     config: DiskQueueConfig,
     report: Box<dyn Fn(&Notice) + Send>,
     account: Option<Arc<Account>>,
-    /// What could not be appended yet.
+    /// The batches that are not appended yet.
     pending: VecDeque<Append>,
-    /// What is in the log and not confirmed yet.
+    /// The batches that are in the log and not confirmed yet.
     appended: VecDeque<(Position, Append)>,
     finished: Vec<Position>,
-    /// With the items of each.
+    /// The returned records, with the number of items of each.
     returned: Vec<(Position, u64)>,
     request: Option<Request>,
-    /// The acks of what was appended since the last sync.
+    /// The acks of the batches that were appended since the last sync.
     unsynced: Vec<(Position, Arc<Ack>)>,
-    /// The acks of what a failed sync may not have written: settled when their batch is sent.
+    /// The acks of the batches that a failed sync may not have written; each is settled when its batch is sent.
     unsafe_receipts: Vec<(Position, Arc<Ack>)>,
     failure: Option<Failure>,
-    /// The operation that is running, to know what a panic interrupted.
+    /// The running operation, which shows what a panic interrupted.
     operation: Operation,
     next_sync: Option<Instant>,
     next_cursor: Option<Instant>,
     is_stopping: bool,
 }
 
-/// A disk that refuses something.
+/// The failure of a disk.
 struct Failure {
-    /// What failed and has not succeeded since.
+    /// The operations that failed and have not succeeded since.
     operations: BTreeSet<Operation>,
-    /// What failed first, with what to do.
+    /// The first failure, with the remedy.
     reason: String,
     since: Instant,
     wait: Duration,
     next_try: Instant,
 }
 
-/// An operation on the disk whose success ends its failure.
+/// A disk operation whose success ends its failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Operation {
-    /// To create the folder again.
+    /// The creation of the folder after it was deleted.
     Reopen,
     Append,
     Read,
     SaveCursor,
-    /// Everything else that a pass does; only a panic is a failure of it.
+    /// Every other part of a pass; it can only fail by a panic.
     Other,
 }
 
@@ -119,8 +120,8 @@ impl IoThread {
         }
     }
 
-    /// Works until it is stopped. A panic is a failure of the disk: nothing in memory is lost, and the operation that
-    /// panicked is tried again.
+    /// Runs until it is stopped. A panic counts as a failure of the disk: nothing in memory is lost, and the operation
+    /// that panicked is retried.
     pub(super) fn run(mut self) {
         while !self.is_stopping {
             let work = self.inbox.wait(self.patience(), self.io_state());
@@ -191,9 +192,9 @@ impl IoThread {
         self.publish();
     }
 
-    /// The wait for the next thing that is due by the clock.
+    /// Returns the wait until the next timed work is due.
     fn patience(&self) -> Option<Duration> {
-        // A read is tried for a sink that asks, and the cursor at its own time.
+        // A read is retried for a waiting sink, and the cursor at its own time.
         let is_waiting = |operation: &Operation| match operation {
             Operation::Read => self.request.is_some(),
             Operation::SaveCursor => false,
@@ -215,12 +216,12 @@ impl IoThread {
         }
     }
 
-    /// Whether the disk may be tried: at any time, or after a while where it refused.
+    /// Returns whether the disk may be used: always, or only after the backoff if it failed.
     fn is_due(&self) -> bool {
         self.is_stopping || (self.failure.as_ref()).is_none_or(|failure| failure.next_try <= clock::now())
     }
 
-    /// Appends what waits for it, in order, as far as the disk accepts it.
+    /// Appends the pending batches in order, until the disk rejects one.
     fn append(&mut self) {
         if self.pending.is_empty() && self.failure.is_none() {
             return;
@@ -250,7 +251,7 @@ impl IoThread {
         }
     }
 
-    /// Lets go of what was appended: now, or after the next sync.
+    /// Confirms the appended batches now, or after the next sync.
     fn settle(&mut self, now: Instant) {
         if self.appended.is_empty() {
             return;
@@ -272,7 +273,7 @@ impl IoThread {
                 SyncPolicy::Always | SyncPolicy::Never => {}
             }
             if let Some(confirmation) = append.confirmation.filter(|_| is_held) {
-                // The client may have gone away.
+                // The client may have disconnected.
                 let _ = confirmation.send(());
             }
         }
@@ -281,7 +282,7 @@ impl IoThread {
         }
     }
 
-    /// Syncs, and settles the acks that waited for it. `false` where that fails.
+    /// Syncs, and settles the acks that waited for the sync. Returns `false` if the sync fails.
     fn sync(&mut self) -> bool {
         self.operation = Operation::Other;
         let synced = self.log.sync();
@@ -298,7 +299,7 @@ impl IoThread {
         synced.is_ok()
     }
 
-    /// Reads for the sink, where it waits for records.
+    /// Reads for the sink if it waits for records.
     fn read(&mut self) {
         self.operation = Operation::Read;
         self.request.take_if(|request| request.answer.is_closed());
@@ -342,7 +343,7 @@ impl IoThread {
         if (!read.is_empty() || is_end || self.is_stopping)
             && let Some(request) = self.request.take()
         {
-            // A sink that is gone gives them back.
+            // If the sink is gone, dropping the records returns them.
             let is_last = !self.log.has_unread();
             let _ = request.answer.send(Read {
                 records: read,
@@ -351,7 +352,7 @@ impl IoThread {
         }
     }
 
-    /// Saves the cursor; tries again later where that fails.
+    /// Saves the cursor, and retries later if that fails.
     fn save_cursor(&mut self) {
         self.operation = Operation::SaveCursor;
         match self.log.save_cursor() {
@@ -363,7 +364,7 @@ impl IoThread {
         }
     }
 
-    /// Publishes how much is stored.
+    /// Publishes the level of the queue.
     fn publish(&mut self) {
         let contents = self.log.contents();
         self.room.set_stored(contents.file_bytes);
@@ -383,7 +384,8 @@ impl IoThread {
         notices.iter().for_each(|notice| self.report(notice));
     }
 
-    /// Notes that an operation failed: the queue has no room until it succeeds. The first failure is reported.
+    /// Records that an operation failed: the queue has no room until the operation succeeds. The first failure is
+    /// reported.
     fn failed(&mut self, operation: Operation, reason: String) {
         let now = clock::now();
         let is_new = self.failure.is_none();
@@ -411,7 +413,7 @@ impl IoThread {
         }
     }
 
-    /// Notes that an operation succeeded. The queue has room again, and this is reported, when no other operation fails.
+    /// Records that an operation succeeded. When no other operation fails, the queue has room again and this is reported.
     fn succeeded(&mut self, operation: Operation) {
         let Some(failure) = &mut self.failure else {
             return;
@@ -435,7 +437,7 @@ impl IoThread {
         }
     }
 
-    /// Reports a notice. A panic of the listener does not concern the disk.
+    /// Reports a notice. A panic of the listener is not a failure of the disk.
     fn report(&self, notice: &Notice) {
         let _ = catch_unwind(AssertUnwindSafe(|| (self.report)(notice)));
     }
@@ -448,7 +450,7 @@ impl IoThread {
         )
     }
 
-    /// The last pass: what cannot be written now is lost.
+    /// Runs the last pass: batches that cannot be written now are lost.
     fn end(mut self) {
         let work = self.inbox.wait(Some(Duration::ZERO), IoState::default());
         self.accept(work);
@@ -466,7 +468,7 @@ impl IoThread {
             thread.save_cursor();
             thread.publish();
         });
-        // A source brings again what may not be on the disk.
+        // The source replays the batches that may not be on the disk.
         for (_, ack) in &self.unsafe_receipts {
             ack.cut_off();
         }

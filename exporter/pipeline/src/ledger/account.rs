@@ -1,7 +1,7 @@
-//! The account of one sink, and the tickets by which items enter and leave it.
+//! The account of one sink, and the tickets that count its items.
 //!
-//! A batch gets a ticket at the ingress, and its end settles the ticket once. A ticket that is dropped unsettled (a cancelled
-//! send, an aborted worker) settles itself as abandoned, so that every path is counted.
+//! A batch gets a ticket at the ingress, and the ticket is settled once, when the batch ends. A ticket that is dropped
+//! unsettled (a cancelled send, an aborted worker) settles itself as abandoned, so that every path is counted.
 
 #[cfg(test)]
 mod tests;
@@ -34,7 +34,7 @@ pub(crate) struct Account {
     name: String,
     number: u64,
     books: Mutex<Books>,
-    /// The sink was removed while the pipeline runs: sources do not send its losses again.
+    /// Whether the sink was removed while the pipeline runs: sources do not send its losses again.
     is_leaving: AtomicBool,
 }
 
@@ -48,28 +48,28 @@ pub(crate) struct Ticket {
     is_settled: bool,
     /// The ack, held until the items are settled.
     ack: Option<Arc<Ack>>,
-    /// The record of the disk queue that the items are in, or the second in which a batch in memory was accepted.
+    /// The location of the items: a record of the disk queue, or the second in which a batch in memory was accepted.
     storage: Storage,
 }
 
-/// Where the items of a ticket are.
+/// The location of the items of a ticket.
 #[derive(Clone, Debug)]
 enum Storage {
     Memory(Second),
     Disk(Arc<Lease>),
 }
 
-/// The level of a disk queue, without its items.
+/// The level of a disk queue, except for its items.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredLevel {
     pub(crate) folder: PathBuf,
-    /// The batches that are to be sent.
+    /// The number of batches to send.
     pub(crate) batches: u64,
-    /// Their bytes.
+    /// The size of these batches in bytes.
     pub(crate) bytes: u64,
-    /// The bytes of the files.
+    /// The size of the files in bytes.
     pub(crate) file_bytes: u64,
-    /// When the oldest batch was accepted, as the time since 1970-01-01 UTC.
+    /// The time at which the oldest batch was accepted, since 1970-01-01 UTC.
     pub(crate) oldest: Option<Duration>,
 }
 
@@ -81,17 +81,17 @@ struct Books {
     queued_batches: u64,
     queued_bytes: u64,
     ages: BatchAges,
-    /// The items in the disk queue that are not settled.
+    /// The number of unsettled items in the disk queue.
     stored: u64,
-    /// The stored items that are being sent.
+    /// The number of stored items that are being sent.
     leased: u64,
     level: Option<StoredLevel>,
     disk_failure: Option<Failure>,
-    /// The account of the sink to which the disk queue belongs now, if it is another one.
+    /// The account of the sink that owns the disk queue now, if it is another sink.
     successor: Option<Arc<Account>>,
     /// The signals that the receiver has accepted at least once.
     supported: Signals,
-    /// By reason and signal.
+    /// The losses, by reason and signal.
     dropped: [[Loss; Signal::ALL.len()]; DropReason::ALL.len()],
     retries: Remarks,
     warnings: Remarks,
@@ -121,7 +121,7 @@ impl Account {
         })
     }
 
-    /// The name of the sink.
+    /// Returns the name of the sink.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -146,7 +146,7 @@ impl Account {
         }
     }
 
-    /// Accepts items that are in the disk queue.
+    /// Counts items that are in the disk queue as accepted.
     pub(crate) fn accept_stored(&self, items: u64) {
         let mut books = self.books();
         if let Some(successor) = books.successor.clone() {
@@ -157,7 +157,7 @@ impl Account {
         books.stored += items;
     }
 
-    /// Counts items of the disk queue that cannot be read as lost. Their signal is not known: they are counted as logs.
+    /// Counts items of the disk queue that cannot be read as lost. Their signal is unknown: they are counted as logs.
     pub(crate) fn lose_stored(&self, items: u64, message: &str) {
         let mut books = self.books();
         if let Some(successor) = books.successor.clone() {
@@ -169,8 +169,8 @@ impl Account {
         books.lose(DropReason::Unreadable, Signal::Logs, items, message);
     }
 
-    /// Moves the items of the disk queue to the account of the sink to which it belongs now. Items that are being sent are
-    /// moved when they are given back.
+    /// Moves the items of the disk queue to the account of the sink that owns the queue now. Items that are being sent
+    /// are moved when they are returned.
     pub(crate) fn move_stored(&self, successor: &Arc<Self>) {
         let mut books = self.books();
         let items = books.stored - books.leased;
@@ -185,12 +185,12 @@ impl Account {
         successor.accept_stored(items);
     }
 
-    /// Notes how much the disk queue holds.
+    /// Records the level of the disk queue.
     pub(crate) fn note_stored(&self, level: StoredLevel) {
         self.books().level = Some(level);
     }
 
-    /// Notes since when the disk queue fails, and its message; `None` when the disk works.
+    /// Records the start and the message of a failure of the disk queue, or `None` when the disk works.
     pub(crate) fn note_disk_failure(&self, failure: Option<(Instant, &str)>) {
         self.books().disk_failure = failure.map(|(since, message)| Failure {
             since,
@@ -198,7 +198,7 @@ impl Account {
         });
     }
 
-    /// Returns a ticket for a record of the disk queue that is sent next, of the account that counts the record.
+    /// Returns a ticket for the next record of the disk queue to send, in the account that counts the record.
     pub(crate) fn lease(self: &Arc<Self>, signal: Signal, items: u32, bytes: usize, lease: Lease) -> Ticket {
         let mut books = self.books();
         if let Some(successor) = books.successor.clone() {
@@ -220,19 +220,19 @@ impl Account {
         }
     }
 
-    /// Notes that the sink was removed while the pipeline runs.
+    /// Records that the sink was removed while the pipeline runs.
     pub(crate) fn leave(&self) {
         self.is_leaving.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that the sink asked for a later delivery.
+    /// Records that the sink asked for a retry.
     pub(crate) fn note_retry(&self, message: &str) {
         let mut books = self.books();
         books.retries.note(message);
         books.fail(message);
     }
 
-    /// Notes a warning of the receiver, which accepted everything.
+    /// Records a warning of the receiver, which accepted all items.
     pub(crate) fn note_warning(&self, message: &str) {
         self.books().warnings.note(message);
     }
@@ -259,25 +259,25 @@ impl Account {
         }
     }
 
-    /// Returns the age of the oldest batch in memory, to a second, or `None` without a batch.
+    /// Returns the age of the oldest batch in memory, with a resolution of a second, or `None` without a batch.
     pub(crate) fn oldest_age(&self) -> Option<Duration> {
         self.books().ages.oldest_age()
     }
 
-    /// The counts; nothing panics while they are locked.
+    /// Locks the counts; no code panics while the lock is held.
     fn books(&self) -> MutexGuard<'_, Books> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Ticket {
-    /// Sets the ack, which learns how the items end.
+    /// Sets the ack, which receives the outcome of the items.
     pub(crate) fn with_ack(mut self, ack: Option<Arc<Ack>>) -> Self {
         self.ack = ack;
         self
     }
 
-    /// Removes the ack, for the ticket of the sink that takes the items over.
+    /// Removes the ack, for the ticket of the successor.
     pub(crate) fn take_ack(&mut self) -> Option<Arc<Ack>> {
         self.ack.take()
     }
@@ -298,7 +298,7 @@ impl Ticket {
         books.lose(DropReason::Rejected, self.signal, rejected, message);
     }
 
-    /// Removes all items from this account: the account of another sink has accepted them.
+    /// Removes all items from this account, because the account of another sink has accepted them.
     pub(crate) fn hand_over(mut self) {
         let items = self.settle();
         let mut books = self.account.books();
@@ -312,7 +312,7 @@ impl Ticket {
         let mut books = self.account.books();
         books.settle(items, self.bytes, &self.storage);
         match books.successor.clone() {
-            // In one step, so that no reader sees the sum of accepted items fall.
+            // The sum changes in one step, so that no reader sees the accepted items decrease.
             None => books.stored += items,
             Some(successor) => {
                 books.accepted -= items;
@@ -323,7 +323,7 @@ impl Ticket {
         self.ack.take()
     }
 
-    /// Whether the items are in the disk queue.
+    /// Returns whether the items are in the disk queue.
     pub(crate) fn is_stored(&self) -> bool {
         matches!(self.storage, Storage::Disk(_))
     }
@@ -350,7 +350,7 @@ impl Ticket {
         }
     }
 
-    /// All items are lost.
+    /// Counts all items as dropped.
     pub(crate) fn lose(mut self, reason: DropReason, message: &str) {
         self.settle_lost(reason, message);
     }
@@ -450,7 +450,7 @@ impl Books {
         }
     }
 
-    /// Notes a failed delivery.
+    /// Records a failed delivery.
     fn fail(&mut self, message: &str) {
         let since = self
             .failure

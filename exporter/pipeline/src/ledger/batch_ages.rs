@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use crate::clock::{self, Instant};
 
-/// The batches in memory, by the second in which each was accepted: few entries for any number of batches.
+/// The batches in memory, by the second in which each was accepted, so that any number of batches needs few entries.
 #[derive(Debug)]
 pub(super) struct BatchAges {
     begin: Instant,
@@ -47,7 +47,7 @@ impl BatchAges {
         }
     }
 
-    /// Returns the age of the oldest batch, to a second, or `None` without a batch.
+    /// Returns the age of the oldest batch, with a resolution of a second, or `None` without a batch.
     pub(super) fn oldest_age(&self) -> Option<Duration> {
         let (Second(second), _) = self.batches.first_key_value()?;
         let age = clock::now().saturating_duration_since(self.begin);

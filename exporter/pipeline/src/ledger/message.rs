@@ -1,9 +1,9 @@
-//! A message kept for the operator: bounded, on one line, and without anything that a terminal would obey.
+//! Messages for the operator: bounded, on one line, and without control characters.
 
 const MAX_BYTES: usize = 512;
 const ELLIPSIS: &str = "...";
 
-/// The message as the ledger keeps it: control characters become spaces, and what is over 512 bytes is cut.
+/// Returns the stored form of a message: control characters become spaces, and bytes over 512 are truncated.
 pub(super) fn bounded(message: &str) -> Option<String> {
     let fits = message.len() <= MAX_BYTES;
     let cut = if fits {
@@ -21,7 +21,7 @@ pub(super) fn bounded(message: &str) -> Option<String> {
     (!kept.is_empty()).then_some(kept)
 }
 
-/// The last boundary between two characters that is not past `at`.
+/// Returns the last character boundary at or before `at`.
 fn char_boundary(message: &str, at: usize) -> usize {
     (0..=at)
         .rev()

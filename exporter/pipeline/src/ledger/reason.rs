@@ -1,6 +1,6 @@
-//! Why items are dropped: the reasons by which the ledger counts.
+//! The drop reasons by which the ledger counts.
 
-/// Why items did not reach a sink.
+/// The reason why items did not reach a sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum DropReason {
@@ -10,15 +10,15 @@ pub enum DropReason {
     TooLarge,
     /// The pipeline was closed before there was room for the batch.
     Closed,
-    /// The receiver took the batch but for these items (partial success).
+    /// The receiver accepted the batch except for these items (partial success).
     Rejected,
     /// The receiver rejected the batch permanently.
     Refused,
     /// The receiver does not support the signal of the batch.
     UnsupportedSignal,
-    /// The batch was tried again and again until the time for that was over.
+    /// The retries reached the limit on time.
     RetriesExhausted,
-    /// The receiver had been failing for so long that the batch was not tried, or tried once only.
+    /// The outage of the receiver was so long that the batch was not tried, or tried only once.
     Unreachable,
     /// The batch was in a part of the disk queue that cannot be read.
     Unreadable,
@@ -26,12 +26,12 @@ pub enum DropReason {
     SinkPanicked,
     /// The deadline of the drain passed first.
     DrainDeadline,
-    /// The batch was given up half-way: the sending task was cancelled, or the pipeline dropped without a drain.
+    /// The batch was abandoned: the sending task was cancelled, or the pipeline was dropped without a drain.
     Abandoned,
 }
 
 impl DropReason {
-    /// All reasons, in the order of a batch's way.
+    /// All reasons, in the order in which a batch can meet them.
     pub const ALL: [Self; 12] = [
         Self::QueueFull,
         Self::TooLarge,
@@ -47,7 +47,7 @@ impl DropReason {
         Self::Abandoned,
     ];
 
-    /// The word in summaries and in telemetry: `queue_full`.
+    /// Returns the word for summaries and telemetry, such as `queue_full`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::QueueFull => "queue_full",
@@ -65,7 +65,7 @@ impl DropReason {
         }
     }
 
-    /// Whether only the end of the pipeline kept the items from their sink: to send them again would make sense.
+    /// Returns whether only the end of the pipeline kept the items from their sink, so that a replay could deliver them.
     pub(crate) fn is_of_the_end(self) -> bool {
         matches!(self, Self::Closed | Self::DrainDeadline | Self::Abandoned)
     }

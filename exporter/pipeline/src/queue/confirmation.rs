@@ -19,11 +19,11 @@ pub(crate) enum Confirmation {
 }
 
 impl Confirmation {
-    /// How long a source waits for a delivery. A batch that takes longer is held by the queue in memory, because its client
-    /// would time out, and send it again.
+    /// The maximum time that a source waits for a delivery. A batch that takes longer counts as held by the queue in
+    /// memory, because its client would time out and send it again.
     pub(crate) const LONGEST_DELIVERY: Duration = Duration::from_secs(2);
 
-    /// Returns a confirmation of a delivery, and the ack that gives it.
+    /// Returns a confirmation of a delivery, and the ack that triggers it.
     pub(crate) fn of_delivery() -> (Arc<Ack>, Self) {
         let (confirmation, delivered) = oneshot::channel();
         let ack = Ack::new(|outcome| {
@@ -35,10 +35,10 @@ impl Confirmation {
         (Arc::new(ack), Self::Delivered(delivered))
     }
 
-    /// Waits for the confirmation, but for a delivery until `deadline` at most.
+    /// Waits for the confirmation; for a delivery, until `deadline` at most.
     ///
     /// # Errors
-    /// [`NotHeld`] when the batch was lost.
+    /// [`NotHeld`] if the batch was lost.
     pub(crate) async fn wait(self, deadline: Instant) -> Result<(), NotHeld> {
         match self {
             Self::Stored(stored) => stored.await.map_err(|_| NotHeld),

@@ -1,4 +1,4 @@
-//! The batches of a queue in memory, oldest first.
+//! The FIFO of a queue in memory.
 
 use std::{
     collections::VecDeque,
@@ -36,7 +36,7 @@ impl MemoryQueue {
         None
     }
 
-    /// Waits for the oldest batch; `None` when the queue is closed and empty. Safe to cancel.
+    /// Waits for the oldest batch. Returns `None` if the queue is closed and empty. Cancel-safe.
     pub(super) async fn next(&self) -> Option<Queued> {
         loop {
             let (oldest, is_closed) = self.pop();
@@ -47,19 +47,19 @@ impl MemoryQueue {
         }
     }
 
-    /// The oldest batch, if there is one.
+    /// Returns the oldest batch, or `None` if the queue is empty.
     pub(super) fn try_next(&self) -> Option<Queued> {
         self.pop().0
     }
 
-    /// Lets nothing more in.
+    /// Closes the queue to new batches.
     pub(super) fn close(&self) {
         self.state().is_closed = true;
         self.changed.notify_one();
     }
 
-    /// Evicts as few of the oldest evictable batches as make room for a batch of these bytes. Returns them with a permit for
-    /// that batch; `None`, with nothing evicted, where they do not make enough room.
+    /// Evicts the minimal number of the oldest evictable batches that makes room for a batch of this size. Returns the
+    /// evicted batches with a permit for the new one. Returns `None` and evicts nothing if they do not make enough room.
     pub(super) fn evict(&self, bytes: u32, bounds: &Arc<Bounds>) -> Option<(Vec<Queued>, QueuePermit)> {
         let mut state = self.state();
         let (mut places, mut freed, mut rest) = (Vec::new(), 0, None);
@@ -84,13 +84,13 @@ impl MemoryQueue {
         Some((evicted, permit))
     }
 
-    /// The oldest batch, and whether the queue is closed.
+    /// Removes the oldest batch, and returns it with whether the queue is closed.
     fn pop(&self) -> (Option<Queued>, bool) {
         let mut state = self.state();
         (state.batches.pop_front(), state.is_closed)
     }
 
-    /// The state; nothing panics while it is locked.
+    /// Locks the state; no code panics while the lock is held.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

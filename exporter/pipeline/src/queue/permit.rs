@@ -1,5 +1,5 @@
-//! Permits: the share of a queue that batches occupy, one for each batch and one for each byte; in front of a disk queue also
-//! one for each byte that is going to be in its files.
+//! Permits: the share of a queue that batches occupy, one for each batch and one for each byte. In front of a disk queue,
+//! there is also one for each byte that the files will hold.
 
 use std::sync::{
     Arc,
@@ -11,24 +11,24 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, TryAcquireError};
 use super::QueueConfig;
 use crate::disk::DiskBudget;
 
-/// How much one queue holds, and whether somebody misses room in it.
+/// The limits of one queue, and whether a sender waits for room in it.
 #[derive(Debug)]
 pub(super) struct Bounds {
     pub(super) max_bytes: usize,
     max_batches: u32,
     batches: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
-    /// The room on the disk; `None` for a queue in memory.
+    /// The budget on the disk; `None` for a queue in memory.
     room: Option<Arc<DiskBudget>>,
     closing: Notify,
-    /// A sender found no room since the last permit returned.
+    /// Whether a sender found no room since the last permit was released.
     is_missed: AtomicBool,
-    /// Senders that wait for room.
+    /// The number of senders that wait for room.
     waiting: AtomicUsize,
     wanted: Notify,
 }
 
-/// The share of a queue that batches occupy; dropped, it is free for the next.
+/// The share of a queue that batches occupy. Dropping the permit frees it.
 #[derive(Debug)]
 pub(crate) struct QueuePermit {
     bounds: Arc<Bounds>,
@@ -42,7 +42,7 @@ struct HeldPermits {
     room: Option<OwnedSemaphorePermit>,
 }
 
-/// Counts a sender that waits for as long as it lives.
+/// Counts a waiting sender while it is alive.
 struct WaitingSender<'a>(&'a Bounds);
 
 impl Bounds {
@@ -63,18 +63,18 @@ impl Bounds {
         }
     }
 
-    /// The permits that the bytes of one batch need; `None` where no amount of waiting makes room.
+    /// Returns the permits that the bytes of one batch need, or `None` if the batch can never fit.
     pub(super) fn permits_for(&self, bytes: usize) -> Option<u32> {
         (bytes <= self.max_bytes).then_some(bytes as u32)
     }
 
-    /// The permits for several batches, which never ask for more than the queue has.
+    /// Returns the permits for several batches, at most the total of the queue.
     pub(super) fn clamped(&self, bytes: usize) -> u32 {
         bytes.min(self.max_bytes) as u32
     }
 
-    /// A permit at once. The batches are acquired first, here and in [`permit`](Self::permit), so that nobody holds bytes
-    /// while waiting for the place of a batch.
+    /// Acquires a permit without waiting. The permits of batches are acquired first, here and in
+    /// [`permit`](Self::permit), so that nobody holds bytes while waiting for a batch permit.
     pub(super) fn try_permit(
         self: &Arc<Self>,
         batches: u32,
@@ -98,7 +98,7 @@ impl Bounds {
         acquired.map(|held| self.of(held))
     }
 
-    /// A permit when there is room; `None` when the queue is closed.
+    /// Waits for a permit. Returns `None` if the queue is closed.
     pub(super) async fn permit(self: &Arc<Self>, batches: u32, bytes: u32) -> Option<QueuePermit> {
         if let Ok(permit) = self.try_permit(batches, bytes) {
             return Some(permit);
@@ -115,7 +115,7 @@ impl Bounds {
         Some(self.of(HeldPermits { batches, bytes, room }))
     }
 
-    /// Room on the disk when there is some; `None` when the queue is closed. The disk queue itself may be open for the next
+    /// Waits for room on the disk. Returns `None` if the queue is closed. The disk queue itself may be open for the next
     /// sink of this name.
     async fn room_on_disk(&self, room: &DiskBudget, cost: u32) -> Option<OwnedSemaphorePermit> {
         let mut closing = std::pin::pin!(self.closing.notified());
@@ -130,14 +130,14 @@ impl Bounds {
         }
     }
 
-    /// Permits for these bytes, if they are free now.
+    /// Acquires permits for these bytes if they are free now.
     pub(super) fn try_bytes(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         let bytes = u32::try_from(bytes).ok()?;
         Arc::clone(&self.bytes).try_acquire_many_owned(bytes).ok()
     }
 
-    /// A permit for one batch of these bytes, out of the permits of others and of free bytes. What is too much is free
-    /// again; `None` where it is too little.
+    /// Makes a permit for one batch of these bytes from the permits of evicted batches and free bytes. Excess permits are
+    /// released. Returns `None` if there are too few.
     pub(super) fn reuse(
         self: &Arc<Self>,
         bytes: u32,
@@ -155,7 +155,7 @@ impl Bounds {
         QueuePermit::split(&mut self.of(all), bytes)
     }
 
-    /// Ends as soon as a sender found no room, or waits for some.
+    /// Completes as soon as a sender found no room, or waits for room.
     pub(super) async fn room_is_wanted(&self) {
         while !self.is_missed.load(Ordering::Relaxed) && self.waiting.load(Ordering::Relaxed) == 0 {
             self.wanted.notified().await;
@@ -181,7 +181,7 @@ impl Bounds {
 }
 
 impl QueuePermit {
-    /// A permit that occupies nothing, for what must not be lost though there is no room.
+    /// Returns a permit that occupies nothing, for batches that must not be lost although there is no room.
     pub(super) fn overdraft(bounds: &Arc<Bounds>) -> Self {
         Self {
             bounds: Arc::clone(bounds),
@@ -189,7 +189,7 @@ impl QueuePermit {
         }
     }
 
-    /// Moves what it occupies to another permit.
+    /// Moves the occupied share to another permit.
     pub(super) fn take(&mut self) -> Self {
         Self {
             bounds: Arc::clone(&self.bounds),
@@ -197,7 +197,7 @@ impl QueuePermit {
         }
     }
 
-    /// The part for one batch of these bytes; `None` where less is left.
+    /// Splits off the part for one batch of this size. Returns `None` if too little is left.
     pub(super) fn split(&mut self, bytes: u32) -> Option<Self> {
         let held = self.held.as_mut()?;
         let cost = self.bounds.room.as_ref().map_or(0, |room| room.cost(1, bytes)) as usize;
@@ -211,12 +211,12 @@ impl QueuePermit {
         Some(self.bounds.of(HeldPermits { batches, bytes, room }))
     }
 
-    /// The bytes that it occupies; `None` for one that occupies nothing.
+    /// Returns the number of occupied bytes, or `None` for a permit that occupies nothing.
     pub(super) fn bytes(&self) -> Option<usize> {
         self.held.as_ref().map(|held| held.bytes.num_permits())
     }
 
-    /// The batch is in the files of `room` from now on: its share of the memory is free again.
+    /// Transfers the batch to the files of `room`, and releases its share of the memory.
     pub(crate) fn store(mut self, room: &DiskBudget) {
         if let Some(on_disk) = self.held.as_mut().and_then(|held| held.room.take()) {
             room.store(on_disk);

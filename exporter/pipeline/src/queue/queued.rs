@@ -1,4 +1,4 @@
-//! A batch on its way through one sink task, with everything that has to be released when it is settled.
+//! A batch in a sink task, with everything that has to be released when it is settled.
 
 use std::sync::Arc;
 
@@ -8,17 +8,17 @@ use super::{QueuePermit, QueueSender};
 use crate::{Batch, DropReason, clock::Instant, ledger::Ticket};
 
 /// A batch between the queue and its end. Each of its methods that consume it settle it: the ledger counts the items, the
-/// ack learns the outcome and the room in the queue is free again. Dropped unsettled, it counts as abandoned, or stays in
-/// the disk queue that it was read from.
+/// ack receives the outcome and the room in the queue is released. If it is dropped unsettled, it counts as abandoned, or
+/// stays in the disk queue that it was read from.
 #[derive(Debug)]
 pub(crate) struct Queued {
     batch: Batch,
     ticket: Ticket,
-    /// Shared by the parts of a batch that was split; declared after the ticket, so that the ledger never counts fewer
-    /// bytes than the queue holds.
+    /// The permit, which the parts of a split batch share. It is declared after the ticket, so that the ledger never
+    /// counts fewer bytes than the queue holds.
     permit: Arc<QueuePermit>,
     accepted: Instant,
-    /// Whether it may be dropped to make room for a newer one.
+    /// Whether the batch may be dropped to make room for a newer one.
     is_evictable: bool,
 }
 
@@ -37,12 +37,12 @@ impl Queued {
         Self { is_evictable, ..self }
     }
 
-    /// The bytes that are free when it is evicted; `None` where it must stay, or makes no room.
+    /// Returns the bytes that an eviction frees, or `None` if the batch must stay or frees nothing.
     pub(super) fn evictable_bytes(&self) -> Option<usize> {
         self.permit.bytes().filter(|_| self.is_evictable)
     }
 
-    /// Removes its permit; `None` where its parts share it.
+    /// Removes the permit. Returns `None` if the parts of the batch share it.
     pub(super) fn take_permit(&mut self) -> Option<QueuePermit> {
         Arc::get_mut(&mut self.permit).map(QueuePermit::take)
     }
@@ -51,22 +51,22 @@ impl Queued {
         &self.batch
     }
 
-    /// The time at which the batch entered the queue.
+    /// Returns the time at which the batch entered the queue.
     pub(crate) fn accepted(&self) -> Instant {
         self.accepted
     }
 
-    /// The receiver accepted all items but for `rejected`.
+    /// Settles the batch: the receiver accepted all items except for `rejected`.
     pub(crate) fn delivered_except(self, rejected: u64, message: &str) {
         self.ticket.deliver_except(rejected, message);
     }
 
-    /// Whether the batch is in the disk queue, where it stays when it is dropped unsettled.
+    /// Returns whether the batch is in the disk queue, where it stays when it is dropped unsettled.
     pub(crate) fn is_stored(&self) -> bool {
         self.ticket.is_stored()
     }
 
-    /// All items are dropped.
+    /// Settles the batch: all items are dropped.
     pub(crate) fn lost(self, reason: DropReason, message: &str) {
         self.ticket.lose(reason, message);
     }
@@ -77,8 +77,8 @@ impl Queued {
         self.ticket.hand_over();
     }
 
-    /// Replaces the batch by its parts, which are settled one by one. The last part accounts for the items that the others do
-    /// not.
+    /// Replaces the batch by its parts, which are settled one by one. The last part accounts for the items that the other
+    /// parts do not contain.
     pub(crate) fn split(mut self, parts: Vec<Part>) -> Vec<Self> {
         let mut split = Vec::with_capacity(parts.len());
         let mut parts = parts.into_iter().peekable();

@@ -1,4 +1,4 @@
-//! Temporary files: how much memory may be taken before they are made, what is appended to them, and what is read back.
+//! Memory budgets, and the temporary files for data that exceeds them.
 
 use std::{
     env,
@@ -8,20 +8,20 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// How many bytes are gathered before they are written.
+/// The size in bytes of the write buffer.
 const CHUNK: usize = 256 << 10;
 
-/// How much memory something may take, and where the rest goes.
+/// The limit on memory, and the folder of the data that exceeds it.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryBudget {
-    /// The bytes of memory.
+    /// The limit in bytes.
     pub bytes: usize,
-    /// The folder of temporary files; none is the system's.
+    /// The folder of temporary files; `None` for that of the system.
     pub folder: Option<PathBuf>,
 }
 
 impl MemoryBudget {
-    /// Returns one of `parts` equal shares of the room.
+    /// Returns one of `parts` equal shares of the budget.
     pub fn share(&self, parts: usize) -> Self {
         Self {
             bytes: self.bytes / parts,
@@ -29,11 +29,11 @@ impl MemoryBudget {
         }
     }
 
-    /// Makes a file for what does not fit.
+    /// Creates a temporary file.
     ///
     /// # Errors
     ///
-    /// A folder that takes no file.
+    /// Returns an error if no file can be created in the folder.
     pub fn spill(&self) -> io::Result<SpillFile> {
         let folder = self.folder.clone().unwrap_or_else(env::temp_dir);
         let file = tempfile::tempfile_in(&folder).map_err(|error| in_folder(&folder, &error))?;
@@ -50,37 +50,37 @@ impl MemoryBudget {
 #[derive(Debug)]
 pub struct SpillFile {
     file: File,
-    /// Where it is, for errors: the file itself has no name.
+    /// The folder of the file, for errors: the file itself has no name.
     folder: PathBuf,
     pending: Vec<u8>,
     length: u64,
 }
 
-/// A piece of a file.
+/// A range of a file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extent {
-    /// Where it begins.
+    /// The start.
     pub start: u64,
-    /// Where what follows it begins.
+    /// The end, exclusive.
     pub end: u64,
 }
 
 impl SpillFile {
-    /// Whether nothing was appended.
+    /// Returns whether the range is empty.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// How many bytes it has.
+    /// Returns the size in bytes.
     pub fn len(&self) -> u64 {
         self.length
     }
 
-    /// Appends some bytes, which reach the file with [`SpillFile::flush`] at the latest.
+    /// Appends bytes, which reach the file with [`SpillFile::flush`] at the latest.
     ///
     /// # Errors
     ///
-    /// A disk that takes no more.
+    /// Returns an error if the disk accepts no more bytes.
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.pending.extend_from_slice(bytes);
         self.length += bytes.len() as u64;
@@ -90,11 +90,11 @@ impl SpillFile {
         Ok(())
     }
 
-    /// Writes what was gathered; needed before anything is read.
+    /// Writes the buffered bytes; required before a read.
     ///
     /// # Errors
     ///
-    /// A disk that takes no more.
+    /// Returns an error if the disk accepts no more bytes.
     pub fn flush(&mut self) -> io::Result<()> {
         let written = self.file.seek(SeekFrom::End(0));
         written
@@ -104,7 +104,7 @@ impl SpillFile {
         Ok(())
     }
 
-    /// Fills `buffer` from a place in the file.
+    /// Fills `buffer` from an offset in the file.
     ///
     /// # Errors
     ///
@@ -114,7 +114,7 @@ impl SpillFile {
     }
 }
 
-/// An error of a temporary file with the folder that it is in.
+/// Adds the folder to an error of a temporary file.
 fn in_folder(folder: &Path, error: &io::Error) -> io::Error {
     io::Error::new(
         error.kind(),
@@ -122,7 +122,7 @@ fn in_folder(folder: &Path, error: &io::Error) -> io::Error {
     )
 }
 
-/// Reads a piece of a file from its start to its end, some at a time.
+/// Reads a range of a file from its start to its end in chunks.
 #[derive(Debug)]
 pub struct ExtentReader {
     left: Extent,
@@ -132,7 +132,7 @@ pub struct ExtentReader {
 }
 
 impl ExtentReader {
-    /// A reader at the beginning of a piece, which reads `chunk` bytes at once.
+    /// Creates a reader at the start of a range, which reads `chunk` bytes at once.
     pub fn new(extent: Extent, chunk: usize) -> Self {
         Self {
             left: extent,
@@ -142,12 +142,12 @@ impl ExtentReader {
         }
     }
 
-    /// Where in the file the next byte is.
+    /// Returns the offset of the next byte in the file.
     pub fn place(&self) -> u64 {
         self.left.start - (self.buffer.len() - self.next) as u64
     }
 
-    /// Whether all of it was taken.
+    /// Returns whether the complete range was read.
     pub fn is_at_end(&self) -> bool {
         self.next == self.buffer.len() && self.left.start == self.left.end
     }
@@ -156,7 +156,7 @@ impl ExtentReader {
     ///
     /// # Errors
     ///
-    /// Less is left than that, a disk that cannot be read.
+    /// Returns an error if fewer than `count` bytes are left, or if the disk cannot be read.
     pub fn take(&mut self, file: &SpillFile, count: usize, out: &mut Vec<u8>) -> io::Result<()> {
         let mut missing = count;
         while missing > 0 {
@@ -171,11 +171,11 @@ impl ExtentReader {
         Ok(())
     }
 
-    /// The next bytes as an array.
+    /// Returns the next bytes as an array.
     ///
     /// # Errors
     ///
-    /// As [`ExtentReader::take`].
+    /// Returns the errors of [`ExtentReader::take`].
     pub fn array<const N: usize>(&mut self, file: &SpillFile) -> io::Result<[u8; N]> {
         let mut out = Vec::with_capacity(N);
         self.take(file, N, &mut out)?;

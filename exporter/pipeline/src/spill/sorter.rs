@@ -1,19 +1,19 @@
-//! Records in the order of their times, in bounded memory: what does not fit goes to a temporary file in sorted runs, which
-//! are merged when all is there.
+//! An external merge sort in bounded memory: records that exceed the memory go to a temporary file in sorted runs, which
+//! are merged when all records have been added.
 
 use std::{cmp::Reverse, collections::BinaryHeap, io};
 
 use super::file::{Extent, ExtentReader, MemoryBudget, SpillFile};
 
-/// What records are sorted by; of two with the same key the one that came first is first.
+/// The sort key of a record; records with equal keys keep their order.
 pub type Key = (u64, u64);
 
-/// What a record takes beyond its bytes.
+/// The overhead of a record in memory, in addition to its bytes.
 const ENTRY_BYTES: usize = size_of::<Entry>();
-/// The least and the most that is read of a run at once.
+/// The minimum and the maximum size of one read of a run.
 const CHUNK: (usize, usize) = (4 << 10, 256 << 10);
 
-/// Takes in records in any order.
+/// Collects records in any order.
 ///
 /// ```
 /// # use pulsetrain_pipeline::spill::{MemoryBudget, Sorter};
@@ -29,7 +29,7 @@ pub struct Sorter {
     room: MemoryBudget,
     held: Held,
     spilled: Option<(SpillFile, Vec<Extent>)>,
-    /// The lowest first part of a key that is not 0.
+    /// The smallest first component of a key that is not 0.
     earliest: Option<u64>,
 }
 
@@ -48,7 +48,7 @@ struct Entry {
 }
 
 impl Sorter {
-    /// A sorter that has this room in memory.
+    /// Creates a sorter with this memory budget.
     pub fn new(room: MemoryBudget) -> Self {
         Self {
             room,
@@ -56,11 +56,11 @@ impl Sorter {
         }
     }
 
-    /// Takes in a record, whose bytes `write` appends.
+    /// Adds a record, whose bytes `write` appends.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written.
+    /// Returns an error if a temporary file cannot be written.
     pub fn push(&mut self, key: Key, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         let Held { entries, bytes } = &mut self.held;
         let start = bytes.len();
@@ -76,12 +76,12 @@ impl Sorter {
         Ok(())
     }
 
-    /// The lowest first part of a key that is not 0.
+    /// Returns the smallest first component of a key that is not 0.
     pub fn earliest(&self) -> Option<u64> {
         self.earliest
     }
 
-    /// Writes what is in memory as one sorted run.
+    /// Writes the records in memory as one sorted run.
     fn spill(&mut self) -> io::Result<()> {
         let (file, runs) = match &mut self.spilled {
             Some(spilled) => spilled,
@@ -104,11 +104,11 @@ impl Sorter {
         Ok(())
     }
 
-    /// All records in their order.
+    /// Returns all records in their order.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written or read.
+    /// Returns an error if a temporary file cannot be written or read.
     pub fn sorted(mut self) -> io::Result<Sorted> {
         if self.spilled.is_some() {
             self.spill()?;
@@ -134,7 +134,7 @@ impl Held {
     }
 }
 
-/// Gives the records out.
+/// The sorted records, which are read one by one.
 #[derive(Debug)]
 pub struct Sorted(Source);
 
@@ -145,7 +145,7 @@ enum Source {
 }
 
 impl Sorted {
-    /// The key of the next record.
+    /// Returns the key of the next record.
     pub fn next_key(&self) -> Option<Key> {
         match &self.0 {
             Source::Held(held, next) => held.entries.get(*next).map(|entry| entry.key),
@@ -153,7 +153,7 @@ impl Sorted {
         }
     }
 
-    /// How many bytes went through a file.
+    /// Returns the number of bytes that were written to a file.
     pub fn spilled_bytes(&self) -> u64 {
         match &self.0 {
             Source::Held(..) => 0,
@@ -161,11 +161,11 @@ impl Sorted {
         }
     }
 
-    /// The next record.
+    /// Returns the next record.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be read.
+    /// Returns an error if a temporary file cannot be read.
     pub fn next_record(&mut self) -> io::Result<Option<&[u8]>> {
         match &mut self.0 {
             Source::Held(held, next) => {
@@ -178,7 +178,7 @@ impl Sorted {
     }
 }
 
-/// Runs of a file, merged.
+/// The merge of the runs of a file.
 #[derive(Debug)]
 struct Merge {
     file: SpillFile,

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::Stage;
 use crate::{Batch, clock::Instant};
 
-/// The stages, in the order in which batches pass them; nothing in the place of one that panicked.
+/// The stages, in the order in which batches pass them; `None` in the place of a stage that panicked.
 pub(super) struct Chain(Vec<Option<Box<dyn Stage>>>);
 
 /// A call of a stage in addition to the batches that it receives.
@@ -21,17 +21,17 @@ impl Chain {
         self.flow(vec![batch], now, |_, _, _| {})
     }
 
-    /// When the first of them has to let something go.
+    /// Returns the earliest time at which a stage has to release an item.
     pub(super) fn due(&self) -> Option<Instant> {
         self.0.iter().flatten().filter_map(|stage| stage.due()).min()
     }
 
-    /// What is due at `now`.
+    /// Returns the batches that are due at `now`.
     pub(super) fn release(&mut self, now: Instant) -> Vec<Batch> {
         self.flow(Vec::new(), now, |stage, now, out| stage.release(now, out))
     }
 
-    /// Everything that is held; the stages are gone afterwards.
+    /// Returns all batches that the stages hold, and removes the stages.
     pub(super) fn finish(&mut self, now: Instant) -> Vec<Batch> {
         let all = self.flow(Vec::new(), now, |stage, _, out| stage.finish(out));
         self.0.clear();
@@ -54,7 +54,7 @@ impl Chain {
     }
 }
 
-/// Lets a batch through a stage; past it where it panics.
+/// Passes a batch through a stage, or past it if the stage panics.
 fn pass_one(place: &mut Option<Box<dyn Stage>>, batch: Batch, now: Instant, out: &mut Vec<Batch>) {
     if place.is_none() {
         return out.push(batch);
@@ -77,11 +77,11 @@ fn tried(
     catch_unwind(AssertUnwindSafe(|| act(&mut **stage, out))).is_ok()
 }
 
-/// Takes a stage out of its place, with what it can still give away.
+/// Removes a stage from its place, and returns the batches that it can still release.
 fn take_out(place: &mut Option<Box<dyn Stage>>) -> Vec<Batch> {
     let mut out = Vec::new();
     if let Some(mut stage) = place.take() {
-        // One that panics here keeps what it has not given away.
+        // A stage that panics here keeps the batches that it has not released.
         let _ = catch_unwind(AssertUnwindSafe(|| stage.finish(&mut out)));
     }
     out

@@ -8,9 +8,9 @@ use crate::{Batch, DropReason, queue::Queued, successor::Successor};
 #[derive(Debug)]
 pub(super) struct StagedBatch {
     pub(super) queued: Queued,
-    /// Its place in the order in which batches left the queue; the parts of a split batch have the same one.
+    /// The place in the order in which batches left the queue; the parts of a split batch share it.
     pub(super) place: u64,
-    /// The part of a divided request that it belongs to. Only batches of the same part are merged.
+    /// The part of a divided request that the batch belongs to. Only batches of the same part are merged.
     pub(super) part: Option<u64>,
 }
 
@@ -31,12 +31,12 @@ impl Group {
             .map_or(Signal::Traces, |first| first.queued.batch().signal())
     }
 
-    /// Whether several batches were merged.
+    /// Returns whether several batches were merged.
     pub(super) fn is_merged(&self) -> bool {
         self.0.len() > 1
     }
 
-    /// The size of the request.
+    /// Returns the size of the request in bytes.
     pub(super) fn bytes(&self) -> usize {
         let lengths = self.0.iter().map(|staged| staged.queued.batch().bytes().len());
         lengths.sum()
@@ -46,8 +46,8 @@ impl Group {
         self.0
     }
 
-    /// What is sent: the only batch, or the concatenation of all. Concatenated messages are one message with the elements of
-    /// all (<https://protobuf.dev/programming-guides/encoding/#last-one-wins>).
+    /// Returns the payload of the request: the only batch, or the concatenation of all. Concatenated messages are one
+    /// message with the elements of all (<https://protobuf.dev/programming-guides/encoding/#last-one-wins>).
     pub(super) fn payload(&self) -> Batch {
         let batches = || self.0.iter().map(|staged| staged.queued.batch());
         if let [only] = self.0.as_slice() {
@@ -62,8 +62,8 @@ impl Group {
         Batch::new(self.signal(), items, bytes)
     }
 
-    /// The receiver accepted all items but for `rejected`. It does not name the batches that they are of: they are taken
-    /// from the first ones, so that the sum is right.
+    /// Settles the batches: the receiver accepted all items except for `rejected`. The receiver does not identify their
+    /// batches, so they are subtracted from the first ones to make the sum correct.
     pub(super) fn delivered_except(self, mut rejected: u64, message: &str) {
         for StagedBatch { queued, .. } in self.0 {
             let of_batch = rejected.min(queued.batch().items().into());
@@ -72,7 +72,7 @@ impl Group {
         }
     }
 
-    /// Every batch is dropped.
+    /// Settles every batch as dropped.
     pub(super) fn lost(self, reason: DropReason, message: &str) {
         for staged in self.0 {
             staged.queued.lost(reason, message);
@@ -87,7 +87,7 @@ impl Group {
     }
 }
 
-/// Whether bytes end between two fields. A message that is cut inside a field would read the next one as its own.
+/// Returns whether bytes end between two fields. A message that is truncated inside a field would consume the next one.
 pub(super) fn is_complete(batch: &Batch) -> bool {
     Reader::new(batch.bytes()).all(|field| field.is_ok())
 }
@@ -100,7 +100,7 @@ mod tests {
     };
     use pulsetrain_otlp::Signals;
 
-    /// A group of batches with these numbers of items, and the account that they are in.
+    /// Returns a group of batches with these numbers of items, and their account.
     fn group(items: &[u32]) -> (Group, impl Fn() -> SinkCounts) {
         let account = Account::new("test");
         let route = SinkRoute {

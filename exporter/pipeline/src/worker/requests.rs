@@ -13,7 +13,7 @@ use tokio::sync::Mutex;
 use super::{group::Group, staging::InFlight};
 use crate::{BoxFuture, Delivery, Sink, panic::caught};
 
-/// A handle of a sink; locked by the attempt that it carries.
+/// A handle of a sink, locked by the attempt that uses it.
 type Handle = Arc<Mutex<Box<dyn Sink>>>;
 
 /// The requests in flight, one for each handle at most.
@@ -34,18 +34,18 @@ struct Request {
 /// An attempt that has ended.
 pub(super) struct Outcome {
     pub(super) group: Group,
-    /// It was the only request that a failing sink was sent.
+    /// Whether it was the only request that a failing sink was sent.
     pub(super) is_probe: bool,
-    /// How it went, or the words of a panic.
+    /// The outcome, or the message of a panic.
     pub(super) delivery: Result<Delivery, String>,
 }
 
 impl Requests {
-    /// Requests by this sink and its forks.
+    /// Creates the requests for this sink and its forks.
     pub(super) fn new(sink: Box<dyn Sink>, forks: Vec<Box<dyn Sink>>) -> Self {
         let original = handle(sink);
         let mut idle: Vec<Handle> = forks.into_iter().map(handle).collect();
-        // The last one is used first, so that a sink with little to do has one connection.
+        // The handles are a stack, so that a sink with a low load uses one connection.
         idle.push(Arc::clone(&original));
         Self {
             original,
@@ -54,7 +54,7 @@ impl Requests {
         }
     }
 
-    /// Whether a request can start.
+    /// Returns whether a request can start.
     pub(super) fn can_start(&self) -> bool {
         !self.idle.is_empty()
     }
@@ -63,12 +63,12 @@ impl Requests {
         self.in_flight.is_empty()
     }
 
-    /// Whether a failing sink is being tried.
+    /// Returns whether a probe of a failing sink is in flight.
     pub(super) fn has_probe(&self) -> bool {
         self.in_flight.iter().any(|request| request.is_probe)
     }
 
-    /// The number of requests by signal.
+    /// Returns the number of requests by signal.
     pub(super) fn by_signal(&self) -> InFlight {
         let mut counts = InFlight::default();
         for request in &self.in_flight {
@@ -80,7 +80,7 @@ impl Requests {
     /// Starts a request on an idle handle.
     ///
     /// # Errors
-    /// The group, when no handle is idle.
+    /// Returns the group if no handle is idle.
     pub(super) fn start(&mut self, group: Group, is_probe: bool) -> Result<(), Group> {
         let Some(handle) = self.idle.pop() else {
             return Err(group);
@@ -99,12 +99,12 @@ impl Requests {
         Ok(())
     }
 
-    /// Waits for the end of a request; pending forever without a request. Safe to cancel.
+    /// Waits for the end of a request; stays pending without a request. Cancel-safe.
     pub(super) async fn outcome(&mut self) -> Outcome {
         poll_fn(|context| self.poll_outcome(context)).await
     }
 
-    /// Abandons all requests and returns what they carried.
+    /// Abandons all requests and returns their groups.
     pub(super) fn abandon(&mut self) -> Vec<Group> {
         let requests = mem::take(&mut self.in_flight).into_iter();
         requests
@@ -123,7 +123,7 @@ impl Requests {
             .collect()
     }
 
-    /// Lets the sink write out what it holds; an error is its message, or the words of a panic.
+    /// Flushes the sink; an error is its message, or the message of a panic.
     pub(super) async fn finish(&mut self) -> Result<Result<(), String>, String> {
         let mut sink = self.original.lock().await;
         caught(|| sink.finish()).await
@@ -138,7 +138,7 @@ impl Requests {
                     is_probe,
                     attempt,
                 } = self.in_flight.remove(place);
-                // With it goes its lock on the handle, and its share of the ack.
+                // The drop releases the lock on the handle, and the share of the ack.
                 drop(attempt);
                 self.idle.push(handle);
                 return Poll::Ready(Outcome {
@@ -156,7 +156,7 @@ fn handle(sink: Box<dyn Sink>) -> Handle {
     Arc::new(Mutex::new(sink))
 }
 
-/// As many forks of a sink as `concurrency` allows besides the sink itself; `None` where it cannot be forked.
+/// Returns the forks that `concurrency` allows in addition to the sink itself, or `None` if the sink cannot be forked.
 pub(super) fn forks(sink: &dyn Sink, concurrency: usize) -> Option<Vec<Box<dyn Sink>>> {
     let first = sink.fork()?;
     let further = (2..concurrency).map_while(|_| sink.fork());

@@ -1,9 +1,9 @@
-//! What to send next: batches that were read from the queue, in one FIFO for each signal, and the rules by which they become
-//! requests.
+//! Decides what to send next: batches that were read from the queue, in one FIFO for each signal, and the rules by which
+//! they become requests.
 //!
-//! Without a fork of its sink a task is ordered: one request at a time, one batch in each, in the order of the queue. With
-//! forks each signal has one request in flight, which merges what is queued. A further one starts only when it is full, so
-//! that merging comes before parallel requests. Metrics have one at most.
+//! Without a fork of its sink a task is ordered: one request at a time, one batch in each, in the order of the queue.
+//! With forks each signal has one request in flight, which merges the queued batches. Another one starts only when it is
+//! full, so that merging comes before parallel requests. Metrics have at most one request in flight.
 
 use std::collections::VecDeque;
 
@@ -16,29 +16,29 @@ use crate::{
     queue::{QueueReceiver, Queued},
 };
 
-/// The limit of a request is not lowered below this many bytes, whatever a receiver answers.
+/// The lower limit in bytes on the request size, whatever a receiver answers.
 const MIN_REQUEST_BYTES: usize = 64 << 10;
 
-/// How batches of one sink task become requests.
+/// The rules by which the batches of one sink task become requests.
 #[derive(Clone, Debug)]
 pub(super) struct Rules {
-    /// Batches go one at a time, in the order of the queue.
+    /// Whether batches are sent one at a time, in the order of the queue.
     pub(super) is_ordered: bool,
     pub(super) merge: MergeConfig,
     /// The maximum size of a request by signal.
     pub(super) max_request_bytes: [usize; Signal::ALL.len()],
-    /// How many bytes are read from the queue before they can be sent.
+    /// The limit in bytes on the batches that are read from the queue before they can be sent.
     pub(super) read_ahead_bytes: usize,
 }
 
 /// The requests in flight by signal.
 pub(super) type InFlight = [usize; Signal::ALL.len()];
 
-/// The batches that are to be sent next.
+/// The batches to send next.
 #[derive(Debug)]
 pub(super) struct Staging {
     queue: QueueReceiver,
-    /// The queue is closed and empty.
+    /// Whether the queue is closed and empty.
     is_over: bool,
     rules: Rules,
     fifos: [Fifo; Signal::ALL.len()],
@@ -57,12 +57,12 @@ struct Fifo {
 #[derive(Clone, Copy, Debug)]
 struct Backoff {
     until: Instant,
-    /// The receiver asked for it.
+    /// Whether the receiver requested the wait.
     is_requested: bool,
 }
 
 impl Rules {
-    /// The rules for a sink with these settings; `is_forked` where the sink has forks.
+    /// Returns the rules for a sink with these settings; `is_forked` if the sink has forks.
     pub(super) fn new(sink: &dyn Sink, merge: MergeConfig, concurrency: usize, is_forked: bool) -> Self {
         Self {
             is_ordered: !is_forked,
@@ -89,7 +89,7 @@ impl Staging {
         }
     }
 
-    /// Reads what is in the queue now, as far ahead as the rules allow.
+    /// Reads the batches that are in the queue now, within the read-ahead limit.
     pub(super) fn read(&mut self) {
         while self.wants_more()
             && let Some(queued) = self.queue.try_next()
@@ -98,13 +98,13 @@ impl Staging {
         }
     }
 
-    /// Whether more is to be read from the queue.
+    /// Returns whether more batches should be read from the queue.
     pub(super) fn wants_more(&self) -> bool {
         let staged: usize = self.fifos.iter().map(|fifo| fifo.bytes).sum();
         !self.is_over && (self.is_empty() || staged < self.rules.read_ahead_bytes)
     }
 
-    /// Waits for the next batch of the queue, or its end. Safe to cancel.
+    /// Waits for the next batch of the queue, or its end. Cancel-safe.
     pub(super) async fn arrival(&mut self) {
         match self.queue.next().await {
             Some(queued) => self.push(queued),
@@ -112,34 +112,34 @@ impl Staging {
         }
     }
 
-    /// Lets nothing more into the queue.
+    /// Closes the queue to new batches.
     pub(super) fn close(&mut self) {
         self.queue.close();
     }
 
-    /// Reads no more: what is left in a disk queue stays there.
+    /// Stops reading: the remaining batches of a disk queue stay there.
     pub(super) fn stop(&mut self) {
         self.queue.stop();
         self.is_over = true;
     }
 
-    /// Whether the disk queue belongs to another sink.
+    /// Returns whether another sink owns the disk queue.
     pub(super) fn is_replaced(&self) -> bool {
         self.queue.is_replaced()
     }
 
-    /// Waits until the disk queue belongs to another sink.
+    /// Waits until another sink owns the disk queue.
     pub(super) fn replaced(&self) -> impl Future<Output = ()> + use<> {
         self.queue.replaced()
     }
 
-    /// Whether nothing is left, and nothing more will come.
+    /// Returns whether no batch is left, and no more can arrive.
     pub(super) fn is_finished(&self) -> bool {
         self.is_over && self.is_empty()
     }
 
-    /// The earliest time at which a request can start; `None` while nothing waits, or everything that does waits for a
-    /// request in flight.
+    /// Returns the earliest time at which a request can start, or `None` while no batch waits, or while all waiting
+    /// batches wait for a request in flight.
     pub(super) fn next_start(
         &self,
         in_flight: &InFlight,
@@ -151,7 +151,7 @@ impl Staging {
             .min()
     }
 
-    /// The batches of the next request, if one can start now: those of the signal that waits longest.
+    /// Returns the batches of the next request if one can start now: those of the signal that waits longest.
     pub(super) fn next_group(
         &mut self,
         in_flight: &InFlight,
@@ -167,8 +167,7 @@ impl Staging {
         Some(self.form(signal))
     }
 
-    /// Puts the batches of a failed request back, to be sent again before all others of their signal, and not before
-    /// `until`.
+    /// Puts the batches of a failed request back, to be sent before all others of their signal, and not before `until`.
     pub(super) fn put_back(&mut self, group: Group, until: Instant, is_requested: bool) {
         let fifo = self.fifo_mut(group.signal());
         fifo.hold = Some(Backoff { until, is_requested });
@@ -188,10 +187,10 @@ impl Staging {
         self.fifo_mut(signal).put_back(batches);
     }
 
-    /// Puts a request back that is too large for the receiver, in at least two parts; later ones stay smaller, too.
+    /// Puts a request back that is too large for the receiver, in at least two parts; later requests stay smaller, too.
     ///
     /// # Errors
-    /// The request, when it cannot be divided.
+    /// Returns the request if it cannot be divided.
     pub(super) fn put_back_smaller(&mut self, group: Group) -> Result<(), Group> {
         let signal = group.signal();
         let limit = group.bytes() / 2;
@@ -212,20 +211,20 @@ impl Staging {
         Ok(())
     }
 
-    /// Ends the waits of failed signals, but for those that the receiver asked for.
+    /// Ends the waits of failed signals, except for those that the receiver requested.
     pub(super) fn release(&mut self) {
         for fifo in &mut self.fifos {
             fifo.hold = fifo.hold.filter(|hold| hold.is_requested);
         }
     }
 
-    /// The batch that waits longest.
+    /// Returns the batch that waits longest.
     pub(super) fn oldest(&self) -> Option<&Queued> {
         let signal = self.oldest_signal()?;
         self.fifo(signal).batches.front().map(|staged| &staged.queued)
     }
 
-    /// Removes the batch that waits longest, of those that were read from the queue and of those in it.
+    /// Removes the batch that waits longest, among the staged batches and those in the queue.
     pub(super) fn pop_oldest(&mut self) -> Option<Queued> {
         match self.oldest_signal() {
             Some(signal) => self.fifo_mut(signal).pop().map(|staged| staged.queued),
@@ -233,7 +232,7 @@ impl Staging {
         }
     }
 
-    /// Returns a future that ends as soon as a sender misses room in the queue.
+    /// Returns a future that completes as soon as a sender needs room in the queue.
     pub(super) fn room_is_wanted(&self) -> impl Future<Output = ()> + use<> {
         self.queue.room_is_wanted()
     }
@@ -272,7 +271,7 @@ impl Staging {
         })
     }
 
-    /// From when on the oldest batch of a signal may be sent; `None` where it may be sent at once.
+    /// Returns the time from which the oldest batch of a signal may be sent, or `None` if it may be sent at once.
     fn ready_at(&self, signal: Signal, is_draining: bool) -> Option<Instant> {
         let fifo = self.fifo(signal);
         let held = fifo.hold.map(|hold| hold.until);
@@ -284,14 +283,14 @@ impl Staging {
         Some(clock::later(accepted, self.rules.merge.max_wait))
     }
 
-    /// Whether the next request of a signal would not grow by waiting.
+    /// Returns whether the next request of a signal would not grow by waiting.
     fn is_full(&self, signal: Signal) -> bool {
         let fifo = self.fifo(signal);
         let is_part = fifo.batches.front().is_some_and(|first| first.part.is_some());
         is_part || fifo.bytes >= self.max_bytes(signal)
     }
 
-    /// The maximum size of a merged request.
+    /// Returns the maximum size of a merged request in bytes.
     fn max_bytes(&self, signal: Signal) -> usize {
         let limit = self.rules.max_request_bytes[signal as usize];
         self.rules.merge.max_bytes.min(limit)
@@ -329,8 +328,8 @@ impl Staging {
         Group::new(batches)
     }
 
-    /// Splits a batch that is too large, puts the other parts back and returns the first; the batch itself where it cannot
-    /// be split.
+    /// Splits a batch that is too large, puts the other parts back and returns the first one, or the batch itself if it
+    /// cannot be split.
     fn first_part(&mut self, batch: StagedBatch, max_bytes: usize) -> StagedBatch {
         let signal = batch.queued.batch().signal();
         let parts = self.split(batch, max_bytes);
@@ -362,7 +361,7 @@ impl Staging {
             .collect()
     }
 
-    /// The signal of the batch that waits longest.
+    /// Returns the signal of the batch that waits longest.
     fn oldest_signal(&self) -> Option<Signal> {
         let waiting = Signal::ALL
             .into_iter()

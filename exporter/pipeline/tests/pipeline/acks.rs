@@ -1,4 +1,4 @@
-//! Acks: settled when every sink is done with a batch, and honest about why.
+//! Tests of acks: settled when every sink has finished a batch, with the correct outcome.
 
 use std::{
     sync::{Arc, Mutex},
@@ -14,7 +14,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
 const UNPOISONED: &str = "nothing panics while it holds the lock";
 
-/// How an ack was settled, if it was.
+/// The outcome of an ack, or `None` before it is settled.
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<Option<AckOutcome>>>);
 
@@ -96,7 +96,7 @@ async fn what_a_sink_will_never_take_is_settled_for_good() {
     ingress
         .try_send_or_drop(batch(1, 1, 10).with_ack(refused.ack()))
         .unwrap();
-    // It is being delivered, and cannot be evicted.
+    // The batch is being delivered, and cannot be evicted.
     tokio::task::yield_now().await;
     ingress
         .try_send_or_drop(batch(2, 1, 10).with_ack(no_room.ack()))

@@ -1,4 +1,4 @@
-//! What only real threads show: readers that block, and snapshots taken while others count.
+//! Tests that need real threads: blocking readers, and snapshots during concurrent counts.
 
 use std::{thread, time::Duration};
 
@@ -19,7 +19,7 @@ fn runtime() -> Runtime {
         .expect("a runtime")
 }
 
-/// A pipeline whose queue holds one batch.
+/// Starts a pipeline whose queue holds one batch.
 fn start(runtime: &Runtime, sink: Box<dyn Sink>) -> (Pipeline, Ingress) {
     let config = SinkTaskConfig {
         queue: QueueConfig {
@@ -31,7 +31,7 @@ fn start(runtime: &Runtime, sink: Box<dyn Sink>) -> (Pipeline, Ingress) {
     runtime.block_on(async { Pipeline::builder().config(config).sink(sink).start() })
 }
 
-/// Waits until the ledger's first sink shows what is awaited.
+/// Waits until the first sink of the ledger has this many queued items.
 fn wait_until_queued(ledger: &Ledger, items: u64) {
     let deadline = clock::later(clock::now(), LONG);
     while ledger.snapshot()[0].queued != items {

@@ -1,4 +1,4 @@
-//! Sinks that come and go while batches pass.
+//! Tests of sinks that are added and removed while batches pass.
 
 use std::time::Duration;
 
@@ -131,7 +131,7 @@ async fn what_a_sink_leaves_reaches_the_last_of_its_successors() {
         .expect("the pipeline is open");
     let (long, short) = (2 * MINUTE, MINUTE);
     let replace = |pipeline: &mut Pipeline, within| {
-        // Another limit, so that the queue that is expected is a new one.
+        // Another limit, so that the expected queue is a new one.
         let config = SinkTaskConfig {
             concurrency: usize::from(within == short),
             ..SinkTaskConfig::default()
@@ -141,7 +141,7 @@ async fn what_a_sink_leaves_reaches_the_last_of_its_successors() {
             .expect("there is one before it")
     };
     let first = replace(&mut pipeline, long);
-    // The second is never opened, and gone before the first ends.
+    // The second sink is never opened, and is removed before the first ends.
     replace(&mut pipeline, short).await;
     assert!(pipeline.open_sink(last).is_ok(), "it is expected");
     let counts = first.await.counts;

@@ -1,4 +1,4 @@
-//! Sinks with a disk queue, in real time: the thread of the queue does not know a paused clock.
+//! Tests of sinks with a disk queue, in real time: the thread of the queue does not support paused time.
 
 use std::{
     collections::BTreeMap,
@@ -34,7 +34,7 @@ const ROUTE: SinkRoute = SinkRoute {
     requirement: Requirement::Required,
 };
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let waited = timeout(PATIENCE, async {
         while !is_so() {
@@ -44,7 +44,7 @@ pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     assert!(waited.await.is_ok(), "never: {what}");
 }
 
-/// A queue in this folder, opened as soon as the one before it has ended.
+/// Opens a queue in this folder as soon as the previous queue has ended.
 pub(crate) async fn open(config: &DiskQueueConfig) -> DiskQueue {
     let mut opened = None;
     until("the folder is free", || {
@@ -84,7 +84,7 @@ fn healthy() -> (Box<dyn Sink>, Witness) {
     FakeSink::scripted("sink", [Answer::Take.at_once()])
 }
 
-/// A pipeline whose disks have all the time that they need at the end.
+/// Returns a builder whose disk queues have ample time at the end.
 pub(crate) fn builder() -> PipelineBuilder {
     Pipeline::builder().config(PipelineConfig {
         finish_grace: PATIENCE,
@@ -97,7 +97,7 @@ async fn start(config: &DiskQueueConfig, sink: Box<dyn Sink>) -> (Pipeline, Ingr
     builder().sink_with(sink, Requirement::Required, task).start()
 }
 
-/// Sends as a receiver does, and waits until the batch may be acknowledged.
+/// Sends like a receiver, and waits until the batch may be acknowledged.
 pub(crate) async fn push(ingress: &Ingress, batch: Batch) -> Result<(), ReserveError> {
     let mut reserved = ingress.try_reserve(slice::from_ref(&batch))?;
     let sent = ingress.send_reserved(batch, &mut reserved);
@@ -134,7 +134,7 @@ async fn what_was_acknowledged_survives_a_kill_and_is_delivered_in_order() {
         for id in 0..20 {
             push(&ingress, batch(id, 3, 100)).await.unwrap();
         }
-        // What a killed process leaves: nothing is written at its end.
+        // The state that a killed process leaves: nothing is written at its end.
         let left = DiskQueueConfig::new(folder.path().join(format!("{sync:?}")));
         copy(&config.folder, &left.folder);
         pipeline.drain(NO_TIME).await;
@@ -261,7 +261,7 @@ async fn sink_that_is_added_again_while_the_removed_one_drains_continues_with_it
     })
     .await;
     let removed = pipeline.remove_sink("sink", 2 * hour).expect("it is there");
-    // Its worker sees that the drain has begun, and waits for the next attempt.
+    // The worker sees that the drain has begun, and waits for the next attempt.
     tokio::task::yield_now().await;
     assert!(disk.keep_open(), "the removed sink drains");
     assert!(
@@ -302,7 +302,7 @@ async fn accepted_items_never_fall_in_the_ledger_while_sinks_are_replaced() {
     });
     for id in 0..300 {
         push(&ingress, batch(id, 1, 50)).await.unwrap();
-        // Another queue of memory, so that the task is replaced.
+        // Another size of the queue in memory, so that the task is replaced.
         let mut config = task(disk.clone());
         config.queue.max_batches += id as usize;
         let replaced = pipeline.expect_sink("sink", ROUTE, config, NO_TIME);
@@ -394,7 +394,7 @@ async fn full_queue_pushes_back_until_batches_are_delivered() {
         witness.books().received == u64::from(pushed)
     })
     .await;
-    // It needs all of the room, that of delivered batches included.
+    // The batch needs all of the room, including that of delivered batches.
     let large = batch(99, 1, 290_000);
     let room = timeout(PATIENCE, async {
         while push(&ingress, large.clone()).await.is_err() {
@@ -417,7 +417,7 @@ async fn disk_that_refuses_is_a_full_queue_and_is_reported_once() {
     // A sink that is not open yet reads nothing.
     pipeline.expect_sink("sink", ROUTE, task(disk), NO_TIME);
     push(&ingress, batch(0, 5, 50)).await.unwrap();
-    // A file in the place of the folder: nothing can be written.
+    // A file in the place of the folder makes every write fail.
     fs::remove_dir_all(&config.folder).unwrap();
     fs::write(&config.folder, "").unwrap();
     let batches = [batch(1, 5, 50)];
@@ -434,7 +434,7 @@ async fn disk_that_refuses_is_a_full_queue_and_is_reported_once() {
     fs::remove_file(&config.folder).unwrap();
     timeout(PATIENCE, held).await.expect("it works again").unwrap();
     until("it has room", || push_now(&ingress)).await;
-    // The notices are the last of the pass that counts the loss.
+    // The notices are the last action of the pass that counts the loss.
     until("the loss is reported", || {
         let notices = notices.lock().expect("nothing panics here");
         notices
@@ -467,7 +467,7 @@ async fn disk_works_again_only_when_what_failed_has_succeeded() {
         notices.iter().any(|notice| notice.contains(words))
     };
     let disk = DiskQueue::open(config.clone(), report).unwrap();
-    // The cursor cannot be written, and records can.
+    // The cursor cannot be written, but records can.
     let obstacle = config.folder.join("cursor.new");
     fs::create_dir(&obstacle).unwrap();
     let (sink, _) = FakeSink::scripted("sink", [Answer::Take.at_once(), Answer::Retry(None).at_once()]);

@@ -1,5 +1,5 @@
-//! The law with a disk queue, in random worlds with kills, drains and replays: accepted = delivered + dropped + queued + on
-//! disk at every moment, and everything that was acknowledged arrives or is counted as dropped.
+//! The invariant with a disk queue, in random worlds with kills, drains and replays: accepted = delivered + dropped +
+//! queued + on disk at every moment, and everything that was acknowledged arrives or is counted as dropped.
 
 use std::{collections::BTreeSet, fs, time::Duration};
 
@@ -34,17 +34,17 @@ enum Op {
 
 #[derive(Clone, Copy, Debug)]
 enum End {
-    /// The folder is copied while the pipeline works, and the next life begins with the copy.
+    /// Copies the folder while the pipeline works; the next life begins with the copy.
     Kill,
     Drain(Duration),
     DropWithoutDrain,
 }
 
-/// What all lives have in common.
+/// The state that all lives share.
 #[derive(Default)]
 struct World {
     next: u32,
-    /// Acknowledged and not known to have ended.
+    /// The batches that were acknowledged and are not known to have ended.
     due: BTreeSet<u32>,
     copies: u32,
 }
@@ -98,7 +98,7 @@ async fn live(lives: Vec<Life>, sync: SyncPolicy) {
         }
         match life.end {
             End::Kill => {
-                // A batch that ends after the copy was made is due in the next life, too.
+                // A batch that ends after the copy was made is also due in the next life.
                 world.note_ended(&witness);
                 let left = folder.path().join(format!("left-{}", world.copies));
                 world.copies += 1;
@@ -158,7 +158,7 @@ impl World {
         }
     }
 
-    /// Forgets what was delivered, or lost for a reason that the ledger counts.
+    /// Removes the batches that were delivered, or lost for a reason that the ledger counts.
     fn note_ended(&mut self, witness: &Witness) {
         for attempt in &witness.books().attempts {
             if let Some((_, answer)) = attempt.answered
@@ -180,8 +180,8 @@ fn check(ledger: &Ledger) {
     }
 }
 
-/// Copies the files while they are in use, as far as they are there: a segment may be deleted meanwhile. Segments come last,
-/// because a cursor must not be newer than they are.
+/// Copies the files while they are in use, as far as they exist: a segment may be deleted in the meantime. Segments are
+/// copied last, because a cursor must not be newer than the segments.
 fn copy(config: &DiskQueueConfig, to: &std::path::Path) {
     fs::create_dir_all(to).expect("a folder can be made");
     let mut files: Vec<_> = fs::read_dir(&config.folder)

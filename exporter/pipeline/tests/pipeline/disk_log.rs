@@ -1,5 +1,5 @@
-//! The segment log against a model, with kills and damage at random places: each record that is complete, sound and not
-//! finished is read again, in order; no record is read twice by one process.
+//! The segment log against a model, with kills and damage at random places: each record that is complete, sound and
+//! unfinished is read again, in order; no record is read twice by one process.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,7 +28,7 @@ enum Op {
 
 #[derive(Clone, Debug)]
 enum Damage {
-    /// The newest segment ends earlier, as after a kill in the middle of a write.
+    /// Truncates the newest segment, as a kill in the middle of a write does.
     CutTail(usize),
     FlipBit(Index, Index, u8),
     DeleteSegment(Index),
@@ -39,34 +39,34 @@ enum Damage {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// It must be read.
+    /// The record must be read.
     Due,
-    /// It was finished by an earlier process: it may be read again, or be deleted.
+    /// The record was finished by an earlier process: it may be read again, or be deleted.
     Optional,
     Finished,
-    /// It must not be read.
+    /// The record must not be read.
     Damaged,
 }
 
-/// The bytes of a record in its segment.
+/// The location of a record in its segment.
 struct Place {
     path: PathBuf,
     end: usize,
     bytes: Vec<u8>,
 }
 
-/// What the log must and may hold.
+/// The model: the records that the log must hold and may hold.
 #[derive(Default)]
 struct Model {
     next: u64,
     records: BTreeMap<u64, State>,
     places: Vec<Place>,
-    /// Read in this life and not finished.
+    /// The records that were read in this life and are not finished.
     in_flight: BTreeMap<u64, Position>,
     returned: BTreeSet<u64>,
     /// The newest number that was read for the first time in this life.
     last_read: Option<u64>,
-    /// All numbers below this one were finished when the cursor was saved last, and the cursor is intact.
+    /// All numbers below this one were finished at the last save of the cursor, and the cursor is intact.
     saved: u64,
 }
 
@@ -184,7 +184,7 @@ impl Run {
         self.check_contents();
     }
 
-    /// A record in flight that was not given back.
+    /// Returns a record in flight that was not returned.
     fn pick(&self, which: &Index) -> Option<u64> {
         let held = self
             .model
@@ -202,7 +202,7 @@ impl Run {
         self.model.records.insert(number, State::Finished);
     }
 
-    /// Reads one record and checks that it is the one that must or may be next.
+    /// Reads one record and checks that it is one that must or may be next.
     fn read(&mut self) -> bool {
         let stored = self.log().next().expect("the files can be read");
         let model = &mut self.model;
@@ -259,7 +259,7 @@ impl Run {
         while self.read() {}
     }
 
-    /// An empty log has no files but its lock.
+    /// Finishes all records: an empty log has no files except for its lock.
     fn finish_all(&mut self) {
         for number in self.model.in_flight.keys().copied().collect::<Vec<_>>() {
             self.finish(number);
@@ -335,7 +335,7 @@ impl Run {
         }
     }
 
-    /// Notes where the record is that was appended last.
+    /// Stores the location of the last appended record.
     fn note_place(&mut self, length: usize) {
         let path = segments(self.folder.path()).pop().expect("it is in a segment");
         let file = fs::read(&path).expect("it is there");
@@ -366,7 +366,7 @@ impl Run {
     }
 }
 
-/// The record of a number: three items, and the number at the start of the payload.
+/// Returns the record of a number: three items, and the number at the start of the payload.
 fn record(number: u64, length: usize) -> Record {
     let mut bytes = number.to_le_bytes().to_vec();
     bytes.extend((0..length).map(|at| (at as u64 ^ number) as u8));

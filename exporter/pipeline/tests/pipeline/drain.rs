@@ -1,4 +1,5 @@
-//! The drain: what still goes out, what is dropped at the deadline, and how each sink ends.
+//! Tests of the drain: the batches that are still sent, the batches that are dropped at the deadline, and the end of each
+//! sink.
 
 use std::{future::pending, panic::resume_unwind, time::Duration};
 
@@ -10,7 +11,7 @@ use crate::fake_sink::{Answer, FakeSink, Move, batch};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Offers three batches of one item each to a sink with this script and drains at once; also gives the time it took.
+/// Offers three batches of one item each to a sink with this script and drains at once. Also returns the duration.
 async fn drain_of_three(script: Move, within: Duration) -> (SinkReport, Duration) {
     let (sink, witness) = FakeSink::scripted("test", [script]);
     let (pipeline, ingress) = Pipeline::builder().sink(sink).start();
@@ -19,7 +20,7 @@ async fn drain_of_three(script: Move, within: Duration) -> (SinkReport, Duration
             .try_send_or_drop(batch(id, 1, 10))
             .expect("the pipeline is open");
     }
-    // The worker has its first batch in hand, as in a pipeline that has been running for a while.
+    // The worker holds its first batch, as in a pipeline that has been running for a while.
     tokio::task::yield_now().await;
     let start = clock::now();
     let report = pipeline.drain(within).await.remove(0);
@@ -82,7 +83,7 @@ async fn drain_tries_a_sink_in_its_backoff_at_once_and_delivers_everything() {
             .try_send_or_drop(batch(id, 1, 10))
             .expect("the pipeline is open");
     }
-    // Eight failures; the ninth attempt would be some 15 s later, long after the deadline.
+    // Eight failures; the ninth attempt would be about 15 s later, long after the deadline.
     while witness.books().attempts.len() < 8 {
         tokio::time::sleep(SECOND / 10).await;
     }
@@ -189,7 +190,7 @@ async fn pipeline_dropped_without_a_drain_counts_what_was_inside_as_abandoned() 
     );
 }
 
-/// A sink whose only interest is how it ends.
+/// A sink that only tests how it ends.
 struct Ending(fn() -> BoxFuture<'static, Result<(), String>>);
 
 impl Sink for Ending {
@@ -244,7 +245,7 @@ async fn sink_that_fails_or_panics_or_hangs_at_its_end_is_reported_and_the_other
     );
 }
 
-/// A sink whose delivery hangs, and panics when it is cut.
+/// A sink whose delivery hangs, and panics when it is cancelled.
 struct Clinging;
 
 struct PanicsWhenDropped;

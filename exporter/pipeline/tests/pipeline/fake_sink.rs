@@ -1,4 +1,4 @@
-//! A sink that follows a script and keeps its own count of what it received: the witness against the ledger.
+//! A sink that follows a script and keeps its own counts of the received batches, to check the ledger.
 
 use std::{
     future::pending,
@@ -14,7 +14,7 @@ use pulsetrain_pipeline::{
 };
 use tokio::time::sleep;
 
-/// One attempt: the sink takes its time, then answers.
+/// One attempt: the sink waits, then answers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Move {
     pub(crate) takes: Duration,
@@ -24,7 +24,7 @@ pub(crate) struct Move {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Take,
-    /// Accepts all items but this many; the count may exceed the items that were sent.
+    /// Accepts all items except for this number, which may exceed the number of sent items.
     Reject(u64),
     Refuse,
     DoNotSupport,
@@ -33,7 +33,7 @@ pub(crate) enum Answer {
     Hang,
 }
 
-/// What happened to one attempt, and when it began and ended.
+/// The outcome of one attempt, with its start and end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attempt {
     pub(crate) id: u32,
@@ -41,7 +41,7 @@ pub(crate) struct Attempt {
     pub(crate) answered: Option<(Instant, Answer)>,
 }
 
-/// The sink's own books, in items.
+/// The sink's own counts, in items.
 #[derive(Debug, Default)]
 pub(crate) struct Books {
     pub(crate) attempts: Vec<Attempt>,
@@ -53,11 +53,11 @@ pub(crate) struct Books {
     pub(crate) finished: usize,
 }
 
-/// The test's hand on a sink's books.
+/// The test's access to the counts of a sink.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Witness(Arc<Mutex<Books>>);
 
-/// Goes through its script and stays at the last move, or begins again.
+/// Follows its script and stays at the last move, or starts again.
 pub(crate) struct FakeSink {
     name: String,
     script: Vec<Move>,
@@ -119,7 +119,7 @@ impl Witness {
         self.0.lock().expect("no test panics while it looks at the books")
     }
 
-    /// The numbers of the batches that arrived, in order.
+    /// Returns the numbers of the batches that arrived, in order.
     pub(crate) fn received_ids(&self) -> Vec<u32> {
         let took =
             |attempt: &&Attempt| matches!(attempt.answered, Some((_, Answer::Take | Answer::Reject(_))));
@@ -133,12 +133,12 @@ impl Witness {
 }
 
 impl FakeSink {
-    /// Follows the script and stays at its last move.
+    /// Creates a sink that follows the script and stays at its last move.
     pub(crate) fn scripted(name: &str, script: impl Into<Vec<Move>>) -> (Box<dyn Sink>, Witness) {
         Self::build(name, script.into(), false)
     }
 
-    /// Follows the script over and over.
+    /// Creates a sink that repeats the script.
     pub(crate) fn again_and_again(name: &str, script: impl Into<Vec<Move>>) -> (Box<dyn Sink>, Witness) {
         Self::build(name, script.into(), true)
     }

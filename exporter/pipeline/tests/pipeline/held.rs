@@ -1,4 +1,4 @@
-//! Sinks whose batches are held when they are delivered: what a source waits for before it acknowledges.
+//! Tests of sinks whose batches are held when they are delivered: the wait of a source before it acknowledges.
 
 use std::{future::Future, slice, time::Duration};
 
@@ -13,10 +13,10 @@ use crate::fake_sink::{Answer, FakeSink, Move, batch};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// How long a source waits for a delivery.
+/// The maximum time that a source waits for a delivery.
 const LONGEST_DELIVERY: Duration = Duration::from_secs(2);
 
-/// The settings of a sink like a file.
+/// Returns the settings of a file-like sink.
 fn task() -> SinkTaskConfig {
     SinkTaskConfig {
         held_when_delivered: true,
@@ -32,7 +32,7 @@ fn start(script: impl Into<Vec<Move>>) -> (Pipeline, Ingress) {
     with(FakeSink::scripted("file", script).0).start()
 }
 
-/// Sends a batch, and returns the wait until it is held.
+/// Sends a batch, and returns the future that waits until the batch is held.
 fn send(ingress: &Ingress, batch: Batch) -> impl Future<Output = Result<(), NotHeld>> + use<> {
     let mut reserved = ingress
         .try_reserve(slice::from_ref(&batch))
@@ -43,7 +43,7 @@ fn send(ingress: &Ingress, batch: Batch) -> impl Future<Output = Result<(), NotH
     reserved.held()
 }
 
-/// The result of a wait, and how long it took.
+/// Returns the result of a future, and its duration.
 async fn timed(
     start: Instant,
     held: impl Future<Output = Result<(), NotHeld>>,
@@ -68,7 +68,7 @@ async fn the_queue_in_memory_holds_what_a_failing_sink_does_not_deliver() {
     let [first, second] = [1, 2].map(|id| timed(start, send(&ingress, batch(id, 1, 10))));
     let late = (Ok(()), LONGEST_DELIVERY);
     assert_eq!(tokio::join!(first, second), (late, late));
-    // The age of the oldest batch is known to a second.
+    // The age of the oldest batch has a resolution of a second.
     tokio::time::sleep(2 * SECOND).await;
     let waited = timed(clock::now(), send(&ingress, batch(3, 1, 10))).await;
     assert_eq!(waited, (Ok(()), Duration::ZERO));

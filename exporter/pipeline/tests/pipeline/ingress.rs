@@ -21,7 +21,7 @@ fn bounded(max_batches: usize, max_bytes: usize) -> SinkTaskConfig {
     }
 }
 
-/// A pipeline with one sink that needs a second for each batch.
+/// Starts a pipeline with one sink that needs a second for each batch.
 fn slow(config: SinkTaskConfig) -> (Pipeline, Ingress, Witness) {
     let (sink, witness) = FakeSink::scripted("slow", [Answer::Take.after(SECOND)]);
     let (pipeline, ingress) = Pipeline::builder().config(config).sink(sink).start();

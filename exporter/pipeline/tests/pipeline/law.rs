@@ -1,5 +1,5 @@
-//! The law, in random worlds: for every sink and at every moment, accepted = delivered + dropped (by reason) + queued,
-//! and the ledger matches the sink's own counts.
+//! The invariant, in random worlds: for every sink and at every moment, accepted = delivered + dropped (by reason) +
+//! queued, and the ledger matches the sink's own counts.
 
 use std::{
     cell::{Cell, RefCell},
@@ -28,18 +28,18 @@ use crate::{
     scenario::{End, FIRST_BACKOFF, GRACE, Op, Scenario, Size, runtime, scenarios},
 };
 
-/// The bit that the numbers of sent batches have, and those of offered ones have not.
+/// The bit that distinguishes the numbers of sent batches from those of offered ones.
 const SENT: u32 = 1 << 31;
 
-/// Timers tick in milliseconds.
+/// The tolerance for timers, which tick in milliseconds.
 const TICK: Duration = Duration::from_millis(2);
 
-/// A scenario while it happens.
+/// A running scenario.
 struct World {
     ingress: Ingress,
     ledger: Ledger,
     witnesses: Vec<Witness>,
-    /// The items put into the pipeline until now.
+    /// The number of items that were passed to the pipeline so far.
     put: Arc<AtomicU64>,
     send: mpsc::Sender<(Batch, Option<Duration>)>,
     sender: JoinHandle<()>,
@@ -67,7 +67,7 @@ fn accepted_is_delivered_and_dropped_and_queued_whatever_happens() {
     let never: Vec<_> = DropReason::ALL
         .into_iter()
         .filter(|reason| !seen.borrow().contains(reason))
-        // Only a disk queue has this one: disk_law.rs.
+        // Only a disk queue has this reason: see disk_law.rs.
         .filter(|reason| *reason != DropReason::Unreadable)
         .collect();
     assert_eq!(never, [], "reasons that no random world brought about");
@@ -132,7 +132,7 @@ impl World {
         }
     }
 
-    /// What must hold at every moment.
+    /// Checks the invariants that hold at every moment.
     fn observe(&self) {
         for (counts, witness) in self.ledger.snapshot().iter().zip(&self.witnesses) {
             let books = witness.books();
@@ -184,7 +184,7 @@ impl World {
         self.observe();
     }
 
-    /// What must hold when all is over.
+    /// Checks the invariants that hold at the end.
     async fn end(self) -> Vec<SinkCounts> {
         assert!(
             self.ingress.try_send_or_drop(batch(SENT - 1, 0, 4)).is_err(),
@@ -212,7 +212,7 @@ impl World {
     }
 }
 
-/// The task that sends, one batch after the other.
+/// The task that sends batches in order.
 async fn send_in_order(
     mut commands: mpsc::Receiver<(Batch, Option<Duration>)>,
     ingress: Ingress,
@@ -221,14 +221,14 @@ async fn send_in_order(
     while let Some((batch, patience)) = commands.recv().await {
         put.fetch_add(u64::from(batch.items()), Ordering::Relaxed);
         let patience = patience.unwrap_or(Duration::from_secs(3600));
-        // Too late or closed: in both cases the ledger has it.
+        // After the timeout or the close, the ledger counts the batch.
         let _ = timeout(patience, ingress.send(batch)).await;
     }
 }
 
 impl Books {
-    /// Batches come in the order in which they were put, and come again only after a wish to have them later, never
-    /// before the time of it, but for the try at the beginning of the drain.
+    /// Checks that batches arrive in order. A batch is repeated only after the sink requested a retry, and never before
+    /// the requested time, except for the attempt at the start of the drain.
     fn assert_in_order(&self, drain_began: Option<Instant>) {
         for sent in [0, SENT] {
             assert!(

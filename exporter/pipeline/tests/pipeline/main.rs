@@ -1,4 +1,4 @@
-//! The pipeline as its users see it: fake sinks that follow a script, in paused time.
+//! Tests of the pipeline through its public interface: fake sinks that follow a script, in paused time.
 
 mod acks;
 mod blocking;

@@ -1,4 +1,4 @@
-//! Merged and parallel requests: how many there are, in which order, and that every batch is settled for itself.
+//! Tests of merged and parallel requests: their number, their order, and that every batch is settled separately.
 
 use std::{
     ops::Range,
@@ -235,7 +235,7 @@ async fn each_merged_batch_settles_its_own_receipt() {
         let batch = batch_of(Signal::Metrics, &[item]).with_ack(ack.into());
         ingress.try_send_or_drop(batch).expect("the pipeline is open");
     }
-    // All four are refused, then the first two, then each of these, then the others are accepted.
+    // All four batches are rejected, then the first two, then each of these, then the others are accepted.
     for (time, expected) in [(1, 0), (1, 0), (1, 1), (1, 2), (1, 4)] {
         sleep(time * SECOND + MILLI).await;
         assert_eq!(settled.load(Ordering::Relaxed), expected);

@@ -1,5 +1,6 @@
-//! The law of the ledger for merged, parallel, divided and split requests, in random worlds: at every moment accepted =
-//! delivered + dropped + queued, and in the end every item was accepted once by the receiver or is counted as dropped.
+//! The invariant of the ledger for merged, parallel, divided and split requests, in random worlds: at every moment
+//! accepted = delivered + dropped + queued, and in the end every item was accepted once by the receiver or is counted as
+//! dropped.
 
 use std::{cell::RefCell, collections::BTreeSet, time::Duration};
 
@@ -20,7 +21,7 @@ use crate::{
     scenario::{End, millis, runtime},
 };
 
-/// How a receiver answers a request that has none of the items that decide it.
+/// The answer of a receiver to a request without a bad item.
 #[derive(Clone, Copy, Debug)]
 enum Answer {
     Accept,
@@ -32,11 +33,11 @@ enum Answer {
 
 #[derive(Clone, Debug)]
 struct World {
-    /// The signal and the number of items of each batch, and how long it comes after the one before.
+    /// The signal and the number of items of each batch, and the delay after the previous batch.
     batches: Vec<(Signal, u32, Duration)>,
     answers: Vec<Answer>,
     latency: Duration,
-    /// Every so manieth item is refused, panics or is too large, alone or with others.
+    /// The period of bad items: every `bad`-th item is rejected, panics or is too large, alone or with others.
     bad: u32,
     max_bytes: usize,
     max_wait: Duration,
@@ -163,7 +164,7 @@ impl World {
         counts
     }
 
-    /// Puts all batches through, and returns the number of their items.
+    /// Sends all batches, and returns the number of their items.
     async fn put(&self, ingress: &Ingress, ledger: &Ledger) -> u64 {
         let mut put = 0;
         for (signal, items, gap) in &self.batches {
@@ -180,7 +181,7 @@ impl World {
         put.into()
     }
 
-    /// What is counted as delivered was accepted by the receiver, and nothing twice; metrics came in order.
+    /// Checks that the receiver accepted every item that is counted as delivered, none twice, and metrics in order.
     fn assert_delivered(&self, receiver: &Receiver, counts: &SinkCounts) {
         let accepted = receiver.accepted();
         let once: BTreeSet<u32> = accepted.iter().copied().collect();

@@ -1,4 +1,5 @@
-//! A sink's neighbours are nothing to it: among live sources, what it receives and when is the same with or without them.
+//! Tests that sinks are independent: with live sources, a sink receives the same batches at the same times with or
+//! without other sinks.
 
 use std::time::Duration;
 
@@ -13,8 +14,8 @@ use crate::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Scripts and offers that never meet at the same instant, for which no order is promised: offers are at full seconds, and
-/// every duration of a sink is a number of seconds plus one millisecond.
+/// Scripts and offers that never coincide, because their order would be undefined: offers are at full seconds, and every
+/// duration of a sink is a number of seconds plus one millisecond.
 fn worlds() -> impl Strategy<Value = Scenario> {
     let off_the_second = (0_u64..4).prop_map(|seconds| Duration::from_millis(seconds * 1000 + 1));
     let ops = prop_oneof![
@@ -47,7 +48,7 @@ type Seen = (Vec<(u32, Duration, Option<(Duration, Answer)>)>, SinkCounts);
 async fn happen(scenario: &Scenario) -> Seen {
     let (builder, witnesses) = scenario.build();
     let (pipeline, ingress) = builder.start();
-    // From here on the clock is at a full tick.
+    // From here on, the clock is at a full tick.
     sleep(SECOND).await;
     let start = clock::now();
     for (id, op) in (0..).zip(&scenario.ops) {
@@ -65,7 +66,7 @@ async fn happen(scenario: &Scenario) -> Seen {
         unreachable!("these worlds end with a drain")
     };
     let mut counts = pipeline.drain(within).await.remove(0).counts;
-    // An instant and the number of the account: each world has others.
+    // The instant and the number of the account differ between worlds.
     counts.failure = None;
     counts.account = 0;
     let seen = |attempt: &Attempt| {

@@ -1,4 +1,4 @@
-//! A sink that can be forked, and the receiver that all forks share: it records requests, times and answers.
+//! A sink that can be forked, and the receiver that all forks share, which records requests, times and answers.
 
 use std::{
     panic::resume_unwind,
@@ -17,10 +17,10 @@ use pulsetrain_pipeline::{
 };
 use tokio::time::sleep;
 
-/// How a receiver answers a request with these items; an `Err` panics in the sink.
+/// The answer of a receiver to a request with these items; an `Err` panics in the sink.
 type Answer = Box<dyn FnMut(&Request) -> Result<Delivery, &'static str> + Send>;
 
-/// A receiver; a clone is the same.
+/// A receiver; clones share it.
 #[derive(Clone)]
 pub(crate) struct Receiver(Arc<Mutex<State>>);
 
@@ -36,11 +36,11 @@ struct State {
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) signal: Signal,
-    /// The numbers of its items.
+    /// The numbers of the items.
     pub(crate) items: Vec<u32>,
     pub(crate) bytes: usize,
     pub(crate) began: Instant,
-    /// The answer, once there is one.
+    /// The answer, or `None` while the request is in flight.
     pub(crate) delivery: Option<Delivery>,
 }
 
@@ -49,7 +49,7 @@ struct ForkedSink {
     max_request_bytes: usize,
 }
 
-/// A batch with one resource, one scope and these items; a metric has one point.
+/// Returns a batch with one resource, one scope and these items; a metric has one point.
 pub(crate) fn batch_of(signal: Signal, items: &[u32]) -> Batch {
     let mut scope = Buffer::default();
     for item in items {
@@ -68,7 +68,7 @@ pub(crate) fn batch_of(signal: Signal, items: &[u32]) -> Batch {
     Batch::new(signal, items.len() as u32, message.into_vec())
 }
 
-/// The fields from what a scope has to an item: those of a gauge and its point, or none.
+/// Returns the fields between a scope and an item: those of a gauge and its point, or none.
 fn around_item(signal: Signal) -> &'static [u32] {
     match signal {
         Signal::Metrics => &[5, 1],
@@ -76,7 +76,7 @@ fn around_item(signal: Signal) -> &'static [u32] {
     }
 }
 
-/// The numbers of the items in a message, as far as it can be read.
+/// Returns the numbers of the items in a message, as far as the message can be read.
 fn items_of(message: &[u8], path: &[u32]) -> Vec<u32> {
     let fields = Reader::new(message).map_while(Result::ok);
     let items = fields.flat_map(|field| match (field.value, path) {
@@ -88,7 +88,7 @@ fn items_of(message: &[u8], path: &[u32]) -> Vec<u32> {
 }
 
 impl Receiver {
-    /// A receiver that accepts everything after this time.
+    /// Creates a receiver that accepts everything after this time.
     pub(crate) fn accepting(latency: Duration) -> Self {
         Self::answering(latency, |_| Delivery::Delivered)
     }
@@ -113,12 +113,12 @@ impl Receiver {
         })))
     }
 
-    /// A sink that sends to it.
+    /// Returns a sink that sends to the receiver.
     pub(crate) fn sink(&self) -> Box<dyn Sink> {
         self.sink_up_to(usize::MAX)
     }
 
-    /// A sink that sends requests of this size at most.
+    /// Returns a sink that sends requests of at most this size.
     pub(crate) fn sink_up_to(&self, max_request_bytes: usize) -> Box<dyn Sink> {
         Box::new(ForkedSink {
             receiver: self.clone(),
@@ -126,17 +126,17 @@ impl Receiver {
         })
     }
 
-    /// The requests so far, in the order in which they began.
+    /// Returns the requests so far, in the order of their start.
     pub(crate) fn requests(&self) -> Vec<Request> {
         self.state().requests.clone()
     }
 
-    /// The most requests of one signal that were in flight at the same time.
+    /// Returns the maximum number of requests of one signal that were in flight at the same time.
     pub(crate) fn most_in_flight(&self, signal: Signal) -> usize {
         self.state().most_in_flight[signal as usize]
     }
 
-    /// The items of all requests that were accepted, in the order of the requests.
+    /// Returns the items of all accepted requests, in the order of the requests.
     pub(crate) fn accepted(&self) -> Vec<u32> {
         let state = self.state();
         let accepted = state.requests.iter().filter(|request| {

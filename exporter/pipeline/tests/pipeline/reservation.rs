@@ -1,4 +1,4 @@
-//! Reservations: what a source that can push back knows before it acknowledges a batch.
+//! Tests of reservations: the guarantees for a source that can push back before it acknowledges a batch.
 
 use std::{
     slice,
@@ -30,7 +30,7 @@ fn bounded(max_batches: usize, max_bytes: usize) -> SinkTaskConfig {
     }
 }
 
-/// A dead sink and a healthy one, and which of them are required.
+/// Starts a pipeline with a dead sink and a healthy one, each required or not.
 fn dead_and_healthy(config: SinkTaskConfig, dead: Requirement, healthy: Requirement) -> (Pipeline, Ingress) {
     let (broken, _) = FakeSink::scripted("dead", [Answer::Retry(None).at_once()]);
     let (quick, _) = FakeSink::scripted("healthy", [Answer::Take.at_once()]);
@@ -41,12 +41,12 @@ fn dead_and_healthy(config: SinkTaskConfig, dead: Requirement, healthy: Requirem
         .start()
 }
 
-/// A batch of ten bytes.
+/// Returns a batch of ten bytes.
 fn ten() -> Batch {
     batch(1, 1, 10)
 }
 
-/// Puts one batch of ten bytes into the pipeline, if there is room for it.
+/// Sends one batch of ten bytes, if there is room for it.
 fn put(ingress: &Ingress, id: u32) -> Result<(), ReserveError> {
     let batch = batch(id, 1, 10);
     let mut reserved = ingress.try_reserve(slice::from_ref(&batch))?;

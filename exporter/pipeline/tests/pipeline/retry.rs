@@ -1,4 +1,4 @@
-//! Retrying, seen from outside: order, the open circuit, and the words that are kept.
+//! Tests of retries through the public interface: the order, the open circuit, and the kept messages.
 
 use std::{sync::Arc, time::Duration};
 

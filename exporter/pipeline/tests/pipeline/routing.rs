@@ -1,5 +1,5 @@
-//! Sinks that receive some sources only, in random worlds: a batch reaches exactly the sinks that are routed to its source, also
-//! while routes change.
+//! Tests of sinks that receive some sources only, in random worlds: a batch reaches exactly the sinks that are routed to
+//! its source, even while routes change.
 
 use std::{
     slice,
@@ -28,11 +28,11 @@ const SOURCES: [&str; 3] = ["a", "b", "c"];
 
 #[derive(Clone, Debug)]
 enum Op {
-    /// A batch of the source at this index; beyond the end one without a source.
+    /// Offers a batch of the source at this index; an index past the end means no source.
     Offer(usize),
     Push(usize),
     Send(usize),
-    /// The sink is replaced by one that receives these sources; all where there are none.
+    /// Replaces the sink by one that receives these sources; an empty list means all sources.
     Route(Vec<usize>),
     Pass(u64),
 }
@@ -57,7 +57,7 @@ struct Routed {
 }
 
 impl Routed {
-    /// Replaces the sink by one that receives `sources`, and returns the report of the one before.
+    /// Replaces the sink by one that receives `sources`, and returns the report of the replaced one.
     fn replace(
         &mut self,
         pipeline: &mut Pipeline,

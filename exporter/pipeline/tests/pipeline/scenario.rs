@@ -1,4 +1,4 @@
-//! A random world: sinks with random scripts, random batches at random moments, an end at a random moment.
+//! A random world: sinks with random scripts, random batches at random times, and a random end.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::fake_sink::{Answer, FakeSink, Move, Witness};
 
-/// The first backoff of every random world; with nothing left to chance, no retry may come earlier.
+/// The first backoff of every random world; there is no jitter, so no retry may come earlier.
 pub(crate) const FIRST_BACKOFF: Duration = Duration::from_millis(10);
 
-/// The least time for finishing.
+/// The minimum time for finishing.
 pub(crate) const GRACE: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Debug)]
@@ -28,9 +28,9 @@ pub(crate) struct Scenario {
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     Offer(Size),
-    /// Reserves room at the required sinks, and sends where there is some.
+    /// Reserves room at the required sinks, and sends if there is room.
     Push(Size),
-    /// Another task sends, and gives up when its patience is over.
+    /// Sends in another task, which gives up after its timeout.
     Send(Size, Option<Duration>),
     Pass(Duration),
 }
@@ -48,7 +48,7 @@ pub(crate) enum End {
 }
 
 impl Scenario {
-    /// The pipeline before its start, with the hands on its sinks' books.
+    /// Returns the builder of the pipeline, with the witnesses of the sinks.
     pub(crate) fn build(&self) -> (PipelineBuilder, Vec<Witness>) {
         let retry = RetryConfig {
             initial: FIRST_BACKOFF,
@@ -76,7 +76,7 @@ impl Scenario {
     }
 }
 
-/// A runtime in whose time nothing waits for real.
+/// Returns a runtime with paused time.
 pub(crate) fn runtime() -> Runtime {
     Builder::new_current_thread()
         .enable_time()

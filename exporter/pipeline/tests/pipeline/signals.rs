@@ -1,4 +1,4 @@
-//! Sinks that accept some signals only: batches of the others pass them by.
+//! Tests of sinks that accept some signals only: batches of other signals bypass them.
 
 use std::time::Duration;
 

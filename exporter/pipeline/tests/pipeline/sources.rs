@@ -1,4 +1,4 @@
-//! Running sources side by side.
+//! Tests of sources that run concurrently.
 
 use pulsetrain_pipeline::{BoxFuture, CancellationToken, Ingress, Pipeline, Source, run_sources};
 use std::{panic::resume_unwind, time::Duration};

@@ -1,4 +1,5 @@
-//! The stage: what it holds comes later and never gets lost, whatever becomes of it or of the pipeline.
+//! Tests of the stage: the items that it holds arrive later and are never lost, whatever happens to the stage or the
+//! pipeline.
 
 use std::{
     panic::resume_unwind,
@@ -144,7 +145,7 @@ async fn a_stage_that_panics_is_taken_out_and_nothing_is_lost_for_it() {
     assert_eq!(witness.received_ids(), [BAD, 1, 3, 4]);
 }
 
-/// Adds to each batch one with the next number, as long as that is below a hundred.
+/// Adds to each batch another one with the next number, as long as that number is below a hundred.
 struct Adding;
 
 impl pulsetrain_pipeline::Stage for Adding {
@@ -260,7 +261,7 @@ proptest! {
     }
 }
 
-/// Everything at once; returns what each sink lost in the end.
+/// Runs all operations, and returns the losses of each sink at the end.
 async fn happen(ops: &[Op], hold: Duration, takes: Duration, end: End) -> Vec<u64> {
     let (stage, held) = Stage::holding(hold);
     let (sink, _) = FakeSink::scripted("random", [Answer::Take.after(takes)]);
@@ -268,7 +269,7 @@ async fn happen(ops: &[Op], hold: Duration, takes: Duration, end: End) -> Vec<u6
     let ledger = pipeline.ledger().clone();
     let mut put = 0;
     for (id, op) in (0_u32..).zip(ops) {
-        // Numbers below the bad one are as good as any.
+        // The numbers are below the bad one, so that the stage does not panic.
         match *op {
             Op::Offer(items) => ingress.try_send_or_drop(batch(id % BAD, items, 4)),
             Op::Send(items) => ingress.send(batch(id % BAD, items, 4)).await,

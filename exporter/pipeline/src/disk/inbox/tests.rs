@@ -1,4 +1,4 @@
-//! What wakes the thread of a disk queue, and what waits for its next pass.
+//! Tests of the work that wakes the thread of a disk queue, and of the work that waits for the next pass.
 
 use std::thread::{self, JoinHandle, yield_now};
 
@@ -10,7 +10,7 @@ const POSITION: Position = Position {
     offset: 0,
 };
 
-/// Starts a thread that waits for work, and returns when it sleeps.
+/// Starts a thread that waits for work, and returns as soon as the thread sleeps.
 fn sleeping(inbox: &Arc<Inbox>, io_state: IoState) -> JoinHandle<Work> {
     let of_thread = Arc::clone(inbox);
     let thread = thread::spawn(move || of_thread.wait(None, io_state));

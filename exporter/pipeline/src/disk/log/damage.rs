@@ -1,4 +1,5 @@
-//! What of an open log cannot be read any more: left out, named in a notice, and copied aside where it is corrupt.
+//! Handles damage of an open log: skips the parts that cannot be read, reports them in a notice, and copies the corrupt
+//! ones aside.
 
 use std::{
     fs, io,
@@ -11,11 +12,11 @@ use crate::disk::{
     segment::{self, Scan},
 };
 
-/// The most bytes of `*.corrupt` files in a folder; what is beyond is not copied.
+/// The limit in bytes on the `*.corrupt` files of a folder; corrupt parts over the limit are not copied.
 const MAX_ASIDE: u64 = 64 << 20;
 
 impl SegmentLog {
-    /// Leaves out what became corrupt at the head since the log was opened.
+    /// Skips the parts at the head that became corrupt since the log was opened.
     pub(super) fn skip_corrupt(&mut self) -> io::Result<()> {
         let Position { segment, offset } = self.head;
         self.reader = None;
@@ -58,7 +59,7 @@ impl SegmentLog {
         Ok(())
     }
 
-    /// Leaves out a segment that was deleted.
+    /// Skips a segment that was deleted.
     pub(super) fn skip_missing(&mut self) {
         let number = self.head.segment;
         let at = self.segments.partition_point(|segment| segment.number < number);
@@ -66,7 +67,7 @@ impl SegmentLog {
             return;
         };
         if at == self.segments.len() {
-            // Its file has no name any more: nothing may be appended to it.
+            // The file of the segment has no name any more, so nothing may be appended to it.
             self.writer = None;
         }
         self.unread -= segment.unread;
@@ -78,7 +79,7 @@ impl SegmentLog {
         });
     }
 
-    /// Leaves out a record that was given back and cannot be read again.
+    /// Drops a record that was returned and cannot be read again.
     pub(super) fn lose_returned(&mut self, position: Position) {
         self.reader = None;
         if let Some(counts) = self.entry(position).map(|entry| entry.counts) {
@@ -93,7 +94,7 @@ impl SegmentLog {
     }
 }
 
-/// Copies bytes that cannot be read to a file of their own; `None` where that fails or there are too many.
+/// Copies bytes that cannot be read to a separate file. Returns `None` if that fails or the limit is reached.
 pub(super) fn set_aside(folder: &Path, position: Position, bytes: &[u8]) -> Option<PathBuf> {
     let is_aside = |path: &Path| path.extension().is_some_and(|extension| extension == "corrupt");
     let entries = fs::read_dir(folder).ok()?.filter_map(Result::ok);

@@ -1,4 +1,4 @@
-//! A segment that is read in chunks.
+//! Reads a segment in chunks.
 
 use std::{
     fs::File,
@@ -11,10 +11,10 @@ use bytes::Bytes;
 
 use super::segment;
 
-/// How many bytes are read at once, where there are as many.
+/// The size in bytes of one read.
 const CHUNK: u64 = 128 << 10;
 
-/// The file of one segment, with the part that was read last.
+/// The file of one segment, with the chunk that was read last.
 #[derive(Debug)]
 pub(super) struct SegmentReader {
     number: u64,
@@ -35,13 +35,13 @@ impl SegmentReader {
         })
     }
 
-    /// The number of the segment.
+    /// Returns the number of the segment.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Returns a part of the file, or less where the file is shorter. Reads nothing from `end` on: there may be bytes that
-    /// are going to be replaced.
+    /// Returns a part of the file, or less if the file is shorter. Never reads at or after `end`, where bytes may still
+    /// be replaced.
     pub(super) fn read(&mut self, part: Range<u64>, end: u64) -> io::Result<Bytes> {
         if part.start < self.start || part.end > self.start + self.chunk.len() as u64 {
             let length = CHUNK

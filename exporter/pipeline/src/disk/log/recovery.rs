@@ -1,4 +1,4 @@
-//! Opening the folder of a queue: what a process left there, whichever way it ended.
+//! Opens the folder of a queue, and recovers from any end of the process that used it before.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -19,7 +19,7 @@ use super::{
 
 const LOCK: &str = "lock";
 
-/// The segments of a folder while they are looked at.
+/// The state of a recovery: the segments that were scanned so far.
 struct Recovery<'a> {
     folder: &'a Path,
     segments: VecDeque<Segment>,
@@ -28,11 +28,12 @@ struct Recovery<'a> {
 }
 
 impl SegmentLog {
-    /// Opens the log in `folder`, which is created where it is missing, and starts a new segment after about `segment_bytes`.
-    /// The notices name the parts that could not be read.
+    /// Opens the log in `folder`, which is created if it is missing, and starts a new segment after about
+    /// `segment_bytes`. The notices report the parts that could not be read.
     ///
     /// # Errors
-    /// The folder cannot be used, another process uses it, or another version of this program wrote it.
+    /// Returns an error if the folder cannot be used, another process uses it, or another version of this program wrote
+    /// it.
     pub fn open(folder: &Path, segment_bytes: u64) -> Result<(Self, Vec<Notice>), DiskQueueError> {
         fs::create_dir_all(folder).map_err(cannot("create", folder))?;
         let lock = lock(folder)?;
@@ -89,7 +90,7 @@ impl SegmentLog {
 }
 
 impl Recovery<'_> {
-    /// The cursor, or the start of the log where the file of the cursor makes no sense.
+    /// Returns the cursor, or the start of the log if the cursor file is invalid.
     fn cursor(&mut self, numbers: &[u64]) -> Result<Position, DiskQueueError> {
         let path = cursor::path(self.folder);
         let start = first_of(0);
@@ -106,7 +107,8 @@ impl Recovery<'_> {
         Ok(start)
     }
 
-    /// How a cursor is not in the log, if it is not. Without segments every cursor is at the end.
+    /// Returns the reason why a cursor is not in the log, or `None` if it is. Without segments every cursor is at the
+    /// end.
     fn beyond_end(&self, cursor: Position, numbers: &[u64]) -> Result<Option<String>, DiskQueueError> {
         let Some(&newest) = numbers.last() else {
             return Ok(None);
@@ -130,7 +132,8 @@ impl Recovery<'_> {
         }))
     }
 
-    /// Looks at one segment; deletes it where no record of it is left to read. `later` are the numbers of the segments after it.
+    /// Scans one segment, and deletes it if it has no record left to read. `later` are the numbers of the segments after
+    /// it.
     fn segment(&mut self, number: u64, cursor: Position, later: &[u64]) -> Result<(), DiskQueueError> {
         let path = segment::path(self.folder, number);
         if number < cursor.segment {
@@ -179,11 +182,11 @@ impl Recovery<'_> {
         Ok(())
     }
 
-    /// Whether `torn`, the incomplete record at the end of a segment, was never acknowledged.
+    /// Returns whether `torn`, the incomplete record at the end of a segment, was never acknowledged.
     ///
-    /// The last record of the log was being written when the process ended. In front of other records, `torn` is the rest of
-    /// a failed append that could not be cut off: the record was appended again, and is the first one of the next segment
-    /// that has any. If it is not, the machine failed before an acknowledged record was on the disk.
+    /// The last record of the log was being written when the process ended. In front of other records, `torn` is the
+    /// remainder of a failed append that could not be truncated: the record was appended again, and is the first one of
+    /// the next non-empty segment. If it is not, the machine failed before an acknowledged record was on the disk.
     fn is_unacknowledged(
         &self,
         position: Position,
@@ -201,7 +204,7 @@ impl Recovery<'_> {
         Ok(true)
     }
 
-    /// Sets a part that cannot be read aside, and reports it once, even where the segment is opened again.
+    /// Copies a part that cannot be read aside, and reports it once, even if the segment is opened again.
     fn report(&mut self, path: &Path, number: u64, gap: &Gap, file: &[u8]) {
         let position = Position {
             segment: number,
@@ -220,7 +223,7 @@ impl Recovery<'_> {
     }
 }
 
-/// The record at the end of a segment that is not complete.
+/// Returns the incomplete record at the end of a segment.
 fn torn_tail<'a>(file: &[u8], scan: &'a Scan) -> Option<&'a Gap> {
     scan.gaps
         .last()
@@ -254,7 +257,7 @@ fn check_version(path: &Path) -> Result<(), DiskQueueError> {
             version,
             supported: segment::VERSION,
         }),
-        // The records of a segment with a corrupt header have checksums of their own.
+        // The records of a segment with a corrupt header have their own checksums.
         FileHeader::Sound | FileHeader::Corrupt => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! Each kind of damage by itself: the message, and that nothing readable is lost. Random mixtures are in
+//! Tests of each kind of damage separately: the message, and that no readable record is lost. Random combinations are in
 //! `tests/pipeline/disk_log.rs`.
 
 use pulsetrain_otlp::Signal;
@@ -32,7 +32,7 @@ fn record(number: u8) -> Record {
     }
 }
 
-/// A folder with these records, which no process has open.
+/// Returns a folder with these records, which no process has open.
 fn filled(numbers: std::ops::Range<u8>) -> TempDir {
     let folder = folder();
     let (mut log, _) = open(&folder);
@@ -92,7 +92,7 @@ fn torn_tail_is_cut_and_reported_once() {
     assert_eq!(open(&folder).1, []);
 }
 
-/// Adds the beginning of a record to a segment, as an append that fails leaves it where it cannot be cut off.
+/// Appends the start of a record to a segment, like a failed append that could not be truncated.
 fn tear(folder: &TempDir, number: u64, torn: &Record, length: usize) {
     let mut file = fs::read(path(folder, number)).unwrap();
     let position = Position {

@@ -1,4 +1,4 @@
-//! Panics of the thread. What other failures of the disk do is in `tests/pipeline/disk.rs`.
+//! Panics of the thread. The effects of other disk failures are tested in `tests/pipeline/disk.rs`.
 
 use std::{
     sync::{Mutex, atomic::Ordering},

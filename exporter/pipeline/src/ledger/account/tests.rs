@@ -1,4 +1,4 @@
-//! The sums of one sink, ticket by ticket.
+//! Tests of the sums of one sink, ticket by ticket.
 
 use super::*;
 
