@@ -1,8 +1,8 @@
-//! `pulsetrain agent`: reads, keeps and sends telemetry for as long as the machine trains.
+//! `pulsetrain agent`: collects, buffers and sends telemetry as a daemon.
 //!
-//! `running` holds what is at work and changes it when the configuration changes; `health` answers whether it lives;
-//! `telemetry` is its own telemetry; `recorders` holds the last minutes. SIGUSR1 writes them, SIGHUP reloads the configuration;
-//! SIGTERM and SIGINT end it after a bounded drain.
+//! `running` holds the running parts and applies configuration changes; `health` answers health checks; `telemetry` is
+//! the agent's own telemetry; `recorders` holds the flight recorders. SIGUSR1 saves them, SIGHUP reloads the
+//! configuration; SIGTERM and SIGINT end the agent after a bounded drain.
 
 mod health;
 mod recorders;
@@ -34,10 +34,10 @@ use crate::{
     log::{self, Subject},
 };
 
-/// The configuration that is taken where it is there.
+/// The configuration file that is used by default if it exists.
 const DEFAULT: &str = "pulsetrain.yaml";
 
-/// How often a sink or a source is tried that could not be opened in a reload.
+/// The retry interval for a sink or a source that could not be opened in a reload.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// Runs the command.
@@ -70,12 +70,12 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode, Failure> {
         .build()
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
     let ended = runtime.block_on(live(file.as_deref(), config));
-    // Nothing of ours that hangs holds up the end.
+    // A hanging task of the agent must not delay the exit.
     runtime.shutdown_background();
     ended
 }
 
-/// Runs until it is stopped.
+/// Runs the agent until it is stopped.
 async fn live(file: Option<&Path>, config: Config) -> Result<ExitCode, Failure> {
     let mut signals =
         Signals::keep().map_err(|error| Failure::failed(format!("cannot receive signals: {error}")))?;
@@ -99,7 +99,7 @@ async fn live(file: Option<&Path>, config: Config) -> Result<ExitCode, Failure> 
                     systemd.reloading();
                     tokio::select! {
                         () = reload(file, &mut running) => systemd.ready(),
-                        // Nobody who wants the end waits for a reload; other signals wait for its end.
+                        // A signal to end interrupts the reload; other signals wait for the end of the reload.
                         () = signals.end() => break,
                     }
                 }
@@ -120,7 +120,7 @@ async fn live(file: Option<&Path>, config: Config) -> Result<ExitCode, Failure> 
 
 /// Reopens moved files, and applies the configuration file if it is valid.
 async fn reload(file: Option<&Path>, running: &mut Running) {
-    // Also where the configuration is wrong: a program that rotates files knows nothing of it.
+    // This also runs if the configuration is invalid: a program that rotates files does not depend on it.
     running.reopen_files().await;
     match read(file, Some(running.config())) {
         Ok(config) => {
@@ -138,7 +138,7 @@ async fn reload(file: Option<&Path>, running: &mut Running) {
     }
 }
 
-/// Reads the file, or takes the default without one, and checks it against the system.
+/// Reads the file, or uses the default without one, and checks it against the system.
 fn read(file: Option<&Path>, running: Option<&Config>) -> Result<Config, Vec<Fault>> {
     let config = match file {
         Some(file) => config::load_with_faults(file, &std::env::vars().collect())?,
@@ -161,18 +161,18 @@ fn warn(file: Option<&Path>, config: &Config) -> usize {
     warnings.len()
 }
 
-/// The name of the configuration in messages.
+/// Returns the name of the configuration in messages.
 fn name(file: Option<&Path>) -> String {
     file.unwrap_or(Path::new(DEFAULT)).display().to_string()
 }
 
-/// The file that was named, or the one that is there.
+/// Returns the file from the command line, or the default file if it exists.
 fn file(arguments: &AgentArguments) -> Option<PathBuf> {
     let there = || Path::new(DEFAULT).exists().then(|| PathBuf::from(DEFAULT));
     arguments.config.clone().or_else(there)
 }
 
-/// What a signal asks for.
+/// The action that a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SignalRequest {
     Reload,
@@ -180,7 +180,7 @@ enum SignalRequest {
     End,
 }
 
-/// The signals that concern an agent.
+/// The signals that an agent handles.
 struct Signals {
     reload: Signal,
     record: Signal,

@@ -293,7 +293,7 @@ fn format(name: &str) -> Result<FormatChoice, String> {
     Ok(FormatChoice(Some(format)))
 }
 
-/// An address that only this machine reaches.
+/// Parses an address that only this machine can reach.
 fn loopback(text: &str) -> Result<SocketAddr, String> {
     let address: SocketAddr = text
         .parse()

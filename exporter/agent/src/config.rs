@@ -1,7 +1,7 @@
 //! The configuration file of the agent: one YAML file of sources, sinks and limits.
 //!
-//! `section` makes the types, whose doc comments are what `--print-config` prints; `read` fills them, with the environment
-//! expanded; `check` compares them with the system; `fault` is an error with its place and its remedy.
+//! `section` defines the types, whose doc comments `--print-config` prints; `read` deserializes them, with the
+//! environment expanded; `check` validates them against the system; `fault` is an error with its place and its remedy.
 
 mod attribute_rules;
 mod check;
@@ -95,7 +95,7 @@ section::section! {
 }
 
 impl Config {
-    /// The default with one source: what `--print-config` prints.
+    /// Returns the default with one source, which `--print-config` prints.
     pub(crate) fn example() -> Self {
         Self {
             sources: sources::example(),

@@ -1,7 +1,7 @@
-//! `pulsetrain convert`: OTLP into a Perfetto trace, a Perfetto trace into OTLP, OTLP into its other form.
+//! `pulsetrain convert`: OTLP to a Perfetto trace, a Perfetto trace to OTLP, OTLP to its other encoding.
 //!
-//! `input` and `backends` bring every input into OTLP messages, `output` writes them (`trace` the files of a Perfetto trace),
-//! `summary` reports the outcome, and `open` serves the trace to the Perfetto UI.
+//! `input` and `backends` convert every input to OTLP messages, `output` writes them (`trace` the files of a Perfetto
+//! trace), `summary` reports the outcome, and `open` serves the trace to the Perfetto UI.
 
 mod arguments;
 mod backends;
@@ -26,11 +26,11 @@ pub(crate) use self::{
 };
 use crate::{failure::Failure, topology};
 
-/// The note about traces that have a row each because they are few.
+/// The note that each trace has its own row, because the traces are few.
 const BY_TRACE: &str =
     "each trace has a row of its own, since they are few; --by process draws the rows of processes";
 
-/// The note about a file that is an input twice. Spans have ids by which they are drawn once; points and log records have none.
+/// The note about a file that is given twice. Spans are deduplicated by their ids; points and log records have no ids.
 const REPEATED: &str =
     "the file was already read: its points and log records are duplicated, and deltas are added twice";
 

@@ -1,6 +1,6 @@
-//! `pulsetrain demo`: a simulated job through the real pipeline, to see what there is to see without a GPU or a cluster.
+//! `pulsetrain demo`: runs a simulated job through the real pipeline, to show the telemetry without a GPU or a cluster.
 //!
-//! `arguments` is the command line, `targets` opens the sinks, `sent` counts what is derived, `report` prints.
+//! `arguments` is the command line, `targets` opens the sinks, `sent_counter` counts the sent telemetry, `report` prints.
 
 mod arguments;
 mod report;
@@ -36,20 +36,20 @@ use crate::{
     topology,
 };
 
-/// How long a step takes at the rate 1.
+/// The duration of a step at the rate 1.
 const STEP_SECONDS: f64 = 0.5;
-/// The rate of a job with a past: steps of two seconds, so that hours of it have a size that is easy to send.
+/// The rate of a job with a history: steps of two seconds, so that hours of history have a manageable size.
 const HISTORY_RATE: f64 = 0.25;
-/// The steps of a job, from its start or from the end of its past.
+/// The number of steps of a job, not counting those of its history.
 const STEPS: u64 = 5_000;
-/// How often the GPUs are read, and those of a job with a past.
+/// The interval of GPU readings, and that of a job with a history.
 const GPU_INTERVAL: Duration = Duration::from_secs(1);
 const HISTORY_GPU_INTERVAL: Duration = Duration::from_secs(5);
-/// How long the sinks have for what is queued when the job has ended by itself.
+/// The deadline of the drain after the job has ended by itself.
 const DRAIN: Duration = Duration::from_secs(30);
-/// How long the page stays for the scraper that has not yet got the last points.
+/// How long the page stays up for a scraper that has not fetched the last points.
 const LAST_SCRAPE: Duration = Duration::from_secs(20);
-/// How often the page is looked at until it shows the first step.
+/// The poll interval of the page until it shows the first step.
 const GLANCE: Duration = Duration::from_millis(10);
 
 /// Runs the command.
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &DemoArguments) -> Result<ExitCode, Failure> {
         .build()
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
     let ended = runtime.block_on(demonstrate(arguments, &config, job, started));
-    // Nothing of ours that hangs holds up the end.
+    // A hanging task of the demo must not delay the exit.
     runtime.shutdown_background();
     ended
 }
@@ -80,7 +80,7 @@ fn job(arguments: &DemoArguments) -> DemoConfig {
     let rate = arguments
         .rate
         .unwrap_or(if history.is_some() { HISTORY_RATE } else { 1.0 });
-    // What cannot be a duration is refused with the job.
+    // The check of the job rejects a rate without a valid duration.
     let step_time = Duration::try_from_secs_f64(STEP_SECONDS / rate).unwrap_or_default();
     let past = history.unwrap_or_default();
     let past_steps = (past.as_secs_f64() / step_time.as_secs_f64().max(f64::MIN_POSITIVE)) as u64;
@@ -145,7 +145,7 @@ async fn demonstrate(
         log::info(Subject::Place, format_args!("first curve after {seconds:.1} s"));
     }
     if !arguments.json && !log::is_json() {
-        // Only now: the line is drawn in its place, and nothing may be printed below it.
+        // The console sink comes last, because its line is updated in place and nothing may be printed below it.
         let line = ConsoleSink::stderr(ConsoleStyle::InPlace);
         pipeline.add_sink(Box::new(line), Requirement::BestEffort);
     }
@@ -187,8 +187,8 @@ async fn demonstrate(
     })
 }
 
-/// Waits until the page shows the first step; returns the seconds since the start of the process, or `None` where there is
-/// no page or the job ended before.
+/// Waits until the page shows the first step. Returns the seconds since the start of the process, or `None` if there is
+/// no page or the job ended first.
 async fn first_curve(
     page: Option<&PrometheusStore>,
     mut progress: watch::Receiver<Arc<DemoProgress>>,

@@ -1,8 +1,8 @@
 //! `pulsetrain doctor`: checks the environment of telemetry, and reports faults with their remedies.
 //!
-//! `gpus` asks the driver, `endpoint` the receivers and their clocks, `names` the translation of names by receivers, `prometheus` a
-//! Prometheus for our series; `logs` reads the heads of logs, `folders` tries to write; `environment` and `launcher` look for
-//! variables that contradict each other. Each `finding` is independent.
+//! `gpus` queries the driver, `endpoint` the receivers and their clocks, `names` the translation of names by receivers,
+//! `prometheus` a Prometheus for Pulsetrain's series; `logs` reads the heads of logs, `folders` tests writes;
+//! `environment` and `launcher` check for variables that contradict each other. Each `finding` is independent.
 
 mod endpoint;
 mod environment;
@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode, Failure> {
         .build()
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
     let findings = runtime.block_on(look(arguments));
-    // Nothing of ours that hangs holds up the end.
+    // A hanging check must not delay the exit.
     runtime.shutdown_background();
     let findings = findings?;
     let text = if arguments.json {
@@ -123,7 +123,7 @@ async fn look(arguments: &DoctorArguments) -> Result<Findings, Failure> {
     Ok(findings)
 }
 
-/// The configuration that was named, as far as it can be read; what is wrong with it is found.
+/// Returns the configuration from the command line, as far as it can be read; its faults become findings.
 fn configuration(arguments: &DoctorArguments, findings: &mut Findings) -> Option<Config> {
     let path = arguments.config.as_ref()?;
     let place = Subject::Config(path.display().to_string());

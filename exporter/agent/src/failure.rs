@@ -1,4 +1,4 @@
-//! Why a command ends early, and with which exit code.
+//! The failure of a command, with its exit code.
 
 use std::{fmt, process::ExitCode};
 
@@ -6,16 +6,16 @@ use pulsetrain_convert::ConvertError;
 use pulsetrain_formats::FormatError;
 use pulsetrain_tail::TailError;
 
-/// A command that could not do its work at all.
+/// A failure that prevented the work of a command.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The command line makes no sense.
+    /// The command line is invalid.
     Usage(String),
-    /// Something outside failed.
+    /// An external operation failed.
     Failed(String),
 }
 
-/// Done, but something was lost, skipped or found wrong.
+/// The exit code of a command that finished, but lost, skipped or rejected something.
 pub(crate) const INCOMPLETE: u8 = 1;
 
 impl Failure {

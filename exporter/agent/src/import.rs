@@ -1,4 +1,4 @@
-//! `pulsetrain import`: logs in, OpenTelemetry out, and a sum of it all.
+//! `pulsetrain import`: converts logs to OpenTelemetry, and prints a summary.
 
 mod folders;
 mod follow;
@@ -25,19 +25,19 @@ use tokio::signal::unix::{SignalKind, signal};
 use self::{progress::Progress, summary::Summary};
 use crate::{cli::ImportArguments, failure::Failure, topology};
 
-/// What the inputs have come to so far.
+/// The reports of the inputs so far.
 type Reports = Arc<Mutex<Vec<ImportReport>>>;
 
-/// How much may wait in front of a target: enough to keep it busy, little enough to forget about.
+/// The limits of the queue in front of a target: enough to keep the target busy, with a small memory footprint.
 const QUEUE: QueueConfig = QueueConfig {
     max_batches: 64,
     max_bytes: 64 << 20,
 };
 
-/// How long targets have after an interruption.
+/// The deadline of the drain after an interruption.
 const INTERRUPTED_DRAIN: Duration = Duration::from_secs(10);
 
-/// How long targets have that answer: the retry policy gives up those that do not.
+/// The deadline of the drain otherwise; the retry policy gives up targets that do not respond.
 const DRAIN: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Runs the command.
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: ImportArguments) -> Result<ExitCode, Failure> {
         .build()
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
     let outcome = runtime.block_on(import(arguments));
-    // A thread that waits for a pipe must not hold up the end.
+    // A thread that waits for a pipe must not delay the exit.
     runtime.shutdown_background();
     outcome
 }
@@ -131,7 +131,8 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
         .print(arguments.json)
 }
 
-/// A finished log is given up some time, so that the command ends. A followed log is read on when a target is back.
+/// Returns the policy for unreachable targets. The import of a finished log gives up, so that the command ends. A
+/// followed log continues when a target is back.
 fn give_up(arguments: &ImportArguments, followed: &[PathBuf]) -> GiveUp {
     if followed.is_empty() {
         GiveUp::AfterOutage(arguments.give_up_after)
@@ -140,7 +141,7 @@ fn give_up(arguments: &ImportArguments, followed: &[PathBuf]) -> GiveUp {
     }
 }
 
-/// Who reads to the end waits for room; who follows does not, so there must be more.
+/// Returns the queue limits. An import waits for room; followed logs do not wait and need larger queues.
 fn queue(arguments: &ImportArguments) -> QueueConfig {
     if arguments.follow {
         QueueConfig::default()
@@ -190,8 +191,8 @@ fn add(reports: &Reports, report: ImportReport) {
         .push(report);
 }
 
-/// The first Ctrl-C, or the word to end (SIGTERM), ends the reading: what was read is delivered and summed up. The second
-/// ends the program.
+/// Raises `stop` at the first Ctrl-C or SIGTERM, which ends the reading: the read data is delivered and summarized. The
+/// second signal ends the program.
 pub(crate) async fn raise_on_interrupt(stop: CancellationToken) -> std::io::Result<()> {
     let mut terminated = signal(SignalKind::terminate())?;
     tokio::select! {

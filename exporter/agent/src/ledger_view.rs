@@ -1,9 +1,9 @@
-//! The state of a pipeline's sinks, as the live page shows it.
+//! The state of a pipeline's sinks for the live page.
 
 use pulsetrain_pipeline::Ledger;
 use pulsetrain_sinks::{PageTelemetry, SinkState};
 
-/// The books of a pipeline.
+/// The ledger of a pipeline, as the page reads it.
 pub(crate) struct LedgerView(pub(crate) Ledger);
 
 impl PageTelemetry for LedgerView {

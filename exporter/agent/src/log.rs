@@ -47,12 +47,12 @@ pub(crate) enum Format {
     Json,
 }
 
-/// What a message is about.
+/// The subject of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subject<'a> {
     /// The command.
     Program,
-    /// A place that the message names itself, such as `agent.yaml:3:7`: text has no prefix, so that editors find it.
+    /// A place that is part of the message, such as `agent.yaml:3:7`: text has no prefix, so that editors recognise it.
     Place,
     /// The sink of this name.
     Sink(&'a str),
@@ -85,7 +85,7 @@ struct Record<'a> {
     message: &'a str,
 }
 
-/// Sets level and format by the command line, for the rest of the process.
+/// Sets level and format from the command line, for the rest of the process.
 pub(crate) fn start(arguments: LogArguments) {
     // A process has one command line.
     let _ = ARGUMENTS.set(arguments);
@@ -100,7 +100,7 @@ pub(crate) fn start(arguments: LogArguments) {
     }));
 }
 
-/// Sets level and format by the configuration, unless a flag sets them.
+/// Sets level and format from the configuration, unless a flag sets them.
 pub(crate) fn configure(section: &LogSection) {
     let arguments = ARGUMENTS.get().copied().unwrap_or_default();
     let level = arguments.log_level.unwrap_or(section.level);
@@ -119,12 +119,12 @@ pub(crate) fn error(subject: Subject<'_>, message: impl Display) {
     write(Level::Error, subject, message);
 }
 
-/// Logs what needs attention, or is retried.
+/// Logs an event that needs attention, or is retried.
 pub(crate) fn warn(subject: Subject<'_>, message: impl Display) {
     write(Level::Warn, subject, message);
 }
 
-/// Logs a state that changed.
+/// Logs a change of state.
 pub(crate) fn info(subject: Subject<'_>, message: impl Display) {
     write(Level::Info, subject, message);
 }
@@ -148,16 +148,16 @@ fn emit(level: Level, subject: Subject<'_>, message: impl Display) {
     } else {
         text(subject, &message)
     };
-    // One write a line, so that lines of several threads do not mix. A log that cannot be written stops nothing.
+    // One write per line, so that lines of several threads do not mix. A failed write to the log is ignored.
     let _ = io::stderr().lock().write_all(line.as_bytes());
 }
 
-/// Logs each line of a text as a record of its own, such as a summary.
+/// Logs each line of a text, such as a summary, as a separate record.
 pub(crate) fn write_lines(level: Level, text: &str) {
     text.lines().for_each(|line| write(level, Subject::Place, line));
 }
 
-/// As [`write_lines`], whatever the level of the log: the user asked for the text.
+/// Like [`write_lines`], regardless of the log level: the user requested the text.
 pub(crate) fn print_lines(level: Level, text: &str) {
     text.lines().for_each(|line| emit(level, Subject::Place, line));
 }

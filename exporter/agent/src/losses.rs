@@ -1,4 +1,4 @@
-//! Describes what a sink dropped, for people: one line a cause, with the signals that it concerns.
+//! Describes the drops of a sink in text: one line for each cause, with the signals that it concerns.
 
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Dropped, SinkCounts};
@@ -15,7 +15,8 @@ pub(crate) fn lost_by_cause(counts: &SinkCounts) -> impl Iterator<Item = String>
     by_cause(counts).into_iter().map(|drops| lost(&drops))
 }
 
-/// Returns one line for each signal that the receiver does not support, which is no loss, without the name of the sink.
+/// Returns one line for each signal that the receiver does not support, which is not a loss, without the name of the
+/// sink.
 pub(crate) fn unsupported_signals(counts: &SinkCounts) -> impl Iterator<Item = String> {
     counts.unsupported().map(unsupported)
 }
@@ -37,7 +38,7 @@ fn by_cause(counts: &SinkCounts) -> Vec<Vec<&Dropped>> {
     groups
 }
 
-/// The message without the path of a signal, by which the messages of one dead receiver would differ.
+/// Returns the message without the path of a signal, because otherwise the messages of one dead receiver would differ.
 fn cause(drop: &Dropped) -> Option<String> {
     let path = |message: String, signal: Signal| message.replacen(&format!("/v1/{signal}"), "", 1);
     let message = drop.message.clone()?;

@@ -1,7 +1,7 @@
 //! The `pulsetrain` command.
 //!
-//! `cli` defines the command line, one module per subcommand implements it, `topology` alone knows which sources and sinks there
-//! are. Exit codes: 0 done, 1 something failed or was lost, 2 the command line makes no sense.
+//! `cli` defines the command line, one module per subcommand implements it, and only `topology` depends on the types of
+//! sources and sinks. Exit codes: 0 done, 1 something failed or was lost, 2 the command line is invalid.
 
 mod agent;
 mod cli;

@@ -4,17 +4,17 @@ use std::{fs, io::IsTerminal, path::Path};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// What is below this size is over before anyone looks.
+/// The minimum input size for a bar: smaller inputs are finished too soon.
 const LONG_BYTES: u64 = 16 << 20;
 
-/// A bar for inputs of these sizes; none where nobody would see it.
+/// Returns a bar for inputs of these sizes, or `None` if it would not be visible.
 pub(crate) fn of(sizes: impl Iterator<Item = Option<u64>>, quiet: bool) -> Option<ProgressBar> {
     let bytes = sizes.sum::<Option<u64>>()?;
     let is_shown = !quiet && bytes >= LONG_BYTES && std::io::stderr().is_terminal();
     is_shown.then(|| ProgressBar::new(bytes).with_style(style()))
 }
 
-/// The size of a file; none of anything else.
+/// Returns the size of a regular file, or `None` for other files.
 pub(crate) fn size(path: &Path) -> Option<u64> {
     let file = fs::metadata(path).ok()?;
     file.is_file().then_some(file.len())

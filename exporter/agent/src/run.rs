@@ -1,8 +1,8 @@
-//! `pulsetrain run`: a trainer as it would run without us, and its telemetry besides.
+//! `pulsetrain run`: runs a trainer unchanged, and sends its telemetry.
 //!
-//! `trainer` starts it, on a terminal where we are on one; `copy` passes on what it prints; `stream` reads it aside;
-//! `page` is the live page of `--listen`; `signals` forwards signals, `job` is for Ctrl-Z; `recording` holds the last minutes;
-//! `identity` identifies the run. If our side fails, the trainer runs on.
+//! `trainer` starts it, on a terminal if there is one; `copy` forwards its output; `stream` parses a copy of the output;
+//! `page` is the live page of `--listen`; `signals` forwards signals, `job` handles Ctrl-Z; `recording` holds the flight
+//! recorders; `identity` identifies the run. A failure of Pulsetrain does not stop the trainer.
 
 mod copy;
 mod identity;
@@ -64,7 +64,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
         .build()
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
     let ended = run_on(&runtime, arguments);
-    // Nothing of ours that hangs holds up the end.
+    // A hanging task of the command must not delay the exit.
     runtime.shutdown_background();
     ended
 }
@@ -111,7 +111,7 @@ fn run_on(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Failu
     let status = trainer
         .wait(|| receiver.forget_trainer())
         .map_err(|error| Failure::failed(format!("cannot wait for the trainer: {error}")))?;
-    // What the trainer's own children still print is passed on for a while, not for ever.
+    // The output of the trainer's remaining children is forwarded for a limited time only.
     let _: Result<(), RecvTimeoutError> = copies.ended.recv_timeout(arguments.drain);
     drop(trainer);
     let code = trainer::exit_code(status);
@@ -128,7 +128,7 @@ fn run_on(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Failu
     Ok(ExitCode::from(code))
 }
 
-/// The configuration that is named, or the default.
+/// Returns the configuration from the command line, or the default.
 fn load(arguments: &RunArguments) -> Result<Config, Failure> {
     match &arguments.config {
         Some(path) => config::load(path, &std::env::vars().collect()).map_err(Failure::usage),
@@ -136,7 +136,8 @@ fn load(arguments: &RunArguments) -> Result<Config, Failure> {
     }
 }
 
-/// The GPUs of this machine. One rank per machine watches them, and reports on the page, not on the trainer's terminal.
+/// Returns the source of the GPUs of this machine. One rank per machine watches them, and reports on the page, not on the
+/// trainer's terminal.
 fn gpus(
     arguments: &RunArguments,
     config: &Config,
@@ -218,8 +219,8 @@ async fn start_pipeline(
     Ok((pipeline, ingress))
 }
 
-/// Returns the sinks of the configuration. A sink that cannot be made is reported and left out: the trainer is more important,
-/// and if several ranks share a machine only one of them has the port.
+/// Returns the sinks of the configuration. A sink that cannot be opened is reported and left out: the trainer is more
+/// important, and if several ranks share a machine only one of them can bind the port.
 async fn configured_sinks(
     config: &Config,
     recorders: &Recorders,
@@ -271,7 +272,7 @@ async fn configured_sinks(
     sinks
 }
 
-/// Who listens where a sink wants to.
+/// Returns the program that already listens on the port of a sink.
 fn port_owner_of(sink: &SinkConfig) -> Option<String> {
     match sink {
         SinkConfig::Prometheus(page) => config::port_owner(*page.listen),
@@ -296,7 +297,7 @@ fn options(arguments: &RunArguments) -> Result<RunOptions, Failure> {
     })
 }
 
-/// The reading of what the trainer prints and writes.
+/// The sources that read the output and the logs of the trainer.
 struct Reading {
     stop: CancellationToken,
     sources: JoinHandle<()>,
@@ -321,13 +322,13 @@ impl Reading {
         let on_end = move |report| kept.lock().unwrap_or_else(PoisonError::into_inner).push(report);
         let program = arguments.command[0].to_string_lossy();
         let kept = Arc::clone(&reports);
-        // Followed files are reported at the end and not on the trainer's terminal.
+        // Events of followed files are reported at the end and not on the trainer's terminal.
         let on_event = move |event| {
             match event {
                 TailEvent::Ended(report) => {
                     kept.lock().unwrap_or_else(PoisonError::into_inner).push(*report);
                 }
-                // The trainer has ended by then.
+                // The trainer has ended by the time of this event.
                 TailEvent::Problem(error @ TailError::Unread { .. }) => log::error(Subject::Program, error),
                 _ => {}
             }
@@ -353,7 +354,8 @@ impl Reading {
         }
     }
 
-    /// Lets the sources read what is there; a file system that hangs does not hold us up.
+    /// Lets the sources read the remaining data within the time limit, so that a hanging file system does not delay the
+    /// exit.
     async fn end(self, within: Duration) -> Inputs {
         self.stop.cancel();
         let is_whole = tokio::time::timeout(within, self.sources).await.is_ok();

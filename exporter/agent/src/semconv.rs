@@ -18,7 +18,7 @@ pub(crate) fn run(command: SemconvCommand) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Prints to the standard output; a reader that has seen enough (`| head`) is no failure.
+/// Prints to the standard output; a closed pipe (`| head`) is not a failure.
 fn print(text: &str) -> Result<ExitCode, Failure> {
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::failed(error)),

@@ -1,7 +1,7 @@
-//! `pulsetrain show`: finished runs on the live page's own page: served to a browser, as one HTML file, or as text.
+//! `pulsetrain show`: shows finished runs on the live page, served to a browser or as one HTML file, or as text.
 //!
 //! `inputs` finds the files to read, `plan` orders them by their `contents`, `recorded` reads OTLP and Perfetto files and
-//! `derive` adds the signals that they do not have. `arguments` is the command line.
+//! `derive` adds the signals that they lack. `arguments` is the command line.
 
 mod arguments;
 mod browser;
@@ -46,7 +46,7 @@ use crate::{
     topology,
 };
 
-/// The page of finished runs may hold more than that of an agent: it is there for them alone.
+/// The limits of the page, which are higher than those of an agent: the process has no other purpose.
 const LIMITS: PageConfig = PageConfig {
     runs: 1_000,
     series_per_run: 20_000,
@@ -58,13 +58,13 @@ const LIMITS: PageConfig = PageConfig {
     clients: 64,
 };
 
-/// The batches that wait for the page.
+/// The limits of the queue in front of the page.
 const QUEUE: QueueConfig = QueueConfig {
     max_batches: 64,
     max_bytes: 64 << 20,
 };
 
-/// The page accepts every batch at once, so this is never reached.
+/// The deadline of the drain, which is never reached, because the page accepts every batch at once.
 const DRAIN: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Runs the command.
@@ -75,7 +75,7 @@ pub(crate) fn run(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
         .build()
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
     let outcome = runtime.block_on(show(arguments));
-    // A thread that reads a file does not hold up the end.
+    // A thread that reads a file must not delay the exit.
     runtime.shutdown_background();
     outcome
 }
@@ -115,7 +115,7 @@ async fn show(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
     })
 }
 
-/// Reads all inputs into the page; returns whether all of them were understood completely.
+/// Reads all inputs into the page, and returns whether all of them were understood completely.
 async fn read(inputs: Vec<Input>, page: &PageStore) -> Result<bool, Failure> {
     let steps = tokio::task::spawn_blocking(|| ordered(inputs))
         .await
@@ -137,7 +137,7 @@ async fn read(inputs: Vec<Input>, page: &PageStore) -> Result<bool, Failure> {
     let recorded = Arc::<Mutex<Vec<RecordedReport>>>::default();
     let options = RunOptions::default();
     let stop = CancellationToken::new();
-    // One after the other: the page refuses points that are older than the newest one of their series.
+    // The steps run sequentially: the page rejects points that are older than the newest one of their series.
     for Step {
         input,
         derivation: group,
@@ -175,7 +175,7 @@ fn ordered(inputs: Vec<Input>) -> Vec<Step> {
     plan::order(inputs, run_of_log, |path| Contents::of(path))
 }
 
-/// Prints what the user should know of the logs; returns whether all of them were understood.
+/// Prints the notices about the logs, and returns whether all of them were understood.
 fn report(logs: Vec<ImportReport>, sinks: Vec<SinkReport>) -> Result<bool, Failure> {
     let summary = Summary::new(logs, sinks);
     let mut out = io::stderr().lock();
@@ -189,7 +189,7 @@ fn report(logs: Vec<ImportReport>, sinks: Vec<SinkReport>) -> Result<bool, Failu
     Ok(is_complete)
 }
 
-/// Describes what was read but is not shown, with the reason and the way to show it.
+/// Describes the data that was read but is not shown, with the reason and the remedy.
 fn losses(page: &PageStore) -> Vec<String> {
     let refused = page.rejected_items();
     let describe = |(refusal, items)| {
@@ -262,13 +262,13 @@ fn write_text(page: &PageStore) -> Result<(), Failure> {
     }
 }
 
-/// Serves the page until it is interrupted.
+/// Serves the page until an interrupt.
 async fn serve(arguments: &ShowArguments, page: PageStore) -> Result<(), Failure> {
     let config = PrometheusConfig {
         listen: arguments.listen,
         ..PrometheusConfig::default()
     };
-    // The server is that of `/metrics`, which has no history.
+    // The server also serves `/metrics`, from a store without history.
     let store = PrometheusSink::new(&config).store();
     let server = PrometheusServer::bind(&config, store, Vec::new())
         .await
@@ -285,7 +285,7 @@ async fn serve(arguments: &ShowArguments, page: PageStore) -> Result<(), Failure
         _ = terminated.recv() => {}
     }
     stop.cancel();
-    // Browsers keep connections; nobody waits for them at the end.
+    // Browsers keep their connections open; the exit does not wait for them.
     let _ = tokio::time::timeout(Duration::from_secs(1), served).await;
     Ok(())
 }

@@ -1,14 +1,14 @@
-//! A choice of signals for a target: `traces,metrics=http://host:4318` on the command line, and the sink that keeps to it.
+//! The signals of a target: `traces,metrics=http://host:4318` on the command line, and the sink that filters by them.
 
 use pulsetrain_otlp::{Signal, Signals};
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
 
 use crate::failure::Failure;
 
-/// Splits `SIGNAL,SIGNAL=TARGET` into the signals and the target. A text without signals in front is all target.
+/// Splits `SIGNAL,SIGNAL=TARGET` into the signals and the target. A text without a prefix of signals is only a target.
 ///
 /// # Errors
-/// A word in front of a URL that is not a signal.
+/// Returns an error if a word in front of a URL is not a signal.
 pub(crate) fn split(text: &str) -> Result<(Option<Signals>, &str), Failure> {
     let Some((names, target)) = text.split_once('=') else {
         return Ok((None, text));
@@ -35,7 +35,7 @@ pub(crate) struct SelectedSink {
 }
 
 impl SelectedSink {
-    /// Narrows the signals of `sink` to these; all that it accepts where no signals are chosen.
+    /// Restricts `sink` to these signals. With `None`, the sink keeps all signals that it accepts.
     pub(crate) fn narrow(sink: Box<dyn Sink>, signals: Option<Signals>) -> Box<dyn Sink> {
         match signals {
             Some(signals) => Box::new(Self { sink, signals }),

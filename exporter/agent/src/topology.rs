@@ -1,4 +1,4 @@
-//! Makes all sources and sinks of a pipeline; no other file does. `convert`, which has no pipeline, makes its own.
+//! Creates all sources and sinks of a pipeline; no other file does. `convert`, which has no pipeline, creates its own.
 
 mod files;
 mod prometheus;
@@ -44,11 +44,11 @@ use crate::{
     trace_sink::TraceSink,
 };
 
-/// Why there is no sink where the environment names the endpoint.
+/// The message if the environment sets the endpoint but disables every signal.
 pub(crate) const ALL_OFF: &str =
     "OTEL_TRACES_EXPORTER, OTEL_METRICS_EXPORTER and OTEL_LOGS_EXPORTER are none";
 
-/// The inputs that a path on the command line names: of a folder the logs in it, where it is not followed.
+/// Returns the inputs of a path on the command line: for a folder that is not followed, the logs in it.
 pub(crate) fn inputs(path: PathBuf, is_followed: bool, format: Option<&LogFormat>) -> Vec<LogInput> {
     if path.as_os_str() == "-" {
         return vec![LogInput::Stdin];
@@ -64,7 +64,7 @@ pub(crate) fn inputs(path: PathBuf, is_followed: bool, format: Option<&LogFormat
     logs.into_iter().map(LogInput::Path).collect()
 }
 
-/// The options for one input: several files may be of one run.
+/// Returns the options for one input, because several files may belong to one run.
 pub(crate) fn options_of(input: &LogInput, options: &RunOptions) -> RunOptions {
     match input {
         LogInput::Path(path) => options_of_file(path, options),
@@ -72,13 +72,13 @@ pub(crate) fn options_of(input: &LogInput, options: &RunOptions) -> RunOptions {
     }
 }
 
-/// The sinks that the command line names, or those that the environment names, which are none where it turns off every signal.
+/// Returns the sinks of the command line, or else of the environment; none if the environment disables every signal.
 ///
-/// `checkpointer` is that of the followed inputs: a file is truncated to its checkpoints and appended to. Without one, the file
-/// is replaced.
+/// `checkpointer` has the checkpoints of the followed inputs: a file is truncated to them and appended to. Without a
+/// checkpointer, the file is replaced.
 ///
 /// # Errors
-/// An invalid target, an inconsistent environment, a file that cannot be opened.
+/// Returns an error for an invalid target, an inconsistent environment, or a file that cannot be opened.
 pub(crate) fn sinks(
     targets: &[String],
     inputs: &[LogInput],
@@ -94,11 +94,11 @@ pub(crate) fn sinks(
         .collect()
 }
 
-/// As [`sinks`], for a trainer that runs in any case: a target that cannot be opened, such as a file that another rank
-/// writes, is left out and given to `report`.
+/// Like [`sinks`], for a trainer that must run in any case: a target that cannot be opened, such as a file that another
+/// rank writes, is left out and passed to `report`.
 ///
 /// # Errors
-/// A target or an environment that makes no sense.
+/// Returns an error for an invalid target or environment.
 pub(crate) fn sinks_of_trainer(
     targets: &[String],
     report: impl Fn(&str),
@@ -118,15 +118,15 @@ pub(crate) fn sinks_of_trainer(
     Ok(opened)
 }
 
-/// Every target is understood before the first file is touched.
+/// Parses every target before the first file is opened.
 fn parsed(targets: &[String]) -> Result<Vec<Target>, Failure> {
     targets.iter().map(|target| Target::parse(target)).collect()
 }
 
-/// Whether a sink of the configuration makes sense, without touching the world.
+/// Checks a sink of the configuration without side effects.
 ///
 /// # Errors
-/// The place and what is wrong there.
+/// Returns the place and the fault.
 pub(crate) fn check_sink(sink: &SinkConfig) -> Result<(), (Location, String)> {
     let (location, outcome) = match sink {
         SinkConfig::Prometheus(page) => (page.listen.location, page.settings().check()),
@@ -159,17 +159,17 @@ pub(crate) fn check_sink(sink: &SinkConfig) -> Result<(), (Location, String)> {
 
 /// A sink of the configuration, with its background task.
 pub(crate) struct BuiltSink {
-    /// The sink; of OTLP one for each receiver, and none where the environment turns off every signal.
+    /// The sinks: for OTLP one for each receiver, or none if the environment disables every signal.
     pub(crate) sinks: Vec<Box<dyn Sink>>,
-    /// The server of a sink that others fetch from; runs until it is stopped.
+    /// The server of a sink that clients fetch from; runs until it is stopped.
     pub(crate) server: Option<BoxFuture<'static, ()>>,
-    /// The series that it keeps.
+    /// The series of the sink.
     pub(crate) series: Option<PrometheusStore>,
-    /// The history of the live page that it serves.
+    /// The history of the live page.
     pub(crate) page: Option<PageStore>,
-    /// The recorder that it fills.
+    /// The flight recorder that the sink fills.
     pub(crate) recorder: Option<FlightRecorder>,
-    /// Controls the file that it writes.
+    /// The control handle of the file that the sink writes.
     pub(crate) file: Option<FileControl>,
 }
 
@@ -187,18 +187,19 @@ impl BuiltSink {
     }
 }
 
-/// What a Prometheus sink keeps for the one that takes its place in a reload.
+/// The stores of a Prometheus sink that its successor continues in a reload.
 #[derive(Clone, Default)]
 pub(crate) struct RetainedStores {
     pub(crate) series: Option<PrometheusStore>,
     pub(crate) page: Option<PageStore>,
 }
 
-/// Makes the sink `name` of the configuration, whose traces are drawn like `drawing`; `stop` ends its background task. A file
-/// is truncated to the checkpoints of `checkpointer` on start, so that it holds every item once. A page is restored from `kept`.
+/// Creates the sink `name` of the configuration, with the trace layout of `drawing`; `stop` ends its background task. On
+/// start, a file is truncated to the checkpoints of `checkpointer`, so that it holds every item once. A page is restored
+/// from `kept`.
 ///
 /// # Errors
-/// What cannot be opened, listened on or understood.
+/// Returns an error if the sink cannot be opened, cannot listen or is invalid.
 pub(crate) async fn build_sink(
     name: &str,
     config: &SinkConfig,
@@ -258,18 +259,18 @@ async fn open_sink(
     Ok(BuiltSink::alone(sink))
 }
 
-/// Adds the stages that compute signals between the sources and the sinks; the state folder of `checkpointer` holds their state over a restart;
-/// `watch` is shown every batch that it adds.
+/// Adds the stages that derive signals between the sources and the sinks. The state folder of `checkpointer` preserves
+/// their state over a restart; `watch` is called with every derived batch.
 ///
 /// # Errors
-/// A state file that cannot be used.
+/// Returns an error if a state file cannot be used.
 pub(crate) fn derived(
     builder: PipelineBuilder,
     config: &DeriveConfig,
     checkpointer: &Checkpointer,
     watch: impl Fn(&Batch) + Clone + Send + 'static,
 ) -> Result<PipelineBuilder, Failure> {
-    // Before the energy of steps, which holds their spans.
+    // This stage precedes the energy of steps, which holds their spans.
     let builder = if config.signals.enabled {
         let stage = SignalsStage::new(config.signals.settings()).watched(watch.clone());
         builder.stage(Box::new(stage))
@@ -292,7 +293,7 @@ pub(crate) fn derived(
     Ok(builder.stage(Box::new(stage)))
 }
 
-/// Returns the stage that derives signals of an imported log: of one that is followed as it is written, or of a finished one.
+/// Returns the stage that derives the signals of an imported log: one that is followed, or a finished one.
 pub(crate) fn imported_signals(is_followed: bool) -> SignalsStage {
     SignalsStage::new(if is_followed {
         SignalsConfig::default()
@@ -306,11 +307,11 @@ pub(crate) fn recorded_energy() -> EnergyStage {
     EnergyStage::new(EnergyConfig::offline())
 }
 
-/// Makes a source of the configuration by its name, whose logs are of this service and have these attributes; `on_reading`
-/// gets what is measured.
+/// Creates a source of the configuration by its name, with this service and these attributes for its logs. `on_reading`
+/// is called with every reading.
 ///
 /// # Errors
-/// A port that cannot be listened on.
+/// Returns an error if a port cannot be listened on.
 pub(crate) fn build_source(
     (name, config): (&str, &SourceConfig),
     (service, resource): Resource,
@@ -340,7 +341,7 @@ pub(crate) fn build_source(
     ))
 }
 
-/// Returns the options for the logs of a source. Faults in them are those of the configuration's check.
+/// Returns the options for the logs of a source. Faults in the options are reported by the check of the configuration.
 pub(crate) fn run_options(logs: &LogsSection, claims: &Claims) -> RunOptions {
     RunOptions {
         format: logs.log_format(),
@@ -356,7 +357,7 @@ pub(crate) fn run_options(logs: &LogsSection, claims: &Claims) -> RunOptions {
     }
 }
 
-/// Makes a receiver, with the translation of Tunix's names where the configuration has it.
+/// Creates a receiver, with the translation of Tunix's names if the configuration enables it.
 fn receiver_source(
     config: &ReceiverSection,
     report: impl Fn(&dyn Display) + Clone + Send + Sync + 'static,
@@ -378,8 +379,8 @@ pub(crate) fn level(event: &TailEvent) -> Level {
     }
 }
 
-/// The GPUs of this machine, with whose they are: those on which no process is seen, of the run that is `ours`. `report` gets
-/// messages for the operator. To be called inside a runtime.
+/// Returns the source of the GPUs of this machine. A GPU without a visible process belongs to the run `ours`. `report`
+/// receives messages for the operator. Must be called inside a runtime.
 pub(crate) fn gpus(
     config: &GpuSection,
     resource: Vec<(String, String)>,
@@ -408,7 +409,7 @@ pub(crate) fn gpus(
 /// Opens the checkpoints in the state folder, or in memory without one.
 ///
 /// # Errors
-/// A folder that cannot be used, or that another agent uses.
+/// Returns an error if the folder cannot be used, or another agent uses it.
 pub(crate) fn checkpointer(config: &Config) -> Result<Checkpointer, TailError> {
     match state_folder(config) {
         Some(folder) => Checkpointer::open(&folder),
@@ -416,7 +417,7 @@ pub(crate) fn checkpointer(config: &Config) -> Result<Checkpointer, TailError> {
     }
 }
 
-/// Returns the state folder of the configuration, else the user's, or `None` if the user has no home.
+/// Returns the state folder of the configuration, or else of the user, or `None` if the user has no home.
 pub(crate) fn state_folder(config: &Config) -> Option<PathBuf> {
     let folder = config
         .state_folder
@@ -427,7 +428,8 @@ pub(crate) fn state_folder(config: &Config) -> Option<PathBuf> {
     folder.or_else(|| of_user().map(|folder| folder.join("pulsetrain")))
 }
 
-/// The logs that a trainer writes besides what it prints, to be read to their end when it has ended.
+/// Returns the source of the logs that a trainer writes in addition to its output, which are read to their end after it
+/// has ended.
 pub(crate) fn followed(
     paths: &[PathBuf],
     options: RunOptions,
@@ -442,12 +444,12 @@ pub(crate) fn followed(
         .then(|| Box::new(TailSource::new(config, Checkpointer::in_memory(), on_event)) as Box<dyn Source>)
 }
 
-/// The line of a step on a terminal that belongs to the trainer.
+/// Returns the sink that prints the line of a step on the trainer's terminal.
 pub(crate) fn step_line() -> Box<dyn Sink> {
     Box::new(ConsoleSink::stderr(ConsoleStyle::Scrolling))
 }
 
-/// Where telemetry is to go, and which signals of it.
+/// A target, and the signals that it receives.
 struct Target {
     signals: Option<Signals>,
     place: Destination,
@@ -534,7 +536,7 @@ fn remote_write(url: &str) -> Result<RemoteWriteSink, Failure> {
     RemoteWriteSink::new(url, &PrometheusConfig::default(), variable).map_err(client_failure)
 }
 
-/// Refuses an output that is one of the inputs: it would be emptied before it is read.
+/// Rejects an output that is also an input: it would be truncated before it is read.
 pub(crate) fn refuse_input<'a>(
     output: &Path,
     inputs: impl IntoIterator<Item = &'a Path>,

@@ -11,9 +11,9 @@ use pulsetrain_sinks::blocking;
 
 use crate::{convert::trace::TraceFile, failure::Failure};
 
-/// Gathers batches, in temporary files where they do not fit into memory, and draws them at the end.
+/// Collects batches, in temporary files if they exceed the memory budget, and draws them at the end.
 ///
-/// The file gets its name when the sink finishes. Without a batch there is no file.
+/// The file gets its name when the sink finishes. Without a batch, no file is created.
 pub(crate) struct TraceSink {
     name: String,
     parts: Arc<Mutex<Option<Parts>>>,
@@ -26,10 +26,10 @@ struct Parts {
 }
 
 impl TraceSink {
-    /// A sink that will write `path`.
+    /// Creates a sink that will write `path`.
     ///
     /// # Errors
-    /// A path that cannot be written.
+    /// Returns an error if the path cannot be written.
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
         let file = TraceFile::create(path).map_err(|error| {
             Failure::failed(format!(

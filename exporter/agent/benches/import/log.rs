@@ -1,21 +1,21 @@
-//! Generates a long log: the last ten steps of a short one and the lines between them, within one phase,
-//! repeated with other numbers. Records over several lines are left out, since the naive importer reads line by line.
+//! Generates a long log: repeats the last ten steps of a short one and the lines between them, within one phase, with
+//! other numbers. Records over several lines are omitted, because the naive importer reads line by line.
 
 use std::{fs, io, path::Path};
 
 /// A part of a record.
 enum Part {
-    /// What stays as it is.
+    /// Constant text.
     Text(String),
     /// The time of the record.
     Time,
-    /// The number of the step.
+    /// The step number.
     Step,
-    /// A number, as the sample spells it.
+    /// A number, in the notation of the sample.
     Number(String),
 }
 
-/// A log of about `size` bytes out of the records of `sample`, the same at every call.
+/// Generates a log of about `size` bytes from the records of `sample`, the same at every call.
 pub(crate) fn generate(sample: &Path, size: usize) -> io::Result<Vec<u8>> {
     let sample = fs::read_to_string(sample)?;
     let is_whole = |line: &&str| line.contains("{\"log\"") && line.trim_end_matches(',').ends_with('}');

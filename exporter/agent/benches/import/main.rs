@@ -1,4 +1,4 @@
-//! Throughput of the import of a Surogate log of 200 MB, compared with a naive importer over serde_json and prost.
+//! Measures the import throughput of a Surogate log of 200 MB, compared with a naive importer over serde_json and prost.
 //!
 //! `cargo bench -p pulsetrain-agent --bench import` prints one table. A megabyte is a million bytes of the log. Each row is
 //! the best of three rounds; "per core" divides by the processor time, so that threads do not make a row look faster.
@@ -24,7 +24,7 @@ use pulsetrain_record::{Counts, Recorder, Run};
 const LOG_BYTES: usize = 200_000_000;
 const ROUNDS: usize = 3;
 
-/// What one way of importing took and gave.
+/// The cost and the result of one import.
 struct Measured {
     wall: Duration,
     processor: Duration,
@@ -73,9 +73,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What the binary does between reading the file and the first queue.
+/// Runs the import in process: the part of the binary between the read of the file and the first queue.
 fn import(log: &[u8]) -> u64 {
-    /// As much as the source reads at once.
+    /// The read size of the source.
     const CHUNK: usize = 1 << 20;
     let format = format_by_name("surogate").expect("invariant: the format is in the table");
     let mut bytes = 0;
@@ -162,7 +162,7 @@ fn corpus(model: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/corpus/surogate/training_{model}.json"))
 }
 
-/// The processor, as Linux names it.
+/// Returns the name of the processor.
 fn machine() -> String {
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find_map(|line| line.strip_prefix("model name"));

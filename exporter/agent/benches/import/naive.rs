@@ -1,5 +1,5 @@
-//! What one would write in an afternoon: every line a `serde_json::Value`, every number a point in the structs of
-//! `opentelemetry-proto`, every full batch through prost.
+//! A naive importer for comparison: every line is a `serde_json::Value`, every number is a point in the structs of
+//! `opentelemetry-proto`, and every full batch is encoded with prost.
 
 use std::collections::HashMap;
 
@@ -13,13 +13,13 @@ use opentelemetry_proto::tonic::{
 use prost::Message;
 use serde_json::{Map, Value};
 
-/// About as many items as our batches have.
+/// About the number of items in a batch of the real importer.
 const BATCH: usize = 20_000;
 
-/// Numbers that identify a record and are no measurements.
+/// Numbers that identify a record and are not measurements.
 const NO_POINTS: [&str; 3] = ["id", "rank", "step"];
 
-/// Imports a log and returns how many points and spans it made.
+/// Imports a log and returns the number of points and spans.
 pub(crate) fn import(log: &[u8]) -> u64 {
     let mut importer = Importer::default();
     for line in log.split(|byte| *byte == b'\n') {
@@ -126,7 +126,7 @@ impl Importer {
     }
 }
 
-/// The time of a record; every log here is of one day.
+/// Parses the time of a record; every log here covers one day.
 fn unix_nanos(text: &str) -> Option<u64> {
     const MIDNIGHT: u64 = 1_795_219_200;
     let clock = text.strip_prefix("2026-11-21 ")?;

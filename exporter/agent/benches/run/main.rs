@@ -1,4 +1,5 @@
-//! What `pulsetrain run` costs a trainer: its wall time bare and under `run`, in turns, with a file and with a dead endpoint.
+//! Measures the overhead of `pulsetrain run`: the wall time of a trainer alone and under `run`, alternating, with a file
+//! and with a dead endpoint.
 //!
 //! `cargo bench -p pulsetrain-agent --bench run` prints one table. The trainer is this program itself: it prints the lines of
 //! a MaxText log, either 20,000 a second for three seconds or as fast as it can. Each row is the median of its rounds.
@@ -54,7 +55,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The ways of running the trainer, with the arguments of `run` where it is under it.
+/// The variants, with the arguments of `run` if the trainer runs under it.
 const HOW: [(&str, &[&str]); 3] = [
     ("bare", &[]),
     ("run, to a file", &["--to", "/dev/shm/pulsetrain-bench.jsonl"]),
@@ -64,7 +65,7 @@ const HOW: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// The median wall time of each way; the ways take turns, so that a busy minute is not one way's alone.
+/// Returns the median wall time of each variant. The variants alternate, so that other load affects all of them.
 fn rounds(pace: &str) -> Result<Vec<Duration>, Box<dyn Error>> {
     let mut walls = vec![Vec::new(); HOW.len()];
     for _ in 0..ROUNDS {
@@ -79,7 +80,7 @@ fn rounds(pace: &str) -> Result<Vec<Duration>, Box<dyn Error>> {
     Ok(walls.into_iter().map(median).collect())
 }
 
-/// From the start to the end of the output, which is read as fast as it comes.
+/// Returns the time from the start to the end of the output, which is read without delay.
 fn wall(pace: &str, arguments: &[&str]) -> Result<Duration, Box<dyn Error>> {
     let trainer = env::current_exe()?;
     let mut command = if arguments.is_empty() {
@@ -111,7 +112,7 @@ fn wall(pace: &str, arguments: &[&str]) -> Result<Duration, Box<dyn Error>> {
     }
 }
 
-/// Prints the lines of the sample, over and over.
+/// Prints the lines of the sample repeatedly.
 fn train(is_paced: bool) -> Result<(), Box<dyn Error>> {
     let sample = fs::read_to_string(Path::new(SAMPLE))?;
     let lines = if is_paced { PACED_LINES } else { UNPACED_LINES };

@@ -1,5 +1,5 @@
-//! Answers `/healthz` and `/readyz` for those who start and watch the agent, `/status` with the state of its parts, and `/trace`
-//! with what it has just seen; `/gpu/release` and `/gpu/resume` control the use of the GPU driver.
+//! Serves `/healthz` and `/readyz` for supervisors, `/status` with the state of the agent's parts, and `/trace` with the
+//! recent telemetry; `/gpu/release` and `/gpu/resume` control the use of the GPU driver.
 
 mod gpus;
 mod status;
@@ -35,29 +35,29 @@ use crate::{
 
 type Answer = Response<Full<Bytes>>;
 
-/// The most connections at one time; further ones are refused.
+/// The limit on concurrent connections; requests on further connections are rejected.
 const MAX_CONNECTIONS: usize = 64;
-/// How long a client has for its request.
+/// The deadline of a request.
 const REQUEST: Duration = Duration::from_secs(5);
-/// How long it has for everything: a client that does not read a trace keeps no other from asking.
+/// The deadline of a complete exchange: a client that does not read a trace must not block other clients.
 const ANSWER: Duration = Duration::from_secs(60);
-/// How long answers have when the agent ends.
+/// The grace period of answers when the agent ends.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Whether everything has been started, and which sinks fail; a clone shares the state.
+/// The readiness of the agent, and the failing sinks; clones share the state.
 #[derive(Clone, Debug)]
 pub(crate) struct Readiness(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Why it is not ready; `None` when it is.
+    /// The reason why the agent is not ready; `None` if it is ready.
     reason: Option<String>,
-    /// The sinks that fail, each with its message. An agent whose queues have room is ready all the same.
+    /// The failing sinks, each with its message. They do not affect readiness while the queues have room.
     failing: Vec<(String, String)>,
 }
 
 impl Readiness {
-    /// Not ready, because it starts.
+    /// Creates the state of an agent that is starting.
     pub(crate) fn starting() -> Self {
         Self(Arc::new(Mutex::new(State {
             reason: Some("it starts".to_owned()),
@@ -70,17 +70,17 @@ impl Readiness {
         self.state().reason = None;
     }
 
-    /// Reports why the agent is not ready.
+    /// Reports the reason why the agent is not ready.
     pub(super) fn unset(&self, reason: impl Into<String>) {
         self.state().reason = Some(reason.into());
     }
 
-    /// Returns why not everything is there, `None` if it is.
+    /// Returns the reason why the agent is not ready, or `None` if it is ready.
     fn reason(&self) -> Option<String> {
         self.state().reason.clone()
     }
 
-    /// Replaces the sinks that fail, and their messages.
+    /// Replaces the failing sinks and their messages.
     pub(super) fn set_failing(&self, failing: Vec<(String, String)>) {
         self.state().failing = failing;
     }
@@ -90,16 +90,16 @@ impl Readiness {
     }
 }
 
-/// What the answers are made of; a clone shares it.
+/// The data behind the answers; clones share it.
 #[derive(Clone)]
 struct Site {
     guard: Guard,
     ready: Readiness,
-    /// `None` where others than this machine can ask, and do not prove who they are.
+    /// The restricted endpoints; `None` if other machines can connect without authentication.
     inside: Option<RestrictedEndpoints>,
 }
 
-/// What is not for everybody.
+/// The endpoints for this machine and authenticated clients only.
 #[derive(Clone)]
 struct RestrictedEndpoints {
     recorders: Recorders,
@@ -107,10 +107,11 @@ struct RestrictedEndpoints {
     gpus: Option<GpuControl>,
 }
 
-/// Listens. Returns the work of answering, which lasts until it is stopped.
+/// Listens on the address. Returns the future that answers requests until it is stopped.
 ///
 /// # Errors
-/// An address that is in use, or that others can reach without being allowed to; a file that cannot be used.
+/// Returns an error if the address is in use, if other machines can reach it without permission, or if a file cannot be
+/// used.
 pub(crate) fn serve(
     config: &HealthConfig,
     ready: Readiness,
@@ -143,7 +144,7 @@ pub(crate) fn serve(
     Ok(async move {
         let answer = move |stream, admission| connection(site.clone(), stream, admission);
         let places = ConnectionSlots::new(MAX_CONNECTIONS);
-        // An error here is a runtime that ends.
+        // An error means that the runtime ends.
         let _ = accept(listener, guard, places, GRACE, stop.cancelled(), answer).await;
     })
 }
@@ -168,7 +169,7 @@ async fn connection(site: Site, stream: ServerStream, admission: Admission) {
         Admission::Served => ANSWER,
         Admission::Refused => REQUEST,
     };
-    // An error here is a client that went away, or that took too long.
+    // An error means that the client disconnected or exceeded the deadline.
     let _ = tokio::time::timeout(most, connection).await;
 }
 
@@ -244,7 +245,7 @@ impl State {
     }
 }
 
-/// An answer in words.
+/// Returns a plain text answer.
 fn plain(status: StatusCode, text: impl Into<Bytes>) -> Answer {
     let mut response = Response::new(Full::new(text.into()));
     *response.status_mut() = status;

@@ -1,4 +1,4 @@
-//! The flight recorders at work, for those who ask for a trace: a signal, or a request of this machine.
+//! The running flight recorders, for the triggers of a trace: a signal, or a local request.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +9,7 @@ use pulsetrain_sinks::FlightRecorder;
 
 use crate::log::{self, Subject};
 
-/// The recorders by the names of their sinks; a clone is the same ones.
+/// The recorders by the names of their sinks; clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recorders(Arc<Mutex<BTreeMap<String, FlightRecorder>>>);
 
@@ -26,7 +26,7 @@ impl Recorders {
         self.lock().remove(name);
     }
 
-    /// The recorder of this name, or without one the only one or the first.
+    /// Returns the recorder of this name, or the first recorder without a name.
     pub(super) fn get(&self, name: Option<&str>) -> Option<FlightRecorder> {
         let recorders = self.lock();
         match name {
@@ -35,7 +35,7 @@ impl Recorders {
         }
     }
 
-    /// Writes what each holds into a file, and logs where, or why not.
+    /// Saves each recorder to a file, and logs the path or the error.
     pub(crate) async fn save(&self) {
         let recorders = self.lock().clone();
         if recorders.is_empty() {

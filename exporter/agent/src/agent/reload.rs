@@ -1,10 +1,10 @@
-//! Which parts of a configuration are read once, when the agent starts.
+//! Finds the parts of a configuration that are read only once, when the agent starts.
 
 use crate::config::{Config, LimitsConfig};
 
-/// The parts that differ and that a reload cannot change, by their keys.
+/// Returns the keys of the changed parts that a reload cannot apply.
 pub(super) fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
-    // How long sinks have at the end is asked when the end comes.
+    // The drain limit is read at the end, so a reload can change it.
     let limits = |config: &Config| LimitsConfig {
         drain: new.limits.drain,
         ..config.limits.clone()

@@ -1,7 +1,7 @@
-//! What is at work: sources, sinks and what serves them, each under its name.
+//! The running parts: sources, sinks and their servers, each under its name.
 //!
-//! `parts` starts and ends each of them as a `task`, `change` makes another configuration the one at work, `derived` counts
-//! what is computed on the way.
+//! `parts` starts and ends each of them as a `task`, `change` applies a new configuration, `derived` counts the derived
+//! signals.
 
 mod change;
 mod derived;
@@ -35,10 +35,10 @@ use crate::{
     topology::{self, RetainedStores},
 };
 
-/// How often the state of the sinks is read.
+/// The interval at which the state of the sinks is read.
 const SINK_CHECK: Duration = Duration::from_millis(200);
 
-/// An agent at work.
+/// A running agent.
 pub(super) struct Running {
     config: Config,
     /// The resource of the agent, from the environment.
@@ -47,21 +47,22 @@ pub(super) struct Running {
     ingress: Ingress,
     checkpointer: Checkpointer,
     disk_queues: DiskQueues,
-    /// Which log has recorded which rank, of all sources.
+    /// The log that records each rank, over all sources.
     claims: Claims,
     telemetry: Option<Telemetry>,
     sources: BTreeMap<String, Task>,
     servers: BTreeMap<String, Task>,
-    /// What every page keeps, for the one that takes its place in a reload.
+    /// The stores of every page, which its successor continues in a reload.
     pages: BTreeMap<String, RetainedStores>,
-    /// The files of the sinks; some may be closed.
+    /// The files of the sinks, some of which may be closed.
     files: BTreeMap<String, FileControl>,
     health: Option<Task>,
-    /// Sinks that are not open yet, and why where that failed. Their queues hold what arrives meanwhile.
+    /// The sinks that are not open yet, each with its error if an attempt failed. Their queues hold the batches in the
+    /// meantime.
     unopened: BTreeMap<String, Option<String>>,
-    /// Sources that are not open yet, and why where that failed.
+    /// The sources that are not open yet, each with its error if an attempt failed.
     unopened_sources: BTreeMap<String, Option<String>>,
-    /// Sinks that a reload removed, while they are drained.
+    /// The sinks that a reload removed, until they are drained.
     leaving: DrainingSinks,
     watching_sinks: JoinHandle<()>,
     ready: Readiness,
@@ -71,10 +72,10 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts everything that the configuration names.
+    /// Starts all parts of the configuration.
     ///
     /// # Errors
-    /// What cannot be opened or listened on.
+    /// Returns an error if a part cannot be opened or cannot listen.
     pub(super) async fn start(config: Config) -> Result<Self, Failure> {
         let checkpointer = topology::checkpointer(&config).map_err(Failure::failed)?;
         if let Some(notice) = checkpointer.notice() {
@@ -155,19 +156,19 @@ impl Running {
         }
     }
 
-    /// The configuration that is at work.
+    /// Returns the active configuration.
     pub(super) fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Notes whether the configuration that was read last is at work.
+    /// Records whether the last configuration that was read is active.
     pub(super) fn note_reload(&self, has_succeeded: bool) {
         if let Some(telemetry) = &self.telemetry {
             telemetry.note_reload(has_succeeded);
         }
     }
 
-    /// Opens the files again that another program moved, and reports which.
+    /// Reopens the files that another program moved, and reports them.
     pub(super) async fn reopen_files(&self) {
         for (name, file) in &self.files {
             let file = file.clone();
@@ -183,15 +184,16 @@ impl Running {
         }
     }
 
-    /// Writes what the flight recorders hold, and logs where, or why not.
+    /// Saves the flight recorders, and logs the paths or the errors.
     pub(super) async fn record(&self) {
         self.recorders.save().await;
     }
 
-    /// Ends everything: sources first, then the queues are drained. Reports the losses, and returns whether there were any.
+    /// Ends all parts: the sources first, then the queues are drained. Reports the losses, and returns whether there were
+    /// any.
     pub(super) async fn end(mut self) -> bool {
         self.ready.unset("it ends");
-        // From here on the reports at the end name every loss.
+        // From here on, the reports at the end list every loss.
         self.watching_sinks.abort();
         self.end_sources(self.sources.keys().cloned().collect()).await;
         if let Some(telemetry) = self.telemetry.take() {
@@ -212,7 +214,7 @@ impl Running {
     }
 }
 
-/// Names the sinks that fail, in the log and for `/readyz`.
+/// Logs the failing sinks, and publishes them for `/readyz`.
 async fn watch_sinks(ledger: Ledger, ready: Readiness) {
     let mut watch = SinkWatch::default();
     loop {
@@ -229,7 +231,7 @@ async fn watch_sinks(ledger: Ledger, ready: Readiness) {
     }
 }
 
-/// Reports what a sink lost at its end, and returns whether it lost anything.
+/// Reports the losses of a sink at its end, and returns whether there were any.
 fn report(ended: &SinkReport) -> bool {
     let sink = Subject::Sink(&ended.counts.name);
     losses::lost_by_cause(&ended.counts).for_each(|message| log::error(sink, message));

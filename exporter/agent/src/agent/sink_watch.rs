@@ -1,4 +1,5 @@
-//! Logs each change of a sink's state: a line when it fails, one a minute while it does, one when it delivers; warnings once a minute.
+//! Logs each change of a sink's state: a line when it fails, one a minute during the outage, one when it delivers again;
+//! warnings once a minute.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,10 +8,10 @@ use pulsetrain_pipeline::{Failure, SinkCounts, clock::Instant};
 
 use crate::log::Level;
 
-/// How often a sink that fails is named again, and how often drops of a sink that works are.
+/// The interval at which an outage is logged again, and at which the drops of a working sink are logged.
 const REPEAT: Duration = Duration::from_secs(60);
 
-/// What is known of every sink.
+/// The logged state of every sink.
 #[derive(Debug, Default)]
 pub(super) struct SinkWatch {
     sinks: BTreeMap<String, WatchedSink>,
@@ -28,17 +29,17 @@ pub(super) struct SinkMessage {
 struct WatchedSink {
     account: u64,
     has_delivered: bool,
-    /// The outage that the log names.
+    /// The outage that was logged.
     outage: Option<Outage>,
-    /// When the log named an outage last, whether it is over or not.
+    /// The time of the last log line about an outage, whether it is over or not.
     named: Option<Instant>,
-    /// The drops that the log has counted, and when.
+    /// The number of logged drops, and the time of the log line.
     dropped: u64,
     counted: Option<Instant>,
-    /// The warnings that the log has counted, and when it named one.
+    /// The number of logged warnings, and the time of the last log line.
     warnings: u64,
     warned: Option<Instant>,
-    /// The unsupported signals that the log names.
+    /// The unsupported signals that were logged.
     unsupported: Signals,
 }
 
@@ -49,7 +50,7 @@ struct Outage {
 }
 
 impl SinkWatch {
-    /// Returns the messages for what has changed since the last call.
+    /// Returns the messages for the changes since the last call.
     pub(super) fn observe(&mut self, sinks: &[SinkCounts], now: Instant) -> Vec<SinkMessage> {
         self.sinks
             .retain(|name, _| sinks.iter().any(|counts| counts.name == *name));
@@ -135,7 +136,7 @@ impl WatchedSink {
             .or_else(|| self.warning(counts, now).map(warning))
     }
 
-    /// Names the newest warning, at most once a minute.
+    /// Returns the newest warning, at most once a minute.
     fn warning(&mut self, counts: &SinkCounts, now: Instant) -> Option<String> {
         let is_due = self.warned.is_none_or(|warned| now - warned >= REPEAT);
         if counts.warnings <= self.warnings || !is_due {
@@ -146,7 +147,7 @@ impl WatchedSink {
         Some(format!("warns: {message}"))
     }
 
-    /// Names a signal that the receiver does not support, once.
+    /// Returns a message about a signal that the receiver does not support, once.
     fn unsupported(&mut self, counts: &SinkCounts) -> Option<String> {
         let is_new = |signal| !self.unsupported.contains(signal);
         let drop = counts.unsupported().find(|drop| is_new(drop.signal))?;
@@ -156,7 +157,7 @@ impl WatchedSink {
     }
 }
 
-/// The reasons for all drops of a sink: `queue full`, `refused: no such tenant`.
+/// Returns the reasons for all drops of a sink: `queue full`, `refused: no such tenant`.
 fn reasons(counts: &SinkCounts) -> String {
     let reasons: Vec<String> = counts
         .losses()
@@ -183,7 +184,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A sink that gives the answers of a script, and delivers after its end.
+    /// A sink that answers from a script, and delivers after its end.
     struct Scripted(Arc<Mutex<VecDeque<Delivery>>>);
 
     impl Sink for Scripted {
@@ -210,7 +211,7 @@ mod tests {
         }
     }
 
-    /// The lines of this many seconds, with a batch of two items a second.
+    /// Returns the log lines of this many seconds, with a batch of two items per second.
     async fn lines(script: Vec<Delivery>, seconds: u32) -> Vec<String> {
         let sink = Box::new(Scripted(Arc::new(Mutex::new(script.into()))));
         let (pipeline, ingress) = Pipeline::builder().sink(sink).start();

@@ -1,6 +1,6 @@
 //! Notifications to systemd (`Type=notify` or `notify-reload`, `WatchdogSec=`): sd_notify(3).
 //!
-//! Without `NOTIFY_SOCKET` nothing happens. A notification that cannot be sent is no reason to stop.
+//! Without `NOTIFY_SOCKET`, notifications are disabled. A notification that cannot be sent does not stop the agent.
 
 use std::{
     env,
@@ -23,19 +23,19 @@ use rustix::time::{ClockId, clock_gettime};
 #[derive(Debug)]
 pub(super) struct Systemd {
     socket: Option<UnixDatagram>,
-    /// How often systemd wants to know that the agent lives.
+    /// The watchdog timeout of systemd.
     watchdog: Option<Duration>,
 }
 
 impl Systemd {
-    /// Connects to the socket that the environment names.
+    /// Connects to the socket from the environment.
     pub(super) fn from_env() -> Self {
         Self::new(|name| env::var_os(name))
     }
 
     fn new(variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let number = |name: &str| variable(name)?.to_str()?.parse::<u64>().ok();
-        // The watchdog may be for the process that started this one.
+        // The watchdog may be for the parent process.
         let is_ours = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
         Self {
             socket: variable("NOTIFY_SOCKET").and_then(|name| connect(&name).ok()),
@@ -45,12 +45,12 @@ impl Systemd {
         }
     }
 
-    /// Everything is open.
+    /// Notifies that all parts are open.
     pub(super) fn ready(&self) {
         self.send("READY=1");
     }
 
-    /// The configuration is read again; [`ready`](Self::ready) ends it.
+    /// Notifies that the configuration is being reloaded; [`ready`](Self::ready) ends the reload.
     pub(super) fn reloading(&self) {
         // systemd compares this with its own clock to distinguish this reload from an earlier one.
         let now = clock_gettime(ClockId::Monotonic);
@@ -58,13 +58,13 @@ impl Systemd {
         self.send(&format!("RELOADING=1\nMONOTONIC_USEC={micros}"));
     }
 
-    /// The agent ends.
+    /// Notifies that the agent ends.
     pub(super) fn stopping(&self) {
         self.send("STOPPING=1");
     }
 
-    /// Notifies the watchdog, twice in the time that systemd allows. Sources and sinks are tasks of the same runtime: if its
-    /// threads hang, so does this.
+    /// Notifies the watchdog, twice per timeout. Sources and sinks are tasks of the same runtime: if its threads hang,
+    /// the notifications stop too.
     pub(super) async fn keep_alive(self: Arc<Self>) {
         let Some(watchdog) = self.watchdog else { return };
         loop {
@@ -80,7 +80,7 @@ impl Systemd {
     }
 }
 
-/// A path, or an abstract name after an `@`.
+/// Connects to a path, or to an abstract name after an `@`.
 fn connect(name: &OsStr) -> io::Result<UnixDatagram> {
     let socket = UnixDatagram::unbound()?;
     let address = match name.as_bytes() {

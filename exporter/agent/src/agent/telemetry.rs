@@ -1,8 +1,8 @@
 //! The agent's own telemetry: the typed instruments of the registry over the OpenTelemetry SDK.
 //!
-//! `watched` counts what sources bring, `measured` what sinks take, `books` what the ledger knows, `series` what the stores
-//! of Prometheus sinks know. `exporter` puts what the SDK has collected into the pipeline, so that it goes wherever all
-//! telemetry goes: to the page of Prometheus and by OTLP.
+//! `instrumented_source` counts the batches of sources, `instrumented_sink` the deliveries of sinks, `ledger_metrics` the
+//! counts of the ledger, `series` the series in the stores of Prometheus sinks. `exporter` passes the collected metrics
+//! of the SDK to the pipeline, so that they reach the same sinks as all telemetry: the page of Prometheus and OTLP.
 
 mod exporter;
 mod instrumented_sink;
@@ -41,7 +41,8 @@ use crate::{
     import::resource::Resource,
 };
 
-/// The collection is ours to call for, so that the ledger is read just before; the SDK's own clock hardly ever rings.
+/// The reader's interval, which practically disables it: the agent triggers each collection itself, right after it has
+/// read the ledger.
 const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The agent's own telemetry.
@@ -65,7 +66,7 @@ struct Shared {
 }
 
 impl Telemetry {
-    /// Starts to collect, and to send what was collected through `ingress`, as this service with these attributes.
+    /// Starts the collection, and sends the metrics through `ingress`, as this service with these attributes.
     pub(super) fn start(
         config: &TelemetryConfig,
         resource: &Resource,
@@ -96,13 +97,13 @@ impl Telemetry {
         Self { shared, ticking }
     }
 
-    /// Collects at another interval from now on.
+    /// Changes the collection interval.
     pub(super) fn change_interval(&mut self, interval: Duration) {
         self.ticking.abort();
         self.ticking = tokio::spawn(tick(Arc::clone(&self.shared), interval));
     }
 
-    /// The sink under its name, with its deliveries counted and timed.
+    /// Returns the sink under its name, with its deliveries counted and timed.
     pub(super) fn measure(
         &self,
         name: &str,
@@ -125,12 +126,12 @@ impl Telemetry {
         self.shared.ledger_metrics().note_queue_limit(queue, bytes);
     }
 
-    /// Counts what is computed on the way as what a source of that name brings.
+    /// Counts derived signals like the batches of a source of that name.
     pub(super) fn watch_derived(&self, source: &str) -> impl Fn(&Batch) + Send + Sync + 'static {
         instrumented_source::watch(source, self.shared.accepted.clone(), Arc::default())
     }
 
-    /// The ingress for a source, with what goes through it counted.
+    /// Returns the ingress for a source, which counts the batches.
     pub(super) fn watch(&self, source: &str, ingress: &Ingress) -> Ingress {
         let gauges = Arc::<SourceGauges>::default();
         self.shared
@@ -175,23 +176,23 @@ impl Telemetry {
         }
     }
 
-    /// Notes whether the configuration that was read last is at work.
+    /// Records whether the last configuration that was read is active.
     pub(super) fn note_reload(&self, has_succeeded: bool) {
         self.shared
             .last_reload_succeeded
             .store(has_succeeded, Ordering::Relaxed);
     }
 
-    /// A source is no more: its lag is nobody's.
+    /// Removes a source, and with it the series of its lag.
     pub(super) fn forget_source(&self, source: &str) {
         self.shared.sources().remove(source);
     }
 
-    /// Sends what was collected last.
+    /// Sends the last collection.
     pub(super) async fn end(&self) {
         self.ticking.abort();
         let shared = Arc::clone(&self.shared);
-        // The SDK waits on a thread of its own, and we on one of ours.
+        // The SDK blocks its thread while it waits, so the flush runs on a blocking thread.
         let _ = tokio::task::spawn_blocking(move || {
             shared.record();
             shared.provider.shutdown()
@@ -204,7 +205,7 @@ async fn tick(shared: Arc<Shared>, interval: Duration) {
     loop {
         tokio::time::sleep(interval).await;
         let shared = Arc::clone(&shared);
-        // What could not be sent is in the ledger; the SDK has nothing to add.
+        // Metrics that could not be sent are in the ledger; the SDK has nothing to add.
         let _ = tokio::task::spawn_blocking(move || {
             shared.record();
             shared.provider.force_flush()
@@ -230,7 +231,7 @@ impl Shared {
         }
     }
 
-    /// Records what is looked up rather than counted.
+    /// Records the values that are read instead of counted.
     fn record(&self) {
         let sinks = self.ledger.snapshot();
         self.ledger_metrics().record(&sinks);

@@ -1,4 +1,4 @@
-//! The key `attributes` of a sink: what its receiver does not see of them.
+//! The key `attributes` of a sink: rules that drop, hash or rename attributes for its receiver.
 
 use pulsetrain_otlp::attributes::{AttributeAction, AttributeRules};
 use pulsetrain_sinks::sha256_hex;
@@ -35,10 +35,10 @@ struct Renaming {
 }
 
 impl AttributeList {
-    /// Returns the rules; `None` where there are none.
+    /// Returns the rules, or `None` if there are none.
     ///
     /// # Errors
-    /// The first rule that cannot be used, with its place.
+    /// Returns the first rule that cannot be used, with its place.
     pub(crate) fn rules(&self) -> Result<Option<AttributeRules>, (Location, String)> {
         let mut rules: Vec<(String, AttributeAction)> = Vec::new();
         let mut made = None;

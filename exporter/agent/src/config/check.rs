@@ -1,4 +1,4 @@
-//! `--check`: what a configuration asks of the world, looked at without starting anything.
+//! `--check`: validates a configuration against the system, without starting anything.
 
 use std::{
     collections::BTreeMap,
@@ -18,13 +18,13 @@ use super::{
 };
 use crate::topology;
 
-/// What is done again and again is not done more often than this.
+/// The minimum of intervals.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-/// What a receiver can accept as its longest message.
+/// The valid range of a receiver's maximum message size.
 const MESSAGE_BYTES: RangeInclusive<usize> = 1 << 10..=64 << 20;
 
-/// Everything that is wrong, in the order of the file. A port that `running` already listens on is not taken by others.
+/// Returns all faults, in the order of the file. Ports that `running` already listens on do not count as in use.
 pub(crate) fn check(file: &str, config: &Config, running: Option<&Config>) -> Vec<Fault> {
     let mut found = Findings {
         file,
@@ -81,7 +81,7 @@ impl Findings<'_> {
         self.faults.push(Fault::at(self.file, location, message));
     }
 
-    /// What would take nothing, or be done too often.
+    /// Finds quantities that accept nothing, and intervals that are too short.
     fn quantities(&mut self, config: &Config) {
         let limits = &config.limits;
         let queue = [
@@ -212,7 +212,7 @@ impl Findings<'_> {
         self.at(location, format!("sources.{name}.otlp: {problem}"));
     }
 
-    /// A mapping that makes no sense, or that nobody asks.
+    /// Finds a mapping that is invalid or unused.
     fn mapping(&mut self, name: &str, logs: &LogsSection) {
         let Some(mapping) = &logs.mapping else { return };
         for (location, message) in mapping.build().err().unwrap_or_default() {
@@ -260,7 +260,7 @@ impl Findings<'_> {
         }
     }
 
-    /// Files that two sinks would write, or that are written and read.
+    /// Finds files that two sinks would write, or that are both written and read.
     fn files(&mut self, config: &Config) {
         let mut written = BTreeMap::new();
         let absolute = |path: &str| std::path::absolute(path).unwrap_or_else(|_| path.into());
@@ -291,7 +291,7 @@ impl Findings<'_> {
         }
     }
 
-    /// Ports that somebody else holds, or that are asked for twice.
+    /// Finds ports that another program holds, or that the configuration uses twice.
     fn ports(&mut self, config: &Config, running: Option<&Config>) {
         let ours: Vec<SocketAddr> = running.map(listens).unwrap_or_default().into_keys().collect();
         for (address, locations) in listens(config) {
@@ -314,13 +314,13 @@ impl Findings<'_> {
     }
 }
 
-/// The formats that take a mapping.
+/// Returns the names of the formats that accept a mapping.
 pub(crate) fn mapped() -> String {
     let all = FORMATS.iter().filter(|format| format.takes_mapping());
     all.map(|format| format.name).collect::<Vec<_>>().join(", ")
 }
 
-/// Where a configuration listens, each address with the places that ask for it.
+/// Returns the listening addresses of a configuration, each with its places in the file.
 fn listens(config: &Config) -> BTreeMap<SocketAddr, Vec<Location>> {
     let mut listens: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for (_, sink) in config.sinks.iter() {
@@ -367,7 +367,7 @@ fn readable(path: &Path) -> io::Result<()> {
         metadata => metadata?.file_type(),
     };
     if !kind.is_file() && !kind.is_dir() {
-        // To open a pipe would wait for its writer.
+        // Opening a pipe would wait for its writer.
         return Err(io::Error::other(
             "it is not a regular file, so it cannot be followed; name a file or a directory",
         ));

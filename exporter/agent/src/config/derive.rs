@@ -1,4 +1,4 @@
-//! What is computed from other signals on their way to the sinks.
+//! The section `derive`: signals that are computed from other signals on their way to the sinks.
 
 use pulsetrain_derive::{EnergyConfig, SignalsConfig};
 
@@ -36,7 +36,7 @@ section! {
 }
 
 impl EnergySection {
-    /// The settings as the stage takes them.
+    /// Returns the settings of the stage.
     pub(crate) fn settings(&self) -> EnergyConfig {
         EnergyConfig {
             wait: self.wait.0,
@@ -46,7 +46,7 @@ impl EnergySection {
 }
 
 impl SignalsSection {
-    /// Returns the settings as the stage takes them.
+    /// Returns the settings of the stage.
     pub(crate) fn settings(&self) -> SignalsConfig {
         SignalsConfig {
             wait: self.wait.0,

@@ -1,4 +1,4 @@
-//! The disk queue of a sink: `off`, or where it is and how much it holds.
+//! The disk queue of a sink: `off`, or its folder and its limits.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -13,7 +13,7 @@ use super::{
     section::{Setting, Shown, section},
 };
 
-/// How often `sync: interval` syncs.
+/// The sync interval of `sync: interval`.
 const SYNC_INTERVAL: Duration = Duration::from_secs(1);
 
 section! {
@@ -32,14 +32,14 @@ section! {
     }
 }
 
-/// A disk queue, or none.
+/// A disk queue, or `off`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum DiskQueueSetting {
     Off,
     On(DiskQueueSection),
 }
 
-/// When a disk queue syncs.
+/// The sync policy of a disk queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SyncName {
@@ -49,7 +49,7 @@ pub(crate) enum SyncName {
 }
 
 impl DiskQueueSection {
-    /// The settings of the queue, in this folder where the section names none.
+    /// Returns the settings of the queue, in this folder if the section sets none.
     pub(crate) fn settings(&self, folder: PathBuf) -> DiskQueueConfig {
         DiskQueueConfig {
             folder: self.folder.as_ref().map_or(folder, PathBuf::from),

@@ -1,4 +1,5 @@
-//! How traces of Perfetto are drawn: which attributes are shown, which put spans on rows, and which name processes.
+//! The layout of Perfetto traces: the attributes that are shown, those that group spans into rows, and those that name
+//! processes.
 
 use std::path::PathBuf;
 
@@ -34,7 +35,7 @@ section! {
 }
 
 impl DrawingSection {
-    /// The settings as the mapper takes them.
+    /// Returns the settings of the mapper.
     pub(crate) fn settings(&self) -> PerfettoConfig {
         PerfettoConfig {
             attributes: self.attributes.0.clone(),
@@ -49,7 +50,7 @@ impl DrawingSection {
     }
 }
 
-/// Which attributes of spans a trace shows, as people write it: `lean`, `full`, or names.
+/// The span attributes that a trace shows: `lean`, `full`, or names.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "AttributesValue")]
 pub(crate) struct Attributes(pub(crate) AttributePolicy);
@@ -75,7 +76,7 @@ impl TryFrom<AttributesValue> for Attributes {
 impl TryFrom<&str> for Attributes {
     type Error = String;
 
-    /// Understands `lean`, `full`, and names with commas between them.
+    /// Parses `lean`, `full`, or comma-separated names.
     fn try_from(text: &str) -> Result<Self, String> {
         match text {
             "lean" => Ok(Self(AttributePolicy::Lean)),

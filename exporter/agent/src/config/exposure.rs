@@ -48,7 +48,7 @@ pub(crate) struct ExposureKeys<'a> {
 }
 
 impl ExposureKeys<'_> {
-    /// Returns the settings. Keys that make no sense are left out: [`check`](Self::check) finds them.
+    /// Returns the settings. Invalid keys are left out: [`check`](Self::check) finds them.
     pub(crate) fn settings(&self) -> Exposure {
         let path = |path: &Spanned<String>| PathBuf::from(&path.value);
         Exposure {

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration file: the place, the words, and what to write instead.
+//! A fault of a configuration file: the place, the reason, and the remedy.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use serde_saphyr::Error;
 
 use super::spanned::Location;
 
-/// One thing that is wrong.
+/// A fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     /// The file.
     pub(crate) file: String,
-    /// The place in it; zero for a fault of the file.
+    /// The place in the file; zero for a fault of the complete file.
     pub(crate) location: Location,
-    /// What is wrong and what to write instead.
+    /// The reason and the remedy.
     pub(crate) message: String,
 }
 
@@ -23,7 +23,7 @@ impl Fault {
         Self::at(file, Location::default(), message)
     }
 
-    /// A fault at a place: of `file`, if the place is in no included one.
+    /// Returns a fault at a place: in `file`, unless the place is in an included file.
     pub(crate) fn at(file: &str, location: Location, message: impl Into<String>) -> Self {
         let file = if location.file.is_empty() {
             file
@@ -49,7 +49,7 @@ impl Fault {
     }
 }
 
-/// `given` is the word at the place: the reader itself reports none after a variable.
+/// Returns the reworded message. `given` is the word at the place: the reader itself reports none after a variable.
 fn words(error: &Error, given: &str) -> String {
     match error {
         Error::SerdeUnknownField { expected, .. } => {
@@ -83,13 +83,13 @@ fn word_at(text: &str, location: Location) -> &str {
     &rest[..end.unwrap_or(rest.len())]
 }
 
-/// Returns the reader's message without the place at its end, which the fault already has.
+/// Returns the reader's message without the trailing place, which the fault already has.
 fn without_place(text: &str) -> String {
     let end = text.rfind(" at line ").unwrap_or(text.len());
     text[..end].to_owned()
 }
 
-/// The reader's words, where a user of YAML knows better ones.
+/// Replaces messages of the reader that are unclear to users of YAML.
 fn plainer(words: &str) -> String {
     let plainer = match words {
         "expected sequence start" => "expected a list: write [one, two], or one item per line after a dash",

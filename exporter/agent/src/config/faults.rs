@@ -1,13 +1,13 @@
-//! Everything that is wrong in a configuration that cannot be read, and not only the first thing.
+//! Finds all faults of a configuration that cannot be read, instead of only the first.
 //!
-//! The YAML reader stops at what it does not understand. So that is taken out, with what belongs to it, and the rest is
-//! read again; lines stay where they are, and with them the places of the other faults.
+//! The YAML reader stops at the first error. The faulty entry is therefore removed and the rest is read again; line
+//! numbers do not change, so the places of the other faults stay correct.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{Config, Fault, read::parse};
 
-/// The most faults that are reported at once.
+/// The limit on the faults that are reported at once.
 const MOST: usize = 20;
 
 /// Returns the faults of `text` from `file`; empty if it is valid.
@@ -15,7 +15,7 @@ pub(super) fn all(file: &str, text: &str, variables: &HashMap<String, String>) -
     all_by(text, |text| parse::<Config>(file, text, variables).err())
 }
 
-/// As [`all`], of a text that is read in another way: `first_fault` returns the first fault of a text.
+/// Like [`all`], with another reader: `first_fault` returns the first fault of a text.
 pub(super) fn all_by(text: &str, first_fault: impl Fn(&str) -> Option<Fault>) -> Vec<Fault> {
     let mut lines: Vec<&str> = text.lines().collect();
     let (mut faults, mut emptied) = (Vec::new(), HashSet::new());
@@ -40,7 +40,7 @@ pub(super) fn all_by(text: &str, first_fault: impl Fn(&str) -> Option<Fault>) ->
     faults
 }
 
-/// Empties a line and those that are further in below it; gives the number of the line that they belong to.
+/// Empties a line and the more deeply indented lines below it. Returns the number of the line that they belong to.
 fn take_out(lines: &mut [&str], place: usize) -> Option<usize> {
     let depth = indent(lines[place]);
     let below = lines[place + 1..]

@@ -50,7 +50,7 @@ section! {
     }
 }
 
-/// How rotated files are compressed.
+/// The compression of rotated files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum CompressionName {
@@ -63,7 +63,7 @@ impl FileSection {
     /// Returns the settings of the sink.
     ///
     /// # Errors
-    /// The place of a setting that makes no sense, and what to write there.
+    /// Returns the place of an invalid setting, and the remedy.
     pub(crate) fn settings(&self) -> Result<FileConfig, (Location, String)> {
         let permissions = self.permissions.as_ref().map(|text| {
             FilePermissions::parse(text).ok_or_else(|| {

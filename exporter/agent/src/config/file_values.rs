@@ -1,4 +1,4 @@
-//! `${file:PATH}` in a configuration: the content of a file, such as a mounted secret, as (a part of) a value.
+//! `${file:PATH}` in a configuration: the content of a file, such as a mounted secret, as a value or as a part of one.
 
 use std::{
     collections::HashMap,
@@ -9,16 +9,16 @@ use std::{
 
 use super::{Fault, Location, variables::references};
 
-/// The most that a file may hold.
+/// The limit on the size of a file in bytes.
 const MAX_BYTES: u64 = 64 << 10;
 const PREFIX: &str = "file:";
 
-/// Replaces each reference to a file by one to a variable that holds its content, without the line breaks at its end. The
-/// name of the variable has the length of the reference, so that all places stay the same. Relative paths start at the
-/// folder of the configuration.
+/// Replaces each reference to a file by a reference to a variable that holds the content, without trailing line breaks.
+/// The name of the variable has the length of the reference, so that all places stay correct. Relative paths are relative
+/// to the folder of the configuration.
 ///
 /// # Errors
-/// A file that cannot be read, with the place of its reference. No error holds the content.
+/// Returns an error if a file cannot be read, with the place of the reference. No error contains the content.
 pub(super) fn expand(
     file: &str,
     text: &str,

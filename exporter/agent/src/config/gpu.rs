@@ -1,4 +1,4 @@
-//! The GPUs of this machine: whether and how they are watched.
+//! The section `gpu`: whether and how the GPUs of this machine are watched.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
@@ -54,7 +54,7 @@ section! {
     }
 }
 
-/// Under which names the GPUs' telemetry goes out.
+/// The names of the GPU metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum GpuNames {
@@ -68,7 +68,7 @@ pub(crate) enum GpuNames {
 pub(crate) struct Imex(ImexProgram);
 
 impl GpuSection {
-    /// The settings as the source takes them.
+    /// Returns the settings of the source.
     pub(crate) fn settings(&self) -> GpuConfig {
         GpuConfig {
             library: self.library.as_ref().map(PathBuf::from),

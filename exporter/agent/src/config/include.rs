@@ -1,4 +1,4 @@
-//! `include:` further files with sources and sinks, such as a folder `conf.d` that several packages write to.
+//! `include:` adds further files with sources and sinks, such as a folder `conf.d` that several packages write to.
 
 use std::{
     collections::{BTreeMap, HashMap, btree_map::Entry},
@@ -23,10 +23,10 @@ section! {
     }
 }
 
-/// Adds what the files that `config` includes hold. Paths start at the folder of the configuration.
+/// Adds the contents of the files that `config` includes. Relative paths are relative to the folder of the configuration.
 ///
 /// # Errors
-/// The first thing that is wrong, with the file and the place.
+/// Returns the first fault, with the file and the place.
 pub(super) fn add(
     config: &mut Config,
     file: &Path,
@@ -61,7 +61,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Everything that is wrong in the included files, if the configuration itself can be read.
+/// Returns all faults of the included files, if the configuration itself can be read.
 pub(super) fn all_faults(file: &Path, variables: &HashMap<String, String>) -> Vec<Fault> {
     let Ok(config) = load_part::<Config>(file, variables) else {
         return Vec::new();
@@ -75,8 +75,8 @@ pub(super) fn all_faults(file: &Path, variables: &HashMap<String, String>) -> Ve
     faults.collect()
 }
 
-/// The files that are included, in order. Of a folder those whose names end in `.yaml` or
-/// `.yml`, by name.
+/// Returns the included files, in order. A folder contributes the files whose names end in `.yaml` or `.yml`, sorted by
+/// name.
 fn paths(config: &Config, file: &Path) -> Result<Vec<PathBuf>, Fault> {
     let folder = file.parent().unwrap_or(Path::new(""));
     let mut paths = Vec::new();
@@ -125,7 +125,7 @@ fn merge<T>(
 }
 
 impl Named<SinkConfig> {
-    /// Whether a file names them.
+    /// Returns whether a file sets the sinks.
     fn is_given(&self) -> bool {
         self.iter()
             .any(|(_, sink)| sink.location() != Location::default())

@@ -1,4 +1,4 @@
-//! Sections that are about the agent itself: its limits, its telemetry, its health checks.
+//! The sections about the agent itself: its limits, its telemetry, its health checks.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -33,7 +33,7 @@ section! {
 }
 
 impl LimitsConfig {
-    /// The settings of every sink that has none of its own.
+    /// Returns the settings of every sink that does not override them.
     pub(crate) fn task_config(&self) -> SinkTaskConfig {
         SinkTaskConfig {
             queue: QueueConfig {
@@ -80,7 +80,7 @@ section! {
 }
 
 impl HealthConfig {
-    /// The keys about who may connect.
+    /// Returns the keys of the exposure.
     pub(crate) fn exposure(&self) -> ExposureKeys<'_> {
         ExposureKeys {
             allow_remote: self.allow_remote,

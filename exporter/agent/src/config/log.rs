@@ -1,4 +1,4 @@
-//! The section `log`: which messages of the agent are written, and how.
+//! The section `log`: the level and the format of the agent's messages.
 
 use clap::ValueEnum;
 
@@ -28,7 +28,7 @@ impl Setting for Format {
     }
 }
 
-/// Shows a value under the name that it has on the command line.
+/// Shows a value under its name on the command line.
 fn shown(value: &impl ValueEnum) -> Shown {
     let value = value.to_possible_value();
     Shown::Scalar(value.map(|value| value.get_name().to_owned()).unwrap_or_default())

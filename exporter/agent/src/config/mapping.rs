@@ -1,4 +1,5 @@
-//! What the keys of a log of no known format mean: a part of the configuration, and a file of its own for `--mapping`.
+//! The mapping of the keys of a log without a known format: a part of the configuration, or a separate file for
+//! `--mapping`.
 
 use std::{path::Path, sync::Arc};
 
@@ -16,7 +17,7 @@ use super::{
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MappingSection {
     written: MappingFile,
-    /// The included file that holds it; empty for the configuration itself.
+    /// The included file that holds the mapping; empty for the configuration itself.
     file: &'static str,
 }
 
@@ -24,7 +25,7 @@ impl MappingSection {
     /// Builds the mapping.
     ///
     /// # Errors
-    /// Every fault, with its place.
+    /// Returns every fault, with its place.
     pub(crate) fn build(&self) -> Result<Arc<Mapping>, Vec<(Location, String)>> {
         self.written.build().map(Arc::new).map_err(|faults| {
             let spanned = faults.into_iter().map(|fault| {
@@ -55,10 +56,10 @@ impl<'de> Deserialize<'de> for MappingSection {
     }
 }
 
-/// The mapping in a file of its own.
+/// Loads a mapping from a separate file.
 ///
 /// # Errors
-/// Everything that is wrong with it, each with its place.
+/// Returns every fault, each with its place.
 pub(crate) fn load_mapping(path: &Path) -> Result<Arc<Mapping>, Vec<Fault>> {
     let section: MappingSection =
         load_part(path, &std::env::vars().collect()).map_err(|fault| vec![fault])?;
@@ -72,7 +73,7 @@ pub(crate) fn load_mapping(path: &Path) -> Result<Arc<Mapping>, Vec<Fault>> {
 }
 
 impl Setting for MappingSection {
-    /// A mapping is for one log alone, so the example has none.
+    /// A mapping is specific to one log, so the example has none.
     fn shown(&self) -> Shown {
         Shown::Unset
     }

@@ -1,4 +1,4 @@
-//! Entries under names that the user chooses: `sources` and `sinks`.
+//! Entries under user-defined names: `sources` and `sinks`.
 
 use std::collections::BTreeMap;
 
@@ -10,17 +10,17 @@ use super::section::{Entry, Key, Setting, Shown};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Named<T>(pub(crate) BTreeMap<String, T>);
 
-/// The kinds of entry under a name, each with keys of its own.
+/// The kinds of entry under a name, each with its own keys.
 pub(crate) trait Kinds: Sized {
-    /// The kind and its keys.
+    /// Returns the kind and its keys.
     fn kind(&self) -> Key;
 
-    /// One of every kind, for those who look for an example.
+    /// Returns one entry of every kind, as examples.
     fn examples() -> Vec<(&'static str, Self)>;
 }
 
 impl<T> Named<T> {
-    /// The entries, sorted by name.
+    /// Iterates over the entries, sorted by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
         self.0.iter().map(|(name, entry)| (name.as_str(), entry))
     }
@@ -40,7 +40,7 @@ impl<T> FromIterator<(String, T)> for Named<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // A key with nothing below it is an empty list of entries.
+        // A key without a value is an empty list of entries.
         let entries = Option::<BTreeMap<String, T>>::deserialize(deserializer)?;
         Ok(Self(entries.unwrap_or_default()))
     }

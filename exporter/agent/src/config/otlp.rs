@@ -1,4 +1,4 @@
-//! The sink `otlp`: its receiver, and how requests are made for it.
+//! The sink `otlp`: its receiver and the settings of its requests.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -18,7 +18,7 @@ use super::{
     source_list::{SourceList, sources_doc},
 };
 
-/// The shortest wait before a request is sent again.
+/// The minimum of the initial backoff.
 const SHORTEST_RETRY: Duration = Duration::from_millis(100);
 
 section! {
@@ -149,7 +149,7 @@ impl OtlpSection {
     /// Returns the settings of the sink.
     ///
     /// # Errors
-    /// A setting that makes no sense, with its place.
+    /// Returns an invalid setting, with its place.
     pub(crate) fn settings(&self) -> Result<OtlpSettings, (Location, String)> {
         let pairs = self
             .headers
@@ -168,7 +168,7 @@ impl OtlpSection {
         })
     }
 
-    /// Returns how batches are queued, merged and retried, with `limits` for what the section does not set.
+    /// Returns the queue, merge and retry settings, with `limits` for the keys that the section does not set.
     pub(crate) fn task_config(&self, limits: SinkTaskConfig) -> SinkTaskConfig {
         let SinkTaskConfig {
             queue, retry, disk, ..
@@ -209,7 +209,7 @@ impl OtlpSection {
         }
     }
 
-    /// Returns the settings that would let nothing through, or that would try too often, each with its place.
+    /// Returns the settings that would accept nothing, or retry too often, each with its place.
     pub(crate) fn faults(&self) -> Vec<(Location, String)> {
         let zero = [
             (
@@ -350,7 +350,7 @@ impl OtlpSection {
             (Some(name), _) => {
                 let location = level.map_or(name.location, |level| level.location);
                 let compression = Compression::named(name, level.map(|level| level.value));
-                // The value is not repeated: it may be a secret at the wrong key.
+                // The message does not repeat the value, which may be a secret at the wrong key.
                 compression
                     .map(Some)
                     .map_err(|expected| (location, format!("compression: {expected}")))
@@ -358,7 +358,7 @@ impl OtlpSection {
         }
     }
 
-    /// The place of the endpoint, where it is given.
+    /// Returns the place of the endpoint if it is set.
     pub(crate) fn location(&self) -> Location {
         self.endpoint
             .as_ref()

@@ -1,4 +1,4 @@
-//! The sinks that make Perfetto traces of what is happening.
+//! The sinks that write Perfetto traces of live telemetry.
 
 use std::path::PathBuf;
 
@@ -52,7 +52,7 @@ section! {
 }
 
 impl PerfettoSection {
-    /// The settings as the sink takes them, which draws like this.
+    /// Returns the settings of the sink, with the layout of `drawing`.
     pub(crate) fn settings(&self, drawing: &DrawingSection) -> PerfettoFilesConfig {
         PerfettoFilesConfig {
             path: PathBuf::from(&self.path.value),
@@ -66,7 +66,7 @@ impl PerfettoSection {
 }
 
 impl FlightRecorderSection {
-    /// The settings as the recorder takes them, which draws like this.
+    /// Returns the settings of the recorder, with the layout of `drawing`.
     pub(crate) fn settings(&self, drawing: &DrawingSection) -> FlightRecorderConfig {
         FlightRecorderConfig {
             last: self.last.0,

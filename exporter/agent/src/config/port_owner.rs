@@ -6,10 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What `/proc/net/tcp` calls a socket that listens.
+/// The state of a listening socket in `/proc/net/tcp`.
 const LISTENS: &str = "0A";
 
-/// Returns the program that listens on the port of an address, name and process id, or `None` if it is not visible.
+/// Returns the name and the process id of the program that listens on the port of an address, or `None` if it is not
+/// visible.
 pub(crate) fn port_owner(address: SocketAddr) -> Option<String> {
     let tables =
         ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| fs::read_to_string(table).unwrap_or_default());
@@ -26,12 +27,12 @@ pub(crate) fn port_owner(address: SocketAddr) -> Option<String> {
     Some(format!("{} (process {id})", name.trim_end()))
 }
 
-/// The inodes of the sockets that listen on a port.
+/// Returns the inodes of the sockets that listen on a port.
 fn inodes(table: &str, port: u16) -> Vec<&str> {
     table.lines().filter_map(|line| inode(line, port)).collect()
 }
 
-/// The inode of the socket of a line, where it listens on the port.
+/// Returns the inode of the socket of a line, if it listens on the port.
 fn inode(line: &str, port: u16) -> Option<&str> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let its_port = u16::from_str_radix(fields.get(1)?.rsplit(':').next()?, 16).ok()?;
@@ -47,7 +48,7 @@ fn has_one_of(process: &Path, sockets: &[String]) -> bool {
     entries(&process.join("fd")).any(|file| is_one(file).unwrap_or(false))
 }
 
-/// Returns the entries of a folder; none if it cannot be read.
+/// Returns the entries of a folder, or no entries if it cannot be read.
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path())

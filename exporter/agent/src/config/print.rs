@@ -1,4 +1,4 @@
-//! `--print-config`: a configuration as YAML, every key with its documentation.
+//! `--print-config`: prints a configuration as YAML, every key with its documentation.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use super::{
     section::{Entry, Key, Section, Shown},
 };
 
-/// The configuration with comments; reading it gives the same configuration.
+/// Returns the configuration with comments; reading it results in the same configuration.
 pub(crate) fn print(config: &Config) -> String {
     let mut out = String::new();
     comment(&mut out, "", Config::DOC);
@@ -32,7 +32,7 @@ fn print_key(out: &mut String, indent: &str, key: &Key) {
                 line(out, format_args!("{deeper}- {item}"));
             }
         }
-        // Without a value below it, the key would be one without keys.
+        // Without a value below it, the key would parse as an entry without keys.
         Shown::Keys(keys) if is_unset(keys) => {
             line(out, format_args!("{indent}# {name}:"));
             for key in keys {
@@ -64,7 +64,7 @@ fn print_entry(out: &mut String, indent: &str, entry: &Entry) {
     let deeper = format!("{indent}  ");
     let Key { name, doc, value } = &entry.kind;
     match value {
-        // The kind has to be there, whether or not it has keys.
+        // The kind must be present, whether or not it has keys.
         Shown::Keys(keys) if is_unset(keys) => {
             comment(out, &deeper, doc);
             line(out, format_args!("{deeper}{name}: {{}}"));
@@ -75,7 +75,7 @@ fn print_entry(out: &mut String, indent: &str, entry: &Entry) {
     }
 }
 
-/// An entry that is not set, every line of it a comment.
+/// Prints an entry that is not set, every line as a comment.
 fn print_example(out: &mut String, indent: &str, entry: &Entry) {
     let mut text = String::new();
     print_entry(&mut text, "", entry);
@@ -91,6 +91,6 @@ fn comment(out: &mut String, indent: &str, doc: &[&str]) {
 }
 
 fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
-    // Writing into a string cannot fail.
+    // Writing to a string cannot fail.
     let _ = writeln!(out, "{text}");
 }

@@ -1,4 +1,4 @@
-//! Durations and sizes as people write them: `5s`, `64MiB`.
+//! Durations and sizes with units: `5s`, `64MiB`.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ impl Time {
 }
 
 impl TimeOrNever {
-    /// Returns the rule by which a batch of this age is given up.
+    /// Returns the rule that gives up a batch of this age.
     pub(crate) fn give_up(self) -> GiveUp {
         self.0.map_or(GiveUp::Never, GiveUp::WhenFull)
     }
@@ -90,7 +90,7 @@ impl TryFrom<String> for Size {
     }
 }
 
-/// The number and the unit of a quantity.
+/// Splits a quantity into the number and the unit.
 fn split(text: &str) -> (&str, &str) {
     let end = text
         .find(|character: char| !character.is_ascii_digit() && character != '.')
@@ -179,7 +179,7 @@ impl<T: Setting> Setting for Option<T> {
     }
 }
 
-/// Text as YAML: as it is where it cannot be mistaken for anything else.
+/// Returns text as YAML, quoted only if it could be mistaken for another type.
 fn quoted(text: &str) -> String {
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "/._-".contains(character);
     let begins_plain = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '/');

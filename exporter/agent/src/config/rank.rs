@@ -1,4 +1,4 @@
-//! The rank of logs: a number, or where it is in their paths.
+//! The rank of logs: a number, or a pattern for their paths.
 
 use std::fmt;
 
@@ -13,9 +13,9 @@ use super::section::{Setting, Shown};
 /// The rank of the logs of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RankSection {
-    /// One for all.
+    /// One rank for all logs.
     Fixed(u32),
-    /// By the pattern of a path.
+    /// The rank that a pattern finds in the path.
     Path(PathSection),
 }
 
@@ -34,10 +34,10 @@ enum From {
 }
 
 impl RankSection {
-    /// Where the source has the rank from.
+    /// Returns the source of the rank.
     ///
     /// # Errors
-    /// Why the pattern cannot find one.
+    /// Returns an error if the pattern cannot find a rank.
     pub(crate) fn build(&self) -> Result<RankSource, String> {
         match self {
             Self::Fixed(rank) => Ok(RankSource::Fixed((*rank).into())),

@@ -1,4 +1,4 @@
-//! Reads a configuration file, with the variables of the environment, and the contents of files, in place of their names.
+//! Reads a configuration file, and expands environment variables and references to files.
 
 use std::{collections::HashMap, fs, path::Path};
 
@@ -7,13 +7,13 @@ use serde_saphyr::{Options, PropertySyntax};
 
 use super::{Config, Fault, faults, file_values, include, variables::unset_variable};
 
-/// The most that a configuration file may hold.
+/// The limit on the size of a configuration file in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// Reads the configuration at `path`, with the files that it includes.
 ///
 /// # Errors
-/// What is wrong with it, and where.
+/// Returns the first fault, with its place.
 pub(crate) fn load(path: &Path, variables: &HashMap<String, String>) -> Result<Config, Fault> {
     let mut config = load_part(path, variables)?;
     include::add(&mut config, path, variables)?;
@@ -23,7 +23,7 @@ pub(crate) fn load(path: &Path, variables: &HashMap<String, String>) -> Result<C
 /// Reads the configuration at `path`.
 ///
 /// # Errors
-/// All faults that could be found.
+/// Returns all faults that could be found.
 pub(crate) fn load_with_faults(
     path: &Path,
     variables: &HashMap<String, String>,
@@ -39,7 +39,7 @@ pub(crate) fn load_with_faults(
 /// Reads the file at `path`, which holds a configuration or a part of one.
 ///
 /// # Errors
-/// What is wrong with it, and where.
+/// Returns the first fault, with its place.
 pub(super) fn load_part<T: DeserializeOwned>(
     path: &Path,
     variables: &HashMap<String, String>,
@@ -58,7 +58,7 @@ pub(super) fn load_part<T: DeserializeOwned>(
 /// Reads `text` from `file`.
 ///
 /// # Errors
-/// What is wrong with it, and where.
+/// Returns the first fault, with its place.
 pub(super) fn parse<T: DeserializeOwned>(
     file: &str,
     text: &str,

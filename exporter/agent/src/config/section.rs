@@ -1,37 +1,38 @@
-//! `section!`: a part of the configuration as a type, with its defaults and, from its doc comments, its documentation.
+//! `section!`: defines a part of the configuration as a type, with its defaults and, from its doc comments, its
+//! documentation.
 //!
-//! The one place where a key gets its name, its type, its default and its text.
+//! It is the only place that defines the name, the type, the default and the documentation of a key.
 
-/// What a key is, for printing.
+/// The description of a key, for printing.
 pub(crate) struct Key {
     /// The key.
     pub(crate) name: &'static str,
-    /// Its doc comment, in one or more entries of one or more lines.
+    /// The doc comment, in one or more entries of one or more lines.
     pub(crate) doc: &'static [&'static str],
-    /// Its value.
+    /// The value.
     pub(crate) value: Shown,
 }
 
-/// A value as it is printed.
+/// A value in its printed form.
 pub(crate) enum Shown {
     /// A scalar, as YAML.
     Scalar(String),
     /// A list of scalars.
     List(Vec<String>),
-    /// Keys of their own.
+    /// A section with its own keys.
     Keys(Vec<Key>),
-    /// Entries under names that the user chooses, and examples of what else there could be.
+    /// Entries under user-defined names, and examples of further kinds.
     Named {
-        /// What is set.
+        /// The entries that are set.
         set: Vec<Entry>,
-        /// What could be.
+        /// The examples.
         examples: Vec<Entry>,
     },
     /// Nothing: the key is shown as a comment.
     Unset,
 }
 
-/// An entry under a name of the user's choice.
+/// An entry under a user-defined name.
 pub(crate) struct Entry {
     /// The name.
     pub(crate) name: String,
@@ -44,13 +45,13 @@ pub(crate) trait Section {
     /// The doc comment of the type.
     const DOC: &'static [&'static str];
 
-    /// The keys in order, with their values.
+    /// Returns the keys in order, with their values.
     fn keys(&self) -> Vec<Key>;
 }
 
 /// A value of a key.
 pub(crate) trait Setting {
-    /// How it is printed.
+    /// Returns the printed form.
     fn shown(&self) -> Shown;
 }
 

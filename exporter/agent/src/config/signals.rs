@@ -1,4 +1,4 @@
-//! A list of signals by their names, as the key `signals` of a sink holds it.
+//! A list of signals by name, for the key `signals` of a sink.
 
 use pulsetrain_otlp::{Signal, Signals};
 use serde::{Deserialize, Deserializer};

@@ -23,7 +23,7 @@ use crate::log::{self, Subject};
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SinkConfig {
-    /// A page for Prometheus.
+    /// A metrics endpoint for Prometheus.
     Prometheus(Box<Spanned<PrometheusSection>>),
     /// An OTLP receiver.
     Otlp(Box<Spanned<OtlpSection>>),
@@ -31,9 +31,9 @@ pub(crate) enum SinkConfig {
     File(Spanned<FileSection>),
     /// A line on the terminal.
     Console(Spanned<ConsoleSection>),
-    /// Perfetto traces in files that follow each other.
+    /// Perfetto traces in rotating files.
     Perfetto(Spanned<PerfettoSection>),
-    /// The last minutes in memory.
+    /// A flight recorder of the last minutes, in memory.
     FlightRecorder(Spanned<FlightRecorderSection>),
 }
 
@@ -87,7 +87,7 @@ section! {
     }
 }
 
-/// How names become Prometheus names, as the Collector spells it.
+/// The translation of names to Prometheus, in the Collector's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum TranslationName {
@@ -105,7 +105,7 @@ pub(super) fn default() -> Named<SinkConfig> {
 }
 
 impl SinkConfig {
-    /// The place of the section.
+    /// Returns the place of the section.
     pub(super) fn location(&self) -> Location {
         match self {
             Self::Prometheus(section) => section.location,
@@ -117,7 +117,7 @@ impl SinkConfig {
         }
     }
 
-    /// Whether the sink may hold up the sources.
+    /// Returns whether the sink may block the sources.
     pub(crate) fn requirement(&self) -> Requirement {
         let is_required = match self {
             Self::Otlp(otlp) => otlp.required,
@@ -131,7 +131,7 @@ impl SinkConfig {
         }
     }
 
-    /// How batches are queued and retried for the sink, with `limits` for what its section does not set.
+    /// Returns the queue and retry settings of the sink, with `limits` for the keys that its section does not set.
     pub(crate) fn task_config(&self, limits: &LimitsConfig) -> SinkTaskConfig {
         match self {
             Self::Otlp(otlp) => otlp.task_config(limits.task_config()),
@@ -143,12 +143,12 @@ impl SinkConfig {
         }
     }
 
-    /// Whether only one sink at a time can hold what it writes to or listens on.
+    /// Returns whether the sink writes to or listens on something that only one sink can hold at a time.
     pub(crate) fn is_exclusive(&self) -> bool {
         !matches!(self, Self::Otlp(_) | Self::Console(_))
     }
 
-    /// The sources that the section names, where it names some.
+    /// Returns the sources that the section lists, if it has the key.
     pub(crate) fn source_list(&self) -> Option<&Spanned<SourceList>> {
         let list = match self {
             Self::Prometheus(section) => &section.sources,
@@ -161,7 +161,7 @@ impl SinkConfig {
         list.as_ref()
     }
 
-    /// Logs, for a command that has other sources than the configuration, that the sink receives all of them.
+    /// Logs a warning, for a command that has other sources than the configuration, that the sink receives all of them.
     pub(crate) fn warn_sources_ignored(&self, name: &str) {
         if self.source_list().is_some() {
             let message = "`sources` is a setting of `pulsetrain agent`: here the sink receives everything";
@@ -169,12 +169,12 @@ impl SinkConfig {
         }
     }
 
-    /// The sources that the sink receives.
+    /// Returns the sources that the sink receives.
     pub(crate) fn sources(&self) -> SourceSet {
         self.source_list().map_or(SourceSet::All, |list| list.set())
     }
 
-    /// The signals that the section names, where it names some.
+    /// Returns the signals that the section lists, if it has the key.
     pub(crate) fn signals(&self) -> Option<&Spanned<SignalList>> {
         match self {
             Self::Otlp(otlp) => otlp.signals.as_ref(),
@@ -187,7 +187,7 @@ impl SinkConfig {
 }
 
 impl PrometheusSection {
-    /// The keys about who may connect.
+    /// Returns the keys of the exposure.
     pub(crate) fn exposure(&self) -> ExposureKeys<'_> {
         ExposureKeys {
             allow_remote: self.allow_remote,
@@ -202,7 +202,7 @@ impl PrometheusSection {
             .unwrap_or_else(|| self.listen.ip().is_loopback() || self.exposure().settings().authenticates())
     }
 
-    /// The settings as the sink takes them.
+    /// Returns the settings of the sink.
     pub(crate) fn settings(&self) -> PrometheusConfig {
         PrometheusConfig {
             listen: *self.listen,

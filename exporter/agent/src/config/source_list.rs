@@ -1,4 +1,4 @@
-//! A list of sources by their names, as the key `sources` of a sink holds it.
+//! A list of sources by name, for the key `sources` of a sink.
 
 use pulsetrain_pipeline::SourceSet;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use super::{
     section::{Setting, Shown},
 };
 
-/// The name of the agent's own telemetry, next to those of `sources`.
+/// The name of the agent's own telemetry, in addition to those of `sources`.
 pub(crate) const AGENT_SOURCE: &str = "pulsetrain";
 
 /// The documentation of the key `sources`, which every kind of sink has.
@@ -33,7 +33,8 @@ impl SourceList {
     }
 }
 
-/// Returns what is wrong with the lists of all sinks, with the places: names that no source has, and sources that no sink receives.
+/// Returns the faults in the lists of all sinks, with their places: names that no source has, and sources that no sink
+/// receives.
 pub(super) fn faults(config: &Config) -> Vec<(Location, String)> {
     let mut known: Vec<&str> = config.sources.iter().map(|(name, _)| name).collect();
     known.extend([GPUS, AGENT_SOURCE]);
@@ -73,7 +74,7 @@ pub(super) fn faults(config: &Config) -> Vec<(Location, String)> {
     faults
 }
 
-/// Returns warnings: sinks that name a source that is off, and GPUs that no sink receives.
+/// Returns warnings about sinks that list a disabled source, and about GPUs that no sink receives.
 pub(crate) fn warnings(file: &str, config: &Config) -> Vec<Fault> {
     let off = [
         (GPUS, config.gpu.enabled, "gpu.enabled"),
@@ -100,7 +101,7 @@ pub(crate) fn warnings(file: &str, config: &Config) -> Vec<Fault> {
     warnings
 }
 
-/// Whether a sink receives the source of this name.
+/// Returns whether a sink receives the source of this name.
 fn is_received(config: &Config, name: &str) -> bool {
     let names_it = |sink: &SinkConfig| {
         sink.source_list()

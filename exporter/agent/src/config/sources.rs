@@ -25,12 +25,12 @@ use super::{
 pub(crate) enum SourceConfig {
     /// Logs that are followed.
     Logs(Box<Spanned<LogsSection>>),
-    /// Clients that send OTLP.
+    /// A receiver for clients that send OTLP.
     Otlp(Box<Spanned<ReceiverSection>>),
 }
 
 impl SourceConfig {
-    /// Returns its place in the file.
+    /// Returns the place in the file.
     pub(super) fn location(&self) -> Location {
         match self {
             Self::Logs(logs) => logs.location,
@@ -91,21 +91,21 @@ section! {
 }
 
 impl LogsSection {
-    /// Returns the format that is named here or in the mapping, or `None` if it is to be recognised.
+    /// Returns the format from this section or from the mapping, or `None` if it is to be detected.
     pub(crate) fn log_format(&self) -> Option<&'static LogFormat> {
         let mapped = || format_by_name(self.built_mapping()?.format()?.name()).ok();
         format_by_name(&self.format).ok().or_else(mapped)
     }
 
-    /// Returns the mapping, if there is one without faults.
+    /// Returns the mapping, if it exists and has no faults.
     pub(crate) fn built_mapping(&self) -> Option<Arc<Mapping>> {
         self.mapping.as_ref()?.build().ok()
     }
 
-    /// The zone of times without one; `None` where it is to be inferred.
+    /// Returns the zone of timestamps without one, or `None` if it is to be inferred.
     ///
     /// # Errors
-    /// What a zone can be.
+    /// Returns a description of the valid zones.
     pub(crate) fn timezone(&self) -> Result<Option<Timezone>, String> {
         match self.timezone.as_str() {
             "auto" => Ok(None),
@@ -115,7 +115,7 @@ impl LogsSection {
 }
 
 impl ReceiverSection {
-    /// The keys about who may connect.
+    /// Returns the keys of the exposure.
     pub(crate) fn exposure(&self) -> ExposureKeys<'_> {
         ExposureKeys {
             allow_remote: self.allow_remote,
@@ -124,7 +124,7 @@ impl ReceiverSection {
         }
     }
 
-    /// The settings as the source takes them.
+    /// Returns the settings of the source.
     pub(crate) fn settings(&self) -> ReceiverConfig {
         ReceiverConfig {
             listen: self
@@ -182,7 +182,7 @@ impl Setting for Mode {
     }
 }
 
-/// The source of the example.
+/// Returns the source of the example.
 pub(super) fn example() -> Named<SourceConfig> {
     let [(name, source), ..] = examples();
     [(name.to_owned(), source)].into_iter().collect()

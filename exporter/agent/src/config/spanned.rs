@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::section::{Setting, Shown};
 
-/// A line and a column, both from 1; zero for what is in no file.
+/// A line and a column, both starting at 1; zero for a value that is in no file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Location {
     /// The included file; empty for the configuration itself.
@@ -23,11 +23,11 @@ pub(crate) struct Location {
 }
 
 thread_local! {
-    /// The included file that is read.
+    /// The included file that is being read.
     static READ_FILE: Cell<&'static str> = const { Cell::new("") };
 }
 
-/// Runs `read`; the places that it finds are in `file`.
+/// Runs `read`; all places that it records are in `file`.
 pub(super) fn in_file<T>(file: &str, read: impl FnOnce() -> T) -> T {
     READ_FILE.set(kept(file));
     let read = read();
@@ -35,12 +35,12 @@ pub(super) fn in_file<T>(file: &str, read: impl FnOnce() -> T) -> T {
     read
 }
 
-/// Returns the included file that is read; empty for the configuration itself.
+/// Returns the included file that is being read; empty for the configuration itself.
 pub(super) fn file() -> &'static str {
     READ_FILE.get()
 }
 
-/// A name that lives as long as the program. A file that is read again gets the name of the first time.
+/// Interns the name of a file for the life of the program, so that a file that is read again does not leak.
 fn kept(name: &str) -> &'static str {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,12 +53,12 @@ fn kept(name: &str) -> &'static str {
 }
 
 impl Location {
-    /// Returns this place, or `other` for what is in no file.
+    /// Returns this place, or `other` if this place is in no file.
     pub(super) fn or(self, other: Self) -> Self {
         if self == Self::default() { other } else { self }
     }
 
-    /// The place of an offset in a text.
+    /// Returns the place of an offset in a text.
     pub(super) fn of(text: &str, offset: usize) -> Self {
         let before = &text[..offset];
         let line = before.rsplit('\n').next().unwrap_or_default();
@@ -70,12 +70,12 @@ impl Location {
     }
 }
 
-/// A value with its place. Two are equal if their values are: a moved line changes nothing.
+/// A value with its place. Two are equal if their values are equal, so that a moved line is not a change.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Spanned<T> {
     /// The value.
     pub(crate) value: T,
-    /// Its place.
+    /// The place.
     pub(crate) location: Location,
 }
 

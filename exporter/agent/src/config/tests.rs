@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, in the words that a user reads.
+//! Tests of the messages about faulty configurations.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ fn parse(file: &str, text: &str, variables: &HashMap<String, String>) -> Result<
     read::parse(file, text, variables)
 }
 
-/// The messages about a configuration that cannot be read.
+/// Returns the messages about a configuration that cannot be read.
 fn refused(text: &str) -> String {
     parse("agent.yaml", text, &variables()).unwrap_err().to_string()
 }
@@ -257,7 +257,7 @@ fn queue_of_zero_is_reported_at_its_location() {
     assert_eq!(places, ["agent.yaml:2:18:", "agent.yaml:3:16:"], "{faults:?}");
 }
 
-/// The faults of a configuration that can be read.
+/// Returns the faults of a configuration that can be read.
 fn faults(text: &str) -> Vec<String> {
     let config = parse("agent.yaml", text, &variables()).unwrap();
     let faults = check("agent.yaml", &config, None);

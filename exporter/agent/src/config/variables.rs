@@ -1,10 +1,10 @@
-//! Finds variables that are not set: the YAML reader would take them as empty, as Docker Compose does.
+//! Finds unset variables, which the YAML reader would replace by empty text, as Docker Compose does.
 
 use std::collections::HashMap;
 
 use super::Location;
 
-/// The first `${NAME}` whose variable is not set, with its place.
+/// Returns the first `${NAME}` whose variable is unset, with its place.
 pub(super) fn unset_variable<'a>(
     text: &'a str,
     variables: &HashMap<String, String>,
@@ -23,7 +23,7 @@ pub(super) fn references(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// As [`references`], of one line.
+/// Like [`references`], for one line.
 fn in_line(line: &str) -> impl Iterator<Item = (usize, &str)> {
     line.match_indices("${").filter_map(|(offset, _)| {
         let dollars = line[..offset]
@@ -36,13 +36,13 @@ fn in_line(line: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Whether a reference has no default, without which it is never unset.
+/// Returns whether a reference has no default; a reference with a default is never unset.
 fn is_name(reference: &str) -> bool {
     let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     reference.bytes().all(is_of_name)
 }
 
-/// The line up to its comment: a `#` that begins a word outside quotes.
+/// Returns the line up to its comment: a `#` at the start of a word, outside quotes.
 fn without_comment(line: &str) -> &str {
     let (mut quote, mut before) = (None, ' ');
     for (offset, character) in line.char_indices() {

@@ -157,10 +157,10 @@ Examples:
   pulsetrain convert run.jsonl -o run.pftrace --attributes full && pulsetrain convert run.pftrace -o back.jsonl";
 
 impl ConvertArguments {
-    /// Refuses options of drawing where no trace is drawn: they would select nothing.
+    /// Rejects drawing options if the output is not a trace, because they would have no effect.
     ///
     /// # Errors
-    /// The first of these options that is given.
+    /// Returns an error for the first of these options that is set.
     pub(super) fn check_drawing(&self, draws: bool) -> Result<(), Failure> {
         let given = [
             ("--step", self.step.is_some()),
@@ -181,19 +181,20 @@ impl ConvertArguments {
         }
     }
 
-    /// Returns whether so few traces are drawn each on a row of its own.
+    /// Returns whether each trace is drawn on its own row, because there are few of them.
     ///
-    /// Only traces of Tempo or Jaeger alone are: files have rows of processes, and counters belong to processes.
+    /// This applies only to traces from Tempo or Jaeger alone: files have rows of processes, and counters belong to
+    /// processes.
     pub(super) fn draws_by_trace(&self, traces: usize) -> bool {
         let is_of_stores = self.inputs.is_empty() && self.backends.prometheus.is_none();
         let wants_processes = !self.rank.is_empty() || !self.rows.is_empty() || !self.process_by.is_empty();
         self.by.is_none() && is_of_stores && !wants_processes && (1..=FEW_TRACES).contains(&traces)
     }
 
-    /// What a Perfetto trace is to show.
+    /// Returns the drawing settings of a Perfetto trace.
     ///
     /// # Errors
-    /// A configuration that cannot be read.
+    /// Returns an error if the configuration cannot be read.
     pub(super) fn perfetto(&self) -> Result<PerfettoConfig, Failure> {
         let section = match &self.config {
             Some(path) => {
@@ -228,7 +229,7 @@ impl ConvertArguments {
     }
 }
 
-/// The names of the command line, or the others where it has none.
+/// Returns the names of the command line, or the others if there are none.
 fn given(names: &[String], others: Vec<String>) -> Vec<String> {
     if names.is_empty() { others } else { names.to_vec() }
 }
@@ -285,7 +286,7 @@ fn size(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A duration, also one that is too short for the configuration's.
+/// Parses a duration, which may be shorter than the configuration allows.
 fn nanos(text: &str) -> Result<u64, String> {
     for (unit, nanos) in [("ns", 1.0), ("us", 1e3)] {
         if let Some(number) = text

@@ -1,4 +1,4 @@
-//! Inputs that are no files: traces from Tempo and Jaeger, and the samples of Prometheus for the time of these traces.
+//! Inputs from backends: traces from Tempo and Jaeger, and the samples of Prometheus for the time of these traces.
 
 mod arguments;
 mod fetch;
@@ -19,14 +19,14 @@ pub(super) use self::span_summary::SpanSummary;
 use super::input::InputReport;
 use crate::failure::Failure;
 
-/// The traces that were found in a Tempo.
+/// The traces that a search in Tempo found.
 pub(super) struct FoundTraces {
     tempo: TempoBackend,
     ids: BTreeSet<String>,
     report: InputReport,
 }
 
-/// Asks Tempo for the ids of the traces that were asked for.
+/// Searches Tempo for the ids of the requested traces.
 pub(super) fn search(
     arguments: &BackendArguments,
     window: Option<&Range<UnixNanos>>,
@@ -42,7 +42,7 @@ pub(super) fn search(
     Ok(Some(FoundTraces { tempo, ids, report }))
 }
 
-/// Returns the most traces that the stores can bring.
+/// Returns the maximum number of traces that the stores can return.
 pub(super) fn most_traces(arguments: &BackendArguments, found: Option<&FoundTraces>) -> usize {
     let of_jaeger = arguments.jaeger.as_ref().map_or(0, |_| {
         let of_service = arguments.service.as_ref().map_or(0, |_| arguments.limit);
@@ -51,7 +51,7 @@ pub(super) fn most_traces(arguments: &BackendArguments, found: Option<&FoundTrac
     of_jaeger.saturating_add(found.map_or(0, |found| found.ids.len()))
 }
 
-/// Fetches the traces that were found in Tempo and those that were asked for in Jaeger, and hands on their messages.
+/// Fetches the traces found in Tempo and the requested traces from Jaeger, and passes their messages on.
 pub(super) fn read_traces(
     arguments: &BackendArguments,
     window: Option<&Range<UnixNanos>>,
@@ -79,7 +79,7 @@ pub(super) fn read_traces(
     Ok(reports)
 }
 
-/// Fetches the samples that were asked for: of the window, else of the time of the spans that were seen, else of the last while.
+/// Fetches the requested samples: of the window, or else of the time range of the spans, or else of the recent past.
 pub(super) fn read_samples(
     arguments: &BackendArguments,
     window: Option<&Range<UnixNanos>>,
@@ -215,13 +215,13 @@ impl InputReport {
             .try_for_each(|(signal, bytes)| deliver(signal, bytes))
     }
 
-    /// Notes that a trace could not be had.
+    /// Records a trace that could not be fetched.
     fn lost(&mut self, id: &str, error: &BackendError) {
         self.problem(format!("trace {id}: {error}"));
     }
 }
 
-/// What a search is about: the window that was given, as far as it was, else the last while.
+/// Returns the time window of a search: the given window, cut at the present, or else the recent past.
 fn searched(window: Option<&Range<UnixNanos>>, since: Duration) -> TimeWindow {
     let now = clock::unix_nanos();
     let before = |end: UnixNanos| end.saturating_sub(since);

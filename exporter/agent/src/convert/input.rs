@@ -1,4 +1,4 @@
-//! The inputs of a conversion, as OTLP messages: whatever form they come in.
+//! Reads the inputs of a conversion as OTLP messages, whatever their format.
 
 use std::{
     fs::File,
@@ -26,34 +26,35 @@ use pulsetrain_tail::RunOptions;
 use super::progress::Progress;
 use crate::failure::Failure;
 
-/// How many problems of one input are listed one by one.
+/// The limit on the problems of one input that are listed individually.
 const PROBLEMS: usize = 20;
 
-/// How much of an input shows what it is: what zstd compresses at once, and of that the beginning, which may be that of a log.
+/// The size of the head by which the format of an input is detected: the compressed bytes, and the decompressed start,
+/// which may be that of a log.
 const HEAD: u64 = 256 << 10;
 const PLAIN_HEAD: u64 = 64 << 10;
 
-/// What was read of an input.
+/// The report about an input.
 #[derive(Debug, Default)]
 pub(crate) struct InputReport {
     pub(crate) name: String,
     pub(crate) form: &'static str,
     pub(crate) messages: u64,
-    /// What could not be read, the first few with their places.
+    /// The problems of the input, the first ones with their places.
     pub(crate) problems: Vec<String>,
     pub(crate) lost: u64,
-    /// What was read in another form than the input has it.
+    /// The notes about data that was converted to another form.
     pub(super) notes: Vec<String>,
-    /// What of it went through temporary files before it was OTLP.
+    /// The number of bytes that went through temporary files before the conversion to OTLP.
     pub(super) spilled_bytes: u64,
 }
 
-/// How inputs are read.
+/// The options for reading inputs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading<'a> {
-    /// What an input does not have of its run.
+    /// The properties of the run that an input lacks.
     pub(crate) run: &'a RunOptions,
-    /// What may be held in memory of it.
+    /// The memory limit of one input.
     pub(crate) room: &'a MemoryBudget,
 }
 
@@ -69,22 +70,22 @@ const UNDATED_JSON: &str = "the trace has neither `baseTimeNanoseconds` nor time
 const UNDATED_EXPORT: &str =
     "the export has no TARGET_INFO_SESSION_START_TIME: times start at 1970; pass --start-time";
 
-/// How every SQLite database begins.
+/// The first bytes of every SQLite database.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
-/// Endings of names of Nsight Systems' own reports, the old one and that of an unfinished capture included.
+/// Suffixes of Nsight Systems' own reports, including the old one and that of an unfinished capture.
 const REPORTS: [&str; 3] = [".nsys-rep", ".qdrep", ".qdstrm"];
 
 const BY_TRACE: &str = "the trace was drawn with `--by trace`: its spans have the resource `traces`, the name of their service as \
                         their scope and new span ids; convert a trace of `--attributes full` to get the same OTLP again";
 
-/// Endings of names that Perfetto traces have: Perfetto's own, ours, and Tunix's.
+/// Suffixes of Perfetto traces: Perfetto's own, Pulsetrain's, and Tunix's.
 const PERFETTO: [&str; 4] = [".pftrace", ".perfetto-trace", ".perfetto", ".pb"];
 
-/// The problem of an input that has bytes and no telemetry.
+/// The problem of an input that has bytes but no telemetry.
 const NOTHING: &str = "the file has no spans, metrics or log records";
 
-/// Reads an input and hands on its messages.
+/// Reads an input and passes its messages on.
 pub(crate) fn read(
     path: &Path,
     options: Reading<'_>,
@@ -99,7 +100,7 @@ pub(crate) fn read(
         .read_to_end(&mut head)
         .map_err(|error| Failure::failed(format!("cannot read {}: {error}", path.display())))?;
     let plain = plain_head(&head);
-    // A pipe is read once: its head is read already.
+    // A pipe can be read only once, and its head is already consumed.
     let is_database = head.starts_with(SQLITE) && path.is_file();
     let full = Cursor::new(head).chain(input);
     let mut report = InputReport {
@@ -137,15 +138,15 @@ pub(crate) fn read(
     Ok(report)
 }
 
-/// How an input begins, decompressed.
+/// Returns the decompressed head of an input.
 fn plain_head(head: &[u8]) -> Vec<u8> {
     let mut plain = Vec::new();
-    // What cannot be read here cannot be read below, where the fault gets its place.
+    // An error here occurs again below, where the fault gets its place.
     let _ = inflated(head).take(PLAIN_HEAD).read_to_end(&mut plain);
     plain
 }
 
-/// Whether an input is a Chrome JSON trace, as PyTorch's profiler writes.
+/// Returns whether an input is a Chrome JSON trace, as written by PyTorch's profiler.
 fn is_chrome_json(head: &[u8]) -> bool {
     let head = String::from_utf8_lossy(head);
     let head = head.trim_start();
@@ -154,13 +155,13 @@ fn is_chrome_json(head: &[u8]) -> bool {
         || first.is_some_and(|first| first.contains("\"ph\""))
 }
 
-/// Whether an input is an array of Zipkin spans, or of traces of them.
+/// Returns whether an input is an array of Zipkin spans, or an array of such traces.
 fn is_zipkin(head: &[u8]) -> bool {
     let head = String::from_utf8_lossy(head);
     head.trim_start().starts_with('[') && head.contains("\"traceId\"") && !head.contains("\"resourceSpans\"")
 }
 
-/// Names the command for an input that is a training log and not OTLP.
+/// Returns a notice with the right command if an input is a training log instead of OTLP.
 fn log_notice(path: &Path, head: &[u8]) -> Option<String> {
     let path = path.display();
     let (format, _) = detect(&path.to_string(), head).ok()?;
@@ -170,7 +171,7 @@ fn log_notice(path: &Path, head: &[u8]) -> Option<String> {
     ))
 }
 
-/// Names the command for a report of Nsight Systems, whose format is not published.
+/// Returns a notice with the right command for a report of Nsight Systems, whose format is not published.
 fn report_notice(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_string_lossy().to_lowercase();
     let is_report = REPORTS.iter().any(|ending| name.ends_with(ending));
@@ -192,7 +193,8 @@ fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
 
 /// Returns whether an input is a Perfetto trace: by its name, or because it begins with a packet.
 ///
-/// OTLP/JSON and length-delimited messages do not begin so, and a protobuf message that is not length-delimited is recognised first.
+/// OTLP/JSON and length-delimited messages do not begin like that, and a protobuf message without a length prefix is
+/// recognised first.
 fn is_perfetto(path: &Path, head: &[u8]) -> bool {
     if is_unframed(head) {
         return false;
@@ -351,7 +353,7 @@ impl InputReport {
         self.spilled_bytes = conversion.spilled_bytes;
     }
 
-    /// Takes over what a conversion counted; `undated` is the problem of a trace without a wall clock.
+    /// Adds the counts of a conversion; `undated` is the problem of a trace without a wall clock.
     fn conversion(&mut self, conversion: PerfettoConversion, undated: &str) {
         for error in conversion.errors {
             self.problem(error);
@@ -381,7 +383,7 @@ impl InputReport {
         self.spilled_bytes = conversion.spilled_bytes;
     }
 
-    /// Takes over what the conversion of a trace of Tunix counted.
+    /// Adds the counts of the conversion of a Tunix trace.
     fn tunix(&mut self, conversion: TunixConversion, packets: ReadCounts) {
         for error in conversion.errors {
             self.problem(error);
@@ -395,7 +397,7 @@ impl InputReport {
         self.packets(packets);
     }
 
-    /// Reports the packets that were left out.
+    /// Reports the packets that were skipped.
     fn packets(&mut self, packets: ReadCounts) {
         if packets.without_state > 0 {
             self.problem(format!(
@@ -413,7 +415,7 @@ impl InputReport {
         }
     }
 
-    /// Notes the clocks that were moved, the first few by name.
+    /// Records the clocks that were shifted, the first few by name.
     pub(super) fn note_clocks(&mut self, moved: &[MovedClock]) {
         self.notes.extend(moved.iter().take(PROBLEMS).map(|clock| {
             let direction = if clock.nanos < 0 { "earlier" } else { "later" };

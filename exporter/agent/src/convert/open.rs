@@ -1,7 +1,8 @@
-//! `convert --open`: serves the trace to the Perfetto UI in the user's browser, and to nobody else.
+//! `convert --open`: serves the trace to the Perfetto UI in the user's browser only.
 //!
-//! The page at ui.perfetto.dev fetches the file by itself: its address names the URL. Its content security policy allows it to
-//! fetch from port 9001 of 127.0.0.1 (<https://perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui>).
+//! The page at ui.perfetto.dev fetches the file itself, because its address contains the URL of the file. Its content
+//! security policy allows it to fetch from port 9001 of 127.0.0.1
+//! (<https://perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui>).
 
 use std::{
     fs::File,
@@ -17,16 +18,16 @@ use serde_json::json;
 
 use crate::failure::Failure;
 
-/// The page that may read the file.
+/// The origin that may read the file.
 const UI: &str = "https://ui.perfetto.dev";
 
-/// The most bytes of a request's head.
+/// The limit on the size of a request head in bytes.
 const HEAD_BYTES: u64 = 16 << 10;
 
-/// The least time that is shown before and after a span.
+/// The minimum margin that is shown before and after a span.
 const LEAST_MARGIN_NANOS: u64 = 1_000;
 
-/// How long a client may be silent.
+/// The idle timeout of a client.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Serves one file on a port of this machine.
@@ -35,22 +36,22 @@ pub(super) struct TraceServer {
     port: u16,
 }
 
-/// What a client asks for.
+/// The kind of a request.
 #[derive(Debug, PartialEq, Eq)]
 enum Request {
     File,
-    /// The head of the answer alone.
+    /// The head of the answer only.
     Head,
-    /// Whether the page may ask.
+    /// A CORS preflight request.
     Preflight,
     NotFound,
 }
 
 impl TraceServer {
-    /// Takes the port, before the work of a conversion is done in vain.
+    /// Binds the port early, so that a conversion is not done in vain.
     ///
     /// # Errors
-    /// The port is taken.
+    /// Returns an error if the port is in use.
     pub(super) fn bind(port: u16) -> Result<Self, Failure> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| {
             Failure::failed(format!(
@@ -64,7 +65,7 @@ impl TraceServer {
     /// Prints the address at which the UI shows the trace, and serves the trace until it was fetched once.
     ///
     /// # Errors
-    /// The file cannot be read.
+    /// Returns an error if the file cannot be read.
     pub(super) fn serve(&self, file: &Path, focus: Option<(u64, u64)>, as_json: bool) -> Result<(), Failure> {
         let path = path_of(file);
         let address = format!(
@@ -79,7 +80,7 @@ impl TraceServer {
         };
         writeln!(io::stderr().lock(), "{line}").ok();
         for client in self.listener.incoming() {
-            // What goes wrong with one client is no reason to leave the next one alone.
+            // An error of one client must not affect the next one.
             if let Ok(client) = client
                 && let Ok(request) = read(&client, &path)
             {
@@ -94,7 +95,7 @@ impl TraceServer {
     }
 }
 
-/// Returns the parameter that pins the rows that are read first: the state of the training, its loss, steps and errors.
+/// Returns the parameter that pins the most important rows: the state of the training, its loss, steps and errors.
 ///
 /// `startupCommands` is a list of commands that the UI keeps stable for automation.
 fn pinned() -> String {
@@ -116,7 +117,7 @@ fn pinned() -> String {
     )
 }
 
-/// Returns the parameters of the time that the UI shows first: a span, with half of its duration on both sides.
+/// Returns the parameters of the initial time range of the UI: a span, with half of its duration on both sides.
 fn visible(focus: Option<(u64, u64)>) -> String {
     focus.map_or_else(String::new, |(begin, end)| {
         let margin = ((end - begin) / 2).max(LEAST_MARGIN_NANOS);
@@ -125,7 +126,7 @@ fn visible(focus: Option<(u64, u64)>) -> String {
     })
 }
 
-/// The path of the URL: the name of the file where a URL can hold it as it is.
+/// Returns the path of the URL: the name of the file if it needs no escaping in a URL.
 fn path_of(file: &Path) -> String {
     let name = file.file_name().unwrap_or_default().to_string_lossy();
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');

@@ -1,5 +1,5 @@
-//! The output of a conversion: a Perfetto trace or OpenMetrics text, which are written when all is read, or OTLP, message by
-//! message. A file appears under its name only when it is complete.
+//! The output of a conversion: a Perfetto trace or OpenMetrics text, which are written at the end, or OTLP, which is
+//! written message by message. A file appears under its name only when it is complete.
 
 use std::{
     collections::BTreeMap,
@@ -26,7 +26,7 @@ pub(super) struct Output {
     path: PathBuf,
     kind: Kind,
     derivation: Option<SignalsStage>,
-    /// The messages that were written, derived ones included.
+    /// The number of written messages, including derived ones.
     messages: u64,
 }
 
@@ -48,24 +48,24 @@ enum Kind {
     },
 }
 
-/// What became of the messages.
+/// The report about the output.
 #[derive(Debug, Default)]
 pub(super) struct WriteReport {
     pub(super) messages: u64,
     pub(super) files: Vec<PathBuf>,
     pub(super) bytes: u64,
-    /// Those of them that are larger than the parts that were asked for: a span cannot be cut.
+    /// The files that exceed the requested size of a part, because a span cannot be split.
     pub(super) over_size: Vec<PathBuf>,
-    /// What a Perfetto trace shows.
+    /// The summary of a Perfetto trace.
     pub(super) mapped: Option<PerfettoSummary>,
-    /// The spans, points and log records in an output of OTLP.
+    /// The number of spans, points and log records in an OTLP output.
     pub(super) items: BTreeMap<Signal, u64>,
-    /// What the output could not hold.
+    /// The problems of the output.
     pub(super) problems: Vec<String>,
 }
 
 impl Output {
-    /// Returns the output that a name asks for.
+    /// Returns the output for a file name.
     pub(super) fn of(path: &Path, config: PerfettoConfig, split: Option<u64>) -> Result<Self, Failure> {
         let kind = if trace::is_name(path) {
             Kind::Perfetto {
@@ -118,13 +118,13 @@ impl Output {
         })
     }
 
-    /// Derives signals of the steps in the messages, as `import --derive` does.
+    /// Enables the derived signals of the steps, as in `import --derive`.
     pub(super) fn deriving(mut self) -> Self {
         self.derivation = Some(topology::imported_signals(false));
         self
     }
 
-    /// Writes one message and what is derived from it.
+    /// Writes one message and the signals derived from it.
     pub(super) fn deliver(&mut self, signal: Signal, bytes: Vec<u8>) -> Result<(), Failure> {
         let message = Batch::new(signal, 1, bytes);
         let Some(stage) = &mut self.derivation else {
@@ -174,8 +174,8 @@ impl Output {
         }
     }
 
-    /// Draws each trace on a row of its own and returns true, unless the output is no trace or is to be converted back. Nothing
-    /// may have been delivered before.
+    /// Draws each trace on its own row and returns `true`, unless the output is not a trace or must be convertible back.
+    /// Must be called before the first delivery.
     pub(super) fn draw_by_trace(&mut self) -> bool {
         if let Kind::Perfetto { mapper, .. } = &mut self.kind
             && mapper.config().attributes != AttributePolicy::Full
@@ -190,12 +190,12 @@ impl Output {
         false
     }
 
-    /// Whether no message came.
+    /// Returns whether no message was delivered.
     pub(super) fn is_empty(&self) -> bool {
         self.messages == 0
     }
 
-    /// Leaves the output as it was, and names the reason unless the inputs have problems that do.
+    /// Leaves the existing file unchanged, and reports a reason unless the problems of the inputs explain it.
     pub(super) fn abandon(self, has_problems: bool) -> WriteReport {
         WriteReport {
             problems: Vec::from_iter((!has_problems).then(|| NO_TELEMETRY.to_owned())),
@@ -203,7 +203,7 @@ impl Output {
         }
     }
 
-    /// Writes what is left. No trace is written over one of the inputs.
+    /// Writes the remaining data. No trace overwrites one of the inputs.
     pub(super) fn finish(mut self, inputs: &[PathBuf]) -> Result<WriteReport, Failure> {
         if let Some(mut stage) = self.derivation.take() {
             let mut rest = Vec::new();
@@ -263,7 +263,7 @@ impl Output {
     }
 }
 
-/// Returns the reason for a trace with nothing in it.
+/// Returns the reason for an empty trace.
 fn nothing_drawn(summary: &PerfettoSummary) -> String {
     match summary.filtered {
         0 => NO_TELEMETRY.to_owned(),
@@ -273,7 +273,7 @@ fn nothing_drawn(summary: &PerfettoSummary) -> String {
     }
 }
 
-/// The spans, points or log records of a message, which was within all limits when it was read.
+/// Returns the number of spans, points or log records of a message, which was within all limits when it was read.
 fn count(signal: Signal, message: &[u8]) -> u64 {
     let limits = Limits {
         bytes: usize::MAX,

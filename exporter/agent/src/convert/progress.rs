@@ -1,4 +1,4 @@
-//! What a user sees of a long conversion.
+//! The progress display of a long conversion.
 
 use std::{io::Read, path::PathBuf};
 
@@ -6,28 +6,28 @@ use indicatif::ProgressBar;
 
 use crate::progress_bar;
 
-/// A bar, hidden where nobody would see it.
+/// A progress bar, which is hidden if there is no terminal.
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// A bar for these inputs.
+    /// Creates a bar for these inputs.
     pub(crate) fn of(inputs: &[PathBuf], quiet: bool) -> Self {
         let sizes = inputs.iter().map(|path| progress_bar::size(path));
         Self(progress_bar::of(sizes, quiet).unwrap_or_else(ProgressBar::hidden))
     }
 
-    /// Counts what is read of an input.
+    /// Counts the bytes that are read from an input.
     pub(super) fn watch<R: Read>(&self, input: R) -> impl Read + use<R> {
         self.0.wrap_read(input)
     }
 
-    /// Shows that everything is read and the output is being written.
+    /// Shows that all inputs are read and the output is being written.
     pub(super) fn writing(&self) {
         self.0.set_message("writing");
         self.0.tick();
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(super) fn finish(self) {
         self.0.finish_and_clear();
     }

@@ -1,4 +1,4 @@
-//! The outcome of a conversion: for people line by line, for machines as one JSON object.
+//! The outcome of a conversion: as text lines, or as one JSON object.
 
 use std::{
     io::{self, Write},
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use super::{input::InputReport, output::WriteReport};
 use crate::failure::{Failure, INCOMPLETE};
 
-/// Prints the summary to the standard error and returns how the program is to end.
+/// Prints the summary to the standard error and returns the exit code.
 pub(super) fn print(
     inputs: &[InputReport],
     output: &Path,
@@ -85,13 +85,14 @@ fn write_text(
     )
 }
 
-/// The most rows and counters of a trace that viewers open without trouble: for 100,000 trace_processor needs 7 s and 0.5 GB.
+/// The maximum number of rows and counters that viewers open without trouble: for 100,000, trace_processor needs 7 s and
+/// 0.5 GB.
 const MANY_ROWS: u64 = 10_000;
 
-/// The most pairs of processes whose clocks differ that are listed for people.
+/// The limit on the pairs of processes with clock skew that the text lists.
 const MOST_SKEWS: usize = 5;
 
-/// What a user of a Perfetto trace should know before opening it.
+/// Returns notes about a Perfetto trace for its user, such as too many rows or clock skew.
 fn notes(written: &WriteReport) -> Vec<String> {
     let Some(mapped) = &written.mapped else {
         return Vec::new();
@@ -124,20 +125,20 @@ fn notes(written: &WriteReport) -> Vec<String> {
     notes
 }
 
-/// The first time of a trace and its length.
+/// Returns the start time of a trace and its length.
 fn time_range(written: &WriteReport) -> Option<String> {
     let (first, last) = written.mapped.as_ref()?.time_range?;
     let time = jiff::Timestamp::from_nanosecond(i128::from(first)).ok()?;
     Some(format!("{:?} from {time}", Duration::from_nanos(last - first)))
 }
 
-/// What a trace shows and what had to be repaired; zeros are left out.
+/// Returns the counts of a trace and of the repairs, without zeros.
 fn mapped(written: &WriteReport) -> impl Iterator<Item = (&'static str, u64)> {
     let named = written.mapped.as_ref().map(PerfettoSummary::named);
     named.into_iter().flatten().filter(|(_, count)| *count > 0)
 }
 
-/// The spans, points and log records in an output of OTLP.
+/// Returns the number of spans, points and log records in an OTLP output.
 fn items(written: &WriteReport) -> impl Iterator<Item = (&'static str, u64)> {
     written.items.iter().map(|(signal, count)| {
         let name = match signal {

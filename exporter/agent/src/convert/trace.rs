@@ -1,4 +1,4 @@
-//! The files of a Perfetto trace: one, or a row of them with numbers, plain or gzip.
+//! The files of a Perfetto trace: one, or a numbered sequence, plain or gzip.
 
 use std::{
     io::{self, Write},
@@ -11,12 +11,12 @@ use pulsetrain_sinks::UnfinishedFile;
 
 use crate::topology;
 
-/// The endings of a trace's name.
+/// The suffixes of a trace's name.
 const ENDINGS: [&str; 2] = [".pftrace", ".perfetto-trace"];
-/// What is appended to that where it is compressed.
+/// The additional suffix of a compressed trace.
 const GZIP: &str = ".gz";
 
-/// Whether a name asks for a Perfetto trace.
+/// Returns whether a name is that of a Perfetto trace.
 pub(crate) fn is_name(path: &Path) -> bool {
     let name = path.to_string_lossy().to_lowercase();
     let name = name.strip_suffix(GZIP).unwrap_or(&name);
@@ -49,7 +49,7 @@ impl TraceFile {
         })
     }
 
-    /// Writes the end of the file and gives it its name.
+    /// Writes the end of the file and renames it to its final name.
     pub(crate) fn finish(self) -> io::Result<()> {
         match self {
             Self::Plain(file) => file.finish(),
@@ -59,7 +59,7 @@ impl TraceFile {
 }
 
 impl<'a> TraceFiles<'a> {
-    /// The file of this name, or files with numbers in it; none of the inputs.
+    /// Creates the writer of one file with this name, or of numbered files; never overwrites an input.
     pub(super) fn new(path: &'a Path, numbered: bool, inputs: &'a [PathBuf]) -> Self {
         Self {
             path,
@@ -69,7 +69,7 @@ impl<'a> TraceFiles<'a> {
         }
     }
 
-    /// What was written.
+    /// Returns the paths of the written files.
     pub(super) fn into_paths(self) -> Vec<PathBuf> {
         self.written
     }

@@ -1,4 +1,4 @@
-//! What the demo prints: where to look at its start, what it sent at its end.
+//! The output of the demo: the addresses at its start, and the counts at its end.
 
 use pulsetrain_demo::{DemoCounts, DemoProgress, Subject, Truth};
 use pulsetrain_pipeline::SinkReport;
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::losses;
 
-/// Returns where everything is, one line each.
+/// Returns the locations of the outputs, one per line.
 pub(super) fn start(arguments: &DemoArguments, step_seconds: f64, targets: &Targets) -> String {
     let mut lines = vec![format!(
         "A simulated {} job on {} ranks, a step every {step_seconds:.3} s, seed {}. Press Ctrl-C to stop.",
@@ -34,7 +34,7 @@ pub(super) fn start(arguments: &DemoArguments, step_seconds: f64, targets: &Targ
     lines.join("\n")
 }
 
-/// How the demo ended.
+/// The report about a finished demo.
 pub(super) struct Report<'a> {
     pub(super) progress: &'a DemoProgress,
     pub(super) derived: &'a SentCounts,
@@ -43,13 +43,13 @@ pub(super) struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// Whether every sink got everything.
+    /// Returns whether every sink received everything.
     pub(super) fn is_complete(&self) -> bool {
         let is_complete = |sink: &SinkReport| sink.counts.lost_items() == 0 && sink.finished.is_ok();
         self.sinks.iter().all(is_complete)
     }
 
-    /// Returns it for people.
+    /// Returns the report as text.
     pub(super) fn text(&self) -> String {
         let mut lines: Vec<String> = self.progress.truth.iter().map(truth_text).collect();
         for sink in self.sinks {
@@ -74,7 +74,7 @@ impl Report<'_> {
         lines.join("\n")
     }
 
-    /// Returns it for programs.
+    /// Returns the report as JSON.
     pub(super) fn to_json(&self) -> Value {
         let sinks = self.sinks.iter().map(|sink| {
             json!({

@@ -1,20 +1,20 @@
-//! What goes to the sinks: the telemetry of the job, and the signals that are derived from it.
+//! Counts the telemetry that is sent to the sinks: that of the job, and the derived signals.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pulsetrain_demo::{DemoCounts, SeriesCounter};
 use pulsetrain_pipeline::Batch;
 
-/// Counts batches; a clone counts into the same place.
+/// Counts batches; clones share the counts.
 #[derive(Clone, Default)]
 pub(super) struct SentCounter(Arc<Mutex<SentCounts>>);
 
-/// What was counted.
+/// The counts so far.
 #[derive(Default)]
 pub(super) struct SentCounts {
-    /// Items and bytes.
+    /// The number of items and bytes.
     pub(super) counts: DemoCounts,
-    /// Series.
+    /// The series.
     pub(super) series: SeriesCounter,
 }
 
@@ -26,7 +26,7 @@ impl SentCounter {
         counted.series.observe(batch);
     }
 
-    /// Returns what was counted so far.
+    /// Locks and returns the counts so far.
     pub(super) fn lock(&self) -> MutexGuard<'_, SentCounts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Where the telemetry of the demo goes: the page, files in a new folder, or what the user names.
+//! The targets of the demo: the page, files in a new folder, or the targets from the command line.
 
 use std::{
     fs, io,
@@ -23,16 +23,16 @@ use crate::{
 
 /// The names of the files in the folder.
 pub(super) const OTLP_FILE: &str = "telemetry.binpb";
-/// How long a server has for its end.
+/// The deadline for the end of a server.
 const SERVER_END: Duration = Duration::from_secs(10);
 const PERFETTO_FILES: &str = "trace.pftrace";
 
-/// The sinks of the demo, and what to print of them.
+/// The sinks of the demo, and the locations to print.
 #[derive(Default)]
 pub(super) struct Targets {
     /// The sinks.
     pub(super) sinks: Vec<(Box<dyn Sink>, Requirement, SinkTaskConfig)>,
-    /// Where the page is.
+    /// The address of the page.
     pub(super) page: Option<SocketAddr>,
     /// The series of the page.
     pub(super) series: Option<PrometheusStore>,
@@ -48,7 +48,7 @@ impl Targets {
     /// Opens the sinks; `stop` ends their servers.
     ///
     /// # Errors
-    /// A target that makes no sense, a port or a folder that cannot be used.
+    /// Returns an error if a target is invalid, or a port or a folder cannot be used.
     pub(super) async fn open(
         arguments: &DemoArguments,
         config: &Config,
@@ -93,10 +93,10 @@ impl Targets {
         Ok(targets)
     }
 
-    /// Waits until the background tasks have ended, with the answers in progress.
+    /// Waits until the background tasks have ended, including the answers in progress.
     pub(super) async fn end(self) {
         for server in self.servers {
-            // A server cuts off who does not read; its own limit is shorter than this.
+            // A server disconnects idle clients; its own limit is shorter than this.
             let _ = timeout(SERVER_END, server).await;
         }
     }
@@ -152,7 +152,7 @@ impl Targets {
     }
 }
 
-/// Returns the address of the page: the one that is asked for, or the usual one, or that with a free port.
+/// Returns the address of the page: the requested one, or the default one, or the default one with a free port.
 fn page_address(asked: Option<SocketAddr>) -> Result<SocketAddr, Failure> {
     let usual = *PrometheusSection::default().listen;
     let address = asked.unwrap_or(usual);
@@ -174,12 +174,12 @@ fn page_address(asked: Option<SocketAddr>) -> Result<SocketAddr, Failure> {
     }
 }
 
-/// Returns the address with its port, if nobody listens there.
+/// Returns the address with its port if no program listens on it.
 fn free(address: SocketAddr) -> io::Result<SocketAddr> {
     TcpListener::bind(address)?.local_addr()
 }
 
-/// Makes the folder of the files.
+/// Creates the folder of the files.
 fn folder(asked: Option<&Path>, time_unix_nanos: UnixNanos) -> Result<PathBuf, Failure> {
     let folder = asked.map_or_else(|| usual_folder(time_unix_nanos), Path::to_owned);
     let failed = |error| {

@@ -1,4 +1,4 @@
-//! The receivers: whether each signal gets through, and whether their clock is ours.
+//! Checks the receivers: whether each signal is accepted, and whether their clocks agree with the local one.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ const NO_ANSWER: &str =
 /// The advice for a failure whose cause is unknown.
 const OTHER_FAILURE: &str = "look at the receiver's log for the reason";
 
-/// The variables by which a receiver can be named.
+/// The variables that can set a receiver.
 const NAMED_BY: [&str; 4] = [
     "OTEL_EXPORTER_OTLP_ENDPOINT",
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
@@ -33,14 +33,14 @@ const NAMED_BY: [&str; 4] = [
     "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT",
 ];
 
-/// A receiver to look at.
+/// A receiver to check.
 pub(super) struct Target {
     pub(super) config: OtlpConfig,
-    /// Whether somebody has named it; otherwise it is the default, which nobody may have wanted.
+    /// Whether the user set the receiver; otherwise it is the default, which may be unintended.
     is_named: bool,
 }
 
-/// The receivers that are named: on the command line, else in the configuration, else by the environment.
+/// Returns the receivers from the command line, or else from the configuration, or else from the environment.
 pub(super) fn targets(
     arguments: &DoctorArguments,
     config: Option<&Config>,
@@ -73,7 +73,7 @@ pub(super) fn targets(
     }
 }
 
-/// Returns the fault of each variable alone, after the first of all together.
+/// Returns the fault of each variable alone, after the first fault of all together.
 fn faults_of_variables(first: String) -> Vec<String> {
     let mut faults = vec![first];
     let names = std::env::vars().map(|(name, _)| name);
@@ -92,7 +92,7 @@ fn faults_of_variables(first: String) -> Vec<String> {
     distinct
 }
 
-/// The sinks of a configuration; one that makes no sense is found with the configuration.
+/// Returns the sinks of a configuration; an invalid sink is reported with the configuration.
 fn of_config(config: &Config) -> Vec<Target> {
     let sinks = config.sinks.iter().filter_map(|(_, sink)| match sink {
         SinkConfig::Otlp(otlp) => topology::otlp_config(otlp).ok(),
@@ -126,7 +126,7 @@ pub(super) async fn check(target: &Target, timeout: Duration, findings: &mut Fin
             .unwrap_or((notice, "correct the variable, or unset it"));
         findings.warn(environment_place(), what, advice);
     }
-    // One cause has one finding, also if it concerns several signals.
+    // One cause is one finding, even if it concerns several signals.
     let mut reported = Vec::new();
     for signal in target.config.signals().iter() {
         let empty = Batch::new(signal, 0, Vec::new());
@@ -157,7 +157,7 @@ pub(super) async fn check(target: &Target, timeout: Duration, findings: &mut Fin
     }
 }
 
-/// A failed request: what happened, without the URL, and the advice of the sink.
+/// A failed request: the error without the URL, and the advice of the sink.
 struct Failed {
     what: String,
     advice: Option<&'static str>,
@@ -197,7 +197,8 @@ fn outcome(delivery: Delivery) -> Result<String, Failed> {
     }
 }
 
-/// Compares the receiver's clock with ours: a Date is cut to seconds, and was true at some moment while we waited.
+/// Compares the receiver's clock with the local one. A Date header is truncated to seconds, and was current at some
+/// moment during the request.
 fn check_clock(place: Subject, answer: &HostAnswer, now: Duration, findings: &mut Findings) {
     let Some(theirs) = answer.clock else { return };
     let earliest = now.saturating_sub(answer.took).as_secs_f64() - 1.0;
@@ -226,7 +227,7 @@ fn environment_place() -> Subject {
     Subject::Environment("OTEL_EXPORTER_OTLP_*".to_owned())
 }
 
-/// A receiver as people name it, with the path where it has one.
+/// Returns the address of a receiver for messages, with its path if it has one.
 pub(super) fn place(target: &Target, signal: Signal) -> Subject {
     let endpoint = &target.config.signal(signal).endpoint;
     let text = endpoint.to_string();

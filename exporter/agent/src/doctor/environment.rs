@@ -1,4 +1,4 @@
-//! Variables of OpenTelemetry that contradict each other.
+//! Checks for variables of OpenTelemetry that contradict each other.
 
 use super::{
     finding::{Findings, Subject},
@@ -6,14 +6,14 @@ use super::{
 };
 use crate::import::resource;
 
-/// A signal as variables name it; none is for all.
+/// The infixes of the variables of each signal; the empty one is for all signals.
 const SIGNALS: [&str; 4] = ["", "TRACES_", "METRICS_", "LOGS_"];
 
-/// OTLP's own ports.
+/// The default ports of OTLP.
 const GRPC_PORT: &str = "4317";
 const HTTP_PORT: &str = "4318";
 
-/// Looks at the variables.
+/// Checks the variables.
 pub(super) fn check(variables: Variables<'_>, findings: &mut Findings) {
     let environment = Environment { variables };
     for signal in SIGNALS {
@@ -31,7 +31,8 @@ struct Environment<'a> {
 }
 
 impl Environment<'_> {
-    /// The name and the value of a setting of one signal, or that of all where the signal has none.
+    /// Returns the name and the value of a setting of one signal, or of the setting of all signals if the signal has
+    /// none.
     fn setting(&self, signal: &str, what: &str) -> Option<(String, String)> {
         let own = format!("OTEL_EXPORTER_OTLP_{signal}{what}");
         let of_all = format!("OTEL_EXPORTER_OTLP_{what}");
@@ -40,13 +41,13 @@ impl Environment<'_> {
             .find_map(|name| self.variables.get(&name).map(|value| (name, value)))
     }
 
-    /// The endpoint that is set for exactly this signal.
+    /// Returns the endpoint that is set for exactly this signal.
     fn endpoint(&self, signal: &str) -> Option<(String, String)> {
         let name = format!("OTEL_EXPORTER_OTLP_{signal}ENDPOINT");
         self.variables.get(&name).map(|value| (name, value))
     }
 
-    /// gRPC at the port of HTTP, and the other way round.
+    /// Finds gRPC at the port of HTTP, and HTTP at the port of gRPC.
     fn check_port(&self, signal: &str, findings: &mut Findings) {
         let Some((name, endpoint)) = self.endpoint(signal) else {
             return;
@@ -71,7 +72,7 @@ impl Environment<'_> {
         );
     }
 
-    /// A path that is added anyway.
+    /// Finds a path in an endpoint that exporters append themselves.
     fn check_path(&self, signal: &str, findings: &mut Findings) {
         let Some((name, endpoint)) = self.endpoint(signal) else {
             return;
@@ -114,7 +115,7 @@ impl Environment<'_> {
         }
     }
 
-    /// Attributes that cannot be read: every command fails with them.
+    /// Finds attributes that cannot be parsed, with which every command fails.
     fn check_resource(&self, findings: &mut Findings) {
         if let Err(error) = resource::from_env(|name| self.variables.get(name)) {
             let message = error.to_string();
@@ -126,7 +127,7 @@ impl Environment<'_> {
         }
     }
 
-    /// The service under two names.
+    /// Finds two different names of the service.
     fn check_service(&self, findings: &mut Findings) {
         let attributes = self.variables.get("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
         let named = attributes
@@ -144,7 +145,7 @@ impl Environment<'_> {
         }
     }
 
-    /// What turns other programs' telemetry off, though a receiver is set.
+    /// Finds variables that disable the telemetry of other programs although a receiver is set.
     fn check_switch(&self, findings: &mut Findings) {
         let has_endpoint = SIGNALS.iter().any(|signal| self.endpoint(signal).is_some());
         let name = "OTEL_SDK_DISABLED";
@@ -162,7 +163,7 @@ pub(super) fn place(variables: &[&str]) -> Subject {
     Subject::Environment(variables.join(", "))
 }
 
-/// The port of a URL.
+/// Returns the port of a URL.
 fn port(endpoint: &str) -> Option<&str> {
     let (_, rest) = endpoint.split_once("://").unwrap_or(("", endpoint));
     let authority = rest.split(['/', '?']).next()?;

@@ -1,4 +1,4 @@
-//! What was found: where, what, and what to do.
+//! The findings: the subject, the observation, and the remedy.
 
 use std::{
     fmt::{self, Write},
@@ -7,19 +7,19 @@ use std::{
 
 use serde::Serialize;
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Level {
-    /// As it should be.
+    /// Works as intended.
     Ok,
-    /// Works, but not as its user may think.
+    /// Works, but perhaps not as the user expects.
     Warning,
     /// Does not work.
     Wrong,
 }
 
-/// What a finding is about.
+/// The subject of a finding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
     /// The configuration, by its file.
@@ -32,51 +32,51 @@ pub(super) enum Subject {
     Endpoint(String),
     /// Variables of the environment.
     Environment(String),
-    /// What names become, at this place.
+    /// The translation of names at this address.
     Names(String),
     /// A Prometheus, by its URL.
     Prometheus(String),
     /// A log, or a path or pattern of logs.
     Log(PathBuf),
-    /// A folder that is written.
+    /// A folder that the agent writes to.
     Folder(PathBuf),
 }
 
-/// One thing that was found.
+/// A finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
     pub(super) level: Level,
     #[serde(serialize_with = "as_text")]
     pub(super) place: Subject,
     pub(super) what: String,
-    /// The remedy, if something is wrong.
+    /// The remedy, if there is a problem.
     #[serde(rename = "do")]
     pub(super) advice: Option<String>,
 }
 
-/// Everything that was found, in the order in which it was looked for.
+/// All findings, in the order of the checks.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Findings {
     findings: Vec<Finding>,
 }
 
 impl Findings {
-    /// Something is as it should be.
+    /// Adds a finding without a problem.
     pub(super) fn fine(&mut self, place: Subject, what: impl Into<String>) {
         self.add(Level::Ok, place, what.into(), None);
     }
 
-    /// Something works, but not as its user may think.
+    /// Adds a finding that works, but perhaps not as the user expects.
     pub(super) fn warn(&mut self, place: Subject, what: impl Into<String>, advice: impl Into<String>) {
         self.add(Level::Warning, place, what.into(), Some(advice.into()));
     }
 
-    /// Something does not work.
+    /// Adds a finding that does not work.
     pub(super) fn wrong(&mut self, place: Subject, what: impl Into<String>, advice: impl Into<String>) {
         self.add(Level::Wrong, place, what.into(), Some(advice.into()));
     }
 
-    /// Whether something does not work.
+    /// Returns whether a finding does not work.
     pub(super) fn has_wrong(&self) -> bool {
         self.count(Level::Wrong) > 0
     }
@@ -86,7 +86,7 @@ impl Findings {
         &self.findings
     }
 
-    /// For people.
+    /// Returns the findings as text.
     pub(super) fn to_text(&self) -> String {
         let mut text = String::new();
         for finding in &self.findings {
@@ -97,7 +97,7 @@ impl Findings {
                 advice,
             } = finding;
             let advice = advice.iter().map(|advice| format!("         -> {advice}\n"));
-            // Writing into a String never fails.
+            // Writing to a string cannot fail.
             let _ = write!(text, "{level:<8} {place}: {what}\n{}", advice.collect::<String>());
         }
         let (wrong, warnings) = (self.count(Level::Wrong), self.count(Level::Warning));
@@ -105,7 +105,7 @@ impl Findings {
         text
     }
 
-    /// For programs.
+    /// Returns the findings as JSON.
     pub(super) fn to_json(&self) -> String {
         let all = serde_json::json!({
             "findings": self.findings,

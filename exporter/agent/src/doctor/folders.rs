@@ -1,4 +1,4 @@
-//! The folders that are written: whether they can be, and whether their disk has room.
+//! Checks the folders that the agent writes to: whether they are writable, and whether their disk has enough free space.
 
 use std::{
     fs::{self, OpenOptions},
@@ -11,7 +11,7 @@ use crate::{
     topology,
 };
 
-/// Less free space than this is reported: a disk queue of one sink may have as much.
+/// The free space below which a warning is reported: the disk queue of one sink can have this size.
 const LITTLE_SPACE: u64 = 1 << 30;
 
 /// Checks the state folder and the folders of files that sinks write.
@@ -36,7 +36,7 @@ pub(super) fn check(config: Option<&Config>, findings: &mut Findings) {
 }
 
 fn check_folder(folder: &Path, findings: &mut Findings) {
-    // A folder that is missing is made at the start.
+    // A missing folder is created at the start.
     let existing = folder.ancestors().find(|path| path.exists()).unwrap_or(folder);
     let place = Subject::Folder(folder.to_owned());
     if let Err(error) = write(existing) {
@@ -58,7 +58,7 @@ fn check_folder(folder: &Path, findings: &mut Findings) {
     }
 }
 
-/// Writes a file, and removes it.
+/// Writes a file and removes it.
 fn write(folder: &Path) -> std::io::Result<()> {
     let file = folder.join(format!(".pulsetrain-doctor-{}", std::process::id()));
     let written = OpenOptions::new()
@@ -69,7 +69,7 @@ fn write(folder: &Path) -> std::io::Result<()> {
             use std::io::Write;
             opened.write_all(b"doctor")
         });
-    // A file that was not made cannot be removed.
+    // A file that was not created cannot be removed.
     let _ = fs::remove_file(&file);
     written
 }

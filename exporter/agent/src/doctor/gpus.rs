@@ -7,11 +7,11 @@ use pulsetrain_gpu::{DriverState, Gpu, GpuConfig, GpuTrouble, Inventory, Reason}
 use super::finding::{Findings, Subject};
 use crate::config::Config;
 
-/// What a driver of NVIDIA leaves in the file system.
+/// The paths by which the driver of NVIDIA is visible in the file system.
 const DEVICE: &str = "/dev/nvidiactl";
 const MODULE: &str = "/proc/driver/nvidia/version";
 
-/// Looks once at the driver.
+/// Queries the driver once.
 pub(super) async fn survey(config: Option<&Config>, timeout: Duration) -> Inventory {
     let config = config.map_or_else(GpuConfig::default, |config| config.gpu.settings());
     let looked = tokio::task::spawn_blocking(move || pulsetrain_gpu::survey(&config, timeout)).await;
@@ -29,7 +29,7 @@ pub(super) fn check(inventory: &Inventory, config: Option<&Config>, findings: &m
     }
     match &inventory.driver {
         DriverState::Present(driver) => {
-            // Where the CUDA library is not mounted, as in a container for utilities, the driver cannot answer.
+            // If the CUDA library is not mounted, as in a container for utilities, the driver cannot return its version.
             let cuda = match driver.cuda_version {
                 0 => String::new(),
                 version => format!(", CUDA up to {}.{}", version / 1000, version % 1000 / 10),
@@ -54,7 +54,7 @@ pub(super) fn check(inventory: &Inventory, config: Option<&Config>, findings: &m
     }
 }
 
-/// No driver is no fault where there is no hardware for it.
+/// Reports a missing driver, which is not a fault on a machine without NVIDIA hardware.
 fn absent(why: &str, advice: &str, findings: &mut Findings) {
     let has_module = Path::new(MODULE).exists();
     match File::options().read(true).write(true).open(DEVICE) {
@@ -106,7 +106,7 @@ fn check_gpu(gpu: &Gpu, findings: &mut Findings) {
     }
 }
 
-/// What a split GPU is split into.
+/// Returns the MIG instances of a GPU as text, or an empty text without MIG.
 fn split(gpu: &Gpu) -> String {
     match gpu.mig {
         Some(true) if gpu.instances.is_empty() => {
@@ -138,7 +138,7 @@ fn advice(reason: Reason) -> Option<&'static str> {
     }
 }
 
-/// Whether it can be known whose the processes on the GPUs are.
+/// Checks whether the owners of the processes on the GPUs can be identified.
 fn check_processes(inventory: &Inventory, findings: &mut Findings) {
     let pids = inventory.gpus.iter().flat_map(|gpu| &gpu.processes);
     let hidden = pids

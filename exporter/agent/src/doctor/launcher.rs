@@ -1,4 +1,4 @@
-//! Variables of launchers and of CUDA that contradict each other, or the GPUs that there are.
+//! Checks for variables of launchers and of CUDA that contradict each other or the available GPUs.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,11 @@ const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 const ORDER: &str = "CUDA_DEVICE_ORDER";
 const BY_BUS: &str = "PCI_BUS_ID";
 const CONTAINER: &str = "NVIDIA_VISIBLE_DEVICES";
-/// torchrun under a launcher of nodes: then the launcher counts nodes, and torchrun ranks.
+/// The variable of torchrun. If torchrun runs under a cluster launcher, the launcher counts nodes, and torchrun counts
+/// ranks.
 const TORCHRUN: &str = "TORCHELASTIC_RUN_ID";
 
-/// Looks at the variables, on a machine with these GPUs.
+/// Checks the variables, on a machine with these GPUs.
 pub(super) fn check(variables: Variables<'_>, gpus: &[Gpu], findings: &mut Findings) {
     let launched = Launched { variables };
     for names in [&RANKS, &LOCAL_RANKS, &WORLD_SIZES] {
@@ -38,7 +39,7 @@ impl Launched<'_> {
         self.variables.get(name)?.trim().parse().ok()
     }
 
-    /// The same number under several names.
+    /// Finds different values of the same number under several names.
     fn check_numbers(&self, names: &[&'static str], findings: &mut Findings) {
         let set: Vec<_> = names
             .iter()
@@ -68,7 +69,7 @@ impl Launched<'_> {
         }
     }
 
-    /// A rank that is not below the number of ranks.
+    /// Finds a rank that is not below the number of ranks.
     fn check_range(&self, findings: &mut Findings) {
         let first = |names: &[&'static str]| names.iter().find_map(|name| Some((*name, self.number(name)?)));
         let size = first(&WORLD_SIZES);
@@ -86,7 +87,7 @@ impl Launched<'_> {
         }
     }
 
-    /// GPUs that are not there, or none at all.
+    /// Finds GPUs that do not exist, or an empty list.
     fn check_visible(&self, gpus: usize, findings: &mut Findings) {
         let Some(value) = self.variables.even_empty(VISIBLE) else {
             return;
@@ -122,7 +123,7 @@ impl Launched<'_> {
         }
     }
 
-    /// Numbers of GPUs of several models, in an order that is CUDA's own.
+    /// Finds device numbers on a machine with several GPU models, which CUDA orders in its own way.
     fn check_order(&self, gpus: &[Gpu], findings: &mut Findings) {
         let models: BTreeSet<&str> = gpus
             .iter()

@@ -1,4 +1,4 @@
-//! The logs: whether each can be read, its format, its run and its rank.
+//! Checks the logs: whether each can be read, its format, its run and its rank.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::{
     topology,
 };
 
-/// The most logs of one path that are inspected.
+/// The limit on the logs of one path that are inspected.
 const MOST_LOGS: usize = 64;
 
 /// Inspects the logs of the command line and of the configuration.
@@ -35,7 +35,7 @@ pub(super) fn check(paths: &[PathBuf], config: Option<&Config>, findings: &mut F
     }
 }
 
-/// Inspects the logs that a path, a folder or a pattern names.
+/// Inspects the logs of a path, a folder or a pattern.
 fn check_path(path: &Path, options: &RunOptions, findings: &mut Findings) {
     let files = followed_files(path);
     if files.is_empty() {
@@ -46,7 +46,7 @@ fn check_path(path: &Path, options: &RunOptions, findings: &mut Findings) {
     let skipped = files.len().saturating_sub(MOST_LOGS);
     for file in files.into_iter().take(MOST_LOGS) {
         let report = inspect(&LogInput::Path(file.clone()), options);
-        // Files of other kinds in a folder are no faults.
+        // Files of other types in a folder are not faults.
         if !is_folder || report.format.is_some() {
             describe(file, &report, findings);
         }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::config::{Config, SinkConfig, TranslationName};
 
-/// The path of Prometheus' own OTLP receiver, and that of its configuration.
+/// The paths of Prometheus' own OTLP receiver and of its configuration.
 const PROMETHEUS: &str = "/api/v1/otlp";
 const PROMETHEUS_CONFIG: &str = "/api/v1/status/config";
 const DEFAULT_STRATEGY: &str = "UnderscoreEscapingWithSuffixes";
@@ -43,7 +43,7 @@ pub(super) async fn of_receiver(target: &Target, timeout: Duration, findings: &m
     }
 }
 
-/// Reports how our own pages translate names.
+/// Reports how the agent's own pages translate names.
 pub(super) fn of_pages(config: Option<&Config>, findings: &mut Findings) {
     for (_, sink) in config.iter().flat_map(|config| config.sinks.iter()) {
         if let SinkConfig::Prometheus(page) = sink {
@@ -53,7 +53,7 @@ pub(super) fn of_pages(config: Option<&Config>, findings: &mut Findings) {
     }
 }
 
-/// What one strategy does, by an example.
+/// Reports the effect of one translation strategy, with an example.
 fn report(place: Subject, strategy: &str, findings: &mut Findings) {
     let name = TRAIN_STEP_DURATION.name;
     let (shown, keeps_dots) = match strategy {
@@ -89,7 +89,7 @@ fn strategy(name: TranslationName) -> &'static str {
     }
 }
 
-/// The value of a key of the YAML inside Prometheus' JSON, whose lines are parted by `\n` written out.
+/// Returns the value of a key of the YAML inside Prometheus' JSON, whose lines are separated by an escaped `\n`.
 fn setting<'a>(answer_text: &'a str, key: &str) -> Option<&'a str> {
     let (_, rest) = answer_text.split_once(&format!("{key}: "))?;
     rest.split(['\\', '\n', '"']).next().map(str::trim)

@@ -1,4 +1,4 @@
-//! Checks whether a Prometheus has our series, and whether they have their own `job` and `instance`.
+//! Checks whether a Prometheus has Pulsetrain's series, and whether they have their own `job` and `instance`.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -7,11 +7,11 @@ use pulsetrain_backends::{BackendError, BackendOptions, PrometheusBackend};
 use super::finding::{Findings, Subject};
 use crate::failure::Failure;
 
-/// Counts our series by the job that they are stored with, and by their own. A scrape without `honor_labels` gives a series the job and the instance of its target,
-/// and keeps its own as `exported_job` and `exported_instance`.
+/// Counts Pulsetrain's series by the job that they are stored with, and by their own. A scrape without `honor_labels`
+/// gives a series the job and the instance of its target, and keeps its own as `exported_job` and `exported_instance`.
 const SERIES: &str = r#"count by (job, exported_job) ({__name__=~"(train|gpu|hw|pulsetrain)[._].+"})"#;
 
-/// Reports what a Prometheus has of us.
+/// Reports the Pulsetrain series of a Prometheus.
 pub(super) async fn check(url: &str, timeout: Duration, findings: &mut Findings) -> Result<(), Failure> {
     let options = BackendOptions {
         headers: Vec::new(),

@@ -1,4 +1,4 @@
-//! Folders whose logs are several views of what may be one run: the same values then count once for each run id.
+//! Finds folders whose logs may be several views of one run: the same values are then counted once per run id.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,4 +1,4 @@
-//! `import --follow`: which inputs are followed, from where on, and what the user hears of it.
+//! `import --follow`: selects the inputs to follow and their start offsets, and reports their events.
 
 use std::{
     os::unix::fs::FileTypeExt,
@@ -17,7 +17,7 @@ use crate::{
     topology,
 };
 
-/// Opens the checkpoints in the state folder. Without one they are in memory.
+/// Opens the checkpoints in the state folder. Without a state folder they are in memory.
 pub(super) fn checkpointer(arguments: &ImportArguments) -> Result<Checkpointer, Failure> {
     let Some(folder) = &arguments.state else {
         return Ok(Checkpointer::in_memory());
@@ -29,7 +29,8 @@ pub(super) fn checkpointer(arguments: &ImportArguments) -> Result<Checkpointer, 
     Ok(checkpointer)
 }
 
-/// What is followed, and what can only be read to its end: the standard input, pipes, terminals.
+/// Splits the inputs into those that are followed, and those that can only be read to their end: the standard input,
+/// pipes, terminals.
 pub(super) fn divide(inputs: Vec<LogInput>, follow: bool) -> (Vec<PathBuf>, Vec<LogInput>) {
     let (mut followed, mut read) = (Vec::new(), Vec::new());
     for input in inputs {
@@ -41,7 +42,7 @@ pub(super) fn divide(inputs: Vec<LogInput>, follow: bool) -> (Vec<PathBuf>, Vec<
     (followed, read)
 }
 
-/// The source of everything that is followed, where there is something.
+/// Returns the source of all followed inputs, or `None` if there are none.
 pub(super) fn source(
     paths: Vec<PathBuf>,
     arguments: &ImportArguments,

@@ -1,4 +1,4 @@
-//! `--mapping FILE` and `--suggest-mapping LOG`: the meaning of the keys of a log of no known format.
+//! `--mapping FILE` and `--suggest-mapping LOG`: the meaning of the keys of a log without a known format.
 
 use std::{
     io::{self, Write},
@@ -20,7 +20,7 @@ use crate::{
 /// Returns the format and the mapping of the command line, or the default mapping.
 ///
 /// # Errors
-/// A format that takes no mapping, and every fault of the file, each with its place.
+/// Returns an error for a format that accepts no mapping, and every fault of the file, each with its place.
 pub(crate) fn of(
     format: FormatChoice,
     file: Option<&Path>,
@@ -49,10 +49,10 @@ pub(crate) fn of(
     Ok((Some(format), mapping))
 }
 
-/// Prints the mapping that reads a log.
+/// Prints a suggested mapping for a log.
 ///
 /// # Errors
-/// A log that cannot be read, or without labelled numbers.
+/// Returns an error if the log cannot be read, or has no labelled numbers.
 pub(crate) fn suggest(log: &Path) -> Result<ExitCode, Failure> {
     let mapping = suggest_mapping_of(log).map_err(|error| Failure::failed(error.to_string()))?;
     let printed = io::stdout().write_all(mapping.as_bytes());

@@ -1,4 +1,4 @@
-//! What a user sees of a long import.
+//! The progress display of a long import.
 
 use std::{
     sync::{
@@ -13,7 +13,7 @@ use pulsetrain_tail::LogInput;
 
 use crate::progress_bar;
 
-/// A bar, hidden where nobody would see it, and what moves it.
+/// A progress bar, which is hidden if there is no terminal, and its updater.
 pub(super) struct Progress {
     bar: ProgressBar,
     watched: Arc<Mutex<Vec<Arc<AtomicU64>>>>,
@@ -21,7 +21,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// A bar for these inputs.
+    /// Creates a bar for these inputs.
     pub(super) fn of(inputs: &[LogInput], quiet: bool) -> Self {
         let bar = progress_bar::of(inputs.iter().map(size), quiet);
         let watched = Arc::default();
@@ -35,7 +35,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bytes read of one more input into the bar.
+    /// Adds the bytes read of another input to the bar.
     pub(super) fn watch(&self, bytes_read: Arc<AtomicU64>) {
         self.watched
             .lock()
@@ -43,7 +43,7 @@ impl Progress {
             .push(bytes_read);
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(super) fn finish(self) {
         self.ticker.iter().for_each(tokio::task::JoinHandle::abort);
         self.bar.finish_and_clear();

@@ -1,4 +1,4 @@
-//! `import --gpu-readings`: recorded GPU readings of a run, from a file of OTLP, for the energy of its steps.
+//! `import --gpu-readings`: reads recorded GPU readings of a run from an OTLP file, for the energy of its steps.
 
 use std::{fs::File, path::Path};
 
@@ -7,7 +7,7 @@ use pulsetrain_pipeline::{Batch, Stage};
 
 use crate::{failure::Failure, topology};
 
-/// The stage that knows the readings of these files. They are not sent anywhere.
+/// Returns the stage with the readings of these files. The readings are not sent to the sinks.
 pub(super) fn stage<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<Box<dyn Stage>, Failure> {
     let mut energy = topology::recorded_energy();
     for path in files {

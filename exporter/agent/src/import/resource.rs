@@ -5,7 +5,7 @@ use pulsetrain_semconv::attribute;
 
 use crate::failure::Failure;
 
-/// `service.name`, and every other attribute.
+/// The service name, and every other attribute.
 pub(crate) type Resource = (Option<String>, Vec<(String, String)>);
 
 /// Reads both variables; an empty one counts as unset.

@@ -16,7 +16,7 @@ use crate::{
     losses,
 };
 
-/// Everything that sources and sinks reported.
+/// The reports of all sources and sinks.
 pub(crate) struct Summary {
     inputs: Vec<ImportReport>,
     sinks: Vec<SinkReport>,
@@ -24,7 +24,7 @@ pub(crate) struct Summary {
     skipped: ParseReport,
     delivered: u64,
     dropped: BTreeMap<&'static str, u64>,
-    /// What the user should know of several inputs together.
+    /// Notices about several inputs together.
     notices: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ impl Summary {
         }
     }
 
-    /// Adds what the user should know of several inputs together.
+    /// Adds notices about several inputs together.
     pub(super) fn with_notices(self, notices: Vec<String>) -> Self {
         Self { notices, ..self }
     }
@@ -69,7 +69,7 @@ impl Summary {
         })
     }
 
-    /// Whether everything was understood and delivered.
+    /// Returns whether everything was understood and delivered.
     pub(crate) fn is_complete(&self) -> bool {
         !self.skipped.has_losses()
             && self.sinks.iter().all(|sink| sink.counts.lost_items() == 0)
@@ -114,7 +114,7 @@ impl Summary {
         )
     }
 
-    /// Prints only what the user should know of the inputs.
+    /// Prints only the notices about the inputs.
     pub(crate) fn write_notices(&self, out: &mut impl Write) -> io::Result<()> {
         let mut inputs = self.inputs.iter();
         inputs.try_for_each(|input| write_notices(input, out))
@@ -209,7 +209,7 @@ fn sink_messages(sink: &SinkReport) -> Vec<String> {
     messages
 }
 
-/// `3 (malformed_record 1, not_measured 2)`, or `0`.
+/// Formats counts as `3 (malformed_record 1, not_measured 2)`, or `0`.
 fn tally<'a>(counts: impl Iterator<Item = (&'a str, u64)>) -> String {
     let counts: Vec<(&str, u64)> = counts.collect();
     let sum: u64 = counts.iter().map(|(_, count)| count).sum();

@@ -1,6 +1,7 @@
-//! RunningCopies what the trainer prints to where it would have gone, byte for byte and at once; what is to be parsed goes aside.
+//! Copies the output of the trainer to its original destination, byte for byte and without delay, and passes a second
+//! copy to the parser.
 //!
-//! The copy never waits for the parsing: what finds no room aside is counted and left out.
+//! The forwarding never waits for the parser: bytes that find no room in the channel are counted and skipped.
 
 use std::{
     fs::File,
@@ -22,33 +23,34 @@ use rustix::{
 
 use super::{job::Job, terminal::is_in_foreground, trainer::Stream};
 
-/// The most that waits to be parsed, in bytes for a trainer that prints in torrents and in chunks for one that prints often.
+/// The limits on the output that waits for the parser: in bytes for a trainer with a high volume, and in chunks for one
+/// with many small writes.
 const MAX_WAITING_BYTES: usize = 16 << 20;
 const MAX_WAITING: usize = 64 << 10;
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// How often a program in the background looks whether its terminal is its own again.
+/// The interval at which a background process checks whether it is in the foreground again.
 const IN_BACKGROUND: Duration = Duration::from_millis(200);
 
 /// Bytes of one stream, in order.
 #[derive(Debug)]
 pub(super) struct Chunk {
-    /// The place of the stream among the streams.
+    /// The index of the stream.
     pub(super) stream: usize,
     /// The bytes.
     pub(super) bytes: Vec<u8>,
-    /// How many bytes of the stream were left out before these.
+    /// The number of bytes of the stream that were skipped before this chunk.
     pub(super) missed: u64,
 }
 
-/// What is to be parsed; ends when the last stream has ended.
+/// The receiver of the chunks to parse; ends when the last stream has ended.
 pub(super) struct Chunks {
     queue: Receiver<Chunk>,
     waiting_bytes: Arc<AtomicUsize>,
 }
 
 impl Chunks {
-    /// The next chunk, waited for so long.
+    /// Waits for the next chunk, but no longer than `within`.
     pub(super) fn next(&self, within: Duration) -> Result<Chunk, RecvTimeoutError> {
         let chunk = self.queue.recv_timeout(within)?;
         self.waiting_bytes.fetch_sub(chunk.bytes.len(), Ordering::Relaxed);
@@ -56,17 +58,17 @@ impl Chunks {
     }
 }
 
-/// The copies that go on.
+/// The handle of the running copies.
 pub(super) struct RunningCopies {
-    /// What is to be parsed.
+    /// The chunks to parse.
     pub(super) chunks: Chunks,
-    /// How many bytes were copied and not parsed.
+    /// The number of bytes that were copied and not parsed.
     pub(super) unparsed: Arc<AtomicU64>,
-    /// Is closed when the last stream has ended.
+    /// The channel that is closed when the last stream has ended.
     pub(super) ended: Receiver<()>,
 }
 
-/// RunningCopies each stream on a thread of its own.
+/// Copies each stream on its own thread.
 pub(super) fn copy(streams: Vec<Stream>) -> RunningCopies {
     let (sender, chunks) = sender(MAX_WAITING);
     let (alive, ended) = mpsc::sync_channel(1);
@@ -90,7 +92,7 @@ pub(super) fn copy(streams: Vec<Stream>) -> RunningCopies {
     }
 }
 
-/// Passes on what is typed, for as long as the program lives; the key that suspends is for `job` too.
+/// Forwards typed keys for the life of the program; the suspend key is also passed to `job`.
 pub(super) fn pass_keys(terminal: OwnedFd, job: Job) -> io::Result<()> {
     let mut keys = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut terminal = File::from(terminal);
@@ -106,8 +108,8 @@ pub(super) fn pass_keys(terminal: OwnedFd, job: Job) -> io::Result<()> {
     Ok(())
 }
 
-/// What is typed next; nothing when the terminal is gone. What is typed while we are in the background is for others: to
-/// read it would stop us.
+/// Returns the next typed keys, or `None` if the terminal is gone. Does not read in the background: the keys belong to
+/// other jobs, and a read would stop the process.
 fn next_keys<'a>(keys: &mut File, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
     loop {
         let ready = poll(&mut [PollFd::new(keys, PollFlags::IN)], None);
@@ -127,7 +129,8 @@ fn next_keys<'a>(keys: &mut File, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
     }
 }
 
-/// Until the stream ends, or nobody reads any more: then the trainer learns it as it would without us.
+/// Copies until the stream ends, or the destination is closed. The trainer then notices the closed output as it would
+/// without `run`.
 fn copy_stream(Stream { mut from, mut to }: Stream, mut sender: ChunkSender) {
     let mut buffer = vec![0; CHUNK_BYTES];
     loop {
@@ -135,7 +138,7 @@ fn copy_stream(Stream { mut from, mut to }: Stream, mut sender: ChunkSender) {
             Ok(0) => return,
             Ok(len) => &buffer[..len],
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            // A terminal ends with an error when the last program on it has ended.
+            // A terminal returns an error when its last program has ended.
             Err(_) => return,
         };
         if write_all(&mut to, bytes).is_err() {
@@ -145,7 +148,7 @@ fn copy_stream(Stream { mut from, mut to }: Stream, mut sender: ChunkSender) {
     }
 }
 
-/// Writes everything, also where another program has made the output one that does not wait.
+/// Writes all bytes, even if another program has made the output non-blocking.
 fn write_all(to: &mut File, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match to.write(bytes) {
@@ -161,7 +164,7 @@ fn write_all(to: &mut File, mut bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// The way aside of one stream.
+/// The sender of one stream to the parser.
 #[derive(Clone)]
 struct ChunkSender {
     stream: usize,

@@ -1,4 +1,4 @@
-//! Whose run it is: an id that all ranks agree on, the rank, and how often the run was restarted, from the environment.
+//! The identity of a run from the environment: an id that all ranks share, the rank, and the number of restarts.
 
 pub(super) use pulsetrain_record::launcher::RUN_ID;
 use pulsetrain_record::launcher::{JOB_IDS, LOCAL_RANKS};
@@ -7,23 +7,24 @@ use pulsetrain_tail::Member;
 /// The identity of a run, from the environment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Identity {
-    /// The run's id.
+    /// The run id.
     pub(super) id: String,
-    /// The process of the run that is started: its rank and its attempt.
+    /// The rank and the attempt of this process.
     pub(super) member: Member,
-    /// Whether the id was made for this process, which other ranks do not know.
+    /// Whether the id was generated for this process, so that other ranks do not share it.
     is_new: bool,
 }
 
 impl Identity {
-    /// Returns the identity by the command line, then by our variable, then by the launcher's, else a new one.
+    /// Returns the identity from the command line, or else from Pulsetrain's variable, or else from the launcher's, or
+    /// else a new one.
     pub(super) fn new(
         asked: Option<String>,
         variable: impl Fn(&str) -> Option<String>,
         new: impl FnOnce() -> String,
     ) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
-        // torchrun sets "none" if it was given no id.
+        // torchrun sets "none" if no id was given.
         let job = || {
             JOB_IDS
                 .iter()
@@ -37,7 +38,7 @@ impl Identity {
         }
     }
 
-    /// Warns, on rank 0, of ranks that will be runs of their own because no variable names the run of all.
+    /// Returns a warning on rank 0 that other ranks become separate runs, because no variable sets a common run id.
     pub(super) fn warning(&self) -> Option<String> {
         let ranks = self.member.world_size.filter(|ranks| *ranks > 1)?;
         (self.is_new && self.member.rank == 0).then(|| {
@@ -50,13 +51,13 @@ impl Identity {
     }
 }
 
-/// Whether no other process of the run is before this one on its machine.
+/// Returns whether this process is the first one of the run on its machine.
 pub(super) fn is_first_here(variable: impl Fn(&str) -> Option<String>) -> bool {
     let local = LOCAL_RANKS.iter().find_map(|name| variable(name));
     local.is_none_or(|rank| rank.trim() == "0")
 }
 
-/// An id that no other run has.
+/// Returns a unique id.
 pub(super) fn new_id() -> String {
     format!("{:016x}", fastrand::u64(..))
 }

@@ -1,7 +1,7 @@
-//! Job control: Ctrl-Z and `fg`, as they would be without us.
+//! Job control: Ctrl-Z and `fg` behave as they would without `run`.
 //!
-//! A trainer on a terminal of its own has a session of its own, in which no shell could wake it again, so Linux does not let
-//! its terminal stop it. We stop it in its place, and ourselves with it, for the shell to see.
+//! A trainer on its own terminal has its own session, without a shell that could resume it, so Linux does not let its
+//! terminal stop it. `run` stops the trainer itself, and then itself, so that the shell notices.
 
 use std::{fs, os::fd::OwnedFd};
 
@@ -17,27 +17,27 @@ use super::{
     terminal::{SavedSettings, is_in_foreground},
 };
 
-/// The trainer as a job of the shell that started us.
+/// The trainer as a job of the parent shell.
 pub(super) struct Job {
     trainer: Pid,
     terminal: OwnedFd,
 }
 
 impl Job {
-    /// A trainer on `terminal`.
+    /// Creates the job of a trainer on `terminal`.
     pub(super) fn new(trainer: Pid, terminal: OwnedFd) -> Self {
         Self { trainer, terminal }
     }
 
-    /// Suspends the job where that is what was typed.
+    /// Suspends the job if the suspend key was typed.
     pub(super) fn notice(&self, typed: &[u8]) {
         if self.is_suspended_by(typed) && self.would_stop() && has_shell() {
-            // We are among those who get it, and stop the trainer then.
+            // This process is in the group as well, and stops the trainer when it receives the signal.
             let _ = kill_current_process_group(Signal::TSTP);
         }
     }
 
-    /// Whether the trainer's terminal takes one of the keys for the wish to suspend.
+    /// Returns whether the settings of the trainer's terminal make one of the keys the suspend key.
     fn is_suspended_by(&self, typed: &[u8]) -> bool {
         tcgetattr(&self.terminal).is_ok_and(|settings| {
             settings.local_modes.contains(LocalModes::ISIG)
@@ -45,13 +45,14 @@ impl Job {
         })
     }
 
-    /// Whether the trainer itself is what the key would stop: no job of a shell that it is, nothing that handles the signal.
+    /// Returns whether the key would stop the trainer itself: it is in the foreground of its terminal, and does not
+    /// handle the signal.
     fn would_stop(&self) -> bool {
         tcgetpgrp(&self.terminal) == Ok(self.trainer) && !has_own_way(self.trainer)
     }
 }
 
-/// Whether a process does something of its own when it is asked to stop.
+/// Returns whether a process ignores or handles the stop signal.
 fn has_own_way(process: Pid) -> bool {
     let status = format!("/proc/{}/status", process.as_raw_nonzero());
     let status = fs::read_to_string(status).unwrap_or_default();
@@ -59,7 +60,7 @@ fn has_own_way(process: Pid) -> bool {
     handled & (1 << (Signal::TSTP.as_raw() - 1)) != 0
 }
 
-/// Stops a trainer on a terminal of its own, where somebody could wake us again, and gives our terminal back.
+/// Stops a trainer on its own terminal if a shell could resume `run`, and restores the outer terminal.
 pub(super) fn suspend(trainer: Pid, settings: Option<&SavedSettings>) {
     if !has_shell() {
         return;
@@ -69,17 +70,18 @@ pub(super) fn suspend(trainer: Pid, settings: Option<&SavedSettings>) {
     } else {
         Signal::STOP
     };
-    // Whoever is gone in between needs no signal, and a terminal that is gone no settings.
+    // A process that is gone needs no signal, and a terminal that is gone needs no settings.
     let _ = kill_process_group(trainer, signal);
     if let Some(settings) = settings.filter(|_| is_in_foreground()) {
         let _ = settings.put_back();
     }
 }
 
-/// Stops ourselves as a program does that has never heard of job control, until we are woken.
+/// Stops this process with the default action of the signal, until it is resumed.
 pub(super) fn stop_ourselves() {
-    // SAFETY: all zeros are a valid `sigaction`, whose action is `SIG_DFL`: no code of ours runs by it. What was set before is
-    // restored completely, by the one thread that changes it. `raise` is for this thread, so it has worked when it returns.
+    // SAFETY: all zeros are a valid `sigaction`, whose action is `SIG_DFL`, so the call installs no handler. The previous
+    // action is restored completely, by the only thread that changes it. `raise` signals this thread, so the signal has
+    // been handled when it returns.
     unsafe {
         let default: libc::sigaction = std::mem::zeroed();
         let mut ours: libc::sigaction = std::mem::zeroed();
@@ -90,17 +92,17 @@ pub(super) fn stop_ourselves() {
     }
 }
 
-/// Wakes the trainer, and gives it the keys again where the terminal is ours again.
+/// Resumes the trainer, and passes the keys to it again if this process is in the foreground.
 pub(super) fn resume(trainer: Pid, settings: Option<&SavedSettings>) {
     if let Some(settings) = settings.filter(|_| is_in_foreground()) {
-        // As above.
+        // The terminal may be gone, as above.
         let _ = settings.take_keys();
     }
     let _ = kill_process_group(trainer, Signal::CONT);
 }
 
-/// Whether a shell of our session would see that we have stopped, and could wake us: without one we would not be stopped
-/// (POSIX: an orphaned process group).
+/// Returns whether a shell of the same session would notice a stop, and could resume the process. Without one, the stop
+/// signal has no effect (POSIX: an orphaned process group).
 fn has_shell() -> bool {
     let (group, session) = (getpgrp(), getsid(None));
     let mut parent = getppid();

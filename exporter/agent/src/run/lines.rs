@@ -2,21 +2,21 @@
 
 use super::copy::Chunk;
 
-/// A longer line than this is no line of a log, and is left out.
+/// The limit on the length of a line in bytes; a longer line is not a log line, and is skipped.
 const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// The beginnings of lines, one a stream.
+/// The incomplete lines, one for each stream.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     partial: Vec<PartialLine>,
-    /// How many bytes were left out.
+    /// The number of bytes that were skipped.
     pub(super) left_out: u64,
 }
 
 #[derive(Clone, Debug, Default)]
 struct PartialLine {
     bytes: Vec<u8>,
-    /// Whether the line has lost a part: it is left out up to its end.
+    /// Whether the line has lost a part, so that it is skipped up to its end.
     is_broken: bool,
 }
 
@@ -50,7 +50,7 @@ impl Lines {
         }
     }
 
-    /// Appends what is left when the streams have ended.
+    /// Appends the remaining lines when the streams have ended.
     pub(super) fn finish(&mut self, text: &mut Vec<u8>) {
         for partial in self
             .partial

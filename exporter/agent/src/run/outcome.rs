@@ -9,7 +9,7 @@ use crate::{
     log::{self, Level, Subject},
 };
 
-/// What came of the telemetry of a run.
+/// The outcome of the telemetry of a run.
 pub(super) struct Outcome {
     summary: Summary,
     is_recognised: bool,
@@ -17,16 +17,17 @@ pub(super) struct Outcome {
     unparsed: u64,
 }
 
-/// What became of what the trainer printed and wrote.
+/// The outcome of the trainer's output and logs.
 pub(super) struct Inputs {
-    /// What was read.
+    /// The reports of the inputs.
     pub(super) reports: Vec<ImportReport>,
-    /// Whether all of it was read before the time was over.
+    /// Whether everything was read within the time limit.
     pub(super) is_whole: bool,
 }
 
 impl Outcome {
-    /// From what sources and sinks report, and the bytes that were copied and not parsed.
+    /// Creates the outcome from the reports of sources and sinks, and the number of bytes that were copied and not
+    /// parsed.
     pub(super) fn new(inputs: Inputs, sinks: Vec<SinkReport>, unparsed: u64) -> Self {
         Self {
             is_recognised: inputs.reports.iter().any(|input| input.format.is_some()),
@@ -36,7 +37,7 @@ impl Outcome {
         }
     }
 
-    /// Logs everything, or only what was lost.
+    /// Logs the complete report, or only the losses.
     pub(super) fn log(&self, everything: bool) {
         if !self.is_whole {
             let message =

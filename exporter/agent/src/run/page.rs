@@ -23,7 +23,7 @@ pub(super) struct Page {
     pub(super) store: Option<PageStore>,
 }
 
-/// Returns whether `--listen` is all that the user asks for: no `--to`, no `--config`, and no variable names an endpoint.
+/// Returns whether `--listen` is the only target: there is no `--to`, no `--config`, and no variable sets an endpoint.
 pub(super) fn is_only_target(
     arguments: &RunArguments,
     mut variables: impl Iterator<Item = OsString>,
@@ -38,10 +38,10 @@ pub(super) fn is_only_target(
         && !variables.any(is_endpoint)
 }
 
-/// Serves the page at this address, where port 0 is a free one. To be called inside a runtime.
+/// Serves the page at this address; port 0 picks a free port. Must be called inside a runtime.
 ///
 /// # Errors
-/// The address is in use: where several ranks share a machine, only one of them has the port.
+/// Returns an error if the address is in use: if several ranks share a machine, only one of them can bind the port.
 pub(super) async fn open(address: SocketAddr, config: &Config) -> Result<Page, String> {
     let in_use = |error: std::io::Error| {
         let owner =

@@ -1,6 +1,7 @@
-//! The flight recorders of a run: for whoever asks while the trainer runs, and in a file when it has failed.
+//! The flight recorders of a run: available over HTTP while the trainer runs, and saved to a file if it fails.
 //!
-//! No signal writes them: every signal is the trainer's, SIGUSR1 too, by which launchers announce the end of its time.
+//! No signal saves them: every signal is forwarded to the trainer, including SIGUSR1, with which launchers announce the
+//! end of the time limit.
 
 use pulsetrain_pipeline::CancellationToken;
 
@@ -10,8 +11,8 @@ use crate::{
     log::{self, Subject},
 };
 
-/// Answers on the health address, where there are recorders. Where another has it, as the first rank of a machine, the run
-/// continues without.
+/// Serves the health address if there are recorders. If the address is in use, for example by the first rank of the
+/// machine, the run continues without it.
 pub(super) fn serve(config: &Config, recorders: &Recorders) {
     let health = &config.health;
     if recorders.is_empty() || !health.enabled {
@@ -34,7 +35,7 @@ pub(super) fn serve(config: &Config, recorders: &Recorders) {
     }
 }
 
-/// Writes what the recorders hold of a trainer that has failed.
+/// Saves the recorders after the failure of a trainer.
 pub(super) async fn save(recorders: &Recorders) {
     if !recorders.is_empty() {
         recorders.save().await;

@@ -26,7 +26,7 @@ const PASSED: [i32; 9] = [
     SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH,
 ];
 
-/// Who gets the signals.
+/// The receiver of the signals.
 #[derive(Clone, Default)]
 pub(super) struct Receiver {
     trainer: Arc<Mutex<Option<Pid>>>,
@@ -35,7 +35,7 @@ pub(super) struct Receiver {
 }
 
 impl Receiver {
-    /// Passes signals on to the trainer from now on; those that came before are passed on now.
+    /// Forwards signals to the trainer from now on, including those that arrived before.
     pub(super) fn watch(
         signals: SignalsInfo<WithOrigin>,
         trainer: Pid,
@@ -51,12 +51,12 @@ impl Receiver {
         receiver
     }
 
-    /// The trainer is about to be forgotten: its process id may soon be another's.
+    /// Stops forwarding, because the process id of the trainer may soon belong to another process.
     pub(super) fn forget_trainer(&self) {
         *self.trainer.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// The trainer has ended: from now on, whoever wants us to end does not have to wait for the drain.
+    /// Sets the exit code after the end of the trainer: from now on, a signal to end does not wait for the drain.
     pub(super) fn end_at_once_with(&self, code: u8) {
         self.ended.store(i32::from(code), Ordering::Relaxed);
     }
@@ -112,9 +112,9 @@ impl Receiver {
             return;
         };
         let is_from_terminal = origin.process.is_none();
-        // A trainer that has ended in between needs no signal.
+        // The signal is not needed if the trainer has ended in the meantime.
         let _ = match (is_from_terminal, has_own_terminal) {
-            // The terminal has signalled its foreground process group, the trainer included.
+            // The terminal has signalled its foreground process group, including the trainer.
             (true, false) => Ok(()),
             (true, true) => kill_process_group(pid, signal),
             (false, _) => kill_process(pid, signal),
@@ -122,13 +122,13 @@ impl Receiver {
     }
 }
 
-/// Gives the trainer's terminal the size of our window; one that is gone has none.
+/// Copies the window size to the trainer's terminal; a terminal that is gone has no size.
 fn copy_window(terminal: &OwnedFd) {
     drop(copy_size(terminal, io::stdout()).or_else(|_| copy_size(terminal, io::stderr())));
 }
 
-/// Begins to keep signals; those that come before there is a trainer wait for it. A signal that we were started to ignore
-/// (`nohup`) stays ignored, and so it is for the trainer.
+/// Starts to collect signals; those that arrive before the start of the trainer are kept for it. A signal that was
+/// ignored at the start (`nohup`) stays ignored, also for the trainer.
 pub(super) fn keep() -> io::Result<SignalsInfo<WithOrigin>> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = signal_sets(&status, &["SigIgn:"]);

@@ -1,4 +1,5 @@
-//! The source that reads what the trainer prints: lines aside from the copy, through the parser of their format, to the ingress.
+//! The source that parses the output of the trainer: passes a copy of its lines through the parser of their format to the
+//! ingress.
 
 use std::{sync::mpsc::RecvTimeoutError, time::Duration};
 
@@ -15,19 +16,19 @@ use pulsetrain_tail::{ImportReport, RunOptions, TailError, catch_panic};
 
 use super::{copy::Chunks, identity::Identity, lines::Lines};
 
-/// How often what was recorded leaves.
+/// The flush interval of the recorder.
 const FLUSH: Duration = Duration::from_millis(100);
 
-/// How much output is kept to recognise its format by.
+/// The limit on the output that is kept to detect its format.
 const HEAD_BYTES: usize = 256 << 10;
 
-/// How often a format is looked for at least where anything new was printed.
+/// The maximum interval between two attempts to detect the format while there is new output.
 const RECOGNISE_EVERY: Duration = Duration::from_secs(1);
 
-/// About how much is parsed at once.
+/// The approximate number of bytes that are parsed at once.
 const AT_ONCE_BYTES: usize = 256 << 10;
 
-/// Reads what a trainer prints.
+/// The source of a trainer's output.
 pub(super) struct StreamSource {
     name: String,
     chunks: Chunks,
@@ -88,7 +89,7 @@ impl Source for StreamSource {
     }
 }
 
-/// Reads the text from where its format is recognised to its end. A parser that panics keeps what it has recorded.
+/// Parses the text from the detection of its format to its end. After a panic of the parser, the recorded items are kept.
 fn read_recognised(
     text: &mut Text,
     identity: Identity,
@@ -113,13 +114,15 @@ fn read_recognised(
     report.error = panicked.map(|message| TailError::panicked(&report.input, &message));
 }
 
-/// A trainer never waits: what finds no room is dropped and counted by the pipeline.
+/// Sends without waiting, so that the trainer is never blocked: the pipeline drops and counts the items that find no
+/// room.
 fn offer(ingress: &Ingress, encoded: Encoded) {
     // The pipeline closes only after this source has ended.
     let _ = ingress.try_send_or_drop(Batch::new(encoded.signal, encoded.items, encoded.bytes));
 }
 
-/// Reads until a format is detected, or was named and there is input; returns `None` if the output ends first.
+/// Reads until the format is detected, or until there is input of the given format. Returns `None` if the output ends
+/// first.
 fn recognised(
     named: Option<&'static LogFormat>,
     text: &mut Text,
@@ -145,16 +148,16 @@ fn recognised(
     }
 }
 
-/// When a format is looked for in what was printed so far: every format looks at all of it.
+/// The schedule of the attempts to detect the format, because each attempt scans all of the kept output.
 #[derive(Debug, Default)]
 struct Attempts {
-    /// How much there was at the last attempt.
+    /// The size of the output at the last attempt.
     bytes: usize,
     last: Option<Instant>,
 }
 
 impl Attempts {
-    /// Returns whether there is a quarter more than at the last attempt, or anything more after [`RECOGNISE_EVERY`].
+    /// Returns whether the output has grown by a quarter since the last attempt, or at all after [`RECOGNISE_EVERY`].
     fn is_due(&mut self, bytes: usize, is_open: bool) -> bool {
         let is_long_ago = self.last.is_none_or(|last| last.elapsed() >= RECOGNISE_EVERY);
         let is_due = !is_open || bytes > self.bytes && (is_long_ago || bytes - self.bytes > self.bytes / 4);
@@ -165,7 +168,7 @@ impl Attempts {
     }
 }
 
-/// Reads until the first lines have the identity of the run, such as its name, or a limit is reached.
+/// Reads until the first lines contain the identity of the run, such as its name, or a limit is reached.
 fn read_identity(format: &LogFormat, options: &RunOptions, text: &mut Text, head: &mut Vec<u8>) {
     let mut spoke = clock::now();
     let mut identity = format.run_header(head, &options.mapping);
@@ -182,8 +185,8 @@ fn read_identity(format: &LogFormat, options: &RunOptions, text: &mut Text, head
     }
 }
 
-/// The zone that the user names, or in which the newest line was printed just now, or that of this machine: the trainer has our
-/// environment.
+/// Returns the zone from the command line, or the zone in which the newest line is current, or that of this machine: the
+/// trainer has the same environment.
 fn timezone(head: &[u8], options: &RunOptions) -> UsedTimezone {
     UsedTimezone::named(options.timezone.as_ref())
         .or_else(|| infer_timezone(head, clock::unix_nanos()))
@@ -254,12 +257,12 @@ impl Text {
         }
     }
 
-    /// Appends the next lines to `text`, waiting a moment for them; false when there will be no more.
+    /// Appends the next lines to `text`, after a short wait. Returns `false` at the end of the output.
     fn read(&mut self, text: &mut Vec<u8>) -> bool {
         match self.chunks.next(FLUSH) {
             Ok(chunk) => {
                 self.lines.push(&chunk, text);
-                // What a trainer printed in many pieces is parsed as one.
+                // Output that arrives in many pieces is parsed at once.
                 while text.len() < AT_ONCE_BYTES
                     && let Ok(chunk) = self.chunks.next(Duration::ZERO)
                 {

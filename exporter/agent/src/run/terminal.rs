@@ -1,4 +1,5 @@
-//! Our terminal while a trainer runs on a terminal of its own: what is typed goes through unread, and all is put back.
+//! The outer terminal while a trainer runs on its own terminal: keys are forwarded unprocessed, and the settings are
+//! restored at the end.
 
 use std::{
     io::{self, IsTerminal},
@@ -10,18 +11,18 @@ use rustix::termios::{
     tcsetwinsize,
 };
 
-/// A terminal whose keys all go to the trainer; put back when it is dropped.
+/// A terminal whose keys all go to the trainer; its settings are restored on drop.
 pub(super) struct RawTerminal {
     settings: SavedSettings,
 }
 
-/// The settings that our terminal had before the trainer had its keys.
+/// The settings of the terminal before its keys were passed to the trainer.
 #[derive(Clone)]
 pub(super) struct SavedSettings(Termios);
 
 impl RawTerminal {
-    /// Takes the keys of the terminal on the standard input; `None` without a terminal, or if it belongs to another
-    /// job: a job in the background must not touch its terminal.
+    /// Passes the keys of the terminal on the standard input to the trainer. Returns `None` without a terminal, or if it
+    /// belongs to another job: a background job must not change its terminal.
     pub(super) fn take() -> io::Result<Option<Self>> {
         if !io::stdin().is_terminal() || !is_in_foreground() {
             return Ok(None);
@@ -31,21 +32,21 @@ impl RawTerminal {
         Ok(Some(Self { settings }))
     }
 
-    /// The settings, for those who put the terminal back for a while.
+    /// Returns the settings, to restore the terminal temporarily.
     pub(super) fn settings(&self) -> SavedSettings {
         self.settings.clone()
     }
 }
 
 impl SavedSettings {
-    /// Gives the keys to the trainer.
+    /// Passes the keys to the trainer.
     pub(super) fn take_keys(&self) -> io::Result<()> {
         let mut raw = self.0.clone();
         raw.make_raw();
         Ok(tcsetattr(io::stdin(), OptionalActions::Now, &raw)?)
     }
 
-    /// Puts the terminal back.
+    /// Restores the terminal.
     pub(super) fn put_back(&self) -> io::Result<()> {
         Ok(tcsetattr(io::stdin(), OptionalActions::Drain, &self.0)?)
     }
@@ -54,19 +55,19 @@ impl SavedSettings {
 impl Drop for RawTerminal {
     fn drop(&mut self) {
         if is_in_foreground() {
-            // A terminal that is gone needs nothing put back.
+            // A terminal that is gone needs no restore.
             let _ = self.settings.put_back();
         }
     }
 }
 
-/// Whether the terminal on the standard input is for us to use now.
+/// Returns whether this process is in the foreground of the terminal on the standard input.
 pub(super) fn is_in_foreground() -> bool {
     tcgetpgrp(io::stdin()).ok() == Some(rustix::process::getpgrp())
 }
 
-/// Gives the trainer's terminal the settings of ours. Where ours still works on what is written, the trainer's must not,
-/// so that nothing is done twice and the bytes stay those of the trainer.
+/// Copies the settings of the outer terminal to the trainer's terminal. If the outer terminal still processes its output,
+/// processing is disabled on the trainer's terminal, so that it is not done twice and the bytes stay unchanged.
 pub(super) fn prepare(trainers: impl AsFd, ours: Option<&RawTerminal>) -> io::Result<()> {
     let settings = match ours {
         Some(ours) => ours.settings.0.clone(),
@@ -79,7 +80,7 @@ pub(super) fn prepare(trainers: impl AsFd, ours: Option<&RawTerminal>) -> io::Re
     Ok(tcsetattr(trainers, OptionalActions::Now, &settings)?)
 }
 
-/// Gives the trainer's terminal the size of ours.
+/// Copies the size of the outer terminal to the trainer's terminal.
 pub(super) fn copy_size(trainers: impl AsFd, ours: impl AsFd) -> io::Result<()> {
     let size: Winsize = tcgetwinsize(ours)?;
     Ok(tcsetwinsize(trainers, size)?)

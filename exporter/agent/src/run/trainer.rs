@@ -1,4 +1,4 @@
-//! The trainer as a child process: on a terminal of its own if we are on one, otherwise with pipes.
+//! The trainer as a child process: on its own terminal if `run` is on one, otherwise with pipes.
 
 use std::{
     ffi::OsString,
@@ -24,19 +24,19 @@ use super::{
 /// A running trainer.
 pub(super) struct Trainer {
     child: Child,
-    /// What it prints, and where that goes.
+    /// The output streams, each with its destination.
     streams: Vec<Stream>,
-    /// Our side of its terminal.
+    /// The controlling side of the trainer's terminal.
     terminal: Option<OwnedFd>,
-    /// Our own terminal, while its keys are the trainer's.
+    /// The outer terminal, while its keys go to the trainer.
     keys: Option<RawTerminal>,
 }
 
-/// Something that the trainer prints.
+/// An output stream of the trainer.
 pub(super) struct Stream {
-    /// Where it is read.
+    /// The end to read from.
     pub(super) from: File,
-    /// Where it goes.
+    /// The destination.
     pub(super) to: File,
 }
 
@@ -61,7 +61,7 @@ impl Trainer {
         let (out, out_end) = io::pipe()?;
         let (err, err_end) = io::pipe()?;
         let child = command.stdout(out_end).stderr(err_end).spawn()?;
-        // The command holds our copies of the trainer's ends: the streams end only when they are closed.
+        // The command holds copies of the trainer's ends: the streams end only when these are closed.
         drop(command);
         Ok(Self {
             child,
@@ -113,27 +113,27 @@ impl Trainer {
         })
     }
 
-    /// Our side of its terminal, where it has one.
+    /// Returns the controlling side of the trainer's terminal, if it has one.
     pub(super) fn terminal(&self) -> Option<OwnedFd> {
         self.terminal.as_ref()?.try_clone().ok()
     }
 
-    /// The settings of our terminal, where its keys are the trainer's.
+    /// Returns the settings of the outer terminal, if its keys go to the trainer.
     pub(super) fn saved_settings(&self) -> Option<SavedSettings> {
         self.keys.as_ref().map(RawTerminal::settings)
     }
 
-    /// What it prints, to be copied.
+    /// Removes the output streams, to be copied.
     pub(super) fn take_streams(&mut self) -> Vec<Stream> {
         std::mem::take(&mut self.streams)
     }
 
-    /// The process.
+    /// Returns the process id.
     pub(super) fn pid(&self) -> Pid {
         Pid::from_child(&self.child)
     }
 
-    /// Waits until the trainer has ended, and calls `ended` while its process id still is its own.
+    /// Waits until the trainer has ended, and calls `ended` while the process id is still reserved.
     pub(super) fn wait(&mut self, ended: impl FnOnce()) -> io::Result<ExitStatus> {
         while let Err(Errno::INTR) = waitid(
             WaitId::Pid(self.pid()),
@@ -144,7 +144,7 @@ impl Trainer {
     }
 }
 
-/// Returns the exit code of a shell for a program's exit status.
+/// Returns the exit code that a shell reports for an exit status.
 pub(super) fn exit_code(status: ExitStatus) -> u8 {
     let code = status
         .code()

@@ -91,7 +91,7 @@ fn check_frame(frame: &Frame, findings: &mut Findings) -> Result<(), WireError> 
     Ok(())
 }
 
-/// A resource may carry what its owner likes; what the registry knows must have the registry's type.
+/// Checks a resource. Unknown attributes are allowed; attributes of the registry must have its type.
 fn check_resource(resource: Option<Resource<'_>>, findings: &mut Findings) -> Result<(), WireError> {
     for attribute in resource.unwrap_or_default().attributes {
         check_type("a resource", &attribute?, findings);
@@ -132,7 +132,7 @@ fn check_metric(metric: &Metric<'_>, findings: &mut Findings) -> Result<(), Wire
     })
 }
 
-/// The instrument that points like these come from.
+/// Returns the instrument that produces such points.
 fn found_instrument(data: &MetricData<'_>) -> &'static str {
     match data {
         MetricData::Gauge(_) => instrument(Instrument::Gauge),
@@ -197,7 +197,7 @@ fn check_span(span: &Span<'_>, findings: &mut Findings) -> Result<(), WireError>
     }
 }
 
-/// A log record without an event name is anyone's.
+/// Checks the event of a log record. A record without an event name is not checked.
 fn check_event(record: &LogRecord<'_>, findings: &mut Findings) -> Result<(), WireError> {
     let name = record.event_name.to_str_lossy();
     match semconv::event::find(&name) {

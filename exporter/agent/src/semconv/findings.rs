@@ -1,11 +1,11 @@
-//! What a check finds: each finding once, with how often it occurs and where first.
+//! The findings of a check: each finding once, with its number of occurrences and the first frame.
 
 use std::{
     collections::BTreeMap,
     fmt::{self, Write},
 };
 
-/// What is wrong with a name or a value.
+/// The fault of a name or a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Finding {
     UnknownName {
@@ -41,14 +41,14 @@ pub(super) enum Finding {
     },
 }
 
-/// How often something was found, and in which frame first.
+/// The number of occurrences of a finding, and its first frame.
 #[derive(Debug)]
 struct Occurrences {
     count: u64,
     first: u64,
 }
 
-/// Everything that was found.
+/// All findings.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     found: BTreeMap<Finding, Occurrences>,
@@ -56,7 +56,7 @@ pub(super) struct Findings {
 }
 
 impl Findings {
-    /// What is found from now on is in the next frame.
+    /// Starts the next frame.
     pub(super) fn next_frame(&mut self) {
         self.frame += 1;
     }
@@ -73,7 +73,7 @@ impl Findings {
         self.found.is_empty()
     }
 
-    /// A line a finding.
+    /// Formats one finding per line.
     pub(super) fn to_text(&self) -> String {
         self.found.iter().fold(
             String::new(),

@@ -1,4 +1,4 @@
-//! The names of the registry, one a line.
+//! The names of the registry, one per line.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use pulsetrain_semconv::{Instrument, attribute, event, metric, span};
 
 use crate::cli::Kind;
 
-/// A line a name: kind, name, unit and instrument of a metric, brief.
+/// Formats one name per line: kind, name, unit and instrument of a metric, brief.
 pub(super) fn list(kind: Option<Kind>) -> String {
     let wanted = |candidate| kind.is_none_or(|kind| kind == candidate);
     let mut lines: Vec<[String; 4]> = Vec::new();
@@ -32,7 +32,7 @@ pub(super) fn list(kind: Option<Kind>) -> String {
     aligned(&lines)
 }
 
-/// The word for an instrument.
+/// Returns the word for an instrument.
 pub(super) fn instrument(instrument: Instrument) -> &'static str {
     match instrument {
         Instrument::Counter => "counter",

@@ -74,7 +74,7 @@ fn unknown(name: &str) -> String {
     format!("{name:?} is not in the registry{near}\nTo see every name: pulsetrain semconv list")
 }
 
-/// The name that is most like `name`, if one is like it at all.
+/// Returns the name that is most similar to `name`, or `None` if no name is similar.
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
     let metrics = metric::ALL.iter().map(|it| it.name);
     let attributes = attribute::ALL.iter().map(|it| it.name);

@@ -47,7 +47,7 @@ Examples:
   pulsetrain show training.json --html run.html  (one file to share)
   pulsetrain show telemetry.jsonl --text         (on the terminal)";
 
-/// An address that only this machine reaches.
+/// Parses an address that only this machine can reach.
 fn loopback(text: &str) -> Result<SocketAddr, String> {
     let address: SocketAddr = text
         .parse()

@@ -1,8 +1,8 @@
-//! Opens the user's browser, where there is one.
+//! Opens the user's browser, if there is one.
 
 use std::process::{Command, Stdio};
 
-/// Asks the desktop to open an address; returns why that is not possible.
+/// Asks the desktop to open an address. Returns the reason if that is not possible.
 pub(super) fn open(url: &str) -> Result<(), String> {
     let program = program(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))?;
     Command::new(program)
@@ -15,7 +15,7 @@ pub(super) fn open(url: &str) -> Result<(), String> {
         .map_err(|error| format!("{program}: {error}"))
 }
 
-/// The program that opens addresses. Without a display `xdg-open` would start a browser for terminals.
+/// Returns the program that opens addresses. Without a display, `xdg-open` would start a terminal browser.
 fn program(is_set: impl Fn(&str) -> bool) -> Result<&'static str, &'static str> {
     if cfg!(target_os = "macos") {
         return Ok("open");

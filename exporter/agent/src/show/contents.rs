@@ -1,4 +1,5 @@
-//! The contents of a recorded file, read once before it is shown: its runs, its first time and whether it has derived signals.
+//! The contents of a recorded file, read once before it is shown: its runs, its start time and whether it has derived
+//! signals.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -16,7 +17,7 @@ use pulsetrain_tail::RunOptions;
 use super::recorded::MEMORY;
 use crate::convert::{Progress, Reading, read};
 
-/// The contents of a file, as far as the order of files and derived signals depend on them.
+/// The contents of a file that determine the order of files and the derived signals.
 #[derive(Debug)]
 pub(super) struct Contents {
     /// The values of `train.run.id` of its resources.
@@ -120,7 +121,7 @@ impl Contents {
             let scope = scope?;
             self.add_scope(scope.scope);
             for span in scope.spans {
-                // A span is written when it ends: a run's root span, in the last of its files.
+                // A span is written when it ends: the root span of a run is in the last of its files.
                 self.add_time(span?.end_time_unix_nano);
             }
         }

@@ -1,4 +1,4 @@
-//! The stage that derives signals of files that are read one after the other.
+//! The stage that derives the signals of files that are read sequentially.
 
 use std::sync::{
     Arc,
@@ -10,11 +10,12 @@ use pulsetrain_pipeline::{Batch, Stage, clock::Instant};
 
 use crate::topology;
 
-/// Which files are read at present; set between two of them.
+/// The group of the files that are being read; changed between two files.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Derivation(Arc<AtomicUsize>);
 
-/// Derives the signals of each group of files by itself: the event time of one run must not make another one look stalled.
+/// Derives the signals of each group of files separately: the event time of one run must not make another one look
+/// stalled.
 #[derive(Debug)]
 pub(super) struct DeriveByGroup {
     derivation: Derivation,
@@ -22,7 +23,7 @@ pub(super) struct DeriveByGroup {
 }
 
 impl Derivation {
-    /// Begins to read files of this group; `None` for files with derived signals.
+    /// Starts a group of files; `None` for files with derived signals.
     pub(super) fn set(&self, group: Option<usize>) {
         self.0.store(group.map_or(0, |group| group + 1), Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! The files that `show` reads: those that are named, and those of folders that are known.
+//! Finds the files that `show` reads: those on the command line, and the recognised files of folders.
 
 use std::{
     fs::{self, File},
@@ -12,16 +12,16 @@ use pulsetrain_otlp::frames::inflated;
 
 use crate::failure::Failure;
 
-/// How much of a file shows what it is.
+/// The size of the head by which a file is recognised.
 const HEAD: u64 = 64 << 10;
 
-/// Folders are searched so deep.
+/// The maximum depth of the search in folders.
 const DEPTH: usize = 6;
 
-/// The most files of all folders together.
+/// The limit on the files of all folders together.
 const MOST_FILES: usize = 2_000;
 
-/// How a file is read.
+/// The reader of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InputKind {
     /// A log of a trainer.
@@ -41,12 +41,12 @@ pub(super) struct Input {
 #[derive(Debug, Default)]
 pub(super) struct FoundInputs {
     pub(super) inputs: Vec<Input>,
-    /// The folder that had more than [`MOST_FILES`] files left, if there is one.
+    /// The folder in which the search stopped at [`MOST_FILES`] files, if any.
     pub(super) cut_off: Option<PathBuf>,
 }
 
 impl FoundInputs {
-    /// Describes the files that were left out, and what to do.
+    /// Describes the files that were left out, with the remedy.
     pub(super) fn notice(&self) -> Option<String> {
         self.cut_off.as_ref().map(|folder| {
             format!(
@@ -57,10 +57,10 @@ impl FoundInputs {
     }
 }
 
-/// Returns the files to read, those of folders in the order of their names.
+/// Returns the files to read; files of folders are sorted by name.
 ///
 /// # Errors
-/// A path that is not there, a file of no format that is known, a folder without such files.
+/// Returns an error if a path does not exist, a file has no known format, or a folder has no such files.
 pub(super) fn find(paths: &[PathBuf]) -> Result<FoundInputs, Failure> {
     let mut found = FoundInputs::default();
     for path in paths {
@@ -108,7 +108,8 @@ fn of_file(path: &Path) -> Result<Input, Failure> {
     }
 }
 
-/// Adds the files of a folder that are known. What cannot be opened there is left out: it was not asked for by name.
+/// Adds the recognised files of a folder. Files that cannot be opened are skipped, because they were not requested by
+/// name.
 fn of_folder(folder: &Path, depth: usize, found: &mut FoundInputs) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -137,7 +138,7 @@ fn is_hidden(path: &Path) -> bool {
     name.as_encoded_bytes().starts_with(b".")
 }
 
-/// The first bytes of a file, decompressed.
+/// Returns the first bytes of a file, decompressed.
 fn head_of(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut head = Vec::new();
     inflated(File::open(path)?).take(HEAD).read_to_end(&mut head)?;
@@ -158,7 +159,7 @@ fn kind(path: &Path, head: &[u8]) -> Option<InputKind> {
     }
 }
 
-/// Whether JSON begins as OTLP does: with one of its three lists of resources.
+/// Returns whether JSON begins like OTLP: with one of its three lists of resources.
 fn is_otlp_json(head: &[u8]) -> bool {
     let begin = String::from_utf8_lossy(&head[..head.len().min(512)]);
     let lists = [

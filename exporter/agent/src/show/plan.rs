@@ -9,7 +9,7 @@ use super::{
     inputs::{Input, InputKind},
 };
 
-/// A file in its place.
+/// A file with its derivation group.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) input: Input,
@@ -28,7 +28,7 @@ struct Group {
 /// Orders the files. `run_of_log` returns the run of a log that shares it with other logs, and `contents` those of a
 /// recorded file.
 ///
-/// Files of one run are next to each other: the page refuses points that are older than its newest ones. A run has derived
+/// Files of one run are adjacent, because the page rejects points that are older than its newest ones. A run has derived
 /// signals if one of its files has them, as rotated files do.
 pub(super) fn order(
     inputs: Vec<Input>,

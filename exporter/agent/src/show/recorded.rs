@@ -1,4 +1,4 @@
-//! A file of OTLP or a Perfetto trace, as a source of the pipeline.
+//! An OTLP file or a Perfetto trace, as a source of the pipeline.
 
 use std::{
     io::{self, Write},
@@ -14,7 +14,7 @@ use crate::{
     failure::Failure,
 };
 
-/// What may be held in memory of a Perfetto trace.
+/// The memory limit for a Perfetto trace.
 pub(super) const MEMORY: usize = 128 << 20;
 
 /// Reads a file to its end.
@@ -24,7 +24,7 @@ pub(super) struct RecordedFile {
     on_end: Box<dyn FnOnce(RecordedReport) + Send>,
 }
 
-/// What was read of a file.
+/// The report about a file.
 pub(super) struct RecordedReport {
     name: String,
     read: Result<InputReport, Failure>,
@@ -83,7 +83,7 @@ impl Source for RecordedFile {
 }
 
 impl RecordedReport {
-    /// Prints what could not be read; returns whether everything could.
+    /// Prints the errors of the file, and returns whether there were none.
     pub(super) fn print(&self) -> bool {
         let mut out = io::stderr().lock();
         // An error of the standard error cannot be reported.

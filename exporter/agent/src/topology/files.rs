@@ -11,7 +11,7 @@ use crate::{
     log::{self, Subject},
 };
 
-/// Makes the file sink of a section.
+/// Creates the file sink of a section.
 pub(super) fn build(
     name: &str,
     section: &FileSection,
@@ -31,8 +31,8 @@ pub(super) fn build(
     })
 }
 
-/// Opens a file to append to it. On start, the data after the checkpoints is truncated, because it is read again. The file is synced
-/// before checkpoints are written.
+/// Opens a file for appending. On start, the data after the checkpoints is truncated, because it is read again. The file
+/// is synced before checkpoints are written.
 pub(super) fn open(
     subject: Subject<'_>,
     path: &Path,

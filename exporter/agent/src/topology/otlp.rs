@@ -1,4 +1,4 @@
-//! OTLP sinks: of the environment, of a target on the command line, of a section of the configuration.
+//! OTLP sinks: from the environment, from a target on the command line, or from a section of the configuration.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::{
     signal_selection,
 };
 
-/// Returns the sinks that the environment names, one for each receiver; none if it turns off every signal.
+/// Returns the sinks of the environment, one for each receiver; none if it disables every signal.
 ///
 /// # Errors
-/// An endpoint, a header or a certificate that cannot be used.
+/// Returns an error for an endpoint, a header or a certificate that cannot be used.
 pub(super) fn of_environment() -> Result<Vec<Box<dyn Sink>>, Failure> {
     let config = OtlpConfig::from_env(variable).map_err(Failure::usage)?;
     report(Subject::Program, &config);
@@ -27,7 +27,7 @@ pub(super) fn of_environment() -> Result<Vec<Box<dyn Sink>>, Failure> {
 /// Returns the sink of a target.
 ///
 /// # Errors
-/// A header or a certificate that cannot be used.
+/// Returns an error for a header or a certificate that cannot be used.
 pub(super) fn otlp(config: &OtlpConfig) -> Result<Box<dyn Sink>, Failure> {
     report(Subject::Program, config);
     sink(config)
@@ -36,10 +36,10 @@ pub(super) fn otlp(config: &OtlpConfig) -> Result<Box<dyn Sink>, Failure> {
 /// Returns the sinks of a section, one for each receiver.
 ///
 /// # Errors
-/// A setting, a certificate or a token that cannot be used.
+/// Returns an error for a setting, a certificate or a token that cannot be used.
 pub(super) fn open(section: &OtlpSection) -> Result<Vec<Box<dyn Sink>>, SinkError> {
     let config = otlp_config(section)?;
-    // As for the settings, the check named what is wrong.
+    // Faults of the rules were reported by the check, as for the settings.
     let rules = section.attributes.rules().ok().flatten().map(Arc::new);
     let sink = |config: &OtlpConfig| {
         let sink: Box<dyn Sink> = Box::new(OtlpSink::new(config)?);
@@ -51,10 +51,10 @@ pub(super) fn open(section: &OtlpSection) -> Result<Vec<Box<dyn Sink>>, SinkErro
     config.by_receiver().iter().map(sink).collect()
 }
 
-/// Checks a section with the files that it names, without a connection.
+/// Checks a section and the files that it refers to, without a connection.
 ///
 /// # Errors
-/// The place and what is wrong there.
+/// Returns the place and the fault.
 pub(super) fn check(section: &OtlpSection) -> Result<Result<(), SinkError>, (Location, String)> {
     section.settings()?;
     section.attributes.rules()?;
@@ -71,26 +71,26 @@ pub(super) fn check(section: &OtlpSection) -> Result<Result<(), SinkError>, (Loc
 /// Returns the settings of an OTLP sink: those of the section override those of the environment.
 ///
 /// # Errors
-/// A setting that makes no sense.
+/// Returns an error for an invalid setting.
 pub(crate) fn otlp_config(section: &OtlpSection) -> Result<OtlpConfig, SinkError> {
     let endpoint = section.endpoint.as_ref().map(|endpoint| endpoint.value.as_str());
-    // The check named what is wrong, with its place, before anything was started.
+    // Faults were reported by the check with their places, before anything was started.
     let settings = section.settings().unwrap_or_default();
     let config = OtlpConfig::from_section(endpoint, &settings, variable)?;
     Ok(selected(config, section.signals.as_ref().map(|list| list.0)))
 }
 
-/// The settings of an OTLP target of the command line: a URL, with or without signals in front.
+/// Returns the settings of an OTLP target of the command line: a URL, with or without a prefix of signals.
 ///
 /// # Errors
-/// A target that makes no sense.
+/// Returns an error for an invalid target.
 pub(crate) fn otlp_target(target: &str) -> Result<OtlpConfig, Failure> {
     let (signals, url) = signal_selection::split(target)?;
     let config = OtlpConfig::from_url(url, variable).map_err(Failure::usage)?;
     Ok(selected(config, signals))
 }
 
-/// Returns a failure for what a client of a receiver cannot use.
+/// Returns the failure for settings that an OTLP client cannot use.
 pub(super) fn client_failure(error: SinkError) -> Failure {
     match error {
         SinkError::Tls { .. } | SinkError::NoAuthorities { .. } => Failure::failed(error),
@@ -118,7 +118,7 @@ pub(crate) fn report_notices(name: &str, sink: &SinkConfig) {
     }
 }
 
-/// Logs the variables that are ignored, and credentials that travel unencrypted.
+/// Logs the variables that are ignored, and credentials that are sent unencrypted.
 fn report(subject: Subject<'_>, config: &OtlpConfig) {
     for notice in config.notices() {
         log::warn(subject, notice);

@@ -10,10 +10,10 @@ use pulsetrain_sinks::{
 use super::{BuiltSink, RetainedStores};
 use crate::log::{self, Subject};
 
-/// Opens a Prometheus endpoint, with the live page if `has_page`. It continues with the series and the history in `kept`.
+/// Opens a Prometheus endpoint, with the live page if `has_page`. It continues the series and the history in `kept`.
 ///
 /// # Errors
-/// An address that cannot be listened on, a file that cannot be used.
+/// Returns an error if the address cannot be listened on, or a file cannot be used.
 pub(super) async fn open(
     name: &str,
     config: &PrometheusConfig,

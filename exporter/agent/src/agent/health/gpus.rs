@@ -1,4 +1,4 @@
-//! `POST /gpu/release?for=10m` and `POST /gpu/resume`: releases the GPU driver for a reset, and takes it again.
+//! `POST /gpu/release?for=10m` and `POST /gpu/resume`: releases the GPU driver for a reset, and reopens it.
 
 use std::time::Duration;
 
@@ -8,22 +8,22 @@ use pulsetrain_gpu::{DriverRelease, DriverUse};
 use super::{Answer, plain};
 use crate::config::Time;
 
-/// Where it is asked for.
+/// The path of the endpoint.
 const RELEASE: &str = "/gpu/release";
 const RESUME: &str = "/gpu/resume";
 
-/// How long a release may take. NVML cannot be shut down during a call that hangs.
+/// The deadline of a release. NVML cannot be shut down during a call that hangs.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Releases the driver on request.
 #[derive(Clone, Debug)]
 pub(crate) struct GpuControl {
     pub(crate) release: DriverRelease,
-    /// How long the driver is released without a time in the request.
+    /// The duration of a release if the request has none.
     pub(crate) time: Duration,
 }
 
-/// Returns whether a path is one of these.
+/// Returns whether a path is one of the GPU endpoints.
 pub(super) fn is_path(path: &str) -> bool {
     matches!(path, RELEASE | RESUME)
 }
@@ -69,7 +69,7 @@ async fn release(gpus: &GpuControl, time: Duration) -> Answer {
     }
 }
 
-/// Returns whether a browser sends the request for a web page.
+/// Returns whether a browser sends the request on behalf of a web page.
 fn is_from_a_page(headers: &HeaderMap) -> bool {
     headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site")
 }

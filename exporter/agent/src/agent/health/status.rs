@@ -26,10 +26,10 @@ use serde_json::{Value, json};
 
 use super::{Answer, Readiness};
 
-/// Where it is asked for.
+/// The path of the endpoint.
 pub(super) const PATH: &str = "/status";
 
-/// The state of an agent's parts; a clone shares it.
+/// The state of an agent's parts; clones share it.
 #[derive(Clone)]
 pub(crate) struct Status {
     ledger: Ledger,
@@ -42,14 +42,14 @@ pub(crate) struct Status {
 pub(crate) struct SourceLag {
     /// The age of the newest item when it arrived.
     pub(crate) lag: Option<Duration>,
-    /// The arrival of the last batch, since 1970.
+    /// The time of the last batch, since 1970.
     pub(crate) last_batch: Option<Duration>,
 }
 
 /// The parts of the configuration, each with the reason why it is not open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Parts {
-    /// All sources; `None` for one that runs.
+    /// All sources; `None` for a running one.
     pub(crate) sources: BTreeMap<String, Option<String>>,
     /// The sinks that are not open.
     pub(crate) unopened_sinks: BTreeMap<String, String>,

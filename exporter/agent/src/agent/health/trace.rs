@@ -1,4 +1,4 @@
-//! `GET /trace?last=5m`: what a flight recorder holds, as a Perfetto trace.
+//! `GET /trace?last=5m`: the contents of a flight recorder, as a Perfetto trace.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use hyper::{Response, StatusCode, body::Bytes, header};
 use super::{Answer, plain};
 use crate::{agent::recorders::Recorders, config::Time};
 
-/// Where it is asked for.
+/// The path of the endpoint.
 pub(super) const PATH: &str = "/trace";
 
-/// What can be asked.
+/// The parameters of the request.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct TraceQuery<'a> {
     last: Option<Duration>,

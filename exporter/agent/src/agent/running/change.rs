@@ -13,8 +13,8 @@ use crate::{
 };
 
 impl Running {
-    /// Applies another configuration. What is the same in both continues undisturbed; every batch that arrives
-    /// meanwhile reaches the old or the new of a sink that changes. Ends early without harm.
+    /// Applies another configuration. Unchanged parts continue undisturbed; every batch that arrives during the change
+    /// reaches either the old or the new instance of a changed sink. Cancel-safe.
     pub(in crate::agent) async fn change(&mut self, new: Config) {
         self.ready.unset("the configuration changes");
         let old = std::mem::replace(&mut self.config, new.clone());
@@ -51,8 +51,8 @@ impl Running {
         self.note_readiness();
     }
 
-    /// Removes, replaces and adds sinks in one step: a source that moves from one sink to another reaches exactly one of them
-    /// with each batch.
+    /// Removes, replaces and adds sinks in one step: each batch of a source that moves from one sink to another reaches
+    /// exactly one of them.
     fn change_sinks(&mut self, old: &Config, new: &Config) {
         let changes = self.pipeline.changes();
         let _one_change = changes.begin();
@@ -71,7 +71,7 @@ impl Running {
         }
     }
 
-    /// Whether there are sinks or sources that are not open yet, and are tried again.
+    /// Returns whether there are sinks or sources that are not open yet and are retried.
     pub(in crate::agent) fn has_unopened(&self) -> bool {
         !self.unopened.is_empty() || !self.unopened_sources.is_empty()
     }
@@ -82,12 +82,13 @@ impl Running {
         self.open_sources();
     }
 
-    /// Waits until a sink that a reload removed has ended; pending forever without one.
+    /// Waits until a sink that a reload removed has ended; stays pending without one.
     pub(in crate::agent) async fn sink_left(&mut self) {
         self.leaving.next().await;
     }
 
-    /// Opens the sinks that are not open yet. What needs a port or a file waits for those who may still hold it.
+    /// Opens the sinks that are not open yet. A sink that needs a port or a file waits for draining sinks that may still
+    /// hold it.
     async fn open_sinks(&mut self) {
         for (name, failure) in self.unopened.clone() {
             let Some(sink) = self.config.sinks.0.get(&name).cloned() else {
@@ -119,7 +120,7 @@ impl Running {
         self.note_readiness();
     }
 
-    /// Changes what is about the agent itself, as far as that goes without a restart.
+    /// Applies changes of the agent's own sections, as far as that is possible without a restart.
     async fn change_ourselves(&mut self, old: &Config, new: &Config) {
         if old.health != new.health {
             if let Some(health) = self.health.take() {
@@ -144,7 +145,7 @@ impl Running {
         }
     }
 
-    /// Notes which parts are open, for `/readyz` and `/status`.
+    /// Updates the state of the parts for `/readyz` and `/status`.
     pub(super) fn note_readiness(&self) {
         let open = self.sources.keys().map(|name| (name.clone(), None));
         let unopened = self.unopened_sources.iter();
@@ -169,7 +170,8 @@ impl Running {
     }
 }
 
-/// Logs what could not be opened, once, and what is open after all. Returns the failure that remains.
+/// Logs the parts that could not be opened, once, and those that were opened after a failure. Returns the remaining
+/// failure.
 fn report_opening(
     what: Subject<'_>,
     opened: Result<(), impl Display>,
@@ -196,7 +198,7 @@ fn report_opening(
     }
 }
 
-/// What is no longer there, or is there in another way.
+/// Returns the names of the entries that were removed or changed.
 fn gone<T: PartialEq>(old: &Named<T>, new: &Named<T>) -> Vec<String> {
     let is_gone = |(name, entry): &(&str, &T)| new.0.get(*name) != Some(entry);
     old.iter()

@@ -1,10 +1,10 @@
-//! What is computed on the way, counted.
+//! Counts the derived signals.
 
 use std::sync::{Arc, OnceLock};
 
 use pulsetrain_pipeline::Batch;
 
-/// Counts what is computed on the way, as soon as there is something to count with: telemetry goes through the pipeline
+/// Counts the derived signals as soon as a counter is set. The counter is set later, because telemetry uses the pipeline
 /// that it counts.
 #[derive(Clone, Default)]
 pub(super) struct Derived(Arc<OnceLock<Counting>>);

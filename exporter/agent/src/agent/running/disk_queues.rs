@@ -1,4 +1,5 @@
-//! The disk queues of the sinks: opened before the queue of a sink is started, kept from one configuration to the next.
+//! The disk queues of the sinks: opened before the queue of a sink is started, and kept from one configuration to the
+//! next.
 
 use std::{
     collections::BTreeMap,
@@ -21,22 +22,22 @@ use crate::{
 /// The folder of all disk queues in the state folder.
 pub(super) const FOLDER: &str = "queue";
 
-/// How long a reload waits for a queue in the same folder that is being closed.
+/// The time limit of a reload for the closing of an old queue in the same folder.
 const CLOSING: Duration = Duration::from_secs(1);
 
 /// The open disk queues.
 #[derive(Default)]
 pub(super) struct DiskQueues {
-    /// Those of the configuration, by the name of the queue of their sink.
+    /// The queues of the configuration, by the name of the queue of their sink.
     configured: BTreeMap<String, DiskQueue>,
-    /// Those of removed sinks, which are open until their sink is drained. A sink that is added with the same folder
+    /// The queues of removed sinks, which are open until their sink is drained. A sink that is added with the same folder
     /// continues with the same queue.
     draining: Vec<DiskQueue>,
 }
 
 impl DiskQueues {
-    /// Opens the disk queues that the configuration names and that are not open. `root` is the folder for them; without one
-    /// only a section that names a folder has a disk queue. Returns what could not be opened.
+    /// Opens the disk queues of the configuration that are not open yet. `root` is their parent folder; without it, only
+    /// a section that sets a folder has a disk queue. Returns the failures.
     pub(super) async fn open(
         &mut self,
         config: &Config,
@@ -91,12 +92,12 @@ impl DiskQueues {
         open_apart(name, config).await
     }
 
-    /// The disk queue of a sink.
+    /// Returns the disk queue of a sink.
     pub(super) fn get(&self, queue: &str) -> Option<DiskQueue> {
         self.configured.get(queue).cloned()
     }
 
-    /// Names the queues in `root` that hold batches and that no sink sends.
+    /// Reports the queues in `root` that hold batches and belong to no sink.
     pub(super) fn report_orphans(&self, root: Option<&Path>) {
         let in_use = self.configured.values().map(|queue| queue.config().folder);
         let in_use: Vec<PathBuf> = in_use.collect();
@@ -136,7 +137,7 @@ fn configure(name: &str, queue: &DiskQueue, config: &DiskQueueConfig) {
     queue.configure(config);
 }
 
-/// Opens a queue away from the threads of the network: what is stored is read once.
+/// Opens a queue on a blocking thread, because the stored records are read once.
 async fn open_apart(name: &str, config: DiskQueueConfig) -> Result<DiskQueue, DiskQueueError> {
     let (folder, sink) = (config.folder.clone(), name.to_owned());
     let report = move |notice: &pulsetrain_pipeline::disk::Notice| log::warn(Subject::Sink(&sink), notice);
@@ -150,7 +151,7 @@ async fn open_apart(name: &str, config: DiskQueueConfig) -> Result<DiskQueue, Di
     })
 }
 
-/// The disk queues of a section, by the names of its queues.
+/// Returns the disk queues of a section, by the names of its queues.
 fn wanted_by(name: &str, sink: &SinkConfig, root: Option<&Path>) -> Vec<(String, DiskQueueConfig)> {
     let SinkConfig::Otlp(otlp) = sink else {
         return Vec::new();
@@ -175,7 +176,7 @@ fn wanted_by(name: &str, sink: &SinkConfig, root: Option<&Path>) -> Vec<(String,
     queues.into_iter().filter_map(config).collect()
 }
 
-/// The name of a queue as the name of a folder, each name as another one.
+/// Encodes the name of a queue as the name of a folder, without collisions.
 fn file_name(queue: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let escaped = queue.bytes().map(|byte| match byte {

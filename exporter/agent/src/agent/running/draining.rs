@@ -1,11 +1,12 @@
-//! Sinks that a reload removed: drained in the background, so that neither their successors nor a signal wait for them.
+//! Sinks that a reload removed. They are drained in the background, so that neither their successors nor a signal wait
+//! for them.
 
 use pulsetrain_pipeline::{BoxFuture, SinkReport};
 use tokio::task::JoinSet;
 
 use super::{report, task::Task};
 
-/// Sinks that are drained, and whether one of them lost something.
+/// The draining sinks, and whether one of them had losses.
 #[derive(Default)]
 pub(super) struct DrainingSinks {
     tasks: JoinSet<(SinkReport, bool)>,
@@ -14,7 +15,7 @@ pub(super) struct DrainingSinks {
 }
 
 impl DrainingSinks {
-    /// Waits for the report of a sink in the background, then ends its server. `is_exclusive` is whether it holds a port
+    /// Waits for the report of a sink in the background, then ends its server. With `is_exclusive`, the sink holds a port
     /// or a file until then.
     pub(super) fn add(
         &mut self,
@@ -32,12 +33,12 @@ impl DrainingSinks {
         });
     }
 
-    /// Whether a port or a file is still held.
+    /// Returns whether a sink still holds a port or a file.
     pub(super) fn holds_something(&self) -> bool {
         self.exclusive > 0
     }
 
-    /// Waits until a sink has ended, and reports what it lost; pending forever without one.
+    /// Waits until a sink has ended, and reports its losses; stays pending without one.
     pub(super) async fn next(&mut self) {
         match self.tasks.join_next().await {
             Some(ended) => self.note(ended.ok()),
@@ -45,7 +46,7 @@ impl DrainingSinks {
         }
     }
 
-    /// Waits for all of them; returns whether one lost something.
+    /// Waits for all sinks, and returns whether one had losses.
     pub(super) async fn finish(mut self) -> bool {
         while let Some(ended) = self.tasks.join_next().await {
             self.note(ended.ok());
@@ -53,7 +54,7 @@ impl DrainingSinks {
         self.has_lost
     }
 
-    /// Nothing came back from a task that panicked: its sink may have lost something.
+    /// Records the end of a sink. A task that panicked has no report, so its sink counts as having losses.
     fn note(&mut self, ended: Option<(SinkReport, bool)>) {
         let (has_lost, is_exclusive) = ended.map_or((true, true), |(ended, is_exclusive)| {
             (report(&ended), is_exclusive)

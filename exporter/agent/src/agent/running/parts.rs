@@ -1,4 +1,4 @@
-//! Each part by itself: health checks, a sink with what serves it, a source, the GPUs.
+//! The start and the end of each part: health checks, a sink with its server, a source, the GPUs.
 
 use std::{fmt::Display, time::Duration};
 
@@ -61,7 +61,7 @@ impl Running {
         self.unopened.insert(name.to_owned(), None);
     }
 
-    /// The settings of the queue of a sink, whose limit is reported from now on.
+    /// Returns the settings of the queue of a sink, and reports its limit from now on.
     fn task_config(&self, queue: &str, config: &SinkConfig) -> SinkTaskConfig {
         let task_config = SinkTaskConfig {
             disk: self.disk_queues.get(queue),
@@ -75,7 +75,7 @@ impl Running {
         task_config
     }
 
-    /// Opens a sink that is expected.
+    /// Opens an expected sink.
     pub(super) async fn open_sink(&mut self, name: &str, config: &SinkConfig) -> Result<(), SinkError> {
         let stop = CancellationToken::new();
         let built = topology::build_sink(
@@ -124,11 +124,11 @@ impl Running {
         }
         for ((queue, _), sink) in queues(name, config).iter().zip(sinks) {
             let sink = match &self.telemetry {
-                // The series are those of the first sink of a section.
+                // The series belong to the first sink of a section.
                 Some(telemetry) => telemetry.measure(queue, sink, series.take()),
                 None => Box::new(NamedSink::new(queue, sink)),
             };
-            // It is expected: whoever removes the task forgets that the sink is to be opened.
+            // The sink is expected: the code that removes the task also removes the sink from the unopened ones.
             let _ = self.pipeline.open_sink(sink);
         }
         self.unopened.remove(name);
@@ -196,7 +196,7 @@ impl Running {
         Ok(())
     }
 
-    /// Watches the GPUs, where they are to be watched.
+    /// Starts the GPU source if it is enabled.
     pub(super) fn start_gpus(&mut self) {
         if self.config.gpu.enabled {
             let report = |level, notice: &dyn Display| log::write(level, Subject::Source(GPUS), notice);
@@ -229,13 +229,13 @@ impl Running {
         }
     }
 
-    /// Ends sources, all at once. Ends early without harm.
+    /// Ends sources concurrently. Cancel-safe.
     pub(super) async fn end_sources(&mut self, names: Vec<String>) {
         let stopping = || names.iter().filter_map(|name| self.sources.get(name));
         stopping().for_each(Task::stop);
         let deadline = clock::later(clock::now(), END);
         for name in &names {
-            // Removed only when it has ended, so that an agent that ends meanwhile waits for it, too.
+            // The source is removed only after its end, so that an agent that ends in the meantime also waits for it.
             if let Some(source) = self.sources.get_mut(name) {
                 source.wait_until(deadline).await;
                 self.sources.remove(name);
@@ -247,9 +247,9 @@ impl Running {
     }
 }
 
-/// The queues of a section, each with its name and its route: one, but for OTLP one for each receiver, and for a Prometheus
-/// endpoint with a live page one for each of them. The order is that of
-/// the sinks that [`topology::build_sink`] makes.
+/// Returns the queues of a section, each with its name and its route. A section has one queue, except that OTLP has one
+/// for each receiver, and a Prometheus endpoint with a live page has one for each of the two. The order is that of the
+/// sinks that [`topology::build_sink`] makes.
 pub(super) fn queues(section: &str, config: &SinkConfig) -> Vec<(String, SinkRoute)> {
     let sources = config.sources();
     let route = |signals| SinkRoute {

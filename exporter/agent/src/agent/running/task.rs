@@ -31,7 +31,7 @@ impl Task {
         self.wait_until(clock::later(clock::now(), END)).await;
     }
 
-    /// Asks it to end, and does not wait for it.
+    /// Signals the task to stop, without waiting for its end.
     pub(super) fn stop(&self) {
         self.stop.cancel();
     }

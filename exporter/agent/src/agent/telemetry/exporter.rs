@@ -1,6 +1,7 @@
-//! What the SDK has collected, as OTLP, into the pipeline.
+//! Exports the collected metrics of the SDK as OTLP into the pipeline.
 //!
-//! Not `opentelemetry-otlp`: it would be a second OTLP client in one program, with a second queue that nobody counts.
+//! This does not use `opentelemetry-otlp`, which would be a second OTLP client in one program, with a second queue that
+//! the ledger does not count.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
@@ -33,7 +34,7 @@ use crate::import::resource::Resource;
 /// The name of the agent, as a service and as the scope of its telemetry.
 const SERVICE: &str = "pulsetrain";
 
-/// Puts what the SDK collects through an ingress. A clone has the same ingress.
+/// Sends the collected metrics of the SDK through an ingress. Clones share the ingress.
 #[derive(Clone)]
 pub(super) struct IngressExporter {
     envelope: Arc<Envelope>,
@@ -60,7 +61,7 @@ impl IngressExporter {
 
     /// Sets the ingress that exports go to.
     pub(super) fn set_ingress(&self, ingress: Ingress) {
-        // Set once, at the start.
+        // The ingress is set once, at the start.
         let _ = self.ingress.set(ingress);
     }
 }
@@ -213,7 +214,7 @@ fn parts<'a>(start: Option<SystemTime>, time: SystemTime, attributes: &'a [Attri
     }
 }
 
-/// The attributes of a point by their definitions; all that the agent sets are text.
+/// Converts the attributes of a point by their definitions; all attributes of the agent are strings.
 fn with_attributes<'a>(attributes: impl Iterator<Item = &'a KeyValue>, write: impl FnOnce(&[Attribute<'_>])) {
     let attributes: Vec<Attribute<'_>> = attributes
         .filter_map(|attribute| {

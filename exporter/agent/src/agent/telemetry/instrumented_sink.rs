@@ -1,4 +1,4 @@
-//! Sinks under the names of the configuration, and with their deliveries counted and timed.
+//! Sinks with the names of the configuration, whose deliveries are counted and timed.
 
 use opentelemetry::{
     KeyValue,
@@ -11,7 +11,7 @@ use pulsetrain_pipeline::{
 };
 use pulsetrain_semconv::attribute;
 
-/// A sink that is called by its name in the configuration.
+/// A sink with its name from the configuration.
 pub(in crate::agent) struct NamedSink {
     name: String,
     sink: Box<dyn Sink>,
@@ -56,8 +56,8 @@ impl Sink for NamedSink {
     }
 }
 
-/// A sink whose deliveries are counted, by signal, and timed from the first attempt to the last. A request that is sent again
-/// with other batches merged into it is timed from the start.
+/// A sink whose deliveries are counted by signal, and timed from the first attempt to the last. The time of a retried
+/// request with other batches merged into it starts with the retry.
 pub(super) struct InstrumentedSink {
     sink: NamedSink,
     delivered: Counter<u64>,
@@ -76,7 +76,7 @@ impl InstrumentedSink {
         }
     }
 
-    /// When the first attempt with this batch began.
+    /// Returns the start of the first attempt with this batch.
     fn began(&mut self, batch: &Batch) -> Instant {
         let place = batch.bytes().as_ptr().addr();
         match self.trying {
@@ -91,7 +91,7 @@ impl InstrumentedSink {
 
     fn ended(&mut self, batch: &Batch, began: Instant, delivery: &Delivery) {
         let delivered = match delivery {
-            // Sent again.
+            // The batch will be sent again.
             Delivery::Retry { .. } | Delivery::TooLarge { .. } => return,
             Delivery::Delivered => u64::from(batch.items()),
             Delivery::Partial { rejected, .. } => u64::from(batch.items()).saturating_sub(*rejected),

@@ -1,4 +1,4 @@
-//! What a source brings, counted at its ingress.
+//! Counts the items of a source at its ingress.
 
 use std::{
     sync::{
@@ -15,7 +15,7 @@ use pulsetrain_semconv::attribute;
 
 use super::newest::newest;
 
-/// When a source brought something last, and how old that was then; zero where it has brought nothing yet.
+/// The time of the last batch of a source, and the age of its newest item then; zero before the first batch.
 #[derive(Debug, Default)]
 pub(super) struct SourceGauges {
     newest_unix_nanos: AtomicU64,
@@ -24,13 +24,13 @@ pub(super) struct SourceGauges {
 }
 
 impl SourceGauges {
-    /// How old the newest item was when the last batch arrived; `None` where no item had a time.
+    /// Returns the age of the newest item at the arrival of the last batch, or `None` if no item had a time.
     pub(super) fn lag(&self) -> Option<Duration> {
         read(&self.newest_unix_nanos)?;
         Some(Duration::from_nanos(self.lag_nanos.load(Ordering::Relaxed)))
     }
 
-    /// When the last batch came.
+    /// Returns the time of the last batch.
     pub(super) fn last_success(&self) -> Option<Duration> {
         read(&self.last_unix_nanos)
     }
@@ -50,7 +50,7 @@ fn read(nanos: &AtomicU64) -> Option<Duration> {
     (nanos > 0).then(|| Duration::from_nanos(nanos))
 }
 
-/// An ingress that counts what goes through it.
+/// Returns an ingress that counts its batches.
 pub(super) fn ingress(
     ingress: &Ingress,
     source: &str,
@@ -60,13 +60,13 @@ pub(super) fn ingress(
     ingress.watched(watch(source, accepted, gauges))
 }
 
-/// Notes what it is shown, without counting it.
+/// Returns a callback that updates the gauges without counting.
 #[cfg(test)]
 pub(super) fn noting(gauges: Arc<SourceGauges>) -> impl Fn(&Batch) {
     move |batch| gauges.note(batch)
 }
 
-/// Counts what it is shown.
+/// Returns a callback that counts the batches.
 pub(super) fn watch(
     source: &str,
     accepted: Counter<u64>,

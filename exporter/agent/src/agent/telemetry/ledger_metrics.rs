@@ -1,4 +1,4 @@
-//! The counts of the ledger as instruments, which get what has changed since they were recorded last.
+//! Exports the counts of the ledger as instruments, which record the changes since the last collection.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,7 +35,7 @@ struct LastRecorded {
     levels: [i64; LEVELS],
 }
 
-/// The levels of the queue of each sink: items, batches and bytes, and the limit of the bytes.
+/// The number of gauges for the queue of each sink: items, batches, bytes, and the limit of the bytes.
 const LEVELS: usize = 4;
 
 impl LedgerMetrics {
@@ -53,12 +53,12 @@ impl LedgerMetrics {
         }
     }
 
-    /// The series that sinks keep.
+    /// Returns the metrics of the series that sinks hold.
     pub(super) fn series(&mut self) -> &mut SeriesMetrics {
         &mut self.series
     }
 
-    /// Reports this limit of the queue of a sink from now on.
+    /// Sets the reported limit of the queue of a sink.
     pub(super) fn note_queue_limit(&mut self, queue: &str, bytes: usize) {
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         self.queue_limits.insert(queue.to_owned(), bytes);
@@ -82,7 +82,7 @@ impl LedgerMetrics {
         for counts in sinks {
             let mut sent = self.sent.remove(&counts.name).unwrap_or_default();
             if sent.account != counts.account {
-                // A sink that took the place of another counts from zero.
+                // A sink that replaced another counts from zero.
                 sent = LastRecorded {
                     account: counts.account,
                     levels: sent.levels,

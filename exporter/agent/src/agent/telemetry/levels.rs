@@ -17,7 +17,7 @@ use pulsetrain_semconv::{Attribute, Metric, attribute, metric};
 
 use super::instrumented_source::SourceGauges;
 
-/// A source that brought nothing for this long has no lag: its runs have ended, or they are silent.
+/// The time without a batch after which a source has no lag: its runs have ended, or they are silent.
 const SILENCE: Duration = Duration::from_secs(300);
 
 /// A series of gauges: a metric with at most one attribute.
@@ -33,7 +33,7 @@ enum Series {
     LastReloadSuccess,
 }
 
-/// The current values, and the series that were written last time.
+/// The current values, and the series of the last export.
 #[derive(Debug, Default)]
 pub(super) struct Levels {
     now: BTreeMap<(Series, String), f64>,
@@ -76,7 +76,7 @@ impl Series {
 }
 
 impl Levels {
-    /// Replaces the values by those of this moment.
+    /// Replaces the values by the current ones.
     pub(super) fn read<'a>(
         &mut self,
         sinks: &[SinkCounts],
@@ -117,7 +117,7 @@ impl Levels {
             .insert((Series::LastReloadSuccess, String::new()), reloaded);
     }
 
-    /// Writes the values, and the end of each series that has none any more.
+    /// Writes the values, and the end of each series that has no value any more.
     pub(super) fn write(&mut self, writer: &mut MetricsWriter, time: UnixNanos) {
         let ended: Vec<_> = self
             .written
@@ -163,7 +163,7 @@ mod tests {
 
     use super::*;
 
-    /// The points of the lag that are written: values, and ends as `None`.
+    /// Returns the written points of the lag: values, and ends as `None`.
     fn written_lags(levels: &mut Levels) -> Vec<Option<f64>> {
         let mut writer = MetricsWriter::default();
         levels.write(&mut writer, UnixNanos(7));

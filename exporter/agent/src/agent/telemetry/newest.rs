@@ -61,7 +61,7 @@ fn of_points(data: MetricData<'_>) -> Option<u64> {
             .flatten()
             .map(|point| point.time_unix_nano)
             .max(),
-        // Ours are none of these.
+        // The agent does not produce these types.
         MetricData::Summary(_) => None,
     }
 }

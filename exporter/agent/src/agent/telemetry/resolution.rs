@@ -3,13 +3,14 @@
 use opentelemetry_sdk::metrics::{Aggregation, Instrument, Stream};
 use pulsetrain_semconv::metric;
 
-/// The most buckets; beyond that, neighbours are merged (the default of OpenTelemetry's SDKs).
+/// The maximum number of buckets; beyond it, neighbours are merged (the default of OpenTelemetry's SDKs).
 const BUCKETS: u32 = 160;
-/// The finest that Prometheus knows: its native histograms have the schemas up to 8.
+/// The finest scale of Prometheus, whose native histograms have schemas up to 8.
 const FINEST_SCALE: i8 = 8;
 
-/// A delivery takes microseconds to the page and a minute to a Collector that is down: exponential buckets cover both with an
-/// error of a few percent. The time of a reading keeps its bounds, because sources write that metric too.
+/// Selects exponential buckets for durations: a delivery takes microseconds to the page, and up to a minute to a
+/// Collector that is down. Exponential buckets cover both with an error of a few percent. The duration of a reading keeps
+/// its bounds, because sources write that metric too.
 pub(super) fn of(instrument: &Instrument) -> Option<Stream> {
     if instrument.name() != metric::PULSETRAIN_EXPORT_DURATION.name {
         return None;

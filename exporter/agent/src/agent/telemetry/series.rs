@@ -1,4 +1,5 @@
-//! The series that the Prometheus sinks keep: how many, their memory, and how many the store ended.
+//! The metrics of the series that the Prometheus sinks hold: their number, their memory, and the number that the store
+//! ended.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +21,7 @@ pub(super) struct SeriesMetrics {
     stores: BTreeMap<String, Recorded>,
 }
 
-/// A store with its counts when they were recorded last.
+/// A store with its last recorded counts.
 struct Recorded {
     store: PrometheusStore,
     counts: PrometheusCounts,
@@ -50,7 +51,7 @@ impl SeriesMetrics {
         self.stores.insert(sink.to_owned(), Recorded { store, counts });
     }
 
-    /// Records what has changed at a sink, if it keeps series.
+    /// Records the changes of a sink, if it holds series.
     pub(super) fn record(&mut self, sink: &str) {
         if let Some(mut recorded) = self.stores.remove(sink) {
             let counts = recorded.store.counts();
@@ -60,7 +61,7 @@ impl SeriesMetrics {
         }
     }
 
-    /// Records what has changed at a sink for the last time: it keeps no series any more.
+    /// Records the changes of a sink for the last time, because it holds no series any more.
     pub(super) fn forget(&mut self, sink: &str) {
         let Some(Recorded {
             store,

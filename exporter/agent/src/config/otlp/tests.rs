@@ -1,4 +1,4 @@
-//! Which settings of an OTLP sink are refused, where, and what is never printed.
+//! Tests of the settings of an OTLP sink that are rejected, with their places, and of the values that are never printed.
 
 use std::{collections::HashMap, time::Duration};
 

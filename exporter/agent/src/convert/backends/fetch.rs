@@ -1,4 +1,4 @@
-//! Many traces by their ids, side by side.
+//! Fetches many traces by their ids concurrently.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use super::InputReport;
 use crate::failure::Failure;
 
-/// A store that knows traces by their ids.
+/// A store that can look up traces by their ids.
 #[derive(Clone)]
 pub(super) enum Store {
     Tempo(TempoBackend),
@@ -25,8 +25,8 @@ impl Store {
     }
 }
 
-/// Fetches traces, `parallel` at a time, and hands each on as it comes; no more answers are in memory. One that
-/// cannot be had does not hold up the others, but a store that cannot be reached is not asked for the rest.
+/// Fetches up to `parallel` traces at a time, and passes each on as it arrives, which bounds the answers in memory. A
+/// trace that cannot be fetched does not block the others, but a store that cannot be reached is not asked for the rest.
 pub(super) async fn fetch(
     store: &Store,
     ids: BTreeSet<String>,
@@ -64,7 +64,7 @@ pub(super) async fn fetch(
     }
 }
 
-/// Whether the next question would go the same way, after as long a wait.
+/// Returns whether the next request would fail in the same way, after the same wait.
 fn is_gone(error: &BackendError) -> bool {
     matches!(
         error,

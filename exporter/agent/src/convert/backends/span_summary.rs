@@ -1,4 +1,5 @@
-//! What was seen of the spans on their way: when they were, and whose. Metrics of the same time are fetched for them.
+//! Records the time range and the resources of the spans in the messages. Metrics of the same time range are fetched for
+//! them.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -10,19 +11,19 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_semconv::attribute;
 
-/// A window is this much longer on either side than its spans, so that a counter has a value where they begin.
+/// The margin of a window on either side of its spans, so that a counter has a value at their start.
 const MARGIN: Duration = Duration::from_secs(15);
 
-/// The time and the resources of spans.
+/// The time range and the resources of spans.
 #[derive(Debug, Default)]
 pub(in crate::convert) struct SpanSummary {
     window: Option<TimeWindow>,
-    /// The service's name and instance of each encoded resource.
+    /// The service name and instance of each encoded resource.
     resources: HashMap<Vec<u8>, [String; 2]>,
 }
 
 impl SpanSummary {
-    /// Notes what a message holds. What cannot be read is for others to complain of.
+    /// Records the contents of a message. Invalid messages are ignored here, because other code reports them.
     pub(in crate::convert) fn note(&mut self, signal: Signal, bytes: &[u8]) {
         if signal == Signal::Traces {
             let _ = self.note_spans(bytes);
@@ -82,7 +83,7 @@ impl SpanSummary {
         Ok(())
     }
 
-    /// The time of all spans and a little around it.
+    /// Returns the time range of all spans with a margin.
     pub(in crate::convert) fn window(&self) -> Option<TimeWindow> {
         self.window.map(|window| TimeWindow {
             start: window.start.saturating_sub(MARGIN),
@@ -90,8 +91,8 @@ impl SpanSummary {
         })
     }
 
-    /// The resource that Prometheus means by a job and an instance: the one of that service and instance, else the only one of
-    /// that service.
+    /// Returns the resource for a job and an instance of Prometheus: the one of that service and instance, or else the
+    /// only one of that service.
     pub(in crate::convert) fn resource(&self, job: &str, instance: &str) -> Option<Vec<u8>> {
         let service = job.rsplit('/').next().unwrap_or_default();
         let of_service = || self.resources.iter().filter(|(_, names)| names[0] == service);
