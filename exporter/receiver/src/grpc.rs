@@ -27,7 +27,7 @@ const TOO_LARGE: [&str; 2] = [
     "Error decompressing: size limit",
 ];
 
-/// Whether a request is a gRPC request.
+/// Returns whether a request is a gRPC request.
 pub(super) fn is_grpc<B>(request: &Request<B>) -> bool {
     let content = request.headers().get(CONTENT_TYPE);
     content.is_some_and(|content| content.as_bytes().starts_with(b"application/grpc"))

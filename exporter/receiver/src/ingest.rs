@@ -34,7 +34,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(2);
 const DEADLINE: Duration = Duration::from_secs(10);
 /// The bytes of the gRPC frame header.
 const FRAMING: usize = 5;
-/// Messages shorter than this are copied into buffers of their own.
+/// Messages shorter than this are copied into separate buffers.
 const SHORT: usize = 16 << 10;
 /// Longer messages are converted from JSON, and pass the stage, on blocking threads.
 const LONG: usize = 64 << 10;
