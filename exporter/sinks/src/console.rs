@@ -1,4 +1,4 @@
-//! The console sink: one status line a run on the terminal, in the style of Surogate's console.
+//! The console sink: one status line per run on the terminal, in the style of Surogate's console.
 //!
 //! `steps` extracts steps from a batch, `run` keeps the values of a run and formats its line, `columns` is
 //! the table of columns. `verdicts` tracks open verdicts. `screen` positions the lines, or discards them
@@ -28,7 +28,7 @@ use self::{
 /// The maximum number of runs with a line. Later runs are not shown.
 const MAX_RUNS: usize = 64;
 
-/// Shows one line a run.
+/// Shows one line per run.
 pub struct ConsoleSink {
     runs: BTreeMap<String, Shown>,
     verdicts: Verdicts,
@@ -43,7 +43,7 @@ struct Shown {
 }
 
 impl Shown {
-    /// Whether the line shows a step of this rank. A lower rank than the current one resets the line.
+    /// Returns whether the line shows a step of this rank. A lower rank than the current one resets the line.
     fn follows(&mut self, step: &Step) -> bool {
         match (self.rank, step.rank) {
             (_, None) => true,

@@ -83,8 +83,8 @@ impl FileSink {
         Self::of_file(path, format, opened, 0, None, &FileConfig::default())
     }
 
-    /// Opens `path` to append to its content, whoever wrote it. An incomplete record at its end moves to
-    /// another file.
+    /// Opens `path` to append to its content, even if another program wrote it. An incomplete record at its
+    /// end moves to another file.
     pub fn append(path: &Path, config: &FileConfig) -> Result<Self, SinkError> {
         let format = FileFormat::of(path)?;
         let mut opened = Opened::open(path, config.permissions)?;

@@ -111,7 +111,7 @@ impl FileSeries {
     /// whatever their names. The others are sorted by modification time.
     pub(crate) fn oldest_first(&self) -> io::Result<Vec<PathBuf>> {
         let mut files = self.existing()?;
-        // The lock is taken after the listing, so every listed file of this process is recorded.
+        // The lock is acquired after the listing, so every listed file of this process is recorded.
         let created = self.created();
         files.sort_by_cached_key(|path| {
             let written = fs::metadata(path).and_then(|metadata| metadata.modified());
@@ -130,7 +130,7 @@ impl FileSeries {
         plain.unwrap_or(name).strip_suffix(self.ending.as_str())
     }
 
-    /// Whether a name without its extensions belongs to the series. Files of other programs are never
+    /// Returns whether a name without its extensions belongs to the series. Files of other programs are never
     /// deleted.
     fn is_ours(&self, base_name: &str) -> bool {
         let time = (base_name.strip_prefix(self.stem.as_str())).and_then(|rest| rest.strip_prefix('-'));

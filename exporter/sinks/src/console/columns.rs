@@ -27,7 +27,7 @@ pub(super) enum Show {
     Spike(&'static str),
     /// A small number, in scientific notation.
     Exponent(&'static str),
-    /// Thousands a second.
+    /// A rate, in thousands per second.
     PerSecond(&'static str),
     /// Seconds, shown as milliseconds.
     Millis,

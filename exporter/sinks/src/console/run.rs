@@ -153,7 +153,7 @@ impl RunLine {
         self.now[shown_as(show)?]
     }
 
-    /// Returns the throughput of the step, a second.
+    /// Returns the throughput of the step per second.
     fn rate(&self) -> Option<f64> {
         let rate = self.growth(Show::Sum)? / self.growth(Show::Millis)?;
         rate.is_finite().then_some(rate)

@@ -7,9 +7,9 @@ use super::pen::{DrawOutcome, Pen};
 /// The layout of lines on the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConsoleStyle {
-    /// One line a run, redrawn in place: no other program writes to the terminal.
+    /// One line per run, redrawn in place: no other program writes to the terminal.
     InPlace,
-    /// One line a step, appended: the trainer writes to the terminal too.
+    /// One line per step, appended: the trainer writes to the terminal too.
     Scrolling,
 }
 
@@ -45,7 +45,7 @@ impl Screen {
         }
     }
 
-    /// Whether the output is visible on a terminal.
+    /// Returns whether the output is visible on a terminal.
     pub(super) fn is_seen(&self) -> bool {
         self.pen.is_some()
     }

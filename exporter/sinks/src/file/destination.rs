@@ -105,7 +105,7 @@ impl Destination {
         self.output.written()
     }
 
-    /// Whether an incomplete record could not be removed, so that nothing more can be written.
+    /// Returns whether an incomplete record could not be removed, so that nothing more can be written.
     pub(super) fn is_torn(&self) -> bool {
         self.output.is_torn()
     }
@@ -222,7 +222,7 @@ impl Destination {
         }
     }
 
-    /// Takes the error of compressing or removing rotated files.
+    /// Removes and returns the error of compressing or removing rotated files.
     pub(super) fn take_fault(&mut self) -> Option<String> {
         self.place.as_ref()?.tidier.take_fault()
     }
@@ -284,7 +284,7 @@ impl RegularFile {
         Opened::open(&self.path, self.config.permissions).map_err(io::Error::other)
     }
 
-    /// Whether a record of `length` bytes starts the next file.
+    /// Returns whether a record of `length` bytes starts the next file.
     fn is_due(&self, written: u64, length: u64) -> bool {
         let Some(rotation) = &self.config.rotation else {
             return false;

@@ -63,7 +63,7 @@ fn create_aside(path: &Path) -> io::Result<(File, PathBuf)> {
     }
 }
 
-/// Whether a record can start at `place`.
+/// Returns whether a record can start at `place`.
 pub(super) fn is_record_end(file: &mut File, format: FileFormat, place: u64) -> io::Result<bool> {
     match format {
         FileFormat::JsonLines if place > 0 => Ok(first_newline(file, place - 1..place)?.is_some()),

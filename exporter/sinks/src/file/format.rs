@@ -16,7 +16,7 @@ const KEPT_CAPACITY: usize = 16 << 20;
 /// The encoding of batches in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileFormat {
-    /// `.jsonl`: OTLP/JSON, one object a line.
+    /// `.jsonl`: OTLP/JSON, one object per line.
     JsonLines,
     /// `.binpb`: protobuf, each message after its length in four bytes, big endian.
     LengthPrefixed,

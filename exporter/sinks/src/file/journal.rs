@@ -342,7 +342,7 @@ impl Span {
         }
     }
 
-    /// Whether its source replays the record.
+    /// Returns whether the source of the record replays it.
     fn is_replayable(&self, first_unacked: u64) -> bool {
         self.ack.is_some_and(|ack| ack >= first_unacked)
     }

@@ -31,7 +31,7 @@ pub(super) trait Truncate: Write {
     /// Returns the current length, or `None` for a pipe or a device.
     fn length(&self) -> io::Result<Option<u64>>;
 
-    /// Whether the file has no name any more, so that nobody can read it.
+    /// Returns whether the file no longer has a name, so that no reader can open it.
     fn is_removed(&self) -> io::Result<bool>;
 }
 
@@ -114,12 +114,12 @@ impl<F: Truncate> Output<F> {
         Ok(changed)
     }
 
-    /// Whether the file has been removed.
+    /// Returns whether the file has been removed.
     pub(super) fn is_removed(&self) -> io::Result<bool> {
         Ok(self.own && self.file.is_removed()?)
     }
 
-    /// Whether an incomplete record could not be removed, so that nothing more can be written.
+    /// Returns whether an incomplete record could not be removed, so that nothing more can be written.
     pub(super) fn is_torn(&self) -> bool {
         self.torn.is_some()
     }

@@ -64,7 +64,7 @@ impl Tidier {
         }
     }
 
-    /// Takes the last error.
+    /// Removes and returns the last error.
     pub(super) fn take_fault(&self) -> Option<String> {
         self.lock().fault.take()
     }

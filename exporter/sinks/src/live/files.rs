@@ -201,7 +201,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether the file is too large or too old for another batch.
+    /// Returns whether the file is too large or too old for another batch.
     fn is_full(&self, batch: &Batch) -> bool {
         let state = self.lock();
         let Some((_, began)) = &state.file else {

@@ -96,7 +96,7 @@ pub fn split_advice(message: &str) -> (&str, Option<&'static str>) {
     ALL.into_iter().find_map(split).unwrap_or((message, None))
 }
 
-/// For an HTTP status other than success, with what the receiver answered.
+/// Returns the advice for an HTTP status other than success, given the receiver's answer.
 pub(super) fn http_status(status: StatusCode, answer: &str) -> Advice {
     match status.as_u16() {
         300..=399 => Some(REDIRECT),
@@ -113,7 +113,7 @@ pub(super) fn http_status(status: StatusCode, answer: &str) -> Advice {
     }
 }
 
-/// Whether a response contains one of Prometheus' messages for a sample older than its limit.
+/// Returns whether a response contains one of Prometheus' messages for a sample older than its limit.
 pub(crate) fn is_too_old(answer: &str) -> bool {
     ["out of bounds", "out of order", "too old"]
         .iter()

@@ -47,7 +47,7 @@ pub struct SignalConfig {
     /// Additional headers of each request. All values are marked as sensitive, so that `Debug` does not show
     /// them.
     pub headers: HeaderMap,
-    /// The maximum duration of one request, response included. `None` is no limit.
+    /// The maximum duration of one request, response included. `None` means no limit.
     pub timeout: Option<Duration>,
     /// The compression of request bodies.
     pub compression: Compression,

@@ -143,7 +143,7 @@ fn outcome(peer: &Peer, transport: &Transport, status: &Status, length: usize) -
     }
 }
 
-/// Whether a receiver rejects a request because of its size.
+/// Returns whether a receiver rejects a request because of its size.
 fn is_too_large(status: &Status) -> bool {
     let may_be = matches!(
         status.code(),

@@ -127,7 +127,7 @@ impl HttpExporter {
     }
 }
 
-/// Whether a status is the same for every request of this sink, independent of its body.
+/// Returns whether a status is the same for every request of this sink, independent of its body.
 fn is_denial(status: StatusCode) -> bool {
     status.is_redirection()
         || matches!(

@@ -118,7 +118,7 @@ impl Member {
         series.find(|series| *series.label == *label)
     }
 
-    /// Whether the rank ended the series or is silent, before this point of another rank.
+    /// Returns whether the rank ended the series or is silent, before this point of another rank.
     fn has_left(&self, series: &Series, point: &RunPoint<'_>, step: Option<i64>) -> bool {
         let is_later = match (step, series.last_step()) {
             (Some(step), Some(last)) => step > last,

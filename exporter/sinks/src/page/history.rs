@@ -109,7 +109,7 @@ impl History {
     }
 }
 
-/// Whether a run has ended or is silent.
+/// Returns whether a run has ended or is silent.
 fn is_idle(run: &RunHistory, now_millis: i64) -> bool {
     run.is_ended() || now_millis - run.arrived_millis > SILENT_MILLIS
 }

@@ -367,12 +367,12 @@ pub(super) fn tile_metrics() -> impl Iterator<Item = (&'static str, &'static [&'
     TILES.iter().map(|tile| (tile.title, tile.metrics))
 }
 
-/// Whether each rank has a history of the metric.
+/// Returns whether each rank has a history of the metric.
 pub(super) fn is_rank_column(name: &str) -> bool {
     RANKS.iter().any(|column| column.metric.name == name)
 }
 
-/// Whether the GPU table shows the metric, which then has a history.
+/// Returns whether the GPU table shows the metric, which then has a history.
 pub(super) fn is_gpu_column(name: &str) -> bool {
     let is_shown =
         |column: &Column| column.metric.name == name || column.limit.is_some_and(|limit| limit.name == name);
@@ -390,27 +390,27 @@ pub(super) fn mark(name: &str) -> Option<&'static str> {
     MARKS.iter().find(|span| span.name == name).map(|span| span.name)
 }
 
-/// Whether the event is listed at any severity.
+/// Returns whether the event is listed at any severity.
 pub(super) fn is_listed(name: &str) -> bool {
     EVENTS.iter().any(|event| event.name == name)
 }
 
-/// Whether the event must not be stored.
+/// Returns whether the event must not be stored.
 pub(super) fn is_private(name: &str) -> bool {
     PRIVATE.iter().any(|event| event.name == name)
 }
 
-/// Whether the attribute names the owner of a GPU.
+/// Returns whether the attribute names the owner of a GPU.
 pub(super) fn is_owner(key: &str) -> bool {
     OWNERS.iter().any(|attribute| attribute.name == key)
 }
 
-/// Whether the metric is the headline of a run in the list of runs.
+/// Returns whether the metric is the headline of a run in the list of runs.
 pub(super) fn is_headline(name: &str) -> bool {
     LOSSES.iter().any(|metric| metric.name == name)
 }
 
-/// Whether a resource without a run id is a run because it reports this metric.
+/// Returns whether a resource without a run id is a run because it reports this metric.
 pub(super) fn is_of_a_run(name: &str) -> bool {
     name == STEP_NUMBER.name || is_headline(name)
 }

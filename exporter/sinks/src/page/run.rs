@@ -183,7 +183,7 @@ impl RunHistory {
         Ok(value)
     }
 
-    /// Whether the run is active and has a rank on that host.
+    /// Returns whether the run is active and has a rank on that host.
     pub(super) fn is_on(&self, host: &str) -> bool {
         !self.is_ended() && self.members.values().any(|member| *member.host == *host)
     }
@@ -210,7 +210,7 @@ impl RunHistory {
         metrics.flat_map(|(metric, series)| series.iter_mut().map(|series| (*metric, series)))
     }
 
-    /// Whether every rank that reported has ended its series.
+    /// Returns whether every rank that reported has ended its series.
     pub(super) fn is_ended(&self) -> bool {
         !self.members.is_empty() && self.members.values().all(|member| member.is_ended)
     }
@@ -333,7 +333,7 @@ impl RunHistory {
 }
 
 impl Series {
-    /// Whether a point is older than the last point of the series.
+    /// Returns whether a point is older than the last point of the series.
     pub(super) fn is_late(&self, time_nanos: UnixNanos, observed: Observed) -> bool {
         observed != Observed::End && time_nanos.as_millis() < self.latest_nanos.as_millis()
     }

@@ -46,7 +46,7 @@ impl PageStore {
         })
     }
 
-    /// Whether a response takes so long to write and compress that it needs the blocking pool.
+    /// Returns whether a response takes so long to write and compress that it needs the blocking pool.
     pub(crate) fn takes_long(path: &str) -> bool {
         matches!(path, "/api/overview" | "/api/run")
     }

@@ -84,7 +84,7 @@ impl PageStore {
         self.counts().rejected
     }
 
-    /// Whether there is neither a run nor a GPU.
+    /// Returns whether there is neither a run nor a GPU.
     pub fn is_empty(&self) -> bool {
         let history = self.history();
         history.runs.is_empty() && history.gpus.is_empty()

@@ -29,7 +29,7 @@ fn text(key: &str, value: &str) -> KeyValue {
     }
 }
 
-/// Returns the losses of a run, one a second from a time on.
+/// Returns the losses of a run, one per second from a given time on.
 fn losses(run: &str, from: u64, values: &[f64]) -> Batch {
     points(run, metric::TRAIN_LOSS.name, from, values)
 }

@@ -287,8 +287,8 @@ fn printable(text: &str) -> String {
     text.chars().filter(is_printed).collect()
 }
 
-/// Whether a character changes the direction of text (UAX #9, explicit directional formatting) or ends the
-/// line.
+/// Returns whether a character changes the direction of text (UAX #9, explicit directional formatting) or
+/// ends the line.
 fn is_format(character: char) -> bool {
     matches!(
         character,

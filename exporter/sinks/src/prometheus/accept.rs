@@ -89,7 +89,8 @@ impl Coding {
                 "gzip" | "x-gzip" | "*" => Self::Gzip,
                 _ => continue,
             };
-            // Of equal entries the first wins, but zstd wins against gzip because it is several times faster.
+            // If entries have equal quality, the first one wins. Only zstd overrides gzip, because zstd is
+            // several times faster.
             let better = coding == Self::Zstd && best.0 == Self::Gzip && entry.quality == best.1;
             if entry.quality > best.1 || better {
                 best = (coding, entry.quality);

@@ -90,8 +90,8 @@ impl Default for PrometheusConfig {
 }
 
 impl PrometheusConfig {
-    /// Whether the series kept under these settings are those kept under `other`, which differs only in how
-    /// they are served.
+    /// Returns whether the series kept under these settings are those kept under `other`, which differs only
+    /// in how they are served.
     pub fn keeps_as(&self, other: &Self) -> bool {
         let Self {
             listen,
@@ -134,7 +134,7 @@ impl PrometheusConfig {
 }
 
 impl Translation {
-    /// Whether names keep characters that Prometheus before version 3 does not accept.
+    /// Returns whether names keep characters that Prometheus before version 3 does not accept.
     pub(crate) fn keeps_utf8(self) -> bool {
         matches!(self, Self::NoUtf8EscapingWithSuffixes | Self::NoTranslation)
     }

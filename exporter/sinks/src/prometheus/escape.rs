@@ -11,7 +11,7 @@ pub(super) const NAME_LABEL: &str = "__name__";
 /// The escaping scheme for names with characters that old clients cannot read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Escaping {
-    /// No escaping; quoted where needed.
+    /// No escaping; names are quoted if necessary.
     AllowUtf8,
     /// Replaces each such character by an underscore.
     Underscores,
@@ -72,7 +72,8 @@ impl Escaping {
     }
 }
 
-/// Whether a scheme turns the label into the name of its series: `..name..` is `__name__` with underscores.
+/// Returns whether a scheme turns the label into the name of its series: `..name..` is `__name__` with
+/// underscores.
 pub(super) fn hides_name(label: &str) -> bool {
     label.len() <= 4 * NAME_LABEL.len()
         && Escaping::ALL
@@ -80,7 +81,7 @@ pub(super) fn hides_name(label: &str) -> bool {
             .any(|scheme| scheme.label(label) == NAME_LABEL)
 }
 
-/// Whether every version of Prometheus can read the name.
+/// Returns whether every version of Prometheus can read the name.
 pub(super) fn is_legacy(name: &str) -> bool {
     !name.is_empty() && name.char_indices().all(|(place, c)| is_legacy_char(place, c))
 }

@@ -63,7 +63,7 @@ impl OpenMetricsHistory {
         Ok(delivery(&refused))
     }
 
-    /// Whether no point was added.
+    /// Returns whether no point was added.
     pub(crate) fn is_empty(&mut self) -> bool {
         self.ingest.receiver().is_empty()
     }

@@ -78,7 +78,7 @@ mod tests {
         let long = Duration::from_secs(3600);
         scrapes.wait_for_next(long).await;
         scrapes.count();
-        // One request is no scraper.
+        // A single request does not indicate a scraper.
         scrapes.wait_for_next(long).await;
         tokio::time::advance(Duration::from_secs(1)).await;
         scrapes.count();

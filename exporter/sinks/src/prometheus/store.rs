@@ -111,7 +111,7 @@ impl PrometheusStore {
         }
     }
 
-    /// Whether both stores share the same series.
+    /// Returns whether both stores share the same series.
     pub fn shares_series_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
     }

@@ -63,8 +63,8 @@ impl PreviousJournal {
         self.file
     }
 
-    /// Whether no record of the file is replayed. Removes the journal in this case. A journal that cannot be
-    /// removed stays.
+    /// Returns whether no record of the file is replayed. Removes the journal in this case. A journal that
+    /// cannot be removed stays.
     pub(super) fn is_acked(&self, first_unacked: u64) -> bool {
         self.end <= first_unacked && self.remove().is_ok()
     }

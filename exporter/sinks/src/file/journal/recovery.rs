@@ -244,7 +244,7 @@ impl Notes {
 }
 
 impl Span {
-    /// Whether the file holds a record of this length here, or the beginning of one at its end.
+    /// Returns whether the file holds a record of this length here, or the beginning of one at its end.
     fn is_of(self, file: &mut File, format: FileFormat, length: u64) -> io::Result<bool> {
         match format {
             FileFormat::JsonLines => {

@@ -74,7 +74,7 @@ impl Endpoint {
         (scheme, host, uri.port_u16().unwrap_or(default))
     }
 
-    /// Returns the URL of one signal. gRPC has no path of its own, because the method is the path.
+    /// Returns the URL of one signal. An endpoint of gRPC has no path, because the method is the path.
     pub(super) fn for_signal(&self, signal: Signal, protocol: Protocol) -> Uri {
         match self {
             Self::Base(uri) | Self::Exact(uri) if protocol == Protocol::Grpc => with_path(uri, "/"),
@@ -154,7 +154,8 @@ fn parse(name: &str, text: &str, expected: &'static str) -> Result<Uri, SinkErro
     }
 }
 
-/// Whether an authority is a host and a port. The `http` crate accepts any number of digits after the colon.
+/// Returns whether an authority is a host and a port. The `http` crate accepts any number of digits after the
+/// colon.
 fn is_host_and_port(authority: &str, host: &str) -> bool {
     let port = authority.strip_prefix(host).unwrap_or(authority);
     !host.is_empty()

@@ -17,7 +17,7 @@ pub struct OtlpSettings {
     pub headers: Option<HeaderMap>,
     /// The credentials of the client, for the `authorization` header.
     pub credentials: Option<Credentials>,
-    /// The maximum duration of one request, response included. Zero is no limit.
+    /// The maximum duration of one request, response included. Zero means no limit.
     pub timeout: Option<Duration>,
     /// The compression of request bodies.
     pub compression: Option<Compression>,

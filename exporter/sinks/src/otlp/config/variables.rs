@@ -64,7 +64,7 @@ impl<'a> Variables<'a> {
     }
 
     /// Returns the protocol for a target whose URL chooses between gRPC and HTTP. The choice of protobuf or
-    /// JSON applies to every host, because the variable is no secret.
+    /// JSON applies to every host, because the variable is not a secret.
     pub(super) fn target_protocol(&self, signal: Signal) -> Option<Protocol> {
         self.encoding().or_else(|| self.protocol(signal))
     }
@@ -89,14 +89,14 @@ impl<'a> Variables<'a> {
         })
     }
 
-    /// Whether `OTEL_<SIGNAL>_EXPORTER` turns the signal off.
+    /// Returns whether `OTEL_<SIGNAL>_EXPORTER` turns the signal off.
     pub(super) fn is_off(&self, signal: Signal) -> bool {
         let name = format!("OTEL_{}_EXPORTER", signal.as_str().to_ascii_uppercase());
         self.read(name)
             .is_some_and(|variable| variable.value.eq_ignore_ascii_case("none"))
     }
 
-    /// Whether the signal has its own endpoint.
+    /// Returns whether the signal has its own endpoint.
     pub(super) fn has_own_endpoint(&self, signal: Signal) -> bool {
         self.own(signal, "ENDPOINT").is_some()
     }
@@ -225,8 +225,8 @@ impl<'a> Variables<'a> {
             .filter(|_| self.is_own_endpoint(signal, to))
     }
 
-    /// Whether an endpoint has the origin of the environment's endpoint. If the environment has none, its
-    /// settings apply to the target of the command line.
+    /// Returns whether an endpoint has the origin of the environment's endpoint. If the environment has none,
+    /// its settings apply to the target of the command line.
     fn is_own_endpoint(&self, signal: Signal, to: &Endpoint) -> bool {
         let names_none = self.get(signal, "ENDPOINT").is_none();
         (names_none && self.section.is_none())

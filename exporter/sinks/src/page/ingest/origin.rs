@@ -115,7 +115,7 @@ impl Origin {
         }
     }
 
-    /// Whether the resource has a run id.
+    /// Returns whether the resource has a run id.
     pub(super) fn names_run(&self) -> bool {
         !self.run.is_empty()
     }

@@ -17,7 +17,7 @@ const MEMORY_BYTES: usize = 64 << 20;
 
 /// Writes every point of its batches as OpenMetrics text, with its time.
 ///
-/// The file gets its name when the sink finishes. Without points there is no file.
+/// The file gets its name when the sink finishes. Without points, no file is created.
 pub struct OpenMetricsSink {
     name: String,
     parts: Arc<Mutex<Option<Parts>>>,

@@ -66,7 +66,7 @@ impl Families {
     }
 }
 
-/// Whether a metric is one of the program itself.
+/// Returns whether a metric is one of the program itself.
 pub(super) fn is_internal(metric: &Metric<'_>) -> bool {
     metric.name.as_bytes().starts_with(INTERNAL_PREFIX)
 }

@@ -66,7 +66,7 @@ pub(super) fn write_labels(
     Ok(())
 }
 
-/// Whether the page writes a label of this name itself.
+/// Returns whether the page writes a label of this name itself.
 fn is_reserved(name: &str, kind: Kind) -> bool {
     name == NAME_LABEL
         || (name == "le" && kind == Kind::Histogram)

@@ -57,7 +57,7 @@ impl Compressor {
         }
     }
 
-    /// Takes the available output.
+    /// Removes and returns the available output.
     pub(super) fn take(&mut self) -> Vec<u8> {
         match self {
             Self::Identity(out) => std::mem::take(out),

@@ -22,17 +22,17 @@ const MOST_SOURCES: usize = 64;
 /// The type of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Only increases.
+    /// A value that only increases.
     Counter,
     /// The last value that was set.
     Gauge,
-    /// Of unknown type.
+    /// A value of unknown type.
     Untyped,
-    /// Counts observations in buckets.
+    /// A distribution of observations in buckets.
     Histogram,
-    /// Has quantiles.
+    /// A distribution with quantiles.
     Summary,
-    /// Describes something by its labels; the value is 1.
+    /// A description by labels; the value is 1.
     Info,
 }
 
@@ -307,8 +307,8 @@ impl Table {
 }
 
 impl Series {
-    /// Whether the point is older than the last one of the series, or belongs to an earlier run. A delta
-    /// point is never too old, because it is added in any order.
+    /// Returns whether the point is older than the last one of the series, or belongs to an earlier run. A
+    /// delta point is never too old, because it is added in any order.
     fn is_past(&self, point: &Point<'_>) -> bool {
         match point.change {
             Change::Add(_) => false,

@@ -63,7 +63,7 @@ pub(crate) struct Targets {
 }
 
 impl Target {
-    /// Whether the target is stale, which ends its series.
+    /// Returns whether the target is stale, which ends its series.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }
@@ -130,7 +130,7 @@ impl Targets {
         had_series
     }
 
-    /// Returns the `target_info` labels of the targets with series: one a `job` and `instance`, from the
+    /// Returns the `target_info` labels of the targets with series: one per `job` and `instance`, from the
     /// latest resource.
     pub(crate) fn infos(&self) -> Vec<Arc<Target>> {
         let mut latest: HashMap<&str, &Arc<Target>> = HashMap::new();

@@ -102,7 +102,7 @@ impl Value {
         }
     }
 
-    /// Whether this is less than `other`, which happens to a cumulative series only after a restart.
+    /// Returns whether this is less than `other`, which happens to a cumulative series only after a restart.
     pub(crate) fn fell_below(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Number(new), Self::Number(old)) => new < old,

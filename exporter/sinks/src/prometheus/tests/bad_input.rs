@@ -39,7 +39,7 @@ fn metric_that_reports_the_limit_has_a_reserve() {
     };
     assert_eq!(world.rejected(of("g", 2)), [(Rejection::SeriesLimit, 1)]);
     world.take(of("pulsetrain.dropped_items", 20));
-    // The reserve for internal series is limited too, whoever sends them.
+    // The reserve for internal series is limited too, regardless of the sender.
     assert_eq!(
         world.rejected(of("pulsetrain.x", 1_000)),
         [(Rejection::SeriesLimit, 20)]
