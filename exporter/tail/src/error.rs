@@ -4,7 +4,7 @@ use std::{io, path::PathBuf};
 
 use pulsetrain_formats::FormatError;
 
-/// Why a log could not be read, or not to its end.
+/// The error of a log that could not be read, or not to its end.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TailError {

@@ -31,7 +31,8 @@ fn is_hidden(path: &Path) -> bool {
     name.as_encoded_bytes().starts_with(b".")
 }
 
-/// Whether a file is a log. Unreadable files and files of several formats count, so that their import reports them.
+/// Returns whether a file is a log. Unreadable files and files of several formats count, so that their import reports
+/// them.
 fn is_log(path: &Path, format: Option<&LogFormat>) -> bool {
     let Ok(head) = head_of(path) else { return true };
     match format {

@@ -72,7 +72,7 @@ impl RankSource {
     /// Creates a source from a pattern for the path.
     ///
     /// # Errors
-    /// Why `pattern` is not a regular expression with a group for the rank.
+    /// Returns an error if `pattern` is not a regular expression with a group for the rank.
     pub fn from_path(pattern: &str) -> Result<Self, String> {
         let regex = Regex::new(pattern).map_err(|error| {
             let why = error.to_string();

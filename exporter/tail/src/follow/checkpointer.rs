@@ -74,7 +74,7 @@ struct Table {
     syncs: BTreeMap<String, OutputSync>,
     /// Unacknowledged entries.
     entries: VecDeque<Entry>,
-    /// The number of the first of them.
+    /// The number of the first unacknowledged entry.
     first_unacked: u64,
     in_flight_bytes: usize,
     /// Whether the pipeline ended before a batch was delivered: no later entry is acknowledged.
@@ -121,7 +121,7 @@ fn lock_folder(folder: &Path) -> Result<File, TailError> {
     }
 }
 
-/// Whether an open file was deleted, which only Unix allows.
+/// Returns whether an open file was deleted, which only Unix allows.
 fn is_deleted(file: &File) -> bool {
     #[cfg(unix)]
     {
@@ -248,7 +248,7 @@ impl Checkpointer {
             .cloned()
     }
 
-    /// Whether a file was read to its end before, under any name. Checkpoints in flight count.
+    /// Returns whether a file was read to its end before, under any name. Checkpoints in flight count.
     pub(super) fn is_finished(&self, file: &File) -> io::Result<bool> {
         let finished = lock(&self.0.table).finished();
         for identity in finished {

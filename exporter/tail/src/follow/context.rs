@@ -82,7 +82,7 @@ impl TailContext {
         self.is_closed |= sent.is_err();
     }
 
-    /// Whether the sinks keep up, so that small batches do not fill their queues.
+    /// Returns whether the sinks keep up, so that small batches do not fill their queues.
     pub(super) fn has_room(&self) -> bool {
         self.is_shutting_down || self.checkpointer.in_flight().1 < FLUSHES_IN_FLIGHT
     }
@@ -101,12 +101,12 @@ impl TailContext {
         self.checkpointer.is_finished(file)
     }
 
-    /// Whether the file at a path was read to its end before. Returns `false` if it cannot be opened.
+    /// Returns whether the file at a path was read to its end before. Returns `false` if it cannot be opened.
     pub(super) fn is_finished_at(&self, path: &Path) -> bool {
         File::open(path).is_ok_and(|file| self.is_finished(&file).unwrap_or(false))
     }
 
-    /// Whether a file is being read, under any name.
+    /// Returns whether a file is being read, under any name.
     pub(super) fn is_tracked(&self, inode: Inode) -> bool {
         self.tracked.contains(&inode)
     }
@@ -140,7 +140,7 @@ impl TailContext {
         self.at_stop == AtStop::Finish
     }
 
-    /// Whether the pipeline is closed.
+    /// Returns whether the pipeline is closed.
     pub(super) fn is_closed(&self) -> bool {
         self.is_closed
     }
@@ -199,8 +199,8 @@ impl TailContext {
         }
     }
 
-    /// Reserves room at the required sinks. If a follower that shuts down gets no room, its batches are sent all the same,
-    /// beyond the limits of the queues, and nothing more is read.
+    /// Reserves room at the required sinks. If a follower that shuts down gets no room, its batches are sent
+    /// nevertheless, beyond the limits of the queues, and nothing more is read.
     fn reserve(&mut self, batches: &[Batch]) -> Reservation {
         if batches.is_empty() || self.is_closed {
             return Reservation::default();

@@ -66,7 +66,7 @@ impl Inode {
         }
     }
 
-    /// Whether it has this number, on any device.
+    /// Returns whether the inode has this number, on any device.
     pub(super) fn has_number(&self, inode: u64) -> bool {
         self.inode == inode
     }
@@ -89,17 +89,17 @@ impl FileIdentity {
         Self { last, ..self }
     }
 
-    /// Whether it has leading bytes, and not only an inode.
+    /// Returns whether the identity has leading bytes, and not only an inode.
     pub(super) fn has_bytes(&self) -> bool {
         self.head_bytes > 0
     }
 
-    /// Whether an open file has this identity.
+    /// Returns whether an open file has this identity.
     pub(super) fn is_of(&self, file: &File) -> io::Result<bool> {
         Ok(Inode::of(&file.metadata()?) == self.inode && self.has_content(file)?)
     }
 
-    /// Whether a file still holds the parsed bytes: the same leading and the same last ones.
+    /// Returns whether a file still holds the parsed bytes: the same leading and the same last ones.
     pub(super) fn has_content(&self, file: &File) -> io::Result<bool> {
         let last = self.last.map(|last| LastBytes::before(file, last.end));
         Ok(self.has_head(file)? && last.transpose()?.is_none_or(|last| last == self.last))

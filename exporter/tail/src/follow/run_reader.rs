@@ -191,7 +191,7 @@ impl RunReader {
         Ok(ReadOutcome::More)
     }
 
-    /// Whether the parser buffers records until later bytes arrive.
+    /// Returns whether the parser buffers records until later bytes arrive.
     pub(super) fn has_buffered(&self) -> bool {
         self.reader.holds_records()
     }
@@ -269,7 +269,7 @@ impl RunReader {
         self.inode
     }
 
-    /// Whether the run continues in a file that replaces this one.
+    /// Returns whether the run continues in a file that replaces this one.
     pub(super) fn continues_after_truncate(&self) -> bool {
         self.format.continues_after_truncate
     }
@@ -410,7 +410,7 @@ impl RunReader {
         Ok(chunk)
     }
 
-    /// Whether the file still holds the bytes that were read, with the last chunk.
+    /// Returns whether the file still holds the bytes that were read, with the last chunk.
     fn is_unchanged(&mut self, chunk: usize) -> io::Result<bool> {
         let file = self.handle()?;
         let metadata = file.metadata()?;

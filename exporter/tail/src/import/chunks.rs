@@ -1,4 +1,4 @@
-//! Reads an input on a thread of its own, so that a silent pipe does not block the end of an import.
+//! Reads an input on a separate thread, so that a silent pipe does not block the end of an import.
 
 use std::{
     io::{self, Read},
@@ -133,7 +133,7 @@ impl ChunkReader {
     }
 }
 
-/// Whether a head that is followed by silence identifies the run.
+/// Returns whether a head that is followed by silence identifies the run.
 fn identifies_run(options: &RunOptions, head: &[u8], silent_for: Duration) -> bool {
     let recognised = || detect("", head).ok().map(|(format, _)| format);
     let format = options.format.or_else(recognised);

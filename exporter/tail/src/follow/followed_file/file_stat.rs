@@ -31,13 +31,13 @@ impl FileStat {
         }
     }
 
-    /// Whether it has the same inode as `earlier` and is not shorter.
+    /// Returns whether the file has the same inode as `earlier` and is not shorter.
     pub(super) fn is_grown_from(&self, earlier: Self) -> bool {
         self.inode == earlier.inode && self.len >= earlier.len
     }
 }
 
-/// Whether a file had no writes for [`SILENCE`].
+/// Returns whether a file had no writes for [`SILENCE`].
 pub(super) fn is_silent(metadata: &Metadata) -> bool {
     let since = metadata.modified().map(|modified| modified.elapsed());
     since.is_ok_and(|since| since.is_ok_and(|since| since >= SILENCE))

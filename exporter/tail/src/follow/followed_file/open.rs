@@ -62,7 +62,7 @@ impl FollowedFile {
         Ok(())
     }
 
-    /// Opens a rotated file as a run of its own. Returns whether it holds one.
+    /// Opens a rotated file as a separate run. Returns whether the file holds a run.
     pub(super) fn open_rotated(&mut self, opened: (File, Inode), context: &mut TailContext) -> bool {
         match self.new_reader(opened, true, context) {
             Ok(reader) => self.reader = reader,

@@ -6,12 +6,12 @@ use super::{Inode, RunReader};
 use crate::follow::{checkpoint_store::FileCheckpoint, context::TailContext};
 
 impl RunReader {
-    /// Whether the writer rewrites the file, instead of appending to it.
+    /// Returns whether the writer rewrites the file, instead of appending to it.
     pub(in crate::follow) fn is_rewritten(&self) -> bool {
         self.reader.is_rewritten()
     }
 
-    /// Whether a file with this head belongs to the run. Returns `None` if the head is too short.
+    /// Returns whether a file with this head belongs to the run. Returns `None` if the head is too short.
     pub(in crate::follow) fn is_of_run(&self, head: &[u8]) -> Option<bool> {
         self.reader.is_of_run(head)
     }
@@ -28,7 +28,7 @@ impl RunReader {
         is_known
     }
 
-    /// Whether several files of the run contain the same items.
+    /// Returns whether several files of the run contain the same items.
     pub(in crate::follow) fn shares_items(&self) -> bool {
         self.reader.shares_state()
     }
@@ -54,7 +54,7 @@ impl RunReader {
         self.modified_at_start = None;
     }
 
-    /// Whether the writer rewrote the file since reading started at its beginning.
+    /// Returns whether the writer rewrote the file since reading started at its beginning.
     pub(super) fn was_rewritten(&mut self) -> io::Result<bool> {
         if self.modified_at_start.is_some() && !self.is_rewritten() {
             return Ok(false);
