@@ -9,7 +9,7 @@ use crate::{Demo, DemoConfig, DemoCounts, SeriesCounter, Truth, batch_sender::Ba
 /// Runs a job whose simulated time is that of the clock.
 ///
 /// Telemetry from before the start of the source is sent as fast as the sinks accept it; the rest is sent at its own time. A slow
-/// sink is waited for. A sink that does not recover delays the others only briefly, and loses its own data.
+/// sink is waited for. A sink that does not recover delays the others only for a limited time, and loses its own data.
 pub struct DemoSource {
     config: DemoConfig,
     on_progress: Box<dyn FnMut(DemoProgress) + Send>,
