@@ -152,7 +152,7 @@ pub(crate) fn start(config: &GpuConfig, release: DriverRelease) -> Result<Driver
     })
 }
 
-/// Reads the driver until the receiver is gone: loads it, reads it until it has gone, and starts over.
+/// Reads the driver until the receiver is gone: loads it, reads it until it is gone, and starts over.
 fn read(config: &GpuConfig, sender: &EventSender) {
     let (mut wait, mut memory) = (RETRY, SessionMemory::default());
     sender.release.begin();

@@ -333,8 +333,8 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Lists metrics that are missing for the same reason, grouped by meaning: `gpu.fan.speed, gpu.fan.speed_ratio (not_supported:
-/// the GPU has no fan of its own)`.
+/// Lists metrics that are missing for the same reason, grouped by meaning:
+/// `gpu.fan.speed, gpu.fan.speed_ratio (not_supported: the GPU has no fan of its own)`.
 pub fn list_missing(reason: Reason, metrics: &[MissingMetric]) -> String {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
     for metric in metrics {

@@ -166,7 +166,7 @@ impl Watching {
     }
 }
 
-/// Reads the driver, its GPUs and their unavailable metrics once. Blocks briefly, or until `deadline` if the driver does not
+/// Reads the driver, its GPUs and their unavailable metrics once. Blocks briefly, or for `deadline` if the driver does not
 /// answer, which the inventory then shows.
 pub fn survey(config: &GpuConfig, deadline: Duration) -> Inventory {
     let silent = || Inventory {

@@ -30,7 +30,7 @@ use self::{
 };
 use crate::{Gpu, GpuAttribution, GpuProcess, Inventory, MigInstance, OwnedAttribute, Subject, Vendor};
 
-/// The sources of the attribution: processes, the kubelet and the own run.
+/// The sources of the attribution: processes, the kubelet, and the run that this program has started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkloadConfig {
     /// The mount point of the proc file system.
@@ -64,7 +64,7 @@ pub struct ProcessAttribution {
     /// Queries the kubelet until it is dropped.
     _watcher: Option<Watcher>,
     ours: Option<Workload>,
-    /// Whether processes on the GPUs may belong to others than the run that this program has started.
+    /// Whether processes on the GPUs may belong to another run than the one that this program has started.
     sees_others: bool,
     /// Whether the GPUs are of more than one model.
     is_mixed: bool,

@@ -20,8 +20,8 @@ const MAX_PERIOD: Duration = Duration::from_millis(500);
 /// The highest ratio of the mean power of an update period to the enforced limit, which is regulated over longer times.
 const ABOVE_LIMIT: f64 = 1.2;
 
-/// The ratio of uncertainties above which interpolation leaves out a value: its update time is less certain than that of the
-/// value after it.
+/// The ratio of uncertainties above which interpolation leaves out a value: its update time is less certain than that of its
+/// neighbor.
 const LOOSE: u64 = 4;
 
 /// Without a known limit, the highest ratio of the power to the highest mean between two updates.

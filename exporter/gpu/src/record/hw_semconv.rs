@@ -137,7 +137,7 @@ pub(super) fn of(reading: &Reading) -> Option<HwMetric> {
         return None;
     };
     let value = match reading.value {
-        // `gpu.*` has revolutions per second, as all of its rates; `hw.*` has integer revolutions per minute.
+        // `gpu.*` has revolutions per second, like all of its rates; `hw.*` has integer revolutions per minute.
         Sample::Now(per_second) if is(&m::GPU_FAN_SPEED) => Sample::Now((per_second * 60.0).round()),
         value => value,
     };

@@ -37,7 +37,7 @@ impl Machine {
         self.0.path().to_owned()
     }
 
-    /// Sets the PID namespace of the own process.
+    /// Sets the PID namespace of this process.
     pub(crate) fn is_in_namespace(&self, name: &str) {
         let link = self.0.path().join("self/ns/pid");
         fs::create_dir_all(link.parent().expect("it is in a folder")).expect("a folder");

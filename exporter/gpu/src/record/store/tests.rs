@@ -1,4 +1,4 @@
-//! The ends of series: a slow pass, and one that hung, must not end series.
+//! Tests of the ends of series, after a slow pass and after one that hung.
 
 use std::{sync::Arc, time::Duration};
 
