@@ -1,4 +1,4 @@
-//! Sends batches into the pipeline: the past waits for every sink, the present only for a while.
+//! Sends batches into the pipeline: batches of the past wait for every sink, live batches only for a limited time.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use pulsetrain_pipeline::{
     clock::{self, Instant},
 };
 
-/// How long a job that runs in real time waits for room at a sink: long enough for what is left of the past.
+/// The longest wait of a live job for capacity of a sink: long enough to deliver the rest of the past.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Sends batches.
 pub(crate) struct BatchSender {
     ingress: Ingress,
-    /// Whether a required sink was waited for in vain, and has had no room since.
+    /// Whether the wait for a required sink timed out, and the sink has had no capacity since.
     is_lagging: bool,
 }
 
@@ -25,7 +25,7 @@ impl BatchSender {
         }
     }
 
-    /// Sends batches; returns whether the pipeline takes more.
+    /// Sends batches. Returns whether the pipeline accepts more.
     pub(crate) fn send(&mut self, batches: Vec<Batch>, is_live: bool, stop: &CancellationToken) -> bool {
         if is_live {
             self.send_live(batches, stop)

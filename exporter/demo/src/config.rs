@@ -1,4 +1,4 @@
-//! The configuration of the simulated job, and what is wrong with one.
+//! The configuration of the simulated job, and its errors.
 
 use std::{fmt, str::FromStr, time::Duration};
 
@@ -6,13 +6,13 @@ use pulsetrain_otlp::UnixNanos;
 
 use crate::faults::{APART, Fault};
 
-/// The most ranks: those of 64 hosts.
+/// The limit of ranks: those of 64 hosts.
 const MOST_RANKS: u32 = 512;
-/// The least and the greatest duration of a step.
+/// The shortest and the longest duration of a step.
 const SHORTEST_STEP: Duration = Duration::from_millis(5);
 const LONGEST_STEP: Duration = Duration::from_secs(600);
 
-/// What kind of training is simulated.
+/// The kind of training that is simulated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Workload {
     /// Supervised fine-tuning of a model with mixture of experts.
@@ -25,21 +25,21 @@ pub enum Workload {
 /// The simulated job.
 #[derive(Clone, Debug)]
 pub struct DemoConfig {
-    /// What kind of training it is.
+    /// The kind of training.
     pub workload: Workload,
-    /// How many ranks it has, each with one GPU; eight of them are on one host.
+    /// The number of ranks, each with one GPU; eight of them are on one host.
     pub ranks: u32,
-    /// How many optimizer steps it is to do.
+    /// The number of optimizer steps.
     pub steps: u64,
-    /// What all noise is drawn from.
+    /// The seed of all noise.
     pub seed: u64,
-    /// When it starts.
+    /// The start time.
     pub start_unix_nanos: UnixNanos,
-    /// How long a step takes that nothing disturbs. All other durations of the job are multiples of it.
+    /// The duration of an undisturbed step. All other durations of the job are multiples of it.
     pub step_time: Duration,
-    /// How often the GPUs are read.
+    /// The interval of GPU readings.
     pub gpu_interval: Duration,
-    /// What goes wrong.
+    /// The faults.
     pub faults: Vec<Fault>,
 }
 
@@ -50,7 +50,7 @@ impl Default for DemoConfig {
             ranks: 4,
             steps: 10_000,
             seed: 0,
-            // 2026-01-01T00:00:00Z: a time like another for those who do not run it live.
+            // 2026-01-01T00:00:00Z: an arbitrary time for jobs that do not run live.
             start_unix_nanos: UnixNanos(1_767_225_600_000_000_000),
             step_time: Duration::from_millis(500),
             gpu_interval: Duration::from_secs(1),
@@ -59,7 +59,7 @@ impl Default for DemoConfig {
     }
 }
 
-/// Why there is no such job.
+/// An error of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -82,7 +82,7 @@ pub enum ConfigError {
     NoSuchRank {
         /// The fault.
         fault: &'static str,
-        /// The rank that it was to be of.
+        /// The rank of the fault.
         rank: u32,
         /// The last rank.
         last: u32,
@@ -97,10 +97,10 @@ pub enum ConfigError {
     OtherWorkload {
         /// The fault.
         fault: &'static str,
-        /// The workload that it is of.
+        /// The workload that the fault needs.
         needed: Workload,
     },
-    /// A fault that comes after the end.
+    /// A fault that begins after the end.
     #[error(
         "the fault {fault} begins at step {step}, but the job ends after step {last}; give an earlier step or more steps"
     )]
@@ -118,7 +118,7 @@ impl DemoConfig {
     /// Checks that such a job can be simulated.
     ///
     /// # Errors
-    /// The first thing that is wrong, with what to write.
+    /// The first error, with advice.
     pub fn check(&self) -> Result<(), ConfigError> {
         if !(1..=MOST_RANKS).contains(&self.ranks) {
             return Err(ConfigError::Ranks(self.ranks));
@@ -139,7 +139,7 @@ impl DemoConfig {
             .try_for_each(|(fault, step)| self.check_fault(fault, step))
     }
 
-    /// Returns the step at which each fault begins: faults without a step of their own come one after another.
+    /// Returns the step at which each fault begins: faults without their own step follow one after another.
     pub(crate) fn fault_steps(&self) -> Vec<u64> {
         let mut without = 0;
         let step = |fault: &Fault| {

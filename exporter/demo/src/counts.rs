@@ -1,4 +1,4 @@
-//! What the demo has sent, by its own count: the figures that a backend has to come to.
+//! The demo's own counts of the telemetry that it has sent, which a backend has to match.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use pulsetrain_pipeline::Batch;
 use pulsetrain_semconv::{Attribute, attribute};
 use xxhash_rust::xxh3::Xxh3;
 
-/// What has been sent.
+/// The counts of the telemetry that was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DemoCounts {
     /// Batches.
@@ -23,7 +23,7 @@ pub struct DemoCounts {
     pub spans: u64,
     /// Events.
     pub events: u64,
-    /// Steps of the job, those that were done again among them.
+    /// Steps of the job, including repeated ones.
     pub steps: u64,
 }
 
@@ -49,8 +49,8 @@ const IDENTITY: [&Attribute; 2] = [&attribute::SERVICE_NAME, &attribute::SERVICE
 pub struct SeriesCounter(HashSet<u64>);
 
 impl SeriesCounter {
-    /// Notes the series of a batch. As in Prometheus, only `service.name` and `service.instance.id` of the
-    /// resource identify a series, so that a restarted run continues its series.
+    /// Adds the series of a batch. As in Prometheus, only `service.name` and `service.instance.id` of the resource identify a
+    /// series, so that a restarted run continues its series.
     pub fn observe(&mut self, batch: &Batch) {
         if batch.signal() == Signal::Metrics {
             let noted = self.note(batch.bytes());
@@ -58,7 +58,7 @@ impl SeriesCounter {
         }
     }
 
-    /// Returns how many there are.
+    /// Returns the number of series.
     pub fn series(&self) -> u64 {
         self.0.len() as u64
     }

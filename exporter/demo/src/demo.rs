@@ -44,7 +44,7 @@ pub struct Demo {
     counts: DemoCounts,
 }
 
-/// An XID error that is to come.
+/// A future XID error.
 #[derive(Clone, Copy, Debug)]
 struct Xid {
     rank: usize,
@@ -56,7 +56,7 @@ impl Demo {
     /// Returns the job of a configuration, before its start.
     ///
     /// # Errors
-    /// What is wrong with the configuration.
+    /// The configuration is invalid.
     pub fn new(config: DemoConfig) -> Result<Self, ConfigError> {
         config.check()?;
         let ids = gpu_ids(&config);
@@ -86,17 +86,17 @@ impl Demo {
         }
     }
 
-    /// Returns what went wrong so far.
+    /// Returns the faults so far.
     pub fn truth(&self) -> &[Truth] {
         self.job.truths()
     }
 
-    /// Returns what was sent so far.
+    /// Returns the counts of the telemetry so far.
     pub fn counts(&self) -> DemoCounts {
         self.counts
     }
 
-    /// Returns the job as it is configured.
+    /// Returns the configuration of the job.
     pub fn config(&self) -> &DemoConfig {
         &self.config
     }
@@ -106,7 +106,7 @@ impl Demo {
         &self.run_id
     }
 
-    /// The next thing that happens: a reading of the GPUs, an XID error, or the end of a segment.
+    /// Advances to the next event: a reading of the GPUs, an XID error, or the end of a segment.
     fn advance(&mut self) -> Option<(UnixNanos, Vec<Batch>)> {
         let segment = match self.segment.take() {
             Some(segment) => segment,

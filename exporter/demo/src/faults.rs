@@ -1,6 +1,7 @@
-//! The faults that can be switched on: how one is described, and how it is written on the command line.
+//! The faults that can be enabled: their description, and their format on the command line.
 //!
-//! `rows` has the table, one row a fault; `effects` is what a row may change; `schedule` begins and ends them.
+//! `rows` has the table, one row per fault; `effects` has the values that a row may change; `schedule` begins and ends the
+//! faults.
 
 mod effects;
 mod rows;
@@ -26,24 +27,24 @@ pub(crate) const APART: u64 = 150;
 pub struct FaultRow {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What the telemetry shows.
+    /// The symptoms in the telemetry.
     pub shows: &'static str,
-    /// The `train.verdict.kind` that is right; `None` for a fault without a verdict, which alerts detect by other metrics.
+    /// The correct `train.verdict.kind`; `None` for a fault without a verdict, which alerts detect by other metrics.
     pub verdict: Option<&'static str>,
-    /// Where it is, and where its verdict is.
+    /// The scope of the fault and of its verdict.
     pub scope: Scope,
-    /// Whether it needs other ranks to show.
+    /// Whether the fault is visible only in comparison with other ranks.
     pub compares_ranks: bool,
-    /// The only workload that has it.
+    /// The only workload that has the fault; `None` if all have it.
     pub workload: Option<Workload>,
-    /// The step at which it begins where none is given.
+    /// The step at which it begins by default.
     pub step: u64,
     /// Its duration in steps, so that it scales with the rate of the job. Zero if it lasts to the end.
     pub lasts: u64,
     action: Action,
 }
 
-/// Where a fault is.
+/// The scope of a fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The run.
@@ -56,18 +57,18 @@ pub enum Scope {
     UnknownRank,
 }
 
-/// What a fault changes.
+/// The change that a fault makes.
 #[derive(Clone, Copy)]
 enum Action {
-    /// The steps that it lasts.
+    /// Changes the effects on each step while it lasts.
     Steps(fn(&mut Effects, FaultContext)),
-    /// The values that training gives in these steps.
+    /// Changes the training metrics of these steps.
     Values(ValueChange),
-    /// The GPU of its rank.
+    /// Changes the condition of the GPU of its rank.
     Gpu(fn(&mut GpuCondition)),
-    /// It interrupts the run before a step.
+    /// Interrupts the run before a step.
     Interrupts(fn(usize) -> Interruption),
-    /// The next checkpoint.
+    /// Slows the next checkpoint.
     SlowsCheckpoint,
 }
 
@@ -88,7 +89,7 @@ impl FaultRow {
         names.join(", ")
     }
 
-    /// Whether it is of one rank, or of its GPU.
+    /// Whether the fault belongs to one rank, or to its GPU.
     pub fn has_rank(&self) -> bool {
         self.scope != Scope::Run
     }
@@ -98,7 +99,8 @@ impl FaultRow {
     }
 }
 
-/// How rows are written: a scope, a name, what the telemetry shows and what changes; from step 60 on, for 200 steps.
+/// Constructors of rows: a scope, a name, the symptoms in the telemetry and the change; by default from step 60 on, for 200
+/// steps.
 impl FaultRow {
     const fn new(scope: Scope, name: &'static str, shows: &'static str, action: Action) -> Self {
         Self {
@@ -167,19 +169,19 @@ impl fmt::Debug for FaultRow {
     }
 }
 
-/// A fault that is switched on: `NAME[@STEP][:rank=R]`.
+/// An enabled fault: `NAME[@STEP][:rank=R]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What goes wrong.
+    /// The row of the fault.
     pub row: &'static FaultRow,
     /// The step at which it begins; `None` for that of the table.
     pub step: Option<u64>,
-    /// The rank that it is of; `None` for one that the seed draws.
+    /// The rank of the fault; `None` for one that is drawn from the seed.
     pub rank: Option<u32>,
 }
 
 impl Fault {
-    /// Returns the fault with the step and the rank that the table and the seed give it.
+    /// Returns the fault with the step of the table and a rank that is drawn from the seed.
     pub fn of(row: &'static FaultRow) -> Self {
         Self {
             row,

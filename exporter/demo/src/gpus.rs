@@ -22,9 +22,9 @@ use crate::{
 
 /// GPUs, and ranks, of a host.
 pub(crate) const GPUS_PER_HOST: u32 = 8;
-/// How long a pass over the GPUs of a host takes.
+/// The duration of a pass over the GPUs of a host.
 const PASS: Duration = Duration::from_millis(4);
-/// Stream of the ids, one for each GPU.
+/// The first random stream of the ids; each GPU has its own.
 const ID_STREAM: u64 = 0x6700_0000;
 
 /// Power in watts: idle, under light load, in a collective that waits, under full load.
@@ -150,7 +150,7 @@ impl Host {
     }
 }
 
-/// Whose the GPUs of a host are: each of the rank of its number.
+/// The attribution of the GPUs of a host: each belongs to the rank with its index.
 struct RankAttribution {
     run: Arc<str>,
     first_rank: i64,
@@ -176,7 +176,7 @@ impl GpuAttribution for RankAttribution {
     }
 }
 
-/// Returns what a GPU has to do while its rank is at something.
+/// Returns the load of the GPU of a rank in a segment.
 fn load(rank: usize, segment: &Segment) -> Load {
     let load = |busy, power, is_used| Load {
         busy,
@@ -214,7 +214,7 @@ fn step_load(step: &StepRun, rank: usize) -> (f64, f64) {
         of_kind.map(|(_, start, end)| end.nanos_since(start)).sum::<u64>() as f64 / duration
     };
     let waits = share(|phase| matches!(phase, Phase::DispatchWait | Phase::Data));
-    // The rank that is last at the barrier waits for nobody: its backward pass is the shortest.
+    // The rank that is last at the barrier does not wait: its backward pass is the shortest.
     let backward = |step: &crate::job::RankStep| {
         let end_of = |wanted| step.phases().find(|(phase, ..)| *phase == wanted);
         end_of(Phase::Backward).map_or(0, |(_, start, end)| end.nanos_since(start))

@@ -1,7 +1,7 @@
-//! The plan of the job: what it does one after another, as segments of time.
+//! The plan of the job: its activities as consecutive segments of time.
 //!
-//! A segment is a step, a checkpoint, a wait ... of all ranks together. `timing` has the durations inside a step and the
-//! barrier at its end, `curves` the values that training gives, `rollout` the sample pool of reinforcement learning.
+//! A segment is a step, a checkpoint, a wait or a similar activity of all ranks together. `timing` has the durations inside a
+//! step and the barrier at its end, `curves` the training metrics, `rollout` the sample pool of reinforcement learning.
 
 mod curves;
 mod rollout;
@@ -25,21 +25,21 @@ use crate::{
     truth::Truth,
 };
 
-/// After how many steps there is a checkpoint, and an evaluation.
+/// The number of steps between two checkpoints, and between two evaluations.
 const CHECKPOINT_EVERY: u64 = 50;
 const EVAL_EVERY: u64 = 100;
 
-/// How long things take, in steps.
+/// The durations of the activities, in steps.
 const INIT: f64 = 0.8;
 const COMPILE: f64 = 1.0;
 const LOAD: f64 = 3.0;
 const SAVE: f64 = 2.0;
 const SLOW_SAVE: f64 = 10.0 * SAVE;
 const EVAL: f64 = 3.0;
-/// From the end of an attempt to the start of the next.
+/// The time from the end of an attempt to the start of the next, in steps.
 const DOWN: f64 = 20.0;
 
-/// The stream of what is of no rank.
+/// The random stream of activities that belong to no single rank.
 const STREAM: u64 = 0x10b;
 
 /// The job.
@@ -53,16 +53,16 @@ pub(crate) struct Job {
     pool: Option<SamplePool>,
     random: Random,
     attempt: i64,
-    /// The step that is next.
+    /// The next step.
     step: u64,
-    /// The newest step of the newest checkpoint.
+    /// The step of the newest checkpoint.
     saved_step: u64,
-    /// Until when everything is planned.
+    /// The end of the planned time.
     now_unix_nanos: UnixNanos,
-    /// When each rank is ready for its next step.
+    /// The time at which each rank is ready for its next step.
     ready_unix_nanos: Vec<UnixNanos>,
     planned: VecDeque<Segment>,
-    /// What the faults of the newest step do; before the first step those that begin with it.
+    /// The effects of the faults in the newest step; before the first step, those of the faults that begin with it.
     effects: Arc<Effects>,
     is_saved: bool,
     is_evaluated: bool,
@@ -97,7 +97,7 @@ impl Job {
         job
     }
 
-    /// Returns what went wrong so far.
+    /// Returns the faults so far.
     pub(crate) fn truths(&self) -> &[Truth] {
         self.schedule.truths()
     }
@@ -125,7 +125,7 @@ impl Job {
         }
     }
 
-    /// The start of an attempt.
+    /// Plans the start of an attempt.
     fn plan_start(&mut self) {
         self.take(INIT, 0.05, Activity::Init);
         if self.attempt > 0 {
@@ -206,7 +206,7 @@ impl Job {
         self.plan_start();
     }
 
-    /// Plans something of all ranks that takes this many steps, give or take some.
+    /// Plans an activity of all ranks that takes about this number of steps.
     fn take(&mut self, steps: f64, deviation: f64, activity: Activity) {
         let nanos = (steps * self.step_nanos * self.random.factor(deviation)) as u64;
         let end = self.now_unix_nanos.saturating_add(Duration::from_nanos(nanos));

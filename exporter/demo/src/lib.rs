@@ -1,9 +1,9 @@
-//! A simulated training job, whose telemetry is as that of a real one.
+//! A simulated training job with the telemetry of a real one.
 //!
-//! [`Demo`] yields the telemetry of the job in the order of its time, without a clock: `job` plans what the job does
-//! (steps, checkpoints, evaluations, restarts), `faults` what goes wrong and when, `gpus` how the GPUs fare meanwhile, and
-//! `telemetry` records all of it through [`pulsetrain_record::Recorder`], as every source does. The same configuration gives
-//! the same bytes. [`Truth`] states what went wrong, for tests of verdicts. [`DemoSource`] runs the job in real time.
+//! [`Demo`] yields the telemetry of the job in the order of its time, without a clock: `job` plans the activities of the job
+//! (steps, checkpoints, evaluations, restarts), `faults` the faults, `gpus` simulates the GPUs, and `telemetry` records all of it
+//! through [`pulsetrain_record::Recorder`], as every source does. The same configuration gives the same bytes. [`Truth`] is the
+//! ground truth of a fault, for tests of verdicts. [`DemoSource`] runs the job in real time.
 
 mod batch_sender;
 mod config;

@@ -11,8 +11,8 @@ const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// Returns the stream `stream` of a seed; streams of one seed are independent, so that a fault in one part of the job
-    /// leaves the noise of the others as it is.
+    /// Returns the stream `stream` of a seed. The streams of a seed are independent, so that a fault in one part of the job does
+    /// not change the noise of the others.
     pub(crate) fn new(seed: u64, stream: u64) -> Self {
         Self(mixed(seed ^ mixed(stream.wrapping_add(GAMMA))))
     }
@@ -40,13 +40,13 @@ impl Random {
         self.normal(0.0, deviation).exp()
     }
 
-    /// Whether something of this probability happens.
+    /// Draws true with this probability.
     pub(crate) fn chance(&mut self, probability: f64) -> bool {
         self.uniform() < probability
     }
 }
 
-/// Returns bits in which every bit of the state counts.
+/// Returns bits that depend on every bit of the state.
 fn mixed(state: u64) -> u64 {
     let bits = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

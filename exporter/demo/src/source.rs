@@ -8,21 +8,21 @@ use crate::{Demo, DemoConfig, DemoCounts, SeriesCounter, Truth, batch_sender::Ba
 
 /// Runs a job whose simulated time is that of the clock.
 ///
-/// Whatever lies before the time at which the source starts is sent as fast as the sinks take it; the rest when its time
-/// comes. A sink that is slow is waited for; one that does not recover holds up nobody for long, and loses its own.
+/// Telemetry from before the start of the source is sent as fast as the sinks accept it; the rest is sent at its own time. A slow
+/// sink is waited for. A sink that does not recover delays the others only for a limited time, and loses its own data.
 pub struct DemoSource {
     config: DemoConfig,
     on_progress: Box<dyn FnMut(DemoProgress) + Send>,
 }
 
-/// How far the job is.
+/// The progress of the job.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DemoProgress {
-    /// What was sent.
+    /// The counts of the telemetry so far.
     pub counts: DemoCounts,
-    /// Series that were sent.
+    /// The number of series so far.
     pub series: u64,
-    /// What went wrong.
+    /// The faults so far.
     pub truth: Vec<Truth>,
     /// Whether the job has ended, or was stopped.
     pub is_over: bool,
@@ -97,7 +97,7 @@ impl Source for DemoSource {
     }
 }
 
-/// Waits until a time; returns whether it has come before the stop.
+/// Waits until a time. Returns whether it was reached before the stop.
 async fn wait_until(time_unix_nanos: UnixNanos, stop: &CancellationToken) -> bool {
     let wait = time_unix_nanos.saturating_duration_since(clock::unix_nanos());
     if wait.is_zero() {

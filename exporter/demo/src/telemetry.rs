@@ -1,7 +1,7 @@
 //! The telemetry of the ranks, recorded as a real source records it: metrics, spans of one trace per step, events.
 //!
-//! `rank` is one rank with its recorder, `step` what it records of a step, `reinforcement` that of reinforcement learning.
-//! Rank 0 alone records the values of the run.
+//! `rank` is one rank with its recorder, `step` records its steps, `reinforcement` the metrics of reinforcement learning. Only
+//! rank 0 records the values of the run.
 
 mod rank;
 mod reinforcement;
@@ -23,9 +23,9 @@ use crate::{
     job::{Activity, Segment, samples_of_step},
 };
 
-/// After how long constants are recorded again.
+/// The interval at which constants are recorded again.
 const CONSTANTS_EVERY: Duration = Duration::from_secs(60);
-/// Parameters of the model, and those that a token uses.
+/// Parameters of the model.
 const PARAMETERS: f64 = 30.5e9;
 /// Floating-point operations of a token by part of the model: 6 for each parameter that it uses, and attention.
 const FLOPS_PER_TOKEN: [(&str, f64); 3] = [("blocks", 18.2e9), ("lm_head", 1.9e9), ("attention", 0.9e9)];
@@ -45,7 +45,7 @@ pub(crate) struct Telemetry {
     constants_unix_nanos: UnixNanos,
 }
 
-/// What does not change during the run.
+/// The constant properties of the run.
 #[derive(Clone, Debug)]
 struct Constants {
     command: Vec<String>,
@@ -109,7 +109,7 @@ impl Telemetry {
         self.flush();
     }
 
-    /// Ends the series of all ranks, as those of a run that is over.
+    /// Ends the series of all ranks, as at the end of a run.
     pub(crate) fn end_series(&mut self) {
         self.ranks.iter_mut().for_each(Rank::end_series);
         self.flush();

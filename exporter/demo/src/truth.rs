@@ -1,4 +1,4 @@
-//! What really went wrong: the answers that verdicts are measured by.
+//! The ground truth: the faults that verdicts are compared with.
 
 use std::fmt;
 
@@ -9,21 +9,21 @@ use crate::faults::FaultRow;
 /// A fault as it happened.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Truth {
-    /// What went wrong.
+    /// The fault.
     pub fault: &'static FaultRow,
-    /// Where.
+    /// The subject of the fault.
     pub subject: Subject,
     /// The first step that was affected, or during which the run stopped.
     pub first_step: u64,
     /// The last step that was affected; `None` for as long as the fault lasts.
     pub last_step: Option<u64>,
-    /// When it began to show.
+    /// The time at which it began to show.
     pub start_unix_nanos: UnixNanos,
-    /// When it ended; `None` for as long as it lasts.
+    /// The time at which it ended; `None` for as long as it lasts.
     pub end_unix_nanos: Option<UnixNanos>,
 }
 
-/// What a fault is of.
+/// The subject of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// The run.
@@ -40,13 +40,13 @@ pub enum Subject {
 }
 
 impl Truth {
-    /// Returns the `train.verdict.kind` that is right, or `None` for a fault without a verdict.
+    /// Returns the correct `train.verdict.kind`, or `None` for a fault without a verdict.
     pub fn verdict(&self) -> Option<&'static str> {
         self.fault.verdict
     }
 }
 
-/// As `train.verdict.subject` has it; empty for the run.
+/// The format of `train.verdict.subject`; empty for the run.
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

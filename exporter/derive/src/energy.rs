@@ -284,7 +284,8 @@ impl EnergyStage {
         out.extend(spans::batches(&spans));
     }
 
-    /// Sends what was recorded of the steps of `batch`: after a kill, derived points are replayed exactly when those steps are.
+    /// Sends the points that were recorded for the steps of `batch`: after a kill, derived points are replayed exactly when those
+    /// steps are.
     fn attribute(&mut self, batch: &Batch, out: &mut Vec<Batch>) {
         for batch in self.recorder.batches(batch) {
             if let Some(watch) = &self.watcher {

@@ -1,8 +1,8 @@
 //! AMD GPUs through the files of the kernel's `amdgpu` driver, without a library.
 //!
-//! `card` finds the GPUs and reads their files, `rows` is the table of what is read. `metrics_table` decodes the file
-//! `gpu_metrics`, `table_rows` is what is read from it. `energy` checks the energy counter against the power, `throttle` makes
-//! times of the firmware's cycles, `compute` has the processes. The files and their units are those of the kernel's
+//! `card` finds the GPUs and reads their files, `rows` is the table of their metrics. `metrics_table` decodes the file
+//! `gpu_metrics`, `table_rows` is the table of its metrics. `energy` checks the energy counter against the power, `throttle`
+//! converts the firmware's cycles to times, `compute` has the processes. The files and their units are those of the kernel's
 //! documentation (`Documentation/gpu/amdgpu`).
 
 mod card;
@@ -39,25 +39,25 @@ use crate::{
     reading::{Cadence, Entity, Labels, Reading, Readings, Sample},
 };
 
-/// How often metrics are read that change seldom, and the GPUs counted.
+/// The interval at which metrics that change seldom are read and the GPUs are listed.
 const SELDOM: Duration = Duration::from_secs(5);
 
 /// The GPUs of a machine, in the order of their PCI addresses, as HIP numbers them.
 pub(crate) struct AmdGpus(Vec<MonitoredGpu>);
 
-/// A GPU with what is remembered of it between passes.
+/// A GPU with its state between passes.
 struct MonitoredGpu {
     card: Card,
     node: Option<ComputeNode>,
     gpu: Arc<Gpu>,
     energy: Energy,
     throttle: Throttle,
-    /// The next pass reads everything.
+    /// The time of the next pass that also reads seldom rows; `None` before the first pass.
     next_seldom: Option<Instant>,
 }
 
 impl AmdGpus {
-    /// The GPUs that the kernel lists below `sysfs`, numbered from `first_index` on; `None` if there are none.
+    /// Returns the GPUs that the kernel lists below `sysfs`, numbered from `first_index` on, or `None` if there are none.
     pub(crate) fn find(sysfs: &Path, first_index: u32) -> Option<Self> {
         let nodes = compute::nodes(sysfs);
         let monitored = |(index, card): (usize, Card)| {
@@ -76,7 +76,8 @@ impl AmdGpus {
         (!gpus.is_empty()).then_some(Self(gpus))
     }
 
-    /// Reads them until they are others, or `wait` returns why reading ends. `wait` waits until the time of the next pass.
+    /// Reads the GPUs until the kernel lists different ones, or until `wait` returns the reason to end. `wait` waits until the
+    /// time of the next pass.
     pub(crate) fn read(
         mut self,
         config: &GpuConfig,
@@ -178,13 +179,13 @@ impl MonitoredGpu {
         }
     }
 
-    /// What was missing when a file was read last, for a pass that does not read it.
+    /// Returns the metric that was missing when a file was last read, for a pass that does not read the file.
     fn known_missing(&self, file: &str) -> Option<Unavailable> {
         let mut known = self.gpu.unavailable.iter();
         known.find(|known| known.call == file).cloned()
     }
 
-    /// Reads from the table what no file has.
+    /// Reads the metrics from the table that no file has.
     fn read_table(
         &self,
         table: &io::Result<MetricsTable>,
@@ -208,7 +209,7 @@ impl MonitoredGpu {
         }
     }
 
-    /// Reads what holds the clocks down, and for how long it did.
+    /// Reads the throttle reasons and the throttle times.
     fn read_throttling(
         &mut self,
         table: &io::Result<MetricsTable>,
@@ -276,7 +277,7 @@ impl MonitoredGpu {
                 Verdict::Disagrees => Reason::DriverError,
             },
             (Err(error), _) => card::reason(&error),
-            // Without a power there is nothing to check it against.
+            // Without the power, the counter cannot be checked.
             (Ok(_), None) => Reason::NotSupported,
         };
         missing.push(Unavailable {
@@ -288,7 +289,7 @@ impl MonitoredGpu {
         });
     }
 
-    /// Reads the processes and their memory; between these passes, those of the last one hold.
+    /// Reads the processes and their memory in seldom passes. In between, the processes of the last seldom pass are returned.
     fn read_processes(
         &self,
         config: &GpuConfig,
@@ -327,7 +328,7 @@ impl MonitoredGpu {
     }
 }
 
-/// A value of the table, or the reason for its absence.
+/// Returns a value of the table, or an error with the reason for its absence.
 fn from_table<T>(
     table: &io::Result<MetricsTable>,
     read: impl FnOnce(&MetricsTable) -> Option<T>,
@@ -338,7 +339,7 @@ fn from_table<T>(
     }
 }
 
-/// The power in watts that this pass has read.
+/// Returns the power in watts that this pass has read.
 fn power_of(readings: &Readings) -> Option<f64> {
     let is_power = |reading: &&Reading| reading.metric.ordinal == metric::GPU_POWER.ordinal;
     match readings.all.iter().find(is_power)?.value {

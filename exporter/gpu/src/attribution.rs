@@ -1,4 +1,4 @@
-//! Whose a GPU is: a hook by which every series of it gets the attributes of the run, the pod or the job that uses it.
+//! The attribution of a GPU: a hook that adds the attributes of the run, the pod or the job that uses it to every series.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use pulsetrain_semconv::Attribute;
 
 use crate::{Gpu, GpuProcess, Inventory, MigInstance};
 
-/// An attribute with a value of its own.
+/// An attribute with an owned value.
 pub type OwnedAttribute = (&'static Attribute, OwnedValue);
 
 /// The value of an [`OwnedAttribute`].
@@ -19,30 +19,30 @@ pub enum OwnedValue {
     Int(i64),
 }
 
-/// What a series is of.
+/// The subject of a series.
 #[derive(Clone, Copy, Debug)]
 pub enum Subject<'a> {
     /// A GPU.
     Gpu(&'a Gpu),
-    /// An instance of a split GPU.
+    /// A MIG instance of a GPU.
     Instance(&'a Gpu, &'a MigInstance),
     /// A process on a GPU.
     Process(&'a Gpu, &'a GpuProcess),
 }
 
-/// Knows whose the GPUs are.
+/// Attributes GPUs to runs, pods or jobs.
 ///
-/// It is asked between two readings and must answer at once from what it knows: what takes time (a socket, many files) is
-/// done on another thread, and returned the next time. When the attributes of a subject change, its series end and new ones begin.
+/// It is called between two readings and must not block: slow work (a socket, many files) is done on another thread, and its
+/// result is returned on a later call. When the attributes of a subject change, its series end and new ones begin.
 pub trait GpuAttribution: Send {
-    /// Sees what there is, whenever that has changed, before it is asked for the subjects of it.
+    /// Receives the inventory whenever it has changed, before the attributes of its subjects are requested.
     fn observe(&mut self, inventory: &Inventory);
 
-    /// Whether it may have learned something since it was asked this: in every pass, so that only then all subjects are asked
-    /// for again.
+    /// Whether attributes may have changed since the last call. It is called in every pass, so that the attributes of all
+    /// subjects are requested again only after a change.
     fn has_news(&mut self) -> bool;
 
-    /// Adds the attributes that the series of `subject` carry besides the identity of the GPU.
+    /// Adds the attributes that the series of `subject` carry in addition to the identity of the GPU.
     fn attributes(&mut self, subject: Subject<'_>, into: &mut Vec<OwnedAttribute>);
 }
 
@@ -61,7 +61,7 @@ impl GpuAttribution for NoAttribution {
 }
 
 impl OwnedValue {
-    /// The value as it is written.
+    /// Returns the value in the form in which it is written.
     pub fn as_value(&self) -> Value<'_> {
         match self {
             Self::Text(text) => Value::Text(text),

@@ -1,6 +1,7 @@
-//! AMD GPUs next to NVIDIA's: a thread of their own reads them, and each pass over NVIDIA's GPUs carries what it read last.
+//! AMD GPUs in a machine with NVIDIA GPUs: a separate thread reads them, and each pass over the NVIDIA GPUs carries its last
+//! readings.
 //!
-//! A file of AMD's that blocks costs NVIDIA's GPUs nothing. The indices of AMD's GPUs follow those of NVIDIA's.
+//! An AMD file that blocks does not delay the NVIDIA GPUs. The indexes of the AMD GPUs follow those of the NVIDIA GPUs.
 
 use std::{
     sync::{
@@ -20,12 +21,12 @@ use crate::{
     driver::{Ended, GpuTick, Tick},
 };
 
-/// How long the first pass is waited for: its GPUs are observed from the first pass on.
+/// The longest wait for the first pass: its GPUs are observed from the first pass on.
 const FIRST_PASS: Duration = Duration::from_millis(500);
-/// How long until GPUs that are gone are looked for again.
+/// The delay before a new search for GPUs that are gone.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
-/// The thread that reads AMD GPUs. Dropping it lets the thread end; it is not waited for.
+/// The handle of the thread that reads AMD GPUs. Dropping it ends the thread, but does not wait for it.
 pub(crate) struct Companion {
     latest: Arc<Mutex<Latest>>,
     over: Arc<AtomicBool>,
@@ -75,7 +76,7 @@ impl Companion {
         })
     }
 
-    /// Returns what was read since the last call; GPUs without a new pass have no readings. GPUs whose thread has not made a pass
+    /// Returns the readings since the last call; GPUs without a new pass have no readings. GPUs whose thread has not made a pass
     /// for too long hang.
     pub(crate) fn take(&self) -> Vec<GpuTick> {
         let mut latest = lock(&self.latest);
@@ -106,7 +107,7 @@ impl Drop for Companion {
     }
 }
 
-/// What the thread has.
+/// The state of the thread.
 struct Reader {
     config: GpuConfig,
     first_index: u32,
@@ -146,7 +147,7 @@ impl Reader {
         };
     }
 
-    /// Waits until a time or the end; returns whether it is the end.
+    /// Waits until `due` or the end. Returns whether the end was requested.
     fn wait(&self, due: Instant) -> bool {
         while !self.is_over() {
             let left = due.saturating_duration_since(clock::now());

@@ -1,48 +1,49 @@
-//! What of the GPUs is observed, how often, and under which names.
+//! The configuration of the GPU source: the metrics, their intervals and their names.
 
 use std::{path::PathBuf, time::Duration};
 
 use crate::ImexConfig;
 
-/// Under which names the GPUs' telemetry goes out.
+/// The names under which the telemetry of the GPUs is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum GpuSemconv {
-    /// Our own: `gpu.*`.
+    /// Pulsetrain's own names: `gpu.*`.
     #[default]
     Gpu,
-    /// OpenTelemetry's: `hw.*`, and of ours only what has no standard name.
+    /// OpenTelemetry's names: `hw.*`, and `gpu.*` only for metrics without a standard name.
     Hw,
-    /// Both side by side.
+    /// Both names.
     Both,
 }
 
-/// How the GPUs are observed.
+/// The configuration of the GPU source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuConfig {
-    /// NVML's library; `libnvidia-ml.so.1` as the system finds it where it is not given.
+    /// The path of the NVML library; `None` to search the system for `libnvidia-ml.so.1`.
     pub library: Option<PathBuf>,
-    /// How often what changes from moment to moment is read.
+    /// The interval of passes, which read the values that change all the time.
     pub interval: Duration,
-    /// How often the energy counter is read until it changes; in passes only if it is longer than `interval`.
+    /// The interval of searches for the next change of the energy counter; if it is longer than `interval`, the counter is read
+    /// in passes only.
     pub energy_interval: Duration,
-    /// Where the kernel lists AMD GPUs.
+    /// The mount point of sysfs, where the kernel lists AMD GPUs.
     pub sysfs: PathBuf,
-    /// Under which names it goes out.
+    /// The names under which the telemetry is sent.
     pub semconv: GpuSemconv,
-    /// Whether memory and utilization are read by process.
+    /// Whether memory and utilization are read per process.
     pub processes: bool,
-    /// Whether counters of NVLinks of the fifth generation are read by link; else the driver adds up the links of a GPU. The
-    /// standard names have them by link in any case, because a link is a port.
+    /// Whether counters of NVLinks of the fifth generation are read per link; otherwise the driver sums the links of a GPU. For
+    /// the standard names they are always read per link, because a link is a port.
     pub each_nvlink: bool,
     /// Whether the GPUs' own performance counters are read (GPM: SM activity, occupancy, pipes).
     pub profiling: bool,
-    /// How long until what has no answer is asked again, the first time; from then on ever later, up to an hour.
+    /// The delay before the first retry of a query without an answer. It doubles with each retry, up to an hour.
     pub retry: Duration,
-    /// How long the driver is released when a GPU that no process uses needs a reset; `None` if it is not.
+    /// The time for which the driver is released when a GPU that no process uses needs a reset; `None` if it is never released.
     pub release_for_reset: Option<Duration>,
     /// Whether and how the state of IMEX is read.
     pub imex: ImexConfig,
-    /// Resource attributes of the host: `host.name` ...
+    /// Resource attributes of the host, such as `host.name`.
     pub resource: Vec<(String, String)>,
 }
 
@@ -66,13 +67,13 @@ impl Default for GpuConfig {
 }
 
 impl GpuConfig {
-    /// Whether counters of NVLinks of the fifth generation are read by link.
+    /// Whether counters of NVLinks of the fifth generation are read per link.
     pub(crate) fn reads_each_nvlink(&self) -> bool {
         self.each_nvlink || self.semconv != GpuSemconv::Gpu
     }
 
-    /// The age from which the last readings are stale: three intervals, and long
-    /// enough that a busy machine is not taken for a hanging one.
+    /// Returns the age from which the last readings are stale: three intervals, and long enough that a busy machine is not
+    /// mistaken for a hanging one.
     pub fn stale_after(&self) -> Duration {
         self.interval.saturating_mul(3).max(Duration::from_secs(5))
     }

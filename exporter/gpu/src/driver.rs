@@ -1,6 +1,6 @@
-//! The threads that read GPUs and hand over what they read. Nobody waits for them.
+//! The threads that read GPUs and send their readings. They are never joined.
 //!
-//! [`DriverEvent`] is what a driver hands over, whatever the vendor: [`nvml`](crate::nvml) or [`amd`](crate::amd).
+//! A [`DriverEvent`] is the output of every driver, whatever the vendor: [`nvml`](crate::nvml) or [`amd`](crate::amd).
 
 use std::{
     sync::{
@@ -26,22 +26,22 @@ use crate::{
     release::Request,
 };
 
-/// How much may wait for whoever records: it is taken at once, so more than a few is never there.
+/// The capacity of the event queue. The recorder drains it at once, so it never holds more than a few events.
 const QUEUE: usize = 16;
-/// How long until a driver that is not there is looked for again, the first time and at most.
+/// The delay before another search for a missing driver: the first time, and at most.
 const RETRY: Duration = Duration::from_secs(5);
 const RETRY_AT_MOST: Duration = Duration::from_secs(60);
-/// How often a survey looks whether there is something to see.
+/// The interval at which a survey polls for events.
 const GLANCE: Duration = Duration::from_millis(5);
 
-/// What was heard of the driver.
+/// An event of the driver.
 #[derive(Debug)]
 pub(crate) enum DriverEvent {
-    /// It is not there.
+    /// The driver is missing or released.
     Absent {
-        /// What is missing.
+        /// The reason.
         why: String,
-        /// What to do about it.
+        /// The recommended action.
         advice: &'static str,
     },
     /// One pass over all GPUs.
@@ -57,22 +57,23 @@ pub(crate) struct Tick {
     pub(crate) driver: Arc<Driver>,
     /// The GPUs.
     pub(crate) gpus: Vec<GpuTick>,
-    /// When it began.
+    /// The time at which the pass began.
     pub(crate) time_unix_nanos: UnixNanos,
-    /// How long it took.
+    /// The duration of the pass.
     pub(crate) took: Duration,
 }
 
-/// What one pass read of a GPU.
+/// The readings of a GPU in one pass.
 #[derive(Debug)]
 pub(crate) struct GpuTick {
-    /// The GPU; the same one for as long as nothing about it changes.
+    /// The GPU; the same allocation as long as the GPU does not change.
     pub(crate) gpu: Arc<Gpu>,
-    /// What was read; `None` while a call about the GPU has not returned, and what was read last still holds.
+    /// The readings; `None` while a call about the GPU has not returned, and the last readings still hold.
     pub(crate) readings: Option<Vec<Reading>>,
-    /// When that began, in nanoseconds since 1970: much later than the pass where the driver hung before.
+    /// The time at which reading began, in nanoseconds since 1970. It is much later than the start of the pass if the driver hung
+    /// before.
     pub(crate) time_unix_nanos: UnixNanos,
-    /// The driver of this GPU, where it is another than that of the pass.
+    /// The driver of this GPU, if it differs from that of the pass.
     pub(crate) driver: Option<Arc<Driver>>,
 }
 
@@ -81,15 +82,15 @@ pub(crate) struct GpuTick {
 pub(crate) struct GpuEvent {
     /// The GPU.
     pub(crate) uuid: String,
-    /// What happened.
+    /// The kind of the event.
     pub(crate) kind: GpuEventKind,
     /// The GPU instance.
     pub(crate) gpu_instance_id: Option<u32>,
-    /// When it came.
+    /// The time at which it was received.
     pub(crate) time_unix_nanos: UnixNanos,
 }
 
-/// What happened to a GPU.
+/// The kind of an event of a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GpuEventKind {
     /// An XID error, by its code.
@@ -98,10 +99,10 @@ pub(crate) enum GpuEventKind {
     Other(&'static str),
 }
 
-/// Why a driver is read no more.
+/// The reason that reading has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// Nobody listens any more.
+    /// The receiver of the events is gone.
     Told,
     /// The driver has gone.
     Gone,
@@ -111,15 +112,15 @@ pub(crate) enum Ended {
     Released,
 }
 
-/// The threads, seen from outside. Dropping it lets them end; they are not waited for.
+/// The handle of the threads. Dropping it ends them, but does not wait for them.
 pub(crate) struct DriverThread {
-    /// What they read.
+    /// The receiver of the events.
     pub(crate) event: mpsc::Receiver<DriverEvent>,
     ending: Arc<AtomicBool>,
     thread: Thread,
 }
 
-/// What the threads hold of the other side.
+/// The sender of the events, with the state that the threads share with their handle.
 #[derive(Clone)]
 pub(crate) struct EventSender {
     event: mpsc::Sender<DriverEvent>,
@@ -130,7 +131,7 @@ pub(crate) struct EventSender {
 /// Starts to read the driver.
 ///
 /// # Errors
-/// The system has no thread to give.
+/// The thread cannot be started.
 pub(crate) fn start(config: &GpuConfig, release: DriverRelease) -> Result<DriverThread, String> {
     let (sender, event) = mpsc::channel(QUEUE);
     let ending = Arc::<AtomicBool>::default();
@@ -151,7 +152,7 @@ pub(crate) fn start(config: &GpuConfig, release: DriverRelease) -> Result<Driver
     })
 }
 
-/// Reads the driver for as long as anybody listens: loads it, reads it until it has gone, and begins again.
+/// Reads the driver until the receiver is gone: loads it, reads it until it is gone, and starts over.
 fn read(config: &GpuConfig, sender: &EventSender) {
     let (mut wait, mut memory) = (RETRY, SessionMemory::default());
     sender.release.begin();
@@ -191,14 +192,15 @@ fn read(config: &GpuConfig, sender: &EventSender) {
 }
 
 impl EventSender {
-    /// Hands something over; whether anybody listens shows at the next look.
+    /// Sends an event, and waits while the queue is full. If the receiver is gone, [`EventSender::is_ending`] returns true from
+    /// then on.
     pub(crate) fn send(&self, event: DriverEvent) {
         if self.event.blocking_send(event).is_err() {
             self.ending.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Why reading ends now; `None` if it does not.
+    /// Returns the reason to end reading now, or `None`.
     pub(crate) fn why_to_end(&self) -> Option<Ended> {
         if self.is_ending() {
             return Some(Ended::Told);
@@ -210,7 +212,7 @@ impl EventSender {
         self.ending.load(Ordering::Relaxed)
     }
 
-    /// Reports that the driver is released, and waits for the end of that. NVML is shut down.
+    /// Reports that the driver is released, and waits for the end of the release. NVML is shut down.
     fn stay_released(&self, request: &Request) {
         let advice = "it is read again after that time, or with POST /gpu/resume";
         let why = request.why.clone();
@@ -220,7 +222,7 @@ impl EventSender {
         self.release.set_use(DriverUse::Open);
     }
 
-    /// Waits, but not beyond the end or until a release is requested.
+    /// Waits for `wait`, or until the threads end or a release is requested.
     pub(crate) fn pause(&self, wait: Duration) {
         self.pause_until(clock::later(clock::now(), wait));
     }
@@ -237,7 +239,7 @@ impl EventSender {
 }
 
 impl DriverThread {
-    /// What is heard next, for those who may block; nothing at the end of patience.
+    /// Blocks until the next event. Returns `None` at `end`, or if the threads have ended.
     pub(crate) fn recv_until(&mut self, end: Instant) -> Option<DriverEvent> {
         loop {
             match self.event.try_recv() {

@@ -1,7 +1,7 @@
 //! The state of IMEX, which shares GPU memory between the hosts of an NVLink domain, as `nvidia-imex-ctl` reports it.
 //!
-//! NVML has no call for it. The forms of the output are those that DCGM reads (`dcgmlib/src/DcgmImexManager.cpp` and
-//! `dcgmlib/src/tests/DcgmImexManagerTests.cpp` of NVIDIA/DCGM). A thread of its own starts the program and kills it after a
+//! NVML has no call for it. The formats of the output are those that DCGM parses (`dcgmlib/src/DcgmImexManager.cpp` and
+//! `dcgmlib/src/tests/DcgmImexManagerTests.cpp` of NVIDIA/DCGM). A separate thread starts the program and kills it after a
 //! timeout. The threads of the GPUs never wait for it.
 
 mod program;
@@ -28,7 +28,7 @@ const FOLDERS: [&str; 4] = [
     "/usr/local/nvidia/imex/bin",
 ];
 const PROGRAM: &str = "nvidia-imex-ctl";
-/// What the program prints without a list of nodes.
+/// The output of the program without a node configuration.
 const NOT_CONFIGURED: &str = "Failed to read node configuration file";
 /// The longest name of a state.
 const LONGEST_STATE: usize = 40;
@@ -73,7 +73,7 @@ pub(crate) struct ImexReading {
     pub(crate) domain: Option<&'static str>,
     /// `gpu.imex.daemon_state`; `None` without an answer.
     pub(crate) daemon: Option<&'static str>,
-    /// Why one of them is missing; `None` without a program, too.
+    /// The reason that a state is missing; also `None` if there is no program.
     pub(crate) failure: Option<String>,
 }
 
@@ -91,7 +91,7 @@ impl ImexThread {
     /// Starts the thread; `None` if IMEX is not observed.
     ///
     /// # Errors
-    /// The system has no thread.
+    /// The thread cannot be started.
     pub(crate) fn start(config: &ImexConfig) -> Result<Option<Self>, String> {
         if config.program == ImexProgram::Off {
             return Ok(None);
@@ -114,8 +114,8 @@ impl ImexThread {
         }))
     }
 
-    /// Returns the next reading; waits for ever if nothing is observed. A late reading is a failure: the kernel does not end a process
-    /// that waits for a device in uninterruptible sleep.
+    /// Returns the next reading; waits forever if IMEX is not observed. A late reading is a failure: the kernel does not end a
+    /// process that waits for a device in uninterruptible sleep.
     pub(crate) async fn next(this: &mut Option<Self>) -> ImexReading {
         let Some(thread) = this else {
             return std::future::pending().await;
@@ -162,7 +162,7 @@ fn watch(config: &ImexConfig, running: &Running, sender: &mpsc::Sender<ImexReadi
     }
 }
 
-/// Asks the program for both states. Each has a timeout of its own, and one that fails does not affect the other.
+/// Runs the program for both states. Each run has its own timeout, and a failure does not affect the other.
 fn read(config: &ImexConfig, running: &Running) -> ImexReading {
     let Some(program) = find(&config.program) else {
         return ImexReading::default();
@@ -222,7 +222,7 @@ fn state(attribute: &'static Attribute, word: &str) -> Option<&'static str> {
     Some(known.copied().unwrap_or("other"))
 }
 
-/// The first characters of an output, for a message.
+/// Returns the first characters of an output, for a message.
 fn excerpt(output: &str) -> String {
     output.trim().chars().take(80).collect()
 }

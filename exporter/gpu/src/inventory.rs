@@ -12,26 +12,26 @@ pub struct Inventory {
     pub driver: DriverState,
     /// Its GPUs, by index; those that were lost stay until the driver no longer counts them.
     pub gpus: Vec<Gpu>,
-    /// When it was so.
+    /// The time at which this state was read.
     pub time_unix_nanos: UnixNanos,
 }
 
-/// Whether there is a driver that answers.
+/// The state of the driver.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum DriverState {
-    /// Not asked yet.
+    /// The driver has not been queried yet.
     #[default]
     Unknown,
     /// No driver is installed or loaded.
     Absent {
-        /// What is missing.
+        /// The reason.
         why: String,
-        /// What to do about it.
+        /// The recommended action.
         advice: &'static str,
     },
     /// It answers.
     Present(Driver),
-    /// It was asked and has not answered for longer than it should take.
+    /// It has not answered for too long.
     Silent,
 }
 
@@ -46,7 +46,7 @@ pub struct Driver {
     pub cuda_version: i32,
 }
 
-/// Who makes a GPU.
+/// The vendor of a GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Vendor {
     /// NVIDIA.
@@ -59,11 +59,11 @@ pub enum Vendor {
 /// A GPU.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gpu {
-    /// Who makes it.
+    /// The vendor.
     pub vendor: Vendor,
-    /// NVML's number of it; CUDA may count otherwise.
+    /// The NVML index; CUDA may number the GPUs differently.
     pub index: u32,
-    /// The UUID, `GPU-...`; the PCI address, or `index:2`, where it is not known.
+    /// The UUID, `GPU-...`; if it is not known, the PCI address or `index:2`.
     pub uuid: String,
     /// The model.
     pub name: String,
@@ -81,35 +81,35 @@ pub struct Gpu {
     pub compute_capability: Option<(i32, i32)>,
     /// The version of its NVLinks: `4.0`.
     pub nvlink_version: Option<&'static str>,
-    /// Where in a rack it is.
+    /// The position in a rack.
     pub platform: Option<Platform>,
     /// The NVLink fabric that it is registered with.
     pub fabric: Option<Fabric>,
-    /// How an AMD GPU is divided into partitions: `SPX` is one of all of it, `CPX` one of each chiplet.
+    /// The compute partition mode of an AMD GPU, such as `SPX` (one partition) or `CPX` (one partition per chiplet).
     pub compute_partition: Option<String>,
-    /// How the memory of an AMD GPU is divided between them: `NPS1`, `NPS4`.
+    /// The memory partition mode of an AMD GPU, such as `NPS1` or `NPS4`.
     pub memory_partition: Option<String>,
     /// Whether MIG is on; `None` if the GPU does not support it.
     pub mig: Option<bool>,
-    /// The instances that it is split into.
+    /// The MIG instances that the GPU is split into.
     pub instances: Vec<MigInstance>,
-    /// Who uses it, as far as the driver lets us see.
+    /// The processes on the GPU, as far as the driver lists them.
     pub processes: Vec<GpuProcess>,
-    /// The metrics that it does not have, and why.
+    /// The metrics that the GPU does not have, with the reasons.
     pub unavailable: Vec<Unavailable>,
-    /// Why it cannot be read; `None` where it can.
+    /// The reason that the GPU cannot be read; `None` if it can.
     pub trouble: Option<GpuTrouble>,
 }
 
-/// Why a GPU cannot be read.
+/// The reason that a GPU cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum GpuTrouble {
     /// It has fallen off the bus or needs a reset (`GPU_IS_LOST`, `RESET_REQUIRED`).
     Lost,
-    /// The driver fails at every call (`UNKNOWN` and others).
+    /// Every call to the driver fails (`UNKNOWN` and others).
     DriverError,
-    /// A call has not returned for longer than it should take.
+    /// A call to the driver has not returned for too long.
     Hangs,
     /// The kernel has trouble with its interrupts (`IRQ_ISSUE`).
     NoInterrupts,
@@ -119,7 +119,7 @@ pub enum GpuTrouble {
     NotPermitted,
 }
 
-/// A place in a rack, as the platform numbers it.
+/// A position in a rack, in the numbering of the platform.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Platform {
     /// The serial number of the chassis.
@@ -134,19 +134,19 @@ pub struct Platform {
     pub module: u8,
 }
 
-/// A place in an NVLink fabric.
+/// A position in an NVLink fabric.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fabric {
     /// The UUID of the fabric, as `nvidia-smi` writes it.
     pub cluster_uuid: String,
-    /// The number of the GPUs in it that reach each other.
+    /// The id of the clique: the GPUs of the fabric that can reach each other.
     pub clique_id: u32,
 }
 
 /// A MIG device: an instance of a split GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MigInstance {
-    /// Its number among the MIG devices of its GPU.
+    /// The index among the MIG devices of the GPU.
     pub index: u32,
     /// The UUID, `MIG-...`.
     pub uuid: String,
@@ -161,45 +161,46 @@ pub struct MigInstance {
 /// A process on a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuProcess {
-    /// The process: in the PID namespace of the host, or in ours where the driver translates (open kernel modules since 535.113).
+    /// The process id: in the PID namespace of the host, or in that of this process if the driver translates it (open kernel
+    /// modules since 535.113).
     pub pid: u32,
     /// Memory of the GPU that it uses, in bytes; `None` if unknown.
     pub memory_bytes: Option<u64>,
-    /// The GPU instance that it is on.
+    /// The GPU instance that the process runs on.
     pub gpu_instance_id: Option<u32>,
     /// The compute instance inside it.
     pub compute_instance_id: Option<u32>,
 }
 
-/// Telemetry that a GPU does not give.
+/// Telemetry that a GPU does not provide.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unavailable {
     /// The metric.
     pub metric: &'static Metric,
-    /// The call or the field that was asked: `nvmlDeviceGetFanSpeed_v2`.
+    /// The call, field or file that was read, such as `nvmlDeviceGetFanSpeed_v2`.
     pub call: &'static str,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// What that means for this metric.
+    /// The meaning of the absence for this metric.
     pub meaning: &'static str,
-    /// Whether the metric has a value from elsewhere: another part of the GPU, another call.
+    /// Whether another call or another part of the GPU provides the metric.
     pub partly: bool,
 }
 
-/// A metric that a GPU does not give, and what that means.
+/// A metric that a GPU does not provide, with the meaning of its absence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MissingMetric {
     /// The name of the metric.
     pub name: &'static str,
-    /// What it means where the reason is [`Reason::NotSupported`].
+    /// The meaning of the absence if the reason is [`Reason::NotSupported`].
     pub meaning: &'static str,
 }
 
-/// Why there is no value.
+/// The reason that a metric has no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The GPU or the driver does not have it.
+    /// The GPU or the driver does not support the metric.
     NotSupported,
     /// The agent has no permission.
     NoPermission,
@@ -207,7 +208,7 @@ pub enum Reason {
     MissingSymbol,
     /// The GPU does not answer at all.
     GpuLost,
-    /// It should be there, and nothing was there now.
+    /// The metric is supported, but the driver has no data now.
     NoData,
     /// The driver failed.
     DriverError,
@@ -216,7 +217,7 @@ pub enum Reason {
 }
 
 impl Vendor {
-    /// The name.
+    /// Returns the name of the vendor.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Nvidia => "NVIDIA",
@@ -226,7 +227,7 @@ impl Vendor {
 }
 
 impl Gpu {
-    /// A GPU whose index alone is known.
+    /// Returns a GPU that was not opened yet: only its index and perhaps its PCI address are known.
     pub(super) fn unopened(index: u32, pci_bus_id: Option<String>) -> Self {
         Self {
             index,
@@ -236,7 +237,7 @@ impl Gpu {
         }
     }
 
-    /// Returns the metrics that it does not give at all, each once, by reason.
+    /// Returns the metrics that the GPU does not provide at all, each once, by reason.
     pub fn missing(&self) -> BTreeMap<Reason, Vec<MissingMetric>> {
         let mut missing = BTreeMap::<Reason, Vec<MissingMetric>>::new();
         for row in self.unavailable.iter().filter(|row| !row.partly) {
@@ -250,14 +251,14 @@ impl Gpu {
         missing
     }
 
-    /// Whether it is observed: all but those of other jobs are.
+    /// Whether the GPU is observed; GPUs that belong to other jobs are not.
     pub(super) fn is_ours(&self) -> bool {
         self.trouble != Some(GpuTrouble::NotPermitted)
     }
 }
 
 impl GpuTrouble {
-    /// What to do about it.
+    /// Returns the recommended action.
     pub fn advice(self) -> &'static str {
         match self {
             Self::Lost => {
@@ -282,7 +283,7 @@ impl GpuTrouble {
         }
     }
 
-    /// The value of `gpu.fault`; `None` if it is not a fault.
+    /// Returns the value of `gpu.fault`, or `None` if the trouble is not a fault.
     pub(super) fn fault(self) -> Option<&'static str> {
         match self {
             Self::Lost => Some("lost"),
@@ -292,7 +293,7 @@ impl GpuTrouble {
         }
     }
 
-    /// Whether only NVML that is loaded again may see the GPU again.
+    /// Whether the GPU may become visible again only after NVML is loaded again.
     pub(super) fn may_need_a_new_session(self) -> bool {
         matches!(self, Self::Lost | Self::DriverError)
     }
@@ -312,7 +313,7 @@ impl fmt::Display for GpuTrouble {
 }
 
 impl Reason {
-    /// As an attribute's value.
+    /// Returns the reason as the value of an attribute.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NotSupported => "not_supported",
@@ -332,7 +333,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Lists metrics that are missing for the same reason, those with the same meaning together:
+/// Lists metrics that are missing for the same reason, grouped by meaning:
 /// `gpu.fan.speed, gpu.fan.speed_ratio (not_supported: the GPU has no fan of its own)`.
 pub fn list_missing(reason: Reason, metrics: &[MissingMetric]) -> String {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();

@@ -1,10 +1,10 @@
-//! GPUs of a training job: what they measure, and whose they are.
+//! The telemetry of the GPUs of a training job, and their attribution to runs, ranks, jobs and pods.
 //!
-//! [`GpuSource`] has two halves. `driver` runs on threads of its own and hands over one pass over all GPUs an interval, read by
-//! [`nvml`] or [`amd`], whichever the machine has. `record` runs with the other sources, and makes series of it; it knows no
-//! vendor. Between them is a queue, so a driver that hangs holds up its own thread only. [`survey`] looks once, for a list of
-//! the GPUs. `imex` reads the state
-//! of IMEX on one more thread. [`workload`] finds the run, the rank, the job and the pod of the processes on a GPU.
+//! [`GpuSource`] has two halves. `driver` runs on its own threads and sends one pass over all GPUs per interval, read by [`nvml`]
+//! or [`amd`], whichever the machine has. `record` runs with the other sources and turns the passes into series; it does not
+//! depend on the vendor. Between them is a queue, so a driver that hangs blocks only its own thread. [`survey`] reads the GPUs
+//! once, for a list of them. `imex` reads the state of IMEX on another thread. [`workload`] finds the run, the rank, the job and
+//! the pod of the processes on a GPU.
 
 pub mod amd;
 mod attribution;

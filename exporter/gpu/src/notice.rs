@@ -4,31 +4,31 @@ use std::fmt;
 
 use crate::{DriverState, Gpu, GpuTrouble, MissingMetric, Reason, inventory::list_missing};
 
-/// Something that has changed.
+/// A change in the observation of the GPUs.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum GpuNotice {
     /// There is no driver; GPUs are not observed until there is one.
     NoDriver {
-        /// What is missing.
+        /// The reason.
         why: String,
-        /// What to do about it.
+        /// The recommended action.
         advice: &'static str,
     },
     /// These GPUs are observed from now on.
     Observed {
         /// The version of the driver.
         driver: String,
-        /// How many.
+        /// The number of observed GPUs.
         gpus: usize,
         /// The models, each once.
         models: String,
     },
-    /// GPUs do not give some of their telemetry.
+    /// Some GPUs do not provide all of their telemetry.
     Unavailable {
-        /// The GPUs: one notice for all that lack the same.
+        /// The indexes of the GPUs. GPUs that lack the same metrics share a notice.
         gpus: Vec<u32>,
-        /// Why.
+        /// The reason.
         reason: Reason,
         /// The metrics, with the meaning of their absence.
         metrics: Vec<MissingMetric>,
@@ -39,7 +39,7 @@ pub enum GpuNotice {
         gpu: u32,
         /// Its UUID.
         uuid: String,
-        /// Why.
+        /// The reason.
         trouble: GpuTrouble,
     },
     /// A GPU answers again.
@@ -49,16 +49,16 @@ pub enum GpuNotice {
         /// Its UUID.
         uuid: String,
     },
-    /// The driver has not answered for longer than it should take; its last readings have ended.
+    /// The driver has not answered for too long; its series have ended.
     Silent {
-        /// For how many seconds.
+        /// The time without an answer in seconds.
         secs: u64,
     },
     /// The driver answers again.
     Answers,
-    /// The state of IMEX cannot be read. It is reported once until it can.
+    /// The state of IMEX cannot be read. The notice is sent once, until the state can be read again.
     Imex {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
@@ -103,7 +103,7 @@ impl fmt::Display for GpuNotice {
 }
 
 impl GpuNotice {
-    /// The notice that a driver and its GPUs call for when they are first seen.
+    /// Returns the notice for a driver and its GPUs when they are first seen, or `None` if the driver has not answered.
     pub(super) fn of(driver: &DriverState, gpus: &[Gpu]) -> Option<Self> {
         match driver {
             DriverState::Absent { why, advice } => Some(Self::NoDriver {

@@ -11,7 +11,7 @@ use pulsetrain_semconv::{Attribute, Metric};
 /// A value of a series.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
-    /// What it is of.
+    /// The GPU, the instance or the process that the value belongs to.
     pub(crate) entity: Entity,
     /// The metric.
     pub(crate) metric: &'static Metric,
@@ -21,46 +21,46 @@ pub(crate) struct Reading {
     pub(crate) value: Sample,
     /// When the driver measured it, if known.
     pub(crate) time_unix_nanos: UnixNanos,
-    /// How often it is read: when it is missed.
+    /// The cadence of the readings, which decides when one is missing.
     pub(crate) cadence: Cadence,
 }
 
-/// How often something is read.
+/// The cadence of a reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Cadence {
     /// In every pass.
     #[default]
     Tick,
-    /// Every few seconds: what changes seldom or costs more.
+    /// Every few seconds: values that change seldom or cost more.
     Seldom,
     /// Once, because it never changes.
     Once,
 }
 
-/// What of a GPU a value is of.
+/// The GPU, or the instance or process on it, that a value belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Entity {
-    /// All of it.
+    /// The GPU itself.
     #[default]
     Gpu,
-    /// A MIG device, by its number among those of the GPU.
+    /// A MIG device, by its index on the GPU.
     Instance(u32),
-    /// A process.
+    /// A process, by its id.
     Process(u32),
 }
 
 /// A value as the driver returned it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Sample {
-    /// What it is now.
+    /// The current value.
     Now(f64),
-    /// What a counter of the driver has come to.
+    /// The total of a counter of the driver.
     Total {
         /// The counter.
         raw: u64,
-        /// What one count is in the metric's unit.
+        /// One count in the unit of the metric.
         scale: f64,
-        /// Whether the counter has 32 bits and starts over.
+        /// Whether the counter has 32 bits and wraps.
         wraps: bool,
     },
     /// The value of a counter at an earlier time than that of the pass.
@@ -70,34 +70,34 @@ pub(crate) enum Sample {
         /// One count in the unit of the metric.
         scale: f64,
     },
-    /// The state that holds, of those of the attribute.
+    /// The current state, one of the values of the attribute.
     State(&'static Attribute, &'static str),
-    /// One of many observations.
+    /// An observation for a histogram.
     Observed(f64),
-    /// None of them since the last time.
+    /// No observation for a histogram since the last reading.
     NothingObserved,
 }
 
-/// What distinguishes a series from others of its metric: fixed attributes, and one that is a number. Descriptive attributes are
-/// written with the points and identify nothing: two labels that differ in them alone are equal.
+/// The attributes that distinguish a series from others of its metric: fixed ones, and one with a number. Descriptive attributes
+/// are written with the points but do not identify the series: two labels that differ only in them are equal.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Labels {
     /// Attributes that the table names.
     pub(crate) fixed: Fixed,
-    /// The number of a link, a fan ...
+    /// The number of a link, a fan or a similar part.
     pub(crate) number: Option<(&'static Attribute, i64)>,
 }
 
-/// Attributes with the value that each has.
+/// Attributes with their values.
 pub(crate) type Fixed = &'static [(&'static Attribute, &'static str)];
 
 impl Labels {
-    /// Fixed attributes alone.
+    /// Returns labels with fixed attributes only.
     pub(crate) const fn fixed(fixed: Fixed) -> Self {
         Self { fixed, number: None }
     }
 
-    /// Fixed attributes and a number.
+    /// Returns labels with fixed attributes and a number.
     pub(crate) fn numbered(fixed: Fixed, attribute: &'static Attribute, number: u32) -> Self {
         Self {
             fixed,
@@ -141,29 +141,29 @@ impl Hash for Labels {
     }
 }
 
-/// Where the rows of the table put what they read.
+/// The readings to which the rows of the table append.
 #[derive(Debug, Default)]
 pub(crate) struct Readings {
-    /// What was read so far.
+    /// The readings so far.
     pub(crate) all: Vec<Reading>,
-    /// What the next ones are of.
+    /// The entity of the next readings.
     pub(crate) entity: Entity,
-    /// How often the next ones are read.
+    /// The cadence of the next readings.
     pub(crate) cadence: Cadence,
 }
 
 impl Readings {
-    /// What it is now.
+    /// Adds the current value of a metric.
     pub(crate) fn now(&mut self, metric: &'static Metric, labels: Labels, value: f64) {
         self.put(metric, labels, Sample::Now(value), UnixNanos::UNKNOWN);
     }
 
-    /// Whether something holds.
+    /// Adds 1 if `holds` is true, else 0.
     pub(crate) fn flag(&mut self, metric: &'static Metric, fixed: Fixed, holds: bool) {
         self.now(metric, Labels::fixed(fixed), f64::from(u8::from(holds)));
     }
 
-    /// What a counter of 64 bits has come to.
+    /// Adds the total of a 64-bit counter.
     pub(crate) fn total(&mut self, metric: &'static Metric, labels: Labels, raw: u64, scale: f64) {
         let value = Sample::Total {
             raw,
@@ -173,7 +173,7 @@ impl Readings {
         self.put(metric, labels, value, UnixNanos::UNKNOWN);
     }
 
-    /// The state that holds.
+    /// Adds the current state.
     pub(crate) fn state(
         &mut self,
         metric: &'static Metric,
@@ -188,7 +188,7 @@ impl Readings {
         );
     }
 
-    /// Any value, with the driver's own time where there is one.
+    /// Adds a value with the driver's own time, if it has one.
     pub(crate) fn put(
         &mut self,
         metric: &'static Metric,

@@ -1,9 +1,9 @@
-//! The recording side: makes series of what was heard of the driver, and never calls it.
+//! The recorder: turns driver events into series. It never calls the driver.
 //!
-//! `subject` has the attributes of series, `store` keeps them and ends those that are not read any more, `counter` makes the
-//! driver's counters monotonic, `hw_semconv` has the standard names, `facts` and `health` the properties and the state of a
-//! GPU, `events` counts its XID errors and other events, `scrape_stats` has the metrics of the passes themselves, `imex` has the
-//! state of IMEX.
+//! `subject` has the attributes of series. `store` keeps the series and ends those that are not read any more. `counter` makes
+//! the driver's counters monotonic. `hw_semconv` has the standard names, `facts` and `health` have the properties and the state
+//! of a GPU. `events` counts its XID errors and other events. `scrape_stats` has the metrics of the passes themselves, `imex` has
+//! the state of IMEX.
 
 mod counter;
 mod events;
@@ -39,7 +39,7 @@ use crate::{
     imex::ImexReading,
 };
 
-/// The scope, and the service that the GPUs of a host are.
+/// The instrumentation scope, and the service name of the GPUs of a host.
 const SCOPE: &str = "pulsetrain.gpu";
 const SERVICE: &str = "pulsetrain-gpu";
 /// The file with the name of the host.
@@ -47,7 +47,7 @@ const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 /// The name of the source that reads the driver.
 pub(super) const SOURCE: &str = "nvml";
 
-/// Makes series of what is heard.
+/// Turns driver events into series, log records and notices.
 pub(super) struct EventRecorder {
     semconv: GpuSemconv,
     envelope: Envelope,
@@ -64,7 +64,7 @@ pub(super) struct EventRecorder {
 }
 
 impl EventRecorder {
-    /// A recording of GPUs whose series carry what `belonging` knows.
+    /// Creates a recorder whose series carry the attributes of `attribution`.
     pub(super) fn new(config: &GpuConfig, attribution: Box<dyn GpuAttribution>) -> Self {
         Self {
             semconv: config.semconv,
@@ -82,17 +82,17 @@ impl EventRecorder {
         }
     }
 
-    /// What GPUs there are.
+    /// Returns the current inventory of GPUs.
     pub(super) fn inventory(&self) -> &Arc<Inventory> {
         &self.inventory
     }
 
-    /// What people should know.
+    /// Takes the notices for the operator.
     pub(super) fn take_notices(&mut self) -> Vec<GpuNotice> {
         std::mem::take(&mut self.notices)
     }
 
-    /// Takes down what was heard.
+    /// Records an event of the driver.
     pub(super) fn on_event(&mut self, event: DriverEvent, now_unix_nanos: UnixNanos) {
         match event {
             DriverEvent::Tick(tick) => self.record_tick(&tick),
@@ -126,7 +126,7 @@ impl EventRecorder {
         self.store.end(now_unix_nanos, |_, _| true);
     }
 
-    /// What waits to be sent.
+    /// Returns the points and log records to send.
     pub(super) fn flush(&mut self, now_unix_nanos: UnixNanos) -> impl Iterator<Item = Encoded> {
         self.store.flush_changed(now_unix_nanos);
         let points = self.store.finish(&self.envelope);
@@ -138,7 +138,7 @@ impl EventRecorder {
         let now = tick.time_unix_nanos;
         self.last_unix_nanos = now;
         self.note_answer(tick);
-        // What one GPU is of can hang on the others, so all are asked for where any has changed.
+        // The attribution of a GPU may depend on the other GPUs, so all are queried again if one has changed.
         let has_changed = self.update_inventory(tick);
         let has_news = self.attribution.has_news() || has_changed;
         self.forget_gpus_without(tick);
@@ -184,7 +184,7 @@ impl EventRecorder {
         events::record(known, event, self.last_unix_nanos, &mut recorder, &mut self.logs);
     }
 
-    /// Reports once that the driver is there, and that it is there again.
+    /// Reports a new or changed driver, and one that answers again.
     fn note_answer(&mut self, tick: &Tick) {
         match &self.inventory.driver {
             DriverState::Silent => self.notices.push(GpuNotice::Answers),
@@ -198,7 +198,7 @@ impl EventRecorder {
         }
     }
 
-    /// Updates the inventory; returns whether it has changed.
+    /// Updates the inventory. Returns whether it has changed.
     fn update_inventory(&mut self, tick: &Tick) -> bool {
         let is_same = |event: &crate::driver::GpuTick| {
             self.gpus
@@ -228,7 +228,7 @@ impl EventRecorder {
             let is_there = tick.gpus.iter().any(|event| event.gpu.uuid == *uuid);
             if !is_there {
                 known.end(store, tick.time_unix_nanos);
-                // A GPU without a handle has its place for a name, and is known by its UUID once it answers.
+                // A GPU without a handle is identified by its PCI address or index, and by its UUID once it answers.
                 let mut answers = tick.gpus.iter().filter(|event| event.gpu.trouble.is_none());
                 if known.gpu().trouble.is_some()
                     && let Some(event) = answers.find(|event| event.gpu.index == known.index())
@@ -267,7 +267,7 @@ impl EventRecorder {
         self.attribution.observe(&self.inventory);
     }
 
-    /// One notice for all GPUs that lack the same for the same reason.
+    /// Adds one notice for all GPUs that lack the same metrics for the same reason.
     fn note_unavailable(&mut self) {
         let mut lacking = BTreeMap::<(Reason, Vec<MissingMetric>), Vec<u32>>::new();
         for known in self.gpus.values_mut() {
@@ -286,7 +286,7 @@ impl EventRecorder {
     }
 }
 
-/// The GPUs of a host are a service of it. Resource attributes of the user win.
+/// Returns the envelope: the GPUs of a host are a service instance. Configured resource attributes take precedence.
 fn envelope(added: &[(String, String)]) -> Envelope {
     let host = std::fs::read_to_string(HOST_NAME).unwrap_or_default();
     let configured = |name: &str| {

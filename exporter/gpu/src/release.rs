@@ -1,4 +1,4 @@
-//! Releases the driver, so that a GPU can be reset, split or unloaded, and takes it again.
+//! Releases the driver, so that a GPU can be reset, split or unloaded, and opens it again.
 //!
 //! The kernel refuses all of these while a process has the driver open. The thread that reads the driver shuts NVML down when a
 //! release is requested, and loads it again when the time is over or `resume` is called.
@@ -45,9 +45,9 @@ struct State {
 /// A request to release the driver.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
-    /// How long the driver is released, from the end of the last call on.
+    /// The time for which the driver is released, from the end of the last call on.
     pub(super) time: Duration,
-    /// Why, for the log.
+    /// The reason, for the log.
     pub(super) why: String,
     number: u64,
 }

@@ -1,7 +1,7 @@
 //! Readings of GPUs that do not come from a driver: a simulation, or a recording that is played back.
 //!
-//! [`GpuRecorder`] makes series of them exactly as [`GpuSource`](crate::GpuSource) does of the driver's: the table of rows
-//! has the metrics and how often each is read, and a GPU that is lost ends its series.
+//! [`GpuRecorder`] turns them into series exactly as [`GpuSource`](crate::GpuSource) does with those of the driver: the table of
+//! rows has the metrics and their cadence, and a GPU that is lost ends its series.
 
 use std::{collections::BTreeMap, sync::Arc, sync::OnceLock, time::Duration};
 
@@ -16,7 +16,7 @@ use crate::{
     record::EventRecorder,
 };
 
-/// How often metrics are read that change seldom.
+/// The interval of readings of metrics that change seldom.
 const SELDOM: Duration = Duration::from_secs(5);
 
 /// Records passes over simulated GPUs.
@@ -27,7 +27,7 @@ pub struct GpuRecorder {
     seldom_unix_nanos: UnixNanos,
 }
 
-/// The values that one pass read of a GPU.
+/// The readings of a GPU in one pass.
 #[derive(Debug, Default)]
 pub struct GpuReadings {
     readings: Readings,
@@ -35,7 +35,7 @@ pub struct GpuReadings {
 }
 
 impl GpuRecorder {
-    /// Returns a recorder of GPUs with this driver, whose series carry what `belonging` knows.
+    /// Returns a recorder of GPUs with this driver, whose series carry the attributes of `attribution`.
     pub fn new(config: &GpuConfig, driver: Driver, attribution: Box<dyn GpuAttribution>) -> Self {
         Self {
             recording: EventRecorder::new(config, attribution),
@@ -102,7 +102,7 @@ impl GpuRecorder {
         self.recording.flush(now_unix_nanos).collect()
     }
 
-    /// Returns the same allocation for as long as nothing about the GPU changes, by which the recording sees changes.
+    /// Returns the same allocation as long as the GPU does not change. The recorder detects a change by the allocation.
     fn known(&mut self, gpu: Gpu) -> Arc<Gpu> {
         let known = self.gpus.entry(gpu.uuid.clone()).or_default();
         if **known != gpu {
@@ -177,7 +177,7 @@ impl GpuReadings {
 /// Fixed attributes with their values, which identify a series of its metric.
 pub type GpuLabels = &'static [(&'static Attribute, &'static str)];
 
-/// Returns how often a metric is read, by the first row that fills it.
+/// Returns the cadence of a metric, by the first row that fills it.
 fn cadence(metric: &Metric) -> Option<Cadence> {
     static CADENCES: OnceLock<BTreeMap<u16, Cadence>> = OnceLock::new();
     let cadences = CADENCES.get_or_init(|| {

@@ -1,4 +1,4 @@
-//! The GPUs as a source of the pipeline, and a single look at them.
+//! The GPUs as a source of the pipeline, and a one-time survey of them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,12 +12,12 @@ use crate::{
     record::{self, EventRecorder},
 };
 
-/// How often the driver is read for a survey: as often as its performance counters allow (NVML asks for 100 ms).
+/// The interval of the passes of a survey: as short as the performance counters allow (NVML asks for 100 ms).
 const SURVEY_INTERVAL: Duration = Duration::from_millis(150);
 
-/// Watches the GPUs of this machine.
+/// Observes the GPUs of this machine.
 ///
-/// It never fails: without a driver it reports that once and looks again from time to time.
+/// A missing driver is not an error: it is reported once and searched for again from time to time.
 pub struct GpuSource {
     config: GpuConfig,
     attribution: Box<dyn GpuAttribution>,
@@ -27,7 +27,7 @@ pub struct GpuSource {
 }
 
 impl GpuSource {
-    /// A source whose series carry what `belonging` knows; `on_notice` gets the notices for the operator.
+    /// Creates a source whose series carry the attributes of `attribution`; `on_notice` receives the notices for the operator.
     pub fn new(
         config: GpuConfig,
         attribution: Box<dyn GpuAttribution>,
@@ -48,7 +48,7 @@ impl GpuSource {
         Self { release, ..self }
     }
 
-    /// What GPUs there are, from now on.
+    /// Returns a receiver of the current inventory of GPUs.
     pub fn inventory(&self) -> watch::Receiver<Arc<Inventory>> {
         self.inventory.subscribe()
     }
@@ -107,7 +107,7 @@ async fn watch_gpus(source: GpuSource, ingress: Ingress, stop: CancellationToken
     Ok(())
 }
 
-/// What is heard, on its way into the pipeline.
+/// The state of the running source: the recorder and its outputs.
 struct Watching {
     recording: EventRecorder,
     stale_after: Duration,
@@ -117,8 +117,8 @@ struct Watching {
 }
 
 impl Watching {
-    /// Records what was heard, with everything that waits after it; returns whether the driver answers, where the event shows
-    /// that. An event of a GPU does not: it is heard on another thread than the one that reads.
+    /// Records an event and all that follow it in the queue. Returns whether the driver answers, or `None` if the events do not
+    /// show it: an event of a GPU comes from another thread than the one that reads.
     fn on_event(&mut self, event: DriverEvent, driver: &mut DriverThread) -> Option<bool> {
         let (mut next, mut answers) = (Some(event), None);
         while let Some(event) = next {
@@ -158,7 +158,7 @@ impl Watching {
             self.inventory.send_replace(Arc::clone(known));
         }
         for encoded in self.recording.flush(clock::unix_nanos()) {
-            // A pipeline that takes no more is about to stop us.
+            // A pipeline that accepts no more batches is about to stop this source.
             let _ = self
                 .ingress
                 .try_send_or_drop(Batch::new(encoded.signal, encoded.items, encoded.bytes));
@@ -166,8 +166,8 @@ impl Watching {
     }
 }
 
-/// Looks once at the driver and its GPUs, and their unavailable metrics; blocks for a moment, and for `deadline` where
-/// the driver does not answer, which the inventory then shows.
+/// Reads the driver, its GPUs and their unavailable metrics once. Blocks briefly, or for `deadline` if the driver does not
+/// answer, which the inventory then shows.
 pub fn survey(config: &GpuConfig, deadline: Duration) -> Inventory {
     let silent = || Inventory {
         driver: DriverState::Silent,
@@ -185,8 +185,8 @@ pub fn survey(config: &GpuConfig, deadline: Duration) -> Inventory {
     };
     let end = clock::later(clock::now(), deadline);
     let mut seen: Option<Inventory> = None;
-    // The performance counters need two readings: what is unavailable is known with the second. A GPU that has not answered by
-    // then is waited for.
+    // Performance counters need two samples, so all unavailable metrics are known only after the second pass. A GPU that has not
+    // answered by then is waited for.
     let (mut ticks, mut waits) = (0, false);
     while ticks < 2 || waits {
         match driver.recv_until(end) {
@@ -226,7 +226,7 @@ fn inventory_of(event: &DriverEvent) -> Inventory {
     }
 }
 
-/// A GPU as a survey has it: one that has not answered yet hangs.
+/// Returns a GPU for a survey: one that has not answered yet hangs.
 fn gpu_of(tick: &GpuTick) -> Gpu {
     let mut gpu = (*tick.gpu).clone();
     if tick.readings.is_none() {

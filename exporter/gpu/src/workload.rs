@@ -1,8 +1,8 @@
-//! Whose the GPUs are: the run, the rank, the job and the pod of the processes on them.
+//! The attribution of GPUs: the run, the rank, the job and the pod of the processes on them.
 //!
-//! `environment` reads what a launcher gave a process, `cgroup` what it runs in, `visible` which GPUs it was given; `reader`
-//! does so for every process once, on a thread of its own. `pods` asks the kubelet. [`ProcessAttribution`] puts it together for the
-//! series of a GPU: only what all processes on it agree on.
+//! `environment` reads the launcher's variables of a process, `cgroup` its job or pod, `visible` the GPUs that are visible to it.
+//! `reader` reads every process once, on its own thread. `pods` queries the kubelet. [`ProcessAttribution`] combines them for the
+//! series of a GPU: it keeps only the values on which all processes on the GPU agree.
 
 mod cgroup;
 mod environment;
@@ -30,15 +30,15 @@ use self::{
 };
 use crate::{Gpu, GpuAttribution, GpuProcess, Inventory, MigInstance, OwnedAttribute, Subject, Vendor};
 
-/// Where processes, and the kubelet, are asked.
+/// The sources of the attribution: processes, the kubelet, and the run that this program has started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkloadConfig {
-    /// The file system of the processes.
+    /// The mount point of the proc file system.
     pub proc: PathBuf,
     /// The socket at which the kubelet lists the devices of each pod; `None` turns it off.
     pub kubelet: Option<PathBuf>,
-    /// Whose the GPUs are where no process on them is seen, or none that is one here (a container): of the run that we
-    /// ourselves have started, with its environment.
+    /// The run that this program has started, with its environment. The GPUs are attributed to it if no process on them is
+    /// visible here, as in a container.
     pub ours: Option<Workload>,
 }
 
@@ -52,19 +52,19 @@ impl Default for WorkloadConfig {
     }
 }
 
-/// Knows whose the GPUs are.
+/// Attributes GPUs to the processes on them and to pods.
 pub struct ProcessAttribution {
     reader: Reader,
     processes: Processes,
     /// The processes on all GPUs.
     pids: Vec<u32>,
     pods: Pods,
-    /// The version of the kubelet's answer at the last look.
+    /// The version of the kubelet's answer at the last check.
     pods_known: u64,
-    /// Dropped with us, it ends what it runs.
+    /// Queries the kubelet until it is dropped.
     _watcher: Option<Watcher>,
     ours: Option<Workload>,
-    /// Whether processes on the GPUs may be of others than the run that we have started.
+    /// Whether processes on the GPUs may belong to another run than the one that this program has started.
     sees_others: bool,
     /// Whether the GPUs are of more than one model.
     is_mixed: bool,
@@ -72,14 +72,14 @@ pub struct ProcessAttribution {
 }
 
 impl ProcessAttribution {
-    /// Begins to ask; `on_notice` gets each notice for the operator once.
+    /// Starts to read processes and to query the kubelet. `on_notice` receives each kind of notice for the operator once.
     ///
     /// # Panics
-    /// When it is called outside a tokio runtime and there is a kubelet to ask.
+    /// If it is called outside a tokio runtime and the socket of the kubelet exists.
     pub fn start(config: WorkloadConfig, on_notice: impl Fn(WorkloadNotice) + Send + Sync + 'static) -> Self {
         let notices = Notices::new(on_notice);
         let pods = Pods::default();
-        // Without the socket this is no node of Kubernetes.
+        // Without the socket, this machine is not a Kubernetes node.
         let socket = config.kubelet.filter(|socket| socket.exists());
         Self {
             reader: Reader::start(config.proc, notices.clone()),
@@ -120,14 +120,14 @@ impl ProcessAttribution {
         self.with_pod(processes.or_else(|| self.ours_on(gpu, Some(instance))), pod)
     }
 
-    /// The run that we have started, where nobody else is seen on any GPU and this one was given to it.
+    /// Returns the run that this program has started, if no other is seen on any GPU and this GPU is visible to it.
     fn ours_on(&self, gpu: &Gpu, instance: Option<&MigInstance>) -> Option<Workload> {
         let ours = self.ours.as_ref().filter(|_| !self.sees_others)?;
         let is_given = ours.visible.has(gpu, instance, self.numbers(ours));
         is_given.then(|| ours.clone())
     }
 
-    /// The meaning of CUDA's numbers of GPUs in a process.
+    /// Returns the order in which CUDA numbers the GPUs in a process.
     fn numbers(&self, workload: &Workload) -> Numbers {
         if !self.is_mixed || workload.counts_by_bus {
             return Numbers::AsNvml;
@@ -183,7 +183,7 @@ impl GpuAttribution for ProcessAttribution {
     }
 }
 
-/// Whether GPUs are of more than one model. The model of one that does not answer may be unknown.
+/// Whether the GPUs of a vendor are of more than one model. An unknown model, as of a GPU that does not answer, is ignored.
 fn are_mixed(gpus: &[Gpu]) -> bool {
     let has_several = |vendor| {
         let of_vendor = gpus.iter().filter(|gpu| gpu.vendor == vendor);

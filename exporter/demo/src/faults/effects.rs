@@ -1,17 +1,17 @@
-//! What faults change: the ranks, the values that training gives, and the GPUs.
+//! The effects of faults on the ranks, on the training metrics, and on the GPUs.
 
 use crate::job::StepValues;
 
-/// What the faults that are active do to a step.
+/// The effects of the active faults on a step.
 #[derive(Clone, Debug)]
 pub(crate) struct Effects {
     /// Factor on the compute time of each rank.
     pub(crate) slow: Vec<f64>,
-    /// How long every rank waits for its data, in steps.
+    /// The time that every rank waits for its data, in steps.
     pub(crate) data_wait: f64,
     /// Capacity of the inference engines, as a multiple of the usual one.
     pub(crate) inference: f64,
-    /// Changes of the values that training gives, each with the number of steps since its fault began, from 1 on.
+    /// Changes of the training metrics, each with the number of steps since its fault began, from 1 on.
     pub(crate) values: Vec<(ValueChange, u64)>,
     /// Factor on the loss on held-out data.
     pub(crate) eval_loss: f64,
@@ -34,10 +34,10 @@ pub(crate) struct Effects {
 /// Changes the values of a step, the given number of steps after the fault began, from 1 on.
 pub(crate) type ValueChange = fn(&mut StepValues, u64);
 
-/// Where and when a fault acts.
+/// The rank and the step at which a fault acts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FaultContext {
-    /// Its rank, or that of its GPU.
+    /// The rank of the fault, or of its GPU.
     pub(crate) rank: usize,
     /// Steps since it began, from 1 on.
     pub(crate) steps: u64,
@@ -63,7 +63,7 @@ pub(crate) struct GpuCondition {
     pub(crate) link_down: Option<u32>,
     /// Faults that last, by their value of `gpu.fault`.
     pub(crate) faults: Vec<&'static str>,
-    /// What the driver asks for: a value of `gpu.recovery_action`.
+    /// The recovery action that the driver reports: a value of `gpu.recovery_action`.
     pub(crate) recovery_action: &'static str,
     /// Errors in each step.
     pub(crate) corrected_errors: f64,
@@ -93,7 +93,7 @@ impl Default for GpuCondition {
 }
 
 impl Effects {
-    /// Returns those of no fault.
+    /// Returns the effects without a fault.
     pub(crate) fn none(ranks: usize) -> Self {
         Self {
             slow: vec![1.0; ranks],

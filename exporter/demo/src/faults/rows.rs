@@ -1,4 +1,4 @@
-//! The table of faults: a further fault is one row in the file where it belongs.
+//! The table of faults: a new fault is one row in the file of its kind.
 
 mod gpu;
 mod job;

@@ -1,4 +1,4 @@
-//! When faults begin and end, and what is the truth about them afterwards.
+//! The schedule of the faults: their begin, their end, and their ground truth.
 
 use pulsetrain_otlp::UnixNanos;
 
@@ -12,19 +12,19 @@ use crate::{
     truth::{Subject, Truth},
 };
 
-/// The stream of the ranks and codes that the seed draws.
+/// The random stream of ranks and codes.
 const STREAM: u64 = 0xfa;
 
-/// Why the run makes no progress.
+/// The reason that the run makes no progress.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Interruption {
-    /// It does nothing for a while, and resumes.
+    /// The run is idle for a while, and resumes.
     Stall,
     /// A rank never joins the collective of the others; the run is killed and restarts.
     Hang,
     /// The GPU of a rank is lost; the run is killed and restarts.
     GpuLost(usize),
-    /// The run is killed, and nobody restarts it.
+    /// The run is killed and not restarted.
     Kill,
 }
 
@@ -59,7 +59,7 @@ impl Schedule {
         let ranks = config.ranks as usize;
         let scheduled = |(place, (fault, step)): (usize, (&super::Fault, u64))| {
             let mut random = Random::new(config.seed, STREAM + ((place as u64) << 8));
-            // Not rank 0 where there is a choice: the run's own values come from it.
+            // Rank 0 is avoided if there are others, because it sends the run's own values.
             let drawn = 1 + (random.uniform() * (ranks.saturating_sub(1)) as f64) as usize;
             let rank = fault.rank.map_or(drawn % ranks, |rank| rank as usize);
             let row = fault.row;
@@ -80,12 +80,12 @@ impl Schedule {
         }
     }
 
-    /// Returns what went wrong so far.
+    /// Returns the faults so far.
     pub(crate) fn truths(&self) -> &[Truth] {
         &self.truths
     }
 
-    /// Returns what those faults do before the first step that begin with it.
+    /// Returns the effects before the first step of the faults that begin with it.
     pub(crate) fn effects_at_start(&self) -> Effects {
         let mut effects = Effects::none(self.ranks);
         let faults = self.faults.iter().filter(|fault| fault.step <= 1);
@@ -93,7 +93,7 @@ impl Schedule {
         effects
     }
 
-    /// Begins and ends faults before a step that starts at `now_unix_nanos`, and returns what those do that hold now.
+    /// Begins and ends faults before a step that starts at `now_unix_nanos`, and returns the effects of the active ones.
     pub(crate) fn effects(&mut self, step: u64, now_unix_nanos: UnixNanos) -> Effects {
         let mut effects = Effects::none(self.ranks);
         for fault in self.faults.iter_mut().filter(|fault| fault.row.affects_steps()) {
@@ -110,7 +110,7 @@ impl Schedule {
         effects
     }
 
-    /// Begins the interruption that is due before a step, if there is one; returns how long it lasts, in steps.
+    /// Begins the interruption that is due before a step, if there is one. Returns it with its duration in steps.
     pub(crate) fn interruption(
         &mut self,
         step: u64,
@@ -126,7 +126,7 @@ impl Schedule {
             .map(|interruption| (interruption, fault.row.lasts))
     }
 
-    /// Ends the interruption that holds.
+    /// Ends the active interruption.
     pub(crate) fn end_interruption(&mut self, step: u64, now_unix_nanos: UnixNanos) {
         for fault in self
             .faults
@@ -137,14 +137,14 @@ impl Schedule {
         }
     }
 
-    /// Whether the checkpoint after a step, from and to these times, is to be a slow one.
+    /// Whether the checkpoint after a step is a slow one.
     pub(crate) fn slows_checkpoint(&mut self, step: u64) -> bool {
         self.faults
             .iter()
             .any(|fault| fault.slows_checkpoint() && fault.state == State::Waiting && step >= fault.step)
     }
 
-    /// Notes the slow checkpoint.
+    /// Records the slow checkpoint.
     pub(crate) fn note_slow_checkpoint(
         &mut self,
         step: u64,
@@ -204,7 +204,7 @@ impl Scheduled {
         }
     }
 
-    /// Adds what the fault does in its `steps`th step.
+    /// Adds the effects of the fault in its `steps`th step.
     fn apply(&self, steps: u64, effects: &mut Effects) {
         let place = FaultContext {
             rank: self.rank,

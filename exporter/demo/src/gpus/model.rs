@@ -9,7 +9,7 @@ use crate::{faults::GpuCondition, random::Random};
 const ROOM: f64 = 27.0;
 const PER_WATT: f64 = 0.062;
 pub(super) const SLOWDOWN: f64 = 87.0;
-/// In how many steps the temperature follows: usually, and of a GPU whose cooling fails.
+/// The time constant of the temperature in steps: usually, and of a GPU whose cooling fails.
 const FOLLOWS: f64 = 10.0;
 const FOLLOWS_WITHOUT_COOLING: f64 = 1.5;
 /// Clocks in hertz: of the multiprocessors at full speed, held back by heat, by the power brake and by the power limit, and
@@ -19,20 +19,20 @@ const HOT_CLOCK: f64 = 1305e6;
 const BRAKED_CLOCK: f64 = 990e6;
 const CAPPED_CLOCK: f64 = 1755e6;
 const IDLE_CLOCK: f64 = 345e6;
-/// What is left of the power when clocks are held back by heat, and by the power brake.
+/// The share of the power that is left when clocks are held back by heat, and by the power brake.
 const HOT_POWER: f64 = 0.58;
 const BRAKED_POWER: f64 = 0.5;
-/// Stream of the noise, one for each GPU.
+/// The first random stream of the noise; each GPU has its own.
 const STREAM: u64 = 0x6800_0000;
 
-/// What a GPU has to do.
+/// The load of a GPU.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Load {
     /// Share of the time in which it is busy.
     pub(super) busy: f64,
-    /// Power that this takes, in watts.
+    /// Power under this load, in watts.
     pub(super) power: f64,
-    /// Whether a process has its memory.
+    /// Whether a process uses its memory.
     pub(super) is_used: bool,
     /// Whether it does not answer.
     pub(super) lost: bool,
@@ -54,18 +54,18 @@ pub(super) struct GpuModel {
     pub(super) counters: Counters,
 }
 
-/// What has come together since the driver was loaded.
+/// The counters since the driver was loaded.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counters {
     /// Energy in millijoules.
     pub(super) energy: f64,
-    /// Time in nanoseconds with clocks held back by heat, by the power brake and by the power limit, and lowered for want of
-    /// work.
+    /// Time in nanoseconds with clocks held back by heat, by the power brake and by the power limit, and lowered because the GPU
+    /// is idle.
     pub(super) hot: u64,
     pub(super) braked: u64,
     pub(super) capped: u64,
     pub(super) idle: u64,
-    /// Errors: of memory, of NVLink, and packets that PCI Express sent again.
+    /// Errors of memory and of NVLink, and replays of PCI Express.
     pub(super) corrected_errors: f64,
     pub(super) uncorrected_errors: f64,
     pub(super) link_recoveries: f64,
@@ -73,7 +73,7 @@ pub(super) struct Counters {
 }
 
 impl GpuModel {
-    /// Returns the GPU with a number on its host, cold.
+    /// Returns a cold GPU with this index on its host.
     pub(super) fn new(index: u32, id: &str, seed: u64, rank: u64) -> Self {
         let bus = 0x19 + index * 0x10;
         let mut random = Random::new(seed, STREAM + rank);
@@ -112,12 +112,12 @@ impl GpuModel {
         }
     }
 
-    /// Returns the GPU as the driver describes it.
+    /// Returns the driver's description of the GPU.
     pub(super) fn gpu(&self) -> &Gpu {
         &self.gpu
     }
 
-    /// Lets time pass under a load, in this condition.
+    /// Advances the GPU to a time, under a load and in a condition.
     pub(super) fn advance(
         &mut self,
         now_unix_nanos: UnixNanos,
@@ -182,7 +182,7 @@ impl GpuModel {
         counters.pcie_replays += condition.pcie_replays * steps;
     }
 
-    /// Returns noise around a value.
+    /// Returns a value with the relative noise of the power.
     pub(super) fn about(&self, value: f64) -> f64 {
         value * (self.power / self.load.power.max(1.0)).clamp(0.5, 1.5)
     }

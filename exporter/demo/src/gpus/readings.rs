@@ -1,4 +1,4 @@
-//! What the driver would answer: one reading for each row of NVML's table that an H100 without a display answers.
+//! The readings of a simulated driver: one for each row of NVML's table that an H100 without a display answers.
 
 use pulsetrain_gpu::{GpuLabels, GpuReadings};
 use pulsetrain_semconv::{attribute as a, metric as m};
@@ -6,7 +6,7 @@ use pulsetrain_semconv::{attribute as a, metric as m};
 use super::model::{Counters, GpuModel, SLOWDOWN, SM_CLOCK};
 
 const GIB: f64 = 1_073_741_824.0;
-/// Memory in bytes: of the GPU, what the driver keeps, what the job uses of it, and what it uses when the memory is full.
+/// Memory in bytes: of the GPU, reserved by the driver, used by the job, and used when the memory is full.
 const MEMORY: f64 = 79.6 * GIB;
 const MEMORY_RESERVED: f64 = 0.6 * GIB;
 const MEMORY_OF_JOB: f64 = 62.5 * GIB;
@@ -23,7 +23,7 @@ const NANO: f64 = 1e-9;
 const NONE: GpuLabels = &[];
 
 impl GpuModel {
-    /// Puts what the driver would answer now into `out`.
+    /// Adds the current readings of the GPU to `out`.
     pub(super) fn read(&self, out: &mut GpuReadings) {
         self.read_activity(out);
         self.read_memory(out);
@@ -277,7 +277,7 @@ impl GpuModel {
     }
 }
 
-/// Returns a share as NVML's utilization has it: rounded to a percent.
+/// Returns a share in the resolution of NVML's utilization: rounded to a percent.
 fn percent(share: f64) -> f64 {
     (share * 100.0).round() / 100.0
 }

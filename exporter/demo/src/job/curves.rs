@@ -1,7 +1,7 @@
-//! The values that training gives: loss, gradient norm, learning rate, load of the experts, rewards.
+//! The values of the training metrics: loss, gradient norm, learning rate, load of the experts, rewards.
 //!
-//! The loss follows a power law of the step, as fine-tuning runs of the corpus do; the learning rate a linear warmup and a
-//! cosine. Noise is that of one rank 0: values are averaged over all ranks before.
+//! The loss follows a power law of the step, like the fine-tuning runs of the corpus; the learning rate follows a linear warmup
+//! and a cosine. Noise is drawn once for all ranks, because the values are averages over all ranks.
 
 use std::f64::consts::PI;
 
@@ -12,11 +12,11 @@ use crate::{
     random::Random,
 };
 
-/// Tokens of a step of one rank, where a step takes half a second: what a GPU does then at 38 % of its peak.
+/// Tokens per second of one rank, at which a GPU reaches 38 % of its peak.
 const TOKENS_PER_SECOND: f64 = 18_000.0;
 /// Samples of a step of one rank in fine-tuning.
 const SFT_SAMPLES: u64 = 8;
-/// The highest learning rate, its warmup in steps and what is left at the end.
+/// The highest learning rate, its warmup in steps, and the share of it at the end.
 const LEARNING_RATE: f64 = 2e-5;
 const WARMUP: f64 = 20.0;
 const LAST_RATE: f64 = 0.1;
@@ -24,11 +24,11 @@ const LAST_RATE: f64 = 0.1;
 const LOSS_SCALE: f64 = 65_536.0;
 /// Steps of an epoch.
 const EPOCH: f64 = 1_250.0;
-/// Streams.
+/// The random streams.
 const STREAM: u64 = 0xc0;
 const EVAL_STREAM: u64 = 0xc1;
 
-/// What a step of training gives.
+/// The values of the training metrics of a step.
 #[derive(Clone, Debug)]
 pub(crate) struct StepValues {
     /// Loss.
@@ -55,7 +55,7 @@ pub(crate) struct StepValues {
     pub(crate) rl: Option<RlValues>,
 }
 
-/// How the router of a mixture of experts fares.
+/// The metrics of the router of a mixture of experts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MoeValues {
     /// Load-balancing loss.
@@ -70,7 +70,7 @@ pub(crate) struct MoeValues {
     pub(crate) router_entropy: f64,
 }
 
-/// How reinforcement learning fares.
+/// The metrics of reinforcement learning.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RlValues {
     /// Mean reward, and its standard deviation.
@@ -81,7 +81,7 @@ pub(crate) struct RlValues {
     pub(crate) entropy: f64,
     /// Share of the tokens at which the update was clipped.
     pub(crate) clip_fraction: f64,
-    /// Mean length of a completion, and the greatest.
+    /// Mean and maximum length of a completion.
     pub(crate) completion_length: (f64, f64),
     /// Share of the completions that were cut at the longest length.
     pub(crate) clip_ratio: f64,
@@ -100,7 +100,7 @@ pub(crate) struct Curves {
     step_seconds: f64,
     random: Random,
     eval_random: Random,
-    /// Noise of the loss that fades over some steps: batches that follow each other are alike.
+    /// Noise of the loss that fades over some steps: consecutive batches are alike.
     drift: f64,
 }
 
@@ -203,7 +203,7 @@ pub(crate) fn samples_of_step(config: &DemoConfig) -> u64 {
     of_rank * u64::from(config.ranks)
 }
 
-/// Tokens of a step of one rank: the same for each of its samples.
+/// Returns the tokens of a step of one rank: the same number for each of its samples.
 fn tokens_of_rank(config: &DemoConfig, samples: u64) -> u64 {
     let tokens = (TOKENS_PER_SECOND * config.step_time.as_secs_f64()) as u64;
     (tokens / samples).max(1) * samples

@@ -1,4 +1,4 @@
-//! The sample pool of reinforcement learning: inference fills it, training empties it, and waits where it is too empty.
+//! The sample pool of reinforcement learning: inference fills it, training empties it, and waits if it has too few samples.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use crate::{config::DemoConfig, faults::Effects, random::Random};
 
 /// Samples of a step of one rank.
 pub(crate) const SAMPLES_PER_RANK: u64 = 16;
-/// How many steps of samples may wait.
+/// The limit of the pool, in the samples of a step.
 const LIMIT: f64 = 4.0;
-/// How many steps of samples wait at the start.
+/// The size of the pool at the start, in the samples of a step.
 const FILLED: f64 = 2.0;
 /// Capacity of inference in a healthy job, as a multiple of the capacity of training.
 const INFERENCE: f64 = 1.15;
-/// Stream.
+/// The random stream.
 const STREAM: u64 = 0xb0;
 
 /// The pool.
@@ -37,7 +37,7 @@ impl SamplePool {
         }
     }
 
-    /// Takes the samples of a step out of the pool, after as long a wait as it takes to have them.
+    /// Removes the samples of a step from the pool, after the wait for missing samples.
     pub(super) fn begin_step(&mut self, effects: &Effects) -> RolloutStep {
         let train_capacity = self.batch / self.step_seconds;
         let infer_capacity = INFERENCE * train_capacity * effects.inference * self.random.factor(0.03);
@@ -58,7 +58,7 @@ impl SamplePool {
         }
     }
 
-    /// Adds the samples that were generated while training was at its step.
+    /// Adds the samples that were generated during the step.
     pub(super) fn end_step(&mut self, step: &RolloutStep, duration: Duration) {
         let training = duration.saturating_sub(step.wait).as_nanos() as f64 / 1e9;
         self.size = (self.size + training * self.inference).min(step.pool_limit);

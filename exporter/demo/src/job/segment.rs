@@ -1,4 +1,4 @@
-//! Segments: what all ranks do for a while.
+//! Segments: intervals of time in which all ranks have the same activity.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,22 +7,22 @@ use pulsetrain_otlp::UnixNanos;
 use super::{curves::StepValues, timing::Phase};
 use crate::faults::Effects;
 
-/// What all ranks do from one time to another.
+/// An activity of all ranks in an interval of time.
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
-    /// How often the run had been restarted before.
+    /// The number of restarts of the run before the segment.
     pub(crate) attempt: i64,
-    /// When it begins.
+    /// The start time.
     pub(crate) start_unix_nanos: UnixNanos,
-    /// When it ends.
+    /// The end time.
     pub(crate) end_unix_nanos: UnixNanos,
-    /// What they do.
+    /// The activity of the ranks.
     pub(crate) activity: Activity,
-    /// What goes wrong meanwhile.
+    /// The effects of the faults in this interval.
     pub(crate) effects: Arc<Effects>,
 }
 
-/// What the job does.
+/// An activity of the job.
 #[derive(Clone, Debug)]
 pub(crate) enum Activity {
     /// Sets up the run.
@@ -55,7 +55,7 @@ pub(crate) enum Activity {
         /// The rank whose GPU is lost.
         lost: Option<usize>,
     },
-    /// Is not there: killed, and not restarted yet.
+    /// Does not run: killed, and not restarted yet.
     Down {
         /// The rank whose GPU is lost.
         lost: Option<usize>,
@@ -69,37 +69,37 @@ pub(crate) struct StepRun {
     pub(crate) step: u64,
     /// The ranks.
     pub(crate) ranks: Vec<RankStep>,
-    /// What training gives.
+    /// The values of the training metrics.
     pub(crate) values: StepValues,
-    /// The samples that it trained on, where they are generated.
+    /// The samples that the step trained on; `None` if they are not generated.
     pub(crate) rollout: Option<RolloutStep>,
 }
 
 /// A step of one rank.
 #[derive(Clone, Debug)]
 pub(crate) struct RankStep {
-    /// When it begins.
+    /// The start time.
     pub(crate) start_unix_nanos: UnixNanos,
-    /// When it ends.
+    /// The end time.
     pub(crate) end_unix_nanos: UnixNanos,
-    /// Its phases, with the end of each; the first begins with the step, each other with the end of the one before.
+    /// The phases with their end times. The first phase begins with the step, every other one at the end of the phase before.
     pub(crate) phases: Vec<(Phase, UnixNanos)>,
 }
 
 /// The samples of a step.
 #[derive(Clone, Debug)]
 pub(crate) struct RolloutStep {
-    /// How long training waited for them.
+    /// The time that training waited for the samples.
     pub(crate) wait: Duration,
-    /// How many samples wait for training after it took its own.
+    /// The samples in the pool after those of the step were removed.
     pub(crate) pool_size: f64,
-    /// How many samples may wait.
+    /// The limit of samples in the pool.
     pub(crate) pool_limit: f64,
-    /// Samples in a second that inference could give, that training could take.
+    /// The capacity of inference in samples per second.
     pub(crate) infer_capacity: f64,
-    /// The same of training.
+    /// The capacity of training in samples per second.
     pub(crate) train_capacity: f64,
-    /// How long the generation of the samples of a step takes.
+    /// The duration of the generation of the samples of a step.
     pub(crate) generation: Duration,
 }
 

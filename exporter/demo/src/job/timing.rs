@@ -1,7 +1,7 @@
 //! The durations inside a step, and the barrier that all ranks wait at.
 //!
-//! A rank computes forward and backward on its own. The gradients are reduced over all ranks at the end of backward, so each
-//! waits there for the slowest: one slow rank makes the backward of the others longer, and the step of all.
+//! A rank computes forward and backward on its own. The gradients are reduced over all ranks at the end of backward, so each rank
+//! waits there for the slowest one: a slow rank extends the backward of the others, and the step of all ranks.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{
     random::Random,
 };
 
-/// What a rank does in a step.
+/// A phase of a step of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     DispatchWait,
@@ -26,7 +26,7 @@ pub(crate) enum Phase {
     WeightSync,
 }
 
-/// The shares of a step that nothing disturbs.
+/// The shares of the phases in an undisturbed step.
 struct Shares {
     data: f64,
     reference: f64,
@@ -54,7 +54,7 @@ const RL: Shares = Shares {
     weight_sync: 0.08,
 };
 
-/// The reduction of the gradients over all ranks, and what the host does between two steps.
+/// The shares of the gradient reduction over all ranks, and of the host between two steps.
 const REDUCTION: f64 = 0.06;
 const HOST: f64 = 0.01;
 
@@ -63,17 +63,17 @@ const COMMON_NOISE: f64 = 0.025;
 const RANK_NOISE: f64 = 0.01;
 const DATA_NOISE: f64 = 0.25;
 
-/// How often a step is slow on all ranks (a congested network), and a rank collects its garbage.
+/// The probability that a step is slow on all ranks (a congested network), and that a rank pauses for garbage collection.
 const SLOW_STEP_CHANCE: f64 = 1.0 / 500.0;
 const PAUSE_CHANCE: f64 = 1.0 / 2000.0;
-/// How long such a pause is, in steps.
+/// The duration of such a pause, in steps.
 const PAUSE: f64 = 0.3;
 
 /// Extra duration of the first step of an attempt, as a share, and the number of steps in which it decays by a factor of e.
 const FIRST_STEP: f64 = 0.8;
 const FADES: f64 = 1.5;
 
-/// Streams: that of all ranks together, and those of the ranks from here on.
+/// The random streams: that of all ranks together, and the first one of the single ranks.
 const STREAM: u64 = 0x71;
 const RANK_STREAM: u64 = 0x7100;
 
@@ -107,7 +107,7 @@ impl Timing {
         self.steps_of_attempt = 0;
     }
 
-    /// Returns a step of every rank, each from when it is ready; all wait this long for their samples first.
+    /// Returns a step of every rank, which starts when the rank is ready. All ranks first wait for their samples.
     pub(super) fn step(
         &mut self,
         ready_unix_nanos: &[UnixNanos],
@@ -139,7 +139,7 @@ impl Timing {
         ranks
     }
 
-    /// What a rank does on its own: up to the end of its backward pass.
+    /// Returns the part of a step that a rank computes alone: up to the end of its backward pass.
     fn compute(
         &mut self,
         rank: usize,
@@ -180,7 +180,7 @@ impl Timing {
         }
     }
 
-    /// What comes after the barrier.
+    /// Adds the part of a step after the barrier.
     fn update(&mut self, rank: usize, step: &mut RankStep, barrier_unix_nanos: UnixNanos) {
         let random = &mut self.ranks[rank];
         let optimizer = self.shares.optimizer * random.factor(0.02);

@@ -1,4 +1,4 @@
-//! A rank with its recorder: the resource that it sends, its attempts, and the ids of its spans.
+//! A rank with its recorder: its resource, its attempts, and the ids of its spans.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use crate::{
     gpus::{GPUS_PER_HOST, host_name},
 };
 
-/// The trainer that the job pretends to be run by.
+/// The name of the simulated trainer.
 pub(super) const FRAMEWORK: &str = "pulsetrain-demo";
 
 /// One rank.
@@ -47,7 +47,7 @@ impl Rank {
         self.run().local_rank.unwrap_or_default()
     }
 
-    /// Begins another attempt, with sums of its own.
+    /// Begins another attempt, with its own sums.
     pub(super) fn begin_attempt(&mut self, attempt: i64, start_unix_nanos: UnixNanos) {
         self.flush();
         let run = Run {
@@ -130,7 +130,7 @@ fn run(config: &DemoConfig, rank: u32) -> Run {
     }
 }
 
-/// Returns the id of the run: another one for every start and every seed.
+/// Returns the id of the run, which differs for every start time and every seed.
 pub(crate) fn run_id(config: &DemoConfig) -> String {
     let parts = [config.seed, config.start_unix_nanos.0, u64::from(config.ranks)];
     let bytes = parts.map(u64::to_le_bytes).concat();

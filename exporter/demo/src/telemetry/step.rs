@@ -1,4 +1,4 @@
-//! A step of a rank: its duration and phases as metrics and as spans, its memory, and on rank 0 what training gives.
+//! A step of a rank: its duration and phases as metrics and as spans, its memory, and on rank 0 the training metrics.
 
 use pulsetrain_otlp::{
     UnixNanos,
@@ -17,17 +17,17 @@ use crate::{
     job::{MoeValues, Phase, StepRun},
 };
 
-/// Memory of the framework's allocator and of the host, in bytes, when nothing leaks.
+/// Memory of the framework's allocator and of the host, in bytes, without a leak.
 const ALLOCATED: u64 = 52 << 30;
 const RESERVED: u64 = 61 << 30;
 const HOST_USED: u64 = 96 << 30;
 /// Memory of a host in bytes.
 const HOST_MEMORY: u64 = 2 << 40;
-/// Range in which the allocated memory varies from step to step, in bytes.
+/// The range in which the allocated memory varies from step to step, in bytes.
 const VARIES: u64 = 256 << 20;
 
 impl Rank {
-    /// Records a step under these effects of faults; `rank` is its place in the step.
+    /// Records a step with these effects of faults; `rank` is the index of the rank in the step.
     pub(super) fn record_step(&mut self, step: &StepRun, rank: usize, effects: &Effects) {
         let own = &step.ranks[rank];
         let end = own.end_unix_nanos;
@@ -122,7 +122,7 @@ impl Rank {
         }
     }
 
-    /// Records the span of the step, and those of its phases as its children.
+    /// Records the span of the step, and the spans of its phases as its children.
     fn record_step_span(&mut self, step: &StepRun, rank: usize) {
         let own = &step.ranks[rank];
         let (run, number) = (self.run().clone(), step.step as i64);

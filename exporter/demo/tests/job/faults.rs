@@ -1,4 +1,4 @@
-//! What each fault does to the telemetry, and what the truth about it is.
+//! The effect of each fault on the telemetry, and its ground truth.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -212,7 +212,7 @@ fn a_lost_gpu_ends_its_series_and_its_run_restarts_from_the_last_checkpoint() {
     assert!(sent.of(&metric::GPU_POWER).filter(of_gpu).filter(back).count() > 0);
 }
 
-/// The run has restarted once, and its second attempt begins with this step.
+/// Asserts that the run has restarted once, and that its second attempt begins with this step.
 fn assert_restarted(sent: &Sent, truth: &Truth, first_step: u64) {
     let of_attempt = |attempt: &'static str| {
         let steps = sent.spans_of(&span::TRAIN_STEP);
@@ -373,7 +373,7 @@ fn every_fault_happens_and_its_verdict_is_in_the_registry() {
     }
 }
 
-/// All of these faults from step 60 on; those of a rank or GPU are of rank 1.
+/// Returns these faults from step 60 on; those of a rank or GPU are on rank 1.
 fn together<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let names: BTreeSet<&str> = names.collect();
     let fault = |name: &str| {
@@ -383,7 +383,7 @@ fn together<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     names.into_iter().map(fault).collect()
 }
 
-/// Checks the last value of each metric on rank 0 while the faults last, and that it is another one after them.
+/// Checks the last value of each metric on rank 0 while the faults last, and that the value after them is outside of that range.
 fn assert_values(sent: &Sent, cases: &[(&str, &Metric, std::ops::RangeInclusive<f64>)]) {
     let end = sent.truth[0].end_unix_nanos.expect("it ends");
     for (name, metric, during) in cases {
@@ -532,7 +532,7 @@ fn faults_of_a_gpu_show_on_it_alone() {
         ),
         ("power-cap", time, throttled("sw_power_cap"), 60.0..=160.0),
     ];
-    // A GPU under the brake does not come to its power limit.
+    // A GPU under the power brake does not reach its power limit.
     let (capped, others) = cases.split_last().expect("there are cases");
     for cases in [others, std::slice::from_ref(capped)] {
         let faults = together(cases.iter().map(|(name, ..)| *name));
@@ -546,7 +546,7 @@ fn faults_of_a_gpu_show_on_it_alone() {
     }
 }
 
-/// The table of the README: it is to be copied from the message if it is not up to date.
+/// Checks the table of the README. If it is outdated, copy it from the message.
 #[test]
 fn the_readme_describes_every_fault() {
     let row = |row: &FaultRow| {

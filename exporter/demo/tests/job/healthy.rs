@@ -1,4 +1,4 @@
-//! A job that nothing disturbs.
+//! A job without faults.
 
 use std::{collections::BTreeSet, time::Duration};
 

@@ -13,7 +13,7 @@ use pulsetrain_semconv::{Attribute, Metric, Span, attribute};
 /// Attributes as text.
 pub(crate) type Attributes = BTreeMap<String, String>;
 
-/// What a job has sent.
+/// The telemetry that a job has sent.
 #[derive(Default)]
 pub(crate) struct Sent {
     pub(crate) points: Vec<Point>,
@@ -22,7 +22,7 @@ pub(crate) struct Sent {
     pub(crate) truth: Vec<Truth>,
 }
 
-/// A point; of a histogram its sum.
+/// A point; for a histogram, its sum.
 pub(crate) struct Point {
     pub(crate) metric: String,
     pub(crate) resource: Attributes,
@@ -43,7 +43,7 @@ pub(crate) struct SpanItem {
     pub(crate) parent: Vec<u8>,
 }
 
-/// A job of some steps with faults, run to its end.
+/// Runs a job with faults to its end, and returns its telemetry.
 pub(crate) fn sent(config: DemoConfig, faults: &[&str]) -> Sent {
     let mut config = config;
     config.faults = faults

@@ -17,16 +17,17 @@ use super::{
 /// (open-gpu-kernel-modules 595.45.04).
 const MAX_PERIOD: Duration = Duration::from_millis(500);
 
-/// How far the mean power of an update period can be above the enforced limit, which is regulated over longer times.
+/// The highest ratio of the mean power of an update period to the enforced limit, which is regulated over longer times.
 const ABOVE_LIMIT: f64 = 1.2;
 
-/// How much less exactly the update of a value is known that interpolation leaves out.
+/// The ratio of uncertainties above which interpolation leaves out a value: its update time is less certain than that of its
+/// neighbor.
 const LOOSE: u64 = 4;
 
-/// Without a known limit: how far the power can be above the highest mean between two updates.
+/// Without a known limit, the highest ratio of the power to the highest mean between two updates.
 const ABOVE_SEEN: f64 = 2.0;
 
-/// How far the power can be below the lowest mean between two updates.
+/// The lowest ratio of the power to the lowest mean between two updates.
 const BELOW_SEEN: f64 = 0.5;
 
 /// The highest lower bound of the power, as a part of the enforced limit. Idle data center GPUs draw more: 12 % (A100), 13 % (GB300),
@@ -56,7 +57,7 @@ struct CounterValue {
 }
 
 impl CounterValue {
-    /// Returns how far the time of the update is uncertain.
+    /// Returns the uncertainty of the update time in nanoseconds.
     fn uncertainty(&self) -> u64 {
         self.first_read.nanos_since(self.updated_after)
     }

@@ -34,7 +34,7 @@ const MAX_OWNERS: usize = 32;
 /// Recordings with it can still be imported.
 const FORMER_SCOPE: &str = "gpu.power.scope";
 
-/// The power limit in force, of those of `gpu.power_limit`.
+/// The kind of the power limit in force, one of those of `gpu.power_limit`.
 const ENFORCED: &str = "enforced";
 
 /// Reasons of `gpu.throttle.time` that do not slow training.

@@ -29,12 +29,12 @@ use crate::{
 pub(super) struct Step {
     pub(super) origin: Origin,
     pub(super) window: Window,
-    /// Its number, where it has one.
+    /// The step number, if the step has one.
     pub(super) number: Option<i64>,
     /// Its tokens over all devices, if they are reported.
     pub(super) tokens: Option<f64>,
     pub(super) source: StepSource,
-    /// Until when it may wait.
+    /// The end of its wait.
     deadline: Instant,
 }
 
@@ -63,7 +63,7 @@ pub(super) struct SpanFacts {
 #[derive(Debug, Default)]
 pub(super) struct PendingSteps {
     steps: VecDeque<Step>,
-    /// How many of the first steps were checked; they wait for a reading or for their deadline.
+    /// The number of steps at the front that were checked; they wait for a reading or for their deadline.
     checked: usize,
 }
 

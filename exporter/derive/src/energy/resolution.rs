@@ -2,17 +2,17 @@
 
 use super::window::Window;
 
-/// The resolutions that logs have, the coarsest first.
+/// The resolutions of times in logs, the coarsest first.
 const RESOLUTIONS: [u64; 4] = [1_000_000_000, 100_000_000, 10_000_000, 1_000_000];
 
-/// The part of the steps that has a border on a multiple of a resolution if the times have it: of times in milliseconds, 19 % lie on
-/// a multiple of 10 ms.
+/// The share of the steps that have a border on a multiple of a resolution if the times have that resolution. Of steps with times
+/// in milliseconds, 19 % have a border on a multiple of 10 ms.
 const PART: f64 = 0.4;
 
 /// The number of steps after which earlier ones count half.
 const MEMORY: u32 = 64;
 
-/// How many steps have a border on a multiple of each resolution.
+/// The number of steps with a border on a multiple of each resolution.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Resolution {
     steps: u32,

@@ -1,4 +1,4 @@
-//! The fake driver, built and installed, and what its calls take by themselves.
+//! The fake driver: its build, its installation, and the CPU time of its own calls.
 #![allow(unsafe_code, reason = "the fake driver is a C library")]
 
 use std::{
@@ -37,11 +37,11 @@ pub(crate) fn install(folder: &Path, scenario: &str) -> Result<PathBuf, Box<dyn 
     Ok(installed)
 }
 
-/// What the calls of the fake driver have taken by themselves.
+/// The CPU time of the fake driver's calls, by its own count.
 pub(crate) struct OwnWork(Library);
 
 impl OwnWork {
-    /// Begins to count.
+    /// Starts the count of the fake driver.
     pub(crate) fn of(library: &Path) -> Result<Self, Box<dyn Error>> {
         // SAFETY: the library is ours, and the source has it loaded for as long as it watches.
         let own_work = Self(unsafe { Library::new(library) }?);
@@ -49,7 +49,7 @@ impl OwnWork {
         Ok(own_work)
     }
 
-    /// The nanoseconds of the processor that they took so far.
+    /// Returns the CPU time of all calls since the count was started, in nanoseconds.
     pub(crate) fn nanos(&self) -> Result<u64, Box<dyn Error>> {
         // SAFETY: the type is that of the function in `tests/fake-nvml/src/call/spent.rs`.
         let spent: Symbol<'_, extern "C" fn() -> u64> = unsafe { self.0.get(b"fakeNvmlSpentNanos\0") }?;

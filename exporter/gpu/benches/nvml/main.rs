@@ -1,9 +1,9 @@
-//! What watching eight GPUs costs: processor time of each thread, memory, and the time of a pass.
+//! The cost of observing eight GPUs: CPU time per thread, memory, and the duration of a pass.
 //!
-//! The driver is the fake one of the tests, with eight H100 whose calls take no time, and with eight B200 of 18 links each whose
-//! calls take as long as published figures of real ones. It runs in our own process, so the thread that
-//! calls it carries its cost too; the fake counts for itself what its calls take in the very passes that are measured, by the
-//! clock of the thread, and that is separated.
+//! The driver is the fake one of the tests: eight H100 whose calls have no latency, and eight B200 with 18 links each whose calls
+//! have the published latency of real ones. It runs in this process, so the thread that calls it carries its cost too. The fake
+//! driver counts the CPU time of its own calls during the measurement, by the clock of the thread, and that time is reported
+//! separately.
 //!
 //! `cargo bench -p pulsetrain-gpu --bench nvml [SECONDS]`
 
@@ -22,11 +22,12 @@ use self::{
     threads::{Cost, rss_bytes},
 };
 
-/// How long is measured, and how long before that it settles: static facts are read and the first pass is made.
+/// The duration of the measurement in seconds, and the warm-up before it, in which static facts are read and the first pass is
+/// made.
 const SECONDS: u64 = 20;
 const SETTLE: Duration = Duration::from_secs(7);
 
-/// The scenarios, and what they are.
+/// The scenarios, with their descriptions.
 const SCENARIOS: [(&str, &str); 2] = [
     ("h100x8.yaml", "eight H100 (fake), calls without latency"),
     (
@@ -87,19 +88,19 @@ fn measure(library: &Path, seconds: u64) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What was seen while it watched.
+/// The measurements of one run.
 struct Seen {
-    /// What each thread took.
+    /// The CPU time of each thread.
     cost: Cost,
-    /// What of that the calls of the fake took.
+    /// The part of the CPU time that the calls of the fake driver used, in nanoseconds.
     fake_nanos: u64,
     items: u64,
     bytes: u64,
-    /// How long the passes took.
+    /// The durations of the passes.
     passes: Passes,
 }
 
-/// Watches for so long.
+/// Runs the source, and measures it for `seconds` after the warm-up.
 fn watch(library: &Path, seconds: u64) -> Result<Seen, Box<dyn Error>> {
     let config = GpuConfig {
         library: Some(library.to_owned()),

@@ -1,4 +1,4 @@
-//! How long the passes took, from the histogram that the source sends of them.
+//! The durations of the passes, from the histogram that the source sends.
 
 use std::{
     collections::VecDeque,
@@ -11,14 +11,14 @@ use pulsetrain_pipeline::Batch;
 use pulsetrain_semconv::metric;
 use serde_json::Value;
 
-/// Batches that are kept: one pass is in fewer.
+/// The number of batches that are kept; one pass has fewer.
 const KEPT: usize = 16;
 
-/// The last batches of metrics, undecoded: decoding them would be measured.
+/// The last batches of metrics, undecoded: the cost of decoding them would be measured too.
 #[derive(Clone, Default)]
 pub(crate) struct LastBatches(Arc<Mutex<VecDeque<Vec<u8>>>>);
 
-/// Passes by the bound of the time that they took.
+/// The passes by upper bound of their duration.
 #[derive(Debug)]
 pub(crate) struct Passes {
     bounds: Vec<f64>,
@@ -73,7 +73,7 @@ impl Passes {
         })
     }
 
-    /// The passes since earlier ones.
+    /// Returns the passes since `earlier`.
     pub(crate) fn since(mut self, earlier: &Self) -> Self {
         for (count, before) in self.counts.iter_mut().zip(&earlier.counts) {
             *count -= before;
@@ -81,7 +81,7 @@ impl Passes {
         self
     }
 
-    /// Returns the upper bound in seconds of a part of the passes, or `None` without passes.
+    /// Returns the upper bound of a percentile of the durations in seconds, or `None` without passes.
     pub(crate) fn percentile(&self, part: f64) -> Option<f64> {
         let all: u64 = self.counts.iter().sum();
         let mut below = 0;

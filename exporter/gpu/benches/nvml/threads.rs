@@ -1,12 +1,12 @@
-//! What each thread of this process took of the processor, and what memory it has, as the kernel counts.
+//! The CPU time of each thread of this process, and its memory, as the kernel counts them.
 
 use std::{collections::BTreeMap, fs, io};
 
-/// Nanoseconds on the processor by the name of the thread.
+/// The CPU time in nanoseconds by thread name.
 pub(crate) struct Cost(BTreeMap<String, u64>);
 
 impl Cost {
-    /// What was taken so far.
+    /// Reads the CPU time of all threads so far.
     pub(crate) fn now() -> io::Result<Self> {
         let mut taken = BTreeMap::new();
         for task in fs::read_dir("/proc/self/task")? {
@@ -20,7 +20,7 @@ impl Cost {
         Ok(Self(taken))
     }
 
-    /// What was taken since.
+    /// Returns the CPU time since `before`.
     pub(crate) fn since(&self, before: &Self) -> Self {
         let taken = self.0.iter().map(|(name, nanos)| {
             let earlier = before.0.get(name).copied().unwrap_or_default();
@@ -29,19 +29,19 @@ impl Cost {
         Self(taken.collect())
     }
 
-    /// The share of a core that the threads had whose names begin with `prefix`.
+    /// Returns the share of a core that the threads with the name prefix `prefix` used.
     pub(crate) fn share(&self, prefix: &str, seconds: u64) -> f64 {
         let threads = self.0.iter().filter(|(name, _)| name.starts_with(prefix));
         threads.map(|(_, nanos)| nanos).sum::<u64>() as f64 / 1e9 / seconds as f64
     }
 
-    /// The share of a core that all threads had.
+    /// Returns the share of a core that all threads used together.
     pub(crate) fn total(&self, seconds: u64) -> f64 {
         self.0.values().sum::<u64>() as f64 / 1e9 / seconds as f64
     }
 }
 
-/// The memory that the process has.
+/// Returns the resident memory of the process in bytes.
 pub(crate) fn rss_bytes() -> io::Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

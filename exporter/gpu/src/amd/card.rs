@@ -10,7 +10,7 @@ use super::{compute::ComputeNode, metrics_table::MetricsTable};
 use crate::{Gpu, Reason, Vendor};
 
 const CARDS: &str = "class/drm";
-/// The number of AMD among the vendors of PCI.
+/// The PCI vendor id of AMD.
 const AMD: &str = "0x1002";
 
 /// A GPU.
@@ -24,7 +24,7 @@ pub(super) struct Card {
     pub(super) pci_address: String,
 }
 
-/// The GPUs that the kernel lists, in the order of their PCI addresses. Outputs of displays and cards of other vendors are
+/// Returns the GPUs that the kernel lists, in the order of their PCI addresses. Display outputs and cards of other vendors are
 /// left out.
 pub(super) fn find(sysfs: &Path) -> Vec<Card> {
     let listed = fs::read_dir(sysfs.join(CARDS)).into_iter().flatten().flatten();
@@ -36,7 +36,7 @@ pub(super) fn find(sysfs: &Path) -> Vec<Card> {
     cards
 }
 
-/// The version of the driver: of the module where it has one, else of the kernel that it is a part of.
+/// Returns the version of the driver module, or that of the kernel if the driver is a part of it.
 pub(super) fn driver_version(sysfs: &Path) -> String {
     let module = fs::read_to_string(sysfs.join("module/amdgpu/version"));
     let kernel = || fs::read_to_string("/proc/sys/kernel/osrelease");
@@ -44,7 +44,7 @@ pub(super) fn driver_version(sysfs: &Path) -> String {
     version.trim().to_owned()
 }
 
-/// What an error of a file means for what is read from it.
+/// Returns the reason that an error of a file means for its metrics.
 pub(super) fn reason(error: &io::Error) -> Reason {
     match error.kind() {
         // The driver answers EOPNOTSUPP or EINVAL for sensors that the GPU does not have.
@@ -88,7 +88,7 @@ impl Card {
     pub(super) fn gpu(&self, index: u32, node: Option<&ComputeNode>) -> Gpu {
         let text = |file| self.text(file).ok().filter(|text| !text.is_empty());
         let model = || text("device").map(|number| format!("AMD GPU {number}"));
-        // As ROCR_VISIBLE_DEVICES has it.
+        // The format of ROCR_VISIBLE_DEVICES.
         let uuid = text("unique_id").map(|id| format!("GPU-{id}"));
         let [compute_partition, memory_partition] = self.partitions();
         Gpu {
@@ -106,19 +106,19 @@ impl Card {
         }
     }
 
-    /// A file of the device, without its line end.
+    /// Reads a file of the device, without whitespace at its end.
     pub(super) fn text(&self, file: &str) -> io::Result<String> {
         let mut text = fs::read_to_string(self.folder.join(file))?;
         text.truncate(text.trim_end().len());
         Ok(text)
     }
 
-    /// A file of the device that is a number.
+    /// Reads a file of the device as a number.
     pub(super) fn number(&self, file: &str) -> io::Result<f64> {
         number(&self.text(file)?)
     }
 
-    /// The names of the files in a folder of the device.
+    /// Returns the names of the files in a folder of the device.
     pub(super) fn files(&self, folder: &str) -> io::Result<Vec<String>> {
         let listed = fs::read_dir(self.folder.join(folder))?.flatten();
         Ok(listed
@@ -126,13 +126,13 @@ impl Card {
             .collect())
     }
 
-    /// A file of the sensors that is a number.
+    /// Reads a file of the sensors as a number.
     pub(super) fn sensor(&self, file: &str) -> io::Result<f64> {
         let folder = self.sensors.as_ref().ok_or(ErrorKind::NotFound)?;
         number(fs::read_to_string(folder.join(file))?.trim_end())
     }
 
-    /// The file of one of the temperatures by its label, such as `temp2_input` for `junction`.
+    /// Reads a temperature in degrees Celsius by the label of its sensor, such as `temp2_input` for `junction`.
     pub(super) fn temperature(&self, label: &str, suffix: &str) -> io::Result<f64> {
         let folder = self.sensors.as_ref().ok_or(ErrorKind::NotFound)?;
         let has_label = |sensor: &u32| {
@@ -144,13 +144,13 @@ impl Card {
         Ok(self.sensor(&format!("temp{sensor}_{suffix}"))? / 1e3)
     }
 
-    /// The table `gpu_metrics`.
+    /// Reads the table `gpu_metrics`.
     pub(super) fn metrics_table(&self) -> io::Result<MetricsTable> {
         let bytes = fs::read(self.folder.join("gpu_metrics"))?;
         MetricsTable::decode(bytes).ok_or_else(|| ErrorKind::Unsupported.into())
     }
 
-    /// How the GPU and its memory are divided into partitions, such as `SPX` and `NPS1`.
+    /// Returns the partition modes of the GPU and of its memory, such as `SPX` and `NPS1`.
     pub(super) fn partitions(&self) -> [Option<String>; 2] {
         let mode = |file| {
             self.text(file)

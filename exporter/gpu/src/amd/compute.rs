@@ -19,11 +19,11 @@ pub(super) struct ComputeNode {
     gpu_id: String,
     /// `0000:0c:00.0`.
     pci_address: String,
-    /// As 90402 for `gfx942`.
+    /// The target version, such as 90402 for `gfx942`.
     target_version: u64,
 }
 
-/// The GPUs among the nodes of the topology; CPUs have the `gpu_id` 0.
+/// Returns the GPUs among the nodes of the topology; CPUs have the `gpu_id` 0.
 pub(super) fn nodes(sysfs: &Path) -> Vec<ComputeNode> {
     let listed = fs::read_dir(sysfs.join(NODES)).into_iter().flatten().flatten();
     listed
@@ -68,7 +68,7 @@ impl ComputeNode {
         self.pci_address == card.pci_address
     }
 
-    /// As compilers name it: `gfx942`.
+    /// Returns the architecture as compilers name it: `gfx942`.
     pub(super) fn architecture(&self) -> Option<String> {
         let (major, minor, step) = (
             self.target_version / 10_000,
@@ -78,12 +78,12 @@ impl ComputeNode {
         (major > 0).then(|| format!("gfx{major}{minor:x}{step:x}"))
     }
 
-    /// The processes that compute on it, in the PID namespace of the host, with the memory that each uses.
+    /// Returns the processes that compute on the GPU, in the PID namespace of the host, with their memory.
     pub(super) fn processes(&self, sysfs: &Path) -> io::Result<Vec<GpuProcess>> {
         let file = format!("vram_{}", self.gpu_id);
         let process = |folder: PathBuf| {
             let pid = folder.file_name()?.to_str()?.parse().ok()?;
-            // A process that has ended meanwhile, or does not use this GPU.
+            // A process that has ended in the meantime, or does not use this GPU.
             let memory = fs::read_to_string(folder.join(&file)).ok()?;
             Some(GpuProcess {
                 pid,

@@ -10,20 +10,21 @@ pub(super) const JOULES: f64 = 1.0 / 65536.0;
 pub(super) const ABSENT: &str =
     "the GPU has no energy counter in a table that is known, or one that does not agree with its power";
 
-/// How long the power is integrated, at least.
+/// The minimum time over which the power is integrated.
 const WINDOW: Duration = Duration::from_secs(1);
-/// How much both may differ: the power is a sample of each pass, and the sensor's own error is several percent.
+/// The largest relative difference between counter and power: the power is sampled once per pass, and the sensor's own error is
+/// several percent.
 const TOLERANCE: f64 = 0.2;
-/// This number of windows in a row with the counter on the same side are no coincidence.
+/// The number of consecutive deviations to the same side after which the counter is rejected.
 const MOST_MISSES: u32 = 5;
 
-/// What is known of a counter.
+/// The state of the check of a counter.
 #[derive(Debug, Default)]
 pub(super) struct Energy {
     last: Option<Last>,
     window: Option<Window>,
     has_agreed: bool,
-    /// The last windows in which the counter was too high, or too low.
+    /// The sign and the number of the last consecutive deviations.
     misses: (f64, u32),
 }
 
@@ -49,12 +50,12 @@ pub(super) enum Verdict {
     Unknown,
     /// It agrees with the power.
     Agrees,
-    /// It does not, window after window.
+    /// It deviates from the power in several consecutive windows.
     Disagrees,
 }
 
 impl Energy {
-    /// Takes note of a reading of the counter and of the power at the same time.
+    /// Adds a reading of the counter and of the power at the same time, and returns the verdict.
     pub(super) fn check(&mut self, raw: u64, watts: f64, at: Instant) -> Verdict {
         if let (Some(last), Some(window)) = (self.last, &mut self.window) {
             let seconds = at.saturating_duration_since(last.at).as_secs_f64();

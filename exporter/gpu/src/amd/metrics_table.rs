@@ -1,12 +1,12 @@
 //! The file `gpu_metrics`: a table of the firmware in one of several formats.
 //!
-//! In the formats 1.1 to 1.8, each value has a fixed place. Format 1.9 is a list of attributes: each has a word with its id, its
-//! type and the number of its values, and then the values. Places, ids and units are those of the kernel's
-//! `kgd_pp_interface.h`, the form of the list is that of its `smu_cmn.h`. All bits are set where a GPU does not have a value.
+//! In formats 1.1 to 1.8, each value has a fixed offset. Format 1.9 is a list of attributes: a word with the id, the type and the
+//! number of values, followed by the values. Offsets, ids and units are from the kernel's `kgd_pp_interface.h`, the layout of the
+//! list is from its `smu_cmn.h`. All bits of a value are set if a GPU does not have it.
 
 use std::borrow::Cow;
 
-/// The number of XGMI links for which a table has places.
+/// The number of XGMI links in a table.
 pub(super) const XGMI_LINKS: usize = 8;
 
 /// A value of the table.
@@ -16,7 +16,7 @@ pub(super) enum Field {
     Energy,
     /// The time of the table since the boot, in nanoseconds.
     Time,
-    /// What holds the clocks down: bits that are the same on all chips (`SMU_THROTTLER_*_BIT` of `amdgpu_smu.h`).
+    /// The throttle reasons, with bits that are the same on all chips (`SMU_THROTTLER_*_BIT` of `amdgpu_smu.h`).
     ThrottleStatus,
     /// Cycles of the firmware.
     Cycles,
@@ -32,7 +32,7 @@ pub(super) enum Field {
     MemoryHot,
     /// Transitions of the PCI Express link from L0 to recovery.
     PcieRecoveries,
-    /// Packets that PCI Express sent again.
+    /// Packets that were sent again over PCI Express.
     PcieReplays,
     /// Lanes of an XGMI link.
     XgmiWidth,
@@ -46,7 +46,7 @@ pub(super) enum Field {
     XgmiState,
 }
 
-/// Where the values of a field are.
+/// The position of the values of a field.
 #[derive(Clone, Copy, Debug)]
 struct FieldLayout {
     field: Field,
@@ -94,7 +94,7 @@ const V1_3: &[FieldLayout] = &[
     place(ThrottleStatus, 112, 8),
 ];
 
-/// Format 1.4: the first drivers of an MI300. Its status of throttling is always 0, as that of 1.5.
+/// Format 1.4: MI300 with its first drivers. The throttle status is always 0, as in format 1.5.
 const V1_4: &[FieldLayout] = &[
     place(Energy, 24, 8),
     place(Time, 32, 8),
@@ -136,7 +136,7 @@ const V1_6: &[FieldLayout] = &[
     links(XgmiWritten, 192, 8),
 ];
 
-/// The formats 1.7 and 1.8, which differ after these places.
+/// Formats 1.7 and 1.8, which differ only after these fields.
 const V1_7: &[FieldLayout] = &[
     place(Energy, 24, 8),
     place(Time, 32, 8),
@@ -155,8 +155,8 @@ const V1_7: &[FieldLayout] = &[
     links(XgmiState, 264, 2),
 ];
 
-/// The places of each format by its second number, and the size of its table. From 1.6 on there is one with and one without the
-/// counters of partitions at its end. A preliminary 1.6 with other places had another size.
+/// The fields of each format, by its minor version and the size of its table. From 1.6 on, there is a table with and one without
+/// partition counters at its end. A preliminary 1.6 with other offsets had another size.
 const FORMATS: [(u8, u16, &[FieldLayout]); 11] = [
     (1, 96, V1_1),
     (2, 104, V1_1),
@@ -231,9 +231,9 @@ impl MetricsTable {
     }
 }
 
-/// The places of the attributes in a table of format 1.9, or `None` if the list is longer than the table.
+/// Returns the fields in a table of format 1.9, or `None` if the list is longer than the table.
 fn listed(bytes: &[u8]) -> Option<Vec<FieldLayout>> {
-    /// The header, and the number of attributes.
+    /// The size of the header and of the number of attributes.
     const LIST: usize = 8;
     let count = u32::from_le_bytes(*bytes.get(4..)?.first_chunk()?);
     let mut places = Vec::new();
@@ -264,7 +264,7 @@ fn listed(bytes: &[u8]) -> Option<Vec<FieldLayout>> {
 mod tests {
     use super::*;
 
-    /// A table of format 1.9 with attributes of an id, a type and values of a size.
+    /// Returns a table of format 1.9 with these attributes: id, type and values.
     fn list(attributes: &[(u64, u64, &[u64])]) -> Vec<u8> {
         let mut bytes = vec![0, 0, 1, 9];
         bytes.extend((attributes.len() as u32).to_le_bytes());

@@ -1,4 +1,4 @@
-//! The table of what is read of an AMD GPU: which file fills which metric.
+//! The table of the metrics of an AMD GPU and the files that they are read from.
 
 use std::{
     fmt::Write,
@@ -31,12 +31,12 @@ use crate::{
 /// A row of the table.
 pub(super) struct Row {
     metric: &'static Metric,
-    /// What the same file fills besides.
+    /// Other metrics that the same file fills.
     also: &'static [&'static Metric],
     /// The file, below the folder of the device.
     pub(super) file: &'static str,
     pub(super) cadence: Cadence,
-    /// Why the GPU may not have the value.
+    /// The reason that the GPU may lack the value.
     absent: &'static str,
     pub(super) read: fn(&Card, &mut Readings) -> io::Result<()>,
 }
@@ -347,14 +347,14 @@ impl Row {
             call: self.file,
             reason,
             meaning: self.absent,
-            // The row of the table reports it where both have nothing.
+            // If both lack the value, the row of `TABLE_ROWS` reports it.
             partly: others.clone().any(fills) || in_table,
         }
     }
 }
 
 impl Card {
-    /// The errors of all blocks that count some.
+    /// Returns the sum of the errors of all blocks that count them.
     fn all_errors(&self) -> io::Result<Errors> {
         let mut sum = Errors::default();
         for file in self.files("ras")? {
@@ -368,7 +368,7 @@ impl Card {
     }
 }
 
-/// The table as Markdown.
+/// Returns the table as Markdown.
 pub fn markdown() -> String {
     let mut out = String::from("| metric | file | read | without a value |\n|---|---|---|---|\n");
     for row in ROWS {
@@ -453,7 +453,7 @@ fn clock(card: &Card, file: &str, labels: Fixed, out: &mut Readings) -> io::Resu
     Ok(())
 }
 
-/// The highest of the levels of a clock, each in a line such as `1: 2100Mhz *`.
+/// Records the highest level of a clock. Each line has one level, such as `1: 2100Mhz *`.
 fn highest_level(card: &Card, file: &str, labels: Fixed, out: &mut Readings) -> io::Result<()> {
     let text = card.text(file)?;
     let level = |line: &str| {
@@ -467,7 +467,7 @@ fn highest_level(card: &Card, file: &str, labels: Fixed, out: &mut Readings) -> 
     Ok(())
 }
 
-/// The speed of a lane, as in `16.0 GT/s PCIe`, and the generation that has it.
+/// Records the speed of a lane, such as `16.0 GT/s PCIe`, and the generation with this speed.
 fn link_speed(card: &Card, file: &str, labels: Fixed, out: &mut Readings) -> io::Result<()> {
     let text = card.text(file)?;
     let gigatransfers = text
@@ -502,7 +502,7 @@ fn total_errors(
     out.total(metric, Labels::fixed(uncorrected), errors.uncorrected, 1.0);
 }
 
-/// The errors of a block: `ue: 0` and `ce: 0`.
+/// Parses the errors of a block: `ue: 0` and `ce: 0`.
 fn errors(text: &str) -> io::Result<Errors> {
     let count = |name: &str| {
         text.lines()

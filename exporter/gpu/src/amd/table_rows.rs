@@ -1,4 +1,4 @@
-//! What is read of an AMD GPU from the table `gpu_metrics`, where no other file has it.
+//! The metrics of an AMD GPU that are read from the table `gpu_metrics`, because no other file has them.
 
 use pulsetrain_semconv::{
     Metric,
@@ -21,7 +21,7 @@ pub(super) struct TableRow {
     /// The field, as the kernel names it.
     pub(super) field: &'static str,
     pub(super) cadence: Cadence,
-    /// Why the GPU may not have the value.
+    /// The reason that the GPU may lack the value.
     pub(super) absent: &'static str,
     /// Reads the metric; `None` if the table does not have it.
     pub(super) read: fn(&MetricsTable, &mut Readings) -> Option<()>,
@@ -33,7 +33,7 @@ const BYTES_PER_GIGABIT: f64 = 1e9 / 8.0;
 
 const NO_XGMI: &str = "the GPU has no XGMI links, or a table older than format 1.4";
 
-/// Reasons and their bits in the status of throttling: limits of power, of currents and reliability, and of temperatures.
+/// Reasons and their bits in the throttle status: limits of power, of currents and reliability, and of temperatures.
 const THROTTLERS: [(Fixed, u64); 3] = [
     (&[(&GPU_THROTTLE_REASON, "power_cap")], 0xff),
     (&[(&GPU_THROTTLE_REASON, "other_cap")], 0x0300_0000_00ff_0000),
@@ -120,7 +120,7 @@ pub(super) const NO_THROTTLE: &str =
 pub(super) const RESIDENCIES: &str = "gpu_metrics (*_residency_acc)";
 pub(super) const NO_RESIDENCIES: &str = "the table is older than format 1.6";
 
-/// Records what holds the clocks down by the status of throttling; `None` if the table does not have it.
+/// Records the throttle reasons from the throttle status; `None` if the table does not have it.
 pub(super) fn record_status(table: &MetricsTable, out: &mut Readings) -> Option<()> {
     let status = table.value(Field::ThrottleStatus)?;
     for (reason, bits) in THROTTLERS {
@@ -141,7 +141,7 @@ impl TableRow {
     }
 }
 
-/// The values of the XGMI links that have one.
+/// Returns the values of the XGMI links that have one.
 fn links(table: &MetricsTable, field: Field) -> impl Iterator<Item = (u32, u64)> {
     (0..XGMI_LINKS).filter_map(move |link| Some((link as u32, table.of_link(field, link)?)))
 }

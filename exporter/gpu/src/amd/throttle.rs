@@ -1,10 +1,10 @@
-//! The time for which the clocks of an MI300 and later were held down.
+//! The throttle time of an MI300 and later.
 //!
 //! The firmware counts its cycles, and the cycles in which each throttler was active (residencies). Their quotient is a share of
-//! the time between two tables, as `amd-smi metric --throttle` has it; the times of both tables make seconds of it.
+//! the time between two tables, as `amd-smi metric --throttle` reports it; the times of both tables convert it to seconds.
 //!
 //! Some firmware counts every cycle in some residencies: a driver 6.10.5 has shown an idle MI300X at 100 % of three throttlers. A
-//! residency that is equal to the cycles is therefore no residency.
+//! residency that equals the cycles is therefore ignored.
 
 use pulsetrain_semconv::attribute::GPU_THROTTLE_REASON;
 
@@ -14,8 +14,8 @@ use crate::reading::Fixed;
 /// A nanosecond in seconds.
 pub(super) const SECONDS: f64 = 1e-9;
 
-/// A reason with the residencies that belong to it. Throttlers of one reason can be active in the same cycle, so that the
-/// longest of them is the time of the reason.
+/// A reason with its residencies. Throttlers of one reason can be active in the same cycle, so the longest residency is the time
+/// of the reason.
 const REASONS: [(Fixed, &[Field]); 3] = [
     (&[(&GPU_THROTTLE_REASON, "power_cap")], &[Field::PowerLimit]),
     (
@@ -35,18 +35,17 @@ pub(super) struct Throttle {
     throttled: [Throttled; REASONS.len()],
 }
 
-/// A reason that held the clocks down.
+/// The throttling for one reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Throttled {
-    /// For how long.
+    /// The throttle time in nanoseconds.
     pub(super) nanos: u64,
-    /// Whether it did since the last table.
+    /// Whether the GPU was throttled since the last table.
     pub(super) is_active: bool,
 }
 
 impl Throttle {
-    /// Takes note of a table. Returns each reason with a residency from the second table on, or `None` before it and without
-    /// residencies.
+    /// Adds a table. Returns each reason with a residency from the second table on, or `None` before it and without residencies.
     pub(super) fn update(
         &mut self,
         table: &MetricsTable,
@@ -60,7 +59,7 @@ impl Throttle {
         let is_residency = |field: &Field| table.value(*field).is_some_and(|value| value != cycles);
         let counted = REASONS.map(|(_, fields)| fields.iter().any(is_residency));
         match (grown(Field::Cycles), grown(Field::Time)) {
-            // The firmware has not counted since.
+            // The firmware has not counted since the last table.
             (Some(0), _) => {}
             (Some(cycles), Some(nanos)) => {
                 for (throttled, (_, fields)) in self.throttled.iter_mut().zip(REASONS) {
@@ -72,7 +71,7 @@ impl Throttle {
                 }
                 self.last = Some(table.clone());
             }
-            // A counter of 32 bits started over, or the GPU was reset.
+            // A 32-bit counter wrapped, or the GPU was reset.
             _ => self.last = Some(table.clone()),
         }
         let reasons = REASONS.iter().map(|(reason, _)| *reason).zip(self.throttled);
@@ -84,7 +83,7 @@ impl Throttle {
     }
 }
 
-/// The growth of a counter between two tables, or `None` if it fell.
+/// Returns the growth of a counter between two tables, or `None` if it decreased.
 fn growth(from: &MetricsTable, to: &MetricsTable, field: Field) -> Option<u64> {
     to.value(field)?.checked_sub(from.value(field)?)
 }

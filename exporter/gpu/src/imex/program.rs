@@ -1,6 +1,6 @@
-//! Runs a program of the driver's package with a timeout, in a process group of its own.
+//! Runs a program of the driver's package with a timeout, in its own process group.
 //!
-//! The group is killed at the end in any case, and the program is reaped only after that. So its id belongs to nobody else
+//! The group is killed at the end in any case, and the program is reaped only after that. So no other process can have its id
 //! when the signal is sent.
 
 use std::{
@@ -19,12 +19,12 @@ use rustix::{
     time::Timespec,
 };
 
-/// The most of an output that is kept. A domain has at most a few hundred nodes.
+/// The limit of an output in bytes. A domain has at most a few hundred nodes.
 const MOST_OUTPUT: usize = 1 << 20;
-/// How often the end of the program is looked for when it has closed its output.
+/// The interval of checks for the end of a program.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// The process group of the program that runs now, and whether no more may start.
+/// The process group of the running program, and whether the end was requested.
 #[derive(Debug, Default)]
 pub(super) struct Running(Mutex<State>);
 
@@ -35,14 +35,14 @@ struct State {
 }
 
 impl Running {
-    /// Kills the program that runs, and lets no more start.
+    /// Kills the running program; programs that start later are killed at once.
     pub(super) fn end(&self) {
         let mut state = self.lock();
         state.is_over = true;
         kill(state.group);
     }
 
-    /// Whether it was ended.
+    /// Whether the end was requested.
     pub(super) fn is_over(&self) -> bool {
         self.lock().is_over
     }
@@ -55,7 +55,7 @@ impl Running {
         }
     }
 
-    /// Kills what is left of the group, whose leader is not reaped yet.
+    /// Kills the rest of the group, whose leader is not reaped yet.
     fn finish(&self) {
         kill(self.lock().group.take());
     }
@@ -66,7 +66,7 @@ impl Running {
 }
 
 fn kill(group: Option<Pid>) {
-    // Only a group that has ended already cannot be killed.
+    // The kill fails only if the group has already ended.
     let _ = group.map(|group| kill_process_group(group, Signal::KILL));
 }
 
@@ -117,7 +117,7 @@ fn failed(status: ExitStatus, output: &Output) -> String {
     }
 }
 
-/// The pipes of a program and what came through them; `None` marks the end of a pipe.
+/// The pipes of a program and their output so far; `None` marks the end of a pipe.
 struct Output {
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
@@ -135,7 +135,7 @@ impl Output {
         }
     }
 
-    /// Reads until the program has ended; returns `false` if it has not by the deadline, or was stopped.
+    /// Reads until the program has ended. Returns `false` if it has not ended by the deadline, or was stopped.
     fn read(&mut self, child: &Child, deadline: Instant, running: &Running) -> io::Result<bool> {
         loop {
             // Another process may hold the pipes open: after the end, only what is in them is read.
@@ -159,7 +159,7 @@ impl Output {
         }
     }
 
-    /// Waits for output and reads a part of it; returns whether there was any.
+    /// Waits for output and reads a part of it. Returns whether there was any.
     fn read_some(&mut self, wait: Duration) -> io::Result<bool> {
         let (out, err) = {
             let stdout = self.stdout.as_ref().map(|pipe| PollFd::new(pipe, PollFlags::IN));
@@ -176,7 +176,7 @@ impl Output {
     }
 }
 
-/// Reads what is in a pipe that is ready, and closes it at its end; returns whether there was anything.
+/// Reads from a pipe that is ready, and closes it at its end. Returns whether anything was read.
 fn read_into<R: Read>(pipe: &mut Option<R>, bytes: &mut Vec<u8>) -> io::Result<bool> {
     let mut part = [0; 8192];
     let read = match pipe {

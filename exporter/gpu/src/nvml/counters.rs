@@ -1,5 +1,5 @@
-//! Performance counters: the sample of the last pass is kept, so that what is between it and this one is known at once.
-//! Nobody ever waits between two samples.
+//! Performance counters: the sample of the last pass is kept, so that the means since then are known at once. A pass never waits
+//! between two samples.
 //!
 //! A row that also fills a counter integrates its rate: the mean between two samples times the time between them.
 
@@ -17,14 +17,14 @@ use super::{
 };
 use crate::reading::{Labels, Readings, Sample};
 
-/// How far two samples must be apart (`nvml.h`, `nvmlGpmSampleGet`).
+/// The minimum time between two samples (`nvml.h`, `nvmlGpmSampleGet`).
 const APART: Duration = Duration::from_millis(100);
 
 /// The sample of the last pass, and the integrals up to it.
 #[derive(Default)]
 pub(super) struct Counters<'nvml> {
     before: Option<Before<'nvml>>,
-    /// By the place of the row. A gap of the samples ends it, and the next one begins at zero.
+    /// The integrals by the index of the row. A gap in the samples ends an integral, and the next one begins at zero.
     integrals: BTreeMap<usize, f64>,
 }
 
@@ -36,15 +36,15 @@ struct Before<'nvml> {
 }
 
 impl<'nvml> Counters<'nvml> {
-    /// Takes a sample, puts what was between it and the last one into `out`, and returns the outcome of each row. The first
-    /// time there is no outcome.
+    /// Takes a sample, puts the means since the last sample into `out`, and returns the outcome of each row. The first sample has
+    /// no outcome.
     pub(super) fn ask(
         &mut self,
         pass: &Pass<'_, 'nvml>,
         rows: &[(usize, &'static Row)],
         out: &mut Readings,
     ) -> Vec<(usize, Result<(), NvmlError>)> {
-        // Not the time of the pass: much may have been asked since it began.
+        // Not the time of the pass: other queries may have taken long since it began.
         let now = clock::now();
         if let Some(before) = &self.before
             && now.saturating_duration_since(before.ended) < APART
@@ -92,7 +92,7 @@ impl<'nvml> Counters<'nvml> {
         answers
     }
 
-    /// Puts a value into `out`, and its integral where the row has a counter for it.
+    /// Puts a value into `out`, and its integral if the row has a counter for it.
     fn put(
         &mut self,
         place: usize,
@@ -109,7 +109,7 @@ impl<'nvml> Counters<'nvml> {
         out.cadence = row.cadence;
         out.now(row.metric, labels, value * scale);
         for metric in row.also {
-            // The first value begins the counter: only then is it known from when it counts.
+            // The first value begins the counter: its start time is known only then.
             let integral = known.map_or(0.0, |known| known + value * scale * between.seconds);
             let total = Sample::Total {
                 raw: integral as u64,
@@ -130,8 +130,8 @@ struct Between {
     time_unix_nanos: UnixNanos,
 }
 
-/// The means of counters between two samples. A driver that refuses them together, as one of them is of a later driver, is
-/// asked for each.
+/// Returns the means of counters between two samples. If a driver refuses them together, because it is older than one of them,
+/// each is read separately.
 fn means(
     before: &GpmSample<'_>,
     after: &GpmSample<'_>,
@@ -153,7 +153,7 @@ fn sample<'nvml>(pass: &Pass<'_, 'nvml>, supported: bool) -> Result<GpmSample<'n
     }
 }
 
-/// The first row gets the error, which may mean more than the counters; the others `NoData`.
+/// Fails all rows: the first with the error, which may concern more than the counters, the others with its reason.
 fn refuse_all(rows: &[(usize, &'static Row)], error: NvmlError) -> Vec<(usize, Result<(), NvmlError>)> {
     let reason = reason(&error);
     let mut first = Some(error);

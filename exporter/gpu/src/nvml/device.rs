@@ -1,4 +1,4 @@
-//! A GPU that the driver has: how it is opened, what never changes about it, how it is split, and who is on it.
+//! A GPU of the driver: its handle, its constant properties, its instances, and the processes on it.
 
 use nvml_wrapper::{
     Device, Nvml, enums::device::UsedGpuMemory, error::NvmlError, struct_wrappers::device::ProcessInfo,
@@ -8,7 +8,7 @@ use nvml_wrapper::{
 use super::{ffi, row::reason};
 use crate::{Fabric, Gpu, GpuProcess, GpuTrouble, MigInstance, Platform, Reason};
 
-/// What never changes about a GPU.
+/// Reads the constant properties of a GPU.
 fn describe(device: &Device<'_>, index: u32) -> Gpu {
     let pci_bus_id = device.pci_info().map(|pci| pci.bus_id).ok();
     let uuid = device.uuid().ok().filter(|uuid| !uuid.is_empty());
@@ -28,7 +28,7 @@ fn describe(device: &Device<'_>, index: u32) -> Gpu {
     }
 }
 
-/// The version of the NVLinks (`nvml.h`, `NVML_NVLINK_VERSION_*`); all links of a GPU have the same.
+/// Reads the version of the NVLinks (`nvml.h`, `NVML_NVLINK_VERSION_*`); all links of a GPU have the same.
 fn nvlink_version(device: &Device<'_>) -> Option<&'static str> {
     let mut cells = [ffi::field(NVML_FI_DEV_NVLINK_GET_VERSION, 0)];
     ffi::field_values(device, &mut cells).ok()?;
@@ -45,7 +45,7 @@ fn nvlink_version(device: &Device<'_>) -> Option<&'static str> {
     })
 }
 
-/// Where in a rack the GPU is.
+/// Reads the position of the GPU in a rack.
 fn platform(device: &Device<'_>) -> Option<Platform> {
     let platform = ffi::platform(device).ok()?;
     let serial_number = platform
@@ -62,10 +62,10 @@ fn platform(device: &Device<'_>) -> Option<Platform> {
     })
 }
 
-/// The NVLink fabric, once the GPU is registered with it.
+/// Reads the NVLink fabric; `None` until the GPU is registered with it.
 ///
 /// # Errors
-/// The GPU can be in none.
+/// The driver has no fabric for the GPU.
 pub(super) fn fabric(device: &Device<'_>) -> Result<Option<Fabric>, NvmlError> {
     let fabric = ffi::fabric(device)?;
     let byte = |place: usize| format!("{:02x}", fabric.cluster_uuid[place]);
@@ -76,7 +76,7 @@ pub(super) fn fabric(device: &Device<'_>) -> Result<Option<Fabric>, NvmlError> {
     }))
 }
 
-/// Whether MIG is on, and its instances; `None` if the GPU does not support it.
+/// Lists the MIG instances: none if MIG is off, `None` if the GPU does not support MIG.
 pub(super) fn instances<'nvml>(
     device: &Device<'nvml>,
 ) -> Result<Option<Vec<(Device<'nvml>, MigInstance)>>, NvmlError> {
@@ -89,7 +89,7 @@ pub(super) fn instances<'nvml>(
         return Ok(Some(Vec::new()));
     }
     let most = device.mig_device_count()?;
-    // Places without an instance answer with an error.
+    // Indexes without an instance answer with an error.
     let found = (0..most).filter_map(|index| {
         let instance = device.mig_device_by_index(index).ok()?;
         let description = describe_instance(&instance, index).ok()?;
@@ -114,7 +114,7 @@ fn describe_instance(device: &Device<'_>, index: u32) -> Result<MigInstance, Nvm
     })
 }
 
-/// Lists processes by the third version of a call, or by the second where the driver has no third or a flawed one.
+/// Lists processes by the third version of a call, or by the second if the driver has no third or a flawed one.
 fn list<'nvml>(
     device: &Device<'nvml>,
     third: impl FnOnce(&Device<'nvml>) -> Result<Vec<ProcessInfo>, NvmlError>,
@@ -138,7 +138,7 @@ fn has_flawed_lists(nvml: &Nvml) -> bool {
     parts.next() == Some(535) && parts.next().is_some_and(is_flawed)
 }
 
-/// Who is on the GPU, each process once for each instance that it is on.
+/// Lists the processes on the GPU, each once per instance.
 pub(super) fn processes(device: &Device<'_>) -> Result<Vec<GpuProcess>, Reason> {
     let compute = list(
         device,
@@ -146,8 +146,8 @@ pub(super) fn processes(device: &Device<'_>) -> Result<Vec<GpuProcess>, Reason> 
         Device::running_compute_processes_v2,
     )
     .map_err(|error| reason(&error))?;
-    // What draws computes too, and clients of MPS have a list of their own; that these cannot be listed is no reason to hide the
-    // others.
+    // Graphics processes may compute too, and MPS clients have a separate list. A failure of these lists does not hide the
+    // compute processes.
     let graphics = list(
         device,
         Device::running_graphics_processes,
@@ -176,7 +176,7 @@ pub(super) fn processes(device: &Device<'_>) -> Result<Vec<GpuProcess>, Reason> 
     Ok(processes)
 }
 
-/// Who is on the instances of a GPU. Each instance may be asked also by those who may not ask the GPU.
+/// Lists the processes on the instances of a GPU. A caller without permission to query the GPU may still query its instances.
 pub(super) fn processes_of_instances(
     instances: &[(Device<'_>, MigInstance)],
 ) -> Result<Vec<GpuProcess>, Reason> {
@@ -191,14 +191,14 @@ pub(super) fn processes_of_instances(
     Ok(all)
 }
 
-/// Opens a GPU: its handle, and what never changes about it.
+/// Opens a GPU. Returns its handle and its constant properties.
 ///
 /// # Errors
-/// The GPU has no handle, or a handle that answers nothing.
+/// The GPU has no handle, or its handle does not answer.
 pub(super) fn open(nvml: &Nvml, index: u32) -> Result<(Device<'_>, Gpu), NvmlError> {
     let device = nvml.device_by_index(index)?;
     match device.uuid() {
-        // A GPU may have no UUID; it is its PCI address then.
+        // A GPU may have no UUID; its PCI address is used instead.
         Ok(_) | Err(NvmlError::NotSupported | NvmlError::FailedToLoadSymbol(_)) => {}
         Err(error) => return Err(error),
     }
@@ -206,8 +206,8 @@ pub(super) fn open(nvml: &Nvml, index: u32) -> Result<(Device<'_>, Gpu), NvmlErr
     Ok((device, gpu))
 }
 
-/// What it means for a GPU that it cannot be opened (`nvml.h`, `nvmlDeviceGetHandleByIndex_v2`); `None` where it means that NVML
-/// has to be loaded again.
+/// Returns the trouble of a GPU that cannot be opened (`nvml.h`, `nvmlDeviceGetHandleByIndex_v2`), or `None` if NVML has to be
+/// loaded again.
 pub(super) fn trouble_of(error: &NvmlError) -> Option<GpuTrouble> {
     match error {
         NvmlError::Uninitialized | NvmlError::DriverNotLoaded | NvmlError::LibRmVersionMismatch => None,

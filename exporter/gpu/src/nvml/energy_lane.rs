@@ -16,17 +16,17 @@ use crate::{
     reading::{Cadence, Entity, Labels, Reading, Sample},
 };
 
-/// How often a counter is read until it changes, at most.
+/// The shortest interval of reads in the search for a change.
 const POLL: Duration = Duration::from_millis(2);
-/// The part of the time that calls may use: a driver that answers slowly is asked less often.
+/// The inverse of the share of time that calls may use: a driver that answers slowly is queried less often.
 const CALL_SHARE: u32 = 20;
-/// How long a change is waited for. No counter has a longer update period.
+/// The limit of a search for a change. No counter has a longer update period.
 const MAX_SEARCH: Duration = Duration::from_millis(600);
-/// How many updates in a row may be missed until the counter is read until it changes again.
+/// The number of consecutive updates that may be missed before the counter is again read until it changes.
 const MOST_MISSED: u32 = 3;
-/// How long until a counter that does not change is read again.
+/// The delay before a counter that did not change is read again.
 const UNCHANGED: Duration = Duration::from_secs(1);
-/// Millijoules.
+/// The factor from millijoules to joules.
 const MILLI: f64 = 0.001;
 
 /// Reads the energy counter of a GPU between passes.
@@ -51,7 +51,7 @@ struct ChangeSearch {
     due: Instant,
     /// When the search for a change began, when the counter was read last, and that reading.
     before: Option<(Instant, Instant, CounterReading)>,
-    /// When the counter changed, and to what.
+    /// The time of the last change, and the value after it in millijoules.
     changed: Option<(Instant, u64)>,
     /// The update period; `None` until two consecutive changes were seen, and if updates are more frequent than searches.
     period: Option<Duration>,
@@ -70,8 +70,8 @@ impl EnergyLane {
         }
     }
 
-    /// Puts the readings since the last pass before those of a pass. A counter that the pass could not read is not read until
-    /// the next one.
+    /// Puts the readings since the last pass before those of a pass. If the pass could not read the counter, it is not read until
+    /// the next pass.
     pub(super) fn add_to(&mut self, pass: &mut Vec<Reading>) {
         let is_energy = |reading: &Reading| {
             reading.metric.ordinal == metric::GPU_ENERGY.ordinal && reading.time_unix_nanos.is_known()
@@ -183,8 +183,8 @@ impl ChangeSearch {
         }
     }
 
-    /// Sets the time of the next search if the update was over before this one began, as after a pass over the GPU or a late wake-up.
-    /// A search for the rest of the period costs many calls. Returns whether that is so.
+    /// Sets the time of the next search if the update was over before this one began, as after a pass over the GPU or a late
+    /// wake-up. A search for the rest of the period costs many calls. Returns whether that time was set.
     fn skip_missed_update(&mut self, reading: CounterReading, now: Instant, poll: Duration) -> bool {
         let is_missed = self
             .changed

@@ -1,5 +1,5 @@
-//! Events of one GPU: a thread waits for them, so each GPU has one. A GPU that is lost ends the waits
-//! of its own set at once, and of no other.
+//! The driver events of one GPU. Each GPU has its own event set and a thread that waits for it: a lost GPU ends the waits for its
+//! own set at once, and does not affect other sets.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -16,15 +16,15 @@ use crate::{
     driver::{DriverEvent, EventSender, GpuEvent, GpuEventKind},
 };
 
-/// How long one wait is: so long a session waits for its end at most, and so seldom a quiet machine is woken.
+/// The timeout of one wait. It limits the delay at the end of a session and the wake-ups of an idle machine.
 const WAIT_MS: u32 = 500;
-/// How long after a failure it is tried again.
+/// The pause after a failed wait.
 const REST: Duration = Duration::from_secs(1);
 
 /// The bit of an XID error.
 const XID: u64 = c::nvmlEventTypeXidCriticalError as u64;
-/// The other types, by their bits, as values of `gpu.driver_event.type`. What `gpu.ecc.errors` and `gpu.performance_state` have is
-/// not among them.
+/// The other event types by their bits, as values of `gpu.driver_event.type`. Events that `gpu.ecc.errors` and
+/// `gpu.performance_state` cover are left out.
 const OTHERS: [(u64, &str); 7] = [
     (
         c::nvmlEventTypeSingleBitEccErrorStorm as u64,
@@ -47,13 +47,13 @@ const OTHERS: [(u64, &str); 7] = [
     ),
 ];
 
-/// What the driver reports of a GPU, and why the rest is missing.
+/// The registration for the events of a GPU, with the reasons for missing events.
 pub(super) struct Registered<'nvml> {
-    /// `None` where the driver reports no events.
+    /// The event set; `None` if the driver reports no events.
     pub(super) set: Option<EventSet<'nvml>>,
-    /// Why there are no XID errors.
+    /// The reason that XID errors are not reported; `None` if they are.
     pub(super) no_xids: Option<Reason>,
-    /// Why there are no other events.
+    /// The reason that other events are not reported; `None` if they are.
     pub(super) no_others: Option<Reason>,
 }
 
@@ -83,7 +83,7 @@ pub(super) fn register<'nvml>(nvml: &'nvml Nvml, device: &Device<'nvml>) -> Regi
     }
 }
 
-/// Hands over every event of the GPU until `over`.
+/// Sends every known event of the GPU until `over` is set or the receiver is gone.
 pub(super) fn listen<'nvml>(
     nvml: &'nvml Nvml,
     set: &EventSet<'nvml>,

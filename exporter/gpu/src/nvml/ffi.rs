@@ -14,10 +14,10 @@ use nvml_wrapper::{
 };
 use nvml_wrapper_sys::bindings as c;
 
-/// A field to ask and, afterwards, its answer.
+/// A field to query and, after the call, its answer.
 pub(crate) type FieldCell = c::nvmlFieldValue_t;
 
-/// The version that NVML wants in a structure: its size, and its number in the highest byte.
+/// Returns the version field of an NVML structure: its size, with the version number in the highest byte.
 const fn version<T>(number: u32) -> u32 {
     size_of::<T>() as u32 | number << 24
 }
@@ -34,7 +34,7 @@ macro_rules! ask {
     }};
 }
 
-/// A field to ask for.
+/// Returns the cell of a field to query.
 pub(crate) fn field(id: u32, scope: u32) -> FieldCell {
     FieldCell {
         fieldId: id,
@@ -47,16 +47,16 @@ pub(crate) fn field(id: u32, scope: u32) -> FieldCell {
     }
 }
 
-/// Asks for all `fields` in one call; each has its own answer then.
+/// Queries all `fields` in one call; each cell then has its own answer.
 pub(crate) fn field_values(device: &Device<'_>, fields: &mut [FieldCell]) -> Result<(), NvmlError> {
     let function = nvml_sym(device.nvml().lib().nvmlDeviceGetFieldValues.as_ref())?;
     // SAFETY: see the header of this file; the count is that of the slice.
     nvml_try(unsafe { function(device.handle(), fields.len() as i32, fields.as_mut_ptr()) })
 }
 
-/// The performance counters with these numbers, each with its mean between two samples.
+/// Returns the means of the performance counters with these ids between two samples.
 ///
-/// The wrapper has no names for the counters that NVML got later.
+/// The wrapper has no names for newer counters of NVML.
 pub(crate) fn performance_counters(
     before: &GpmSample<'_>,
     after: &GpmSample<'_>,
@@ -80,10 +80,10 @@ pub(crate) fn performance_counters(
         .collect())
 }
 
-/// The answer of one field.
+/// Returns the value of one field.
 ///
 /// # Errors
-/// The reason for its absence.
+/// The reason for the absence of a value.
 pub(crate) fn field_answer(field: &FieldCell) -> Result<f64, NvmlError> {
     nvml_try(field.nvmlReturn)?;
     let value = &field.value;
@@ -102,10 +102,10 @@ pub(crate) fn field_answer(field: &FieldCell) -> Result<f64, NvmlError> {
     })
 }
 
-/// The answer of one field as a count: all of its bits, where a floating point number would lose some.
+/// Returns the value of one field as an integer. A floating-point number would lose bits of a large count.
 ///
 /// # Errors
-/// The reason for its absence.
+/// The reason for the absence of a value.
 pub(crate) fn field_count(field: &FieldCell) -> Result<u64, NvmlError> {
     nvml_try(field.nvmlReturn)?;
     if field.valueType == c::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_LONG_LONG {
@@ -150,7 +150,7 @@ fn utilization<E>(
     Ok(value)
 }
 
-/// The temperature of the GPU in degrees Celsius; by the older call where the driver has no other.
+/// Returns the temperature of the GPU in degrees Celsius, by the older call if the driver lacks the newer one.
 pub(crate) fn temperature(device: &Device<'_>) -> Result<i32, NvmlError> {
     let begin = c::nvmlTemperature_t {
         version: version::<c::nvmlTemperature_t>(1),
@@ -167,7 +167,8 @@ pub(crate) fn temperature(device: &Device<'_>) -> Result<i32, NvmlError> {
     }
 }
 
-/// Why the clocks are low, a bit a reason (`nvmlClocksEventReason*`); by the older call where the driver has no other.
+/// Returns the reasons for low clocks as a bit mask (`nvmlClocksEventReason*`), by the older call if the driver lacks the newer
+/// one.
 pub(crate) fn clock_event_reasons(device: &Device<'_>) -> Result<u64, NvmlError> {
     let reasons: Result<u64, NvmlError> = ask!(device, nvmlDeviceGetCurrentClocksEventReasons, 0);
     match reasons {
@@ -178,7 +179,7 @@ pub(crate) fn clock_event_reasons(device: &Device<'_>) -> Result<u64, NvmlError>
     }
 }
 
-/// What is repaired at the next reset: a memory channel, a TPC.
+/// Returns whether the repair of a memory channel and of a TPC is pending until the next reset.
 pub(crate) fn pending_repairs(device: &Device<'_>) -> Result<(bool, bool), NvmlError> {
     let begin = c::nvmlRepairStatus_t {
         version: version::<c::nvmlRepairStatus_t>(1),
@@ -211,7 +212,8 @@ pub(crate) fn has_unrepairable_memory(device: &Device<'_>) -> Result<bool, NvmlE
     Ok(status.unrepairable != 0)
 }
 
-/// The workload power profiles that the GPU supports and those in force, a bit each (`NVML_POWER_PROFILE_*`), the first 64.
+/// Returns the workload power profiles that the GPU supports and those in force, as bit masks of the first 64
+/// (`NVML_POWER_PROFILE_*`).
 pub(crate) fn power_profiles(device: &Device<'_>) -> Result<(u64, u64), NvmlError> {
     type Profiles = c::nvmlWorkloadPowerProfileCurrentProfiles_t;
     // SAFETY: the structure is made of numbers and arrays of them, for which zero is a value.
@@ -233,7 +235,7 @@ pub(crate) fn nvlink_remote_type(device: &Device<'_>, link: u32) -> Result<u32, 
     ask!(device, nvmlDeviceGetNvLinkRemoteDeviceType, 0, link)
 }
 
-/// Where in a rack the GPU is.
+/// Returns the position of the GPU in a rack.
 pub(crate) fn platform(device: &Device<'_>) -> Result<c::nvmlPlatformInfo_t, NvmlError> {
     // SAFETY: the structure is made of numbers and arrays of them, for which zero is a value.
     let mut begin: c::nvmlPlatformInfo_t = unsafe { mem::zeroed() };
@@ -241,7 +243,7 @@ pub(crate) fn platform(device: &Device<'_>) -> Result<c::nvmlPlatformInfo_t, Nvm
     ask!(device, nvmlDeviceGetPlatformInfo, begin)
 }
 
-/// How many degrees are left until the GPU slows down.
+/// Returns the margin in degrees Celsius until the GPU slows down.
 pub(crate) fn margin_temperature(device: &Device<'_>) -> Result<i32, NvmlError> {
     let begin = c::nvmlMarginTemperature_t {
         version: version::<c::nvmlMarginTemperature_t>(1),
@@ -257,12 +259,12 @@ pub(crate) fn target_fan_speed(device: &Device<'_>, fan: u32) -> Result<u32, Nvm
     ask!(device, nvmlDeviceGetTargetFanSpeed, 0, fan)
 }
 
-/// The highest PCI Express generation of the GPU by itself.
+/// Returns the highest PCI Express generation that the GPU itself supports.
 pub(crate) fn gpu_max_pcie_generation(device: &Device<'_>) -> Result<u32, NvmlError> {
     ask!(device, nvmlDeviceGetGpuMaxPcieLinkGeneration, 0)
 }
 
-/// Memory before there was one with what is reserved: total, free and used, in bytes.
+/// Returns total, free and used memory in bytes by the first version of the call, which does not report reserved memory.
 pub(crate) fn memory_v1(device: &Device<'_>) -> Result<(u64, u64, u64), NvmlError> {
     let begin = c::nvmlMemory_t {
         total: 0,
@@ -273,7 +275,7 @@ pub(crate) fn memory_v1(device: &Device<'_>) -> Result<(u64, u64, u64), NvmlErro
     memory.map(|memory| (memory.total, memory.free, memory.used))
 }
 
-/// Memory that is protected from the host: total and used, in bytes.
+/// Returns the total and used memory in bytes that is protected from the host.
 pub(crate) fn protected_memory(device: &Device<'_>) -> Result<(u64, u64), NvmlError> {
     let begin = c::nvmlMemory_t {
         total: 0,
@@ -298,7 +300,7 @@ pub(crate) fn dram_encrypted(device: &Device<'_>) -> Result<bool, NvmlError> {
     Ok(current.encryptionState != 0)
 }
 
-/// Whether a licence for virtual GPUs is held; `None` where none is needed.
+/// Whether a licence for virtual GPUs is held; [`NvmlError::NotSupported`] if the GPU supports no licence.
 pub(crate) fn vgpu_licensed(device: &Device<'_>) -> Result<bool, NvmlError> {
     // SAFETY: the structure is made of numbers and arrays of them, for which zero is a value.
     let begin: c::nvmlGridLicensableFeatures_t = unsafe { mem::zeroed() };
@@ -314,7 +316,7 @@ pub(crate) fn vgpu_licensed(device: &Device<'_>) -> Result<bool, NvmlError> {
         .any(|feature| feature.featureEnabled != 0))
 }
 
-/// Banks of memory by the spare rows that they have left: all, most, some, few, none.
+/// Returns the numbers of memory banks by their remaining spare rows: all, most, some, few, none.
 pub(crate) fn row_remapper_histogram(device: &Device<'_>) -> Result<[u32; 5], NvmlError> {
     let begin = c::nvmlRowRemapperHistogramValues_t {
         max: 0,
@@ -328,7 +330,7 @@ pub(crate) fn row_remapper_histogram(device: &Device<'_>) -> Result<[u32; 5], Nv
     banks.map(|banks| [banks.max, banks.high, banks.partial, banks.low, banks.none])
 }
 
-/// Errors of the on-chip memory.
+/// Returns the error counts of the on-chip memory.
 pub(crate) fn sram_errors(device: &Device<'_>) -> Result<c::nvmlEccSramErrorStatus_t, NvmlError> {
     // SAFETY: the structure is made of numbers, for which zero is a value.
     let mut begin: c::nvmlEccSramErrorStatus_t = unsafe { mem::zeroed() };
@@ -336,24 +338,25 @@ pub(crate) fn sram_errors(device: &Device<'_>) -> Result<c::nvmlEccSramErrorStat
     ask!(device, nvmlDeviceGetSramEccErrorStatus, begin)
 }
 
-/// What a GPU is to its NVLink fabric.
+/// The registration of a GPU with its NVLink fabric.
 pub(crate) struct Fabric {
-    /// How far its registration has come (`NVML_GPU_FABRIC_STATE_*`).
+    /// The state of the registration (`NVML_GPU_FABRIC_STATE_*`).
     pub(crate) state: u32,
-    /// The mask of its health.
+    /// The health mask.
     pub(crate) health: u32,
-    /// The driver's own summary of its health (`NVML_GPU_FABRIC_HEALTH_SUMMARY_*`); zero before driver 580.
+    /// The driver's own health summary (`NVML_GPU_FABRIC_HEALTH_SUMMARY_*`); zero before driver 580.
     pub(crate) summary: u8,
     /// The UUID of the fabric; zeroes before the registration.
     pub(crate) cluster_uuid: [u8; 16],
-    /// The number of those in it that the GPU can reach.
+    /// The id of the clique: the GPUs of the fabric that this GPU can reach.
     pub(crate) clique_id: u32,
 }
 
-/// The NVLink fabric: by the third version of the structure, which has the summary, and by the second, which drivers since 550 know.
+/// Returns the registration by the third version of the structure, which has the summary, or by the second, which drivers since
+/// 550 support.
 pub(crate) fn fabric(device: &Device<'_>) -> Result<Fabric, NvmlError> {
     match fabric_of(device, version::<c::nvmlGpuFabricInfo_v3_t>(3)) {
-        // What a driver calls a version that it does not know: an invalid argument, or a code that the wrapper does not know.
+        // A driver refuses an unknown version as an invalid argument, or with a code that the wrapper does not know.
         Err(NvmlError::InvalidArg | NvmlError::UnexpectedVariant(_)) => {
             fabric_of(device, version::<c::nvmlGpuFabricInfo_v2_t>(2))
         }
@@ -378,19 +381,19 @@ fn fabric_of(device: &Device<'_>, version: u32) -> Result<Fabric, NvmlError> {
     })
 }
 
-/// The GPU instance and the compute instance of a MIG device.
+/// Returns the ids of the GPU instance and the compute instance of a MIG device.
 pub(crate) fn mig_ids(device: &Device<'_>) -> Result<(u32, u32), NvmlError> {
     let gpu_instance: Result<u32, NvmlError> = ask!(device, nvmlDeviceGetGpuInstanceId, 0);
     let compute_instance: Result<u32, NvmlError> = ask!(device, nvmlDeviceGetComputeInstanceId, 0);
     Ok((gpu_instance?, compute_instance?))
 }
 
-/// The event types that a GPU has, by their bits.
+/// Returns the event types that a GPU supports, as a bit mask.
 pub(crate) fn supported_events(device: &Device<'_>) -> Result<u64, NvmlError> {
     ask!(device, nvmlDeviceGetSupportedEventTypes, 0)
 }
 
-/// Registers a set for event types of a GPU. The wrapper knows a part of the types only.
+/// Registers a set for event types of a GPU. The wrapper knows only some of the types.
 pub(crate) fn register_events(device: &Device<'_>, types: u64, set: &EventSet<'_>) -> Result<(), NvmlError> {
     let function = nvml_sym(device.nvml().lib().nvmlDeviceRegisterEvents.as_ref())?;
     // SAFETY: see the header of this file; the set is alive.
@@ -407,10 +410,10 @@ pub(crate) struct Event {
     pub(crate) gpu_instance_id: Option<u32>,
 }
 
-/// Waits for the next event, at most so long.
+/// Waits for the next event, for at most `timeout_ms`.
 ///
 /// # Errors
-/// [`NvmlError::Timeout`] where none came.
+/// [`NvmlError::Timeout`] if no event came.
 pub(crate) fn next_event(nvml: &Nvml, set: &EventSet<'_>, timeout_ms: u32) -> Result<Event, NvmlError> {
     const NO_INSTANCE: u32 = u32::MAX;
     let function = nvml_sym(nvml.lib().nvmlEventSetWait_v2.as_ref())?;

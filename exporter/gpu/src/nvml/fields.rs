@@ -1,4 +1,4 @@
-//! Fields: all that are due in one call, each answer found by its place, because a driver may answer with ids of its own.
+//! Field queries: all due fields in one call. Answers are matched by position, because a driver may answer with its own ids.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -24,37 +24,38 @@ use crate::{
 
 /// The most fields in one call.
 const BATCH: usize = 128;
-/// The scope of the sum of all links. `nvml.h` documents it for some counters; DCGM reads all of those of the fifth generation by it.
+/// The scope of the sum of all links. `nvml.h` documents it for some counters; DCGM uses it for all counters of the fifth
+/// generation.
 const ALL_LINKS: u32 = u32::MAX;
-/// More links than any GPU has: a larger count is not believed.
+/// The limit of the number of links, more than any GPU has. A larger count is reduced to it.
 pub(super) const MOST_LINKS: u32 = 128;
-/// The value of a setting that nobody has set (`NVML_POWER_SMOOTHING_ADMIN_OVERRIDE_NOT_SET`).
+/// The value of a setting that is not set (`NVML_POWER_SMOOTHING_ADMIN_OVERRIDE_NOT_SET`).
 const NOT_SET: f64 = u32::MAX as f64;
 
-/// Asks fields, and keeps the room for them.
+/// Reads fields, and reuses the buffers for them.
 pub(super) struct Fields {
     cells: Vec<FieldCell>,
     asked: Vec<AskedField>,
     nvlinks: Links,
     each_nvlink: bool,
-    /// The counters that the driver has by link alone.
+    /// The fields that the driver provides only per link.
     without_sum: BTreeSet<u32>,
     c2c_links: Links,
     power_profiles: Links,
     latency: Option<Duration>,
 }
 
-/// How many links of a kind, or power profiles, there are; not known before somebody asks for something of them.
+/// The number of links of a kind, or of power profiles; unknown until a row needs it.
 struct Links {
-    /// The field that has it.
+    /// The id of the field with the number.
     count: u32,
     known: Option<u32>,
 }
 
-/// A row that is a field, with its place among the rows.
+/// A row that is a field, with its index among the rows.
 pub(super) type FieldRow = (usize, &'static Row, &'static Field);
 
-/// A cell, and what it is for.
+/// The row, the field and the link that a cell is read for.
 struct AskedField {
     place: usize,
     row: &'static Row,
@@ -63,7 +64,7 @@ struct AskedField {
 }
 
 impl Fields {
-    /// Room for the fields of one device; `each_nvlink` reads the counters of NVLinks by link.
+    /// Creates the buffers for the fields of one device; `each_nvlink` reads the counters of NVLinks per link.
     pub(super) fn new(each_nvlink: bool) -> Self {
         Self {
             cells: Vec::new(),
@@ -77,13 +78,13 @@ impl Fields {
         }
     }
 
-    /// How long the driver took to answer the fields that were asked last, by its own measure; `None` where it answered none.
+    /// Returns the driver's own latency of the last query, or `None` if it answered no field.
     pub(super) fn latency(&self) -> Option<Duration> {
         self.latency
     }
 
-    /// Asks the fields, puts what they answer into `out`, and returns the outcome of each row. A row of many links has an
-    /// answer when one of them has.
+    /// Reads the fields, puts their values into `out`, and returns the outcome of each row. A row of many links has an answer if
+    /// one of them has.
     pub(super) fn ask(
         &mut self,
         nvml: &Nvml,
@@ -102,8 +103,8 @@ impl Fields {
         answers
     }
 
-    /// Returns the rows for which the driver refuses the sum of the links, and remembers them: they are asked by link. A GPU without
-    /// the counter answers that it is not supported.
+    /// Returns the rows for which the driver newly refuses the sum of the links, and remembers their fields: they are read per
+    /// link. A GPU without the counter answers that it is not supported.
     fn refused_sums(
         &mut self,
         rows: &[FieldRow],
@@ -198,7 +199,7 @@ impl Links {
         Self { count, known: None }
     }
 
-    /// How many there are. Without an answer the next row asks again.
+    /// Returns the number, which is kept once the driver has answered.
     fn ask(&mut self, scheme: FieldIdScheme, device: &Device<'_>) -> Result<u32, Reason> {
         if let Some(known) = self.known {
             return Ok(known);
@@ -261,7 +262,7 @@ fn known(cell: &FieldCell, is_value: impl Fn(f64) -> bool) -> Result<f64, NvmlEr
         .ok_or(NvmlError::NoData)
 }
 
-/// The first row gets the error, which may mean more than the fields; the others its meaning for them.
+/// Fails all rows of a call: the first with the error, which may concern more than the fields, the others with its reason.
 fn refuse_all(asked: &[AskedField], error: NvmlError) -> Vec<(usize, Result<(), NvmlError>)> {
     let reason = reason(&error);
     let mut first = Some(error);
@@ -274,7 +275,8 @@ fn refuse_all(asked: &[AskedField], error: NvmlError) -> Vec<(usize, Result<(), 
     asked.iter().map(again).collect()
 }
 
-/// One answer a row: that of a link which has one, else the last. Those of a row are adjacent, but for rows without links.
+/// Merges the answers of each row: success if one link has a value, else the last error. The answers of a row with links are
+/// adjacent.
 fn merge(answers: Vec<(usize, Result<(), NvmlError>)>) -> Vec<(usize, Result<(), NvmlError>)> {
     let mut merged: Vec<(usize, Result<(), NvmlError>)> = Vec::with_capacity(answers.len());
     for (place, answer) in answers {
@@ -290,7 +292,7 @@ fn merge(answers: Vec<(usize, Result<(), NvmlError>)>) -> Vec<(usize, Result<(),
     merged
 }
 
-/// The driver's own number of a field: CUDA 13.0 Update 1 (driver 580.82) moved those from 251 to 273.
+/// Returns the driver's own id of a field: CUDA 13.0 Update 1 (driver 580.82) renumbered those from 251 to 273.
 fn driver_id(scheme: FieldIdScheme, id: u32) -> u32 {
     match (scheme, id) {
         (FieldIdScheme::V12, id) => id,

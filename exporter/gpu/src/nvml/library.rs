@@ -1,4 +1,4 @@
-//! Loading NVML: where it is, and what it means when it is not there.
+//! Loads NVML, or explains why it cannot be loaded.
 
 use std::{ffi::OsStr, path::Path};
 
@@ -6,13 +6,13 @@ use nvml_wrapper::{Nvml, error::NvmlError};
 
 use crate::driver::DriverEvent;
 
-/// What the driver installs, and what only its development package does.
+/// The library names: the first is installed by the driver, the second only by its development package.
 const NAMES: [&str; 2] = ["libnvidia-ml.so.1", "libnvidia-ml.so"];
 
 /// Loads and initializes NVML.
 ///
 /// # Errors
-/// Why there is no driver to ask.
+/// The reason that NVML cannot be loaded.
 pub(crate) fn load(path: Option<&Path>) -> Result<Nvml, DriverEvent> {
     let init = |name: &OsStr| Nvml::builder().lib_path(name).init();
     let loaded = match path {

@@ -1,4 +1,4 @@
-//! A GPU as it is watched: its rows, its instances, who is on it, and whether it answers.
+//! A monitored GPU: its rows, its instances, the processes on it, and whether it answers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,23 +19,23 @@ use crate::{
     reading::{Entity, Readings},
 };
 
-/// How often a GPU that does not answer is asked whether it does.
+/// The interval at which a GPU that does not answer is checked again.
 const ASK_LOST: Duration = Duration::from_secs(2);
 
-/// A GPU that has a handle.
+/// A monitored GPU and its handle.
 pub(super) struct MonitoredGpu<'nvml> {
     gpu: Arc<Gpu>,
     device: Device<'nvml>,
     probe: Probe<'nvml>,
     instances: Vec<Instance<'nvml>>,
-    /// Whether its processes may be seen.
+    /// The reason that its processes cannot be listed; `None` if they can.
     hidden: Option<Reason>,
     listed: Option<Instant>,
-    /// Whether its place in an NVLink fabric is still to be heard of.
+    /// Whether its registration with an NVLink fabric is still pending.
     awaits_fabric: bool,
 }
 
-/// An instance of a split GPU.
+/// A MIG instance of the GPU.
 struct Instance<'nvml> {
     device: Device<'nvml>,
     instance: MigInstance,
@@ -43,7 +43,7 @@ struct Instance<'nvml> {
 }
 
 impl<'nvml> MonitoredGpu<'nvml> {
-    /// A GPU that was opened.
+    /// Creates the monitor of an opened GPU.
     pub(super) fn new(device: Device<'nvml>, gpu: Gpu, config: &GpuConfig) -> Self {
         Self {
             gpu: Arc::new(gpu),
@@ -61,12 +61,12 @@ impl<'nvml> MonitoredGpu<'nvml> {
         &self.device
     }
 
-    /// Whether the driver reports its events.
+    /// Records which events of the GPU the driver reports.
     pub(super) fn settle_events(&mut self, registered: &Registered<'_>) {
         self.probe.settle_events(registered);
     }
 
-    /// Reads what is due.
+    /// Reads the rows that are due.
     ///
     /// # Errors
     /// NVML has to be loaded again.
@@ -94,7 +94,7 @@ impl<'nvml> MonitoredGpu<'nvml> {
         Ok(self.tick(readings, time_unix_nanos))
     }
 
-    /// Its series have ended: constants have to be read again, too.
+    /// Makes all rows due that have an answer, constants included, because the series of the GPU have ended.
     pub(super) fn ask_all_again(&mut self) {
         let instances = self.instances.iter_mut().map(|instance| &mut instance.probe);
         std::iter::once(&mut self.probe)
@@ -102,7 +102,7 @@ impl<'nvml> MonitoredGpu<'nvml> {
             .for_each(Probe::ask_all_again);
     }
 
-    /// A GPU that did not answer is asked one thing only, and not in every pass.
+    /// Whether a GPU that did not answer still does not. It is checked with a single call, and not in every pass.
     fn is_still_lost(&mut self, now: Instant) -> bool {
         let (Some(_), Some(asked)) = (self.gpu.trouble, self.listed) else {
             return false;
@@ -154,7 +154,7 @@ impl<'nvml> MonitoredGpu<'nvml> {
             pass.instance = Some((&self.device, instance.instance.gpu_instance_id));
             pass.device = &instance.device;
             outcome = match instance.probe.read(&pass, readings) {
-                // An instance that was destroyed fails at everything; the GPU is well.
+                // Every call about a destroyed instance fails; the GPU itself works.
                 Outcome::Failing => Outcome::Read,
                 outcome => outcome,
             };
@@ -163,7 +163,7 @@ impl<'nvml> MonitoredGpu<'nvml> {
         outcome
     }
 
-    /// Looks who is on the GPU and how it is split.
+    /// Lists the processes on the GPU and its instances.
     fn list(&mut self, config: &GpuConfig) -> Option<Outcome> {
         let device = &self.device;
         let mut processes = device::processes(device);
@@ -185,7 +185,7 @@ impl<'nvml> MonitoredGpu<'nvml> {
         } else {
             Ok(None)
         };
-        // A GPU registers some time after it is there; one that cannot never does.
+        // A GPU registers some time after it appears. An error means that it cannot register.
         self.awaits_fabric &= matches!(fabric, Ok(None));
         self.follow_split(split.unwrap_or_default(), config);
         let instances = self
@@ -202,7 +202,7 @@ impl<'nvml> MonitoredGpu<'nvml> {
         None
     }
 
-    /// Keeps the instances that are the same, and begins to watch the new ones.
+    /// Keeps the probes of known instances, and creates probes for new ones.
     fn follow_split(&mut self, found: Vec<(Device<'nvml>, MigInstance)>, config: &GpuConfig) {
         let mut known = std::mem::take(&mut self.instances);
         for (device, instance) in found {
@@ -219,7 +219,7 @@ impl<'nvml> MonitoredGpu<'nvml> {
         }
     }
 
-    /// Changes what is known of the GPU; what is the same stays the same.
+    /// Updates the description of the GPU; the `Arc` is replaced only if the description has changed.
     fn update_gpu(&mut self, change: impl FnOnce(&mut Gpu)) {
         let mut changed = (*self.gpu).clone();
         change(&mut changed);

@@ -1,5 +1,5 @@
-//! One pass over one GPU or instance: what is due is asked, fields all in one call, and what has no answer is asked again
-//! later and later, but never given up.
+//! A pass over one GPU or instance: the rows that are due are queried, fields in one call. A row without an answer is retried
+//! with increasing delays, without end.
 
 use std::time::Duration;
 
@@ -20,33 +20,33 @@ use super::{
 };
 use crate::{GpuConfig, GpuProcess, Reason, Unavailable, reading::Readings};
 
-/// How often what changes seldom is asked.
+/// The interval of queries for values that change seldom.
 pub(super) const SELDOM: Duration = Duration::from_secs(5);
-/// How long until what has no answer is asked again, at most.
+/// The longest delay before a row without an answer is retried.
 const AGAIN_AT_MOST: Duration = Duration::from_secs(3600);
-/// How long until what failed is asked again, the first time: it may have been a moment's trouble.
+/// The first delay before a failed row is retried: the failure may be transient.
 const FAILED: Duration = Duration::from_secs(5);
-/// What is due within this is due now, so that no pass is missed by a hair.
+/// The tolerance of due times: a row that is due within it is read now instead of in the next pass.
 const SLACK: Duration = Duration::from_millis(50);
 
-/// What it means that the power and the energy of the GPU are missing where its sensors measure more.
+/// The meaning of missing power and energy of the GPU if its sensors measure the module.
 const OF_MODULE: &str =
     "the sensors measure the module of GPU and CPU alone: gpu.module_power and gpu.module_energy";
 
-/// What came of a pass.
+/// The outcome of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It was read.
+    /// The GPU was read.
     Read,
     /// The GPU does not answer.
     Lost,
-    /// The driver fails at everything that it is asked about the GPU.
+    /// Every query about the GPU fails.
     Failing,
     /// NVML has to be loaded again.
     Gone,
 }
 
-/// The rows of one GPU or instance, and what is known of each.
+/// The rows of one GPU or instance, with the state of each.
 pub(super) struct Probe<'nvml> {
     rows: Vec<ProbedRow>,
     fields: Fields,
@@ -57,19 +57,19 @@ pub(super) struct Probe<'nvml> {
     changed: bool,
 }
 
-/// A row, with what is known of it here.
+/// A row with its state on one device.
 pub(super) struct ProbedRow {
     /// The row.
     pub(super) row: &'static Row,
-    /// What it means that there is no answer.
+    /// The meaning of a missing answer.
     meaning: &'static str,
-    /// The place of the row in whose place it is asked.
+    /// The index of the preferred row. This row is read only if the preferred one has no answer.
     preferred: Option<usize>,
-    /// When it is read next; `None` if it is not read any more.
+    /// The time of the next query; `None` if the row is not read any more.
     due: Option<Instant>,
-    /// Why it has no answer.
+    /// The reason for a missing answer.
     refused: Option<Reason>,
-    /// How long it was last left alone.
+    /// The last delay before a retry.
     wait: Duration,
 }
 
@@ -80,13 +80,13 @@ impl ProbedRow {
     }
 }
 
-/// What a pass needs to know.
+/// The input of a pass.
 pub(super) struct Pass<'a, 'nvml> {
     /// The library.
     pub(super) nvml: &'nvml Nvml,
-    /// What is asked.
+    /// The GPU or the instance to read.
     pub(super) device: &'a Device<'nvml>,
-    /// The GPU and the instance on it whose counters are read, for an instance.
+    /// For an instance: the GPU that it is on and the id of the GPU instance, by which its performance counters are read.
     pub(super) instance: Option<(&'a Device<'nvml>, u32)>,
     /// The processes, as listed last.
     pub(super) processes: Result<&'a [GpuProcess], Reason>,
@@ -95,7 +95,7 @@ pub(super) struct Pass<'a, 'nvml> {
 }
 
 impl<'nvml> Probe<'nvml> {
-    /// A probe of `rows`, all of them due.
+    /// Creates a probe of `rows`. All rows are due that are not turned off and that the sensors measure.
     pub(super) fn new(
         rows: impl Iterator<Item = &'static Row>,
         device: &Device<'_>,
@@ -138,7 +138,7 @@ impl<'nvml> Probe<'nvml> {
         }
     }
 
-    /// Asks what is due.
+    /// Queries the rows that are due.
     pub(super) fn read(&mut self, pass: &Pass<'_, 'nvml>, out: &mut Readings) -> Outcome {
         let due: Vec<usize> = (0..self.rows.len())
             .filter(|place| self.is_due(*place, pass.now))
@@ -156,7 +156,7 @@ impl<'nvml> Probe<'nvml> {
         tally.outcome().unwrap_or_else(|| tally.at_end())
     }
 
-    /// Forgets what failed, and makes it due: the GPU failed, not the rows.
+    /// Clears the failures of rows and makes these rows due: the GPU failed, not the rows.
     pub(super) fn forget_failures(&mut self) {
         let now = clock::now();
         for kept in &mut self.rows {
@@ -167,7 +167,7 @@ impl<'nvml> Probe<'nvml> {
         self.changed = true;
     }
 
-    /// Makes everything due that has an answer.
+    /// Makes all rows due that have an answer.
     pub(super) fn ask_all_again(&mut self) {
         let now = clock::now();
         let is_asked =
@@ -240,7 +240,7 @@ impl<'nvml> Probe<'nvml> {
         }
     }
 
-    /// Writes down what became of a row, and when it is asked next.
+    /// Records the outcome of a row, and sets the time of its next query.
     fn settle(&mut self, place: usize, now: Instant, answer: Result<(), QueryError>, tally: &mut Tally) {
         tally.count(&answer);
         let again = self.again;
@@ -264,7 +264,7 @@ impl<'nvml> Probe<'nvml> {
                 };
                 kept.refused = Some(reason);
                 kept.wait = kept.wait.saturating_mul(2).clamp(first, AGAIN_AT_MOST);
-                // An engine that did nothing has no value; to ask it with the others costs nothing.
+                // An idle engine has no value; a query together with the others costs nothing.
                 if reason == Reason::NoData && matches!(kept.row.read, Read::Counter { .. }) {
                     kept.wait = Duration::ZERO;
                 }
@@ -274,7 +274,7 @@ impl<'nvml> Probe<'nvml> {
         self.changed |= before != self.rows[place].refused;
     }
 
-    /// What became of the events of the driver.
+    /// Records which events the driver reports.
     pub(super) fn settle_events(&mut self, registered: &Registered<'_>) {
         for kept in self
             .rows
@@ -292,14 +292,14 @@ impl<'nvml> Probe<'nvml> {
         }
     }
 
-    /// What has no answer, where that has changed since it was asked for last.
+    /// Returns the metrics without an answer, or `None` if they have not changed since the last call.
     pub(super) fn changed_unavailable(&mut self) -> Option<Vec<Unavailable>> {
         if !std::mem::take(&mut self.changed) {
             return None;
         }
         let rows = &self.rows;
         let unavailable = rows.iter().filter_map(|kept| {
-            // What is asked in the place of another is missing only where that one is.
+            // A row with a preferred row is missing only if that one is missing too.
             let wanted = kept
                 .preferred
                 .is_none_or(|preferred| rows[preferred].refused.is_some());
@@ -315,7 +315,7 @@ impl<'nvml> Probe<'nvml> {
                 call: kept.row.call,
                 reason,
                 meaning: kept.meaning,
-                // That a GPU is lost needs no row to be known.
+                // A lost GPU is known without a row.
                 partly: metric.ordinal == GPU_FAULT_ACTIVE.ordinal
                     || rows.iter().any(|other| other.fills(metric)),
             };
@@ -327,7 +327,7 @@ impl<'nvml> Probe<'nvml> {
     }
 }
 
-/// Performance counters and processes can be turned off.
+/// Whether the configuration turns off a row: a performance counter, or a metric of processes.
 fn is_turned_off(row: &Row, config: &GpuConfig) -> bool {
     let of_process = row
         .metric
@@ -337,7 +337,7 @@ fn is_turned_off(row: &Row, config: &GpuConfig) -> bool {
     !config.profiling && matches!(row.read, Read::Counter { .. }) || !config.processes && of_process
 }
 
-/// How the rows of a pass fared together.
+/// The combined outcome of the rows of a pass.
 #[derive(Debug, Default)]
 struct Tally {
     answered: u32,
@@ -358,7 +358,7 @@ impl Tally {
         }
     }
 
-    /// What makes it pointless to go on.
+    /// Returns the outcome that ends the pass early, or `None`.
     fn outcome(&self) -> Option<Outcome> {
         self.fatal
     }
@@ -372,7 +372,7 @@ impl Tally {
     }
 }
 
-/// The meaning of an error for more than its row.
+/// Returns the outcome of an error that affects more than its row, or `None`.
 pub(super) fn outcome_of(error: &NvmlError) -> Option<Outcome> {
     match error {
         NvmlError::GpuLost | NvmlError::ResetRequired => Some(Outcome::Lost),

@@ -1,4 +1,4 @@
-//! What a row of the table is: which metric, how it is read, how often, and what it means that there is nothing.
+//! A row of the NVML table: its metric, its query, its cadence, and the meaning of a missing answer.
 
 use std::time::Duration;
 
@@ -12,27 +12,27 @@ use crate::{
 
 pub(crate) use crate::reading::Cadence;
 
-/// A row of the table: one thing to ask the driver.
+/// A row of the table: one query to the driver.
 pub(crate) struct Row {
     /// The metric that it fills.
     pub(crate) metric: &'static Metric,
-    /// What the same answer fills besides; of a performance counter, the integral of its rate.
+    /// Other metrics that the same answer fills; for a performance counter, the integral of its rate.
     pub(crate) also: &'static [&'static Metric],
     /// The call or the field of NVML.
     pub(crate) call: &'static str,
-    /// How often it is asked.
+    /// The cadence of the query.
     pub(crate) cadence: Cadence,
-    /// What it means that there is no answer.
+    /// The meaning of a missing answer, for the operator.
     pub(crate) absent: &'static str,
-    /// The call of the row of the same metric in whose place it is asked, when that one has no answer.
+    /// The call of the preferred row of the same metric. This row is queried only if the preferred one has no answer.
     pub(crate) instead_of: Option<&'static str>,
-    /// The part that its sensor has to measure; `None` where that makes no difference.
+    /// The part that the sensors have to measure; `None` if the row does not depend on it.
     pub(crate) measures: Option<Measured>,
-    /// How it is asked.
+    /// The kind of the query.
     pub(crate) read: Read,
 }
 
-/// What the sensors measure where a call names no part of the GPU.
+/// The part that the sensors measure if a call names no part of the GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Measured {
     /// The GPU.
@@ -41,7 +41,7 @@ pub(crate) enum Measured {
     Module,
 }
 
-/// How something is asked.
+/// The kind of a query.
 pub(crate) enum Read {
     /// As one of many fields in one call.
     Field(Field),
@@ -53,9 +53,9 @@ pub(crate) enum Read {
         id: u32,
         /// Identifies its series among those of the metric.
         labels: Fixed,
-        /// The number of the engine that it is of.
+        /// The number of the engine; `None` if the counter is not per engine.
         engine: Option<u32>,
-        /// What one of it is in the metric's unit.
+        /// The factor from the unit of the counter to that of the metric.
         scale: f64,
     },
     /// As an event of the driver.
@@ -64,24 +64,24 @@ pub(crate) enum Read {
 
 /// A field (`nvmlDeviceGetFieldValues`).
 pub(crate) struct Field {
-    /// Its id in the numbering of NVML 12; the driver's own is found from it.
+    /// The id in the numbering of NVML 12, from which the driver's own id is derived.
     pub(crate) id: u32,
-    /// What of the GPU it is asked for.
+    /// The scope of the query.
     pub(crate) scope: Scope,
     /// Identifies its series among those of the metric.
     pub(crate) labels: Fixed,
-    /// What its value is.
+    /// The interpretation of the value.
     pub(crate) value: FieldValue,
 }
 
-/// What of the GPU a field is asked for.
+/// The scope of a field: a part of the GPU, its links or its power profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     /// A part, by the number that NVML gives it; 0 for all of it.
     Part(u32),
     /// Each NVLink.
     EachNvlink,
-    /// All NVLinks of the GPU in one, or each where that is configured.
+    /// The sum of all NVLinks of the GPU, or each NVLink if so configured.
     NvlinkCounter,
     /// Each link between GPU and CPU.
     EachC2c,
@@ -89,42 +89,42 @@ pub(crate) enum Scope {
     EachPowerProfile,
 }
 
-/// What the value of a field is.
+/// The interpretation of the value of a field.
 #[derive(Clone, Copy)]
 pub(crate) enum FieldValue {
-    /// What it is now, times this.
+    /// The current value, multiplied by this factor.
     Now(f64),
-    /// The same, of a setting: no value if nobody has set it.
+    /// The current value of a setting, multiplied by this factor; no value if it is not set.
     Settable(f64),
     /// A percentage, as a ratio: no value outside 0 to 100 %.
     Percent,
-    /// What a counter has come to, times this.
+    /// The total of a counter, multiplied by this factor.
     Total(f64),
-    /// The same, of a counter with 32 bits that starts over.
+    /// The total of a 32-bit counter that wraps, multiplied by this factor.
     Wrapping(f64),
-    /// Whether it is this.
+    /// 1 if the value equals this one, else 0.
     Is(u64),
-    /// A state.
+    /// A state: the value of the attribute that the function returns.
     State(&'static pulsetrain_semconv::Attribute, fn(u64) -> &'static str),
-    /// What it is now, by this rule.
+    /// The current value, decoded by this function.
     Decoded(fn(u64) -> f64),
 }
 
-/// What a row asks.
+/// The context of a query.
 pub(crate) struct QueryContext<'a, 'nvml> {
     /// The GPU or the MIG device.
     pub(crate) device: &'a Device<'nvml>,
     /// The processes on it, as they were listed last.
     pub(crate) processes: Result<&'a [GpuProcess], Reason>,
-    /// The time up to which buffers were drained; the row moves its own on.
+    /// The times up to which the driver's buffers were drained; a row advances its own.
     pub(crate) seen: &'a Seen,
-    /// How many fans there are.
+    /// The number of fans.
     pub(crate) fans: u32,
-    /// How long the driver took to answer the fields of this pass, by its own measure; `None` where it answered none.
+    /// The driver's own latency of the fields of this pass; `None` if it answered none.
     pub(crate) fields_latency: Option<Duration>,
 }
 
-/// Up to when the driver's buffers were drained, in its own microseconds.
+/// The times up to which the driver's buffers were drained, in microseconds of the driver's clock.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     /// Samples of the power.
@@ -135,12 +135,12 @@ pub(crate) struct Seen {
     pub(crate) processes: std::cell::RefCell<std::collections::BTreeMap<u32, u64>>,
 }
 
-/// Why a row has no answer.
+/// The reason that a row has no answer.
 #[derive(Debug)]
 pub(crate) enum QueryError {
     /// An error of NVML.
     Nvml(NvmlError),
-    /// We know so.
+    /// A reason that is known without an error of NVML.
     Because(Reason),
 }
 
@@ -151,7 +151,7 @@ impl From<NvmlError> for QueryError {
 }
 
 impl Row {
-    /// All metrics that it fills.
+    /// Returns all metrics that the row fills.
     pub(crate) fn metrics(&self) -> impl Iterator<Item = &'static Metric> + use<> {
         std::iter::once(self.metric).chain(self.also.iter().copied())
     }
@@ -161,7 +161,7 @@ impl Row {
         self.metrics().any(|own| own.ordinal == metric.ordinal)
     }
 
-    /// A row that is asked by a call of its own.
+    /// Creates a row with its own call.
     pub(crate) const fn call(
         metric: &'static Metric,
         call: &'static str,
@@ -172,7 +172,7 @@ impl Row {
         Self::of(metric, call, cadence, absent, Read::Call(read))
     }
 
-    /// A row that is one field of many.
+    /// Creates a row that reads a field.
     pub(crate) const fn field(
         metric: &'static Metric,
         (call, id): (&'static str, u32),
@@ -190,7 +190,7 @@ impl Row {
         Self::of(metric, call, cadence, absent, Read::Field(field))
     }
 
-    /// A row that is one performance counter of many.
+    /// Creates a row that reads a performance counter.
     pub(crate) const fn counter(
         metric: &'static Metric,
         call: &'static str,
@@ -227,7 +227,7 @@ impl Row {
         }
     }
 
-    /// The same, for a part of the GPU or for each of its links.
+    /// Sets the scope of a field.
     pub(crate) const fn scoped(mut self, scope: Scope) -> Self {
         if let Read::Field(field) = &mut self.read {
             field.scope = scope;
@@ -235,7 +235,7 @@ impl Row {
         self
     }
 
-    /// The same, for one of several engines.
+    /// Sets the engine of a performance counter.
     pub(crate) const fn engine(mut self, number: u32) -> Self {
         if let Read::Counter { engine, .. } = &mut self.read {
             *engine = Some(number);
@@ -243,25 +243,25 @@ impl Row {
         self
     }
 
-    /// The same, with another meaning of no answer.
+    /// Sets the meaning of a missing answer.
     pub(crate) const fn absent(mut self, meaning: &'static str) -> Self {
         self.absent = meaning;
         self
     }
 
-    /// The same, whose answer fills these besides.
+    /// Sets the other metrics that the same answer fills.
     pub(crate) const fn also(mut self, metrics: &'static [&'static Metric]) -> Self {
         self.also = metrics;
         self
     }
 
-    /// The same, asked only where the sensors measure this.
+    /// Restricts the row to GPUs whose sensors measure this part.
     pub(crate) const fn measuring(mut self, measured: Measured) -> Self {
         self.measures = Some(measured);
         self
     }
 
-    /// The same, asked only where the row of that call has no answer.
+    /// Restricts the row to GPUs on which the row of `call` has no answer.
     pub(crate) const fn instead_of(mut self, call: &'static str) -> Self {
         self.instead_of = Some(call);
         self
@@ -269,7 +269,7 @@ impl Row {
 }
 
 impl QueryError {
-    /// Why, for people.
+    /// Returns the reason.
     pub(crate) fn reason(&self) -> Reason {
         match self {
             Self::Because(reason) => *reason,
@@ -278,10 +278,10 @@ impl QueryError {
     }
 }
 
-/// The meaning of an error of NVML for its row.
+/// Returns the reason that an error of NVML means for its row.
 pub(crate) fn reason(error: &NvmlError) -> Reason {
     match error {
-        // Older drivers call what they do not know an invalid argument.
+        // Older drivers refuse an unknown query as an invalid argument.
         NvmlError::NotSupported | NvmlError::InvalidArg | NvmlError::UnexpectedVariant(_) => {
             Reason::NotSupported
         }
@@ -293,7 +293,7 @@ pub(crate) fn reason(error: &NvmlError) -> Reason {
     }
 }
 
-/// An error that means the reason, for rows that share the answer of another.
+/// Returns an error with this reason, for rows that share the answer of another.
 pub(crate) fn error_for(reason: Reason) -> NvmlError {
     match reason {
         Reason::NotSupported => NvmlError::NotSupported,

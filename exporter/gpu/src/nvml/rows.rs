@@ -1,4 +1,4 @@
-//! The table: every row is one thing to ask the driver. A new gauge is one row in the file of its kind.
+//! The table: every row is one query to the driver. A new gauge is one row in the file of its kind.
 
 mod activity;
 mod clocks;
@@ -18,7 +18,7 @@ pub(super) use self::power::measured;
 
 use super::row::Row;
 
-/// The rows of a GPU, kind by kind. Where two rows give the same series, the first that has an answer is taken.
+/// The rows of a GPU by kind. If two rows fill the same series, the first one with an answer is used.
 static GPU: [&[Row]; 13] = [
     activity::ROWS,
     memory::ROWS,
@@ -35,12 +35,12 @@ static GPU: [&[Row]; 13] = [
     processes::ROWS,
 ];
 
-/// The rows of a GPU.
+/// Returns the rows of a GPU.
 pub(crate) fn of_gpu() -> impl Iterator<Item = &'static Row> {
     GPU.iter().flat_map(|rows| rows.iter())
 }
 
-/// The rows of an instance of a split GPU.
+/// Returns the rows of a MIG instance.
 pub(crate) fn of_instance() -> impl Iterator<Item = &'static Row> {
     instances::ROWS.iter().chain(counters::ROWS)
 }

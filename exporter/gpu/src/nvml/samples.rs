@@ -1,4 +1,4 @@
-//! The buffers in which the driver keeps what it samples many times a second: drained with the driver's own times.
+//! The buffers of values that the driver samples many times a second: drained with the driver's own times.
 
 use std::cell::Cell;
 
@@ -9,7 +9,7 @@ use pulsetrain_semconv::Metric;
 use super::row::QueryError;
 use crate::reading::{Labels, Readings, Sample};
 
-/// Hands over what the driver has sampled since `seen`, in order, and moves `seen` on.
+/// Adds the samples of the driver since `seen`, in order, and advances `seen`.
 pub(super) fn drain(
     device: &Device<'_>,
     sampling: Sampling,

@@ -27,25 +27,25 @@ use crate::{
     reading::Sample,
 };
 
-/// Where the kernel lists the GPUs of the driver, also those that came after NVML was loaded.
+/// The folder in which the kernel lists the GPUs of the driver, including those that appeared after NVML was loaded.
 const LISTED: &str = "/proc/driver/nvidia/gpus";
 
-/// How long a GPU may not answer until NVML is loaded again, which is the only way to see a GPU that was reset or rescanned:
-/// the first time, and at most. The other GPUs miss a point then.
+/// The time without an answer of a GPU after which NVML is loaded again: the first time, and at most. There is no other way to
+/// see a GPU that was reset or rescanned. The other GPUs miss a point.
 const PATIENCE: Duration = Duration::from_secs(60);
 const MAX_RELOAD_WAIT: Duration = Duration::from_secs(900);
 
-/// How long a pass waits for a GPU that was in time before.
+/// The longest time that a pass waits for a GPU that was in time before.
 const PASS: Duration = Duration::from_secs(1);
-/// How often the end of the source is looked for while no GPU answers.
+/// The interval at which the end of the source is checked while no GPU answers.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// What is remembered from one session to the next.
+/// The state that is kept from one session to the next.
 #[derive(Debug, Default)]
 pub(crate) struct SessionMemory {
     /// The GPUs, as they were seen last.
     gpus: Vec<Arc<Gpu>>,
-    /// How long a lost GPU was last waited for.
+    /// The time without an answer after which NVML was last loaded again; zero while no GPU is lost.
     patience: Duration,
     /// The UUIDs of GPUs for whose reset the driver was released.
     released_for: BTreeSet<String>,
@@ -89,7 +89,7 @@ struct Session<'a> {
     config: &'a GpuConfig,
     sender: &'a EventSender,
     lanes: Vec<Lane>,
-    /// AMD's GPUs of this machine.
+    /// The AMD GPUs of this machine.
     companion: Option<Companion>,
     replies: Receiver<Reply>,
 }
@@ -99,13 +99,13 @@ struct Lane {
     go: SyncSender<()>,
     /// The GPU as it was seen last.
     gpu: Arc<Gpu>,
-    /// Since when it has been asked without an answer.
+    /// The time of the unanswered request; `None` if there is none.
     asked: Option<Instant>,
     /// Whether it missed the end of a pass: the next ones do not wait for it.
     late: bool,
-    /// What this pass read.
+    /// The readings of this pass.
     read: Option<GpuTick>,
-    /// Since when it has not been readable.
+    /// The time since which the GPU has not been readable.
     lost: Option<Instant>,
 }
 
@@ -155,7 +155,7 @@ impl Session<'_> {
                     return Ended::LoadAgain;
                 }
             }
-            // A pass that took too long makes the next one late, not many.
+            // A pass that took too long delays only the next one.
             due = clock::later(due, self.config.interval).max(now);
             self.sender.pause_until(due);
             if let Some(ended) = self.sender.why_to_end() {
@@ -181,8 +181,8 @@ impl Session<'_> {
         }
     }
 
-    /// Waits for the workers: for `patience` for all that were in time before, and for one in any case, unless AMD's GPUs have
-    /// points of their own. Returns how long the slowest took.
+    /// Waits up to `patience` for the workers that were in time before, and for at least one answer, unless AMD GPUs have points
+    /// of their own. Returns the duration of the slowest answer.
     fn collect(&mut self, patience: Duration) -> Result<Duration, Ended> {
         if self.lanes.is_empty() {
             return Ok(Duration::ZERO);
@@ -201,7 +201,7 @@ impl Session<'_> {
             let wait = match took {
                 None if is_awaited || !has_companion => GLANCE,
                 Some(_) if is_awaited => deadline.saturating_duration_since(now),
-                // What late workers have answered meanwhile is part of this pass.
+                // Answers that late workers have sent in the meantime belong to this pass.
                 _ => Duration::ZERO,
             };
             match self.replies.recv_timeout(wait) {
@@ -233,8 +233,8 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Waits until every worker has left NVML: only then it is shut down, and can be loaded again. There is no deadline: NVML
-    /// is not shut down under a call that hangs, and to load it again would see nothing new.
+    /// Waits until every worker has released NVML: only then is it shut down and can be loaded again. There is no deadline: NVML
+    /// is not shut down during a call that hangs, and loading it again would show nothing new.
     fn finish(self) {
         drop(self.lanes);
         drop(self.nvml);
@@ -282,14 +282,14 @@ impl Lane {
         })
     }
 
-    /// Asks for a pass, unless the worker is still at an earlier one.
+    /// Requests a pass, unless the worker has not finished an earlier one.
     fn ask(&mut self, now: Instant) {
         if self.asked.is_none() && self.go.try_send(()).is_ok() {
             self.asked = Some(now);
         }
     }
 
-    /// Returns what this pass read of the GPU, or that it has not answered for too long.
+    /// Returns the readings of this pass; without an answer, the last state of the GPU, which hangs after `silent_after`.
     fn tick(&mut self, now: Instant, silent_after: Duration) -> GpuTick {
         if let Some(read) = self.read.take() {
             self.gpu = Arc::clone(&read.gpu);
@@ -317,7 +317,7 @@ impl Lane {
 }
 
 impl SessionMemory {
-    /// Returns what is known of each GPU before it is opened: what was known of it in the last session, else where it is.
+    /// Returns the description of each GPU before it is opened: that of the last session, or else its PCI address.
     fn known(&self, count: u32) -> Vec<Arc<Gpu>> {
         if self.gpus.len() == count as usize {
             return self.gpus.clone();
@@ -331,7 +331,7 @@ impl SessionMemory {
         (0..count).map(|index| Arc::new(gpu(index))).collect()
     }
 
-    /// Whether a GPU has not answered for so long that a new look is worth its price. While a call hangs it cannot be read.
+    /// Whether a GPU has been lost for so long that NVML is to be loaded again. That is not possible while a call hangs.
     fn is_impatient(&mut self, lanes: &[Lane], now: Instant) -> bool {
         let Some(since) = lanes.iter().filter_map(|lane| lane.lost).min() else {
             self.patience = Duration::ZERO;
@@ -358,12 +358,12 @@ fn needs_reset(tick: &GpuTick) -> Option<bool> {
     })
 }
 
-/// How many GPUs the kernel lists; `None` where it does not.
+/// Returns the number of GPUs that the kernel lists, or `None` if it has no list.
 fn listed() -> Option<usize> {
     fs::read_dir(LISTED).ok().map(Iterator::count)
 }
 
-/// The PCI addresses of the GPUs that the kernel lists, as NVML writes and orders them: `00000000:19:00.0`.
+/// Returns the PCI addresses of the GPUs that the kernel lists, as NVML writes and orders them: `00000000:19:00.0`.
 fn pci_addresses(listed: &Path) -> Vec<String> {
     let entries = fs::read_dir(listed).into_iter().flatten().flatten();
     // The kernel writes a domain of four digits: 0000:19:00.0.

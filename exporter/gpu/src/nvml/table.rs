@@ -1,4 +1,4 @@
-//! The table of rows as others see it: for the documentation, and for whoever wants to know what could be there.
+//! The public view of the table of rows, as data and as Markdown.
 
 use std::fmt::Write;
 
@@ -15,17 +15,17 @@ use crate::reading::Cadence;
 pub struct TableRow {
     /// The metric that it fills.
     pub metric: &'static Metric,
-    /// What the same answer fills besides.
+    /// Other metrics that the same answer fills.
     pub also: &'static [&'static Metric],
     /// The call, the field, the counter or the event of NVML.
     pub call: &'static str,
-    /// How often it is asked.
+    /// The cadence of the query, as text.
     pub every: &'static str,
-    /// What it means that there is no answer.
+    /// The meaning of a missing answer.
     pub absent: &'static str,
 }
 
-/// What is asked of every GPU.
+/// Returns the rows that are read for every GPU.
 pub fn table() -> Vec<TableRow> {
     rows::of_gpu().map(TableRow::from).collect()
 }
@@ -48,7 +48,7 @@ impl From<&Row> for TableRow {
     }
 }
 
-/// The table as Markdown, one line a metric and a call.
+/// Returns the table as Markdown, with one line per metric and call.
 pub fn markdown() -> String {
     let mut out = String::from("| metric | NVML | asked | without an answer |\n|---|---|---|---|\n");
     let mut last = None;

@@ -1,6 +1,6 @@
 //! A worker: the thread of one GPU. It opens the GPU and reads it whenever the session asks.
 //!
-//! A call that blocks in the driver blocks the worker of that GPU only. Nobody joins a worker.
+//! A call that blocks in the driver blocks the worker of that GPU only. Workers are never joined.
 
 use std::{
     sync::{
@@ -21,22 +21,22 @@ use crate::{
     driver::{EventSender, GpuTick},
 };
 
-/// How long until a GPU without a handle is opened again.
+/// The delay before the next attempt to open a GPU.
 const OPEN_AGAIN: Duration = Duration::from_secs(2);
 
-/// What a worker answers.
+/// The result of one pass of a worker.
 pub(super) struct Reply {
     /// The index of the GPU.
     pub(super) index: u32,
-    /// What was read; an error where NVML has to be loaded again.
+    /// The readings; an error if NVML has to be loaded again.
     pub(super) read: Result<GpuTick, Outcome>,
-    /// How long reading took.
+    /// The duration of the pass.
     pub(super) took: Duration,
 }
 
-/// What a worker has of the session.
+/// The worker of one GPU, with its channels to the session.
 pub(super) struct Worker {
-    /// The GPU as it was known last; what is known before it is opened.
+    /// The last known description of the GPU, used until it is opened.
     pub(super) known: Arc<Gpu>,
     pub(super) config: GpuConfig,
     pub(super) sender: EventSender,
@@ -86,7 +86,7 @@ impl Worker {
         }
     }
 
-    /// Reads an open GPU; `began` is when the first pass was asked for.
+    /// Reads an open GPU; `began` is the time at which the first pass was requested.
     fn watch(&self, nvml: &Nvml, (device, gpu): (Device<'_>, Gpu), mut began: Instant) {
         let uuid = gpu.uuid.clone();
         let registered = events::register(nvml, &device);
@@ -97,7 +97,7 @@ impl Worker {
         thread::scope(|scope| {
             if let Some(set) = registered.set {
                 let (over, sender) = (&over, &self.sender);
-                // Without the thread the events are missing; all else is there.
+                // If the thread cannot be started, only the events are missing.
                 let _ = thread::Builder::new()
                     .name("nvml-events".to_owned())
                     .spawn_scoped(scope, move || events::listen(nvml, &set, &uuid, sender, over));
@@ -112,7 +112,7 @@ impl Worker {
                     lane.add_to(readings);
                 }
                 if clock::now().saturating_duration_since(began) >= self.config.stale_after() / 2 {
-                    // The driver hung, and the series may have been ended meanwhile: what is read once is read again.
+                    // The driver hung, and the series may have ended in the meantime: rows that are read once are read again.
                     monitored.ask_all_again();
                 }
                 self.reply(read, began);
@@ -125,8 +125,8 @@ impl Worker {
         });
     }
 
-    /// Reads the energy counter until a pass is asked for. Returns when the pass was asked for, or `None` at the end. A call that
-    /// blocked delays the pass.
+    /// Reads the energy counter until a pass is requested. Returns the time of the request, or `None` at the end of the session.
+    /// The time of a call that delayed the receipt of the request is subtracted.
     fn await_pass(&self, lane: &mut EnergyLane, monitored: &MonitoredGpu<'_>) -> Option<Instant> {
         let mut delay = Duration::ZERO;
         loop {
@@ -145,7 +145,7 @@ impl Worker {
 
     fn reply(&self, read: Result<GpuTick, Outcome>, began: Instant) {
         let took = clock::now().saturating_duration_since(began);
-        // A session that has ended no longer listens; the end of `go` shows that next.
+        // A session that has ended no longer receives; the closed channel `go` then ends the worker.
         let _ = self.replies.send(Reply {
             index: self.known.index,
             read,

@@ -2,18 +2,18 @@
 
 use pulsetrain_otlp::UnixNanos;
 
-/// What a counter has come to.
+/// The state of a counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Counter {
     raw: u64,
-    /// What was counted before the counter started over.
+    /// The count before the last wrap.
     before: u64,
     start_unix_nanos: UnixNanos,
     time_unix_nanos: UnixNanos,
 }
 
 impl Counter {
-    /// A counter that is seen for the first time: its earlier count has no known times.
+    /// Creates a counter from its first reading. The times of its earlier count are unknown.
     pub(super) fn new(raw: u64, time_unix_nanos: UnixNanos) -> Self {
         Self {
             raw,
@@ -23,8 +23,8 @@ impl Counter {
         }
     }
 
-    /// The counter has come to `raw`. A counter that `wraps` and was in the upper half of 32 bits has started over when it
-    /// is below; every other fall is a reset, from which it counts from zero.
+    /// Advances the counter to `raw`. A decrease is a wrap if the counter `wraps` and was in the upper half of 32 bits. Every
+    /// other decrease is a reset, after which the counter counts from zero.
     pub(super) fn advance(&mut self, raw: u64, wraps: bool, time_unix_nanos: UnixNanos) {
         const SIZE: u64 = 1 << 32;
         if raw < self.raw {
@@ -40,12 +40,12 @@ impl Counter {
         self.time_unix_nanos = time_unix_nanos;
     }
 
-    /// What was counted since the start.
+    /// Returns the total since the start.
     pub(super) fn total(&self) -> u64 {
         self.before.saturating_add(self.raw)
     }
 
-    /// From when it counts.
+    /// Returns the start time of the total.
     pub(super) fn start_unix_nanos(&self) -> UnixNanos {
         self.start_unix_nanos
     }

@@ -1,5 +1,5 @@
-//! Events of a GPU: XID errors by code and others by type. Each is counted, from zero on, so that the first one is seen as an
-//! increase, and logged with what it means.
+//! Events of a GPU: XID errors by code and others by type. Each is counted from zero, so that the first one is an increase, and
+//! logged with its meaning.
 //!
 //! Codes and meanings: NVIDIA, "XID Errors" (docs.nvidia.com/deploy/xid-errors).
 
@@ -21,10 +21,10 @@ use crate::{
     reading::{Cadence, Entity, Labels},
 };
 
-/// A code, what it is as an `error.type`, and what it means.
+/// A code, its `error.type`, and its meaning.
 type Code = (u32, &'static str, &'static str);
 
-/// The codes that a training machine sees, each a series from the start; others become one when they come.
+/// The codes that occur on training machines. Each has a series from the start; other codes get one with their first error.
 const CODES: [Code; 28] = [
     (8, "xid_8", "GPU stopped processing"),
     (13, "xid_13", "graphics engine exception, usually by the program"),
@@ -60,7 +60,7 @@ const CODES: [Code; 28] = [
     (154, "xid_154", "GPU recovery action changed"),
 ];
 
-/// Codes that are rare: a series from their first error on (NVIDIA, "Xid Catalog").
+/// Rare codes, which have a series from their first error on (NVIDIA, "Xid Catalog").
 const RARE: [Code; 15] = [
     (93, "xid_93", "wear limit of the InfoROM exceeded"),
     (121, "xid_121", "error of the link between GPU and CPU (C2C)"),
@@ -91,10 +91,11 @@ const RARE: [Code; 15] = [
     ),
 ];
 
-/// Codes that are no errors of the GPU, and not in `hw.errors`: faults of programs, and changes of the recovery action and of links.
+/// Codes that are not errors of the GPU and are left out of `hw.errors`: faults of programs, and changes of the recovery action
+/// and of links.
 const NO_HARDWARE_ERRORS: [u64; 6] = [13, 31, 43, 45, 154, 155];
 
-/// Events other than XID errors, by `gpu.driver_event.type`, with what each means and how bad it is.
+/// Events other than XID errors, by `gpu.driver_event.type`, with their meaning and severity.
 const OTHERS: [(&str, &str, Severity); 7] = [
     (
         "single_bit_ecc_error_storm",
@@ -129,12 +130,12 @@ const OTHERS: [(&str, &str, Severity); 7] = [
     ),
 ];
 
-/// What every `error.type` of a code begins with.
+/// The prefix of the `error.type` of every code.
 const KIND_PREFIX: &str = "xid_";
-/// The kind of an unlisted code.
+/// The `error.type` of an unlisted code.
 const OTHER: &str = "xid_other";
 
-/// Whether a series is counted by us and not by the driver: it stays true whatever becomes of the driver.
+/// Whether a series is counted by this program and not by the driver, so that it stays valid while the driver does not answer.
 pub(super) fn is_counted_here(key: &Key, metric: &Metric) -> bool {
     let is_twin = || key.last_text().is_some_and(|kind| kind.starts_with(KIND_PREFIX));
     metric.ordinal == metric::GPU_XID_ERRORS.ordinal
@@ -142,7 +143,7 @@ pub(super) fn is_counted_here(key: &Key, metric: &Metric) -> bool {
         || metric.ordinal == metric::HW_ERRORS.ordinal && is_twin()
 }
 
-/// Begins the counters at zero that the driver has and that have not begun.
+/// Starts the counters of the events that the driver reports at zero; a counter that has started keeps its count.
 pub(super) fn record_zeroes(known: &mut GpuState, recorder: &mut Recorder<'_>) {
     if !known.lacks(&metric::GPU_XID_ERRORS) {
         for (code, kind, _) in CODES {
@@ -170,7 +171,7 @@ pub(super) fn record(
         GpuEventKind::Xid(code) => grow(known, entity, (code, meaning_of(code).0), by, recorder),
         GpuEventKind::Other(kind) => count(known, entity, kind, by, recorder),
     };
-    // A series that begins with its first event would hide it from whoever looks for an increase.
+    // A series that begins with its first event would hide that event from a query for increases.
     recorder.time_unix_nanos = before_unix_nanos.min(time_unix_nanos);
     grow_by(0, known, recorder);
     recorder.time_unix_nanos = time_unix_nanos;
@@ -178,7 +179,7 @@ pub(super) fn record(
     send(known, entity, event, recorder, logs);
 }
 
-/// The `error.type` of an XID code, and what it means.
+/// Returns the `error.type` and the meaning of an XID code.
 fn meaning_of(code: u64) -> (&'static str, &'static str) {
     let listed = CODES
         .iter()

@@ -1,11 +1,11 @@
-//! What a GPU is, as the attributes of a metric that is always 1.
+//! The properties of a GPU, as attributes of `gpu.info`, a metric that is always 1.
 
 use pulsetrain_semconv::attribute as a;
 
 use super::subject::{EntityAttributes, attributes_of};
 use crate::{Driver, Gpu, GpuAttribution, OwnedAttribute, OwnedValue, reading::Entity};
 
-/// The attributes of `gpu.info`.
+/// Returns the attributes of `gpu.info`.
 pub(super) fn attributes(
     gpu: &Gpu,
     entity: Entity,

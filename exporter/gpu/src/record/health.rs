@@ -1,4 +1,4 @@
-//! How a GPU is, in the four states of `hw.status`: the worst that the driver reports.
+//! The health of a GPU in the four states of `hw.status`: the worst that the driver reports.
 
 use pulsetrain_semconv::{attribute, metric};
 
@@ -21,7 +21,7 @@ pub(super) struct Health {
 }
 
 impl Health {
-    /// Takes note of a reading that concerns it.
+    /// Updates the health from a reading, if the reading affects it.
     pub(super) fn observe(&mut self, reading: &Reading) {
         if reading.metric.ordinal == metric::GPU_RECOVERY_ACTION.ordinal
             && let Sample::State(_, action) = reading.value
@@ -46,7 +46,7 @@ impl Health {
         *place = value > 0.0;
     }
 
-    /// The states, 1 for the one that holds.
+    /// Returns the states, with 1 for the current one.
     pub(super) fn status(&self, lost: bool) -> impl Iterator<Item = HwMetric> + use<> {
         let state = self.state(lost);
         ["ok", "degraded", "failed", "predicted_failure"]

@@ -1,6 +1,6 @@
-//! The standard names: the metric of OpenTelemetry's `hw.*` for each of ours, and its component.
+//! The standard names: the OpenTelemetry `hw.*` metric of each `gpu.*` metric, and its component.
 //!
-//! From the semantic conventions of hardware, which are in development (model/hardware/*.yaml).
+//! They are from the semantic conventions of hardware, which are in development (model/hardware/*.yaml).
 
 use pulsetrain_semconv::{Attribute, Metric, attribute as a, metric as m};
 
@@ -23,7 +23,7 @@ pub(super) enum Component {
     Instance(u32),
     /// A fan of it.
     Fan(i64),
-    /// An NVLink of it: a port of a network.
+    /// An NVLink or XGMI link of it: a network port.
     Port(i64),
 }
 
@@ -31,7 +31,7 @@ pub(super) enum Component {
 pub(super) struct HwMetric {
     /// The metric.
     pub(super) metric: &'static Metric,
-    /// What it is of.
+    /// The component that the value belongs to.
     pub(super) component: Component,
     /// Identifies the series among those of the metric.
     pub(super) texts: Texts,
@@ -40,7 +40,7 @@ pub(super) struct HwMetric {
 }
 
 impl Component {
-    /// What a reading is of; processes are no components.
+    /// Returns the component of an entity, or `None` for a process, which is not a component.
     pub(super) fn of(entity: Entity) -> Option<Self> {
         match entity {
             Entity::Gpu => Some(Self::Gpu),
@@ -51,7 +51,7 @@ impl Component {
 }
 
 impl HwMetric {
-    /// The share of the memory in use.
+    /// Returns the share of the memory in use.
     pub(super) fn memory_utilization(component: Component, share: f64) -> Self {
         Self {
             metric: &m::HW_GPU_MEMORY_UTILIZATION,
@@ -61,7 +61,7 @@ impl HwMetric {
         }
     }
 
-    /// XID errors of a code, `by` more of them.
+    /// Returns an increase of the XID errors of a code.
     pub(super) fn xid(kind: &'static str, by: u64) -> Self {
         Self {
             metric: &m::HW_ERRORS,
@@ -72,7 +72,7 @@ impl HwMetric {
     }
 }
 
-/// The twin of a reading, where there is one.
+/// Returns the `hw.*` metric of a reading, or `None` if there is none.
 pub(super) fn of(reading: &Reading) -> Option<HwMetric> {
     let component = Component::of(reading.entity)?;
     let number = reading.labels.number.map(|(_, number)| number);
@@ -137,7 +137,7 @@ pub(super) fn of(reading: &Reading) -> Option<HwMetric> {
         return None;
     };
     let value = match reading.value {
-        // Ours are in revolutions a second, as all of our rates are; theirs in integer revolutions a minute.
+        // `gpu.*` has revolutions per second, like all of its rates; `hw.*` has integer revolutions per minute.
         Sample::Now(per_second) if is(&m::GPU_FAN_SPEED) => Sample::Now((per_second * 60.0).round()),
         value => value,
     };
@@ -158,7 +158,8 @@ fn direction(reading: &Reading) -> Option<(&'static Attribute, &'static str)> {
     label(reading, &a::GPU_IO_DIRECTION).map(|direction| (&a::NETWORK_IO_DIRECTION, direction))
 }
 
-/// Where a limit is, and of what kind by the conventions; what the fan is quiet up to is no limit of them.
+/// Returns the sensor and the standard type of a temperature limit. Other limits, such as that up to which the fan is quiet, have
+/// no standard type.
 fn temperature_limit(kind: &str) -> Option<(&'static str, &'static str)> {
     match kind {
         "shutdown" => Some(("gpu", "high.critical")),
@@ -168,8 +169,9 @@ fn temperature_limit(kind: &str) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Which of our counters are errors of the GPU: those of memory since the driver was loaded, of all places together, and those of
-/// NVLink: of all links together on GPUs before Hopper, and of each link, which is a port of a network, on later ones.
+/// Returns the `error.type` of a counter of GPU errors: PCI Express replays, memory errors of all locations since the driver was
+/// loaded, and NVLink errors. NVLink errors are counted for all links together on GPUs before Hopper, and for each link, which is
+/// a network port, on later ones.
 fn error_kind(reading: &Reading) -> Option<&'static str> {
     let label = |attribute| label(reading, attribute);
     let is = |metric: &Metric| reading.metric.ordinal == metric.ordinal;
@@ -197,7 +199,7 @@ fn error_kind(reading: &Reading) -> Option<&'static str> {
     }
 }
 
-/// The attributes of a component.
+/// Returns the attributes of a component.
 pub(super) fn attributes(
     gpu: &Gpu,
     component: Component,

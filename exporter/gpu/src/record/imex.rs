@@ -1,4 +1,4 @@
-//! The series of IMEX, which are of the host and not of a GPU.
+//! The series of IMEX, which belong to the host and not to a GPU.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use crate::{
     reading::{Cadence, Labels},
 };
 
-/// The number of the subject that is not a GPU: theirs begin with 1.
+/// The id of the subject that is not a GPU: the ids of GPUs begin with 1.
 const SUBJECT: u32 = 0;
 
-/// What is known of IMEX.
+/// The state of the recording of IMEX.
 #[derive(Debug, Default)]
 pub(super) struct Imex {
     has_failed: bool,
@@ -73,7 +73,7 @@ fn observe(
             texts: [Some((attribute, *name)), None],
             time_unix_nanos: now_unix_nanos,
             driver_unix_nanos: UnixNanos::UNKNOWN,
-            // The next reading ends it, however long that takes.
+            // Only the next reading can end the series, however late it is.
             cadence: Cadence::Once,
         };
         let holds = f64::from(u8::from(*name == state));

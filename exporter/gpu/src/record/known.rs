@@ -25,22 +25,22 @@ use crate::{
     reading::{Cadence, Entity, Labels},
 };
 
-/// Numbers for subjects, none twice.
+/// A source of unique ids for subjects.
 #[derive(Debug, Default)]
 pub(super) struct Ids(u32);
 
-/// What series can be of.
+/// The kind of a subject of series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SubjectKind {
-    /// What `gpu.*` is of.
+    /// The subject of the `gpu.*` metrics of an entity.
     Own(Entity),
-    /// What it is, with all that is known of it.
+    /// The subject of the info metric of an entity, with all known properties.
     Facts(Entity),
-    /// A component by the standard names.
+    /// The subject of the `hw.*` metrics of a component.
     Hw(Component),
 }
 
-/// A GPU.
+/// The state of a GPU.
 #[derive(Default)]
 pub(super) struct GpuState {
     gpu: Arc<Gpu>,
@@ -52,7 +52,7 @@ pub(super) struct GpuState {
     unreported: BTreeMap<Reason, Vec<MissingMetric>>,
 }
 
-/// What recording needs.
+/// The context of a recording.
 pub(super) struct Recorder<'a> {
     pub(super) semconv: GpuSemconv,
     pub(super) driver: &'a Driver,
@@ -63,38 +63,38 @@ pub(super) struct Recorder<'a> {
 }
 
 impl GpuState {
-    /// Whether it is this very description of it.
+    /// Whether `gpu` is the same description as the current one.
     pub(super) fn is(&self, gpu: &Arc<Gpu>) -> bool {
         Arc::ptr_eq(&self.gpu, gpu)
     }
 
-    /// NVML's number of it.
+    /// Returns the NVML index of the GPU.
     pub(super) fn index(&self) -> u32 {
         self.gpu.index
     }
 
-    /// The GPU.
+    /// Returns the description of the GPU.
     pub(super) fn gpu(&self) -> &Arc<Gpu> {
         &self.gpu
     }
 
-    /// What has become unavailable since this was asked last, by reason.
+    /// Takes the metrics that have become unavailable since the last call, by reason.
     pub(super) fn take_untold(&mut self) -> BTreeMap<Reason, Vec<MissingMetric>> {
         std::mem::take(&mut self.unreported)
     }
 
-    /// The numbers of its subjects.
+    /// Returns the ids of its subjects.
     pub(super) fn subject_ids(&self) -> impl Iterator<Item = u32> {
         self.subjects.values().map(|(id, _)| *id)
     }
 
-    /// Ends all that is of it.
+    /// Ends all series of the GPU.
     pub(super) fn end(&self, store: &mut SeriesStore, now_unix_nanos: UnixNanos) {
         let ids: Vec<u32> = self.subject_ids().collect();
         store.end(now_unix_nanos, |key, _| ids.contains(&key.subject));
     }
 
-    /// Sees the GPU as it is now: what belongs to somebody else is renamed, what is gone ends.
+    /// Updates the state of the GPU. Series with changed attributes are renamed, those of missing subjects end.
     pub(super) fn update(
         &mut self,
         gpu: &Arc<Gpu>,
@@ -112,7 +112,7 @@ impl GpuState {
         if changed || new_driver || has_news {
             self.refresh_subjects(recorder);
         }
-        // Nothing is known of the errors of a GPU that has never answered.
+        // The errors of a GPU that has never answered are unknown.
         if changed && gpu.trouble.is_none() {
             self.note_unavailable(recorder);
             if self.gpu().vendor == Vendor::Nvidia {
@@ -122,7 +122,7 @@ impl GpuState {
         self.record_facts(recorder);
     }
 
-    /// Takes down a value of a series of `gpu.*`.
+    /// Records a value of a series of `gpu.*`.
     pub(super) fn observe(
         &mut self,
         own: Own,
@@ -144,7 +144,7 @@ impl GpuState {
         recorder.store.observe(place, entry);
     }
 
-    /// Takes down a value of a series of `hw.*`.
+    /// Records a value of a series of `hw.*`.
     pub(super) fn record_twin(
         &mut self,
         hw: &HwMetric,
@@ -178,7 +178,7 @@ pub(super) struct Own {
 }
 
 impl Own {
-    /// A series of the GPU without further attributes.
+    /// Returns a series of the GPU without further attributes.
     pub(super) fn of_gpu(metric: &'static Metric) -> Self {
         Self {
             entity: Entity::Gpu,

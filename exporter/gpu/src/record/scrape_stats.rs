@@ -1,4 +1,4 @@
-//! How the reading itself fares: how long each pass over the GPUs took, and when one succeeded last.
+//! The metrics of the passes themselves: the duration of each pass over the GPUs, and the time of the last success.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,20 +14,20 @@ use crate::{
     reading::{Cadence, Labels},
 };
 
-/// The number of the subject that is no GPU: theirs begin with 1.
+/// The id of the subject that is not a GPU: the ids of GPUs begin with 1.
 const SUBJECT: u32 = 0;
 
 /// The passes of a source.
 pub(super) struct ScrapeStats(EntityAttributes);
 
 impl ScrapeStats {
-    /// Those of the source of this name.
+    /// Returns the passes of the source with this name.
     pub(super) fn of(source: &str) -> Self {
         let name = OwnedValue::from(source);
         Self(Arc::new([(&attribute::PULSETRAIN_SOURCE_NAME, name)]))
     }
 
-    /// Takes down that a pass succeeded, which began at this time.
+    /// Records a successful pass that began at this time.
     pub(super) fn record(&self, store: &mut SeriesStore, began_unix_nanos: UnixNanos, took: Duration) {
         let place = |metric| ObservationContext {
             subject: SUBJECT,
@@ -37,7 +37,7 @@ impl ScrapeStats {
             texts: [None; 2],
             time_unix_nanos: began_unix_nanos,
             driver_unix_nanos: UnixNanos::UNKNOWN,
-            // The last success stays what it was for as long as none comes.
+            // The time of the last success stays valid until the next one.
             cadence: Cadence::Once,
         };
         let secs = Duration::from_nanos(began_unix_nanos.0).as_secs_f64();
@@ -52,7 +52,7 @@ impl ScrapeStats {
     }
 }
 
-/// Whether a metric is about the passes, and not about what was read in them.
+/// Whether a metric describes the passes, and not their readings.
 pub(super) fn is_about_passes(metric: &Metric) -> bool {
     [
         &metric::PULSETRAIN_SOURCE_DURATION,

@@ -17,17 +17,17 @@ use self::series::{Series, StalenessTimeout};
 use super::subject::EntityAttributes;
 use crate::reading::{Cadence, Labels};
 
-/// How far the driver's own time may be before and after ours to be used.
+/// The limits by which the driver's own time may be before and after the time of the reading to be used.
 const BEHIND: Duration = Duration::from_secs(600);
 const AHEAD: Duration = Duration::from_secs(10);
 
-/// Attributes whose values are texts of the program, besides those of [`Labels`].
+/// Attributes with static text values, in addition to those of [`Labels`].
 pub(super) type Texts = [Option<(&'static semconv::Attribute, &'static str)>; 2];
 
 /// Identifies a series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
-    /// What it is of.
+    /// The id of the subject.
     pub(super) subject: u32,
     /// The ordinal of the metric.
     metric: u16,
@@ -46,43 +46,44 @@ pub(super) enum Observation {
     Total { raw: u64, scale: f64, wraps: bool },
     /// The value of a counter of the driver between two passes.
     Earlier { raw: u64, scale: f64 },
-    /// How much our own counter grows by.
+    /// An increase of a counter that this program keeps.
     Grows(u64),
-    /// One of many observations.
+    /// An observation for a histogram.
     Observed(f64),
-    /// None of them since the last time.
+    /// No observation for a histogram since the last reading.
     NothingObserved,
 }
 
 /// The series and the time of an observation.
 #[derive(Clone, Copy)]
 pub(super) struct ObservationContext<'a> {
-    /// What it is of.
+    /// The id of the subject.
     pub(super) subject: u32,
-    /// The attributes of that.
+    /// The attributes of the subject.
     pub(super) carried: &'a EntityAttributes,
     /// The metric.
     pub(super) metric: &'static Metric,
     /// Identifies the series among those of the metric.
     pub(super) labels: Labels,
-    /// Further attributes that do.
+    /// Further attributes that identify it.
     pub(super) texts: Texts,
     /// When it was read.
     pub(super) time_unix_nanos: UnixNanos,
     /// When the driver measured it, if known.
     pub(super) driver_unix_nanos: UnixNanos,
-    /// How often it is read.
+    /// The cadence of the readings.
     pub(super) cadence: Cadence,
 }
 
-/// All series, and the points that wait to be sent.
+/// All series, and the points to send.
 pub(super) struct SeriesStore {
     series: IndexMap<Key, Series>,
     staleness: StalenessTimeout,
     written: PendingPoints,
 }
 
-/// The points so far, and the time of the last end of a series: one that begins again may not go back before its own.
+/// The points so far, and the time of the last end of a series: a series that begins again must not have points before its own
+/// end.
 #[derive(Default)]
 struct PendingPoints {
     writer: MetricsWriter,
@@ -109,7 +110,7 @@ impl Key {
 }
 
 impl SeriesStore {
-    /// An empty store for a source of this interval.
+    /// Creates an empty store for a source of this interval.
     pub(super) fn new(interval: Duration) -> Self {
         Self {
             series: IndexMap::new(),
@@ -118,7 +119,7 @@ impl SeriesStore {
         }
     }
 
-    /// Takes a value, and writes a point where one is due.
+    /// Records a value, and writes a point if one is due.
     pub(super) fn observe(&mut self, place: ObservationContext<'_>, entry: Observation) {
         let key = Key {
             subject: place.subject,
@@ -139,7 +140,7 @@ impl SeriesStore {
                 Observation::Observed(_) | Observation::Grows(_) | Observation::Earlier { .. }
             )
         {
-            // Two rows give the same series: the first is the better one.
+            // Two rows fill the same series: the first one is preferred.
             return;
         }
         if !series.labels.same_description(&place.labels) {
@@ -149,16 +150,16 @@ impl SeriesStore {
         series.observe(&place, entry, is_new, &mut written.writer);
     }
 
-    /// Writes what has grown since it was written: distributions, and what we count.
+    /// Writes the series that have grown since their last point: histograms, and counters that this program keeps.
     pub(super) fn flush_changed(&mut self, now_unix_nanos: UnixNanos) {
         for series in self.series.values_mut().filter(|series| series.fresh) {
             series.write(now_unix_nanos, &mut self.written.writer);
         }
     }
 
-    /// Repeats points of constant series, and ends series that were not read for longer than the timeout allows before the pass
-    /// that began at `pass_unix_nanos`, whatever time the pass itself took. Series that are `late` are still being read and do
-    /// not end.
+    /// Repeats points of constant series, and ends stale series: those whose last reading is older than the timeout at
+    /// `pass_unix_nanos`, the beginning of the pass. The duration of the pass does not count. Series that are `late` are still
+    /// being read and do not end.
     pub(super) fn sweep(
         &mut self,
         pass_unix_nanos: UnixNanos,
@@ -211,14 +212,14 @@ impl SeriesStore {
         }
     }
 
-    /// The points so far as a batch.
+    /// Returns the points so far as a batch.
     pub(super) fn finish(&mut self, envelope: &Envelope) -> Option<Encoded> {
         self.written.writer.finish(envelope)
     }
 }
 
 impl ObservationContext<'_> {
-    /// The time of the point: the driver's own where it can be, else ours.
+    /// Returns the time of the point: the driver's own if it is plausible, else the time of the reading.
     fn point_time(&self, last_unix_nanos: UnixNanos) -> UnixNanos {
         let ours = self.time_unix_nanos;
         let believed = ours.saturating_sub(BEHIND)..=ours.saturating_add(AHEAD);

@@ -1,4 +1,4 @@
-//! What series are of: a GPU, an instance of it, a process on it; each with the attributes that all its series carry.
+//! The subjects of series: a GPU, an instance of it, or a process on it, each with the attributes that all its series carry.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::{Gpu, GpuAttribution, OwnedAttribute, OwnedValue, Subject, reading::E
 /// The attributes that all series of a subject carry.
 pub(super) type EntityAttributes = Arc<[OwnedAttribute]>;
 
-/// The attributes of what of a GPU something is of, in the order in which they are written.
+/// Returns the attributes of an entity of a GPU, in the order in which they are written.
 pub(super) fn attributes_of(
     gpu: &Gpu,
     entity: Entity,
@@ -56,7 +56,7 @@ fn add_instance(id: u32, profile: &str, carried: &mut Vec<OwnedAttribute>) {
     carried.push((&attribute::GPU_MIG_PROFILE, OwnedValue::from(profile)));
 }
 
-/// The attributes as they are written.
+/// Returns the attributes in the form in which they are written.
 pub(super) fn written(carried: &EntityAttributes) -> impl Iterator<Item = Attribute<'_>> {
     carried
         .iter()

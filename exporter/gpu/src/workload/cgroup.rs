@@ -1,11 +1,11 @@
-//! What a process runs in, by the path of its control group: a job of Slurm, a pod of Kubernetes.
+//! The Slurm job or the Kubernetes pod of a process, by the path of its control group.
 
 use std::sync::Arc;
 
 use super::facts::Workload;
 
 impl Workload {
-    /// Adds what `/proc/PID/cgroup` has to what is not known yet.
+    /// Adds the job and the pod of `/proc/PID/cgroup` if they are not known yet.
     pub(super) fn add_cgroup(&mut self, cgroup: &str) {
         if self.slurm_job.is_none() {
             self.slurm_job = slurm_job(cgroup);
@@ -16,7 +16,7 @@ impl Workload {
     }
 }
 
-/// The parts of the paths of all lines: `0::/system.slice/slurmstepd.scope/job_7/step_0`.
+/// Returns the parts of the paths of all lines: `0::/system.slice/slurmstepd.scope/job_7/step_0`.
 fn parts(cgroup: &str) -> impl Iterator<Item = &str> {
     cgroup
         .lines()
@@ -24,8 +24,8 @@ fn parts(cgroup: &str) -> impl Iterator<Item = &str> {
         .flat_map(|path| path.split('/'))
 }
 
-/// The job, where the path is one of Slurm (`slurm.conf`, cgroup/v1 and cgroup/v2); where several of its daemons share a
-/// machine the name of the node precedes that of the scope, or follows that of the group.
+/// Returns the job, or `None` if the path is not one of Slurm (`slurm.conf`, cgroup/v1 and cgroup/v2). If several Slurm daemons
+/// share a machine, the name of the node precedes that of the scope, or follows that of the group.
 fn slurm_job(cgroup: &str) -> Option<Arc<str>> {
     let is_slurm = parts(cgroup).any(|part| part.starts_with("slurm") || part.ends_with("_slurmstepd.scope"));
     let job = parts(cgroup).find_map(|part| part.strip_prefix("job_"))?;
@@ -33,8 +33,8 @@ fn slurm_job(cgroup: &str) -> Option<Arc<str>> {
     (is_slurm && is_number).then(|| job.into())
 }
 
-/// The pod: `kubepods-burstable-pod<uid>.slice` with underscores of systemd, or `pod<uid>` below `kubepods`. A kubelet in a
-/// container puts its own name before, and containerd without systemd its container after it.
+/// Returns the uid of the pod: `kubepods-burstable-pod<uid>.slice` with the underscores of systemd, or `pod<uid>` below
+/// `kubepods`. A kubelet in a container prepends its own name, and containerd without systemd appends its container.
 fn pod_uid(cgroup: &str) -> Option<Arc<str>> {
     if !parts(cgroup).any(|part| part.starts_with("kubepods") || part.starts_with("kubelet-kubepods")) {
         return None;

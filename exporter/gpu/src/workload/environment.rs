@@ -1,26 +1,26 @@
-//! What a process knows of its run from the environment variables of its launcher.
+//! The run of a process, from the environment variables of its launcher.
 
 use pulsetrain_record::launcher::{JOB_IDS, LOCAL_RANKS, RANKS, RUN_ID, WORLD_SIZES};
 
 use super::{facts::Workload, visible::VisibleDevices};
 
-/// How Slurm names its job, and CUDA the GPUs of a process.
+/// The variables with the Slurm job and with the GPUs of a process.
 const SLURM_JOB: &str = "SLURM_JOB_ID";
 const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 /// The variable with CUDA's order of GPUs, and the value for NVML's order.
 const ORDER: &str = "CUDA_DEVICE_ORDER";
 const BY_BUS: &str = "PCI_BUS_ID";
 
-/// The most that is read of the environment of a process.
+/// The limit of bytes that are read from the environment of a process.
 pub(super) const MOST_BYTES: u64 = 1 << 20;
 
 impl Workload {
-    /// Reads the variables.
+    /// Returns the workload that the variables describe.
     pub fn of_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
         let first = |names: &[&str]| names.iter().find_map(|name| set(name));
         let number = |names: &[&str]| first(names)?.trim().parse().ok();
-        // torchrun has "none" where it was given no id.
+        // torchrun sets "none" if it has no id.
         let job = || {
             JOB_IDS
                 .iter()
@@ -38,8 +38,8 @@ impl Workload {
         }
     }
 
-    /// The same, for a run of this id that is about to be started. Where several ranks may use all GPUs it is unknown which
-    /// rank has which.
+    /// Returns the workload of a run with this id that is about to be started. If several ranks may use all GPUs, the rank of a
+    /// GPU is unknown and left out.
     pub fn of_run(id: &str, variable: impl Fn(&str) -> Option<String>) -> Self {
         let found = Self::of_variables(variable);
         let has_its_own = found.world_size == Some(1) || found.visible != VisibleDevices::All;
@@ -51,7 +51,7 @@ impl Workload {
         }
     }
 
-    /// Reads the environment of a process, as `/proc/PID/environ` has it: `NAME=value`, each ended by a zero byte.
+    /// Reads the environment of a process in the format of `/proc/PID/environ`: `NAME=value`, each ended by a zero byte.
     pub(super) fn of_environ(environ: &[u8]) -> Self {
         Self::of_variables(|name| {
             let entry = environ.split(|byte| *byte == 0).find_map(|entry| {

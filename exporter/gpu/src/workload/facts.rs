@@ -1,4 +1,4 @@
-//! What is known of the workload of a process, of a GPU, of an instance.
+//! The known workload of a process, of a GPU, or of an instance.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use pulsetrain_semconv::{Attribute, attribute};
 use super::visible::VisibleDevices;
 use crate::{OwnedAttribute, OwnedValue};
 
-/// Whose something is, as far as it is known.
+/// The run, the job and the pod that a process or a GPU belongs to, as far as they are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workload {
     /// The run.
@@ -16,17 +16,17 @@ pub struct Workload {
     pub rank: Option<i64>,
     /// The rank on its host.
     pub local_rank: Option<i64>,
-    /// The ranks of the job.
+    /// The number of ranks of the job.
     pub world_size: Option<i64>,
-    /// The job of Slurm.
+    /// The Slurm job.
     pub slurm_job: Option<Arc<str>>,
     /// The pod.
     pub(super) pod: Pod,
-    /// The GPUs that the process was given.
+    /// The GPUs that are visible to the process.
     pub(super) visible: VisibleDevices,
-    /// Whether it counts GPUs in the order of the bus, as NVML does.
+    /// Whether the process numbers GPUs in the order of the bus, as NVML does.
     pub(super) counts_by_bus: bool,
-    /// Whether it is of one process or several, so that `visible` means something.
+    /// Whether the workload is that of processes with the same `visible`, so that `visible` is valid.
     pub(super) is_of_a_process: bool,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Pod {
 }
 
 impl Workload {
-    /// What all agree on; nothing of none.
+    /// Returns the values on which all workloads agree, or `None` if there are no workloads.
     pub(super) fn agreed<'a>(mut all: impl Iterator<Item = &'a Self>) -> Option<Self> {
         let first = all.next()?.clone();
         Some(all.fold(first, |one, other| Self {
@@ -56,7 +56,7 @@ impl Workload {
         }))
     }
 
-    /// Adds what is known as attributes.
+    /// Adds the known values as attributes.
     pub(super) fn write(&self, into: &mut Vec<OwnedAttribute>) {
         let mut text = |attribute: &'static Attribute, value: &Option<Arc<str>>| {
             into.extend(value.clone().map(|value| (attribute, OwnedValue::Text(value))));
@@ -67,7 +67,7 @@ impl Workload {
         text(&attribute::K8S_NAMESPACE_NAME, &self.pod.namespace);
         text(&attribute::K8S_POD_NAME, &self.pod.name);
         text(&attribute::K8S_CONTAINER_NAME, &self.pod.container);
-        // A rank is one only in a run.
+        // A rank has a meaning only in a run.
         if self.run.is_some() {
             let mut number = |attribute: &'static Attribute, value: Option<i64>| {
                 into.extend(value.map(|value| (attribute, OwnedValue::Int(value))));

@@ -1,7 +1,7 @@
-//! One call to the kubelet: `v1.PodResourcesLister/List` over gRPC on its unix socket.
+//! One call to the kubelet: `v1.PodResourcesLister/List` over gRPC on its Unix socket.
 //!
-//! One unary call with an empty request needs no client of its own: a frame of five bytes over HTTP/2, and the answer read by
-//! our own reader. Fields: k8s.io/kubelet/pkg/apis/podresources/v1/api.proto.
+//! One unary call with an empty request needs no gRPC client: it is a frame of five bytes over HTTP/2, and Pulsetrain's own
+//! reader decodes the answer. Fields: k8s.io/kubelet/pkg/apis/podresources/v1/api.proto.
 
 use std::path::Path;
 
@@ -17,11 +17,12 @@ use tokio::net::UnixStream;
 use super::facts::Pod;
 
 const METHOD: &str = "http://localhost/v1.PodResourcesLister/List";
-/// The largest answer: some thousands of pods.
+/// The limit of an answer: some thousands of pods.
 const MOST_BYTES: usize = 16 << 20;
-/// The devices that are GPUs.
+/// The prefix of the resource names of GPUs.
 const VENDOR: &str = "nvidia.com/";
-/// NVIDIA's driver of claims (dynamic resource allocation), and what it names a GPU by its minor number with.
+/// NVIDIA's driver for resource claims (dynamic resource allocation), and the prefix of its names of GPUs, before the minor
+/// number.
 const CLAIM_DRIVER: &str = "gpu.nvidia.com";
 const CLAIMED_GPU: &str = "gpu-";
 /// A flag and a length precede every message.
@@ -30,12 +31,12 @@ const FRAME_HEADER_BYTES: usize = 5;
 /// A device that a container of a pod has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PodDevice {
-    /// As the device plugin names it: a UUID, or `nvidia0` and `nvidia0/gi1` on GKE.
+    /// The name by the device plugin: a UUID, or `nvidia0` and `nvidia0/gi1` on GKE.
     pub(super) device: String,
     pub(super) pod: Pod,
 }
 
-/// Asks which pods have which GPUs. The error is for the operator.
+/// Lists the GPUs of pods. The error is for the operator.
 pub(super) async fn list(socket: &Path) -> Result<Vec<PodDevice>, String> {
     let stream = UnixStream::connect(socket)
         .await
@@ -87,7 +88,7 @@ async fn call(client: &mut http2::SendRequest<Full<Bytes>>) -> Result<Vec<u8>, S
     }
 }
 
-/// The GPUs of a `ListPodResourcesResponse`.
+/// Returns the GPUs of a `ListPodResourcesResponse`.
 fn devices(response: &[u8]) -> Result<Vec<PodDevice>, WireError> {
     let mut found = Vec::new();
     for pod in messages(response, 1) {
@@ -111,7 +112,7 @@ fn devices(response: &[u8]) -> Result<Vec<PodDevice>, WireError> {
     Ok(found)
 }
 
-/// The devices of one `ContainerDevices`, where they are GPUs.
+/// Adds the devices of one `ContainerDevices` if they are GPUs.
 fn of_resource(devices: &[u8], pod: &Pod, found: &mut Vec<PodDevice>) -> Result<(), WireError> {
     let is_gpu = text(devices, 1)?.is_some_and(|resource| resource.starts_with(VENDOR));
     if is_gpu {
@@ -125,7 +126,7 @@ fn of_resource(devices: &[u8], pod: &Pod, found: &mut Vec<PodDevice>) -> Result<
     Ok(())
 }
 
-/// The devices of one `DynamicResource`, where they are full GPUs: what an instance is called does not contain its UUID.
+/// Adds the devices of one `DynamicResource` that are full GPUs: the name of an instance does not contain its UUID.
 fn of_claim(claim: &[u8], pod: &Pod, found: &mut Vec<PodDevice>) -> Result<(), WireError> {
     for resource in messages(claim, 4) {
         let resource = resource?;
@@ -144,7 +145,7 @@ fn of_claim(claim: &[u8], pod: &Pod, found: &mut Vec<PodDevice>) -> Result<(), W
     Ok(())
 }
 
-/// The values of a field of bytes.
+/// Returns the values of a field of type bytes.
 fn messages(message: &[u8], wanted: u32) -> impl Iterator<Item = Result<&[u8], WireError>> {
     Reader::new(message).filter_map(move |field| match field {
         Ok(Field {

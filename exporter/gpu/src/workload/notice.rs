@@ -1,4 +1,4 @@
-//! What is worth telling people about workloads: each kind of thing once.
+//! Notices about workloads for the operator. Each kind is sent once.
 
 use std::{
     collections::HashSet,
@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// Something that people should know.
+/// A notice for the operator.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WorkloadNotice {
@@ -15,13 +15,13 @@ pub enum WorkloadNotice {
         /// The first such process.
         pid: u32,
     },
-    /// The driver counts processes in another namespace than ours, or those on the GPUs are other users'.
+    /// The driver reports process ids of another PID namespace, or the processes on the GPUs belong to other users.
     OtherPidNamespace,
-    /// The machine has GPUs of several models, and a process counts them in an order of CUDA's own.
+    /// The machine has GPUs of several models, and a process numbers them in CUDA's own order.
     UnknownOrder,
     /// The kubelet does not list the GPUs of pods.
     NoPods {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }
@@ -50,7 +50,7 @@ impl fmt::Display for WorkloadNotice {
     }
 }
 
-/// Sends each kind of notice once; a clone remembers the same.
+/// Sends each kind of notice once; clones share their state.
 #[derive(Clone)]
 pub(super) struct Notices(Arc<SentNotices>);
 

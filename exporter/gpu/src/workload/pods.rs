@@ -1,4 +1,4 @@
-//! Which pod has which GPU, from the kubelet: asked when the GPUs change, and every now and then.
+//! The pods of GPUs, from the kubelet. It is queried when the GPUs or their processes change, and periodically.
 
 use std::{
     collections::HashMap,
@@ -16,14 +16,14 @@ use super::{
 };
 use crate::{Gpu, Inventory, MigInstance};
 
-/// Where the kubelet listens.
+/// The socket on which the kubelet listens.
 pub(super) const SOCKET: &str = "/var/lib/kubelet/pod-resources/kubelet.sock";
 
-/// How often it is asked: pods come and go without a change of the GPUs.
+/// The interval of queries: pods start and end without a change of the GPUs.
 const INTERVAL: Duration = Duration::from_secs(15);
-/// How often at most, when GPUs or processes change.
+/// The minimum delay between two queries when GPUs or processes change.
 const PAUSE: Duration = Duration::from_secs(1);
-/// How long it may take to answer.
+/// The timeout of a query.
 const DEADLINE: Duration = Duration::from_secs(5);
 
 /// The last answer of the kubelet; a clone shares it.
@@ -38,32 +38,32 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct PodDevices {
-    /// Device -> what its pods agree on.
+    /// The workload of each device, with the values on which its pods agree.
     devices: HashMap<String, Workload>,
-    /// How often that has changed.
+    /// The number of changes of `devices`.
     learned: u64,
-    /// The GPUs, instances and processes at the last look.
+    /// The GPUs, instances and processes in the last inventory.
     seen: Vec<String>,
 }
 
-/// The task that asks; ends when it is dropped.
+/// The task that queries the kubelet; it is aborted on drop.
 pub(super) struct Watcher(JoinHandle<()>);
 
 impl Pods {
-    /// The pod of a GPU.
+    /// Returns the pod of a GPU.
     pub(super) fn of_gpu(&self, gpu: &Gpu) -> Option<Workload> {
         let number = gpu.minor_number.unwrap_or(gpu.index);
         self.of(&[gpu.uuid.clone(), format!("nvidia{number}")])
     }
 
-    /// The pod of an instance.
+    /// Returns the pod of an instance.
     pub(super) fn of_instance(&self, gpu: &Gpu, instance: &MigInstance) -> Option<Workload> {
         let number = gpu.minor_number.unwrap_or(gpu.index);
         let place = format!("nvidia{number}/gi{}", instance.gpu_instance_id);
         self.of(&[instance.uuid.clone(), place])
     }
 
-    /// Lists which GPUs, instances and processes there are: where they have changed, pods may have.
+    /// Updates the GPUs, instances and processes. If they have changed, pods may have too, and the kubelet is queried.
     pub(super) fn devices_are(&self, inventory: &Inventory) {
         let seen: Vec<String> = inventory
             .gpus
@@ -81,7 +81,7 @@ impl Pods {
         }
     }
 
-    /// How often the answer has changed.
+    /// Returns the number of changes of the answer.
     pub(super) fn learned(&self) -> u64 {
         self.known().learned
     }
@@ -94,7 +94,7 @@ impl Pods {
     fn learn(&self, devices: Vec<PodDevice>) {
         let mut all: HashMap<String, Vec<Workload>> = HashMap::new();
         for PodDevice { device, pod } in devices {
-            // A GPU that is shared by time has a replica for each of its pods: `GPU-...::3`.
+            // A time-sliced GPU has a replica for each of its pods: `GPU-...::3`.
             let device = device.split("::").next().unwrap_or_default().to_owned();
             let workload = Workload {
                 pod,
@@ -121,7 +121,7 @@ impl Pods {
 }
 
 impl Watcher {
-    /// Begins to ask the kubelet at `socket`.
+    /// Starts to query the kubelet at `socket`.
     pub(super) fn start(socket: PathBuf, pods: Pods, notices: Notices) -> Self {
         Self(tokio::spawn(async move {
             loop {
@@ -133,7 +133,7 @@ impl Watcher {
                     }),
                 }
                 tokio::time::sleep(PAUSE).await;
-                // Until the next time, or until something changes.
+                // Waits for the interval, or for a change.
                 let _ = tokio::time::timeout(INTERVAL, pods.0.changed.notified()).await;
             }
         }))

@@ -1,5 +1,5 @@
-//! Reads each process on a GPU once, on a thread of its own: a process that hangs in the kernel can hold up whoever reads its
-//! environment.
+//! Reads each process on a GPU once, on a separate thread: reading the environment of a process that hangs in the kernel can
+//! block.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -19,11 +19,11 @@ use super::{
     notice::{Notices, WorkloadNotice},
 };
 
-/// How often may be asked before the first is answered; what is asked beyond it is asked for at the next tick.
+/// The capacity of the request queue. Requests beyond it are repeated at the next tick.
 const QUEUE: usize = 256;
 
-/// The first PID namespace of a machine (`PROC_PID_INIT_INO` of Linux): the one in which every driver counts. The open kernel modules
-/// since driver 535.113 (`_gpuConvertPid`) translate into the namespace of the caller.
+/// The first PID namespace of a machine (`PROC_PID_INIT_INO` of Linux), whose process ids every driver reports. The open kernel
+/// modules since driver 535.113 (`_gpuConvertPid`) translate them into the namespace of the caller.
 const HOST_PID_NAMESPACE: &str = "pid:[4026531836]";
 /// The device that every CUDA process has open. A program that only uses NVML does not open it.
 const CUDA_DEVICE: &str = "/dev/nvidia-uvm";
@@ -32,30 +32,30 @@ const CUDA_DEVICE: &str = "/dev/nvidia-uvm";
 #[derive(Debug, Default)]
 pub(super) struct Processes(HashMap<u32, Seen>);
 
-/// What is known of a process.
+/// The state of a process.
 #[derive(Debug)]
 enum Seen {
     /// It is being read.
     NotYet,
-    /// Its environment may not be read, it is somebody else's: only what it runs in is known.
+    /// Its environment may not be read, because it belongs to another user: only its job and pod are known.
     Hidden(Box<Workload>),
-    /// No process has this number here: it is in another namespace, or has ended.
+    /// No process has this id here: it is in another namespace, or has ended.
     Elsewhere,
     /// It was read.
     Read(Box<Workload>),
 }
 
-/// The thread that reads.
+/// The handle of the thread that reads.
 pub(super) struct Reader {
     ask: Option<SyncSender<Vec<u32>>>,
     answers: Answers,
 }
 
-/// What was read and not been fetched yet.
+/// The processes that were read and not fetched yet.
 type Answers = Arc<Mutex<Vec<(u32, Seen)>>>;
 
 impl Processes {
-    /// What is known of a process.
+    /// Returns the workload of a process, or `None` if it was not read.
     pub(super) fn workload(&self, pid: u32) -> Option<&Workload> {
         match self.0.get(&pid)? {
             Seen::Read(workload) => Some(workload),
@@ -63,7 +63,7 @@ impl Processes {
         }
     }
 
-    /// What a process runs in that may not be read otherwise.
+    /// Returns the job and the pod of a process whose environment may not be read.
     pub(super) fn hidden(&self, pid: u32) -> Option<&Workload> {
         match self.0.get(&pid)? {
             Seen::Hidden(workload) => Some(workload),
@@ -71,12 +71,12 @@ impl Processes {
         }
     }
 
-    /// Forgets those that have gone.
+    /// Removes all processes except `pids`.
     pub(super) fn forget_all_but(&mut self, pids: &[u32]) {
         self.0.retain(|pid, _| pids.contains(pid));
     }
 
-    /// Whether any of these may be, as far as is known, somebody else's than ours.
+    /// Whether any of these processes is in this namespace or not read yet, so that it may belong to another run.
     pub(super) fn has_others(&self, pids: &[u32]) -> bool {
         pids.iter()
             .any(|pid| !matches!(self.0.get(pid), Some(Seen::Elsewhere)))
@@ -84,7 +84,7 @@ impl Processes {
 }
 
 impl Reader {
-    /// Starts the thread; without it nothing is ever known.
+    /// Starts the thread. If that fails, all processes stay unknown.
     pub(super) fn start(proc: PathBuf, notices: Notices) -> Self {
         let (ask, asked) = sync_channel(QUEUE);
         let answers = Answers::default();
@@ -98,8 +98,8 @@ impl Reader {
         }
     }
 
-    /// Asks for those of `pids` that are new. What is asked together is known together: a GPU is not its first process's for as
-    /// long as the others are read.
+    /// Requests the processes of `pids` that are new. The processes of a request become known together, so that a GPU is not
+    /// attributed to its first process while the others are still being read.
     pub(super) fn ask(&self, processes: &mut Processes, pids: &[u32]) {
         let is_new = |pid: &u32| !processes.0.contains_key(pid);
         // A process on several GPUs is read once.
@@ -113,7 +113,7 @@ impl Reader {
         }
     }
 
-    /// Fetches what was read since; returns whether there was something.
+    /// Fetches the processes that were read since the last call. Returns whether there were any.
     pub(super) fn fetch(&self, processes: &mut Processes) -> bool {
         let answers = std::mem::take(&mut *self.answers.lock().unwrap_or_else(PoisonError::into_inner));
         let any = !answers.is_empty();
@@ -139,7 +139,7 @@ fn read_all(proc: &Path, asked: &Receiver<Vec<u32>>, answers: &Answers, notices:
 
 fn see(proc: &Path, pid: u32, notices: &Notices) -> Seen {
     let folder = proc.join(pid.to_string());
-    // Elsewhere the number may be of a stranger: a process on a GPU uses CUDA.
+    // In another namespace, the id may be that of an unrelated process; a process on a GPU uses CUDA.
     if !is_host_namespace(proc) && !uses_cuda(&folder) {
         notices.send_once(WorkloadNotice::OtherPidNamespace);
         return Seen::Elsewhere;
@@ -152,30 +152,30 @@ fn see(proc: &Path, pid: u32, notices: &Notices) -> Seen {
         }
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             notices.send_once(WorkloadNotice::NoPermission { pid });
-            // Everybody may read the control group: job and pod are known also where the environment is not.
+            // Everybody may read the control group: job and pod are known even if the environment is not.
             Seen::Hidden(Box::new(with_cgroup(Workload::default(), &folder)))
         }
         Err(_) => Seen::Elsewhere,
     }
 }
 
-/// Whether a process uses CUDA; not known of a process of another user.
+/// Whether a process is known to use CUDA. The files of a process of another user cannot be listed.
 fn uses_cuda(folder: &Path) -> bool {
     let files = fs::read_dir(folder.join("fd")).into_iter().flatten().flatten();
     let mut targets = files.filter_map(|file| fs::read_link(file.path()).ok());
     targets.any(|target| target == Path::new(CUDA_DEVICE))
 }
 
-/// Whether our numbers of processes are the driver's.
+/// Whether this process is in the namespace whose process ids the driver reports.
 fn is_host_namespace(proc: &Path) -> bool {
     match fs::read_link(proc.join("self/ns/pid")) {
         Ok(namespace) => namespace.as_os_str() == HOST_PID_NAMESPACE,
-        // Nothing speaks against it.
+        // An unknown namespace is treated as that of the host.
         Err(_) => true,
     }
 }
 
-/// What a process was given.
+/// Reads the environment of a process.
 fn environ(folder: &Path) -> io::Result<Vec<u8>> {
     let mut environ = Vec::new();
     File::open(folder.join("environ"))?
@@ -184,7 +184,7 @@ fn environ(folder: &Path) -> io::Result<Vec<u8>> {
     Ok(environ)
 }
 
-/// The same, with what the process runs in.
+/// Returns the workload with the job and the pod of its process.
 fn with_cgroup(mut workload: Workload, folder: &Path) -> Workload {
     workload.add_cgroup(&fs::read_to_string(folder.join("cgroup")).unwrap_or_default());
     workload

@@ -1,26 +1,26 @@
-//! Which GPUs a process was given: `CUDA_VISIBLE_DEVICES`.
+//! The GPUs that are visible to a process: `CUDA_VISIBLE_DEVICES`.
 //!
-//! The grammar is that of the CUDA programming guide, "Environment Variables": numbers or the beginnings of UUIDs, in the order
-//! in which CUDA counts them; what follows an invalid entry is not visible.
+//! The grammar is that of the CUDA programming guide, "Environment Variables": numbers or prefixes of UUIDs, in the order in
+//! which CUDA numbers the GPUs; entries after an invalid one are not visible.
 
 use crate::{Gpu, MigInstance};
 
 /// The GPUs of a process, in CUDA's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum VisibleDevices {
-    /// All of the machine.
+    /// All GPUs of the machine.
     #[default]
     All,
-    /// These.
+    /// These GPUs.
     Only(Vec<VisibleDevice>),
 }
 
-/// One GPU or instance, as the variable names it.
+/// One GPU or instance in the format of the variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VisibleDevice {
     /// By number, in the order of `CUDA_DEVICE_ORDER`.
     Index(u32),
-    /// By a UUID or its beginning: `GPU-8f6a...`, `MIG-...`.
+    /// By a UUID or a prefix of it: `GPU-8f6a...`, `MIG-...`.
     Uuid(String),
     /// By GPU and instances, as drivers before R470 wrote it: `MIG-GPU-<uuid>/<instance>/<compute instance>`.
     Instance {
@@ -33,18 +33,19 @@ pub enum VisibleDevice {
     },
 }
 
-/// The meaning of CUDA's numbers of GPUs among NVML's: those are in the order of the bus, CUDA's only where it is set so;
-/// else it puts the fastest first (CUDA programming guide, `CUDA_DEVICE_ORDER`), which among GPUs of one model changes nothing.
+/// The order of CUDA's GPU numbers, compared with NVML's. NVML numbers GPUs in the order of the bus, CUDA only if it is
+/// configured so. Otherwise CUDA puts the fastest GPU first (CUDA programming guide, `CUDA_DEVICE_ORDER`), which makes no
+/// difference among GPUs of one model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Numbers {
-    /// They are NVML's.
+    /// CUDA's numbers equal NVML's.
     AsNvml,
-    /// It is not known which GPU one is of.
+    /// The GPU of a CUDA number is not known.
     Unknown,
 }
 
 impl VisibleDevices {
-    /// Reads the variable's value.
+    /// Parses the value of the variable.
     pub fn parse(value: Option<&str>) -> Self {
         match value {
             None => Self::All,
@@ -52,12 +53,12 @@ impl VisibleDevices {
         }
     }
 
-    /// Whether a GPU, or an instance of it, is among them.
+    /// Whether a GPU, or an instance of it, is visible.
     pub(super) fn has(&self, gpu: &Gpu, instance: Option<&MigInstance>, numbers: Numbers) -> bool {
         *self == Self::All || self.place(gpu, instance, numbers).is_some()
     }
 
-    /// Whether it depends on the meaning of CUDA's numbers.
+    /// Whether the result depends on the order of CUDA's numbers.
     pub fn counts(&self) -> bool {
         let is_number = |device: &VisibleDevice| matches!(device, VisibleDevice::Index(_));
         match self {
@@ -66,11 +67,11 @@ impl VisibleDevices {
         }
     }
 
-    /// CUDA's number of a GPU in the process.
+    /// Returns CUDA's number of a GPU in the process.
     pub(super) fn place(&self, gpu: &Gpu, instance: Option<&MigInstance>, numbers: Numbers) -> Option<usize> {
         let known = numbers == Numbers::AsNvml;
         match self {
-            // A process with GPUs that are split sees one instance.
+            // A process on split GPUs sees one instance.
             Self::All => (instance.is_none() && known).then_some(gpu.index as usize),
             Self::Only(devices) => devices.iter().position(|device| match device {
                 VisibleDevice::Index(_) => known && device.is(gpu, instance),

@@ -1,4 +1,4 @@
-//! The page about GPUs: its table is the table that is read by, so that both agree.
+//! The documentation page about GPUs: its table is generated from the rows that are read, so that both agree.
 
 mod union;
 

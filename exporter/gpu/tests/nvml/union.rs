@@ -1,16 +1,16 @@
-//! What others export, line by line, and what of it is ours: every line has an answer, and every metric that an answer names
-//! is one that the source can send.
+//! The telemetry of other exporters, line by line, with the metrics that cover it: every line has an answer, and every metric of
+//! an answer is one that the source can send.
 
 use std::fmt::Write;
 
-/// Their lines.
+/// The lines of the other exporters.
 const UNION: &str = include_str!("union.txt");
 
-/// What became of a line.
+/// The answer to a line.
 enum Answer {
-    /// These metrics have it.
+    /// The metrics that cover it.
     Given(&'static [&'static str]),
-    /// None of ours has it, and why.
+    /// The reason that no metric covers it.
     Absent(&'static str),
 }
 
@@ -314,7 +314,8 @@ const ANSWERS: &[(&str, Answer)] = &[
     ("return code of NVML by query", Given(&["gpu.metric.unavailable"])),
 ];
 
-/// What the source sends besides the rows of its table: the memory of MIG devices, and what it knows or counts itself.
+/// The telemetry that the source sends in addition to the rows of its table: the memory of MIG devices, and values that it knows
+/// or counts itself.
 const OF_ITS_OWN: [&str; 10] = [
     "gpu.imex.daemon_state",
     "gpu.imex.domain_state",
@@ -328,7 +329,7 @@ const OF_ITS_OWN: [&str; 10] = [
     "pulsetrain.source.last_success_time",
 ];
 
-/// The lines of others with our answers, as Markdown.
+/// Returns the lines with their answers as Markdown.
 pub(crate) fn markdown() -> String {
     let mut out = String::from("| what others export | in NVML or DCGM | here |\n|---|---|---|\n");
     for (thing, place) in lines() {

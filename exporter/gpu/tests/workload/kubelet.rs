@@ -1,4 +1,4 @@
-//! Pods, from a fake kubelet: it speaks the same gRPC on a unix socket.
+//! Pods from a fake kubelet, which speaks the same gRPC on a Unix socket.
 
 use std::{
     convert::Infallible,
@@ -26,7 +26,7 @@ use crate::{
 /// The bytes of an answer, or the status of a refusal.
 type Answer = Result<Vec<u8>, u32>;
 
-/// A kubelet on a socket of its own.
+/// A kubelet on its own socket.
 struct Kubelet {
     folder: TempDir,
     answer: Arc<Mutex<Answer>>,
@@ -107,13 +107,14 @@ fn respond(answer: Answer) -> Response<Body> {
         .expect("a response")
 }
 
-/// What a kubelet answers of these pods.
+/// Returns the answer of a kubelet with these pods.
 fn answer(pods: &[Message]) -> Answer {
     let answer = Message::new("ListPodResourcesResponse");
     Ok(answer.parts("pod_resources", pods).into_bytes())
 }
 
-/// A pod with devices of a device plugin, and all that kubelets of today send besides and nobody here asks for.
+/// Returns a pod with devices of a device plugin, and with the other fields that current kubelets send and that are not used
+/// here.
 fn pod(name: &str, resource: &str, devices: &[&str]) -> Message {
     let given = Message::new("ContainerDevices").text("resource_name", resource);
     let given = devices
@@ -124,7 +125,7 @@ fn pod(name: &str, resource: &str, devices: &[&str]) -> Message {
     with_container(name, &container(&[given], &claims))
 }
 
-/// A pod that has claimed a device and was given none by a device plugin.
+/// Returns a pod that has claimed a device and has no device of a device plugin.
 fn claiming(name: &str, device: &str) -> Message {
     with_container(name, &container(&[], &[claimed("gpu", "gpu.nvidia.com", device)]))
 }

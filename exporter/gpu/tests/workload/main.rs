@@ -1,4 +1,4 @@
-//! Whose GPUs are, from a small world: a folder of processes and a kubelet at a socket.
+//! The attribution of GPUs from a simulated machine: a folder of processes and a kubelet on a socket.
 
 mod kubelet;
 mod processes;

@@ -1,4 +1,4 @@
-//! Messages by the kubelet's published definition: what a field is called here, its number and its type are looked up there
+//! Messages by the kubelet's published definition, in which the numbers and types of the named fields are looked up
 //! (`tests/corpus/kubelet/podresources.proto`).
 
 use std::{collections::HashMap, path::Path, sync::LazyLock};
@@ -8,14 +8,14 @@ use prost::encoding::{WireType, encode_key, encode_varint};
 /// The fields of all messages, by message and name.
 static FIELDS: LazyLock<HashMap<(String, String), Field>> = LazyLock::new(read);
 
-/// A field as it is published.
+/// A field of the published definition.
 struct Field {
     number: u32,
     kind: String,
     repeated: bool,
 }
 
-/// A message on its way to be one.
+/// A message under construction.
 #[derive(Clone)]
 pub(crate) struct Message {
     name: &'static str,
@@ -44,7 +44,7 @@ impl Message {
             .fold(self, |message, part| message.part(field, part))
     }
 
-    /// Integers; those of a repeated field are packed, as proto3 has them.
+    /// Adds integers; those of a repeated field are packed, as in proto3.
     pub(crate) fn numbers(mut self, field: &str, numbers: &[u64]) -> Self {
         let published = self.field(field);
         assert!(["int64", "uint64"].contains(&published.kind.as_str()));

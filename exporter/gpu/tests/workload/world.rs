@@ -14,7 +14,7 @@ use pulsetrain_gpu::{
 use pulsetrain_pipeline::clock;
 use tempfile::TempDir;
 
-/// How long anything may take.
+/// The timeout of a wait.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Processes of a machine.
@@ -37,7 +37,7 @@ impl Machine {
         self.0.path().to_owned()
     }
 
-    /// Our own processes are counted in this namespace.
+    /// Sets the PID namespace of this process.
     pub(crate) fn is_in_namespace(&self, name: &str) {
         let link = self.0.path().join("self/ns/pid");
         fs::create_dir_all(link.parent().expect("it is in a folder")).expect("a folder");
@@ -45,7 +45,7 @@ impl Machine {
         std::os::unix::fs::symlink(name, &link).expect("a link");
     }
 
-    /// A process with these variables, parted by spaces.
+    /// Adds a process with these variables, separated by spaces.
     pub(crate) fn runs(&self, pid: u32, environ: &str) {
         self.runs_in(pid, environ, "0::/user.slice\n");
     }
@@ -57,23 +57,23 @@ impl Machine {
         fs::write(folder.join("cgroup"), cgroup).expect("a file");
     }
 
-    /// Lets a process have a file open.
+    /// Opens a file in a process.
     pub(crate) fn opens(&self, pid: u32, path: &str) {
         let folder = self.0.path().join(pid.to_string()).join("fd");
         fs::create_dir_all(&folder).expect("a folder");
         std::os::unix::fs::symlink(path, folder.join("7")).expect("a link");
     }
 
-    /// A process whose environment nobody may read, root included.
+    /// Adds a process whose environment nobody may read, not even root.
     pub(crate) fn hides(&self, pid: u32) {
         self.hides_in(pid, "0::/user.slice\n");
     }
 
-    /// The same, of a process in this control group, which everybody may read.
+    /// Adds a process in this control group, which everybody may read, while nobody may read its environment.
     pub(crate) fn hides_in(&self, pid: u32, cgroup: &str) {
         let folder = self.0.path().join(pid.to_string());
         fs::create_dir_all(&folder).expect("a folder");
-        // A setting of the kernel that can only be written.
+        // A kernel setting that can only be written.
         let forbidden = Path::new("/proc/sys/vm/compact_memory");
         std::os::unix::fs::symlink(forbidden, folder.join("environ")).expect("a link");
         fs::write(folder.join("cgroup"), cgroup).expect("a file");
@@ -102,7 +102,7 @@ impl Attributed {
         Self { workloads, notices }
     }
 
-    /// Observes GPUs until `is_so` of them.
+    /// Observes GPUs until `is_so` returns true.
     pub(crate) fn until(&mut self, gpus: &[Gpu], is_so: impl Fn(&mut Self) -> bool) {
         let inventory = inventory(gpus);
         let end = clock::now() + PATIENCE;
@@ -126,7 +126,7 @@ impl Attributed {
         self.until(gpus, |known| !known.of(Subject::Gpu(&gpus[0])).is_empty());
     }
 
-    /// The attributes of a subject, as `name=value`.
+    /// Returns the attributes of a subject, as `name=value`.
     pub(crate) fn of(&mut self, subject: Subject<'_>) -> Vec<String> {
         let mut attributes = Vec::new();
         self.workloads.attributes(subject, &mut attributes);
@@ -151,7 +151,7 @@ pub(crate) fn inventory(gpus: &[Gpu]) -> Inventory {
     }
 }
 
-/// A GPU with processes on it.
+/// Returns a GPU with processes on it.
 pub(crate) fn gpu(index: u32, pids: &[u32]) -> Gpu {
     Gpu {
         index,

@@ -1,4 +1,4 @@
-//! Faults of the job: it is slow, stalls, ends, runs out of memory, or sends nothing.
+//! Faults of the job: it is slow, stalls, ends, runs out of memory, or sends no telemetry.
 
 use super::super::{
     Action::{Interrupts, SlowsCheckpoint, Steps},

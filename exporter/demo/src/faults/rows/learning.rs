@@ -1,4 +1,4 @@
-//! Faults of what the run learns: loss, gradients, evaluation, experts.
+//! Faults of the learning: loss, gradients, evaluation, experts.
 
 use super::super::{
     Action::{Steps, Values},

@@ -31,9 +31,9 @@ pub(crate) struct MemoryLeaks {
 #[derive(Debug, Default)]
 struct RankMemory {
     steps: u32,
-    /// Of the framework and of the host, at each scale.
+    /// The growth of the framework's and of the host's memory, at each scale.
     growth: [[Growth; SCALES.len()]; 2],
-    /// Which of them grow.
+    /// Whether each of them is a leak.
     leaks: [[bool; SCALES.len()]; 2],
 }
 

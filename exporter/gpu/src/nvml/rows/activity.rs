@@ -1,4 +1,4 @@
-//! How busy the GPU is, as the driver samples it.
+//! The utilization of the GPU, as the driver samples it.
 
 use nvml_wrapper::enum_wrappers::device::Sampling;
 use pulsetrain_semconv::{attribute::GPU_TASK, metric};
@@ -10,7 +10,7 @@ use super::super::{
 };
 use crate::reading::{Fixed, Labels, Readings};
 
-/// Percent as a share.
+/// The factor from percent to a share.
 const PERCENT: f64 = 0.01;
 
 const SPLIT: &str = "a GPU with MIG has it only as counters of its instances";

@@ -1,4 +1,4 @@
-//! Clocks, their limits, and why they are lower than they could be.
+//! Clocks, their limits, and the reasons for low clocks.
 
 use nvml_wrapper::{
     enum_wrappers::device::Clock,
@@ -25,7 +25,7 @@ use super::super::{
 };
 use crate::reading::{Fixed, Labels, Readings};
 
-/// Megahertz.
+/// The factor from megahertz to hertz.
 const MEGA: f64 = 1e6;
 /// The counters of the driver are in nanoseconds.
 const NANO: f64 = 1e-9;

@@ -1,6 +1,6 @@
-//! The GPU's own performance counters (GPM): what happened between two passes, of a GPU or of an instance.
+//! The GPU's own performance counters (GPM), as means between two passes, of a GPU or of an instance.
 //!
-//! Each has its number in `nvml.h` (`nvmlGpmMetricId_t`).
+//! Each counter has an id in `nvml.h` (`nvmlGpmMetricId_t`).
 
 use pulsetrain_semconv::{
     attribute::{GPU_ENGINE_NAME, GPU_IO_DIRECTION, GPU_PIPE},
@@ -9,7 +9,7 @@ use pulsetrain_semconv::{
 
 use super::super::row::Row;
 
-/// Percent as a share.
+/// The factor from percent to a share.
 const PERCENT: f64 = 0.01;
 /// Throughput is in MiB.
 const MIB: f64 = 1_048_576.0;
@@ -120,7 +120,7 @@ pub(super) static ROWS: &[Row] = &[
     engine!("nvofa", 1, "NVML_GPM_METRIC_NVOFA_1_UTIL", 51),
 ];
 
-/// Traffic of the links, which are the GPU's: an instance has none of its own.
+/// Traffic of the links, which belong to the GPU: an instance has no links.
 pub(super) static LINKS: &[Row] = &[
     Row::counter(
         &metric::GPU_PCIE_THROUGHPUT,

@@ -81,7 +81,7 @@ macro_rules! sram {
     };
 }
 
-/// A row of replaced rows that a reset puts into use.
+/// A row of remapped rows that become active with a reset.
 macro_rules! inactive {
     ($severity:literal, $field:ident) => {
         Row::field(

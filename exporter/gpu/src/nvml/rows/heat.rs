@@ -1,4 +1,4 @@
-//! Temperatures, what happens at which, and fans.
+//! Temperatures, their limits, and fans.
 
 use nvml_wrapper::{
     enum_wrappers::device::TemperatureThreshold,
@@ -29,7 +29,7 @@ use crate::{
 const NO_FAN: &str = "the GPU has no fan of its own: the server cools it";
 const NO_MARGIN: &str = "the GPU is older than Ada, or its driver";
 
-/// A row of the margin at which something happens; such limits took the place of thresholds with Ada.
+/// A row of the margin of a limit; such margins have replaced thresholds with Ada.
 macro_rules! margin_limit {
     ($kind:literal, $field:ident) => {
         Row::field(

@@ -1,4 +1,4 @@
-//! The metrics of a MIG instance; its performance counters are those of the GPU.
+//! The metrics of a MIG instance; it has the same performance counters as a GPU.
 
 use pulsetrain_semconv::metric;
 

@@ -50,7 +50,7 @@ macro_rules! errors {
     };
 }
 
-/// A row of what went over each link.
+/// A row of the traffic of each link.
 macro_rules! traffic {
     ($metric:ident, $direction:literal, $field:ident, $scale:expr, $absent:expr) => {
         Row::field(
@@ -65,7 +65,7 @@ macro_rules! traffic {
     };
 }
 
-/// A row of the share that came wrong over each link.
+/// A row of the bit error ratio of each link.
 macro_rules! bit_errors {
     ($kind:literal, $field:ident) => {
         Row::field(
@@ -285,13 +285,13 @@ pub(super) static ROWS: &[Row] = &[
         NO_C2C,
     )
     .scoped(EachC2c),
-    // "C2C Link CRC Error Counter" (nvml.h), in spite of its name.
+    // "C2C Link CRC Error Counter" (nvml.h), despite its name.
     c2c_errors!("crc", NVML_FI_DEV_C2C_LINK_ERROR_INTR),
     c2c_errors!("replay", NVML_FI_DEV_C2C_LINK_ERROR_REPLAY),
     c2c_errors!("replay_b2b", NVML_FI_DEV_C2C_LINK_ERROR_REPLAY_B2B),
 ];
 
-/// What is at the other end of each link that has one (`nvml.h`, `NVML_NVLINK_DEVICE_TYPE_*`).
+/// Reads the type of the device at the other end of each link that has one (`nvml.h`, `NVML_NVLINK_DEVICE_TYPE_*`).
 fn remote_types(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {
     let mut answer = Err(QueryError::Because(Reason::NotSupported));
     // The maximum of the bindings is that of GPUs before Rubin.
@@ -323,7 +323,8 @@ fn nvlink_up(state: u64) -> f64 {
     f64::from(u8::from(matches!(state, 1 | 2)))
 }
 
-/// A mantissa in the bits from 8 on, and below it the power of ten that it is divided by (`nvml.h`, `NVML_NVLINK_BER_*`).
+/// Decodes a bit error ratio: a mantissa from bit 8 on, divided by ten to the power of the lowest 8 bits (`nvml.h`,
+/// `NVML_NVLINK_BER_*`).
 fn bit_error_ratio(encoded: u64) -> f64 {
     let mantissa = (encoded >> 8 & 0xf) as f64;
     let exponent = (encoded & 0xff) as i32;

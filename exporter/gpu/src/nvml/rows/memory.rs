@@ -79,7 +79,7 @@ pub(super) static ROWS: &[Row] = &[
     .also(&[&metric::GPU_PROTECTED_MEMORY_LIMIT]),
 ];
 
-/// Puts a number of bytes into `out`.
+/// Adds a number of bytes to `out`.
 pub(super) fn now(metric: &'static pulsetrain_semconv::Metric, bytes: u64, out: &mut Readings) {
     out.now(metric, Labels::default(), bytes as f64);
 }

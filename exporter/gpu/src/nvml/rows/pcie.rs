@@ -1,5 +1,5 @@
-//! PCI Express: the link and its errors. Its bytes are among the performance counters: `NVML_FI_DEV_PCIE_COUNT_TX_BYTES` and
-//! its twin have 32 bits and wrap 15 times a second on a fast link, and `nvmlDeviceGetPcieThroughput` blocks for 20 ms.
+//! PCI Express: the link and its errors. Its bytes are among the performance counters: `NVML_FI_DEV_PCIE_COUNT_TX_BYTES` and its
+//! RX counterpart have 32 bits and wrap 15 times a second on a fast link, and `nvmlDeviceGetPcieThroughput` blocks for 20 ms.
 
 use nvml_wrapper::sys_exports::field_id::{
     NVML_FI_DEV_PCIE_COUNT_BAD_DLLP, NVML_FI_DEV_PCIE_COUNT_BAD_TLP,
@@ -31,7 +31,7 @@ use crate::{
 
 /// The lanes of the widest link.
 const MOST_LANES: usize = 16;
-/// A lane carries a million transfers of one bit each; eight of them are a byte, before what coding takes.
+/// The bytes per megatransfer of a lane: one bit per transfer, including the coding overhead.
 const MEGATRANSFERS: f64 = 1e6 / 8.0;
 
 const NO_LINK: &str = "the GPU is not on PCI Express";
@@ -203,7 +203,7 @@ pub(super) static ROWS: &[Row] = &[
     ),
 ];
 
-/// The errors of all lanes. The scope of the field is the lane, and a link of fewer lanes refuses the others.
+/// Reads the errors of all lanes. The scope of the field is the lane, and a link with fewer lanes refuses the others.
 fn lane_errors(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {
     let mut lanes = [0; MOST_LANES].map(|_| ffi::field(NVML_FI_DEV_PCIE_COUNT_LANE_ERROR, 0));
     for (lane, cell) in (0..).zip(&mut lanes) {

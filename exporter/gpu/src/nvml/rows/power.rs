@@ -30,7 +30,7 @@ use crate::{
     reading::{Fixed, Labels, Readings},
 };
 
-/// Milliwatts and millijoules.
+/// The factor from milliwatts to watts, and from millijoules to joules.
 const MILLI: f64 = 0.001;
 
 /// The numbers of `NVML_POWER_SCOPE_*`.
@@ -49,7 +49,7 @@ const TOTAL_ENERGY: (&str, u32) = (
 static OF_INSTANT: Fixed = &[(&GPU_POWER_READING, "instant")];
 static OF_AVERAGE: Fixed = &[(&GPU_POWER_READING, "average")];
 
-/// In percent; the bindings do not have it (nvml.h of driver 590).
+/// The id of a field in percent that the bindings do not have (nvml.h of driver 590).
 const EDPP_MULTIPLIER: u32 = 274;
 
 const USAGE: &str = "nvmlDeviceGetPowerUsage";
@@ -65,7 +65,7 @@ const NO_LIMIT: &str = "the power is not managed";
 const ENERGY_CALL: &str = "nvmlDeviceGetTotalEnergyConsumption";
 
 pub(super) static ROWS: &[Row] = &[
-    // The best reading first: one series a GPU.
+    // The best reading comes first: one series per GPU.
     Row::field(&metric::GPU_POWER, INSTANT, OF_INSTANT, Now(MILLI), Tick, OLD).measuring(Gpu),
     Row::field(&metric::GPU_POWER, AVERAGE, OF_AVERAGE, Now(MILLI), Tick, OLD)
         .instead_of(INSTANT.0)
@@ -91,7 +91,7 @@ pub(super) static ROWS: &[Row] = &[
     )
     .instead_of(AVERAGE.0)
     .measuring(Gpu),
-    // The driver has no reading of the moment for the memory.
+    // The driver has no instantaneous reading for the memory.
     Row::field(
         &metric::GPU_MEMORY_POWER,
         AVERAGE,
@@ -253,8 +253,8 @@ fn usage_is_average(gpu: &QueryContext<'_, '_>) -> Result<bool, QueryError> {
     Ok((capability.major, capability.minor) > (8, 0))
 }
 
-/// What the sensors of a GPU measure: the module where the driver refuses the power of the GPU and has that of the module, as on
-/// GH200. The counter of energy is the module's then as well.
+/// Returns the part that the sensors of a GPU measure. This is the module if the driver does not support the power of the GPU but
+/// has that of the module, as on GH200. The energy counter then measures the module as well.
 pub(in crate::nvml) fn measured(device: &Device<'_>) -> Measured {
     let mut power = [ffi::field(INSTANT.1, GPU), ffi::field(INSTANT.1, MODULE)];
     let asked = ffi::field_values(device, &mut power);

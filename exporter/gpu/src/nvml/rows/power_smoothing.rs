@@ -1,4 +1,4 @@
-//! Power smoothing: how fast the driver lets the power of the module change, and between which limits.
+//! Power smoothing: the rate at which the power of the module may change, and its limits.
 //!
 //! The units are those of `nvml.h` (NVIDIA/go-nvml). The fields need privileges: `nvidia-smi` prints "Insufficient Permissions"
 //! for ordinary users.
@@ -46,7 +46,7 @@ const NVML_FI_PWR_SMOOTHING_ADMIN_OVERRIDE_PRIMARY_FLOOR_ACT_WIN_MULT: u32 = 286
 const NVML_FI_PWR_SMOOTHING_ADMIN_OVERRIDE_PRIMARY_FLOOR_TAR_WIN_MULT: u32 = 287;
 const NVML_FI_PWR_SMOOTHING_ADMIN_OVERRIDE_PRIMARY_FLOOR_ACT_OFFSET: u32 = 288;
 
-/// Milliseconds, and milliwatts a second.
+/// The factor from milliseconds to seconds, and from milliwatts per second to watts per second.
 const MILLI: f64 = 0.001;
 
 const ABSENT: &str = "the GPU is older than Blackwell, or power smoothing needs more privileges";
@@ -67,7 +67,7 @@ macro_rules! of_gpu {
     };
 }
 
-/// The rows of a setting, that of each profile and that of an administrator, with further labels.
+/// The rows of a setting with further labels: the value of each profile, and that of an administrator.
 macro_rules! of_profile {
     ($metric:ident, $field:ident, [$($label:expr)?], $value:expr, $absent:expr) => {
         of_gpu!($metric, $field, &[(&GPU_POWER_SMOOTHING_SETTING, "profile"), $($label)?], $value, $absent)

@@ -1,4 +1,4 @@
-//! The usage of each process, as the driver measures it; never a share of the GPU's.
+//! The usage of each process, as the driver measures it; never a share of the usage of the GPU.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use crate::{
     reading::{Entity, Fixed, Labels, Readings},
 };
 
-/// Each process has samples of its own times: those that are a little older than the newest are asked for again.
+/// Each process has samples at its own times: samples that are slightly older than the newest are requested again.
 const OVERLAP_MICROS: u64 = 1_000_000;
 
-/// In the order in which the driver has them in a sample.
+/// The engines in the order of the driver's samples.
 const ENGINES: [Fixed; 4] = [
     &[(&GPU_ENGINE_NAME, "sm")],
     &[(&GPU_ENGINE_NAME, "memory")],
@@ -62,8 +62,8 @@ pub(super) static ROWS: &[Row] = &[
     .also(&[&GPU_PROCESS_TIME]),
 ];
 
-/// The mean of what the driver has sampled since it was asked last, by process. The driver lists a process only while it uses
-/// something of the GPU (`nvml.h`): the others that are on it are idle.
+/// Reads the mean of the samples since the last query, by process. The driver lists a process only while it uses a part of the
+/// GPU (`nvml.h`): the other processes on the GPU are idle.
 fn utilization(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {
     let processes = gpu.processes.map_err(QueryError::Because)?;
     let mut means: BTreeMap<u32, Mean> = processes
@@ -77,7 +77,7 @@ fn utilization(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), Que
         .process_utilization_stats(newest.saturating_sub(OVERLAP_MICROS))
     {
         Ok(samples) => samples,
-        // Nothing ran.
+        // No process ran.
         Err(NvmlError::NotFound) => Vec::new(),
         Err(error) => return Err(error.into()),
     };
@@ -133,7 +133,7 @@ fn accounting(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), Quer
         return Err(QueryError::Because(Reason::TurnedOff));
     }
     for process in gpu.processes.map_err(QueryError::Because)? {
-        // One that has just begun is not in the books yet.
+        // A process that has just started has no statistics yet.
         let Ok(stats) = gpu.device.accounting_stats_for(process.pid) else {
             continue;
         };

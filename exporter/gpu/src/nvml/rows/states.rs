@@ -1,4 +1,4 @@
-//! States: how fast the GPU runs, who may use it, what is on, what is wrong, and what the driver asks to be done.
+//! States: the performance state, the compute mode, features, faults, and the recovery action of the driver.
 
 use nvml_wrapper::{
     enum_wrappers::device::{ComputeMode, PerformanceState},
@@ -51,7 +51,7 @@ const PROFILES: [(u32, Fixed); 15] = [
     (14, &[(&GPU_POWER_PROFILE, "mig")]),
 ];
 
-/// A row of something that is on or off.
+/// A row of a feature that is on or off.
 macro_rules! feature {
     ($feature:literal, $call:literal, $read:expr) => {
         Row::call(
@@ -264,7 +264,7 @@ fn fault(out: &mut Readings, fault: Fixed, is_there: bool) {
     out.flag(&metric::GPU_FAULT_ACTIVE, fault, is_there);
 }
 
-/// The profiles that the GPU supports; those that are not listed are one, which is in force when one of them is.
+/// Reads the profiles that the GPU supports. Unlisted profiles are reported as one, which is active if one of them is.
 fn power_profiles(gpu: &QueryContext<'_, '_>, out: &mut Readings) -> Result<(), QueryError> {
     let (supported, active) = ffi::power_profiles(gpu.device)?;
     let listed = PROFILES.iter().fold(0, |all, (bit, _)| all | 1 << bit);
@@ -309,7 +309,7 @@ fn compute_mode(mode: &ComputeMode) -> &'static str {
     }
 }
 
-/// `NVML_GPU_RECOVERY_ACTION_*` of driver 615; `other` for what a later driver adds.
+/// Returns the name of `NVML_GPU_RECOVERY_ACTION_*` of driver 615, or `other` for an action of a later driver.
 fn recovery_action(action: u64) -> &'static str {
     match action {
         0 => "none",
@@ -324,7 +324,7 @@ fn recovery_action(action: u64) -> &'static str {
     }
 }
 
-/// `NVML_GPU_FABRIC_STATE_*`; `other` for what a later driver adds.
+/// Returns the name of `NVML_GPU_FABRIC_STATE_*`, or `other` for a state of a later driver.
 fn fabric_state(state: u32) -> &'static str {
     match state {
         0 => "not_supported",
@@ -335,10 +335,12 @@ fn fabric_state(state: u32) -> &'static str {
     }
 }
 
-/// `NVML_GPU_FABRIC_HEALTH_MASK_*`: two bits each, 1 for what is wrong; lost bandwidth, routes that are repaired or broken,
-/// timeouts. From bit 8 on four bits for the configuration: 1 is right, all above are kinds of wrong. From bit 12 on two bits: 2 where
-/// the GPU has no partition of the fabric. The summary of `NVML_GPU_FABRIC_HEALTH_SUMMARY_*` is 2 for unhealthy and 3 for limited
-/// capacity. `None` where the GPU reports no health at all, as HGX H100 does.
+/// Whether the fabric is degraded; `None` if the GPU reports no health at all, as HGX H100 does.
+///
+/// `NVML_GPU_FABRIC_HEALTH_MASK_*` has two bits each for degraded bandwidth, route recovery, unhealthy routes and access
+/// timeouts: 1 is a problem. From bit 8 on, four bits are for the configuration: 1 is correct, every higher value is a problem.
+/// From bit 12 on, two bits are 2 if the GPU has no partition of the fabric. The summary (`NVML_GPU_FABRIC_HEALTH_SUMMARY_*`) is
+/// 2 for unhealthy and 3 for limited capacity.
 fn fabric_degraded(health: u32, summary: u8) -> Option<bool> {
     let is_wrong = [0, 2, 4, 6].into_iter().any(|shift| health >> shift & 3 == 1);
     let is_misconfigured = health >> 8 & 0xf > 1;

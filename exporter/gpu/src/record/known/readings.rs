@@ -1,4 +1,4 @@
-//! Readings as values of series, under our names, the standard ones or both.
+//! Readings as values of series, under the names `gpu.*`, `hw.*` or both.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ use crate::{
 };
 
 impl GpuState {
-    /// Takes down all that was read of it.
+    /// Records all readings of the GPU.
     pub(in crate::record) fn record(&mut self, readings: &[Reading], recorder: &mut Recorder<'_>) {
         let mut memory = BTreeMap::<Entity, (f64, f64)>::new();
         for reading in readings {
-            // A process that has ended meanwhile.
+            // A process that has ended in the meantime.
             if !self.is_there(SubjectKind::Own(reading.entity)) {
                 continue;
             }
@@ -88,7 +88,7 @@ impl GpuState {
     }
 }
 
-/// The value as it is entered: states and constants are written when they change.
+/// Returns the observation of a value: states and constants are written when they change.
 pub(in crate::record) fn entry_of(metric: &Metric, value: Sample, cadence: Cadence) -> Option<Observation> {
     Some(match value {
         Sample::Now(value) if cadence == Cadence::Once || matches!(metric.unit, "{state}" | "{link}") => {

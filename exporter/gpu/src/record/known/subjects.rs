@@ -1,4 +1,4 @@
-//! The subjects that series are of, each with a number and what all its series carry.
+//! The subjects of series, each with an id and the attributes that all its series carry.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ impl GpuState {
         }
     }
 
-    /// The number of a subject, and what its series carry.
+    /// Returns the id of a subject, and the attributes that its series carry.
     pub(super) fn subject(
         &mut self,
         of: SubjectKind,

@@ -18,15 +18,16 @@ use crate::{
     },
 };
 
-/// How often a constant value is repeated: well under the five minutes after which Prometheus lets a series go.
+/// The interval at which a constant value is repeated: well under the five minutes after which Prometheus treats a series as
+/// stale.
 const REPEAT_AFTER: Duration = Duration::from_secs(60);
-/// How often what changes seldom is heard of, at least.
+/// The shortest interval of readings that are not made in every pass.
 const SELDOM: Duration = Duration::from_secs(5);
 
-/// The smallest distance of two points of a series.
+/// The smallest time between two points of a series.
 const NANOSECOND: Duration = Duration::from_nanos(1);
 
-/// How long nothing may be heard of a series.
+/// The time without a reading after which a series is stale, by cadence.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StalenessTimeout {
     tick: Duration,
@@ -49,8 +50,8 @@ pub(super) struct Series {
     point_unix_nanos: UnixNanos,
     /// Whether it has grown since the last point.
     pub(super) fresh: bool,
-    /// Whether no point is written before the next value: nothing was observed yet, or everything that was read is older than
-    /// the end of the series that it continues.
+    /// Whether no point is written before the next value: nothing was observed yet, or all readings are older than the end of the
+    /// series that this one continues.
     late: bool,
 }
 
@@ -70,9 +71,9 @@ struct Distribution {
 }
 
 impl StalenessTimeout {
-    /// The timeouts for a source of this interval.
+    /// Returns the timeouts for a source of this interval.
     pub(super) fn with(interval: Duration) -> Self {
-        // Two may be missed.
+        // Two readings may be missed.
         let timeout = |every: Duration| every.saturating_mul(2).saturating_add(every / 2);
         Self {
             tick: timeout(interval),
@@ -80,7 +81,7 @@ impl StalenessTimeout {
         }
     }
 
-    /// The timeout of a series; a constant never ends by time.
+    /// Returns the timeout of a series; a constant never becomes stale.
     fn of(self, cadence: Cadence) -> Duration {
         match cadence {
             Cadence::Tick => self.tick,
@@ -91,7 +92,7 @@ impl StalenessTimeout {
 }
 
 impl Series {
-    /// One that begins with an entry, after what ended at `ended_unix_nanos`.
+    /// Creates a series that begins with `entry`, after the end of another at `ended_unix_nanos`.
     pub(super) fn new(
         place: &ObservationContext<'_>,
         entry: Observation,
@@ -129,7 +130,7 @@ impl Series {
         }
     }
 
-    /// Takes a value, and writes a point where one is due.
+    /// Records a value, and writes a point if one is due.
     pub(super) fn observe(
         &mut self,
         place: &ObservationContext<'_>,
@@ -185,7 +186,7 @@ impl Series {
             // A metric has one kind of value.
             _ => return,
         }
-        // The driver has measured nothing since.
+        // The driver has no newer measurement.
         let same_moment = time <= self.point_unix_nanos;
         let is_old = place.time_unix_nanos <= self.point_unix_nanos;
         self.late = (is_new || self.late) && is_old && self.cadence != Cadence::Once;
@@ -247,12 +248,12 @@ impl Series {
         }
     }
 
-    /// Whether it was not read for too long.
+    /// Whether the last reading is older than the timeout.
     pub(super) fn is_stale(&self, now_unix_nanos: UnixNanos, staleness: StalenessTimeout) -> bool {
         now_unix_nanos.saturating_duration_since(self.read_unix_nanos) > staleness.of(self.cadence)
     }
 
-    /// Whether the last point is so old that it is repeated.
+    /// Whether the last point is old enough to be repeated.
     pub(super) fn is_to_be_repeated(&self, now_unix_nanos: UnixNanos) -> bool {
         !self.late && now_unix_nanos.saturating_duration_since(self.written_unix_nanos) >= REPEAT_AFTER
     }
@@ -269,7 +270,8 @@ impl Series {
         self.point_unix_nanos = point.time_unix_nanos;
     }
 
-    /// Ends the series under its present attributes. The next value begins it under others, with the count that it has.
+    /// Ends the series with its present attributes. It begins again with the next value and other attributes, and its count
+    /// continues.
     pub(super) fn end_description(&mut self, now_unix_nanos: UnixNanos, writer: &mut MetricsWriter) {
         self.end(now_unix_nanos, writer);
         self.written_unix_nanos = UnixNanos::UNKNOWN;
@@ -278,7 +280,7 @@ impl Series {
 
 impl Distribution {
     fn observe(&mut self, value: f64, bounds: &[f64]) {
-        // A bucket holds what is at most its upper bound (proto/metrics/v1/metrics.proto, `explicit_bounds`).
+        // The upper bound of a bucket is inclusive (proto/metrics/v1/metrics.proto, `explicit_bounds`).
         self.buckets[bounds.partition_point(|bound| *bound < value)] += 1;
         self.count += 1;
         self.sum += value;
@@ -301,7 +303,7 @@ fn attributes<'a>(carried: &'a EntityAttributes, labels: &Labels, texts: &Texts)
     all
 }
 
-/// The value in the type of the metric.
+/// Returns the value in the type of the metric.
 fn number(metric: &Metric, value: f64) -> NumberValue {
     match metric.number {
         Number::Int => NumberValue::Int(value as i64),
@@ -309,7 +311,7 @@ fn number(metric: &Metric, value: f64) -> NumberValue {
     }
 }
 
-/// A count in the unit and the type of the metric; integers keep all of their bits.
+/// Returns a count in the unit and the type of the metric; integers keep all of their bits.
 fn total(metric: &Metric, count: u64, scale: f64) -> NumberValue {
     match metric.number {
         Number::Int if scale.fract() == 0.0 => NumberValue::Int(count.saturating_mul(scale as u64) as i64),

@@ -1,4 +1,4 @@
-//! The ends of series: what a pass that takes long, and one that hung, may not do to them.
+//! Tests of the ends of series, after a slow pass and after one that hung.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
-/// The second at which all begins.
+/// The second at which the tests begin.
 const BEGIN: u64 = 1_800_000_000;
 
 /// Returns the time of a second after the beginning.
@@ -23,7 +23,7 @@ fn at(second: u64) -> UnixNanos {
     UnixNanos((BEGIN + second) * SECOND)
 }
 
-/// A store, and what was written.
+/// A store with its written points.
 struct PendingPoints {
     store: SeriesStore,
     carried: EntityAttributes,
@@ -37,7 +37,7 @@ impl PendingPoints {
         }
     }
 
-    /// Takes down the power and the limit of a GPU, read at a second, the power measured at another.
+    /// Observes the power and the limit of a GPU, read at one second; the power was measured at another.
     fn read(&mut self, gpu: u32, second: u64, measured: u64) {
         let place = ObservationContext {
             subject: gpu,
@@ -63,7 +63,7 @@ impl PendingPoints {
         self.store.sweep(at(pass), at(now), |_| false);
     }
 
-    /// The points since the last time: the metric, the nanoseconds since the beginning, whether it is an end.
+    /// Returns the points since the last call: the metric, the nanoseconds since the beginning, whether it is an end.
     fn points_so_far(&mut self) -> Vec<(String, u64, bool)> {
         let envelope = Envelope::new(&[], "test", "1", "");
         self.store
@@ -152,7 +152,7 @@ fn what_is_read_after_the_end_but_was_measured_before_it_is_said_at_the_time_of_
     );
 }
 
-/// The readings of the points of the power: the reading, the second since the beginning, whether it is an end.
+/// Returns the readings of the points of the power: the reading, the second since the beginning, whether it is an end.
 fn readings(encoded: &Encoded) -> Vec<(String, u64, bool)> {
     let mut json = Vec::new();
     pulsetrain_otlp::json::encode(encoded.signal, &encoded.bytes, &mut json).expect("it is OTLP");
@@ -199,7 +199,7 @@ fn a_series_whose_reading_changes_ends_before_it_begins_under_the_other() {
         store.observe(place, Observation::Now(500.0));
     };
     read(0, INSTANT);
-    // The better reading of a pass is the first.
+    // The preferred reading of a pass is the first.
     read(0, AVERAGE);
     read(1, AVERAGE);
     read(2, AVERAGE);
