@@ -1,8 +1,8 @@
-//! Chrome JSON traces, as PyTorch's profiler (Kineto) and many others write them, as OTLP.
+//! Converts Chrome JSON traces, the format of PyTorch's profiler (Kineto) and many other programs, to OTLP.
 //!
 //! The events are sorted by time and written as a Perfetto trace to a temporary file, which is then read like any other
 //! ([`convert_perfetto`]). The format is described in "Trace Event Format" (Google, 2016); `baseTimeNanoseconds` and
-//! `distributedInfo` are Kineto's (`libkineto/src/output_json.cpp`).
+//! `distributedInfo` are extensions of Kineto (`libkineto/src/output_json.cpp`).
 
 mod event;
 mod pairs;
@@ -27,24 +27,24 @@ use self::{
 };
 use crate::{ConvertError, PerfettoConversion, PerfettoTrace, convert_perfetto};
 
-/// The most problems that are listed one by one.
+/// The limit for problems that are listed individually.
 const PROBLEMS: usize = 20;
 
-/// The most characters of an event that a problem quotes.
+/// The limit for the characters of an event that a problem quotes.
 const QUOTED: usize = 80;
 
-/// The most characters of the reason in a problem, which can quote a value of the event.
+/// The limit for the characters of the reason in a problem, which can quote a value of the event.
 const PROBLEM: usize = 400;
 
-/// Times from this one on count from 1970 where a trace does not name its base: 2001 in microseconds.
+/// Times from this one on count from 1970 if the trace has no base time: 2001 in microseconds.
 const ABSOLUTE_MICROS: u64 = 1_000_000_000_000_000;
 
-/// Reads a trace and passes OTLP messages to `deliver`. Without `baseTimeNanoseconds` or times since 1970, times count from the
+/// Reads a trace and passes OTLP messages to `deliver`. Without `baseTimeNanoseconds` or times since 1970, times count from
 /// `start_unix_nanos`.
 ///
 /// # Errors
 ///
-/// A temporary file that cannot be used, and errors of `deliver`. Problems of the trace are in the conversion.
+/// A temporary file cannot be used, or `deliver` fails. Problems of the trace are listed in the conversion.
 pub fn convert_chrome_json<E: From<ConvertError>>(
     input: impl Read,
     file_name: &str,
@@ -69,7 +69,7 @@ pub fn convert_chrome_json<E: From<ConvertError>>(
 struct Trace {
     events: Sorter,
     rows: Rows,
-    /// Nanoseconds since 1970 at the time 0 of the trace.
+    /// The time 0 of the trace in nanoseconds since 1970.
     base: Option<u64>,
     rank: Option<u64>,
     count: u64,
@@ -121,7 +121,7 @@ impl Trace {
         }
     }
 
-    /// Sorts an event, or keeps the metadata of a process or a thread.
+    /// Adds an event to the sorter, or stores the metadata of a process or a thread.
     fn sort(&mut self, event: &Event<'_>, text: &str) -> Result<(), String> {
         match &*event.phase {
             "M" => return self.rows.describe(event),
@@ -170,7 +170,8 @@ impl Trace {
         self.base.is_none() && !is_absolute && start_unix_nanos.is_none()
     }
 
-    /// Writes the events as a Perfetto trace; returns its file, from the beginning, and the number of ends without a begin.
+    /// Writes the events as a Perfetto trace. Returns its file, positioned at the start, and the number of ends without a
+    /// begin.
     fn write(
         mut self,
         start_unix_nanos: Option<UnixNanos>,
@@ -190,7 +191,7 @@ impl Trace {
             let Some(text) = events.next_record()? else {
                 break;
             };
-            // It was read before.
+            // The event was parsed before.
             if let Ok(event) = serde_json::from_slice::<Event<'_>>(text) {
                 pairs.add(&event, nanos, text)?;
             }
@@ -213,7 +214,7 @@ impl Trace {
     }
 }
 
-/// Reads a trace: an object with `traceEvents`, or the array of events alone.
+/// Reads a trace: an object with `traceEvents`, or only the array of events.
 struct TopLevel<'t>(&'t mut Trace);
 
 impl<'de> DeserializeSeed<'de> for TopLevel<'_> {
@@ -256,7 +257,7 @@ impl<'de> Visitor<'de> for TopLevel<'_> {
     }
 }
 
-/// Returns the beginning of a text on one line, with `...` where it is longer. Kineto writes an event over several lines.
+/// Returns the beginning of a text on one line, with `...` if the text is longer. Kineto writes an event over several lines.
 fn on_one_line(text: &str, most: usize) -> String {
     // A word and the space after it have two characters or more.
     let words: Vec<&str> = text.split_whitespace().take(most).collect();

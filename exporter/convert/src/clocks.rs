@@ -1,7 +1,7 @@
-//! Alignment of clocks: the times of processes are moved so that the children of a remote call are within their parents.
+//! Aligns the clocks of processes: shifts their times so that the children of a remote call are within their parents.
 //!
-//! All messages go to a temporary file while parents and children are compared; then they are read again and their times are
-//! changed in place. [`offsets`](self::offsets) decides how far each clock is moved.
+//! All messages are stored in a temporary file while parents and children are compared. Then they are read again, and their
+//! times are changed in place. [`offsets`](self::offsets) computes the shift of each clock.
 
 mod offsets;
 mod times;
@@ -24,13 +24,13 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use self::offsets::{Bounds, offsets};
 use crate::ConvertError;
 
-/// The most pairs of resources that are compared.
+/// The limit for the pairs of resources that are compared.
 const MOST_PAIRS: usize = 1 << 16;
 
-/// The bytes that are read from the temporary file at once.
+/// The number of bytes that are read from the temporary file at once.
 const CHUNK: usize = 256 << 10;
 
-/// The order of a span among its children, which have the next one.
+/// The sort order of a span as a parent, before its children.
 const PARENT: u64 = 0;
 const CHILD: u64 = 1;
 
@@ -38,30 +38,30 @@ const CHILD: u64 = 1;
 const SERVER: i32 = 2;
 const CLIENT: i32 = 3;
 
-/// The field of the resource in `ResourceSpans` and its like.
+/// The field of the resource in `ResourceSpans` and its counterparts.
 const RESOURCE: u32 = 1 << 3 | 2;
 
 /// Collects messages and aligns the clocks of their resources.
 #[derive(Debug)]
 pub struct ClockAlignment {
     messages: SpillFile,
-    /// Each span under its own ids, and once more under the ids of its parent.
+    /// Each span under its own ids, and again under the ids of its parent.
     spans: Sorter,
     /// The numbers of the resources by the hash of their attributes.
     resources: HashMap<u64, u32>,
     names: Vec<String>,
 }
 
-/// A clock that was moved.
+/// A clock that was shifted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MovedClock {
     /// The service, and its instance if it has one.
     pub name: String,
-    /// What was added to its times, in nanoseconds.
+    /// The offset that was added to its times, in nanoseconds.
     pub nanos: i64,
 }
 
-/// The times of a span, as they are compared.
+/// The times of a span, for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Times {
     resource: u32,
@@ -71,11 +71,11 @@ struct Times {
 }
 
 impl ClockAlignment {
-    /// Creates an alignment that may hold as much in memory as `room` has.
+    /// Creates an alignment with the memory budget `room`.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be made.
+    /// A temporary file cannot be created.
     pub fn new(room: &MemoryBudget) -> Result<Self, ConvertError> {
         Ok(Self {
             messages: room.spill().map_err(ConvertError::Temporary)?,
@@ -89,16 +89,16 @@ impl ClockAlignment {
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be written. Of a message that is no OTLP, the spans before the fault are compared.
+    /// A temporary file cannot be written. If the message is not valid OTLP, the spans before the error are compared.
     pub fn add(&mut self, signal: Signal, message: &[u8]) -> Result<(), ConvertError> {
         self.store(signal, message).map_err(ConvertError::Temporary)
     }
 
-    /// Passes all messages to `deliver`, with aligned times, and returns the clocks that were moved.
+    /// Passes all messages to `deliver`, with aligned times, and returns the clocks that were shifted.
     ///
     /// # Errors
     ///
-    /// A temporary file that cannot be read, and errors of `deliver`.
+    /// A temporary file cannot be read, or `deliver` fails.
     pub fn align<E: From<ConvertError>>(
         mut self,
         deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), E>,
@@ -130,7 +130,7 @@ impl ClockAlignment {
             return Ok(());
         }
         let mut outcome = Ok(());
-        // What is no OTLP is reported when the message is drawn.
+        // Invalid OTLP is reported when the message is drawn.
         let _ = spans_of(message, |resource, span| {
             if outcome.is_ok() {
                 outcome = self.compare(resource, span);
@@ -139,7 +139,7 @@ impl ClockAlignment {
         outcome
     }
 
-    /// Keeps the times of a span for its children and for its parent.
+    /// Stores the times of a span for the comparison with its children and its parent.
     fn compare(&mut self, resource: &[u8], span: &Span<'_>) -> io::Result<()> {
         let times = Times {
             resource: self.number(resource),
@@ -169,7 +169,7 @@ impl ClockAlignment {
         })
     }
 
-    /// Returns how far the clock of each child's resource can be moved against that of its parent's.
+    /// Returns the bounds for the shift of each child's clock relative to its parent's clock.
     fn bounds(&mut self) -> io::Result<BTreeMap<(u32, u32), Bounds>> {
         self.messages.flush()?;
         let mut sorted = std::mem::take(&mut self.spans).sorted()?;
@@ -205,9 +205,9 @@ impl ClockAlignment {
         Ok((signal.unwrap_or(Signal::Traces), message))
     }
 
-    /// Moves the times of a message by the offsets of its resources.
+    /// Shifts the times of a message by the offsets of its resources.
     fn change(&self, signal: Signal, message: &mut [u8], offsets: &[i64]) {
-        // A message that is no OTLP is passed on as it is up to the fault, where the next reader reports it.
+        // A message that is not valid OTLP is changed only before the error, which the next reader reports.
         for (start, end) in times::resources(message) {
             let resource = resource_of(&message[start..end]).unwrap_or_default();
             let number = self.resources.get(&resource_hash(resource));
@@ -254,7 +254,7 @@ fn spans_of(message: &[u8], mut take: impl FnMut(&[u8], &Span<'_>)) -> Result<()
     TracesData::decode(message).map(drop)
 }
 
-/// Returns the bytes of the resource in a `ResourceSpans` or its like.
+/// Returns the bytes of the resource in a `ResourceSpans` or a counterpart.
 fn resource_of(bytes: &[u8]) -> Option<&[u8]> {
     let mut reader = Reader::new(bytes);
     let mut resource = None;

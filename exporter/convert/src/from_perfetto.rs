@@ -1,13 +1,14 @@
-//! Perfetto traces as OTLP: slices are spans, counters are gauges, log lines and instants in no slice are log records.
+//! Converts Perfetto traces to OTLP: slices to spans, counters to gauges, and log lines and instants outside slices to log
+//! records.
 //!
-//! A trace that was written in full gives back the spans, points and log records that it was made of
-//! (`metric_metadata`). Any other gives what a viewer
-//! shows: nesting is parenthood, a process is a resource, a track is `thread.name`, annotations are attributes, flows are links.
-//! Times of clocks that a trace does not tie to the wall clock count from the time that the caller gives, else from 1970.
+//! A trace with all fields (`metric_metadata`) is converted back to its original spans, points and log records. Any other
+//! trace is converted from its viewer representation: nesting is parenthood, a process is a resource, a track is
+//! `thread.name`, annotations are attributes, flows are links. Times of clocks without a relation to the wall clock count from
+//! the time that the caller sets, else from 1970.
 //!
-//! A trace may be larger than memory. It is read once into events that are sorted by track and time (`event_index`); each track
-//! is then replayed (`track_replay`), which leaves parts of spans sorted by span (`span_assembly`), and points sorted by metric (`points`).
-//! Both are assembled and leave as messages (`resource_batches`) while they are read.
+//! A trace may be larger than memory. It is read once into events that are sorted by track and time (`event_index`). Each
+//! track is then replayed (`track_replay`), which produces pieces of spans sorted by span (`span_assembly`), and points sorted
+//! by metric (`points`). Both are assembled and sent in batches (`resource_batches`) while they are read.
 
 mod event_index;
 mod flows;
@@ -39,7 +40,7 @@ pub use self::trace::PerfettoTrace;
 /// The counts of a conversion from Perfetto.
 #[derive(Debug, Default)]
 pub struct PerfettoConversion {
-    /// OTLP messages that were handed on.
+    /// OTLP messages that were delivered.
     pub messages: u64,
     /// Spans in them.
     pub spans: u64,
@@ -47,34 +48,34 @@ pub struct PerfettoConversion {
     pub points: u64,
     /// Log records in them.
     pub logs: u64,
-    /// Packets that were left out.
+    /// The counts of packets that were read and skipped.
     pub packets: ReadCounts,
-    /// Ends of slices that never began, left out.
+    /// Ends of slices that never began; they are dropped.
     pub stray_ends: u64,
     /// Slices that never end; they last until the end of the trace.
     pub unfinished: u64,
-    /// Flows at instants that are in no slice, left out: only spans have links.
+    /// Flows at instants outside slices, which are dropped: only spans have links.
     pub flows_without_span: u64,
-    /// Whether times count from 1970, because neither the trace nor the caller gives its beginning.
+    /// Whether times count from 1970, because neither the trace nor the caller sets the start.
     pub is_undated: bool,
-    /// Whether the spans were drawn on the rows of their traces, so that their resources are not in the trace.
+    /// Whether the spans are on the rows of their traces, so that their resources are not in the trace.
     pub is_by_trace: bool,
-    /// What could not be read, with its place; the first few.
+    /// The first few read errors, with their offsets.
     pub errors: Vec<String>,
-    /// The bytes that went through temporary files.
+    /// The number of bytes that were written to temporary files.
     pub spilled_bytes: u64,
 }
 
-/// The most errors that are listed.
+/// The limit for listed errors.
 const ERRORS: usize = 20;
 
-/// Reads a trace and passes OTLP messages to `deliver`. `start_unix_nanos` is the first time of clocks that the trace does not tie to
-/// the wall clock. Ids of spans depend on `file_name`. Events beyond `room` go to temporary files. Descriptors of tracks, resources and metrics are held in memory too, and
-/// one span with its events at a time.
+/// Reads a trace and passes OTLP messages to `deliver`. `start_unix_nanos` is the first time of clocks without a relation to
+/// the wall clock. Ids of spans depend on `file_name`. Events beyond `room` are spilled to temporary files. Descriptors of
+/// tracks, resources and metrics are always held in memory, and one span with its events at a time.
 ///
 /// # Errors
 ///
-/// A temporary file that cannot be used, and errors of `deliver`. Problems of the trace are in the conversion.
+/// A temporary file cannot be used, or `deliver` fails. Problems of the trace are listed in the conversion.
 pub fn convert_perfetto<E: From<ConvertError>>(
     mut trace: PerfettoTrace<impl Read>,
     file_name: &str,

@@ -1,8 +1,8 @@
-//! OTLP as Perfetto traces ([`PerfettoMapper`]), and Perfetto traces, Chrome JSON traces and exports of Nsight Systems as OTLP
-//! ([`convert_perfetto`], [`convert_chrome_json`], [`convert_nsight`]).
+//! Converts OTLP to Perfetto traces ([`PerfettoMapper`]), and Perfetto traces, Chrome JSON traces and exports of Nsight
+//! Systems to OTLP ([`convert_perfetto`], [`convert_chrome_json`], [`convert_nsight`]).
 //!
-//! Both directions share one vocabulary: what the mapper writes with [`AttributePolicy::Full`], the reader restores. `PERFETTO.md`
-//! next to this crate lists what becomes what.
+//! Both directions share one vocabulary: the reader restores the output of the mapper with [`AttributePolicy::Full`].
+//! `PERFETTO.md` in the folder of this crate lists the conversions.
 
 mod chrome_json;
 mod clocks;

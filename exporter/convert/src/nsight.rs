@@ -1,8 +1,9 @@
-//! Exports of Nsight Systems (`nsys export --type sqlite`) as OTLP.
+//! Converts exports of Nsight Systems (`nsys export --type sqlite`) to OTLP.
 //!
-//! The rows of all tables are sorted by their start (`rows`) and leave as spans (`spans`): those of a thread nest by time, those of a
-//! CUDA stream have links to the calls that launched them. Marks are events, and sampled GPU metrics are gauges (`samples`). The
-//! tables are those of NVIDIA's "SQLite Schema Reference". A table or column that an export does not have is left out.
+//! The rows of all tables are sorted by their start (`rows`) and sent as spans (`spans`): those of a thread nest by time,
+//! those of a CUDA stream have links to the calls that launched them. Marks are events, and sampled GPU metrics are gauges
+//! (`samples`). The tables are documented in NVIDIA's "SQLite Schema Reference". Tables and columns that an export does not
+//! have are skipped.
 
 mod batches;
 mod database;
@@ -23,7 +24,7 @@ use crate::ConvertError;
 /// The counts of a conversion of an export.
 #[derive(Debug, Default)]
 pub struct NsightConversion {
-    /// OTLP messages that were handed on.
+    /// OTLP messages that were delivered.
     pub messages: u64,
     /// Ranges that never end; they last until the end of the export.
     pub unfinished: u64,
@@ -31,22 +32,23 @@ pub struct NsightConversion {
     pub too_many_open: u64,
     /// GPU work without a process, because the export does not name it. Such work has no link to its launch.
     pub without_process: u64,
-    /// Tables with events that have no place in OTLP, or whose columns are unknown, and the number of their rows.
+    /// Tables with events that OTLP cannot represent, or with unknown columns, and the number of their rows.
     pub left_out: Vec<(String, u64)>,
     /// Whether times count from 1970, because neither the export nor the caller has the start of the capture.
     pub is_undated: bool,
-    /// What could not be read.
+    /// Read errors.
     pub errors: Vec<String>,
-    /// The bytes that went through temporary files.
+    /// The number of bytes that were written to temporary files.
     pub spilled_bytes: u64,
 }
 
 /// Reads an export and passes OTLP messages to `deliver`. Without `TARGET_INFO_SESSION_START_TIME`, times count from
-/// `start_unix_nanos`. Ids of spans depend on `file_name` and on the start of the capture. Rows beyond `room` go to temporary files.
+/// `start_unix_nanos`. Ids of spans depend on `file_name` and on the start of the capture. Rows beyond `room` are spilled to
+/// temporary files.
 ///
 /// # Errors
 ///
-/// A temporary file that cannot be used, and errors of `deliver`. Problems of the export are in the conversion.
+/// A temporary file cannot be used, or `deliver` fails. Problems of the export are listed in the conversion.
 pub fn convert_nsight<E: From<ConvertError>>(
     export: &NsightExport,
     file_name: &str,

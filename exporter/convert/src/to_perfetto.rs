@@ -1,4 +1,4 @@
-//! OTLP as a Perfetto trace: processes, rows and arrows.
+//! Converts OTLP to a Perfetto trace: processes, rows and arrows.
 //!
 //! | OTLP | Perfetto |
 //! |---|---|
@@ -8,26 +8,26 @@
 //! | span event | instant on the span's row |
 //! | attribute | annotation of the same type (`values`) |
 //! | number | counter; deltas are summed (`points`) |
-//! | distribution | count, sum, quantiles and buckets, a counter each; of a delta the latter two for its interval (`quantiles`) |
+//! | distribution | count, sum, quantiles and buckets, a counter each; the last two per interval of a delta (`quantiles`) |
 //! | state set | row of states |
-//! | log record | log line, and instant with all that it carries: on the row of its span, else on the row `logs` |
+//! | log record | log line, and instant with all of its fields: on the row of its span, else on the row `logs` |
 //!
 //! The passes, in their order:
 //!
 //! 1. `walk` reads each message once and numbers its resources and scopes.
 //! 2. `scan` reads the ids, times and row of each span, and keeps the position of its bytes.
 //! 3. Beyond the memory budget, `partitions` moves spans to a temporary file, grouped by their traces.
-//! 4. Points (`points`) and log records that name no span (`records`) are sorted by time, with an external sort where they do not
-//!    fit. A log record that names a span is kept among the spans, as a child without a duration.
+//! 4. Points (`points`) and log records that name no span (`records`) are sorted by time, with an external sort if they exceed
+//!    the budget. A log record that names a span is kept with the spans, as a child without a duration.
 //! 5. `span_trees` finds parents by a hash of their ids, cuts cycles and repairs times.
 //! 6. `flows` numbers the arrows of links and of parents that do not contain their child.
-//! 7. `lanes` splits each tree into parts that nest, and packs the parts on rows by their start. Log records outside of their spans
-//!    are sorted with those of 4.
-//! 8. A trace that exceeds the budget alone has its trees built in `external`, by a sweep over open spans.
+//! 7. `lanes` splits each tree into parts that nest, and packs the parts on rows by their start. Log records outside of their
+//!    spans are sorted with those of pass 4.
+//! 8. The trees of a single trace that exceeds the budget are built in `external`, by a sweep over open spans.
 //! 9. `emit` merges trees, points and log records by time.
 //! 10. `draw` reads the bytes of each span a second time, and `annotations` encodes only what the trace shows.
 //!
-//! Input may have any order. Data that make no sense are repaired and counted (`summary`).
+//! Input may have any order. Invalid data are repaired and counted (`summary`).
 
 mod annotations;
 mod config;
@@ -80,32 +80,32 @@ use self::{
     spans::Spans, walk::Input,
 };
 
-/// Gathers OTLP and writes it as one Perfetto trace.
+/// Collects OTLP and writes it as one Perfetto trace.
 ///
-/// The bytes are kept until the trace is written, in memory as far as [`PerfettoConfig::memory_bytes`] allows and in temporary
-/// files beyond that. Of one trace of OTLP that does not fit by itself, the spans that are open at a time are held while its trees are
-/// made. What grows with the input are resources, scopes and the names of series.
+/// The bytes are kept until the trace is written, in memory up to [`PerfettoConfig::memory_bytes`] and in temporary files
+/// beyond that. If a single trace of OTLP exceeds the budget, only its spans that are open at a time are held while its trees
+/// are built. Resources, scopes and the names of series are always in memory and grow with the input.
 #[derive(Debug)]
 pub struct PerfettoMapper {
     config: PerfettoConfig,
     resources: Resources,
     scopes: Scopes,
     spans: Spans,
-    /// The spans that are no longer in memory.
+    /// The spans that were moved to a temporary file.
     spilled: Option<Partitions>,
     points: Points,
     records: Records,
     summary: PerfettoSummary,
 }
 
-/// Why a trace could not be written.
+/// The reason why a trace could not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PerfettoError {
-    /// The output, or a temporary file, takes no more.
+    /// The output or a temporary file cannot be written.
     #[error("cannot write the trace: {0}")]
     Write(#[from] io::Error),
-    /// What was taken in is no OTLP.
+    /// The input is not valid OTLP.
     #[error("the input is not OTLP: {0}")]
     Wire(#[from] WireError),
 }
@@ -132,11 +132,11 @@ impl PerfettoMapper {
         }
     }
 
-    /// Takes in a batch.
+    /// Adds a batch.
     ///
     /// # Errors
     ///
-    /// Bytes that are no message of that signal, where what came before the fault is kept; a temporary file that cannot be
+    /// The bytes are not a message of that signal (the items before the error are kept), or a temporary file cannot be
     /// written.
     pub fn add(&mut self, signal: Signal, batch: impl Into<Bytes>) -> Result<(), PerfettoError> {
         let batch = batch.into();
@@ -178,7 +178,7 @@ impl PerfettoMapper {
         }
     }
 
-    /// Writes the trace into files of some `split` bytes each, by time; each can be opened by itself.
+    /// Writes the trace into files of some `split` bytes each, by time; each file can be opened separately.
     ///
     /// # Errors
     ///
@@ -192,7 +192,7 @@ impl PerfettoMapper {
     }
 }
 
-/// The one file of a trace that is not split.
+/// The output of a trace that is not split.
 struct SingleFile<W>(Option<W>);
 
 impl<W: Write> PerfettoParts for SingleFile<W> {

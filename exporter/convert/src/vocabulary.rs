@@ -1,4 +1,4 @@
-//! Keys of annotations that both directions know: how a trace holds what Perfetto has no type for.
+//! Keys of annotations that both directions use, for values without a Perfetto type.
 
 /// The key of a map that holds bytes as base64.
 pub(crate) const BYTES: &str = "otel.bytes";

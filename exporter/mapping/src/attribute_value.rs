@@ -1,9 +1,9 @@
-//! Text of a log as the value of an attribute.
+//! Converts text of a log to attribute values.
 
 use pulsetrain_otlp::write::Value;
 use pulsetrain_semconv::{Attribute, AttributeKind};
 
-/// A part of a key or a value of a mapping, in the type of its attribute.
+/// A part of a key, or a value of a mapping, in the type of its attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OwnedAttributeValue {
     /// Text, or one of the members of an enumeration.
@@ -13,7 +13,8 @@ pub enum OwnedAttributeValue {
 }
 
 impl OwnedAttributeValue {
-    /// Returns `text` as a value of the attribute, or `None` if the attribute cannot have it: an enumeration has only its members.
+    /// Returns `text` as a value of the attribute, or `None` if the attribute does not allow it: an enumeration allows only
+    /// its members.
     pub fn of(attribute: &Attribute, text: &str) -> Option<Self> {
         match attribute.kind {
             AttributeKind::Enum(known) => known.contains(&text).then(|| Self::Text(text.to_owned())),

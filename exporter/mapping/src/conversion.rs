@@ -1,6 +1,6 @@
-//! From the unit of a source to that of the registry.
+//! Conversions from the unit of a source to that of the registry.
 
-/// What is done to a number. Dividing by 1000 is exact where multiplying by 0.001 is not.
+/// The conversion of a number. Division by 1000 is exact where multiplication by 0.001 is not.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Conversion {
     /// The units are equal.
@@ -9,12 +9,12 @@ pub enum Conversion {
     Times(f64),
     /// The source's unit is smaller.
     DividedBy(f64),
-    /// The source writes a share as a ratio or in percent, and a share is never above 1.
+    /// The source writes a fraction as a ratio or in percent; a value above 1 is in percent.
     PercentAboveOne,
 }
 
 impl Conversion {
-    /// Returns a number of the source in the unit of the registry.
+    /// Converts a number of the source to the unit of the registry.
     #[inline]
     pub fn apply(self, value: f64) -> f64 {
         match self {

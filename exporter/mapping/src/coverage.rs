@@ -1,24 +1,24 @@
-//! What becomes of a key, as the documentation lists it.
+//! The mapping of a key, as the documentation lists it.
 
 use std::borrow::Cow;
 
-/// A key of a trainer and what becomes of its values.
+/// A key of a trainer and the mapping of its values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CoverageRow {
-    /// The kind of the record, where a format has several.
+    /// The kind of the record, if a format has several kinds.
     pub record: &'static str,
     /// The key as the log spells it.
     pub key: Cow<'static, str>,
-    /// The metric, event, span or attribute of the registry; a reason in parentheses where values are left out.
+    /// The metric, event, span or attribute of the registry; a reason in parentheses if values are dropped.
     pub name: Cow<'static, str>,
     /// The attributes of the points.
     pub attributes: String,
-    /// How the unit is converted.
+    /// The conversion of the unit.
     pub conversion: String,
 }
 
 impl CoverageRow {
-    /// Returns the row of something that a parser handles by a rule of its own: `key` becomes `name`.
+    /// Returns the row for a key that a parser maps to `name` in code.
     pub fn rule(key: &'static str, name: &'static str, conversion: &str) -> Self {
         Self {
             record: "",

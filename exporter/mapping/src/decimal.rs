@@ -1,11 +1,11 @@
 //! Decimal numbers at the beginning of a text.
 
-/// A finite decimal number: digits, then perhaps a point with digits and an exponent.
+/// A finite decimal number: digits, optionally with a fraction and an exponent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decimal {
     /// The number.
     pub value: f64,
-    /// The bytes that it takes.
+    /// The length of the number in bytes.
     pub len: usize,
     /// Whether it has neither a point nor an exponent.
     pub is_integer: bool,
@@ -13,11 +13,11 @@ pub struct Decimal {
 
 impl Decimal {
     /// Returns the number that `bytes` begin with.
-    // Always: few callers use `is_integer`, and for the others it is not computed.
+    // Always inlined: few callers use `is_integer`, and for the others it is not computed.
     #[inline(always)]
     pub fn prefix(bytes: &[u8]) -> Option<Self> {
         let unsigned = bytes.strip_prefix(b"-").unwrap_or(bytes);
-        // Neither a word, as `nan`, nor a point or a plus.
+        // Rejects words such as `nan`, a leading point and a plus sign.
         if !unsigned.first()?.is_ascii_digit() {
             return None;
         }

@@ -13,7 +13,7 @@ pub fn seconds(text: &str) -> Option<f64> {
     Some(days * 86_400.0 + seconds)
 }
 
-/// `7:45` or `0:07:45.5`.
+/// Parses `7:45` or `0:07:45.5`.
 fn clock_seconds(text: &str) -> Option<f64> {
     let parts: Vec<&str> = text.split(':').collect();
     if !matches!(parts.len(), 2 | 3) {
@@ -26,7 +26,7 @@ fn clock_seconds(text: &str) -> Option<f64> {
     Some(seconds)
 }
 
-/// `1h 2m 3s`, with or without spaces.
+/// Parses `1h 2m 3s`, with or without spaces.
 fn parts_seconds(text: &str) -> Option<f64> {
     let (mut seconds, mut rest) = (0.0, text.trim());
     while !rest.is_empty() {

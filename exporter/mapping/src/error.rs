@@ -1,4 +1,4 @@
-//! What is wrong with a mapping.
+//! Errors in a mapping.
 
 /// A part of a mapping that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -6,7 +6,7 @@
 pub struct MappingError {
     /// The part.
     pub part: MappingPart,
-    /// The fault, and what the part can be instead.
+    /// The error, and the values that are allowed.
     pub message: String,
 }
 
@@ -25,11 +25,11 @@ impl MappingError {
 pub enum MappingPart {
     /// The pattern by which a log is detected.
     Detect,
-    /// The form of the time.
+    /// The format of the time.
     TimeForm,
     /// The pattern of lines.
     Line,
-    /// What separates pairs, or a key from its value.
+    /// The delimiter between pairs, or between a key and its value.
     Pairs,
     /// The key or the pattern of a row.
     Key,

@@ -1,4 +1,4 @@
-//! Fields of a record, as parsers hand them over.
+//! Fields of a record, as parsers return them.
 
 use std::borrow::Cow;
 
@@ -20,13 +20,13 @@ pub enum FieldValue<'a> {
 pub type Field<'a> = (Cow<'a, str>, FieldValue<'a>);
 
 impl<'a> FieldValue<'a> {
-    /// Returns a number if the text is one, else the text.
+    /// Returns a number if the text is a number, else the text.
     #[inline]
     pub fn of(text: &'a str) -> Self {
         number_text::any(text).map_or(Self::Text(Cow::Borrowed(text)), Self::Number)
     }
 
-    /// Returns a number without its unit if it has one of these units or none, else the text.
+    /// Returns a number without its unit if the unit is missing or one of `units`, else the text.
     pub fn measured(text: &'a str, units: &[&str]) -> Self {
         match number_text::with_suffix(text) {
             Some((number, unit)) if unit.is_empty() || units.contains(&unit) => Self::Number(number),
@@ -43,16 +43,16 @@ impl<'a> FieldValue<'a> {
         }
     }
 
-    /// Returns the integer below 9e15, or `None`.
+    /// Returns the number if it is an integer below 9e15, else `None`.
     pub fn integer(&self) -> Option<i64> {
         let number = self.number()?;
         let integer = number as i64;
-        // Not by its fraction: rounding may need a function call.
+        // Compares with the integer instead of using the fraction: rounding may need a function call.
         (integer as f64 == number && number.abs() < 9e15).then_some(integer)
     }
 }
 
-/// Where and when a record was written.
+/// The time and the position of a record.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordMeta {
     /// Nanoseconds since 1970.

@@ -1,4 +1,4 @@
-//! One row of a mapping, and what it is for one key.
+//! One row of a mapping, and the row resolved for one key.
 
 use std::{borrow::Cow, sync::Arc};
 
@@ -8,14 +8,14 @@ use pulsetrain_semconv::{self as semconv, AttributeKind, Metric, event, metric, 
 
 use crate::{Conversion, CoverageRow, OwnedAttributeValue, key_pattern::KeyPattern};
 
-/// What the values of some keys become.
+/// A rule that maps the values of some keys to a target.
 #[derive(Clone, Debug)]
 pub struct FieldMapping {
     /// The keys.
     pub keys: KeyPattern,
-    /// What values become.
+    /// The target of the values.
     pub target: Target,
-    /// The conversion of all numbers; `None` where the suffix of each number decides.
+    /// The conversion of all numbers; `None` if the suffix of each number decides.
     pub conversion: Option<Conversion>,
     /// The conversion of numbers without a suffix; `None` if their unit is unknown.
     pub without_suffix: Option<Conversion>,
@@ -31,7 +31,7 @@ pub struct FieldMapping {
     pub attributes_from: Vec<(&'static semconv::Attribute, String)>,
 }
 
-/// What values become.
+/// The target of values.
 #[derive(Clone, Debug)]
 pub enum Target {
     /// Points of a metric.
@@ -42,9 +42,9 @@ pub enum Target {
     Custom(Option<String>),
     /// The option of this name in the configuration of the run.
     Option(String),
-    /// Nothing: the number repeats the step of the record.
+    /// No telemetry: the number repeats the step of the record.
     Step,
-    /// Nothing, for this reason.
+    /// No telemetry, for this reason.
     Dropped(&'static str),
 }
 
@@ -62,7 +62,7 @@ impl Target {
         }
     }
 
-    /// Returns the metric of the registry, if values become its points.
+    /// Returns the metric of the registry, if the target is one.
     pub fn metric(&self) -> Option<&'static Metric> {
         match self {
             Self::Metric(metric) | Self::State(metric, _) => Some(metric),
@@ -97,20 +97,21 @@ impl FieldMapping {
         }
     }
 
-    /// Returns a number without a suffix in the unit of the metric; `None` if its unit is unknown.
+    /// Converts a number without a suffix to the unit of the metric, or returns `None` if its unit is unknown.
     #[inline]
     pub fn convert(&self, number: f64) -> Option<f64> {
         let conversion = self.conversion.or(self.without_suffix)?;
         Some(conversion.apply(number))
     }
 
-    /// Whether points of the metric can have an attribute.
+    /// Returns whether points of the metric can have an attribute.
     pub fn allows(&self, attribute: &semconv::Attribute) -> bool {
         let metric = self.target.metric();
         metric.is_some_and(|metric| metric.attributes.iter().any(|used| used.attribute == attribute))
     }
 
-    /// Returns the row for one key, or `None` if it is for other keys. A part that its attribute cannot have is for another row.
+    /// Returns the row resolved for one key, or `None` if the key does not match or a captured part is not a valid value of
+    /// its attribute.
     pub(crate) fn resolve(self: &Arc<Self>, key: &str) -> Option<ResolvedMapping> {
         let metric = self.target.metric();
         let captured = self.keys.captures(key)?.into_iter().filter_map(|(name, part)| {
@@ -176,12 +177,12 @@ impl FieldMapping {
     }
 }
 
-/// A row for one key.
+/// A row resolved for one key.
 #[derive(Clone, Debug)]
 pub struct ResolvedMapping {
     /// The row.
     pub mapping: Arc<FieldMapping>,
-    /// The attributes that parts of the key are.
+    /// The attributes that are captured from the key.
     pub captured: Vec<(&'static semconv::Attribute, OwnedAttributeValue)>,
 }
 
@@ -192,14 +193,14 @@ impl ResolvedMapping {
         all.map(|(attribute, value)| (*attribute, value.value()))
     }
 
-    /// Whether points have no attributes.
+    /// Returns whether points have no attributes.
     pub fn is_plain(&self) -> bool {
         let mapping = &self.mapping;
         self.captured.is_empty() && mapping.attributes.is_empty() && mapping.attributes_from.is_empty()
     }
 
-    /// Returns the attributes of a step's and of an evaluation's span that have the name of the metric. A point with attributes
-    /// is one of several.
+    /// Returns the attributes of a step's and of an evaluation's span that have the name of the metric. There are none if the
+    /// points have attributes, since a span has only one value.
     pub(crate) fn span_attributes(&self) -> [Option<&'static semconv::Attribute>; 2] {
         let metric = self.mapping.target.metric().filter(|_| self.is_plain());
         [&span::TRAIN_STEP, &span::EVAL_RUN].map(|span| {

@@ -1,4 +1,4 @@
-//! A mapping as it is written in YAML: files of `--mapping`, the `mapping` of a configuration, and those of known trainers.
+//! A mapping in YAML: files of `--mapping`, the `mapping` of a configuration, and those of known trainers.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -15,7 +15,7 @@ use crate::{
     scalar_section::{OptionForm, ScalarSection},
 };
 
-/// A mapping as it is written; `MAPPING.md` documents each key.
+/// A mapping in YAML; `MAPPING.md` documents each key.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MappingFile {
@@ -39,18 +39,18 @@ pub struct MappingFile {
     scalars: Scalars,
 }
 
-/// A fault of a mapping, with the line and the column of the key that it is about.
+/// An error in a mapping, with the line and the column of the key that it is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappingFault {
     /// The line, from 1.
     pub line: u64,
     /// The column, from 1.
     pub column: u64,
-    /// The fault, and how to correct it.
+    /// The error, and how to correct it.
     pub message: String,
 }
 
-/// How keys are compared.
+/// The comparison of keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Keys {
@@ -59,18 +59,18 @@ enum Keys {
     Loose,
 }
 
-/// What becomes of keys without a rule.
+/// The action for keys without a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Unknown {
-    /// They are kept as `train.custom`.
+    /// Keep their values as `train.custom`.
     #[default]
     Keep,
-    /// They are left out.
+    /// Drop their values.
     Drop,
 }
 
-/// What the tags of a trainer in TensorBoard and wandb files mean.
+/// The mapping of a trainer's tags in TensorBoard and wandb files.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Scalars {
@@ -85,10 +85,10 @@ struct Scalars {
 }
 
 impl MappingFile {
-    /// Reads a mapping from YAML without variables of the environment.
+    /// Reads a mapping from YAML; environment variables are not expanded.
     ///
     /// # Errors
-    /// The message of the YAML reader.
+    /// Returns the message of the YAML reader.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut options = Options::default().with_properties(std::collections::HashMap::new());
         options.property_syntax = PropertySyntax::DockerCompose;
@@ -98,7 +98,7 @@ impl MappingFile {
     /// Builds the mapping.
     ///
     /// # Errors
-    /// Every fault, with its place.
+    /// Returns all errors, with their positions.
     pub fn build(&self) -> Result<Mapping, Vec<MappingFault>> {
         let (mut mapping, mut faults) = (Mapping::default(), Vec::new());
         self.set_reading(&mut mapping, &mut faults);
@@ -134,7 +134,7 @@ impl MappingFile {
         }
     }
 
-    /// Sets which logs the mapping is for, and how their lines become fields.
+    /// Sets the logs that the mapping is for, and the parsing of their lines into fields.
     fn set_reading(&self, mapping: &mut Mapping, faults: &mut Vec<MappingFault>) {
         mapping.framework.clone_from(&self.framework);
         mapping.title.clone_from(&self.title);
@@ -201,7 +201,7 @@ fn table(
     table
 }
 
-/// A value with its place. Two are equal where their values are: a moved line changes nothing.
+/// A value with its position. Equality ignores the position, so that a moved line changes nothing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Placed<T> {
     pub(crate) value: T,
@@ -250,7 +250,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Placed<T> {
     }
 }
 
-/// One text or a list of them.
+/// One text, or a list of texts.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Texts(Vec<String>);
 
@@ -337,7 +337,7 @@ mod tests {
         let blocks = PAGE.split("```yaml\n").skip(1);
         let blocks: Vec<&str> = blocks.filter_map(|block| block.split("```").next()).collect();
         assert!(blocks.len() > 10);
-        // One block is a configuration of the agent.
+        // One block is a configuration of the agent, which is skipped.
         for block in blocks.iter().filter(|block| !block.starts_with("sources:")) {
             let built = MappingFile::parse(block).map(|file| file.build().map(drop));
             assert_eq!(built, Ok(Ok(())), "{block}");

@@ -1,4 +1,4 @@
-//! The keys of a row: one key, a form of keys with parts that vary, or a regular expression.
+//! The keys of a row: one key, a form of keys with variable parts, or a regular expression.
 
 use regex::Regex;
 
@@ -7,11 +7,11 @@ use crate::{MappingError, MappingPart};
 /// The keys that a row is for.
 #[derive(Clone, Debug)]
 pub enum KeyPattern {
-    /// This one.
+    /// One key.
     Exact(String),
-    /// All of a form: literal text, and parts in braces.
+    /// All keys of a form: literal text, and parts in braces.
     Form(Form),
-    /// All that a regular expression matches from begin to end.
+    /// All keys that a regular expression matches completely.
     Regex(Regex),
 }
 
@@ -19,13 +19,13 @@ pub enum KeyPattern {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Form {
     text: String,
-    /// One more than parts.
+    /// One more than there are parts.
     literals: Vec<String>,
-    /// The attributes that each part is the value of.
+    /// The names of the attributes for each part.
     parts: Vec<Vec<String>>,
 }
 
-/// What makes an expression match a complete key.
+/// The prefix and the suffix that make an expression match a complete key.
 const ANCHORS: (&str, &str) = ("^(?:", ")$");
 
 impl KeyPattern {
@@ -50,7 +50,7 @@ impl KeyPattern {
     /// Reads a regular expression; the names of its groups are attributes.
     ///
     /// # Errors
-    /// [`MappingError`] where it is not a regular expression.
+    /// Returns [`MappingError`] if it is not a regular expression.
     pub fn regex(text: &str) -> Result<Self, MappingError> {
         if text.is_empty() {
             return Err(MappingError::new(MappingPart::Key, "a pattern is not empty"));
@@ -59,7 +59,7 @@ impl KeyPattern {
         regex(text, &complete, MappingPart::Key).map(Self::Regex)
     }
 
-    /// Returns the key, the form or the expression as the mapping has it.
+    /// Returns the key, the form or the expression as the mapping spells it.
     pub fn text(&self) -> &str {
         match self {
             Self::Exact(key) => key,
@@ -72,7 +72,7 @@ impl KeyPattern {
         }
     }
 
-    /// Returns the names of the attributes that parts of a key become.
+    /// Returns the names of the attributes that are captured from a key.
     pub fn attributes(&self) -> Vec<String> {
         match self {
             Self::Exact(_) => Vec::new(),
@@ -81,7 +81,7 @@ impl KeyPattern {
         }
     }
 
-    /// Returns the attributes that parts of `key` become, with these parts, or `None` for a key of another form.
+    /// Returns the attributes that are captured from `key`, with their values, or `None` if the key does not match.
     pub fn captures<'k>(&self, key: &'k str) -> Option<Vec<(&str, &'k str)>> {
         match self {
             Self::Exact(known) => (known == key).then(Vec::new),
@@ -98,7 +98,7 @@ impl KeyPattern {
         }
     }
 
-    /// Whether `key` is one of the keys.
+    /// Returns whether `key` matches.
     pub fn matches(&self, key: &str) -> bool {
         match self {
             Self::Exact(known) => known == key,
@@ -162,7 +162,7 @@ impl Form {
     }
 }
 
-/// Compiles `pattern`, which the mapping spells `given`.
+/// Compiles `pattern`, which the mapping spells as `given`.
 pub(crate) fn regex(given: &str, pattern: &str, part: MappingPart) -> Result<Regex, MappingError> {
     Regex::new(pattern).map_err(|error| {
         let why = match error {

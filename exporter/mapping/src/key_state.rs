@@ -1,4 +1,4 @@
-//! What is remembered of one key of a log.
+//! The state of one key of a log.
 
 use std::{borrow::Cow, collections::HashMap};
 
@@ -11,35 +11,35 @@ use pulsetrain_semconv::{self as semconv, Instrument, Metric, Number};
 
 use crate::{SpanAttributes, Target, field_mapping::ResolvedMapping, scalar_mapper::record_option};
 
-/// Integers below it are exact as double.
+/// Integers below it are exact as a double.
 const MAX_INTEGER: f64 = 9e15;
 
 /// A key with its row, its series and the last value of its total.
 #[derive(Debug, Default)]
 pub struct KeyState {
-    /// The row, or `None` for a key that no mapping has.
+    /// The row, or `None` if no mapping has the key.
     pub resolved: Option<ResolvedMapping>,
     /// The series of points whose attributes do not change, or of numbers that are kept under a name of their own.
     series: Option<PreparedSeries>,
-    /// The attributes of spans that have the value too.
+    /// The span attributes that also get the value.
     on_spans: [Option<&'static semconv::Attribute>; 2],
     /// The last value of a cumulative total.
     last_total: f64,
-    /// The same by the attributes of the record, where these change.
+    /// The last values by the attributes of the record, if these change.
     totals: HashMap<String, f64>,
     /// The last number of an option, which is recorded again only if it changes.
     last_option: Option<f64>,
     is_reported: bool,
 }
 
-/// What a number became.
+/// The result of recording a number.
 #[derive(Clone, Copy, Debug)]
 pub enum Recorded {
     /// A point of the metric with this value, in the unit of the metric.
     Point(&'static Metric, f64),
-    /// A point of `train.custom`, an option, a number that is not measured, or nothing, as the row has it.
+    /// A point of `train.custom`, an option, a number that is not measured, or nothing, depending on the row.
     Done,
-    /// Nothing: the metric cannot have this value.
+    /// Nothing: the value is not valid for the metric.
     Unfit,
 }
 
@@ -51,7 +51,7 @@ impl KeyState {
         state
     }
 
-    /// Gives the key another row; what was reported and the last total stay.
+    /// Replaces the row of the key; what was reported and the last total are kept.
     pub(crate) fn resolve(&mut self, resolved: Option<ResolvedMapping>) {
         let on_spans = resolved.as_ref().map(ResolvedMapping::span_attributes);
         self.on_spans = on_spans.unwrap_or_default();
@@ -65,13 +65,13 @@ impl KeyState {
         self.last_total
     }
 
-    /// Returns the metric that values become points of, if there is one.
+    /// Returns the metric of the row, if it has one.
     pub fn metric(&self) -> Option<&'static Metric> {
         self.resolved.as_ref()?.mapping.target.metric()
     }
 
-    /// Records a number in the unit of the metric. The points have `attributes` before those of the row; `is_scoped` promises that
-    /// they are the same for every number of this key.
+    /// Records a number in the unit of the metric. The points have `attributes` before those of the row; `is_scoped`
+    /// guarantees that these are the same for every number of this key.
     pub fn record(
         &mut self,
         (time_unix_nanos, number): (UnixNanos, f64),
@@ -135,7 +135,7 @@ impl KeyState {
         Recorded::Point(metric, number)
     }
 
-    /// Records a text as the state of a state set; returns whether the row is one.
+    /// Records a text as the state of a state set; returns whether the row is a state set.
     pub fn record_state(
         &self,
         (time_unix_nanos, state): (UnixNanos, &str),
@@ -150,7 +150,7 @@ impl KeyState {
         true
     }
 
-    /// Records a text as an option of the configuration; returns whether the row is one.
+    /// Records a text as an option of the configuration; returns whether the row is an option.
     pub fn record_option(
         &self,
         (time_unix_nanos, text): (UnixNanos, &str),
@@ -164,7 +164,7 @@ impl KeyState {
         true
     }
 
-    /// Returns by how much a total has grown, or `None` for a new series beyond the limit. A total that fell has started over.
+    /// Returns the increase of a total, or `None` for a new series beyond the limit. A decrease is a reset of the total.
     fn growth(&mut self, total: f64, is_fixed: bool, attributes: &[Attribute<'_>]) -> Option<f64> {
         let before = if is_fixed {
             std::mem::replace(&mut self.last_total, total)
@@ -178,7 +178,7 @@ impl KeyState {
         Some(if total < before { total } else { total - before })
     }
 
-    /// Keeps a number under `name`, which is the same for every number of this key, and reports the name once.
+    /// Records a number under `name`, which is the same for every number of this key, and reports the name once.
     pub fn keep<'n>(
         &mut self,
         (time_unix_nanos, number): (UnixNanos, f64),
@@ -203,14 +203,14 @@ impl KeyState {
         }
     }
 
-    /// Adds a value to the spans of its record that list it.
+    /// Adds a value to those spans of its record that list the attribute.
     #[inline]
     pub fn add_to_spans(&self, value: f64, spans: &mut SpanAttributes) {
         spans.add(self.on_spans, value);
     }
 }
 
-/// Records a number of a series, which is looked up by its name the first time.
+/// Records a number of a series, which is looked up by its name only the first time.
 fn record_custom(
     series: &mut Option<PreparedSeries>,
     (time_unix_nanos, number): (UnixNanos, f64),
@@ -226,7 +226,7 @@ fn record_custom(
     }
 }
 
-/// Returns a number as the value of an option: an integer, if it is one.
+/// Returns a number as the value of an option: an integer if possible.
 fn option_value(number: f64) -> Value<'static> {
     let integer = number as i64;
     match integer as f64 == number && number.abs() < MAX_INTEGER {
@@ -235,7 +235,7 @@ fn option_value(number: f64) -> Value<'static> {
     }
 }
 
-/// Whether points of the metric can have the value.
+/// Returns whether the value is valid for points of the metric.
 fn can_have(metric: &Metric, value: f64) -> bool {
     match metric.instrument {
         Instrument::Counter | Instrument::Histogram => value.is_finite() && value >= 0.0,

@@ -1,9 +1,9 @@
-//! What the keys of training logs mean, and the engine that turns their values into points.
+//! Maps the keys of training logs to metrics, and records their values as points.
 //!
-//! A [`FieldMapping`] is one row: a key, a form of keys (`data/{data.name}/tokens`) or a regular expression, and the metric with
-//! unit, attributes and sentinel that its values become. A [`FieldTable`] holds the rows of one kind of record. A [`Mapping`] is
-//! a complete file in the grammar of `MAPPING.md`; each trainer has one in `mappings/` ([`Trainer`]), and users write theirs in
-//! the same grammar.
+//! A [`FieldMapping`] is one row: a key, a form of keys (`data/{data.name}/tokens`) or a regular expression, and the metric
+//! with unit, attributes and sentinel for its values. A [`FieldTable`] holds the rows of one kind of record. A [`Mapping`] is
+//! a complete file in the grammar of `MAPPING.md`; each trainer has one in `mappings/` ([`Trainer`]), and users write theirs
+//! in the same grammar.
 //!
 //! [`MetricMapper`] records the fields of records, [`ScalarMapper`] numbers under tags (TensorBoard, wandb). Both keep a
 //! [`KeyState`] for each key: its row, its series and the last value of a cumulative total.

@@ -1,4 +1,4 @@
-//! A mapping: which logs it is for, how their lines are read, and what their keys mean.
+//! A mapping: the logs that it is for, the parsing of their lines, and the rows for their keys.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -10,12 +10,12 @@ use crate::{
     key_pattern::regex, scalar_section::ScalarSection,
 };
 
-/// What the keys of a log mean. The default knows the names of metrics, and the usual keys of step and time.
+/// The mapping of a log's keys. The default has the names of metrics, and the usual keys of step and time.
 #[derive(Clone, Debug, Default)]
 pub struct Mapping {
-    /// How the fields of the log are written.
+    /// The format of the log's fields.
     pub(crate) format: Option<MappedFormat>,
-    /// The trainer: `service.name` where the user gives nothing else.
+    /// The trainer, which is `service.name` unless the user sets another.
     pub(crate) framework: Option<String>,
     /// The trainer's name in messages.
     pub(crate) title: Option<String>,
@@ -34,7 +34,7 @@ pub struct Mapping {
     pub(crate) drops_unknown: bool,
 }
 
-/// How the fields of a log are written.
+/// The format of a log's fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MappedFormat {
@@ -48,12 +48,12 @@ pub enum MappedFormat {
     Csv,
 }
 
-/// What separates the pairs of a line.
+/// The delimiters of the pairs of a line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PairDelimiters {
-    /// Between two pairs. Where it is not given: a space, a comma, a semicolon, a bar or a bracket.
+    /// The delimiter between two pairs. By default: a space, a comma, a semicolon, a bar or a bracket.
     pub pair: Option<String>,
-    /// Between a key and its value. Where it is not given: an equals sign or, in a line without one, a colon.
+    /// The delimiter between a key and its value. By default: an equals sign or, in a line without one, a colon.
     pub key: Option<String>,
 }
 
@@ -70,13 +70,13 @@ impl MappedFormat {
 }
 
 impl Mapping {
-    /// Returns how the fields of the log are written, if the mapping names it, has a pattern of lines or separates pairs.
+    /// Returns the format of the log's fields, if the mapping names it, has a pattern of lines or sets delimiters.
     pub fn format(&self) -> Option<MappedFormat> {
         let has_pairs = !self.lines.is_empty() || self.pairs != PairDelimiters::default();
         self.format.or(has_pairs.then_some(MappedFormat::KeyValue))
     }
 
-    /// Returns the format that the mapping itself names.
+    /// Returns the format that the mapping names explicitly.
     pub fn named_format(&self) -> Option<MappedFormat> {
         self.format
     }
@@ -91,43 +91,43 @@ impl Mapping {
         self.title.as_deref().or(self.framework()).unwrap_or("a trainer")
     }
 
-    /// Whether each pattern of the mapping matches a line of `text`, and there is a pattern.
+    /// Returns whether the mapping has patterns and each of them matches a line of `text`.
     pub fn detects(&self, text: &str) -> bool {
         !self.detect.is_empty() && self.detect.iter().all(|pattern| pattern.is_match(text))
     }
 
-    /// Whether keys are compared without case, with every run of other characters than letters and digits as one `_`.
+    /// Returns whether keys are compared case-insensitively, with every run of non-alphanumeric characters as one `_`.
     pub fn is_loose(&self) -> bool {
         self.is_loose
     }
 
-    /// Whether keys without a row are dropped instead of kept as `train.custom`.
+    /// Returns whether keys without a row are dropped instead of kept as `train.custom`.
     pub fn drops_unknown(&self) -> bool {
         self.drops_unknown
     }
 
-    /// Returns the keys that can be the step; the first one of a record counts. Empty for the usual ones.
+    /// Returns the keys that can be the step, of which the first one in a record counts. Empty for the default keys.
     pub fn steps(&self) -> &[String] {
         &self.steps
     }
 
-    /// Returns the key of the time of a record, if the mapping names one.
+    /// Returns the key of a record's time, if the mapping names one.
     pub fn time(&self) -> Option<&str> {
         self.time.as_deref()
     }
 
-    /// Returns the form of the times.
+    /// Returns the format of the times.
     pub fn time_form(&self) -> &TimeForm {
         &self.time_form
     }
 
-    /// Returns the patterns of the lines that are records; the first that matches a line counts. Groups are fields by their
-    /// names, and the text of the group `record` is read in place of the line.
+    /// Returns the patterns of the lines that are records; the first one that matches a line counts. Named groups are fields,
+    /// and the text of the group `record` is parsed instead of the line.
     pub fn lines(&self) -> &[Regex] {
         &self.lines
     }
 
-    /// Returns what separates the pairs of a line.
+    /// Returns the delimiters of the pairs of a line.
     pub fn pairs(&self) -> &PairDelimiters {
         &self.pairs
     }
@@ -147,12 +147,12 @@ impl Mapping {
         self.records.get(kind)
     }
 
-    /// Returns what the trainer's tags mean.
+    /// Returns the mapping of the trainer's tags.
     pub fn scalars(&self) -> &ScalarSection {
         &self.scalars
     }
 
-    /// Returns a key as the rows spell it.
+    /// Returns a key in the spelling of the rows.
     pub fn spelling<'k>(&self, key: &'k str) -> Cow<'k, str> {
         if self.is_loose {
             Cow::Owned(loose(key))
@@ -161,7 +161,7 @@ impl Mapping {
         }
     }
 
-    /// Whether values of a key are attributes of the points of another.
+    /// Returns whether values of a key are attributes of the points of another key.
     pub fn is_attribute(&self, key: &str) -> bool {
         let tables = std::iter::once(&self.table).chain(self.records.values());
         let mut sources = tables
@@ -191,7 +191,7 @@ impl Mapping {
         self.resolve(None, key).into_iter().chain(rows)
     }
 
-    /// Returns a key without the words that the mapping ignores at its beginning: without one, without two, ...
+    /// Iterates over a key without the ignored words at its beginning: without one, without two, ...
     pub fn without_prefixes<'k>(&self, spelling: &'k str) -> impl Iterator<Item = &'k str> {
         let without_one = |key: &'k str| {
             let mut prefixes = self.ignored.iter();
@@ -203,7 +203,7 @@ impl Mapping {
         std::iter::successors(without_one(spelling), move |key| without_one(key))
     }
 
-    /// Describes what becomes of every key of records, for the documentation.
+    /// Describes the mapping of every key of records, for the documentation.
     pub fn coverage(&self) -> Vec<CoverageRow> {
         let steps = self.steps.iter().map(|key| CoverageRow {
             record: "",
@@ -215,7 +215,7 @@ impl Mapping {
         steps.chain(self.table.coverage()).collect()
     }
 
-    /// Adds a pattern that a line of the head matches if the mapping is for the log.
+    /// Adds a pattern that must match a line at the beginning of a log to detect it.
     pub(crate) fn add_detect(&mut self, pattern: &str) -> Result<(), MappingError> {
         let multi_line = format!("(?m){pattern}");
         self.detect
@@ -229,7 +229,7 @@ impl Mapping {
         Ok(())
     }
 
-    /// Sets what separates the pairs of a line.
+    /// Sets the delimiters of the pairs of a line.
     pub(crate) fn set_pairs(&mut self, pair: Option<&str>, key: Option<&str>) -> Result<(), MappingError> {
         if [pair, key].contains(&Some("")) {
             let message = "the separator is empty: give at least one character, or remove the key";
@@ -243,7 +243,7 @@ impl Mapping {
     }
 }
 
-/// Returns a key in lower case, with every run of other characters than letters and digits as one `_`.
+/// Returns a key in lower case, with every run of non-alphanumeric characters as one `_`.
 fn loose(key: &str) -> String {
     let words = key.split(|letter: char| !letter.is_alphanumeric());
     let words: Vec<String> = words

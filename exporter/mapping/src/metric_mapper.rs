@@ -1,4 +1,4 @@
-//! Records the fields of records by the rows of a table; fields without a row are kept as they are.
+//! Records the fields of records by the rows of a table; fields without a row are kept under their own names.
 
 use std::ptr;
 
@@ -14,14 +14,14 @@ use pulsetrain_semconv::{attribute, event, metric};
 
 use crate::{Field, FieldTable, FieldValue, KeyState, RecordMeta, SpanAttributes, key_state::Recorded};
 
-/// The rows for a record, and what all of its points share.
+/// The rows for a record, and the properties that all of its points share.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordContext<'a> {
     /// The rows.
     pub table: &'static FieldTable,
     /// The kind of the record, if fields without a row are kept under it.
     pub kind: Option<&'a str>,
-    /// Which of several alike, such as GPUs, the record is about; the attributes of one do not change.
+    /// The index of the object that the record is about, such as a GPU; its attributes do not change.
     pub scope: Option<i64>,
     /// Attributes of all points, before those of the rows.
     pub attributes: &'a [Attribute<'a>],
@@ -33,14 +33,14 @@ pub struct MetricMapper {
     trainer: &'static str,
     keys: Vec<ScopeKeys>,
     last_step: Option<i64>,
-    /// Whether steps that start over are of a new attempt.
+    /// Whether decreasing steps start a new attempt.
     detects_restarts: bool,
     steps: PreparedSeries,
     /// The attributes of the newest record's spans.
     spans: SpanAttributes,
 }
 
-/// The keys of the records of one table and kind, and of one scope where they have one.
+/// The keys of the records of one table, kind and optional scope.
 #[derive(Debug)]
 struct ScopeKeys {
     table: &'static FieldTable,
@@ -49,11 +49,11 @@ struct ScopeKeys {
     keys: KeyCache<KeyState>,
 }
 
-/// The most tables, kinds and scopes that are kept apart; records of further ones are resolved each time.
+/// The limit for combinations of table, kind and scope with state; records beyond it are resolved each time.
 const MOST_SCOPES: usize = 256;
 
 impl MetricMapper {
-    /// Returns a mapper of a trainer's records, under whose name fields without a row are kept.
+    /// Creates a mapper of a trainer's records. Fields without a row are kept under the name of the trainer.
     pub fn new(trainer: &'static str) -> Self {
         Self {
             trainer,
@@ -65,8 +65,8 @@ impl MetricMapper {
         }
     }
 
-    /// Returns the same mapper for a log whose steps start over within an attempt: it is read again, has several writers, or
-    /// marks restarts by itself.
+    /// Disables the detection of attempts, for a log whose steps may decrease within an attempt: the log is read again, has
+    /// several writers, or marks restarts explicitly.
     #[must_use]
     pub fn of_one_attempt(self) -> Self {
         Self {
@@ -75,13 +75,13 @@ impl MetricMapper {
         }
     }
 
-    /// Forgets the series of all scopes, whose attributes change from now on.
+    /// Removes the series of all scopes, since their attributes change.
     pub fn reset_scopes(&mut self) {
         self.keys.retain(|keys| keys.scope.is_none());
     }
 
-    /// Records that a step is done; the steps between two that are logged count too. Call it before anything of the step is
-    /// recorded: steps that start over begin a new attempt.
+    /// Records a completed step; steps between two logged ones count too. Call it before any values of the step are recorded:
+    /// decreasing steps start a new attempt.
     pub fn step(&mut self, time_unix_nanos: UnixNanos, step: i64, recorder: &mut Recorder<'_>) {
         if self.detects_restarts && recorder.note_step(step) {
             self.last_step = None;
@@ -224,7 +224,7 @@ impl ScopeKeys {
         true
     }
 
-    /// Returns the state of a key; of a key beyond the limit one that is not kept.
+    /// Returns the state of a key. The state of a key beyond the limit is temporary.
     #[inline]
     fn state<'s>(&'s mut self, key: &str, beyond: &'s mut Option<KeyState>) -> &'s mut KeyState {
         match self.keys.index_of(key) {
@@ -237,7 +237,7 @@ impl ScopeKeys {
         }
     }
 
-    /// Keeps texts without a row in one event.
+    /// Records texts without a row in one event.
     fn texts(
         &mut self,
         texts: &[&Field<'_>],
@@ -269,7 +269,7 @@ impl ScopeKeys {
     }
 }
 
-/// Counts a value that is not a number: `N/A` and the like are not measured, text that begins with digits is malformed.
+/// Counts a value that is not a number: `N/A` and similar texts are not measured, text that begins with digits is malformed.
 fn not_a_number(key: &str, text: &str, position: SourcePosition, recorder: &mut Recorder<'_>) {
     let unsigned = text.trim_start_matches(['-', '+']);
     if unsigned.starts_with(|first: char| first.is_ascii_digit()) {

@@ -2,7 +2,7 @@
 
 use crate::Decimal;
 
-/// A finite number in decimal notation.
+/// Parses a finite number in decimal notation.
 #[inline]
 pub fn finite(text: &str) -> Option<f64> {
     if let Some((number, "")) = plain(text) {
@@ -14,24 +14,24 @@ pub fn finite(text: &str) -> Option<f64> {
     if looks_decimal { text.parse().ok() } else { None }
 }
 
-/// Splits a plain number from the start of a text; `None` if the text does not start with one.
+/// Splits a plain number from the start of a text, or returns `None` if the text does not start with one.
 #[inline]
 fn plain(text: &str) -> Option<(f64, &str)> {
     let decimal = Decimal::prefix(text.as_bytes())?;
     Some((decimal.value, &text[decimal.len..]))
 }
 
-/// The largest integer up to which a double holds every one.
+/// The largest integer up to which a double represents every integer exactly.
 const EXACT: f64 = (1_u64 << 53) as f64;
 
-/// A number that is digits alone, and that a double holds exactly.
+/// Parses a number of digits only that a double represents exactly.
 pub fn count(text: &str) -> Option<f64> {
     let decimal = Decimal::prefix(text.as_bytes())?;
     let is_count = decimal.is_integer && decimal.len == text.len() && !text.starts_with('-');
     (is_count && decimal.value < EXACT).then_some(decimal.value)
 }
 
-/// A number that is not finite, in the spellings of C, C++, Python and JavaScript.
+/// Parses a number that is not finite, in the spellings of C, C++, Python and JavaScript.
 pub fn non_finite(text: &str) -> Option<f64> {
     let (sign, name) = match text.strip_prefix('-') {
         Some(name) => (-1.0, name),
@@ -46,7 +46,7 @@ pub fn non_finite(text: &str) -> Option<f64> {
     }
 }
 
-/// A number of either kind, with or without commas between the thousands.
+/// Parses a finite or non-finite number, with or without commas between the thousands.
 #[inline]
 pub fn any(text: &str) -> Option<f64> {
     match plain(text) {
@@ -58,18 +58,18 @@ pub fn any(text: &str) -> Option<f64> {
     }
 }
 
-/// A number that is not plain.
+/// Parses a number that is not plain.
 fn odd(text: &str) -> Option<f64> {
     finite(text)
         .or_else(|| non_finite(text))
         .or_else(|| grouped(text))
 }
 
-/// A number with commas between the thousands. A decimal comma, as some languages write it, is refused: the number would be a
-/// thousand times too large.
+/// Parses a number with commas between the thousands. A decimal comma, as some languages use it, is rejected: the number would
+/// be a thousand times too large.
 pub fn grouped(text: &str) -> Option<f64> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    // Most texts start with another character and are no numbers.
+    // Most texts start with another character and are not numbers.
     if !digits.starts_with(|first: char| matches!(first, '1'..='9')) {
         return None;
     }
@@ -105,7 +105,7 @@ fn plain_with_suffix(text: &str) -> Option<(f64, &str, &str)> {
     Some((number, &rest[..end], &rest[end..]))
 }
 
-/// Splits a number that is not plain or not finite, or whose unit is no word, from its suffix.
+/// Splits a number that is not plain or not finite, or whose unit is not a word, from its suffix.
 fn odd_with_suffix(text: &str) -> Option<(f64, &str)> {
     if let Some(number) = any(text) {
         return Some((number, ""));

@@ -1,4 +1,4 @@
-//! A row as it is written in YAML, checked against the registry.
+//! A row in YAML, checked against the registry.
 
 use std::{collections::BTreeMap, fmt::Display};
 
@@ -10,7 +10,7 @@ use crate::{
     file::Placed, key_pattern::KeyPattern, unit,
 };
 
-/// What becomes of one key, or of all keys of a form or a pattern.
+/// The mapping of one key, or of all keys of a form or a pattern.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RowEntry {
@@ -31,13 +31,13 @@ pub(crate) struct RowEntry {
     attributes_from: BTreeMap<String, Placed<String>>,
 }
 
-/// The default unit of numbers that have a unit only with a suffix.
+/// The unit for numbers that have a unit only in their suffix.
 const NO_UNIT: &str = "none";
 
 /// The unit of values without a metric.
 const RATIO: &str = "1";
 
-/// Why values are left out: the default, and what a mapping can give as `reason`.
+/// The reasons for dropped values: the default, and those that a mapping can set as `reason`.
 const BY_MAPPING: &str = "mapping";
 const REASONS: [&str; 2] = [BY_MAPPING, "jax_time_of_day"];
 
@@ -49,7 +49,7 @@ impl RowEntry {
     /// Returns the row.
     ///
     /// # Errors
-    /// The part that cannot be used.
+    /// Returns the part that is not valid.
     pub(crate) fn build(&self) -> Result<FieldMapping, MappingError> {
         let keys = match (&self.key, &self.pattern) {
             (Some(key), None) => KeyPattern::key(key)?,
@@ -147,7 +147,7 @@ impl RowEntry {
         }
     }
 
-    /// Returns the fault at the part of the row that it is about.
+    /// Returns the error at the position of the part that it is about.
     pub(crate) fn fault(&self, row: &Placed<Self>, error: &MappingError) -> MappingFault {
         let at = |placed: &Placed<String>| placed.at(error);
         let fault = match &error.part {
@@ -182,7 +182,7 @@ fn metric_named(name: &str) -> Result<&'static Metric, MappingError> {
     })
 }
 
-/// Names metrics whose names end like `name`.
+/// Lists metrics whose names end like `name`.
 fn similar(name: &str) -> String {
     let last = format!(".{}", name.rsplit(['.', '/']).next().unwrap_or(name));
     let names = metric::ALL.iter().map(|metric| metric.name);
@@ -216,7 +216,7 @@ fn by_unit(spelling: &str, metric: Option<&'static Metric>) -> Result<Conversion
     })
 }
 
-/// Returns the attribute of that name, if the metric has it.
+/// Returns the attribute with a name, if the metric has it.
 fn attribute_of(metric: Option<&'static Metric>, name: &str) -> Result<&'static Attribute, MappingError> {
     let fault = |message: String| wrong(MappingPart::Attribute(name.to_owned()), message);
     let Some(metric) = metric else {

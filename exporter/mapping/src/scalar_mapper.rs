@@ -1,4 +1,4 @@
-//! Records numbers and texts under tags, from whatever kind of file they are.
+//! Records numbers and texts under tags, from files of any format.
 
 use pulsetrain_otlp::{
     UnixNanos,
@@ -17,28 +17,28 @@ use crate::{
     trainer::{framework_of_tag, shared_scalars},
 };
 
-/// When and at which step a value was written.
+/// The time and the step of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScalarMeta {
     /// Nanoseconds since 1970.
     pub time_unix_nanos: UnixNanos,
-    /// The step that the writer gave, if there is one.
+    /// The step that the writer set, if any.
     pub step: Option<i64>,
     /// The position in the file.
     pub position: SourcePosition,
 }
 
-/// The index of a tag among those of its file; `None` for a tag beyond the limit, whose values are skipped and counted. An index
-/// stays valid for as long as the file is read.
+/// The index of a tag among those of its file, or `None` for a tag beyond the limit, whose values are skipped and counted. An
+/// index is valid for as long as the file is read.
 pub type TagIndex = Option<usize>;
 
-/// The reason of numbers that repeat the step.
+/// The skip reason for numbers that repeat the step.
 const STEP_AGAIN: &str = "step_again";
 
-/// The tags of one file, and what they mean.
+/// The tags of one file and their mapping.
 #[derive(Debug, Default)]
 pub struct ScalarMapper {
-    /// The rows of tags that the writer itself gives, whatever the trainer.
+    /// The rows of tags that the writer of the file adds, independently of the trainer.
     own: Option<&'static FieldTable>,
     trainer: Option<&'static Trainer>,
     tags: KeyCache<Tag>,
@@ -48,14 +48,14 @@ pub struct ScalarMapper {
 #[derive(Debug, Default)]
 struct Tag {
     state: KeyState,
-    /// What a text under the tag is, if the trainer has a use for it.
+    /// The role of texts under the tag, if the trainer has one.
     text: Option<TextRole>,
-    /// When a distribution was last recorded.
+    /// The time of the last recorded distribution.
     last_time_unix_nanos: UnixNanos,
 }
 
 impl ScalarMapper {
-    /// Returns a mapper of tags that a writer gives by itself.
+    /// Creates a mapper of tags that the writer of the file adds.
     pub fn of_writer(own: &'static FieldTable) -> Self {
         Self {
             own: Some(own),
@@ -63,7 +63,7 @@ impl ScalarMapper {
         }
     }
 
-    /// Returns a mapper of the tags of a known trainer.
+    /// Creates a mapper of the tags of a known trainer.
     pub fn of_trainer(trainer: &'static Trainer) -> Self {
         Self {
             trainer: Some(trainer),
@@ -71,13 +71,13 @@ impl ScalarMapper {
         }
     }
 
-    /// Returns the trainer that a tag has identified, if one has.
+    /// Returns the trainer that a tag has identified, if any.
     pub fn trainer(&self) -> Option<&'static Trainer> {
         self.trainer
     }
 
-    /// Identifies the trainer by a tag; its own rows count from then on. Call it with all tags of a record first if they come in no
-    /// order.
+    /// Identifies the trainer by a tag; its own rows apply from then on. If the tags of a record have no order, call this with
+    /// all of them first.
     pub fn detect_framework(&mut self, tag: &[u8]) {
         if self.trainer.is_none() && self.tags.index_of_bytes(tag).is_none() {
             self.trainer = framework_of_tag(&String::from_utf8_lossy(tag));
@@ -87,7 +87,8 @@ impl ScalarMapper {
         }
     }
 
-    /// Resolves every tag by the rows of the trainer that is known now. Tags keep their indices, which callers hold.
+    /// Resolves every tag by the rows of the trainer that is now known. The indices of tags stay valid, since callers hold
+    /// them.
     fn resolve_again(&mut self) {
         let (own, trainer) = (self.own, self.trainer);
         for (name, tag) in self.tags.iter_mut() {
@@ -95,12 +96,12 @@ impl ScalarMapper {
         }
     }
 
-    /// Whether a tag is known or one of at most `most`: for writers that anyone can be.
+    /// Returns whether a tag is known or within the limit `most`: for writers that are not trusted.
     pub fn admits(&self, tag: &str, most: usize) -> bool {
         self.tags.contains(tag) || self.tags.len() < most
     }
 
-    /// Returns the index of a tag by its bytes. Tags are UTF-8; invalid bytes are replaced.
+    /// Returns the index of a tag by its bytes. Invalid UTF-8 is replaced.
     #[inline]
     pub fn intern(&mut self, tag: &[u8]) -> TagIndex {
         self.tags
@@ -108,18 +109,18 @@ impl ScalarMapper {
             .or_else(|| self.add(&String::from_utf8_lossy(tag)))
     }
 
-    /// Whether the numbers under a tag are the step.
+    /// Returns whether the numbers under a tag are the step.
     pub fn is_step(&mut self, index: TagIndex) -> bool {
         let resolved = index.and_then(|index| self.tags.at(index).state.resolved.as_ref());
         resolved.is_some_and(|resolved| matches!(resolved.mapping.target, Target::Step))
     }
 
-    /// Forgets the steps that a restart takes back.
+    /// Resets the highest step, for a run that restarted from `step`.
     pub fn restart_from(&mut self, step: i64) {
         self.highest_step = step.checked_sub(1);
     }
 
-    /// Records a number under a tag; returns the metric and its value, if it became a point of one.
+    /// Records a number under a tag; returns the metric and the value if it was recorded as a point of a metric.
     pub fn record(
         &mut self,
         tag: &str,
@@ -169,7 +170,7 @@ impl ScalarMapper {
         let point = match recorded {
             Recorded::Point(metric, value) => Some((metric, value)),
             Recorded::Done => None,
-            // A value that its metric cannot have keeps its name.
+            // A value that is not valid for its metric is recorded under its name.
             Recorded::Unfit => {
                 recorder.record_custom(time, name, value);
                 None
@@ -218,7 +219,7 @@ impl ScalarMapper {
         recorder.record_event(&event::TRAIN_CUSTOM_RECORD, time, body, &attributes);
     }
 
-    /// Records a distribution of the values since the one before.
+    /// Records a distribution of the values since the previous one.
     pub fn record_distribution_at(
         &mut self,
         index: TagIndex,
@@ -235,7 +236,7 @@ impl ScalarMapper {
         recorder.record_custom_distribution(since, time, name, parts, bounds);
     }
 
-    /// Records the step when its first number comes. Several writers of one file may count apart: a lower step is not new.
+    /// Records a step with its first number. Several writers of one file may have separate counts, so a lower step is not new.
     fn record_step(&mut self, meta: ScalarMeta, recorder: &mut Recorder<'_>) {
         let Some(step) = meta.step else { return };
         if self.highest_step.is_none_or(|highest| step > highest) {
@@ -264,7 +265,7 @@ impl ScalarMapper {
 }
 
 impl Tag {
-    /// Resolves the tag by the rows of the writer, of the trainer, and of tags that any trainer may have.
+    /// Resolves the tag by the rows of the writer, of the trainer, and of tags that are common to all trainers.
     fn resolve(&mut self, name: &str, own: Option<&FieldTable>, trainer: Option<&'static Trainer>) {
         let section = trainer.map(|trainer| trainer.mapping().scalars());
         self.text = section.and_then(|section| section.text_role(name));

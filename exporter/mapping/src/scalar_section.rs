@@ -1,21 +1,21 @@
-//! The part of a trainer's mapping that is about numbers under tags: TensorBoard event files, wandb files, OTLP gauges.
+//! The part of a trainer's mapping for numbers under tags: TensorBoard event files, wandb files, OTLP gauges.
 
 use crate::{FieldTable, key_pattern::KeyPattern};
 
-/// What the tags of a trainer mean.
+/// The mapping of a trainer's tags.
 #[derive(Clone, Debug, Default)]
 pub struct ScalarSection {
-    /// The tags that no other trainer has; one of them identifies the trainer.
+    /// The tags that no other trainer has; any of them identifies the trainer.
     pub(crate) signatures: Vec<KeyPattern>,
     /// The rows of its tags.
     pub(crate) table: FieldTable,
-    /// Tags of texts that are options of the configuration, named by the part of the tag that varies.
+    /// The tags of texts that are options of the configuration; the variable part of a tag is the name of the option.
     pub(crate) options: Vec<OptionForm>,
-    /// Tags of texts that are the complete configuration.
+    /// The tags of texts that are the complete configuration.
     pub(crate) configuration: Vec<KeyPattern>,
 }
 
-/// Text before and after the name of an option.
+/// The text before and after the name of an option.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OptionForm {
     before: String,
@@ -23,7 +23,7 @@ pub(crate) struct OptionForm {
 }
 
 impl OptionForm {
-    /// Reads `before{}after`.
+    /// Parses `before{}after`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (before, after) = text.split_once("{}")?;
         Some(Self {
@@ -40,17 +40,17 @@ impl OptionForm {
     }
 }
 
-/// What a text under a tag is.
+/// The role of texts under a tag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum TextRole {
-    /// The value of the option of this name.
+    /// The value of the option with this name.
     Option(String),
     /// The complete configuration.
     Configuration,
 }
 
 impl ScalarSection {
-    /// Whether only this trainer writes the tag.
+    /// Returns whether only this trainer writes the tag.
     pub fn is_signature(&self, tag: &str) -> bool {
         self.signatures.iter().any(|signature| signature.matches(tag))
     }
@@ -60,12 +60,12 @@ impl ScalarSection {
         &self.table
     }
 
-    /// Returns the signatures as the mapping has them.
+    /// Returns the signatures as the mapping spells them.
     pub fn signatures(&self) -> impl Iterator<Item = &str> {
         self.signatures.iter().map(KeyPattern::text)
     }
 
-    /// Returns what a text under the tag is, if the trainer has a use for it.
+    /// Returns the role of texts under the tag, if the trainer has one.
     pub(crate) fn text_role(&self, tag: &str) -> Option<TextRole> {
         if self.configuration.iter().any(|pattern| pattern.matches(tag)) {
             return Some(TextRole::Configuration);

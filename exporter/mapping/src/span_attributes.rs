@@ -1,9 +1,9 @@
-//! The attributes that the spans of a record have from its numbers.
+//! The span attributes that are set from the numbers of a record.
 
 use pulsetrain_otlp::write::{Attribute, Value};
 use pulsetrain_semconv::{self as semconv, AttributeKind, attribute};
 
-/// The attributes of the spans that a record can have.
+/// The attributes of the spans of a record.
 #[derive(Debug, Default)]
 pub struct SpanAttributes {
     /// The attributes that the registry lists for `train.step`.
@@ -13,7 +13,7 @@ pub struct SpanAttributes {
 }
 
 impl SpanAttributes {
-    /// Begins a record: the spans have its step, if it has one.
+    /// Begins a record: both spans get its step, if it has one.
     pub fn begin(&mut self, step: Option<i64>) {
         for attributes in [&mut self.step, &mut self.eval] {
             attributes.clear();
@@ -21,7 +21,7 @@ impl SpanAttributes {
         }
     }
 
-    /// Adds a number to the spans that list its attribute.
+    /// Adds a number to those spans that list its attribute.
     #[inline]
     pub(crate) fn add(&mut self, [step, eval]: [Option<&'static semconv::Attribute>; 2], number: f64) {
         self.step.extend(step.map(|attribute| typed(attribute, number)));

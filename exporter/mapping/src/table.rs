@@ -10,19 +10,19 @@ use crate::{
     CoverageRow, FieldMapping, field_mapping::ResolvedMapping, key_pattern::KeyPattern, trainer::trainer,
 };
 
-/// Rows by key. Exact keys precede forms and expressions; among these the first that matches counts.
+/// Rows by key. Exact keys precede forms and expressions; among these, the first match counts.
 #[derive(Clone, Debug, Default)]
 pub struct FieldTable {
     rows: Vec<Arc<FieldMapping>>,
     exact: HashMap<String, usize>,
     /// The rows whose keys are forms or expressions.
     patterns: Vec<usize>,
-    /// Beginnings of keys, and what takes their place where no row has the key.
+    /// Prefixes of keys, and their replacements for keys without a row.
     prefixes: Vec<(String, String)>,
 }
 
 impl FieldTable {
-    /// Adds a row. Of two rows for one exact key the first counts.
+    /// Adds a row. Of two rows for the same exact key, the first counts.
     pub fn add(&mut self, row: FieldMapping) {
         let index = self.rows.len();
         match &row.keys {
@@ -34,7 +34,7 @@ impl FieldTable {
         self.rows.push(Arc::new(row));
     }
 
-    /// Adds the rows of another table after its own.
+    /// Adds the rows of another table after those of this one.
     pub(crate) fn extend(&mut self, other: &Self) {
         other
             .rows
@@ -42,13 +42,13 @@ impl FieldTable {
             .for_each(|row| self.add(FieldMapping::clone(row)));
     }
 
-    /// Looks up keys that begin with `from` and have no row with `to` in its place.
+    /// Replaces the prefix `from` by `to` in the lookup of keys that have no row.
     pub fn add_prefix(&mut self, from: &str, to: &str) {
         self.prefixes.push((from.to_owned(), to.to_owned()));
     }
 
-    /// Returns the row for a key, or `None`. A key with another prefix is looked up after the key itself: first among exact keys,
-    /// then among forms and expressions.
+    /// Returns the row for a key, or `None`. The key itself is looked up before the key with replaced prefixes: first among
+    /// exact keys, then among forms and expressions.
     pub fn resolve(&self, key: &str) -> Option<ResolvedMapping> {
         let prefixes = self.prefixes.iter();
         let others: Vec<String> = prefixes
@@ -82,12 +82,12 @@ impl FieldTable {
     }
 }
 
-/// Returns a key with `to` in place of `from` at its beginning.
+/// Replaces the prefix `from` of a key by `to`.
 fn replaced(key: &str, from: &str, to: &str) -> Option<String> {
     key.strip_prefix(from).map(|rest| [to, rest].concat())
 }
 
-/// The rows that the mapping of a trainer has for one kind of record: a static that loads them when they are first used.
+/// The rows of a trainer's mapping for one kind of record: a static that loads them at the first use.
 #[derive(Debug)]
 pub struct RecordTable {
     trainer: &'static str,
@@ -96,7 +96,7 @@ pub struct RecordTable {
 }
 
 impl RecordTable {
-    /// Names the rows `records: {kind: ...}` of `mappings/<trainer>.yaml`.
+    /// Refers to the rows `records: {kind: ...}` of `mappings/<trainer>.yaml`.
     pub const fn new(trainer: &'static str, kind: &'static str) -> Self {
         Self {
             trainer,

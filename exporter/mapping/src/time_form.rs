@@ -1,20 +1,20 @@
-//! The form of the times of a log.
+//! The format of the times of a log.
 
 use jiff::{Timestamp, fmt::strtime, tz::TimeZone};
 
-/// How the times of a log are written.
+/// The format of the times of a log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum TimeForm {
-    /// RFC 3339, the same with a space and without a zone, or a number since 1970 whose size implies its unit.
+    /// RFC 3339, the same with a space and without a zone, or a number since 1970 whose magnitude implies its unit.
     #[default]
     Auto,
-    /// A number since 1970, with the nanoseconds of its unit.
+    /// A number since 1970, with the nanoseconds per unit.
     Unix(f64),
-    /// Directives of `strftime`; a local time where they read no zone.
+    /// Directives of `strftime`; the time is local if they contain no zone.
     Directives(String),
 }
 
-/// The names of units, with the nanoseconds of each.
+/// The names of units, with the nanoseconds per unit.
 const UNIX: [(&str, f64); 4] = [
     ("unix_s", 1e9),
     ("unix_ms", 1e6),
@@ -23,10 +23,10 @@ const UNIX: [(&str, f64); 4] = [
 ];
 
 impl TimeForm {
-    /// Returns the form of a name.
+    /// Returns the format with a name.
     ///
     /// # Errors
-    /// The names that there are.
+    /// Returns the list of names.
     pub fn of(name: &str) -> Result<Self, String> {
         if name == "auto" {
             return Ok(Self::Auto);

@@ -1,4 +1,4 @@
-//! The mappings of known trainers: a file each in `mappings/`.
+//! The mappings of known trainers: one file each in `mappings/`.
 
 use std::sync::{Arc, LazyLock};
 
@@ -9,7 +9,7 @@ use crate::{FieldTable, Mapping, MappingFile};
 pub struct Trainer {
     name: &'static str,
     mapping: LazyLock<Arc<Mapping>>,
-    /// What is shown of a file in which a signature of its tags was found.
+    /// The reason that is shown for a file in which a signature of the trainer's tags was found.
     sign: LazyLock<String>,
 }
 
@@ -90,7 +90,7 @@ impl Trainer {
         &self.mapping
     }
 
-    /// Describes how its tags identified it.
+    /// Describes the tags that identified the trainer.
     pub fn sign(&'static self) -> &'static str {
         &self.sign
     }
@@ -99,20 +99,20 @@ impl Trainer {
 /// Returns the trainer of a file in `mappings/`.
 ///
 /// # Panics
-/// For a name that is not there; a test names all that are used.
+/// Panics for a name that is not listed; a test covers all names that are used.
 pub fn trainer(name: &str) -> &'static Trainer {
     let found = trainers().find(|trainer| trainer.name == name);
     found.unwrap_or_else(|| panic!("invariant: mappings/{name}.yaml is listed"))
 }
 
-/// Returns the trainer that a tag identifies, if there is one.
+/// Returns the trainer that a tag identifies, if any.
 pub fn framework_of_tag(tag: &str) -> Option<&'static Trainer> {
     WITH_TAGS
         .iter()
         .find(|trainer| trainer.mapping().scalars().is_signature(tag))
 }
 
-/// Returns the rows of tags that have one meaning whatever program writes them.
+/// Returns the rows of tags that have one meaning for all programs.
 pub fn shared_scalars() -> &'static FieldTable {
     trainer("scalars").mapping().scalars().table()
 }

@@ -1,11 +1,12 @@
-//! Maps Tunix's own OpenTelemetry metrics (`enable_opentelemetry`, `tunix/sft/metrics_logger.py`) of a file (`exporter/formats`) or
-//! of a client (`exporter/translate`).
+//! Maps Tunix's own OpenTelemetry metrics (`enable_opentelemetry`, `tunix/sft/metrics_logger.py`) from a file
+//! (`exporter/formats`) or from a client (`exporter/translate`).
 //!
-//! Its names are those of its tags, with the prefix and the mode in attributes: `tunix.sum.rollout_time` of prefix `perf` in
-//! mode `train` is `perf/train/sum/rollout_time`, a tag with a row in `mappings/tunix.yaml`. A point has the time of its export, and the step that `tunix.training.step` has for its prefix and mode.
+//! The names of the metrics are those of Tunix's tags, with the prefix and the mode in attributes: `tunix.sum.rollout_time`
+//! with the prefix `perf` in mode `train` is `perf/train/sum/rollout_time`, a tag with a row in `mappings/tunix.yaml`. A point
+//! has the time of its export, and the value of `tunix.training.step` for its prefix and mode as its step.
 //!
-//! The SDK exports a gauge repeatedly until it is set again: a point with neither a new value nor a new step is dropped, since it
-//! would be a second step of the same duration.
+//! The SDK exports a gauge repeatedly until it is set again. A point with neither a new value nor a new step is dropped, since
+//! it would duplicate a duration of the same step.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,10 +15,10 @@ use pulsetrain_record::{Recorder, SkipReason, SourcePosition};
 
 use crate::{ScalarMapper, ScalarMeta, trainer};
 
-/// The scope that Tunix writes under.
+/// The instrumentation scope of Tunix.
 pub const SCOPE: &str = "tunix";
 
-/// The attribute with the prefix, which a name lacks; an empty prefix is left out.
+/// The attribute with the prefix, which is not in the name of the metric; an empty prefix is omitted.
 pub const PREFIX: &str = "tunix.metrics.prefix";
 /// The attribute with the mode.
 pub const MODE: &str = "tunix.training.mode";
@@ -25,7 +26,7 @@ pub const MODE: &str = "tunix.training.mode";
 /// The gauge whose value is the step.
 pub const STEP: &str = "tunix.training.step";
 
-/// The names that are not made of the tag.
+/// The names that are not derived from the tag.
 const NAMES: [(&str, &str); 4] = [
     ("tunix.training.loss", "loss"),
     ("tunix.training.perplexity", "perplexity"),
@@ -33,10 +34,10 @@ const NAMES: [(&str, &str); 4] = [
     ("tunix.training.gradient.norm", "grad_norm"),
 ];
 
-/// The rule for what was exported again.
+/// The skip rule for points that are exported again.
 pub(crate) const EXPORTED_AGAIN: &str = "exported_again";
 
-/// The most tags of one run that are kept apart, and the most pairs of prefix and mode: a client can invent any number.
+/// The limits for the tags, and for the pairs of prefix and mode, of one run: a client can invent any number of them.
 const MOST_TAGS: usize = 4096;
 const MOST_STEPS: usize = 256;
 
@@ -55,13 +56,13 @@ pub struct OtelPoint<'v> {
     pub value: f64,
 }
 
-/// What is known of one run of Tunix.
+/// The state of one run of Tunix.
 #[derive(Debug)]
 pub struct TunixOtel {
     scalars: ScalarMapper,
     /// The last step of each prefix and mode.
     steps: BTreeMap<(String, String), i64>,
-    /// The step and the bits of the value that each tag had last.
+    /// The last step of each tag, and the bits of its last value.
     last: HashMap<String, (Option<i64>, u64)>,
 }
 
@@ -76,7 +77,7 @@ impl Default for TunixOtel {
 }
 
 impl TunixOtel {
-    /// Records the points of one export: the points of their steps may follow them.
+    /// Records the points of one export. The points of the steps may follow the points that they apply to.
     pub fn record(
         &mut self,
         points: &[OtelPoint<'_>],
@@ -121,7 +122,7 @@ impl TunixOtel {
     }
 }
 
-/// The tag that TensorBoard has for the same value.
+/// Returns the TensorBoard tag of the same value.
 fn tag(point: &OtelPoint<'_>) -> String {
     let known = NAMES.iter().find(|(name, _)| *name == point.name);
     let name = known.map_or_else(

@@ -1,15 +1,15 @@
-//! Units as logs spell them, and what makes those of the registry of them.
+//! Spellings of units in logs, and the conversions to the units of the registry.
 
 use crate::Conversion;
 
-/// The unit of the registry, and the spellings of other units with what converts them.
+/// A unit of the registry, and the spellings of other units with their conversions.
 type Units = (&'static str, &'static [(&'static str, Conversion)]);
 
 const fn times(factor: f64) -> Conversion {
     Conversion::Times(factor)
 }
 
-/// Dividing by a power of ten is exact where multiplying by its inverse is not.
+/// Division by a power of ten is exact where multiplication by its inverse is not.
 const fn by(divisor: f64) -> Conversion {
     Conversion::DividedBy(divisor)
 }
@@ -122,7 +122,7 @@ static UNITS: &[Units] = &[
     ),
 ];
 
-/// Multiples of what is counted: `1.5k` tokens, `7B` parameters.
+/// Multipliers of counts: `1.5k` tokens, `7B` parameters.
 static MULTIPLES: &[(&str, Conversion)] = &[
     ("k", times(1e3)),
     ("K", times(1e3)),
@@ -132,7 +132,7 @@ static MULTIPLES: &[(&str, Conversion)] = &[
     ("T", times(1e12)),
 ];
 
-/// What makes `unit`, a unit of the registry, of a number in the unit that is spelt `spelling`.
+/// Returns the conversion from the unit that is spelled `spelling` to `unit`, a unit of the registry.
 pub fn conversion(spelling: &str, unit: &str) -> Option<Conversion> {
     if spelling.is_empty() || spelling == unit {
         return Some(Conversion::None);
@@ -143,13 +143,13 @@ pub fn conversion(spelling: &str, unit: &str) -> Option<Conversion> {
         .map(|(_, conversion)| *conversion)
 }
 
-/// Whether a word is the spelling of a unit.
+/// Returns whether a word is the spelling of a unit.
 pub fn is_spelling(word: &str) -> bool {
     let mut units = UNITS.iter().flat_map(|(_, spellings)| *spellings);
     units.any(|(known, _)| *known == word)
 }
 
-/// The spellings that are converted to a unit of the registry, for messages.
+/// Lists the spellings that are converted to a unit of the registry, for messages.
 pub fn spellings_of(unit: &str) -> String {
     let names: Vec<&str> = spellings(unit).iter().map(|(name, _)| *name).collect();
     names.join(", ")

@@ -1,7 +1,7 @@
-//! Rules by which attributes are dropped, hashed or renamed, for receivers that may not see them.
+//! Rules that drop, hash or rename attributes, for receivers that must not get them.
 //!
-//! The rules hold for the attributes of resources, scopes, spans, events, links, metrics, points, exemplars and log records, by
-//! their keys. Keys inside values are not looked at. Everything else of a message keeps its bytes, unknown fields included.
+//! The rules apply to the attributes of resources, scopes, spans, events, links, metrics, points, exemplars and log records,
+//! by their keys. Keys inside values are not checked. All other fields of a message keep their bytes, unknown fields included.
 
 use crate::{
     Signal, WireError,
@@ -19,22 +19,22 @@ const STRING_VALUE: u32 = 1;
 /// The message whose keys are not attributes.
 const ANY_VALUE: &str = "AnyValue";
 
-/// What happens to the attributes of one key.
+/// The action for the attributes with one key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttributeAction {
     /// They are removed.
     Drop,
-    /// Their values become the hash of what they were, as text: of the text of a string, of the encoded `AnyValue` otherwise.
+    /// Replaces the value by its hash as text: of the text of a string, of the encoded `AnyValue` otherwise.
     Hash,
     /// Renames the key. If the new key exists already, the existing attribute is removed: keys are unique.
     Rename(String),
 }
 
-/// Why rules cannot be used.
+/// An error in rules.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttributeRuleError {
-    /// A rule without a key, or one that renames to nothing.
+    /// A rule without a key, or one that renames to an empty key.
     #[error("a rule has an empty key: name the attribute")]
     EmptyKey,
     /// A key has two rules, or is the new name of another key.
@@ -53,10 +53,10 @@ pub struct AttributeRules {
 }
 
 impl AttributeRules {
-    /// Makes rules by key; `hash` is the hash function, whose result is the new value.
+    /// Creates rules by key; `hash` returns the new value for the bytes of an old one.
     ///
     /// # Errors
-    /// An empty key, and a key in two rules.
+    /// An empty key, or a key in two rules.
     pub fn new(
         rules: Vec<(String, AttributeAction)>,
         hash: fn(&[u8]) -> String,
@@ -80,10 +80,10 @@ impl AttributeRules {
         Ok(Self { rules, hash })
     }
 
-    /// Returns the message after the rules; `None` if they concern none of its attributes.
+    /// Returns the message after the rules, or `None` if they apply to none of its attributes.
     ///
     /// # Errors
-    /// Bytes that are not protobuf.
+    /// The message is not valid protobuf.
     pub fn apply(&self, signal: Signal, message: &[u8]) -> Result<Option<Vec<u8>>, WireError> {
         self.message(lookup::top(signal), message)
     }
@@ -157,7 +157,7 @@ impl AttributeRules {
     }
 }
 
-/// What the rules make of a field.
+/// The result of the rules for a field.
 #[derive(PartialEq, Eq)]
 enum Outcome {
     Same,
@@ -165,7 +165,7 @@ enum Outcome {
     Changed(Vec<u8>),
 }
 
-/// The table of a field that is, or can hold, attributes.
+/// Returns the descriptor of a field that is, or can contain, attributes.
 fn message_of(field: &FieldDescriptor) -> Option<&'static MessageDescriptor> {
     let (Kind::One(table) | Kind::Many(table)) = field.kind else {
         return None;
@@ -173,7 +173,7 @@ fn message_of(field: &FieldDescriptor) -> Option<&'static MessageDescriptor> {
     Some(table()).filter(|table| table.name != ANY_VALUE)
 }
 
-/// The keys of the attributes of a message.
+/// Returns the keys of the attributes of a message.
 fn keys<'m>(table: &'static MessageDescriptor, message: &'m [u8]) -> Result<Vec<&'m [u8]>, WireError> {
     let mut keys = Vec::new();
     let mut reader = Reader::new(message);
@@ -192,7 +192,7 @@ fn key(attribute: &[u8]) -> Result<&[u8], WireError> {
     Ok(last(attribute, KEY)?.unwrap_or_default())
 }
 
-/// The last field of this number, which is the one that counts.
+/// Returns the last field with this number: of duplicates, the last one counts.
 fn last(message: &[u8], number: u32) -> Result<Option<&[u8]>, WireError> {
     let mut found = None;
     for field in Reader::new(message) {
@@ -206,7 +206,7 @@ fn last(message: &[u8], number: u32) -> Result<Option<&[u8]>, WireError> {
     Ok(found)
 }
 
-/// The message with another value of a field; all other fields keep their bytes.
+/// Replaces the value of a field; all other fields keep their bytes.
 fn with_field(message: &[u8], number: u32, value: &[u8]) -> Result<Vec<u8>, WireError> {
     let mut out = Buffer::with_capacity(message.len() + value.len());
     out.delimited(number, value);

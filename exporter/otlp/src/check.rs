@@ -1,6 +1,6 @@
-//! One walk over protobuf bytes from outside, which finds broken structure and too much of anything.
+//! Checks protobuf bytes from outside in one pass, for broken structure and exceeded limits.
 //!
-//! The walk goes by the messages' tables, into every message that the tables know. Unknown fields are stepped over.
+//! The pass follows the descriptors into every message that they know. Unknown fields are skipped.
 
 use crate::{
     Signal,
@@ -10,7 +10,7 @@ use crate::{
     wire::{Reader, Value, WireError},
 };
 
-/// Checks that bytes are a well-formed message of a signal within limits, and counts what is in it.
+/// Checks that bytes are a well-formed message of a signal within limits, and counts its content.
 ///
 /// # Errors
 ///
@@ -119,8 +119,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Returns whether an attribute has only a key and a string, each shorter than 128 bytes. Most attributes are, and the check takes half the
-/// time if it does not enter their two messages (benches/results/codec.txt).
+/// Returns whether an attribute has only a key and a string, each shorter than 128 bytes. Most attributes are short, and the
+/// check takes half the time if it does not enter their two messages (benches/results/codec.txt).
 #[inline]
 fn is_short_text(attribute: &[u8]) -> bool {
     let [0x0a, key @ ..0x80, rest @ ..] = attribute else {

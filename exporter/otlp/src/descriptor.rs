@@ -1,4 +1,4 @@
-//! What a message of OTLP consists of: one table for every reader and writer that is not a typed view.
+//! The fields of the messages of OTLP: one table for every reader and writer that is not a typed view.
 //!
 //! The `messages!` macro generates the tables and the views from one list of fields.
 
@@ -9,27 +9,27 @@ pub struct MessageDescriptor {
     pub name: &'static str,
     /// The fields, in the order of the proto file.
     pub fields: &'static [FieldDescriptor],
-    /// What an occurrence of this message counts as.
+    /// The role of the message in limits and counts.
     pub role: Role,
-    /// The places in `fields` by tag, so that a field is found at once.
+    /// The indices in `fields` by tag, for lookup without a search.
     places_by_tag: [u8; TAGS],
-    /// The places in `fields` by a hash of the JSON name.
+    /// The indices in `fields` by a hash of the JSON name.
     places_by_name: [u8; NAMES],
 }
 
 /// More than the largest tag: OTLP's field numbers end at 16.
 const TAGS: usize = 17 << 3;
 
-/// Room for the names of a message such that no two of any of OTLP's messages fall together.
+/// The size of the table of names, for which the names of any OTLP message have no collisions.
 const NAMES: usize = 64;
 
-/// The place of a field that is not there.
+/// The index of a missing field.
 const NOWHERE: u8 = u8::MAX;
 
-/// What an occurrence of a message counts as, for limits and ledgers.
+/// The role of a message in limits and ledgers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// A part of something else.
+    /// A part of another message.
     Part,
     /// A span, a point or a log record.
     Item,
@@ -48,7 +48,7 @@ pub struct FieldDescriptor {
     pub(crate) json_key: &'static str,
     /// The type of the value.
     pub kind: Kind,
-    /// Whether the field is sent even where it has its default value: an `optional` field or a member of a `oneof`.
+    /// Whether the field is sent even if it has its default value: an `optional` field or a member of a `oneof`.
     pub explicit: bool,
 }
 
@@ -59,7 +59,7 @@ pub enum Kind {
     Bool,
     /// `uint32`.
     Uint32,
-    /// `int32` and enums, which OTLP/JSON has as numbers only.
+    /// `int32` and enums, which are always numbers in OTLP/JSON.
     Int32,
     /// `sint32`.
     Sint32,
@@ -87,14 +87,14 @@ pub enum Kind {
     PackedUint64,
     /// `repeated double`, packed.
     PackedDouble,
-    /// A message; a function, since values and lists of values contain each other.
+    /// A message. It is a function, since values and lists of values contain each other.
     One(fn() -> &'static MessageDescriptor),
     /// `repeated` messages.
     Many(fn() -> &'static MessageDescriptor),
 }
 
 impl Kind {
-    /// Whether the field may occur several times, so that JSON has a list.
+    /// Returns whether the field may occur several times, so that it is a list in JSON.
     pub fn is_repeated(self) -> bool {
         matches!(
             self,
@@ -102,7 +102,7 @@ impl Kind {
         )
     }
 
-    /// The wire type that the field is written with.
+    /// Returns the wire type that the field is written with.
     pub const fn wire_type(self) -> u32 {
         match self {
             Self::Bool | Self::Uint32 | Self::Int32 | Self::Sint32 | Self::Int64 => 0,
@@ -112,7 +112,7 @@ impl Kind {
         }
     }
 
-    /// The wire type of one number of a packed field that is written unpacked, which a reader must take too.
+    /// Returns the wire type of the elements of a packed field in their unpacked form, which a reader must accept too.
     pub const fn unpacked_wire_type(self) -> Option<u32> {
         match self {
             Self::PackedUint64 => Some(0),
@@ -123,7 +123,7 @@ impl Kind {
 }
 
 impl MessageDescriptor {
-    /// A message with these fields.
+    /// Creates the descriptor of a message with these fields.
     pub(crate) const fn new(name: &'static str, role: Role, fields: &'static [FieldDescriptor]) -> Self {
         let (mut places_by_tag, mut places_by_name) = ([NOWHERE; TAGS], [NOWHERE; NAMES]);
         let mut index = 0;
@@ -146,7 +146,7 @@ impl MessageDescriptor {
         }
     }
 
-    /// The field with a number, with its place in `fields`.
+    /// Returns the field with a number, and its index in `fields`.
     pub fn by_number(&self, number: u32) -> Option<(usize, &'static FieldDescriptor)> {
         self.fields
             .iter()
@@ -161,7 +161,7 @@ impl MessageDescriptor {
         self.fields.get(place).map(|field| (place, field))
     }
 
-    /// The field with a JSON name, with its place in `fields`.
+    /// Returns the field with a JSON name, and its index in `fields`.
     #[inline]
     pub fn by_json_name(&self, name: &[u8]) -> Option<(usize, &'static FieldDescriptor)> {
         let place = usize::from(self.places_by_name[name_hash(name)]);
@@ -170,7 +170,7 @@ impl MessageDescriptor {
     }
 }
 
-/// The hash of a field name in its message's table of names.
+/// Returns the hash of a field name in the name table of its message.
 #[inline]
 const fn name_hash(name: &[u8]) -> usize {
     match (name.first(), name.last()) {
@@ -179,12 +179,12 @@ const fn name_hash(name: &[u8]) -> usize {
     }
 }
 
-/// The offset of the name after an `r#` prefix.
+/// Returns the offset of the name after an `r#` prefix.
 const fn name_start(bytes: &[u8]) -> usize {
     if bytes.len() > 2 && bytes[1] == b'#' { 2 } else { 0 }
 }
 
-/// Length of `snake` in lowerCamelCase.
+/// Returns the length of `snake` in lowerCamelCase.
 pub(crate) const fn camel_len(snake: &str) -> usize {
     let bytes = snake.as_bytes();
     let (mut index, mut length) = (name_start(bytes), 0);
@@ -197,7 +197,7 @@ pub(crate) const fn camel_len(snake: &str) -> usize {
     length
 }
 
-/// `snake` in lowerCamelCase, as protobuf's JSON mapping derives it.
+/// Converts `snake` to lowerCamelCase, as protobuf's JSON mapping does.
 pub(crate) const fn camel<const N: usize>(snake: &str) -> [u8; N] {
     let bytes = snake.as_bytes();
     let mut out = [0; N];
@@ -232,7 +232,7 @@ pub(crate) const fn json_key<const N: usize>(name: &str) -> [u8; N] {
 mod tests {
     use super::*;
 
-    /// All tables that can be reached from one.
+    /// Collects all descriptors that can be reached from one.
     fn reach(table: &'static MessageDescriptor, found: &mut Vec<&'static MessageDescriptor>) {
         if found.iter().any(|other| other.name == table.name) {
             return;

@@ -1,4 +1,4 @@
-//! Files and streams of OTLP: one message after the other, in every form that the Collector's file exporter writes.
+//! Files and streams of OTLP: a sequence of messages, in every format that the Collector's file exporter writes.
 //!
 //! | form | how it is found |
 //! |---|---|

@@ -1,6 +1,6 @@
-//! OTLP/JSON: from protobuf bytes and to protobuf bytes, with no tree in between.
+//! OTLP/JSON: conversion to and from protobuf bytes, without a tree in between.
 //!
-//! Both directions go by the messages' tables. The encoding is protobuf's JSON mapping with OTLP's own rules
+//! Both directions use the descriptors. The encoding is protobuf's JSON mapping with OTLP's own rules
 //! (<https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>): ids are hexadecimal, enum values are numbers,
 //! names are lowerCamelCase only, unknown fields are ignored.
 //!

@@ -1,6 +1,6 @@
-//! OTLP protobuf bytes, and everything that reads or writes them.
+//! Readers and writers of OTLP protobuf bytes.
 //!
-//! [`view`] reads bytes in place, [`mod@write`] makes them. Nothing here knows where bytes come from or go to.
+//! [`view`] reads bytes in place, [`mod@write`] encodes them. This crate does no network or file I/O of its own.
 
 pub mod attributes;
 pub mod descriptor;
@@ -24,7 +24,7 @@ pub use signals::Signals;
 pub use unix_nanos::UnixNanos;
 pub use wire::{WireError, WireErrorKind};
 
-/// The examples of the README, which are tried with the documentation's own.
+/// The examples of the README, compiled and run as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadmeExamples;

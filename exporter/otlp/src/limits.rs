@@ -1,16 +1,17 @@
-//! Limits on what comes from outside: how much of it there may be before it is refused.
+//! Limits on the size and content of input from outside.
 //!
-//! The same limits hold for protobuf ([`check`]), for OTLP/JSON ([`crate::json::decode`]) and for files
-//! ([`crate::frames::FrameReader`]); each checks while it reads, so that a refusal costs no more than reading so far.
+//! The same limits apply to protobuf ([`check`]), to OTLP/JSON ([`crate::json::decode`]) and to files
+//! ([`crate::frames::FrameReader`]). Each reader checks them while it reads, so that rejected input costs no more than the
+//! bytes read so far.
 
 pub use crate::check::check;
 
 use crate::wire::WireError;
 
-/// The deepest nesting that any limit can allow, which keeps readers that call themselves within a thread's stack.
+/// The upper bound of all depth limits, which keeps recursive readers within a thread's stack.
 pub const MAX_DEPTH: usize = 200;
 
-/// How much one message from outside may hold.
+/// The limits for one message from outside.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of one message as it arrives, in either encoding. Default 64 MiB, as the OTLP specification recommends.
@@ -19,7 +20,7 @@ pub struct Limits {
     pub inflated_bytes: usize,
     /// Spans, points and log records in one message. Default 1,000,000: the smallest real ones (some 60 bytes) fill 64 MiB.
     pub items: usize,
-    /// Messages inside each other, the outermost included. Default 100, protobuf's own; never above [`MAX_DEPTH`].
+    /// Nesting depth of messages, the outermost included. Default 100, as in protobuf; at most [`MAX_DEPTH`].
     pub depth: usize,
     /// Attributes of one span, resource or map value. Default 10,000; an SDK's own limit is 128.
     pub attributes: usize,
@@ -37,7 +38,7 @@ impl Default for Limits {
     }
 }
 
-/// What a message holds.
+/// The counts of a message's content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Spans, points and log records.
@@ -64,7 +65,7 @@ pub enum Limit {
     Attributes,
 }
 
-/// A limit that was passed, and what it was.
+/// A limit that was exceeded, and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("more than {allowed} {limit}")]
 pub struct Exceeded {
@@ -74,19 +75,19 @@ pub struct Exceeded {
     pub allowed: usize,
 }
 
-/// Why [`check`] refuses some bytes.
+/// The reason why [`check`] rejects some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LimitError {
-    /// They are no protobuf.
+    /// They are not valid protobuf.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// They hold too much.
+    /// They exceed a limit.
     #[error("{exceeded} at byte {offset}")]
     Exceeded {
-        /// What there is too much of.
+        /// The limit.
         exceeded: Exceeded,
-        /// Where the first one too many is.
+        /// The offset of the first element beyond the limit.
         offset: usize,
     },
 }
@@ -104,7 +105,7 @@ impl std::fmt::Display for Limit {
 }
 
 impl Limits {
-    /// Refuses `count` of something where there may be fewer.
+    /// Returns an error if `count` exceeds a limit.
     #[inline]
     pub(crate) fn admit(&self, limit: Limit, count: u64) -> Result<(), Exceeded> {
         let allowed = self.value(limit);
@@ -126,7 +127,7 @@ impl Limits {
 }
 
 impl Counts {
-    /// Counts one more message, and refuses it where that is one too many.
+    /// Counts one more message, and returns an error if it exceeds a limit.
     #[inline]
     pub(crate) fn enter(
         &mut self,

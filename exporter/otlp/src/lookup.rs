@@ -1,4 +1,4 @@
-//! From a signal to the table of its outermost message.
+//! Looks up the descriptor of a signal's outermost message.
 
 use crate::{
     Signal,
@@ -6,7 +6,7 @@ use crate::{
     view::{LogsData, Message, MetricsData, TracesData},
 };
 
-/// The table of a signal's outermost message.
+/// Returns the descriptor of a signal's outermost message.
 pub(crate) fn top(signal: Signal) -> &'static MessageDescriptor {
     match signal {
         Signal::Traces => TracesData::descriptor(),

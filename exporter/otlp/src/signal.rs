@@ -1,6 +1,6 @@
-//! The three signals of OTLP, as far as Pulsetrain carries them.
+//! The three signals of OTLP that Pulsetrain supports.
 
-/// Which of OTLP's signals some bytes are of.
+/// A signal of OTLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Signal {
     /// `opentelemetry.proto.trace.v1.TracesData`: spans.
@@ -15,7 +15,7 @@ impl Signal {
     /// All signals.
     pub const ALL: [Self; 3] = [Self::Traces, Self::Metrics, Self::Logs];
 
-    /// The word in paths and variables: `traces`, `metrics`, `logs`.
+    /// Returns the name for paths and variables: `traces`, `metrics`, `logs`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Traces => "traces",

@@ -14,7 +14,7 @@ impl Signals {
     /// Every signal.
     pub const ALL: Self = Self((1 << Signal::ALL.len()) - 1);
 
-    /// Whether the signal is in the set.
+    /// Returns whether the signal is in the set.
     pub fn contains(self, signal: Signal) -> bool {
         self.0 & bit(signal) != 0
     }
@@ -24,7 +24,7 @@ impl Signals {
         self.0 |= bit(signal);
     }
 
-    /// Whether no signal is in the set.
+    /// Returns whether the set is empty.
     pub fn is_empty(self) -> bool {
         self == Self::NONE
     }
@@ -35,7 +35,7 @@ impl Signals {
         Self(self.0 & other.0)
     }
 
-    /// The signals, in the order of [`Signal::ALL`].
+    /// Iterates over the signals, in the order of [`Signal::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Signal> {
         Signal::ALL
             .into_iter()
@@ -51,7 +51,7 @@ impl FromIterator<Signal> for Signals {
     }
 }
 
-/// `traces, metrics`.
+/// Lists the signals: `traces, metrics`.
 impl fmt::Display for Signals {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.iter().map(Signal::as_str).collect();

@@ -1,7 +1,7 @@
 //! Splits a message that is too large for its receiver at the borders of resources, scopes, metrics and items.
 //!
-//! The split works on the wire format. A part repeats the fields of every message above its items: resource, scope, name and
-//! temporality of a metric, schema URLs, and fields that are unknown here. Nothing is decoded into values.
+//! The split works on the wire format. A part repeats the fields of every enclosing message: resource, scope, name and
+//! temporality of a metric, schema URLs, and unknown fields. No values are decoded.
 
 use crate::{
     Signal, WireError,
@@ -9,8 +9,8 @@ use crate::{
     write::{Buffer, delimited_len},
 };
 
-/// The sum of the parts is at most this many times the size of the message: what is repeated in every part must not grow
-/// without bound.
+/// The limit for the total size of the parts, as a multiple of the message's size: repeated fields must not grow without
+/// bound.
 const MAX_GROWTH: usize = 4;
 
 /// The maximum size of the tag and the length of a nested message: field numbers below 16, lengths below 2^35.
@@ -28,9 +28,9 @@ pub struct Part {
     pub bytes: Vec<u8>,
 }
 
-/// Splits `message` into parts of at most `max_bytes` each, in order. A single item that is larger is a part of its own.
-/// Returns an empty list where the message fits, or cannot be split: it has one item only, or repeating what is common to
-/// its items would make it more than four times as large.
+/// Splits `message` into parts of at most `max_bytes` each, in order. A single larger item is a part of its own. Returns an
+/// empty list if the message fits, or cannot be split: it has only one item, or repeating the fields common to its items would
+/// make it more than four times as large.
 ///
 /// ```
 /// # use pulsetrain_otlp::{Signal, split};
@@ -44,7 +44,7 @@ pub struct Part {
 /// ```
 ///
 /// # Errors
-/// Bytes that are not protobuf, as far as the split has to read them.
+/// The message is not valid protobuf, in the parts that the split has to read.
 pub fn split(signal: Signal, message: &[u8], max_bytes: usize) -> Result<Vec<Part>, WireError> {
     if message.len() <= max_bytes {
         return Ok(Vec::new());
@@ -67,7 +67,7 @@ pub fn split(signal: Signal, message: &[u8], max_bytes: usize) -> Result<Vec<Par
 struct Splitter {
     signal: Signal,
     max_bytes: usize,
-    /// How many bytes the further parts may have together.
+    /// The number of bytes left for further parts.
     left: usize,
     /// The messages that are being read, the outermost first.
     path: Vec<Level>,
@@ -77,13 +77,13 @@ struct Splitter {
 
 /// A message that is being read, and its copy in the current part.
 struct Level {
-    /// The number of its field in the message around it.
+    /// The number of its field in the enclosing message.
     number: u32,
-    /// All of its fields but those that are split.
+    /// All of its fields except those that are split.
     head: Vec<u8>,
     /// The split fields that belong to the current part.
     body: Vec<u8>,
-    /// Whether the current part has something of it.
+    /// Whether the current part contains a piece of it.
     is_open: bool,
 }
 
@@ -95,10 +95,10 @@ struct Size {
     items: u32,
 }
 
-/// Why a split ends early.
+/// The reason why a split ends early.
 enum SplitError {
     Wire(WireError),
-    /// The parts have more bytes than they may.
+    /// The total size of the parts exceeds the limit.
     TooMuch,
 }
 
@@ -109,7 +109,7 @@ struct Divided<'m> {
 }
 
 impl Splitter {
-    /// Splits a message whose field in the message around it has this number.
+    /// Splits a message that is field `number` of its enclosing message.
     fn message(&mut self, number: u32, message: &[u8]) -> Result<(), SplitError> {
         let depth = self.path.len();
         let Some(numbers) = split_fields(self.signal, depth) else {
@@ -117,7 +117,7 @@ impl Splitter {
         };
         let Divided { head, children } = divide(message, numbers).map_err(SplitError::Wire)?;
         let is_metric = self.signal == Signal::Metrics && depth == METRIC;
-        // Of several `oneof` fields the last one counts: they must not get into two parts.
+        // The last of several `oneof` fields counts, so they must be in the same part.
         if depth > 0 && (children.is_empty() || is_metric && children.len() > 1) {
             let items = if is_metric {
                 points(&children).map_err(SplitError::Wire)?
@@ -138,7 +138,7 @@ impl Splitter {
         self.leave()
     }
 
-    /// Adds a field that is not divided to the current part, or to the next one where it does not fit.
+    /// Adds a field that is not split to the current part, or to the next one if it does not fit.
     fn leaf(&mut self, number: u32, value: &[u8], items: u32) -> Result<(), SplitError> {
         let size = delimited_len(number, value.len());
         let is_too_large = self.part.bytes + self.closed_bytes() + size > self.max_bytes;
@@ -156,7 +156,7 @@ impl Splitter {
         Ok(())
     }
 
-    /// The size of what opening the closed levels adds to the current part.
+    /// Returns the number of bytes that opening the closed levels adds to the current part.
     fn closed_bytes(&self) -> usize {
         let closed = self.path.iter().filter(|level| !level.is_open);
         closed.map(|level| level.head.len() + FIELD_OVERHEAD).sum()
@@ -214,7 +214,7 @@ impl Level {
     }
 }
 
-/// The fields by which a message at this depth is split; `None` for an item.
+/// Returns the fields by which a message at this depth is split, or `None` for an item.
 fn split_fields(signal: Signal, depth: usize) -> Option<&'static [u32]> {
     const DATA: &[u32] = &[5, 7, 9, 10, 11];
     match (depth, signal) {
@@ -227,7 +227,7 @@ fn split_fields(signal: Signal, depth: usize) -> Option<&'static [u32]> {
     }
 }
 
-/// Divides a message into its fields with these numbers and all others.
+/// Divides a message into the fields with these numbers and all others.
 fn divide<'m>(message: &'m [u8], numbers: &[u32]) -> Result<Divided<'m>, WireError> {
     let mut divided = Divided {
         head: Vec::new(),
@@ -247,7 +247,7 @@ fn divide<'m>(message: &'m [u8], numbers: &[u32]) -> Result<Divided<'m>, WireErr
     Ok(divided)
 }
 
-/// The number of points in the data of a metric.
+/// Returns the number of points in the data of a metric.
 fn points(data: &[(u32, &[u8])]) -> Result<u32, WireError> {
     let mut points = 0;
     for (_, data) in data {

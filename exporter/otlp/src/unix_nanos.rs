@@ -29,12 +29,12 @@ use std::{
 pub struct UnixNanos(pub u64);
 
 impl UnixNanos {
-    /// The time of OTLP's fields without a value.
+    /// The value of time fields that are not set.
     pub const UNKNOWN: Self = Self(0);
     /// The last instant, in the year 2554.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// Whether the time is not [`UnixNanos::UNKNOWN`].
+    /// Returns whether the time is not [`UnixNanos::UNKNOWN`].
     #[inline]
     pub const fn is_known(self) -> bool {
         self.0 != 0

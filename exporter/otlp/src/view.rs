@@ -1,7 +1,7 @@
 //! Borrowed views over OTLP messages: every field of `opentelemetry-proto` 1.10 (traces, metrics, logs), nothing copied.
 //!
-//! A view reads the fields of one message; what is nested in it stays bytes until it is iterated. Unknown fields are skipped
-//! and remain in the bytes. Where a singular field occurs twice the last one counts.
+//! A view reads the fields of one message; nested messages stay bytes until they are iterated. Unknown fields are skipped and
+//! remain in the bytes. If a singular field occurs twice, the last one counts.
 
 mod fields;
 mod logs;

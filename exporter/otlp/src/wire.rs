@@ -1,19 +1,19 @@
-//! Protobuf's wire format: fields out of borrowed bytes.
+//! Protobuf's wire format: decodes fields from borrowed bytes.
 //!
 //! Nothing is allocated or copied; a length-delimited value is a slice of the input. The grammar is
 //! <https://protobuf.dev/programming-guides/encoding/>.
 
-/// What is wrong with some bytes, and where.
+/// An error in protobuf bytes: its kind and its offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} at byte {offset}")]
 pub struct WireError {
-    /// What is wrong.
+    /// The kind of error.
     pub kind: WireErrorKind,
-    /// Where, counted from the start of the bytes that were given to the reader.
+    /// The offset from the start of the reader's input, in bytes.
     pub offset: usize,
 }
 
-/// What can be wrong with protobuf bytes.
+/// The kinds of errors in protobuf bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireErrorKind {
@@ -64,38 +64,38 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Reads the message whose bytes these are.
+    /// Creates a reader of one message.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, position: 0 }
     }
 
-    /// How many bytes have been read.
+    /// Returns the number of bytes that have been read.
     #[inline]
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// Whether all bytes have been read.
+    /// Returns whether all bytes have been read.
     #[inline]
     pub fn is_at_end(&self) -> bool {
         self.position >= self.bytes.len()
     }
 
-    /// The bytes between two positions of this reader.
+    /// Returns the bytes between two positions of this reader.
     #[inline]
     pub(crate) fn between(&self, start: usize, end: usize) -> &'a [u8] {
         &self.bytes[start..end]
     }
 
-    /// Returns the next tag: field number and wire type as one number. [`Reader::delimited`] and its like then read or skip
-    /// the value, which is the fast way through a message with few relevant fields.
+    /// Returns the next tag: field number and wire type as one number. [`Reader::delimited`] and similar methods then read or
+    /// skip the value, which is fast for a message with few relevant fields.
     ///
     /// # Errors
-    /// A field number that is out of range, and as [`Reader::varint`].
+    /// A field number is out of range, or as for [`Reader::varint`].
     #[inline(always)]
     pub fn tag(&mut self) -> Result<u32, WireError> {
         match self.bytes.get(self.position) {
-            // Fields up to the fifteenth.
+            // Fields 1 to 15.
             Some(&tag @ 8..0x80) => {
                 self.position += 1;
                 Ok(tag.into())
@@ -117,8 +117,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads past the next `N` bytes if there are as many and `read` makes something of them: the way past fields that look
-    /// the same in nearly all messages.
+    /// Consumes the next `N` bytes if there are as many and `read` accepts them. This is fast for fields that look the same in
+    /// nearly all messages.
     #[inline(always)]
     pub fn take_chunk<const N: usize, T>(
         &mut self,
@@ -145,10 +145,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next varint: the way through packed numbers.
+    /// Reads a varint, for example an element of a packed field.
     ///
     /// # Errors
-    /// Where the bytes end inside it, or it has more than 64 bits.
+    /// The bytes end inside the varint, or it has more than 64 bits.
     #[inline(always)]
     pub fn varint(&mut self) -> Result<u64, WireError> {
         match self.bytes.get(self.position) {
@@ -191,10 +191,10 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The next eight bytes as a number.
+    /// Reads eight bytes as a number.
     ///
     /// # Errors
-    /// Where there are not that many.
+    /// Fewer than eight bytes are left.
     #[inline(always)]
     pub fn fixed64(&mut self) -> Result<u64, WireError> {
         match self.bytes.get(self.position..).and_then(<[u8]>::first_chunk::<8>) {
@@ -206,10 +206,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next four bytes as a number.
+    /// Reads four bytes as a number.
     ///
     /// # Errors
-    /// Where there are not that many.
+    /// Fewer than four bytes are left.
     #[inline(always)]
     pub fn fixed32(&mut self) -> Result<u32, WireError> {
         match self.bytes.get(self.position..).and_then(<[u8]>::first_chunk::<4>) {
@@ -221,10 +221,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next length-delimited value.
+    /// Reads a length-delimited value.
     ///
     /// # Errors
-    /// Where the bytes end inside it.
+    /// The bytes end inside the value.
     #[inline(always)]
     pub fn delimited(&mut self) -> Result<&'a [u8], WireError> {
         let (start, length) = match self.bytes.get(self.position..) {
@@ -262,10 +262,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The value that follows `tag`.
+    /// Reads the value that follows `tag`.
     ///
     /// # Errors
-    /// A wire type that OTLP does not use, and where the bytes end inside the value.
+    /// OTLP does not use the wire type, or the bytes end inside the value.
     #[inline(always)]
     pub fn value(&mut self, tag: u32) -> Result<Value<'a>, WireError> {
         Ok(match tag & 7 {

@@ -1,8 +1,8 @@
-//! The encoder: OTLP straight into a growing buffer.
+//! The encoder: writes OTLP directly into a growing buffer.
 //!
 //! Points, spans and log records are encoded once, when they are recorded; [`MetricsWriter`], [`SpansWriter`] and
-//! [`LogsWriter`] put the envelope (resource, scope) around them when a batch is full. Every length is known before it is
-//! written, so nothing is moved afterwards.
+//! [`LogsWriter`] add the envelope (resource, scope) when a batch is full. Every length is known before it is written, so no
+//! bytes are moved afterwards.
 
 mod buffer;
 mod envelope;

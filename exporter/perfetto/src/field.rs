@@ -47,9 +47,9 @@ pub(crate) mod clock {
 
     pub(crate) const REALTIME: u64 = 1;
     pub(crate) const BOOTTIME: u64 = 6;
-    /// The first of the clocks that belong to one sequence.
+    /// The first id of the clocks that belong to one sequence.
     pub(crate) const FIRST_OF_SEQUENCE: u64 = 64;
-    /// The first of the clocks that belong to the trace, not to a sequence, again.
+    /// The first id of the custom clocks that are global to the trace.
     pub(crate) const FIRST_GLOBAL: u64 = 128;
 }
 

@@ -2,8 +2,8 @@
 //!
 //! [Perfetto](https://perfetto.dev) is a viewer and a query engine for traces. Its native format is a list of protobuf packets
 //! without header or footer: it can be streamed, appended to, concatenated and compressed. This crate writes it as events come
-//! ([`TraceWriter`]) and reads it back ([`TraceReader`]), by hand and without generated code. It knows nothing of where events
-//! come from.
+//! ([`TraceWriter`]) and reads it back ([`TraceReader`]), by hand and without generated code. It does not depend on the source
+//! of the events.
 //!
 //! # Shapes
 //!
@@ -73,7 +73,7 @@ pub use write::{
     StackFrame, StateStyle, StateTrack, ThreadTrack, TraceWriter, WriterConfig,
 };
 
-/// The examples of the README, which are tried with the documentation's own.
+/// The examples of the README, compiled and run as doctests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct ReadmeExamples;

@@ -1,7 +1,7 @@
-//! The reader: what a trace holds, one item after the other, with interned strings, defaults and clocks resolved.
+//! The reader: an iterator over the items of a trace, with interned strings, defaults and clocks resolved.
 //!
-//! `packets` cuts an input into packets; `decoder` takes them one by one; `sequence` keeps the state that they rely on; `item` is
-//! what comes out, `decode` makes it of packets; `clock` brings times onto the wall clock.
+//! `packets` splits an input into packets, `decoder` processes them one by one, and `sequence` keeps the state that they rely
+//! on. `decode` turns packets into the values of `item`. `clock` converts times to the wall clock.
 
 mod clock;
 mod decode;
@@ -21,11 +21,11 @@ pub use self::{
 };
 use crate::{WireError, field::packet, wire::Fields};
 
-/// Reads a trace; an iterator over what it holds.
+/// Reads a trace: an iterator over its items.
 ///
-/// Gzip and zstd files and compressed packets are inflated. A malformed packet is an error with
-/// its place and the next one is read; an input that ends inside a packet is an error with the place where that packet
-/// begins, and the end. No more than one packet is in memory.
+/// Gzip and zstd files and compressed packets are inflated. For a malformed packet the reader returns an error with the
+/// packet's offset and reads the next one. For an input that ends inside a packet it returns an error with the offset at which
+/// that packet begins, and then ends. At most one packet is in memory.
 ///
 /// ```
 /// # use pulsetrain_perfetto::TraceReader;
@@ -40,7 +40,7 @@ pub struct TraceReader<R: Read> {
 }
 
 impl<R: Read> TraceReader<R> {
-    /// Reads from an input, which is not touched before the first item is asked for.
+    /// Creates a reader of an input. Nothing is read before the first call of `next`.
     pub fn new(input: R) -> Self {
         Self {
             packets: Packets::new(input),
@@ -48,7 +48,7 @@ impl<R: Read> TraceReader<R> {
         }
     }
 
-    /// What has been seen and left out so far.
+    /// Returns the counts of packets that were read and skipped so far.
     pub fn counts(&self) -> ReadCounts {
         self.decoder.counts()
     }
@@ -71,7 +71,7 @@ impl<R: Read> Iterator for TraceReader<R> {
     }
 }
 
-/// The fields of a packet that are of use.
+/// The fields of a packet that the reader uses.
 #[derive(Default)]
 struct Packet<'a> {
     timestamp: Option<u64>,

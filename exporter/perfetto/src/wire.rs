@@ -1,4 +1,5 @@
-//! Protobuf's wire format, both ways: `encode` into a growing buffer, small fields as a `block`, `decode` out of borrowed bytes.
+//! Protobuf's wire format: `encode` writes into a growing buffer, `block` combines small fields, `decode` reads borrowed
+//! bytes.
 //!
 //! The grammar is <https://protobuf.dev/programming-guides/encoding/>.
 

@@ -1,7 +1,7 @@
-//! The writer: tracks and events into any `Write`, as they come.
+//! The writer: writes tracks and events into any `Write` as they arrive.
 //!
-//! `track` holds the handles, `descriptor` what is written of a track, `event` and `annotation` what an event carries,
-//! `sequence` the state that makes events small, `intern` the strings in it.
+//! `track` holds the handles, `descriptor` encodes tracks, `event` and `annotation` encode the content of events, `sequence`
+//! keeps the state that makes events small, and `intern` the interned strings.
 
 mod annotation;
 mod descriptor;
@@ -36,23 +36,25 @@ use crate::{
 /// The name of the track between a process and its groups, lanes, counters and states.
 pub const HEADING: &str = "tracks";
 
-/// How many tracks have a packet sequence of their own. The tracks after them share one, since a viewer keeps some 18 KB a sequence.
+/// The number of tracks that have a packet sequence of their own. Later tracks share one, since a viewer keeps some 18 KB a
+/// sequence.
 const OWN_SEQUENCES: usize = 1024;
 
-/// The sequence that tracks share.
+/// The index of the sequence that later tracks share.
 const SHARED: u32 = 0;
 
-/// How many bytes are gathered before they are handed on.
+/// The number of bytes that are buffered before they are written to the output.
 const CHUNK: usize = 256 << 10;
 
-/// How a trace is written.
+/// The configuration of a writer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriterConfig {
-    /// What the tracks' numbers are derived from. Traces that are to be concatenated need different seeds.
+    /// The seed of the uuids of tracks. Traces that are to be concatenated need different seeds.
     pub seed: u64,
-    /// After how many bytes a track's state is set up again, so that a trace that was cut can be read from there on.
+    /// The number of bytes after which the state of a sequence is set up again, so that a truncated trace can be read from
+    /// there on.
     pub clear_every_bytes: usize,
-    /// How states are written.
+    /// The encoding of states.
     pub states: StateStyle,
 }
 
@@ -68,17 +70,19 @@ impl Default for WriterConfig {
 
 /// Writes a trace.
 ///
-/// Events of different tracks may come in any order. On one track, events of the same time must come in their order:
-/// readers close the innermost slice that is open, and never complain. Slices written depth first are always right.
+/// Events of different tracks may come in any order. Events on one track that have the same time must come in the order of
+/// their nesting: readers close the innermost open slice and do not report errors. Slices that are written depth first are
+/// always correct.
 ///
 /// # Errors
 ///
-/// All errors are those of what is written to. What is gathered comes out with [`TraceWriter::flush`] or
-/// [`TraceWriter::finish`], and is lost where neither is called.
+/// All errors come from the output. Buffered bytes are written by [`TraceWriter::flush`] or [`TraceWriter::finish`], and are
+/// lost if neither is called.
 ///
 /// # Panics
 ///
-/// A track belongs to the writer that gave it: with another writer it is another track there, or none, which panics.
+/// A track belongs to the writer that returned it. Another writer uses it as a different track, or panics if it has no such
+/// track.
 ///
 /// ```
 /// # use pulsetrain_perfetto::{Process, TraceWriter};
@@ -101,7 +105,7 @@ pub struct TraceWriter<W: Write> {
     tracks: Vec<Track>,
     /// The shared sequence, and those of single tracks.
     sequences: Vec<Sequence>,
-    /// Where the clocks of all sequences start: the time of the first event.
+    /// The start of the incremental clocks of all sequences: the time of the first event.
     base_nanos: Option<u64>,
     written: u64,
 }
@@ -109,33 +113,33 @@ pub struct TraceWriter<W: Write> {
 #[derive(Debug)]
 struct Track {
     uuid: u64,
-    /// The process of the track, and its pid.
+    /// The pid of the track's process.
     pid: i32,
-    /// The index of its sequence, which a track gets with its first event.
+    /// The index of the track's sequence, which is assigned with the first event.
     sequence: Option<u32>,
     /// Whether a state's slice is open.
     open: bool,
     heading: Heading,
 }
 
-/// The heading that takes the place of a process as a parent, since viewers sort what is directly under a process by name.
+/// The heading that replaces a process as a parent, since viewers sort the tracks directly under a process by name.
 #[derive(Clone, Copy, Debug)]
 enum Heading {
-    /// The track is no process.
+    /// The track is not a process.
     None,
-    /// No track is under the process yet.
+    /// No track is under the process yet; the first one creates the heading.
     Wanted,
-    /// The track of the heading.
+    /// The index of the heading's track.
     Is(u32),
 }
 
 impl<W: Write> TraceWriter<W> {
-    /// Writes to `out`, which needs no buffer of its own.
+    /// Creates a writer to `out`, which needs no buffer of its own.
     pub fn new(out: W) -> Self {
         Self::with_config(out, WriterConfig::default())
     }
 
-    /// Writes to `out` in a way of one's own.
+    /// Creates a writer to `out` with a configuration.
     pub fn with_config(out: W, config: WriterConfig) -> Self {
         Self {
             out,
@@ -158,7 +162,7 @@ impl<W: Write> TraceWriter<W> {
         descriptor::write(place, &mut self.buffer, |out| descriptor::process(about, out));
         let process = self.add(place, about.pid)?;
         let track = &mut self.tracks[process as usize];
-        // The track of a process has a few instants at most.
+        // The track of a process has only a few instants.
         (track.heading, track.sequence) = (Heading::Wanted, Some(SHARED));
         Ok(ProcessTrack(process))
     }
@@ -173,19 +177,19 @@ impl<W: Write> TraceWriter<W> {
         self.add(place, pid).map(ThreadTrack)
     }
 
-    /// Adds a heading. Of the tracks of a parent the one with the lowest `rank` is first.
+    /// Adds a heading. Among the tracks of one parent, the lowest `rank` comes first.
     pub fn group(&mut self, parent: impl Into<ParentTrack>, name: &str, rank: i32) -> io::Result<GroupTrack> {
         let parent = self.heading(parent.into())?;
         self.named(parent, name, rank).map(GroupTrack)
     }
 
-    /// Adds a row of slices. Viewers show rows of one parent that have the same name as one track of several rows.
+    /// Adds a row of slices. Viewers merge rows of one parent that have the same name into one track.
     pub fn lane(&mut self, parent: impl Into<ParentTrack>, name: &str, rank: i32) -> io::Result<LaneTrack> {
         let parent = self.heading(parent.into())?;
         self.named(parent, name, rank).map(LaneTrack)
     }
 
-    /// Adds a number over time.
+    /// Adds a counter track.
     pub fn counter(
         &mut self,
         parent: impl Into<ParentTrack>,
@@ -198,7 +202,7 @@ impl<W: Write> TraceWriter<W> {
             .map(CounterTrack)
     }
 
-    /// Adds a state over time.
+    /// Adds a state track.
     pub fn state(&mut self, parent: impl Into<ParentTrack>, name: &str, rank: i32) -> io::Result<StateTrack> {
         let parent = self.heading(parent.into())?;
         let place = self.place(Some(parent), rank);
@@ -235,7 +239,7 @@ impl<W: Write> TraceWriter<W> {
         self.hand_on_when_full()
     }
 
-    /// Writes something that has a time and no duration.
+    /// Writes an event with a time and no duration.
     pub fn instant(
         &mut self,
         track: impl Into<EventTrack>,
@@ -258,7 +262,7 @@ impl<W: Write> TraceWriter<W> {
         self.count_with(counter, unix_nanos, value, |_| {})
     }
 
-    /// Sets a counter; `describe` adds annotations. trace_processor keeps the value only.
+    /// Sets a counter; `describe` adds annotations. trace_processor keeps only the value.
     #[inline]
     pub fn count_with(
         &mut self,
@@ -280,7 +284,7 @@ impl<W: Write> TraceWriter<W> {
         })
     }
 
-    /// Sets a state; none is idle.
+    /// Sets a state; `None` ends the current state without a new one.
     pub fn set_state(&mut self, track: StateTrack, unix_nanos: u64, state: Option<&str>) -> io::Result<()> {
         if self.config.states == StateStyle::Native {
             let name = state.unwrap_or_default().as_bytes();
@@ -329,18 +333,18 @@ impl<W: Write> TraceWriter<W> {
         self.hand_on_when_full()
     }
 
-    /// How many bytes the trace has so far.
+    /// Returns the size of the trace so far, in bytes.
     pub fn bytes(&self) -> u64 {
         self.written + self.buffer.len() as u64
     }
 
-    /// Hands on everything that was gathered.
+    /// Writes all buffered bytes to the output and flushes it.
     pub fn flush(&mut self) -> io::Result<()> {
         self.hand_on()?;
         self.out.flush()
     }
 
-    /// Hands on everything and gives back what was written to.
+    /// Writes all buffered bytes and returns the output.
     pub fn finish(mut self) -> io::Result<W> {
         self.flush()?;
         Ok(self.out)
@@ -372,7 +376,8 @@ impl<W: Write> TraceWriter<W> {
         self.hand_on_when_full()
     }
 
-    /// Returns what the packets of a track have in common, and its sequence. The first event of all gives the start of the clocks.
+    /// Returns the parameters of a track's packets, and the sequence of the track. The first event of the trace sets the start
+    /// of the clocks.
     #[inline]
     fn head(&mut self, track: u32, unix_nanos: u64) -> (Head, u32) {
         let about = &mut self.tracks[track as usize];
@@ -387,7 +392,7 @@ impl<W: Write> TraceWriter<W> {
         (head, sequence)
     }
 
-    /// The track that others go under: of a process its heading, which keeps their ranks.
+    /// Returns the parent for new tracks: for a process its heading, which keeps their ranks.
     fn heading(&mut self, parent: ParentTrack) -> io::Result<ParentTrack> {
         let heading = match self.tracks[parent.0 as usize].heading {
             Heading::None => return Ok(parent),
@@ -446,7 +451,7 @@ impl<W: Write> TraceWriter<W> {
     }
 }
 
-/// Adds a sequence for one track, or returns the shared one when there are enough.
+/// Adds a sequence for one track, or returns the shared one if the limit is reached.
 #[cold]
 fn new_sequence(sequences: &mut Vec<Sequence>) -> u32 {
     if sequences.len() > OWN_SEQUENCES {
@@ -456,12 +461,13 @@ fn new_sequence(sequences: &mut Vec<Sequence>) -> u32 {
     sequences.len() as u32 - 1
 }
 
-/// A track's number: SplitMix64 (Steele, Lea, Flood 2014), which gives no number twice, over the seed and the track's place.
+/// Returns the uuid of a track: SplitMix64 (Steele, Lea, Flood 2014), which returns no number twice, over the seed and the
+/// track's index.
 fn uuid(seed: u64, index: u64) -> u64 {
     let mut mixed = seed.wrapping_add((index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    // 0 is Perfetto's word for no track.
+    // In Perfetto, 0 means no track.
     (mixed ^ mixed >> 31).max(1)
 }
 

@@ -1,7 +1,7 @@
-//! Trace and span ids, derived from what they are of.
+//! Trace and span ids, derived from the run and the item that they identify.
 //!
-//! All ranks of a run derive the same trace for a step without talking to each other, and an import that is repeated gives
-//! the same ids. The hash is XXH3 over parts that are each followed by a zero byte.
+//! All ranks of a run derive the same trace for a step without communication, and a repeated import derives the same ids. The
+//! hash is XXH3 over parts that are each followed by a zero byte.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
@@ -9,12 +9,12 @@ use pulsetrain_otlp::UnixNanos;
 
 use crate::Run;
 
-/// The trace of one training step: the same for every rank of an attempt.
+/// Returns the trace id of a training step: the same for every rank of an attempt.
 pub fn step_trace(run: &Run, step: i64) -> [u8; 16] {
     Parts::of(run, STEP_TRACE).trace(step)
 }
 
-/// Ids of the steps of one run. The part of their hash input that all steps share is built once.
+/// The ids of the steps of one run. The common prefix of their hash input is built once.
 #[derive(Clone, Debug)]
 pub struct StepIds {
     trace: Parts,
@@ -30,37 +30,37 @@ impl StepIds {
         }
     }
 
-    /// The same as [`step_trace`].
+    /// Returns the same as [`step_trace`].
     pub fn trace(&self, step: i64) -> [u8; 16] {
         self.trace.trace(step)
     }
 
-    /// The same as [`step_span`].
+    /// Returns the same as [`step_span`].
     pub fn span(&self, step: i64, rank: i64) -> [u8; 8] {
         self.span.span(step, rank)
     }
 }
 
-/// What the traces and the spans of steps are called where they are hashed.
+/// The names of the traces and the spans of steps in the hash input.
 const STEP_TRACE: &str = "step";
 const STEP_SPAN: &str = "train.step";
 
-/// The trace of a run's life: start, compilation, checkpoints, evaluations.
+/// Returns the trace id of a run's lifecycle: start, compilation, checkpoints, evaluations.
 pub fn lifecycle_trace(run: &Run) -> [u8; 16] {
     Parts::of(run, "lifecycle").trace(0)
 }
 
-/// The span of one step on one rank, the root of what that rank did in the step.
+/// Returns the id of the span of one step on one rank, the root of that rank's spans in the step.
 pub fn step_span(run: &Run, step: i64) -> [u8; 8] {
     Parts::of(run, STEP_SPAN).span(step, run.rank)
 }
 
-/// The span of an evaluation after a step.
+/// Returns the id of the span of an evaluation after a step.
 pub fn eval_span(run: &Run, step: i64, time_unix_nanos: UnixNanos) -> [u8; 8] {
     Parts::of(run, "eval.run").span(step, time_unix_nanos.0 as i64)
 }
 
-/// The span of a part of a step that ended at a time.
+/// Returns the id of the span of a part of a step, by its end time.
 pub fn part_span(run: &Run, name: &str, step: i64, end_unix_nanos: UnixNanos) -> [u8; 8] {
     Parts::of(run, name).span(step, end_unix_nanos.0 as i64)
 }
@@ -76,7 +76,7 @@ pub fn work_span(run: &Run, timeline: &str, name: &str, start: u64, ordinal: u64
     xxh3_64(&parts.0).max(1).to_be_bytes()
 }
 
-/// An id for a run that nobody has named: from the first bytes that it wrote, which hold the time of its start.
+/// Returns an id for a run without one, from the first bytes that it wrote, which contain its start time.
 pub fn run_id(format: &str, first_bytes: &[u8]) -> String {
     let mut parts = Parts::new("run");
     parts.text(format);
@@ -112,14 +112,14 @@ impl Parts {
         self.0.push(0);
     }
 
-    /// The trace with this number.
+    /// Returns the trace id for a number.
     fn trace(&self, number: i64) -> [u8; 16] {
         let parts = [&self.0, &number.to_le_bytes()[..], &[0]].concat();
-        // An id of zeroes is invalid; the hash has it once in 2^128.
+        // An id of zeros is invalid; the hash is zero once in 2^128.
         xxh3_128(&parts).max(1).to_be_bytes()
     }
 
-    /// Returns the span id of this number; the discriminator distinguishes spans with the same number.
+    /// Returns the span id for a number; the discriminator distinguishes spans with the same number.
     fn span(&self, number: i64, discriminator: i64) -> [u8; 8] {
         let [number, discriminator] = [number, discriminator].map(i64::to_le_bytes);
         let parts = [&self.0, &number[..], &[0], &discriminator, &[0]].concat();
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(distinct.len(), traces.len());
     }
 
-    /// The expected value is what Python's `xxhash` gives for `pulsetrain 0 step 0 demo 0 <attempt> 0 <step> 0`, where 0 is
+    /// The expected value is the result of Python's `xxhash` for `pulsetrain 0 step 0 demo 0 <attempt> 0 <step> 0`, where 0 is
     /// a zero byte and the numbers are 64-bit little endian.
     #[test]
     fn ids_never_change_between_releases() {

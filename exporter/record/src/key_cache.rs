@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use indexmap::IndexMap;
 
-/// The most keys that are kept of one input. An input that has more uses changing values as keys.
+/// The limit for the keys of one input. An input with more keys uses changing values as keys.
 pub const MOST_NAMES: usize = 1 << 14;
 
 /// A map from key to value, in which each key has an index.
@@ -18,7 +18,7 @@ impl<T> Default for KeyCache<T> {
 }
 
 impl<T> KeyCache<T> {
-    /// Whether there is no key.
+    /// Returns whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -60,7 +60,7 @@ impl<T> KeyCache<T> {
     /// Returns the value at an index.
     ///
     /// # Panics
-    /// For an index that is not of this map.
+    /// Panics if the map has no such index.
     pub fn at(&mut self, index: usize) -> &mut T {
         &mut self.0[index]
     }
@@ -68,7 +68,7 @@ impl<T> KeyCache<T> {
     /// Returns the key and the value at an index.
     ///
     /// # Panics
-    /// For an index that is not of this map.
+    /// Panics if the map has no such index.
     pub fn key_and_value(&mut self, index: usize) -> (&str, &mut T) {
         let (key, value) = self
             .0
@@ -82,7 +82,7 @@ impl<T> KeyCache<T> {
         self.0.iter_mut().map(|(key, value)| (key.as_str(), value))
     }
 
-    /// Whether there is a key.
+    /// Returns whether the map contains a key.
     pub fn contains(&self, key: &str) -> bool {
         self.0.contains_key(key)
     }
@@ -98,7 +98,7 @@ impl<T> KeyCache<T> {
     }
 }
 
-/// Decodes a key. Validating it first is faster, and nearly always succeeds.
+/// Decodes a key. Validation first is faster, and nearly always succeeds.
 fn text(key: &[u8]) -> Cow<'_, str> {
     str::from_utf8(key).map_or_else(|_| String::from_utf8_lossy(key), Cow::Borrowed)
 }

@@ -6,7 +6,7 @@ pub const RUN_ID: &str = "PULSETRAIN_RUN_ID";
 pub const JOB_IDS: [&str; 4] = ["TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "LSB_JOBID", "PBS_JOBID"];
 /// The rank of a process.
 pub const RANKS: [&str; 4] = ["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"];
-/// Its rank on its host.
+/// The rank of a process on its host.
 pub const LOCAL_RANKS: [&str; 4] = [
     "LOCAL_RANK",
     "SLURM_LOCALID",

@@ -1,41 +1,41 @@
-//! What could not be taken over, and why: nothing is lost in silence.
+//! The report of skipped input: everything that did not become telemetry is counted, with the reason.
 
 use std::collections::BTreeMap;
 
-/// Why something in the input did not become telemetry.
+/// The reason why something in the input did not become telemetry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum SkipReason {
-    /// The input ends inside a record: the file is still being written, or was cut off.
+    /// The input ends inside a record: the file is still being written, or was truncated.
     IncompleteRecord,
-    /// A record that is not of its format.
+    /// A record that is not valid in its format.
     MalformedRecord,
     /// A record that is longer than the limit.
     RecordTooLong,
-    /// Bytes between records that belong to none.
+    /// Bytes between records that are not part of any record.
     UnrecognisedBytes,
-    /// A number that the trainer marked as not measured: with a sign of its own, as `N/A`, or with `null` in JSON.
+    /// A number that the trainer marked as not measured: with a marker such as `N/A`, or with `null` in JSON.
     NotMeasured,
-    /// A number that no sum or histogram can take: not finite, or negative where only growth is counted.
+    /// A number that is not valid for a sum or a histogram: not finite, or negative in a counter.
     NotSummable,
-    /// A value under a name that the registry does not know, when too many such names were there already.
+    /// A value under a name that the registry does not know, beyond the limit for such names.
     TooManyCustomNames,
-    /// A value under a name beyond the limit on the names of one input.
+    /// A value under a name beyond the limit for the names of one input.
     TooManyNames,
-    /// A record of a rank beyond the limit on the ranks of one log: it counts as the run's own rank.
+    /// A record of a rank beyond the limit for the ranks of one log: it counts as the run's own rank.
     TooManyRanks,
-    /// A point of a series beyond the limit on the series of one metric.
+    /// A point of a series beyond the limit for the series of one metric.
     TooManySeries,
     /// A name that the registry does not know: its values are kept as `train.custom`; reported once per name.
     UnknownName,
-    /// Times that nothing ties to the wall clock: they count from 1970.
+    /// Times of a clock without a relation to the wall clock: they count from 1970.
     NoWallClock,
-    /// Input that a format ignores by a rule, under the name of the rule: no telemetry, or a duplicate.
+    /// Input that a format ignores by a rule, with the name of the rule: no telemetry, or a duplicate.
     Ignored(&'static str),
 }
 
 impl SkipReason {
-    /// The reason as one word, for summaries and metrics.
+    /// Returns the reason as one word, for summaries and metrics.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::IncompleteRecord => "incomplete_record",
@@ -61,7 +61,7 @@ impl SkipReason {
     }
 }
 
-/// Where in the input something is.
+/// A position in the input.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SourcePosition {
     /// The first byte, counted from zero.
@@ -82,14 +82,14 @@ impl SourcePosition {
     }
 }
 
-/// One thing that was skipped.
+/// A skipped part of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Why.
+    /// The reason.
     pub reason: SkipReason,
-    /// Where.
+    /// The position.
     pub position: SourcePosition,
-    /// What is wrong with it.
+    /// A description of the problem.
     pub message: String,
 }
 
@@ -100,7 +100,7 @@ pub struct ParseReport {
     problems: Vec<Problem>,
 }
 
-/// The most problems reported per reason; further ones are only counted.
+/// The limit for reported problems per reason; further ones are only counted.
 const REPORTED_PER_REASON: u64 = 5;
 
 impl ParseReport {
@@ -117,34 +117,34 @@ impl ParseReport {
         }
     }
 
-    /// Counts one more thing without a report.
+    /// Counts a skipped item without a report.
     pub fn count(&mut self, reason: SkipReason) {
         self.count_many(reason, 1);
     }
 
-    /// Counts several more things without a report.
+    /// Counts several skipped items without a report.
     pub fn count_many(&mut self, reason: SkipReason, count: u64) {
         if count > 0 {
             *self.counts.entry(reason).or_default() += count;
         }
     }
 
-    /// How often each reason occurred.
+    /// Iterates over the reasons and their counts.
     pub fn counts(&self) -> impl Iterator<Item = (SkipReason, u64)> + '_ {
         self.counts.iter().map(|(reason, count)| (*reason, *count))
     }
 
-    /// The first problems of each reason, in the order of the input.
+    /// Returns the first problems of each reason, in the order of the input.
     pub fn problems(&self) -> &[Problem] {
         &self.problems
     }
 
-    /// Whether something was lost.
+    /// Returns whether data was lost.
     pub fn has_losses(&self) -> bool {
         self.counts.keys().any(|reason| reason.is_loss())
     }
 
-    /// Adds up what several inputs skipped.
+    /// Adds the counts and the problems of another input.
     pub fn merge(&mut self, other: Self) {
         for (reason, count) in other.counts {
             *self.counts.entry(reason).or_default() += count;

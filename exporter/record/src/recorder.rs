@@ -1,7 +1,7 @@
-//! What every source records into: definitions with values in, batches of OTLP out.
+//! The recorder that every source uses: it encodes definitions with values as batches of OTLP.
 //!
-//! The recorder keeps the state of sums and histograms, so that sources record single values and the points are cumulative.
-//! A full batch goes to the listener at once, so memory is bounded.
+//! The recorder keeps the state of sums and histograms, so that sources record single values and the points are cumulative. A
+//! full batch is passed to the listener at once, so memory is bounded.
 
 mod active_series;
 mod attempts;
@@ -37,14 +37,14 @@ use self::{
 };
 use crate::{ParseReport, Run, SkipReason, SourcePosition, ids::StepIds};
 
-/// The size at which a batch leaves: large enough that its envelope does not count, small enough for any receiver, and for the
-/// nearest half megabyte of a processor's memory to hold it twice, once while it fills and once in its envelope.
+/// The size at which a batch is sent. It is large enough that the size of the envelope is negligible, small enough for any
+/// receiver, and small enough for an L2 cache of half a megabyte to hold the batch twice: while it fills, and in its envelope.
 const BATCH_BYTES: usize = 256 << 10;
 
-/// What has been recorded.
+/// The counts of recorded items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Records of the input that were understood.
+    /// Records of the input that were parsed.
     pub records: u64,
     /// Points.
     pub points: u64,
@@ -55,7 +55,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Adds up what several sources recorded.
+    /// Adds the counts of another source.
     pub fn merge(&mut self, other: Self) {
         self.records += other.records;
         self.points += other.points;
@@ -64,7 +64,7 @@ impl Counts {
     }
 }
 
-/// Turns definitions with values into batches.
+/// Encodes definitions with values into batches.
 pub struct Recorder<'a> {
     run: Run,
     step_ids: StepIds,
@@ -79,32 +79,32 @@ pub struct Recorder<'a> {
     active: Option<ActiveSeries>,
     counts: Counts,
     skipped: ParseReport,
-    /// The start time of sums; unknown before the first sum of a run without a start time.
+    /// The start time of sums; unknown until the first sum if the run has no start time.
     sums_start_unix_nanos: UnixNanos,
-    /// The latest time that was recorded.
+    /// The latest recorded time.
     last_unix_nanos: UnixNanos,
-    /// The duration of a step whose span has not come yet, and when the step ended.
+    /// The end and the duration of a step whose span has not been recorded yet.
     step_duration: Option<(UnixNanos, f64)>,
     local_clock: Arc<LocalClock>,
     /// The highest steps of the attempt.
     highest_steps: HighestSteps,
     /// The rank of records without one.
     own_rank: i64,
-    /// The ranks whose turn it is not.
+    /// The states of the ranks that are not current.
     ranks: BTreeMap<i64, RankState>,
-    /// The ranks with counted records, in the order of their first ones.
+    /// The ranks with counted records, in the order of their first records.
     recorded_ranks: Vec<i64>,
     listener: Box<dyn FnMut(Encoded) + 'a>,
 }
 
 impl<'a> Recorder<'a> {
-    /// A recorder for a run; `listener` is given every full batch.
+    /// Creates a recorder for a run; every full batch is passed to `listener`.
     pub fn new(run: Run, listener: impl FnMut(Encoded) + 'a) -> Self {
         let envelope = run.envelope();
         Self::in_envelope(run, envelope, listener)
     }
 
-    /// A recorder for a run whose batches go out in this envelope.
+    /// Creates a recorder for a run whose batches get this envelope.
     pub fn in_envelope(run: Run, envelope: Envelope, listener: impl FnMut(Encoded) + 'a) -> Self {
         Self {
             envelope,
@@ -131,31 +131,31 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Whose telemetry is recorded now: a log may be of several ranks.
+    /// Returns the run with the current rank: a log may contain several ranks.
     pub fn run(&self) -> &Run {
         &self.run
     }
 
-    /// The trace of a step, and its span on the rank whose telemetry is recorded now.
+    /// Returns the trace id of a step, and the id of its span on the current rank.
     pub fn step_ids(&self, step: i64) -> ([u8; 16], [u8; 8]) {
         (self.step_ids.trace(step), self.step_ids.span(step, self.run.rank))
     }
 
-    /// What has been recorded so far.
+    /// Returns the counts of recorded items so far.
     pub fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// What has been skipped so far.
+    /// Returns the report of skipped input so far.
     pub fn parse_report(&self) -> &ParseReport {
         &self.skipped
     }
 
-    /// Counts a record of the input that was understood; batches leave between records.
+    /// Counts a record of the input that was parsed; batches are sent between records.
     pub fn end_of_record(&mut self) {
         self.counts.records += 1;
         self.step_duration = None;
-        // Nearly always there is one.
+        // In nearly all logs there is only one rank.
         if self.recorded_ranks.last() != Some(&self.run.rank) {
             self.note_rank();
         }
@@ -177,7 +177,8 @@ impl<'a> Recorder<'a> {
         self.skipped.count_many(reason, count);
     }
 
-    /// Records a value: the current value of a gauge or an up-down counter, a counter's increment, a histogram's observation.
+    /// Records a value: the current value of a gauge or an up-down counter, a counter's increment, or a histogram's
+    /// observation.
     #[inline]
     pub fn record(
         &mut self,
@@ -193,8 +194,8 @@ impl<'a> Recorder<'a> {
         );
     }
 
-    /// Records which of its states a state set is in: a point a state whenever it changes, and again after a while so
-    /// that the series does not go stale.
+    /// Records the current state of a state set: a point for each state at every change, and again at an interval so that the
+    /// series does not go stale.
     pub fn record_state(
         &mut self,
         metric: &'static Metric,
@@ -250,7 +251,7 @@ impl<'a> Recorder<'a> {
         self.record_linked_span(span, &[]);
     }
 
-    /// Records a span that has to do with others.
+    /// Records a span with links.
     pub fn record_linked_span(&mut self, span: &SpanParts<'_>, links: &[SpanLink]) {
         self.spans.linked_span(span, links);
         self.counts.spans += 1;
@@ -259,12 +260,12 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Sends what there is of the rank that is recorded now.
+    /// Sends all items of the current rank.
     fn flush_own(&mut self) {
         self.send(0);
     }
 
-    /// Sends what there is, however little.
+    /// Sends all items of all ranks, regardless of the size of the batches.
     pub fn flush(&mut self) {
         self.flush_own();
         for rank in self.ranks.values_mut() {
@@ -278,14 +279,14 @@ impl<'a> Recorder<'a> {
         (self.counts, self.skipped)
     }
 
-    /// Keeps the duration of a step for its span.
+    /// Stores the duration of a step until its span is recorded.
     fn note_step_duration(&mut self, metric: &Metric, time_unix_nanos: UnixNanos, value: f64) {
         if metric.ordinal == semconv::metric::TRAIN_STEP_DURATION.ordinal {
             self.step_duration = Some((time_unix_nanos, value));
         }
     }
 
-    /// From when sums count: the start of the run, or the first time that anything is known of it.
+    /// Returns the start time of sums: the start of the run, or the first recorded time if the start is unknown.
     fn start(&mut self, time_unix_nanos: UnixNanos) -> UnixNanos {
         if !self.sums_start_unix_nanos.is_known() {
             self.sums_start_unix_nanos = time_unix_nanos;
@@ -315,7 +316,7 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// The value in the type of the metric.
+/// Converts the value to the type of the metric.
 #[inline]
 fn number(metric: &Metric, value: f64) -> NumberValue {
     match metric.number {

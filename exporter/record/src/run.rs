@@ -6,38 +6,38 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_semconv::{SCHEMA_URL, attribute};
 
-/// The scope that imported telemetry is written under.
+/// The instrumentation scope of imported telemetry.
 const SCOPE: &str = "pulsetrain";
 
-/// A training run, as one rank reports it.
+/// A training run, as reported by one rank.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Run {
-    /// The run's id: the same for all ranks and all attempts.
+    /// The id of the run: the same for all ranks and all attempts.
     pub id: String,
     /// The display name of the run, or empty.
     pub name: String,
     /// The project of the run, or empty.
     pub project: String,
-    /// The trainer: `surogate`, `maxtext` ...
+    /// The trainer, for example `surogate` or `maxtext`.
     pub framework: String,
-    /// `service.name`; the framework where it is empty.
+    /// The value of `service.name`; if empty, the framework.
     pub service: String,
     /// The rank that wrote the telemetry.
     pub rank: i64,
-    /// Its number on its host, where that is known.
+    /// The rank on its host, if known.
     pub local_rank: Option<i64>,
-    /// The number of ranks of the run, where that is known.
+    /// The number of ranks of the run, if known.
     pub world_size: Option<i64>,
-    /// How often the run had been restarted before.
+    /// The number of restarts before this attempt.
     pub attempt: i64,
-    /// When the run began, unknown if the log has no start; sums count from here.
+    /// The start of the run, from which sums count; unknown if the log has no start.
     pub start_unix_nanos: UnixNanos,
-    /// Resource attributes that the user added; they win over ours.
+    /// Resource attributes from the user; they override those of the run.
     pub extra: Vec<(String, String)>,
 }
 
 impl Run {
-    /// The envelope of everything that the run sends.
+    /// Returns the envelope for everything that the run sends.
     pub fn envelope(&self) -> Envelope {
         let instance = self.instance();
         let mut resource = self.attributes(&instance);
@@ -48,7 +48,7 @@ impl Run {
         Envelope::new(&resource, SCOPE, env!("CARGO_PKG_VERSION"), SCHEMA_URL)
     }
 
-    /// The envelope of a run that has sent its own `resource`, encoded: it stays as it is, and gets what it lacks.
+    /// Returns the envelope for a run that has sent its own encoded `resource`, which is extended with missing attributes.
     pub fn envelope_of(&self, resource: &[u8], has: impl Fn(&str) -> bool) -> Envelope {
         let instance = self.instance();
         let mut missing = self.attributes(&instance);
@@ -90,7 +90,8 @@ impl Run {
     }
 }
 
-/// When a run began by the name of its file, which ends with the seconds since 1970: `perfetto_trace_1795219880.pb`.
+/// Returns the start of a run from the name of its file, which ends with the seconds since 1970:
+/// `perfetto_trace_1795219880.pb`.
 pub fn start_in_name(path: &str) -> Option<UnixNanos> {
     let name = path.rsplit('/').next()?;
     let stem = name.split('.').next()?;

@@ -1,4 +1,4 @@
-//! The time zone of times that carry none: Python's logging, absl and most consoles print the local time of their machine.
+//! The time zone of times without one: Python's logging, absl and most consoles print the local time of their machine.
 
 use std::fmt;
 
@@ -11,16 +11,16 @@ use jiff::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A time as a log prints it.
+/// A time in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoggedTime {
-    /// With its zone.
+    /// A time with a zone.
     Utc(UnixNanos),
-    /// Without a zone: the nanoseconds from 1970 as if the local clock showed UTC.
+    /// A time without a zone: the nanoseconds since 1970 as if the local clock showed UTC.
     Local(u64),
 }
 
-/// The zone of times without one, by its name: of the IANA database, `UTC`, `local`, or an offset like `-05:00`.
+/// The zone of times without one, by its name: a name of the IANA database, `UTC`, `local`, or an offset like `-05:00`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Timezone {
@@ -30,27 +30,27 @@ pub struct Timezone {
 
 impl Eq for Timezone {}
 
-/// Why a zone is used.
+/// The reason why a zone is used.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimezoneReason {
     /// No other source of a time zone.
     #[default]
     Default,
-    /// The user named it.
+    /// The user named the zone.
     Named,
     /// The newest time of the log was compared with the clock when it was written.
     Inferred,
-    /// The program runs on this machine.
+    /// The program that printed the times runs on this machine.
     Machine,
 }
 
-/// The zone that the times of a log are read in, and why.
+/// The zone in which the times of a log are interpreted, and the reason.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 pub struct UsedTimezone {
     /// The zone.
     pub zone: Timezone,
-    /// Why.
+    /// The reason.
     pub reason: TimezoneReason,
 }
 
@@ -64,11 +64,11 @@ impl Default for Timezone {
 }
 
 impl Timezone {
-    /// The zone of a name: `America/New_York`, `UTC`, `local` for that of this machine, or an offset like `-05:00`. The rules
-    /// are those of the system, or the ones that the program brings along.
+    /// Parses the name of a zone: `America/New_York`, `UTC`, `local` for that of this machine, or an offset like `-05:00`. The
+    /// rules are those of the system, or the bundled ones.
     ///
     /// # Errors
-    /// What a name can be.
+    /// Returns the names that are allowed.
     pub fn parse(name: &str) -> Result<Self, String> {
         let rules = match name {
             "UTC" | "utc" => return Ok(Self::default()),
@@ -85,7 +85,7 @@ impl Timezone {
         })
     }
 
-    /// Returns the zone of this machine, by its name in the IANA database where it has one.
+    /// Returns the zone of this machine, with its name in the IANA database if it has one.
     pub fn local() -> Result<Self, String> {
         let rules = TimeZone::try_system().map_err(|error| {
             format!("the zone of this machine is not known ({error}); set TZ, or name a zone")
@@ -109,13 +109,13 @@ impl Timezone {
         }
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the instant of a local time in nanoseconds since 1970. A time that a change to daylight-saving time leaves
-    /// out counts as if the change came after it, and one that comes twice as the first of the two: RFC 5545, and jiff's
+    /// Returns the instant of a local time in nanoseconds since 1970. For a time that a change to daylight-saving time skips,
+    /// the offset before the change is used, and a time that occurs twice is the first of the two: RFC 5545, and jiff's
     /// `compatible`. A time before 1970 is 1970.
     pub fn instant(&self, local_unix_nanos: u64) -> UnixNanos {
         if self.rules == TimeZone::UTC {
@@ -129,13 +129,13 @@ impl Timezone {
     }
 }
 
-/// The date and time that a clock of UTC shows.
+/// Returns the date and time that a clock in UTC shows.
 fn civil(unix_nanos: u64) -> Option<DateTime> {
     let timestamp = Timestamp::from_nanosecond(i128::from(unix_nanos)).ok()?;
     Some(Offset::UTC.to_datetime(timestamp))
 }
 
-/// `-05:00`, `+0530`; `None` where the name is not an offset.
+/// Parses `-05:00` or `+0530`, or returns `None` if the name is not an offset.
 fn offset(name: &str) -> Option<Offset> {
     let (sign, digits) = match name.split_at_checked(1)? {
         ("+", digits) => (1, digits),
@@ -165,12 +165,12 @@ impl From<Timezone> for String {
 }
 
 impl UsedTimezone {
-    /// The zone that the user named, or else UTC.
+    /// Returns the zone that the user named, or UTC.
     pub fn named_or_utc(named: Option<&Timezone>) -> Self {
         Self::named(named).unwrap_or_default()
     }
 
-    /// The zone of this machine, or UTC where that is not known.
+    /// Returns the zone of this machine, or UTC if it is unknown.
     pub fn of_machine() -> Self {
         Timezone::parse("local").map_or_else(
             |_| Self::default(),
@@ -181,7 +181,7 @@ impl UsedTimezone {
         )
     }
 
-    /// The zone that the user named.
+    /// Returns the zone that the user named.
     pub fn named(named: Option<&Timezone>) -> Option<Self> {
         named.map(|zone| Self {
             zone: zone.clone(),
@@ -189,7 +189,7 @@ impl UsedTimezone {
         })
     }
 
-    /// Returns the instant of a time that a log prints.
+    /// Returns the instant of a time in a log.
     pub fn instant(&self, time: LoggedTime) -> UnixNanos {
         match time {
             LoggedTime::Utc(time) => time,

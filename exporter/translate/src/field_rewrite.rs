@@ -1,4 +1,4 @@
-//! Rewrites one field of a protobuf message. All other bytes stay, unknown fields included.
+//! Rewrites one field of a protobuf message. All other bytes are unchanged, unknown fields included.
 
 use pulsetrain_otlp::{WireError, wire::Reader, write::Buffer};
 
@@ -13,10 +13,10 @@ pub(crate) enum FieldAction {
     Replace(Vec<u8>),
 }
 
-/// Returns a message after `action` has decided on each length-delimited field of this number.
+/// Applies `action` to each length-delimited field with this number, and returns the resulting message.
 ///
 /// # Errors
-/// Bytes that are not protobuf.
+/// The bytes are not valid protobuf.
 pub(crate) fn rewrite_field<'m>(
     message: &'m [u8],
     number: u32,

@@ -1,4 +1,4 @@
-//! Stages that give the registry's names to OTLP metrics that trainers send under their own names.
+//! Stages that translate OTLP metrics with the names of a trainer to the names of the registry.
 //!
 //! Tunix is the one such trainer so far ([`TunixTranslation`]).
 

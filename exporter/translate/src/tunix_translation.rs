@@ -1,7 +1,7 @@
 //! Translates the OTLP metrics of Tunix (`enable_opentelemetry`).
 //!
 //! `split` separates the points of Tunix from the rest of a message, which keeps its bytes. `runs` records the points of each
-//! resource under the names of the registry, as the same tags of Tunix's TensorBoard files are recorded.
+//! resource under the names of the registry, with the same mapping as the tags of Tunix's TensorBoard files.
 
 mod runs;
 mod split;
@@ -20,8 +20,8 @@ use self::runs::Runs;
 
 /// A stage that translates the metrics of Tunix. All other telemetry passes unchanged.
 ///
-/// Sums and steps continue from one message to the next, so the stage holds the state of all runs. A [`Recorder`] cannot change
-/// threads, so that state lives on a thread of its own, which ends with the stage.
+/// Sums and steps continue from one message to the next, so the stage holds the state of all runs. A [`Recorder`] is not
+/// `Send`, so the state is owned by a separate thread, which ends with the stage.
 ///
 /// [`Recorder`]: pulsetrain_record::Recorder
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl Stage for TunixTranslation {
     fn finish(&mut self, _out: &mut Vec<Batch>) {}
 }
 
-/// Whether a batch contains the attribute that every point of Tunix has. Most messages need no further look.
+/// Returns whether a batch contains the attribute that every point of Tunix has. Most messages are excluded by this check.
 fn holds_tunix(batch: &Batch) -> bool {
     batch.signal() == Signal::Metrics && memmem::find(batch.bytes(), MODE.as_bytes()).is_some()
 }

@@ -1,9 +1,11 @@
-//! The least that any conversion does. From protobuf: every field of every span is read, attributes with their values included,
-//! and a block of as many bytes as ours writes a span is copied. From JSON: every string and every bracket is found, and the same
-//! block is copied for each span; no name is looked at, no number read. No nesting, no lanes, no strings remembered, nothing
-//! encoded; and spans are written as they come, where a trace in any order needs each of them twice.
+//! The lower bound for any conversion. From protobuf: every field of every span is read, attributes with their values
+//! included, and a block with the size of a converted span is copied. From JSON: every string and every bracket is found, and
+//! the same block is copied for each span; names and numbers are not parsed. There is no nesting, no lanes, no interning and
+//! no encoding, and spans are written in the order of the input, whereas a trace from input in any order needs each of them
+//! twice.
 //!
-//! A walk over the fields of JSON, as that over those of protobuf, has to read names and numbers: our own decoder does it.
+//! A reader of the fields of JSON, like that of the fields of protobuf, has to parse names and numbers: the decoder of
+//! OTLP/JSON does that.
 
 use pulsetrain_otlp::{
     frames::FrameReader,
@@ -25,7 +27,7 @@ pub(crate) fn fields_of_json(lines: &[u8], bytes_a_span: usize, out: &mut Vec<u8
     }
 }
 
-/// How many brackets of both kinds are open within a span: it is in the lists of its scope, its resource and the document.
+/// The number of open brackets within a span: it is in the lists of its scope, its resource and the document.
 const DEPTH_OF_A_SPAN: u64 = 7;
 
 pub(crate) fn json(lines: &[u8], bytes_a_span: usize, out: &mut Vec<u8>) {
@@ -47,7 +49,7 @@ pub(crate) fn json(lines: &[u8], bytes_a_span: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// The length of a string whose quote has been read, with the quote at its end.
+/// Returns the length of a string after its opening quote, closing quote included.
 fn string_len(text: &[u8]) -> usize {
     let mut at = 0;
     loop {

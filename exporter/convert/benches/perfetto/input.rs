@@ -17,17 +17,17 @@ const RANKS: u64 = 8;
 const SPANS_A_MESSAGE: usize = 512;
 const MICRO_BATCHES: u64 = 4;
 const PHASES: [&str; 3] = ["perf.forward", "perf.backward", "comm.all_reduce"];
-/// The step, its micro-batches, and their phases.
+/// The number of spans of a step: the step, its micro-batches, and their phases.
 pub(crate) const SPANS_A_STEP: u64 = 1 + MICRO_BATCHES * (1 + PHASES.len() as u64);
-/// Nanoseconds of one phase.
+/// The duration of one phase in nanoseconds.
 const PHASE: u64 = 917_113;
 
 /// The attributes of spans.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Values {
-    /// Much the same from span to span.
+    /// Mostly the same from span to span.
     Repeating,
-    /// Never the same twice on a rank. Each rank has the same requests once.
+    /// Unique within a rank. The ranks have the same request ids.
     Unlike,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Input {
 }
 
 impl Input {
-    /// Steps of all ranks with at least this number of spans.
+    /// Creates steps of all ranks with at least this number of spans.
     pub(crate) fn of(spans: u64, values: Values) -> Self {
         let steps = spans.div_ceil(SPANS_A_STEP * RANKS);
         let messages = messages_with(0..steps, values);
@@ -54,13 +54,13 @@ impl Input {
         }
     }
 
-    /// Bytes of protobuf.
+    /// Returns the size of the protobuf messages.
     pub(crate) fn bytes(&self) -> usize {
         self.messages.iter().map(Vec::len).sum()
     }
 }
 
-/// Some steps of all ranks.
+/// Returns some steps of all ranks.
 pub(crate) fn messages(steps: Range<u64>) -> Vec<Vec<u8>> {
     messages_with(steps, Values::Repeating)
 }
@@ -80,7 +80,7 @@ fn messages_with(steps: Range<u64>, values: Values) -> Vec<Vec<u8>> {
     messages
 }
 
-/// The spans of one step, in the order of their ends.
+/// Returns the spans of one step, in the order of their ends.
 fn step(rank: u64, step: u64) -> Vec<Span> {
     let begin = START + step * 20_000_003 + rank * 1_009;
     let mut spans = Vec::new();
@@ -135,7 +135,7 @@ fn span(rank: u64, step: u64, place: (u64, u64), name: &str, time: (u64, u64), m
     }
 }
 
-/// Gives a span values that no other of its rank has, of the same types.
+/// Sets attribute values that are unique within the rank, of the same types.
 fn make_unlike(span: &mut Span) {
     let id: [u8; 8] = span.span_id.as_slice().try_into().unwrap();
     let own = u64::from_le_bytes(id);

@@ -1,7 +1,8 @@
-//! OTLP to Perfetto: our mapper, the least that any conversion does (`floor`) and one written on prost types
-//! (`plain`), in one run, from protobuf and from JSON; and how large the trace is, compressed and not.
+//! OTLP to Perfetto: the mapper, the lower bound for any conversion (`floor`) and a conversion with prost types (`plain`), in
+//! one run, from protobuf and from JSON; and the size of the trace, compressed and uncompressed.
 //!
-//! The three are measured in turns, so that a busy machine touches all alike. CPU time is the thread's own, from the kernel.
+//! The three are measured alternately, so that other load on the machine affects all alike. CPU time is that of the thread,
+//! from the kernel.
 
 #![allow(
     clippy::print_stdout,
@@ -64,7 +65,7 @@ fn main() {
     sizes(&messages, input.spans);
 }
 
-/// The three ways from both encodings.
+/// Compares the three conversions from both encodings.
 fn compare(title: &str, input: &Input, messages: &[Bytes]) {
     let (spans, bytes, text) = (input.spans, input.bytes(), input.lines.len());
     println!(
@@ -92,7 +93,7 @@ fn compare(title: &str, input: &Input, messages: &[Bytes]) {
     table("JSON -> Perfetto", text, spans, &json);
 }
 
-/// How many bytes of the trace a span takes.
+/// Returns the number of bytes per span in the trace.
 fn bytes_a_span(input: &Input, messages: &[Bytes]) -> usize {
     let mut trace = Vec::new();
     protobuf(messages, AttributePolicy::Lean, &mut trace);
@@ -107,7 +108,7 @@ fn protobuf(messages: &[Bytes], attributes: AttributePolicy, out: &mut Vec<u8>) 
     mapper.write(out).unwrap();
 }
 
-/// Ours with a fraction of the memory that the spans need, so that all of them go through temporary files.
+/// Measures the mapper with a fraction of the memory that the spans need, so that all of them are spilled.
 fn through_files(messages: &[Bytes], bytes: usize, spans: u64) {
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {
@@ -129,7 +130,7 @@ fn through_files(messages: &[Bytes], bytes: usize, spans: u64) {
     );
 }
 
-/// Ours alone again and again from `protobuf` or from `json`, or the decoding of JSON alone, or the `floor`, for a profiler.
+/// Repeats the mapper from `protobuf` or `json`, only the decoding of JSON, or the `floor`, for a profiler.
 fn profile(what: &str, rounds: usize, input: &Input) {
     let mut out = Vec::new();
     let mut best = f64::INFINITY;
@@ -171,8 +172,8 @@ fn mapper(attributes: AttributePolicy) -> PerfettoMapper {
     })
 }
 
-/// Measures ways of the same work, the floor first, ours second and the plain one third, and prints what they come to; a
-/// fourth is a floor too.
+/// Measures implementations of the same work, the floor first, the mapper second and the plain one third, and prints the
+/// results; a fourth one is another floor.
 fn table<const N: usize>(title: &str, bytes: usize, spans: u64, ways: &[Way<'_>; N]) {
     let mut best = [f64::INFINITY; N];
     let mut out = Vec::new();
@@ -209,7 +210,7 @@ fn table<const N: usize>(title: &str, bytes: usize, spans: u64, ways: &[Way<'_>;
     println!("\n");
 }
 
-/// Prints the size of the trace for each policy, as it is and compressed.
+/// Prints the size of the trace for each policy, uncompressed and compressed.
 fn sizes(messages: &[Bytes], spans: u64) {
     println!(
         "{:<24} {:>12} {:>12} {:>14} {:>14}",

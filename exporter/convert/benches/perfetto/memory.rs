@@ -1,5 +1,5 @@
-//! What a conversion of 4 GB takes of memory, with the settings of the program: of the mapper by itself, which is given messages
-//! of 512 spans as they are made, and of the program, which reads each kind of input from a pipe.
+//! The memory for a conversion of 4 GB, with the settings of the program: of the mapper alone, with generated messages of 512
+//! spans, and of the program, which reads each kind of input from a pipe.
 
 mod cases;
 mod table;
@@ -24,10 +24,10 @@ use self::cases::{CASES, Case, Form, bytes_wanted};
 pub(crate) use self::table::print as print_table;
 use crate::{cpu_secs, secs_of};
 
-/// What one object of JSON begins with.
+/// The beginning of a JSON document.
 const DOCUMENT: &[u8] = b"{\"resourceSpans\":[";
 
-/// The mapper by itself, with the input that `only` names or with the first.
+/// Measures the mapper alone, with the input that `only` names or with the first one.
 pub(crate) fn measure(only: Option<&str>) {
     let case = CASES
         .iter()
@@ -63,8 +63,8 @@ pub(crate) fn measure(only: Option<&str>) {
     println!("peak resident memory: {}", peak.split_once(':').unwrap().1.trim());
 }
 
-/// The program, as it is run, with the input that the second argument names, or with each in turn: from a process of its own,
-/// which has no other child. The third and fourth argument are what such a process is to do, and where.
+/// Measures the program with the input that the second argument names, or with each in turn. Each measurement is a separate
+/// process, which has no other child. The third and fourth argument are the direction and the folder for such a process.
 pub(crate) fn measure_program(arguments: &[OsString]) {
     let text = |place: usize| arguments.get(place).and_then(|argument| argument.to_str());
     let program = arguments[0].as_os_str();
@@ -141,7 +141,7 @@ fn go_back(program: &OsStr, case: Case, folder: &Path) {
     );
 }
 
-/// The summary of the program, which must succeed.
+/// Returns the summary of the program, which must succeed.
 fn end(child: Child) -> serde_json::Value {
     let output = child.wait_with_output().unwrap();
     let log = String::from_utf8_lossy(&output.stderr);
@@ -149,7 +149,7 @@ fn end(child: Child) -> serde_json::Value {
     serde_json::from_str(&log).unwrap()
 }
 
-/// What the only child used since a time for a number of bytes of OTLP.
+/// Formats the resources that the only child used since `start` for a number of bytes of OTLP.
 fn used(start: f64, bytes: u64) -> String {
     let secs = secs_of(ClockId::CLOCK_MONOTONIC) - start;
     let used = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap();
@@ -162,7 +162,7 @@ fn used(start: f64, bytes: u64) -> String {
     )
 }
 
-/// Writes the input, and returns how many spans and bytes it has before they are compressed.
+/// Writes the input, and returns the number of its spans and of its uncompressed bytes.
 fn write_input(case: Case, to: impl Write) -> (u64, usize) {
     let wanted = bytes_wanted();
     match case.form {

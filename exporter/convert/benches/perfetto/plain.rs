@@ -1,5 +1,5 @@
-//! The conversion as one writes it without knowing better: prost types in and out, names in a hash map, and on each process
-//! the lanes that greedy packing gives. It has our semantics in the plain case: parents that contain their children.
+//! A straightforward conversion: prost types for input and output, names in a hash map, and greedily packed lanes on each
+//! process. It has the semantics of the mapper in the simple case: parents that contain their children.
 
 use std::collections::HashMap;
 
@@ -110,7 +110,7 @@ fn convert(messages: impl Iterator<Item = TracesData>, out: &mut Vec<u8>) {
     }
 }
 
-/// Writes the spans of one process: each on the first lane whose open spans contain it.
+/// Writes the spans of one process, each on the first lane whose open spans contain it.
 fn process(number: u64, spans: Vec<Span>, out: &mut Vec<u8>) {
     let mut names = Names::default();
     let mut lanes: Vec<Vec<u64>> = Vec::new();

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
-/// An event, with the names of the format's fields.
+/// An event with the field names of the format.
 #[derive(Deserialize)]
 pub(super) struct Event<'a> {
     #[serde(borrow, rename = "ph")]
@@ -28,7 +28,7 @@ pub(super) struct Event<'a> {
     pub(super) args: Value,
 }
 
-/// A process and a thread of it, or an asynchronous operation.
+/// A thread of a process, or an asynchronous operation.
 pub(super) type RowKey = (String, String);
 
 impl Event<'_> {
@@ -47,13 +47,13 @@ impl Event<'_> {
         matches!(&*self.phase, "b" | "e" | "n" | "S" | "F")
     }
 
-    /// When it is or begins, in nanoseconds.
+    /// Returns its time or its start, in nanoseconds.
     pub(super) fn nanos(&self) -> Result<u64, String> {
         let ts = self.ts.ok_or("it has no `ts`")?;
         nanos(ts.get()).ok_or_else(|| format!("`ts` is {ts}, not a time in microseconds"))
     }
 
-    /// How long it lasts, in nanoseconds.
+    /// Returns its duration in nanoseconds.
     pub(super) fn duration(&self) -> Result<u64, String> {
         let Some(dur) = self.dur else {
             return Ok(0);
@@ -61,13 +61,13 @@ impl Event<'_> {
         nanos(dur.get()).ok_or_else(|| format!("`dur` is {dur}, not a duration in microseconds"))
     }
 
-    /// A text among its arguments.
+    /// Returns an argument that is a text.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         self.args.get(name)?.as_str()
     }
 }
 
-/// Returns the text of a process, a thread or an id, which is a number or a text.
+/// Returns the text of a process, a thread or an id, each of which may be a number or a text.
 pub(super) fn key(value: &Value) -> String {
     match value {
         Value::Null => "0".to_owned(),
@@ -76,7 +76,7 @@ pub(super) fn key(value: &Value) -> String {
     }
 }
 
-/// Microseconds as nanoseconds: exact where they are written with digits, as times since 1970 exceed a double.
+/// Converts microseconds to nanoseconds: exactly for decimal digits, since times since 1970 exceed the precision of a double.
 fn nanos(text: &str) -> Option<u64> {
     let text = text.trim_matches('"');
     let (micros, fraction) = text.split_once('.').unwrap_or((text, ""));

@@ -1,4 +1,4 @@
-//! Begins and ends of slices as complete events: the length of a slice decides which row it can be on.
+//! Pairs begins and ends of slices into complete events: the duration of a slice determines the row that it can be on.
 
 use std::{collections::BTreeMap, io};
 
@@ -9,10 +9,10 @@ use super::event::{Event, RowKey};
 /// The duration of a slice that never ends.
 pub(super) const UNFINISHED: u64 = u64::MAX;
 
-/// The bytes of open begins that are held in any case.
+/// The minimum budget for the bytes of open begins.
 const MOST_HELD_BYTES: usize = 16 << 20;
 
-/// The bytes in front of the text of a record: the duration, and the length of the event that begins the slice.
+/// The size of the head of a record: the duration, and the length of the event that begins the slice.
 const HEAD: usize = 16;
 
 /// Collects the events of a trace in the order of their times and pairs begins with ends.
@@ -59,11 +59,11 @@ impl Pairs {
             "B" | "b" | "S" => self.begin(event, nanos, text),
             "E" | "e" | "F" => self.end(event, nanos, text),
             "X" => {
-                // The duration was read when the event was sorted.
+                // The duration was validated when the event was sorted.
                 let duration = event.duration().unwrap_or_default();
                 self.push_slice(nanos, duration, text, b"")
             }
-            // An arrow comes before the slice that begins at its time, everything else after it.
+            // An arrow comes before the slice that begins at the same time, all other events come after it.
             "s" | "t" | "f" => self.push((nanos, 0), 0, text, b""),
             _ => self.push((nanos, u64::MAX), 0, text, b""),
         }
@@ -94,7 +94,7 @@ impl Pairs {
         Ok(())
     }
 
-    /// Ends the innermost slice of a row whose end is an event of its own.
+    /// Ends the innermost slice of a row that was begun by a separate event.
     fn end(&mut self, event: &Event<'_>, nanos: u64, text: &[u8]) -> io::Result<()> {
         let Some(begin) = self.open.get_mut(&event.row()).and_then(Vec::pop) else {
             self.stray_ends += 1;
@@ -108,7 +108,7 @@ impl Pairs {
     }
 
     fn push_slice(&mut self, nanos: u64, duration: u64, text: &[u8], end: &[u8]) -> io::Result<()> {
-        // Order 0 belongs to arrows.
+        // Order 0 is reserved for arrows.
         let order = (u64::MAX - 1 - duration.min(u64::MAX - 2)).max(1);
         self.push((nanos, order), duration, text, end)
     }
@@ -124,7 +124,7 @@ impl Pairs {
 }
 
 impl<'a> Complete<'a> {
-    /// Reads a record of [`Pairs::sorted`]; returns `None` for one that is no event.
+    /// Reads a record of [`Pairs::sorted`], or returns `None` if it contains no event.
     pub(super) fn read(record: &'a [u8]) -> Option<Self> {
         let (head, texts) = record.split_at_checked(HEAD)?;
         let (duration, length) = head.split_first_chunk::<8>()?;

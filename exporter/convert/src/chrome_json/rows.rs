@@ -18,10 +18,10 @@ use super::{
 };
 use crate::vocabulary::EMPTY;
 
-/// The first number for processes that have none of their own, such as `"pid": "Traces"`.
+/// The first number for processes without a number of their own, such as `"pid": "Traces"`.
 const FIRST_OWN_PID: i32 = 1_000_000_000;
 
-/// What is known of processes and threads, and the tracks that they have in the trace that is written.
+/// The metadata of processes and threads, and their tracks in the output trace.
 #[derive(Default)]
 pub(super) struct Rows {
     names: BTreeMap<String, ProcessNames>,
@@ -38,12 +38,12 @@ struct ProcessNames {
     threads: BTreeMap<String, String>,
 }
 
-/// The slices of a thread, on lanes where they do not cross.
+/// The slices of a thread, on lanes on which they do not cross.
 struct Row {
     process: ProcessTrack,
     name: String,
     lanes: Vec<Lane>,
-    /// Arrows that wait for a slice at this time.
+    /// Arrows that are not yet attached to a slice that begins at their time.
     arrows: Vec<Arrow>,
 }
 
@@ -62,7 +62,7 @@ struct Arrow {
 }
 
 impl Rows {
-    /// Keeps the metadata of a process or a thread.
+    /// Stores the metadata of a process or a thread.
     pub(super) fn describe(&mut self, event: &Event<'_>) -> Result<(), String> {
         let names = self.names.entry(key(&event.pid)).or_default();
         let (text, place) = match &*event.name {
@@ -77,7 +77,7 @@ impl Rows {
                 names.order = index.map_or(0, |index| index.clamp(i32::MIN.into(), i32::MAX.into()) as i32);
                 return Ok(());
             }
-            // The order of threads is left to the viewer, as is everything else of metadata.
+            // All other metadata is ignored: the viewer orders the threads.
             _ => return Ok(()),
         };
         text.ok_or_else(|| format!("it has no text for `{}`", event.name))?
@@ -119,7 +119,7 @@ impl Rows {
         }
     }
 
-    /// Ends the slices that are open, but for those whose end is missing.
+    /// Ends all open slices except those without an end.
     pub(super) fn finish<W: Write>(&mut self, trace: &mut TraceWriter<W>) -> io::Result<()> {
         self.threads
             .values_mut()
@@ -183,7 +183,7 @@ impl Rows {
             names.name.clone()
         };
         let rank = rank.map(|rank| format!("rank {rank}"));
-        // Files of several ranks have processes of the same names and numbers.
+        // Files of several ranks have processes with the same names and numbers.
         let parts = [rank.as_deref(), Some(own.as_str()), Some(names.label.as_str())];
         let name: Vec<&str> = parts
             .into_iter()
@@ -238,7 +238,7 @@ impl Rows {
 }
 
 impl Row {
-    /// Ends the slices that are over at a time.
+    /// Ends the slices whose end is not after `time`.
     fn close<W: Write>(&mut self, time: u64, trace: &mut TraceWriter<W>) -> io::Result<()> {
         for lane in &mut self.lanes {
             while let Some(end) = lane.ends.pop_if(|end| *end <= time) {
@@ -248,14 +248,14 @@ impl Row {
         self.write_arrows(time, trace)
     }
 
-    /// Begins a slice on the first lane where it is within all that is open.
+    /// Begins a slice on the first lane whose open slices all contain it.
     fn begin<W: Write>(
         &mut self,
         slice: &Complete<'_>,
         time: u64,
         trace: &mut TraceWriter<W>,
     ) -> io::Result<()> {
-        // A slice without an end is around everything that begins later.
+        // A slice without an end contains everything that begins later.
         let end = time.saturating_add(slice.duration);
         let fits = |lane: &Lane| lane.ends.last().is_none_or(|outer| end <= *outer);
         let lane = match self.lanes.iter().position(fits) {
@@ -287,7 +287,7 @@ impl Row {
         Ok(())
     }
 
-    /// Writes the arrows that no slice at their time has taken, each at an instant.
+    /// Writes arrows without a slice at their time as instants.
     fn write_arrows<W: Write>(&mut self, time: u64, trace: &mut TraceWriter<W>) -> io::Result<()> {
         let track = self.lanes[0].track;
         for arrow in self.arrows.extract_if(.., |arrow| arrow.time < time) {
@@ -309,7 +309,7 @@ impl Arrow {
     }
 }
 
-/// Writes category and arguments.
+/// Writes the category and the arguments.
 fn describe(event: &Event<'_>, written: &mut Written<'_>) {
     if !event.category.is_empty() {
         written.category(event.category.as_bytes());
@@ -349,12 +349,12 @@ fn add_entries(annotations: &mut Annotations<'_>, entries: &Map<String, Value>) 
     }
 }
 
-/// Writes `null` as the mapper writes a value that is empty: Perfetto has no type for it.
+/// Writes `null` as the mapper writes an empty value: Perfetto has no type for it.
 fn add_null(map: &mut Annotations<'_>) {
     map.add(EMPTY, "null");
 }
 
-/// Returns a boolean, a number or a text.
+/// Converts a boolean, a number or a text.
 fn annotation(value: &Value) -> AnnotationValue<'_> {
     match value {
         Value::Bool(value) => (*value).into(),
@@ -367,7 +367,7 @@ fn annotation(value: &Value) -> AnnotationValue<'_> {
     }
 }
 
-/// The id of an arrow, which the format has by category and id.
+/// Returns the id of an arrow, which the format identifies by category and id.
 fn arrow_id(event: &Event<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     (event.category.as_ref(), key(&event.id)).hash(&mut hasher);

@@ -1,11 +1,11 @@
-//! How far each clock is moved: pairs of resources bound the difference of their clocks, and the pairs with the most calls
-//! decide first.
+//! Computes the shift of each clock. Pairs of resources bound the difference of their clocks, and pairs with more calls take
+//! precedence.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use super::{CLIENT, SERVER, Times};
 
-/// The moves of a child's clock, in nanoseconds, for which all children are within their parents.
+/// The shifts of a child's clock, in nanoseconds, for which all children are within their parents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
     least: i64,
@@ -36,10 +36,10 @@ impl Bounds {
         }
     }
 
-    /// Returns the move of the child's clock: none if the bounds allow it, else the middle of the bounds.
+    /// Returns the shift of the child's clock: 0 if the bounds allow it, else the middle of the bounds.
     ///
-    /// The middle is the move for which requests and answers take equally long. Bounds that contradict each other (clocks that
-    /// drift) leave no child before its parent.
+    /// The middle is the shift for which requests and responses take equally long. If the bounds contradict each other (clocks
+    /// that drift), the shift ensures that no child begins before its parent.
     fn offset(self) -> i64 {
         if self.least <= 0 && self.most >= 0 {
             0
@@ -55,7 +55,7 @@ fn difference(one: u64, other: u64) -> i64 {
     (i128::from(one) - i128::from(other)).clamp(i64::MIN.into(), i64::MAX.into()) as i64
 }
 
-/// Returns the offset of each resource. The clock of the resource that the others call in the end is not moved.
+/// Returns the offset of each resource. The clock of the root resource of each group is not shifted.
 pub(super) fn offsets(resources: usize, bounds: &BTreeMap<(u32, u32), Bounds>) -> Vec<i64> {
     let mut pairs: Vec<_> = bounds.iter().collect();
     pairs.sort_by_key(|(pair, bounds)| (Reverse(bounds.calls), **pair));
@@ -70,9 +70,9 @@ pub(super) fn offsets(resources: usize, bounds: &BTreeMap<(u32, u32), Bounds>) -
         .collect()
 }
 
-/// Resources whose clocks are tied to each other: a union-find structure with offsets.
+/// Groups of resources with related clocks: a union-find structure with offsets.
 struct Groups {
-    /// The next resource on the way to the root of the group, and the offset from it.
+    /// The next resource on the path to the root of the group, and the offset from it.
     links: Vec<(u32, i64)>,
 }
 
@@ -94,7 +94,7 @@ impl Groups {
         (root, offset)
     }
 
-    /// Ties the clock of a child to that of its parent, unless others do so already.
+    /// Relates the clock of a child to that of its parent, unless both are already in one group.
     fn join(&mut self, parent: u32, child: u32, offset: i64) {
         let (parent_root, of_parent) = self.find(parent);
         let (child_root, of_child) = self.find(child);

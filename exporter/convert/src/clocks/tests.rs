@@ -2,7 +2,8 @@ use super::*;
 
 const SECOND: u64 = 1_700_000_000_000_000_000;
 
-/// A message with one span of a service: its number, that of its parent, its kind, and its times after the second.
+/// A message with one span of a service: its number, the number of its parent, its kind, and its times relative to the base
+/// second.
 fn span(service: &str, (number, parent): (u64, u64), kind: i32, start: u64, end: u64) -> Vec<u8> {
     let parent = if parent == 0 {
         String::new()
@@ -45,7 +46,7 @@ fn aligned(messages: &[(Signal, Vec<u8>)], memory: usize) -> (Vec<MovedClock>, V
     (moved.unwrap(), out)
 }
 
-/// The start of the only span of a message after the second.
+/// Returns the start of the only span of a message, relative to the base second.
 fn start(text: &str) -> u64 {
     let (_, start) = text.split_once(r#""startTimeUnixNano":""#).unwrap();
     start.split('"').next().unwrap().parse::<u64>().unwrap() - SECOND
@@ -53,7 +54,7 @@ fn start(text: &str) -> u64 {
 
 #[test]
 fn a_chain_of_calls_is_centred_and_everything_of_a_process_moves() {
-    // The clock of b is 1000 late, that of c 500 early against b. Each call takes 100 there and 100 back.
+    // The clock of b is 1000 behind that of a, that of c 500 behind that of b. Each call takes 100 in each direction.
     let messages = [
         (Signal::Traces, span("a", (1, 0), CLIENT, 5_000, 6_000)),
         (Signal::Traces, span("b", (2, 1), SERVER, 4_100, 4_900)),

@@ -1,8 +1,8 @@
-//! The times of a message, changed in place: they are numbers of a fixed length.
+//! Changes the times of a message in place: they are numbers of a fixed length.
 
 use pulsetrain_otlp::{Signal, WireError, wire::Reader};
 
-/// A message with times in it, or with messages that have some.
+/// The fields of a message that are times, or messages with times.
 struct TimeFields {
     /// The fields that are times.
     times: &'static [u32],
@@ -60,10 +60,10 @@ static RESOURCE_SPANS: TimeFields = around(&[(2, &SCOPE_SPANS)]);
 static RESOURCE_METRICS: TimeFields = around(&[(2, &SCOPE_METRICS)]);
 static RESOURCE_LOGS: TimeFields = around(&[(2, &SCOPE_LOGS)]);
 
-/// The tag of a `ResourceSpans` or its like in a message.
+/// The tag of a `ResourceSpans` or a counterpart in a message.
 const OF_RESOURCE: u32 = 1 << 3 | 2;
 
-/// Returns where each `ResourceSpans` or its like begins and ends in a message, up to the first fault.
+/// Returns the range of each `ResourceSpans` or counterpart in a message, up to the first error.
 pub(super) fn resources(message: &[u8]) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut reader = Reader::new(message);
@@ -84,7 +84,7 @@ pub(super) fn resources(message: &[u8]) -> Vec<(usize, usize)> {
     found
 }
 
-/// Adds an offset in nanoseconds to every time of a `ResourceSpans` or its like, up to the first fault.
+/// Adds an offset in nanoseconds to every time in a `ResourceSpans` or a counterpart, up to the first error.
 pub(super) fn shift(signal: Signal, bytes: &mut [u8], offset: i64) {
     let part = match signal {
         Signal::Traces => &RESOURCE_SPANS,
@@ -92,13 +92,13 @@ pub(super) fn shift(signal: Signal, bytes: &mut [u8], offset: i64) {
         Signal::Logs => &RESOURCE_LOGS,
     };
     let mut places = Vec::new();
-    // The fault is reported by the next reader.
+    // The next reader reports the error.
     let _ = find(bytes, 0, part, &mut places);
     for place in places {
         let Some(time) = bytes.get_mut(place..).and_then(<[u8]>::first_chunk_mut::<8>) else {
             continue;
         };
-        // 0 is no time, and does not become one.
+        // 0 means no time and stays 0.
         *time = match u64::from_le_bytes(*time) {
             0 => *time,
             nanos => nanos.saturating_add_signed(offset).max(1).to_le_bytes(),
@@ -106,7 +106,7 @@ pub(super) fn shift(signal: Signal, bytes: &mut [u8], offset: i64) {
     }
 }
 
-/// Appends the places of the times in a part, which begins at `base`.
+/// Appends the offsets of the times in a part, which begins at `base`.
 fn find(bytes: &[u8], base: usize, part: &TimeFields, places: &mut Vec<usize>) -> Result<(), WireError> {
     let mut reader = Reader::new(bytes);
     while !reader.is_at_end() {

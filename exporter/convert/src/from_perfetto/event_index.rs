@@ -1,5 +1,4 @@
-//! The content of a trace, read once: descriptors stay in memory, events are sorted by track and time, log
-//! lines by process.
+//! The content of a trace, read once: descriptors stay in memory, events are sorted by track and time, log lines by process.
 
 use std::{cmp::Ordering, io};
 
@@ -13,19 +12,19 @@ use super::{
     tracks::Tracks,
 };
 
-/// What is gathered of a trace.
+/// The collected content of a trace.
 #[derive(Debug)]
 pub(super) struct EventIndex {
     pub(super) tracks: Tracks,
     pub(super) metadata: MetricMetadata,
     events: Times,
-    /// Events whose clocks have no relation to the wall clock, by the time of their own clock.
+    /// Events of clocks without a relation to the wall clock, by the time of their own clock.
     unplaced: Times,
     logs: Sorter,
     pub(super) room: MemoryBudget,
 }
 
-/// Events, and between which times they are.
+/// Events, and the range of their times.
 #[derive(Debug)]
 struct Times {
     all: Sorter,
@@ -33,7 +32,7 @@ struct Times {
 }
 
 impl EventIndex {
-    /// Nothing yet; half of the room is for it, and the other half for what comes of it.
+    /// Creates an empty index. Each of its three sorters gets an eighth of the budget, and so does `room`, for later steps.
     pub(super) fn new(room: &MemoryBudget) -> Self {
         let times = || Times {
             all: Sorter::new(room.share(8)),
@@ -64,7 +63,7 @@ impl EventIndex {
         }
     }
 
-    /// Adds a log line unless the trace also has its original record.
+    /// Adds a log line unless the trace also contains its original record.
     pub(super) fn take_log(&mut self, line: &LogItem) -> io::Result<()> {
         if self.metadata.knows_pid(line.pid) {
             return Ok(());
@@ -81,7 +80,7 @@ impl EventIndex {
         })
     }
 
-    /// Returns the events in their order, and the log lines. The first event of the clocks that are not tied to the wall clock is
+    /// Returns the events in their order, and the log lines. The first event of clocks without a relation to the wall clock is
     /// at `start_unix_nanos`.
     pub(super) fn sorted(
         self,
@@ -105,15 +104,15 @@ impl EventIndex {
     }
 }
 
-/// Events by track, and those of one track by time; of the same time in the order of the file.
+/// Events sorted by track and time; events with the same time are in the order of the file.
 #[derive(Debug)]
 pub(super) struct Timeline {
     placed: Sorted,
     unplaced: Sorted,
     offset: u64,
-    /// The latest time of all.
+    /// The latest time of all events.
     pub(super) last: u64,
-    /// Whether times count from 1970 because nothing ties their clock to the wall clock.
+    /// Whether times count from 1970 because their clock has no relation to the wall clock.
     pub(super) is_undated: bool,
 }
 
@@ -147,7 +146,7 @@ impl Timeline {
     }
 }
 
-/// Log lines, those of one process together.
+/// Log lines, grouped by process.
 #[derive(Debug)]
 pub(super) struct Lines(Sorted);
 

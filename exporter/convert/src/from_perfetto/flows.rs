@@ -1,5 +1,5 @@
-//! Flows as span links: an arrow leads from each slice of a flow to the next in time, and the later span gets a link to the
-//! earlier one.
+//! Converts flows to span links. A flow is an arrow from each of its slices to the next in time; the later span gets a link to
+//! the earlier one.
 
 use std::io;
 
@@ -15,7 +15,7 @@ use super::{
 #[derive(Debug)]
 pub(super) struct Flows(Sorter);
 
-/// A slice that a flow leads through.
+/// A slice that is part of a flow.
 struct Station {
     flow: u64,
     key: SpanKey,
@@ -27,7 +27,7 @@ impl Flows {
         Self(Sorter::new(room))
     }
 
-    /// Records that a flow leads through a slice at a time, and whether it ends there.
+    /// Records that a slice is part of a flow at a time, and whether the flow ends there.
     pub(super) fn push(
         &mut self,
         flow: u64,
@@ -43,7 +43,7 @@ impl Flows {
         })
     }
 
-    /// Adds the links to the pieces of spans. Returns the bytes that went through a temporary file.
+    /// Adds the links to the pieces of spans. Returns the number of bytes that were written to a temporary file.
     pub(super) fn link(self, pieces: &mut SpanAssembly) -> io::Result<u64> {
         let mut sorted = self.0.sorted()?;
         let mut before: Option<Station> = None;

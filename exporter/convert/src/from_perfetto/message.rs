@@ -1,4 +1,4 @@
-//! Annotations as any message of OTLP, field by field under its name in OTLP/JSON: the reading side of
+//! Decodes annotations into any message of OTLP, field by field under its name in OTLP/JSON: the counterpart of
 //! `to_perfetto/message.rs`.
 
 use pulsetrain_otlp::{
@@ -9,7 +9,7 @@ use pulsetrain_perfetto::AnnotationData;
 
 use super::values::{self, Entries};
 
-/// Encodes the fields in the annotations except those with these names.
+/// Encodes the fields in the annotations except those in `without`.
 pub(super) fn encode(about: &MessageDescriptor, fields: &Entries, without: &[&str], out: &mut Buffer) {
     for (name, value) in fields {
         if let Some((_, known)) = about.by_json_name(name.as_bytes())

@@ -1,5 +1,5 @@
-//! The originals in a full trace: resources, scopes, and the fields of metrics besides their points
-//! (`to_perfetto/identity.rs`, `metrics.rs`). It is held in memory, as the mapper holds it.
+//! The originals in a trace with all fields: resources, scopes, and the fields of metrics besides their points
+//! (`to_perfetto/identity.rs`, `metrics.rs`). Like the mapper, this module holds them in memory.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -23,7 +23,7 @@ const RESOURCE: &str = "resource";
 /// The field of the attributes of a resource.
 const RESOURCE_ATTRIBUTES: u32 = 1;
 
-/// Fields of OTLP by their names.
+/// Fields of OTLP with their names.
 type NamedFields = Vec<(String, AnnotationData)>;
 
 /// The original resources, scopes and metrics of a trace.
@@ -40,7 +40,7 @@ pub(super) struct MetricMetadata {
 }
 
 impl MetricMetadata {
-    /// Takes an event with an original; returns any other event.
+    /// Stores an event that contains an original; returns any other event.
     pub(super) fn take(&mut self, event: TraceEvent, tracks: &Tracks) -> Option<TraceEvent> {
         if event.kind != EventKind::Instant {
             return Some(event);
@@ -51,7 +51,7 @@ impl MetricMetadata {
                 .annotations
                 .iter()
                 .any(|(key, _)| key == attribute::SERVICE_NAME.name);
-            // Another program may have an event of this name.
+            // Another program may write an event with this name.
             if event.name == RESOURCE && has_service && matches!(process, Some(TrackKind::Process { .. })) {
                 self.shown.insert(event.track_uuid, event.annotations);
                 return None;
@@ -74,27 +74,27 @@ impl MetricMetadata {
         None
     }
 
-    /// The attributes of a resource that a lean trace shows.
+    /// Returns the attributes of a resource from a trace without all fields.
     pub(super) fn shown(&self, process: u64) -> Option<&Entries> {
         self.shown.get(&process).map(Vec::as_slice)
     }
 
-    /// Whether a process has its original resource.
+    /// Returns whether the original resource of a process is known.
     pub(super) fn has(&self, process: u64) -> bool {
         self.resources.contains_key(&process)
     }
 
-    /// Whether the process of this number has its original resource, as far as is known.
+    /// Returns whether the original resource of the process with this pid is known so far.
     pub(super) fn knows_pid(&self, pid: i32) -> bool {
         self.pids.contains_key(&pid)
     }
 
-    /// Returns the track of the process with this number that has its original resource.
+    /// Returns the track of the process with this pid if its original resource is known.
     pub(super) fn process_of(&self, pid: u64) -> Option<u64> {
         self.pids.get(&i32::try_from(pid).ok()?).copied()
     }
 
-    /// The metrics by their processes and numbers.
+    /// Removes and returns the metrics by their processes and numbers.
     pub(super) fn metrics(&mut self, tracks: &Tracks) -> BTreeMap<(u64, u64), NamedFields> {
         let metrics = std::mem::take(&mut self.metrics).into_iter();
         metrics

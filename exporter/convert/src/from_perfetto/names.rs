@@ -1,8 +1,8 @@
-//! Names that have attributes in them.
+//! Names that contain attributes.
 
 use pulsetrain_perfetto::AnnotationData;
 
-/// Splits `rollout (step=3, role=actor)`, which is how Tunix writes attributes, into the name and the attributes.
+/// Splits `rollout (step=3, role=actor)`, the notation of Tunix for attributes, into the name and the attributes.
 pub(super) fn name_and_tags(name: &str) -> (&str, Vec<(String, AnnotationData)>) {
     let tags = name.strip_suffix(')').and_then(|name| name.split_once(" ("));
     let Some((short, tags)) = tags else {

@@ -1,4 +1,4 @@
-//! Points: the original points sorted by metric, and the values of other counters as gauges.
+//! Converts points: the original points sorted by metric, and the values of other counters as gauges.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -50,7 +50,7 @@ impl Points {
         }
     }
 
-    /// Takes the original point of an event; returns false for an event without one.
+    /// Stores the original point of an event; returns `false` for an event without one.
     pub(super) fn take(
         &mut self,
         event: &TraceEvent,
@@ -75,7 +75,7 @@ impl Points {
         Ok(true)
     }
 
-    /// Assembles the metrics and adds them to their batches. Returns the bytes that went through a file.
+    /// Assembles the metrics and adds them to their batches. Returns the number of bytes that were written to a file.
     pub(super) fn assemble<E: From<ConvertError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
         self,
         batches: &mut ResourceBatches<'_, D>,
@@ -138,7 +138,7 @@ fn data(head: &Entries) -> Option<(&'static str, u32, &AnnotationData)> {
     })
 }
 
-/// The message that the points of a metric are.
+/// Returns the descriptor of the points of a kind of metric.
 fn point_of(data: &str) -> Option<&'static MessageDescriptor> {
     let (_, field) = Metric::descriptor().by_json_name(data.as_bytes())?;
     let Kind::One(inner) = field.kind else {
@@ -151,7 +151,7 @@ fn point_of(data: &str) -> Option<&'static MessageDescriptor> {
     }
 }
 
-/// A `Metric` message with its points.
+/// Encodes a `Metric` message with its points.
 fn metric(head: &Entries, points: &Buffer) -> Buffer {
     let mut out = Buffer::default();
     message::encode(Metric::descriptor(), head, &DATA, &mut out);
@@ -169,14 +169,14 @@ fn metric(head: &Entries, points: &Buffer) -> Buffer {
     out
 }
 
-/// What a counter shows, as a gauge that is sent when it is large enough.
+/// The values of a counter as a gauge, which is sent when it is large enough.
 #[derive(Debug, Default)]
 pub(super) struct Gauge {
     points: Buffer,
 }
 
 impl Gauge {
-    /// Takes a value; true where the gauge is to be sent before the next.
+    /// Adds a value; returns `true` if the gauge must be sent before the next one.
     pub(super) fn take(&mut self, event: &TraceEvent, time: u64, label: &CounterLabel) -> bool {
         if event.value.is_some() {
             let mut point = Buffer::default();
@@ -188,7 +188,7 @@ impl Gauge {
         self.points.len() >= MESSAGE_BYTES
     }
 
-    /// The `Metric` message of what was taken, if anything was.
+    /// Returns the `Metric` message of the added values, if any.
     pub(super) fn end(&mut self, label: &CounterLabel) -> Option<Buffer> {
         if self.points.is_empty() {
             return None;
@@ -201,7 +201,7 @@ impl Gauge {
     }
 }
 
-/// The name, unit and attributes of a counter; a name like `gpu.power {device.id=0}` has attributes in it.
+/// The name, unit and attributes of a counter; a name like `gpu.power {device.id=0}` contains attributes.
 #[derive(Debug, Default)]
 pub(super) struct CounterLabel {
     head: Buffer,

@@ -1,4 +1,4 @@
-//! Log records: the lines of the trace's log, and instants that are in no slice.
+//! Converts log records: the lines of the trace's log, and instants outside slices.
 
 use pulsetrain_otlp::{Signal, write::Buffer};
 use pulsetrain_perfetto::{LogItem, Time, TraceEvent};
@@ -21,7 +21,7 @@ mod field {
     pub(super) const EVENT_NAME: u32 = 12;
 }
 
-/// An instant that is in no slice, as a `LogRecord` message: an event with its name and its annotations.
+/// Encodes an instant outside a slice as a `LogRecord` message: an event with its name and its annotations.
 pub(super) fn of_instant(event: &TraceEvent, time: u64, thread: &Thread) -> Buffer {
     let mut out = Buffer::default();
     out.fixed64(field::TIME, time);
@@ -31,7 +31,7 @@ pub(super) fn of_instant(event: &TraceEvent, time: u64, thread: &Thread) -> Buff
     out
 }
 
-/// Sends the log lines that are not those of complete records.
+/// Sends the log lines of which the trace contains no complete record.
 pub(super) fn send_lines<E: From<ConvertError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
     mut lines: Lines,
     known: BatchContext<'_>,
@@ -48,7 +48,7 @@ pub(super) fn send_lines<E: From<ConvertError>, D: FnMut(Signal, Vec<u8>) -> Res
     Ok(())
 }
 
-/// A line of the log as a `LogRecord` message.
+/// Encodes a line of the log as a `LogRecord` message.
 fn of_line(line: &LogItem) -> Buffer {
     let mut out = Buffer::default();
     if let Time::Unix(nanos) = line.time
@@ -56,7 +56,7 @@ fn of_line(line: &LogItem) -> Buffer {
     {
         out.fixed64(field::TIME, nanos);
     }
-    // Android's names, four of OTLP's numbers apart: verbose (2) is TRACE (1).
+    // Each of Android's levels has four numbers in OTLP: verbose (2) is TRACE (1).
     out.uint(
         field::SEVERITY_NUMBER,
         u64::from(line.priority.clamp(2, 7) - 2) * 4 + 1,

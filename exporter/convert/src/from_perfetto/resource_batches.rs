@@ -1,5 +1,5 @@
-//! Resources and scopes around what was read, in messages of a size that every receiver takes. Items wait until there are
-//! enough of them for a message, or too many in all.
+//! Adds resources and scopes to items, and combines them into messages of a size that every receiver accepts. Items wait until
+//! there are enough of them for a message, or too many in total.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use pulsetrain_semconv::attribute;
 
 use super::{metric_metadata::MetricMetadata, tracks::Tracks, values};
 
-/// A message is ended when its items have this many bytes.
+/// A message is complete when its items have this many bytes.
 pub(crate) const MESSAGE_BYTES: usize = 1 << 20;
 
-/// Where an item belongs.
+/// The resource and the scope of an item.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum BatchKey {
-    /// The track of its process, and the number of its scope, or the scope's name.
+    /// The track of the process, and the number of the scope or its name.
     Process(u64, Result<u64, String>),
-    /// The number of a process without further fields.
+    /// The pid of a process without further fields.
     Pid(i32),
 }
 
-/// Items that wait for others of their batch_key.
+/// Items that wait for others with the same `batch_key`.
 pub(super) struct ResourceBatches<'a, D> {
     waiting: BTreeMap<(Signal, BatchKey), Buffer>,
     bytes: usize,
@@ -31,7 +31,7 @@ pub(super) struct ResourceBatches<'a, D> {
     deliver: &'a mut D,
 }
 
-/// What batches are known by.
+/// The tracks and metadata for the resources and scopes of batches.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BatchContext<'a> {
     pub(super) tracks: &'a Tracks,
@@ -49,7 +49,7 @@ impl<'a, E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>> ResourceBatches<'a, D> {
         }
     }
 
-    /// Takes an item, which is field 2 of its scope.
+    /// Adds an item, which is field 2 of its scope.
     pub(super) fn push(
         &mut self,
         signal: Signal,
@@ -75,7 +75,7 @@ impl<'a, E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>> ResourceBatches<'a, D> {
         Ok(())
     }
 
-    /// Sends what waits.
+    /// Sends all waiting items.
     pub(super) fn send_all(&mut self, known: BatchContext<'_>) -> Result<(), E> {
         for ((signal, batch_key), items) in std::mem::take(&mut self.waiting) {
             self.send(signal, &batch_key, &items, known)?;
@@ -95,7 +95,7 @@ impl<'a, E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>> ResourceBatches<'a, D> {
         (self.deliver)(signal, batch_key.around(known).wrap(items))
     }
 
-    /// How many messages were sent.
+    /// Returns the number of messages sent.
     pub(super) fn messages(&self) -> u64 {
         self.messages
     }
@@ -128,7 +128,7 @@ impl ResourceScope {
 }
 
 impl BatchKey {
-    /// Returns the original resource and scope of items, or those that a viewer shows.
+    /// Returns the original resource and scope of items, or those derived from the viewer representation.
     fn around(&self, known: BatchContext<'_>) -> ResourceScope {
         let mut around = ResourceScope::default();
         match self {
@@ -151,7 +151,7 @@ impl BatchKey {
     }
 }
 
-/// A process as a resource.
+/// Encodes a process as a resource.
 fn resource(process: u64, tracks: &Tracks) -> Buffer {
     let mut out = Buffer::default();
     let name = match tracks.name(process) {

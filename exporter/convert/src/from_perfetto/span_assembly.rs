@@ -1,5 +1,5 @@
-//! Spans in pieces: a slice begins, has events and ends at places of a trace that may be far apart, so each is kept for
-//! itself, sorted by span, and spans are put together when all is there.
+//! Assembles spans from pieces. The begin, the events and the end of a slice may be far apart in a trace. Each piece is
+//! therefore stored separately and sorted by span, and the spans are assembled at the end.
 
 use std::io;
 
@@ -16,16 +16,16 @@ use super::{
 };
 use crate::ConvertError;
 
-/// Set in the numbers of slices without an original span, which are counted here.
+/// The flag in the numbers of slices without an original span, which are numbered here.
 const SHOWN: u64 = 1 << 63;
 
-/// What a piece is.
+/// The kinds of pieces.
 const BEGIN: u8 = 0;
 const END: u8 = 1;
 const EVENT: u8 = 2;
 const LINK: u8 = 3;
 
-/// What the pieces of a span have in common: the number that the trace gives it, or that it has among the slices.
+/// The key of all pieces of a span: the number of the span in the trace, or the index of its slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SpanKey(u64);
 
@@ -38,7 +38,7 @@ impl SpanKey {
         Self(index | SHOWN)
     }
 
-    /// The key as a number, and the key of such a number.
+    /// Returns the key as a number.
     pub(super) fn number(self) -> u64 {
         self.0
     }
@@ -52,7 +52,7 @@ impl SpanKey {
 #[derive(Debug)]
 pub(super) struct SpanAssembly(Sorter);
 
-/// A span that is being put together.
+/// A span that is being assembled.
 struct Assembling {
     index: u64,
     batch_key: BatchKey,
@@ -65,7 +65,7 @@ impl SpanAssembly {
         Self(Sorter::new(room))
     }
 
-    /// Takes the beginning of the slice that has this place among all slices.
+    /// Adds the begin of the slice with an index among all slices.
     pub(super) fn begin(
         &mut self,
         key: SpanKey,
@@ -98,7 +98,7 @@ impl SpanAssembly {
         })
     }
 
-    /// Takes the end of a slice, and the attributes that it has.
+    /// Adds the end of a slice, with its attributes.
     pub(super) fn end(&mut self, key: SpanKey, index: u64, time: u64, attributes: &Buffer) -> io::Result<()> {
         self.0.push((key.0, 1), |out| {
             out.push(END);
@@ -108,7 +108,7 @@ impl SpanAssembly {
         })
     }
 
-    /// Takes an event of a span, and its place among them.
+    /// Adds an event of a span, with its index among the events of the span.
     pub(super) fn event(&mut self, key: SpanKey, place: u64, event: &Buffer) -> io::Result<()> {
         self.0.push((key.0, place.saturating_add(2)), |out| {
             out.push(EVENT);
@@ -116,7 +116,7 @@ impl SpanAssembly {
         })
     }
 
-    /// Takes a link of a span.
+    /// Adds a link of a span.
     pub(super) fn link(&mut self, key: SpanKey, link: &Buffer) -> io::Result<()> {
         self.0.push((key.0, u64::MAX), |out| {
             out.push(LINK);
@@ -124,7 +124,8 @@ impl SpanAssembly {
         })
     }
 
-    /// Assembles the spans and adds them to their batches. Returns their number and the bytes that went through a file.
+    /// Assembles the spans and adds them to their batches. Returns their number and the number of bytes that were written to a
+    /// file.
     pub(super) fn assemble<E: From<ConvertError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
         self,
         batches: &mut ResourceBatches<'_, D>,
@@ -149,7 +150,7 @@ impl SpanAssembly {
     }
 }
 
-/// Takes a piece in; none where it is not one that was written here.
+/// Decodes a piece and adds it to its span. Returns `None` if the piece is malformed.
 fn take(mut record: &[u8], spans: &mut Vec<Assembling>, events: &mut Buffer) -> Option<()> {
     let from = &mut record;
     match byte(from)? {

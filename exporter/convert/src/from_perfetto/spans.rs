@@ -1,4 +1,5 @@
-//! Slices as spans: the original spans of a full trace, else spans made of what a viewer shows.
+//! Converts slices to spans: the original spans if the trace has all fields, else spans derived from the viewer
+//! representation.
 //!
 //! The original fields are in the map `otel` that the mapper writes (`to_perfetto/identity.rs`).
 
@@ -16,17 +17,16 @@ use super::{
 /// The kind of a span without a kind (`SPAN_KIND_INTERNAL`).
 const INTERNAL: u64 = 1;
 
-/// The kinds from `INTERNAL` on, as a trace that is not full has them.
+/// The kinds from `INTERNAL` on, in the spelling of a trace without all fields.
 const KINDS: [&str; 5] = ["internal", "server", "client", "producer", "consumer"];
 
-/// The keys of the map that a trace that is not full has.
+/// The keys of the map in a trace without all fields.
 const SHOWN: [&str; 4] = ["trace_id", "kind", "status", "status_message"];
 
 /// The status code of a failure.
 const ERROR: u64 = 2;
 
-/// A span as its begin event has it: its fields up to its start, the original end, its attributes, and the fields after its
-/// events.
+/// A span from its begin event: its fields up to its start, the original end, its attributes, and the fields after its events.
 #[derive(Debug, Default)]
 pub(super) struct Begun {
     pub(super) before: Buffer,
@@ -36,7 +36,7 @@ pub(super) struct Begun {
     pub(super) ids: Ids,
 }
 
-/// What a span is known by.
+/// The ids of a span.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ids {
     pub(super) trace: Vec<u8>,
@@ -53,7 +53,8 @@ pub(super) fn span_fields(annotations: &Entries) -> Option<(&Entries, &Entries)>
     }
 }
 
-/// Returns the annotations of a slice and, where they end with such a map, the fields that the mapper wrote for readers.
+/// Returns the annotations of a slice, and the fields that the mapper wrote for readers if the annotations end with such a
+/// map.
 fn shown_fields(annotations: &Entries) -> (&Entries, &Entries) {
     match annotations.split_last() {
         Some(((key, AnnotationData::Map(fields)), rest))
@@ -110,7 +111,7 @@ fn behind_events(fields: &Entries, out: &mut Buffer) {
     }
 }
 
-/// A `Span.Event` message.
+/// Encodes a `Span.Event` message.
 pub(super) fn event(event: &TraceEvent, time: u64) -> Buffer {
     let mut out = Buffer::default();
     let fields = otel_fields(&event.annotations);
@@ -125,7 +126,7 @@ pub(super) fn event(event: &TraceEvent, time: u64) -> Buffer {
     out
 }
 
-/// A `Span.Link` message.
+/// Encodes a `Span.Link` message.
 fn link(fields: &Entries) -> Buffer {
     let mut out = Buffer::default();
     id(fields, "trace_id", 1, &mut out);
@@ -143,7 +144,7 @@ fn link(fields: &Entries) -> Buffer {
     out
 }
 
-/// A `Span.Link` message that points to a span.
+/// Encodes a `Span.Link` message that points to a span.
 pub(super) fn link_to(ids: &Ids) -> Buffer {
     let mut out = Buffer::default();
     out.delimited(1, &ids.trace);
@@ -164,9 +165,10 @@ fn uint(fields: &Entries, key: &str, number: u32, out: &mut Buffer) {
     }
 }
 
-/// Makes a span of a slice without original fields. Its ids are derived from the file's name and the slice's place, so that the same file
-/// gives the same ids again; its trace is that of the slice around it, else one for each step in its name, and one for
-/// all slices without a step. A trace that the mapper wrote has the trace id, the kind and the failure.
+/// Creates a span from a slice without original fields. Its ids are derived from the name of the file and the position of the
+/// slice, so that the same file gives the same ids. Its trace is that of the enclosing slice, else one for each step in the
+/// names of slices, and one for all slices without a step. A trace from the mapper contains the trace id, the kind and the
+/// failure.
 pub(super) fn as_shown(
     event: &TraceEvent,
     (file, index): (&str, u64),

@@ -1,9 +1,8 @@
-//! Events and pieces of spans as bytes, for temporary files: written and read by the same program, so that nothing in them
-//! has to be understood by anyone else.
+//! Encodes events and pieces of spans for temporary files. Only this program reads the files, so their format is private.
 
 use pulsetrain_perfetto::{AnnotationData, CounterReading, EventKind, Time, TraceEvent};
 
-/// What an event is.
+/// The kinds of events.
 const KINDS: [EventKind; 5] = [
     EventKind::Begin,
     EventKind::End,
@@ -39,7 +38,7 @@ pub(super) fn pack_event(event: &TraceEvent, out: &mut Vec<u8>) {
     }
 }
 
-/// The event of a track at a time on the wall clock; none of a kind that nothing is made of.
+/// Decodes the event of a track at a time on the wall clock, or returns `None` for a kind that is not converted.
 pub(super) fn unpack_event(track_uuid: u64, unix_nanos: u64, mut bytes: &[u8]) -> Option<TraceEvent> {
     let from = &mut bytes;
     let kind = *KINDS.get(usize::from(byte(from)?))?;
@@ -128,7 +127,7 @@ fn value(from: &mut &[u8]) -> Option<AnnotationData> {
     })
 }
 
-/// Appends a number, a small one in few bytes.
+/// Appends a number as a varint: small numbers have few bytes.
 pub(crate) fn put_number(mut number: u64, out: &mut Vec<u8>) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -137,7 +136,7 @@ pub(crate) fn put_number(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// Appends bytes after their length.
+/// Appends bytes with a length prefix.
 pub(crate) fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     put_number(bytes.len() as u64, out);
     out.extend_from_slice(bytes);

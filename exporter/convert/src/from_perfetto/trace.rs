@@ -4,7 +4,7 @@ use std::{collections::VecDeque, io::Read};
 
 use pulsetrain_perfetto::{Item, ReadCounts, ReadError, TraceReader, Track};
 
-/// The most items that are held while the leading tracks are inspected.
+/// The limit for items that are held while the leading tracks are inspected.
 const LOOKAHEAD: usize = 1 << 14;
 
 /// The items of a Perfetto trace, in the order of the file.
@@ -43,7 +43,7 @@ impl<R: Read> PerfettoTrace<R> {
         None
     }
 
-    /// Returns the numbers of packets that were left out so far.
+    /// Returns the counts of packets that were read and skipped so far.
     pub fn counts(&self) -> ReadCounts {
         self.reader.counts()
     }

@@ -1,6 +1,6 @@
-//! The way through the events, track by track: begins and ends are paired, instants belong to spans, points to metrics.
+//! Replays the events of each track: pairs begins with ends, and assigns instants to spans and points to metrics.
 //!
-//! On a track events count by time, and in their order where times are equal, as trace_processor has it.
+//! The events of a track are ordered by time, and by their order in the file if times are equal, as in trace_processor.
 
 use std::io;
 
@@ -29,9 +29,9 @@ use crate::ConvertError;
 
 /// The key of the map of a slice that represents several spans.
 const MERGED: &str = "merged";
-/// The keys of instants that repeat something: a log record that has its line in the log, a span that failed.
+/// The keys of instants that duplicate other data: a log record that is also a line of the log, or a span that failed.
 const REPEATED: [&str; 2] = ["severity_number", "error_of"];
-/// Returns whether an instant with these fields repeats a log record or a failure.
+/// Returns whether an instant with these fields duplicates a log record or a failure.
 fn is_repeated(fields: &[(String, AnnotationData)]) -> bool {
     REPEATED.iter().any(|key| values::get(fields, key).is_some())
 }
@@ -39,7 +39,7 @@ fn is_repeated(fields: &[(String, AnnotationData)]) -> bool {
 /// The field of the attributes of a log record.
 const LOG_ATTRIBUTES: u32 = 6;
 
-/// What is left when all events have been seen.
+/// The results of the replay of all events.
 pub(super) struct Walked {
     tracks: Tracks,
     metadata: MetricMetadata,
@@ -47,7 +47,7 @@ pub(super) struct Walked {
     points: Points,
 }
 
-/// Where the way is.
+/// The state of the replay.
 pub(super) struct TrackReplay<'a> {
     file_name: &'a str,
     tracks: &'a Tracks,
@@ -55,17 +55,17 @@ pub(super) struct TrackReplay<'a> {
     pieces: SpanAssembly,
     points: Points,
     flows: Flows,
-    /// How many slices there were.
+    /// The number of slices so far.
     slices: u64,
     last: u64,
 }
 
-/// The track that the way is on.
+/// The state of the current track.
 #[derive(Default)]
 struct OnTrack {
     uuid: u64,
     process: u64,
-    /// Whether its process has its original resource.
+    /// Whether the original resource of the track's process is known.
     is_said: bool,
     thread: Thread,
     counter: CounterLabel,
@@ -73,13 +73,13 @@ struct OnTrack {
     open: Vec<Open>,
 }
 
-/// A slice that has not ended.
+/// An open slice.
 struct Open {
     key: Option<SpanKey>,
     index: u64,
     ids: Ids,
     is_written: bool,
-    /// How many events it has.
+    /// The number of its events.
     events: u64,
 }
 
@@ -183,7 +183,7 @@ impl<'a> TrackReplay<'a> {
         conversion: &mut PerfettoConversion,
     ) -> io::Result<()> {
         match track.open.last() {
-            // What a full trace draws as an arrow is in the spans that it holds; a log record has the ids of its span.
+            // The arrows of a trace with all fields are already in its original spans; a log record has the ids of its span.
             Some(open) if open.is_written => Ok(()),
             _ if otel_fields(&event.annotations).is_some_and(is_repeated) => Ok(()),
             None if track.is_said => Ok(()),
@@ -212,7 +212,7 @@ impl<'a> TrackReplay<'a> {
         }
     }
 
-    /// Ends what nothing has ended, at the end of the trace.
+    /// Ends the slices that are still open, at the end of the trace.
     fn leave<E: From<ConvertError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
         &mut self,
         track: Option<OnTrack>,
@@ -243,7 +243,7 @@ impl<'a> TrackReplay<'a> {
                 let span = spans::as_written(event, time, fields, rest);
                 (SpanKey::written(number), Ok(scope), span)
             }
-            // In a process with its original resource, a slice without original fields is a state.
+            // In a process with a known original resource, a slice without original fields is a state.
             None if track.is_said && values::get(&event.annotations, MERGED).is_none() => {
                 track.open.push(Open {
                     key: None,
@@ -311,7 +311,7 @@ impl<'a> TrackReplay<'a> {
                 message::encode(LogRecord::descriptor(), fields, &[], &mut out);
                 values::attributes(LOG_ATTRIBUTES, event.annotations.iter().skip(1), &mut out);
                 conversion.logs += 1;
-                // A record on the row of its span can be of another process.
+                // A record on the row of its span can belong to another process.
                 let pid = values::number(fields, "log_pid");
                 let process = pid.and_then(|pid| self.metadata.process_of(pid));
                 let batch_key = BatchKey::Process(process.unwrap_or(track.process), Ok(scope));
@@ -358,7 +358,7 @@ impl<'a> TrackReplay<'a> {
                 return Ok(());
             }
         }
-        // In a process with its original resource, all points are in the annotations; other counters repeat them.
+        // In a process with a known original resource, all points are in the annotations; other counters duplicate them.
         if track.is_said {
             return Ok(());
         }
@@ -385,7 +385,7 @@ impl<'a> TrackReplay<'a> {
 }
 
 impl Walked {
-    /// Puts spans and metrics together and sends all that waits.
+    /// Assembles spans and metrics and sends all waiting items.
     pub(super) fn assemble<E: From<ConvertError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
         self,
         batches: &mut ResourceBatches<'_, D>,

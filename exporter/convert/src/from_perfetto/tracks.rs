@@ -1,4 +1,4 @@
-//! The process of an event, and the headings above its track.
+//! Finds the process of an event, and the headings above its track.
 
 use std::collections::HashMap;
 
@@ -7,17 +7,17 @@ use pulsetrain_perfetto::{AnnotationData, HEADING, Track, TrackKind};
 
 use super::values::{self, Entries};
 
-/// What OTLP calls the thread of a track: the row that an event is on.
+/// The thread attributes of a track: the row of an event.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
     /// The names from below the process down to the track, with slashes between them.
     name: String,
-    /// The number of the thread that the track belongs to.
+    /// The id of the thread that the track belongs to.
     id: Option<i64>,
 }
 
 impl Thread {
-    /// Adds what is known as attributes, which are field `number`, without those that the annotations have.
+    /// Adds the known values as attributes in field `number`, unless the annotations have the same key.
     pub(super) fn add(&self, number: u32, annotations: &Entries, out: &mut Buffer) {
         let lacks = |key: &str| annotations.iter().all(|(own, _)| own != key);
         if !self.name.is_empty() && lacks("thread.name") {
@@ -35,17 +35,17 @@ impl Thread {
 pub(super) struct Tracks(HashMap<u64, Track>);
 
 impl Tracks {
-    /// Takes in a description; what comes later counts.
+    /// Adds a descriptor; a later one for the same track replaces it.
     pub(super) fn insert(&mut self, track: Track) {
         self.0.insert(track.uuid, track);
     }
 
-    /// The tracks as they were described, in order of their numbers.
+    /// Returns the last descriptor of a track.
     pub(super) fn get(&self, uuid: u64) -> Option<&Track> {
         self.0.get(&uuid)
     }
 
-    /// The track and all above it, the outermost last; a circle ends where it closes.
+    /// Returns the track and its ancestors, the outermost last. A cycle of parents ends the path.
     fn path(&self, uuid: u64) -> Vec<&Track> {
         let mut path: Vec<&Track> = Vec::new();
         let mut next = self.get(uuid);
@@ -56,7 +56,7 @@ impl Tracks {
         path
     }
 
-    /// Returns the number of the process of a track, or of its outermost ancestor.
+    /// Returns the uuid of the process of a track, or of its outermost ancestor.
     pub(super) fn process(&self, uuid: u64) -> u64 {
         let path = self.path(uuid);
         let process = path
@@ -65,7 +65,7 @@ impl Tracks {
         process.or(path.last()).map_or(uuid, |track| track.uuid)
     }
 
-    /// What a track is called.
+    /// Returns the name of a track.
     pub(super) fn name(&self, uuid: u64) -> &str {
         self.get(uuid).map_or("", |track| match &track.kind {
             TrackKind::Process { name, .. } | TrackKind::Thread { name, .. } => name,
@@ -73,7 +73,7 @@ impl Tracks {
         })
     }
 
-    /// The thread of a track.
+    /// Returns the thread of a track.
     pub(super) fn thread(&self, uuid: u64) -> Thread {
         let id = self.path(uuid).into_iter().find_map(|track| match track.kind {
             TrackKind::Thread { tid, .. } => Some(tid),

@@ -1,4 +1,4 @@
-//! Perfetto's annotations as OTLP's values: the reading side of what the mapper writes.
+//! Converts Perfetto's annotations to OTLP's values: the counterpart of the mapper's `values`.
 
 use pulsetrain_otlp::write::Buffer;
 use pulsetrain_perfetto::AnnotationData;
@@ -41,7 +41,7 @@ pub(super) fn attributes<'a>(
     }
 }
 
-/// An `AnyValue` message.
+/// Encodes an `AnyValue` message.
 pub(super) fn any(value: &AnnotationData) -> Buffer {
     let mut out = Buffer::default();
     match value {
@@ -49,7 +49,7 @@ pub(super) fn any(value: &AnnotationData) -> Buffer {
         AnnotationData::Int(value) => out.uint(field::INT, *value as u64),
         AnnotationData::Uint(value) => match i64::try_from(*value) {
             Ok(value) => out.uint(field::INT, value as u64),
-            // OTLP has no unsigned integers; text keeps every digit.
+            // OTLP has no unsigned integers; a text keeps every digit.
             Err(_) => out.delimited(field::STRING, value.to_string().as_bytes()),
         },
         AnnotationData::Double(value) => out.double(field::DOUBLE, *value),
@@ -67,7 +67,7 @@ pub(super) fn any(value: &AnnotationData) -> Buffer {
     out
 }
 
-/// A map, or what the sink has written as a map because Perfetto has no type for it.
+/// Encodes a map, or a value that the mapper writes as a map because Perfetto has no type for it.
 fn map(entries: &Entries, out: &mut Buffer) {
     match entries {
         [(key, AnnotationData::Text(text))] if key == BYTES => {
@@ -87,7 +87,7 @@ fn map(entries: &Entries, out: &mut Buffer) {
     }
 }
 
-/// The value of a key.
+/// Returns the value of a key.
 pub(super) fn get<'a>(entries: &'a Entries, key: &str) -> Option<&'a AnnotationData> {
     entries
         .iter()
@@ -95,7 +95,7 @@ pub(super) fn get<'a>(entries: &'a Entries, key: &str) -> Option<&'a AnnotationD
         .map(|(_, value)| value)
 }
 
-/// The number of a key.
+/// Returns the number of a key.
 pub(super) fn number(entries: &Entries, key: &str) -> Option<u64> {
     integer(get(entries, key)?)
 }
@@ -110,7 +110,7 @@ pub(super) fn integer(value: &AnnotationData) -> Option<u64> {
     }
 }
 
-/// The text of a key.
+/// Returns the text of a key.
 pub(super) fn text<'a>(entries: &'a Entries, key: &str) -> Option<&'a str> {
     match get(entries, key)? {
         AnnotationData::Text(text) => Some(text),
@@ -118,7 +118,7 @@ pub(super) fn text<'a>(entries: &'a Entries, key: &str) -> Option<&'a str> {
     }
 }
 
-/// The entries of a map under a key.
+/// Returns the entries of a map under a key.
 pub(super) fn entries<'a>(entries: &'a Entries, key: &str) -> Option<&'a Entries> {
     match get(entries, key)? {
         AnnotationData::Map(entries) => Some(entries),
@@ -126,7 +126,7 @@ pub(super) fn entries<'a>(entries: &'a Entries, key: &str) -> Option<&'a Entries
     }
 }
 
-/// The maps of a list under a key.
+/// Iterates over the maps of a list under a key.
 pub(super) fn maps<'a>(entries: &'a Entries, key: &str) -> impl Iterator<Item = &'a Entries> + use<'a> {
     let list = match get(entries, key) {
         Some(AnnotationData::List(list)) => list.as_slice(),
@@ -138,12 +138,12 @@ pub(super) fn maps<'a>(entries: &'a Entries, key: &str) -> impl Iterator<Item = 
     })
 }
 
-/// The bytes of an id in hexadecimal under a key.
+/// Returns the bytes of a hexadecimal id under a key.
 pub(super) fn id(entries: &Entries, key: &str) -> Vec<u8> {
     bytes_of_hex(text(entries, key).unwrap_or_default())
 }
 
-/// The bytes that hexadecimal digits are; none where there is another letter among them.
+/// Decodes hexadecimal digits. The result is empty if another character occurs.
 pub(super) fn bytes_of_hex(text: &str) -> Vec<u8> {
     let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
     let digits = digits.unwrap_or_default();

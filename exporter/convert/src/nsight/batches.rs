@@ -8,7 +8,7 @@ use pulsetrain_pipeline::spill::MemoryBudget;
 use super::names::{Names, Owner};
 use crate::from_perfetto::resource_batches::{MESSAGE_BYTES, ResourceScope};
 
-/// Items that wait for others of the same resource and scope.
+/// Items that wait for others with the same resource and scope.
 pub(super) struct Batches<'a, D> {
     waiting: BTreeMap<(Signal, Owner, String), Buffer>,
     bytes: usize,

@@ -1,4 +1,4 @@
-//! The database of an export: opened for reading only, with the tables and columns that it has.
+//! The database of an export: opened read-only, with its tables and columns.
 
 use std::{
     borrow::Cow,
@@ -18,28 +18,28 @@ use super::{nvtx, samples, tables::TABLES};
 /// The table of texts that most other tables refer to.
 const STRINGS: &str = "StringIds";
 
-/// The tables without events, and those that other code reads.
+/// The tables without events, and those that are read by other modules.
 const KNOWN: [&str; 2] = [nvtx::TABLE, samples::TABLE];
 
-/// The columns that an event has its time in.
+/// The columns for the time of an event.
 const TIMES: [&str; 3] = ["start", "timestamp", "rawTimestamp"];
 
 /// The largest text or row in bytes, 16 MiB: a damaged file can claim any size.
 const MOST_BYTES: i32 = 16 << 20;
 
-/// How much of a stream is copied at once.
+/// The number of bytes of a stream that are copied at once.
 const PIECE: usize = 64 << 10;
 
-/// The most tables that an error names.
+/// The limit for the tables that an error lists.
 const MOST_NAMED: usize = 10;
 
-/// The most labels of an enum table; real ones have less than 100.
+/// The limit for the labels of an enum table; real ones have less than 100.
 const MOST_LABELS: usize = 10_000;
 
 /// The character that ends a name in a query.
 const QUOTE: char = '\u{22}';
 
-/// Why an export cannot be opened.
+/// The reason why an export cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NsightError {
@@ -51,7 +51,7 @@ pub enum NsightError {
         "this SQLite database is not an export of Nsight Systems: it has no table `{0}`; write one with `nsys export --type sqlite`"
     )]
     Other(&'static str),
-    /// An export without a table that is converted; the names of its tables.
+    /// An export without a table that can be converted, with the names of its tables.
     #[error(
         "this export of Nsight Systems has no table that is converted, only {0}; profile with `nsys profile --trace=cuda,nvtx`"
     )]
@@ -73,7 +73,7 @@ pub struct NsightExport {
     problems: Vec<String>,
 }
 
-/// What a query selects: a column, or the text that it refers to.
+/// The expression that a query selects: a column, or the text that it refers to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Column {
     Plain(&'static str),
@@ -89,7 +89,7 @@ impl NsightExport {
     ///
     /// # Errors
     ///
-    /// A file that is not an export of Nsight Systems.
+    /// The file is not an export of Nsight Systems.
     pub fn open(path: &Path) -> Result<Self, NsightError> {
         let flags =
             OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -119,7 +119,7 @@ impl NsightExport {
     ///
     /// # Errors
     ///
-    /// A stream that is not an export of Nsight Systems, or a temporary file that cannot be used.
+    /// The stream is not an export of Nsight Systems, or a temporary file cannot be used.
     pub fn copied(mut input: impl Read, room: &MemoryBudget) -> Result<Self, NsightError> {
         let folder = room.folder.clone().unwrap_or_else(std::env::temp_dir);
         let mut copy = tempfile::NamedTempFile::new_in(folder)?;
@@ -133,7 +133,7 @@ impl NsightExport {
             }
         }
         copy.flush()?;
-        // The database stays open after its name is gone.
+        // The database stays open after the file is deleted.
         Self::open(copy.path())
     }
 
@@ -142,7 +142,7 @@ impl NsightExport {
         known.any(|name| self.tables.contains_key(name))
     }
 
-    /// Returns what is wrong with the file as such.
+    /// Returns the problems of the file itself.
     pub(super) fn problems(&self) -> &[String] {
         &self.problems
     }
@@ -161,11 +161,11 @@ impl NsightExport {
             .is_some_and(|columns| columns.contains(column))
     }
 
-    /// Passes each row of a table to `take`. Missing columns are `NULL`. Rows up to a damaged one are used.
+    /// Passes each row of a table to `take`. Missing columns are `NULL`. If a row is damaged, the rows before it are used.
     ///
     /// # Errors
     ///
-    /// Errors of `take`. A damaged table is in `errors`.
+    /// Returns the errors of `take`. A damaged table is added to `errors`.
     pub(super) fn each<E>(
         &self,
         table: &str,
@@ -204,7 +204,7 @@ impl NsightExport {
                 Column::Plain(name) | Column::Text(name) if !self.has(table, name) => "NULL".to_owned(),
                 Column::Plain(name) => format!("t.\"{name}\""),
                 Column::Text(name) => {
-                    // Writing to a text cannot fail.
+                    // Writing to a string cannot fail.
                     let _ = write!(
                         joins,
                         " LEFT JOIN {STRINGS} AS s{place} ON s{place}.id = t.\"{name}\""
@@ -297,7 +297,7 @@ fn tables(connection: &Connection) -> rusqlite::Result<BTreeMap<String, BTreeSet
         .collect()
 }
 
-/// Returns the URI of a database that nobody changes: SQLite then needs neither a lock nor a file next to it.
+/// Returns the URI of a database that no program changes: SQLite then needs neither a lock nor a second file.
 fn uri(path: &Path) -> String {
     // An absolute path has an empty authority: it may begin with two slashes.
     let mut uri = if path.is_absolute() { "file://" } else { "file:" }.to_owned();
@@ -307,7 +307,7 @@ fn uri(path: &Path) -> String {
                 uri.push(char::from(*byte));
             }
             other => {
-                // Writing to a text cannot fail.
+                // Writing to a string cannot fail.
                 let _ = write!(uri, "%{other:02x}");
             }
         }

@@ -1,4 +1,4 @@
-//! The names of processes and threads, and the resources that they are.
+//! The names of processes and threads, and their resources.
 
 use std::{collections::BTreeMap, io};
 
@@ -12,10 +12,11 @@ use crate::from_perfetto::values;
 /// The lowest bits of a serialized id are the thread, and those above them the process.
 const THREAD_BITS: u32 = 24;
 
-/// The most bytes of entries of processes, ranks and threads, and of NVTX domains and categories. Real exports have some kilobytes.
+/// The limit for the bytes of entries of processes, ranks and threads, and of NVTX domains and categories. Real exports have a
+/// few kilobytes.
 const MOST_NAME_BYTES: usize = 2 << 20;
 
-/// The bytes of an entry next to its name.
+/// The size of an entry without its name.
 const ENTRY_BYTES: usize = 64;
 
 /// A process by its serialized id (`globalPid`) without the bits of the thread. The highest bits are those of the machine.
@@ -26,16 +27,16 @@ pub(super) struct ProcessId(u64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ThreadId(u64);
 
-/// Where items belong.
+/// The resource of items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Owner {
     Process(ProcessId),
-    /// A GPU, for samples of it and for work of an unknown process.
+    /// A GPU, for its samples and for work of an unknown process.
     Device(i64),
     Unknown,
 }
 
-/// What an export names.
+/// The names in an export.
 #[derive(Debug, Default)]
 pub(super) struct Names {
     host: Option<String>,
@@ -53,7 +54,7 @@ pub(super) struct NameLimit {
 }
 
 impl NameLimit {
-    /// Returns whether a name is held, or counts it as left out.
+    /// Returns whether a name fits into the limit, and counts it as dropped if not.
     pub(super) fn admits(&mut self, name: &str) -> bool {
         let bytes = self.bytes + name.len() + ENTRY_BYTES;
         if bytes > MOST_NAME_BYTES {
@@ -64,7 +65,7 @@ impl NameLimit {
         true
     }
 
-    /// Adds an error if names were left out.
+    /// Adds an error if names were dropped.
     pub(super) fn report(&self, table: &str, errors: &mut Vec<String>) {
         if self.left_out > 0 {
             errors.push(format!(
@@ -85,7 +86,7 @@ impl ThreadId {
         ProcessId(self.0 >> THREAD_BITS)
     }
 
-    /// Returns the number that the operating system gives the thread.
+    /// Returns the id of the thread in the operating system.
     pub(super) fn tid(self) -> i64 {
         (self.0 & ((1 << THREAD_BITS) - 1)) as i64
     }
@@ -105,7 +106,7 @@ impl Names {
     pub(super) fn of(export: &NsightExport, errors: &mut Vec<String>) -> Self {
         let mut names = Self::default();
         let mut limit = NameLimit::default();
-        // Nothing in the closures fails.
+        // The closures never return an error.
         let _ = names.read(export, &mut limit, errors);
         limit.report("processes, ranks and threads", errors);
         names
@@ -150,7 +151,7 @@ impl Names {
             }
             io::Result::Ok(())
         })?;
-        // The table has environment variables too, which can be secret.
+        // The table also contains environment variables, which can be secret.
         let columns = ["name", "value"].map(Plain);
         export.each("TARGET_INFO_SYSTEM_ENV", &columns, errors, |cells| {
             if cells.text(0).is_some_and(|name| name == "Hostname") {
@@ -166,7 +167,7 @@ impl Names {
         Some(name.clone())
     }
 
-    /// Returns the attributes of a resource, as field 1 each.
+    /// Returns the attributes of a resource, each as field 1.
     pub(super) fn resource(&self, owner: Owner) -> Buffer {
         let (name, pid, rank) = match owner {
             Owner::Process(id) => {

@@ -1,4 +1,4 @@
-//! NVTX: ranges of threads as spans, marks as events, with the names of their domains and categories.
+//! Converts NVTX: ranges of threads to spans and marks to events, with the names of their domains and categories.
 
 use std::{collections::BTreeMap, io};
 
@@ -75,7 +75,7 @@ pub(super) fn read(
     named
         .limit
         .report("NVTX domains and categories", &mut conversion.errors);
-    // A damaged table is reported by the second reading.
+    // The second pass over the table reports damage.
     let mut others = 0;
     let mut unfinished = 0;
     export.each(TABLE, &COLUMNS, &mut conversion.errors, |cells| {
@@ -146,7 +146,7 @@ fn kind(cells: Cells<'_>) -> Option<Kind> {
             Some(range)
         }
         Some(_) => None,
-        // An export without types: a range has an end.
+        // In an export without types, a row with an end is a range.
         None if range == Kind::Span => Some(range),
         None => Some(Kind::Mark),
     }

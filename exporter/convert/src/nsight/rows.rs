@@ -1,4 +1,4 @@
-//! The rows of all tables as records, sorted by their start: of those that start together, the longest is the first.
+//! The rows of all tables as records, sorted by their start; among equal starts, the longest is first.
 
 use std::{
     collections::{BTreeMap, HashMap, hash_map::Entry},
@@ -23,7 +23,7 @@ use crate::from_perfetto::{
     values,
 };
 
-/// The columns in front of those of the name.
+/// The columns before those of the name.
 const FIXED: [&str; 7] = [
     "start",
     "end",
@@ -34,10 +34,10 @@ const FIXED: [&str; 7] = [
     "streamId",
 ];
 
-/// The most rows, and the most scopes. Real exports have some thousands.
+/// The limit for rows of the trace, and for scopes. Real exports have some thousands.
 const MOST_INTERNED: usize = 10_000;
 
-/// The most of NVTX alone, whose threads and domains have any number: the rows of GPUs are read later.
+/// The limit for NVTX alone, whose threads and domains are unbounded: the rows of GPUs are read later.
 const MOST_OF_NVTX: usize = MOST_INTERNED / 2;
 
 /// The row that a span or a mark is on.
@@ -49,7 +49,7 @@ pub(super) enum Track {
     Named(Owner, String),
 }
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Span,
@@ -80,15 +80,15 @@ pub(super) struct Rows<'a> {
     pub(super) sorter: Sorter,
     pub(super) tracks: Interned<Track>,
     pub(super) scopes: Interned<String>,
-    /// The last time of any row.
+    /// The latest time of any row.
     pub(super) latest: u64,
     count: u64,
     labels: BTreeMap<&'static str, BTreeMap<i64, String>>,
-    /// The only process that calls CUDA: the owner of GPU work whose process an export does not have.
+    /// The only process that calls CUDA: the owner of GPU work without a process in the export.
     only_process: Option<ThreadId>,
 }
 
-/// Values by the order of their first use. The first represents those beyond the limit.
+/// Values in the order of their first use. The first one represents values beyond the limit.
 #[derive(Debug)]
 pub(super) struct Interned<T> {
     places: HashMap<T, usize>,
@@ -130,7 +130,7 @@ impl<T: Clone + Eq + Hash> Interned<T> {
 }
 
 impl<'a> Rows<'a> {
-    /// `start` is the time that the times of the export count from.
+    /// Creates an empty list. `start` is the origin of the times of the export.
     pub(super) fn new(start: u64, file: &'a str, room: MemoryBudget) -> Self {
         Self {
             start,
@@ -316,13 +316,13 @@ impl<'a> Rows<'a> {
         (name, out)
     }
 
-    /// Returns the id of the call with this number in its process.
+    /// Returns the id of the call with a correlation id in its process.
     fn launch_id(&self, (process, correlation): (ThreadId, i64)) -> u64 {
         let process = process.process().number();
         xxh3_64(format!("{}\0launch\0{process}\0{correlation}", self.file).as_bytes()).max(1)
     }
 
-    /// Returns an id for the next span: the same for the same place in the same file.
+    /// Returns an id for the next span: the same for the same position in the same file.
     pub(super) fn next_id(&mut self) -> u64 {
         self.count += 1;
         xxh3_64(format!("{}\0span\0{}", self.file, self.count).as_bytes()).max(1)
@@ -338,7 +338,7 @@ impl<'a> Rows<'a> {
         let order = match record.kind {
             Kind::Unfinished => 0,
             Kind::Span => u64::MAX - 1 - record.end.saturating_sub(start).min(u64::MAX - 2),
-            // At the start of a span, a mark is within it.
+            // A mark at the start of a span is within the span.
             Kind::Mark => u64::MAX,
         };
         self.sorter.push((start, order), |out| record.put(out))
@@ -410,7 +410,7 @@ impl AttributeColumn {
 }
 
 impl Table {
-    /// The columns of a query: those of every table, those of the name, and those of the attributes.
+    /// Returns the columns of a query: those of every table, those of the name, and those of the attributes.
     fn columns(&self) -> Vec<Column> {
         let title = match self.title {
             SpanName::Texts(columns, _) => columns.iter().map(|column| Column::Text(column)).collect(),
@@ -425,7 +425,7 @@ impl Table {
             .collect()
     }
 
-    /// The enum tables that its labels are in.
+    /// Returns the enum tables with the labels of the table.
     fn enumerations(&self) -> Vec<&'static str> {
         let title = match self.title {
             SpanName::Label(_, _, table) => Some(table),

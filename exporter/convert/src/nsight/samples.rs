@@ -1,4 +1,4 @@
-//! Sampled GPU metrics as gauges of their GPU.
+//! Converts sampled GPU metrics to gauges of their GPU.
 
 use std::{collections::BTreeMap, io};
 
@@ -17,7 +17,7 @@ pub(super) const TABLE: &str = "GPU_METRICS";
 /// The scope of the gauges.
 const SCOPE: &str = "gpu_metrics";
 
-/// The bits of a type that are the number of the GPU.
+/// The bits of a type that contain the number of the GPU.
 const GPU: i64 = 0xff;
 
 /// Fields of `Metric`, `Gauge` and `NumberDataPoint` (proto/metrics/v1/metrics.proto).
@@ -30,7 +30,7 @@ mod field {
     pub(super) const DOUBLE: u32 = 4;
 }
 
-/// Sends every sample. `start` is the time that the times of the export count from.
+/// Sends every sample. `start` is the origin of the times of the export.
 pub(super) fn send<E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
     export: &NsightExport,
     start: u64,

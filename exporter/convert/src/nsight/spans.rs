@@ -1,4 +1,5 @@
-//! Records in the order of their start as spans: those of a thread are within the innermost span around them.
+//! Converts records, in the order of their start, to spans: a span of a thread is a child of the innermost span that contains
+//! it.
 
 use pulsetrain_otlp::{
     Signal,
@@ -17,7 +18,8 @@ use super::{
 };
 use crate::{ConvertError, from_perfetto::values};
 
-/// The attributes of `Span.Event` and of `LogRecord`, and other fields of these (proto/trace/v1 and proto/logs/v1).
+/// The field of the attributes of `Span.Event` and `LogRecord`, and other fields of these messages (proto/trace/v1 and
+/// proto/logs/v1).
 pub(super) const EVENT_ATTRIBUTES: u32 = 3;
 const LOG_ATTRIBUTES: u32 = 6;
 const EVENT_NAME: u32 = 12;
@@ -25,16 +27,16 @@ const EVENT_NAME: u32 = 12;
 /// `SPAN_KIND_INTERNAL`.
 const INTERNAL: u64 = 1;
 
-/// The bytes of open spans that are held in any case.
+/// The minimum budget for the bytes of open spans.
 const MOST_HELD_BYTES: usize = 16 << 20;
 
-/// The most open spans that a span is compared with. On the row of a thread, the innermost is around it.
+/// The limit for open spans that a span is compared with. On the row of a thread, the innermost open span contains it.
 const MOST_COMPARED: usize = 1000;
 
-/// The most open spans that others can be within.
+/// The limit for open spans that can have children.
 const MOST_OPEN: usize = 1 << 16;
 
-/// The spans that are open.
+/// The state of the open spans.
 pub(super) struct Spans<'a> {
     tracks: &'a [Track],
     scopes: &'a [String],
@@ -43,19 +45,19 @@ pub(super) struct Spans<'a> {
     /// The open spans of each row, outermost first.
     open: Vec<Vec<Open>>,
     open_count: usize,
-    /// Spans that begin while too many are open.
+    /// The number of spans that begin while too many are open.
     too_many_open: u64,
     trace: [u8; 16],
     held_bytes: usize,
     most_held_bytes: usize,
 }
 
-/// A span that may get events.
+/// An open span, which may get events.
 struct Open {
     id: u64,
     end: u64,
     scope: usize,
-    /// The span so far; `None` if it was sent, because too many are open.
+    /// The span so far; `None` if it was already sent, because too many are open.
     span: Option<Buffer>,
 }
 
@@ -104,7 +106,7 @@ impl<'a> Spans<'a> {
         Ok(())
     }
 
-    /// Sends the spans of a row that are over at a time.
+    /// Sends the spans of a row whose end is not after `time`.
     fn close<E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
         &mut self,
         track: usize,
@@ -151,7 +153,7 @@ impl<'a> Spans<'a> {
         Ok(())
     }
 
-    /// Adds a mark to the innermost open span of its row, or makes it a log record.
+    /// Adds a mark to the innermost open span of its row, or sends it as a log record if there is none.
     fn mark<E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
         &mut self,
         record: &Record<'_>,

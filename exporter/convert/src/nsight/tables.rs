@@ -1,6 +1,7 @@
-//! The tables whose rows become spans, as NVIDIA documents them ("SQLite Schema Reference" in the user guide of Nsight Systems).
+//! The tables whose rows are converted to spans, as NVIDIA documents them ("SQLite Schema Reference" in the user guide of
+//! Nsight Systems).
 //!
-//! Scopes and attributes have the names that Kineto gives the same things, so that one query covers the traces of both.
+//! Scopes and attributes have the same names as in Kineto, so that one query covers the traces of both.
 
 /// A table of spans.
 #[derive(Debug)]
@@ -18,18 +19,18 @@ pub(super) struct Table {
 pub(super) enum TrackKind {
     /// The thread in `globalTid`.
     Thread,
-    /// The thread in `globalTid`; spans have ids by `correlationId`, so that the work which they launch can link to them.
+    /// The thread in `globalTid`; spans have ids by `correlationId`, so that the work that they launch can link to them.
     Launch,
     /// The CUDA stream in `deviceId` and `streamId`.
     Stream,
-    /// A row for each device, since a host that waits overlaps the work that it waits for.
+    /// A row for each device, since a waiting host overlaps the work that it waits for.
     Synchronization,
 }
 
 /// The name of a span.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SpanName {
-    /// The first text that there is, else the name.
+    /// The first text that is not empty, else the name.
     Texts(&'static [&'static str], &'static str),
     /// A prefix and the label of a number.
     Label(&'static str, &'static str, &'static str),
@@ -37,13 +38,13 @@ pub(super) enum SpanName {
     Number(&'static str, &'static str),
 }
 
-/// An attribute of a span, and the columns that have its value.
+/// An attribute of a span, and the columns of its value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum AttributeColumn {
     Int(&'static str, &'static str),
-    /// An integer that is left out if it is 0.
+    /// An integer that is omitted if it is 0.
     NotZero(&'static str, &'static str),
-    /// A text that is left out if it is the name of the span.
+    /// A text that is omitted if it is the name of the span.
     Text(&'static str, &'static str),
     /// The label of a number in an enum table.
     Label(&'static str, &'static str, &'static str),
@@ -59,7 +60,7 @@ const SYNC_TYPE: &str = "ENUM_CUPTI_SYNC_TYPE";
 
 const MPI: SpanName = SpanName::Texts(&["textId"], "MPI");
 
-/// Every table of spans but that of NVTX. Of rows with equal times, those of the first table are around the others.
+/// Every table of spans except that of NVTX. Among rows with equal times, those of earlier tables contain the others.
 pub(super) const TABLES: [Table; 14] = [
     Table {
         name: "MPI_COLLECTIVES_EVENTS",
@@ -121,7 +122,7 @@ pub(super) const TABLES: [Table; 14] = [
             NotZero("return value", "returnValue"),
         ],
     },
-    // Older exports have the calls of the driver apart.
+    // Older exports have a separate table for the calls of the driver.
     Table {
         name: "CUPTI_ACTIVITY_KIND_DRIVER",
         scope: "cuda_driver",

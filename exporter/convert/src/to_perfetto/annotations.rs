@@ -1,4 +1,5 @@
-//! The annotations of a span's slice, in one pass over the span's bytes: only what is written is decoded.
+//! Writes the annotations of a span's slice, in one pass over the bytes of the span: only annotations that are written are
+//! decoded.
 
 use pulsetrain_otlp::{
     WireError,
@@ -26,7 +27,7 @@ mod attribute_tag {
     pub(super) const DOUBLE: u32 = 4 << 3 | 1;
 }
 
-/// An event of a span: its time, its place among the others, and all of it.
+/// An event of a span: its time, its index among the events of the span, and the event.
 pub(super) type Placed<'s> = (u64, u32, SpanEvent<'s>);
 
 /// Writes the scope of a slice and the arrows that start or end there.
@@ -40,7 +41,7 @@ pub(super) fn mark(event: &mut Event<'_>, scope: &str, flows: &[[u8; 8]]) {
     }
 }
 
-/// Returns a number that the spans of one trace share. Its 28 bits take four bytes.
+/// Returns a number that all spans of one trace share. It has 28 bits, which take four bytes.
 fn color(trace_id: &[u8]) -> u64 {
     // FNV-1a: the same number in every file and version.
     let hash = trace_id.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -49,10 +50,10 @@ fn color(trace_id: &[u8]) -> u64 {
     hash >> 36
 }
 
-/// What is drawn of a span besides its slice.
+/// The parts of a span that are drawn in addition to its slice.
 #[derive(Default)]
 pub(super) struct Besides<'s> {
-    /// Its events in the order of drawing; one without a time is drawn where its span begins.
+    /// Its events in drawing order; an event without a time is drawn at the start of its span.
     pub(super) events: Vec<Placed<'s>>,
     /// Its status if it failed.
     pub(super) failure: Option<Status<'s>>,
@@ -100,7 +101,7 @@ pub(super) fn span<'s>(
     if !policy.is_full() {
         let is_lean = *policy == AttributePolicy::Lean;
         let shown = identity::Shown {
-            // The spans of a tree are of one trace.
+            // All spans of a tree have the same trace id.
             trace_id: (is_lean && drawn.depth == 0)
                 .then(|| tree_span::trace_id(drawn.bytes))
                 .flatten(),
@@ -117,7 +118,7 @@ pub(super) fn span<'s>(
     Ok(Besides { events, failure })
 }
 
-/// The events of a span in the order of drawing.
+/// Returns the events of a span in drawing order.
 pub(super) fn events(bytes: &[u8], start: u64) -> Result<Vec<Placed<'_>>, WireError> {
     let events: Result<Vec<_>, _> = Span::decode(bytes)?.events.iter().collect();
     Ok(by_time(events?, start))
@@ -125,7 +126,7 @@ pub(super) fn events(bytes: &[u8], start: u64) -> Result<Vec<Placed<'_>>, WireEr
 
 fn by_time(events: Vec<SpanEvent<'_>>, start: u64) -> Vec<Placed<'_>> {
     let time = |event: &SpanEvent<'_>| match event.time_unix_nano {
-        // Without a time that can be drawn.
+        // 0 and times beyond the range cannot be drawn.
         1..=LATEST => event.time_unix_nano,
         _ => start,
     };
@@ -137,7 +138,7 @@ fn by_time(events: Vec<SpanEvent<'_>>, start: u64) -> Vec<Placed<'_>> {
     placed
 }
 
-/// Adds an attribute if it is asked for.
+/// Adds an attribute if it is selected.
 #[inline]
 fn attribute(bytes: &[u8], policy: &AttributePolicy, out: &mut Annotations<'_>) -> Result<(), WireError> {
     let (mut key, mut value): (&[u8], &[u8]) = (&[], &[]);
@@ -156,7 +157,7 @@ fn attribute(bytes: &[u8], policy: &AttributePolicy, out: &mut Annotations<'_>) 
     }
 }
 
-/// Adds a value: the usual ones as they are read, and all others by way of a view.
+/// Adds a value: the usual types directly, and all others through a view.
 #[inline]
 fn add(key: &[u8], bytes: &[u8], out: &mut Annotations<'_>) -> Result<(), WireError> {
     let mut reader = Reader::new(bytes);

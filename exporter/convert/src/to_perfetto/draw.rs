@@ -1,5 +1,5 @@
-//! Trees onto lanes, depth first, with the events and arrows of their spans. Those that are larger than memory, or than a file
-//! of the trace, are drawn in parts (`parts`).
+//! Draws trees on lanes, depth first, with the events and arrows of their spans. Trees that exceed the memory budget, or the
+//! size of a file, are drawn in parts (`parts`).
 
 mod parts;
 
@@ -32,10 +32,10 @@ use super::{
 struct Group {
     resource: u32,
     label: u32,
-    /// Its place within its process: the group that begins first is first.
+    /// Its sort rank within its process: groups are ordered by their first span.
     rank: i32,
     lanes: Lanes,
-    /// Short trees that are drawn together once the last has come, and their lane.
+    /// The run of short trees that is not yet drawn, and its lane.
     run: Option<(u32, Box<Run>)>,
 }
 
@@ -45,9 +45,9 @@ pub(super) struct TreeWriter<'a, P: PerfettoParts> {
     pub(super) labels: Labels,
     pub(super) metering: Metering<'a>,
     pub(super) summary: &'a mut PerfettoSummary,
-    /// By resource and label.
+    /// The groups by resource and label.
     groups: IndexMap<(u32, u32), Group>,
-    /// How many groups each process has.
+    /// The number of groups of each process.
     ranks: HashMap<u32, i32>,
 }
 
@@ -58,16 +58,16 @@ struct Open<'s> {
     name: &'s [u8],
     /// The message.
     bytes: &'s [u8],
-    /// Its number, and its events by time with their places among each other.
+    /// Its number, and its events by time, with their indices.
     number: u64,
     events: vec::IntoIter<Placed<'s>>,
     failure: Option<Status<'s>>,
 }
 
-/// Where a lane is drawn at.
+/// The position on a lane at which a tree is drawn.
 struct LaneCursor<'s> {
     lane: LaneTrack,
-    /// The group of the lane, and its place there.
+    /// The group of the lane, and the index of the lane in the group.
     group: u32,
     place: u32,
     page: FilePart,
@@ -77,12 +77,12 @@ struct LaneCursor<'s> {
     within: Option<u32>,
 }
 
-/// What of a tree is in the file that is being written.
+/// The part of a tree in the current file.
 #[derive(Clone, Copy)]
 struct FilePart {
     /// The size of the file before the tree, or after the spans that were drawn again.
     from: u64,
-    /// The bytes of what was drawn again.
+    /// The size of the slices that were drawn again.
     again: u64,
 }
 
@@ -126,7 +126,7 @@ impl<'a, P: PerfettoParts> TreeWriter<'a, P> {
         }
     }
 
-    /// Draws the short trees that were gathered, and counts the lanes.
+    /// Draws the pending runs of short trees, and counts the lanes.
     pub(super) fn finish_trees(&mut self) -> Result<(), PerfettoError> {
         self.summary.lanes = self
             .groups
@@ -171,7 +171,7 @@ impl<'a, P: PerfettoParts> TreeWriter<'a, P> {
         self.output.about.config.is_short(start, end) && !failed
     }
 
-    /// Whether spans of this name have a row of their own.
+    /// Returns whether spans with this name have a separate row.
     fn is_step(&self, name: &[u8]) -> bool {
         let rows = &self.output.about.config.root_rows;
         rows.iter().any(|(step, _)| step.as_bytes() == name)
@@ -181,7 +181,7 @@ impl<'a, P: PerfettoParts> TreeWriter<'a, P> {
         self.output.about.config.merge_below.unwrap_or_default()
     }
 
-    /// Takes a short tree into the run of its group.
+    /// Adds a short tree to the run of its group.
     fn gather(&mut self, number: u32, root: &TreeSpan<'_>, within: u64) -> Result<(), PerfettoError> {
         let gap = self.gap();
         let name = root.name();
@@ -203,7 +203,7 @@ impl<'a, P: PerfettoParts> TreeWriter<'a, P> {
         Ok(())
     }
 
-    /// Draws the short trees that were gathered of a group.
+    /// Draws the pending run of a group.
     fn end_run(&mut self, number: u32) -> Result<(), PerfettoError> {
         let group = &mut self.groups[number as usize];
         let Some((place, run)) = group.run.take() else {
@@ -214,7 +214,7 @@ impl<'a, P: PerfettoParts> TreeWriter<'a, P> {
         self.draw_run(lane, &run)
     }
 
-    /// Where a tree is drawn at.
+    /// Allocates a lane for a tree, and returns its cursor.
     fn cursor<'s>(&mut self, group: u32, tree: &Tree) -> Result<LaneCursor<'s>, PerfettoError> {
         let lanes = &mut self.groups[group as usize].lanes;
         let place = lanes.take(tree.start);
@@ -292,7 +292,7 @@ impl<'a, P: PerfettoParts> TreeWriter<'a, P> {
         )
     }
 
-    /// Takes a short span into the run that is open, or begins one.
+    /// Adds a short span to the open run, or begins a new run.
     fn put_into_run(
         &mut self,
         cursor: &mut LaneCursor<'_>,
@@ -311,7 +311,7 @@ impl<'a, P: PerfettoParts> TreeWriter<'a, P> {
         Ok(())
     }
 
-    /// Ends the run and all spans down to a depth, and draws the events of what stays open up to a time.
+    /// Ends the run and all spans down to a depth, and draws the events of the innermost open span up to a time.
     fn close(&mut self, cursor: &mut LaneCursor<'_>, depth: u32, time: u64) -> Result<(), PerfettoError> {
         if cursor.run.is_some()
             && let Some(run) = cursor.run.take()

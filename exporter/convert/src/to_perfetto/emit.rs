@@ -1,5 +1,5 @@
-//! From all that was gathered to the trace: trees are made, and trees, readings and log records are drawn in the order of
-//! their times, so that a trace can be ended anywhere and gone on with in the next file.
+//! Builds the trees, and draws trees, readings and log records in the order of their times, so that a trace can be split at
+//! any time and continued in the next file.
 
 use pulsetrain_pipeline::spill::{Sorted, Sorter};
 
@@ -20,7 +20,7 @@ use super::{
     trees::{Forest, Trees},
 };
 
-/// What comes next.
+/// The kind of the next item.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Tree,
@@ -96,7 +96,7 @@ pub(super) fn emit<P: PerfettoParts>(
     Ok(summary)
 }
 
-/// The trees of spans that are all in memory.
+/// Returns the trees of spans that are all in memory.
 fn held(
     mut spans: Spans,
     logs_row: &mut Sorter,
@@ -116,7 +116,7 @@ fn held(
     Ok((trees, labels))
 }
 
-/// The trees of spans that are in temporary files.
+/// Returns the trees of spans that are in temporary files.
 fn sorted(
     partitions: Partitions,
     mut spans: Spans,
@@ -157,13 +157,13 @@ fn sorted(
     ))
 }
 
-/// What is drawn, and how far it is.
+/// The inputs of the drawing, and its progress.
 struct Emitter<'a, P: PerfettoParts> {
     drawing: TreeWriter<'a, P>,
     trees: Trees,
     readings: Sorted,
     records: Sorted,
-    /// When what has no time is drawn: where everything begins.
+    /// The time at which items without a time are drawn: the start of the trace.
     earliest: u64,
     /// The latest time so far.
     time: u64,
@@ -179,7 +179,7 @@ impl<P: PerfettoParts> Emitter<'_, P> {
             let time = match time {
                 0 => self.earliest,
                 1..=LATEST => time,
-                // In the order of times these are the last.
+                // Since items are sorted by time, these are the last.
                 _ => self.time,
             };
             self.time = self.time.max(time);
@@ -198,7 +198,7 @@ impl<P: PerfettoParts> Emitter<'_, P> {
         Ok((files, processes, self.time))
     }
 
-    /// What begins first, and when.
+    /// Returns the time and the kind of the item that begins first.
     fn next(&self) -> Option<(u64, Kind)> {
         let tree = self.trees.next_time().map(|time| (time, Kind::Tree));
         let reading = self.readings.next_key().map(|(time, _)| (time, Kind::Reading));

@@ -1,9 +1,9 @@
 //! External-memory tree building for a trace whose span index exceeds the memory budget.
 //!
-//! Spans come in the order of their starts, and only those that begin together or are open at a time are held
-//! (`sweep`): a nested span begins while the outer one is open. A log record is a child without a duration. The results go through
-//! temporary files by its id, where arrows meet the spans that they are from and to, and then by its tree. A parent that was closed
-//! long before its child begins gives it an arrow, but no group.
+//! Spans are processed in the order of their starts, and only those that begin together or are open at a time are held
+//! (`sweep`): a nested span begins while the enclosing one is open. A log record is a child without a duration. The results
+//! are sorted in temporary files by span id, where arrows are joined with the spans at their ends, and then by tree. A child
+//! whose parent was closed long before gets an arrow from the parent, but not the parent's group.
 
 mod record;
 mod sweep;
@@ -28,27 +28,27 @@ use super::{
     tree_span::{Tree, TreeSpan, array},
 };
 
-/// What an arrow is, as the span at its end finds it.
+/// The kind of an arrow's endpoint, in the record for a span.
 const OF_LINK: u8 = 0;
 const OF_CHILD: u8 = 1;
 const OWN: u8 = 2;
 
-/// Spans of one part of a file.
+/// The spans of one part of a file.
 #[derive(Clone, Copy)]
 pub(super) struct PartSpans<'a> {
     pub(super) file: &'a SpillFile,
     pub(super) extents: &'a [Extent],
 }
 
-/// Where trees go.
+/// The outputs of the trees.
 pub(super) struct Trees<'a> {
     pub(super) sorter: &'a mut Sorter,
     pub(super) long: &'a mut SpilledTrees,
-    /// The records of the row `logs`.
+    /// The log records on the row `logs`.
     pub(super) logs_row: &'a mut Sorter,
 }
 
-/// What all steps share.
+/// The state that all steps share.
 struct ExternalBuild<'a> {
     room: MemoryBudget,
     config: &'a PerfettoConfig,
@@ -57,7 +57,7 @@ struct ExternalBuild<'a> {
     flow_endpoints: Sorter,
 }
 
-/// Makes trees of the spans of a part.
+/// Builds the trees of the spans in a part.
 pub(super) fn build_trees(
     part: PartSpans<'_>,
     spans: &mut Spans,
@@ -86,7 +86,7 @@ impl ExternalBuild<'_> {
         Ok(sorted)
     }
 
-    /// Reads what is to be known of every span, and brings it into the order of time.
+    /// Reads the index record of every span, and sorts the records by time.
     fn read(&mut self, part: PartSpans<'_>, spans: &mut Spans) -> Result<Sorted, PerfettoError> {
         let mut by_time = Sorter::new(self.room.clone());
         let config = self.config;
@@ -123,7 +123,7 @@ impl ExternalBuild<'_> {
         Ok(self.sorted(by_time)?)
     }
 
-    /// Finds the place of each span in its tree, and brings them into the order of their ids.
+    /// Finds the position of each span in its tree, and sorts the spans by their ids.
     fn sweep(
         &mut self,
         mut by_time: Sorted,
@@ -165,7 +165,7 @@ impl ExternalBuild<'_> {
         Ok(self.sorted(by_id)?)
     }
 
-    /// Leaves spans that came twice once.
+    /// Removes duplicates of spans.
     fn leave_once(&mut self, together: &mut Vec<Record>, part: PartSpans<'_>) -> io::Result<()> {
         if together.len() < 2 {
             return Ok(());
@@ -211,7 +211,7 @@ impl ExternalBuild<'_> {
         Ok(())
     }
 
-    /// Lets arrows and spans meet, and brings the spans into the order of their trees.
+    /// Joins arrows and spans, and sorts the spans by their trees.
     fn meet(&mut self, mut by_id: Sorted) -> Result<Sorted, PerfettoError> {
         let flow_endpoints = std::mem::take(&mut self.flow_endpoints);
         let mut flow_endpoints = self.sorted(flow_endpoints)?;
@@ -257,7 +257,7 @@ impl ExternalBuild<'_> {
         Ok(self.sorted(by_tree)?)
     }
 
-    /// Counts the arrows that meet no span.
+    /// Counts the arrows whose span does not exist.
     fn pass(&mut self, flow_endpoints: &mut Sorted, ids: impl Fn(u64) -> bool) -> io::Result<()> {
         let mut latest = None;
         while let Some(endpoint) = flow_endpoints.next_key().filter(|(id, _)| ids(*id)) {
@@ -276,7 +276,7 @@ impl ExternalBuild<'_> {
         Ok(())
     }
 
-    /// Hands on the trees, each span with its message.
+    /// Sends the trees to the sorter, each span with its message.
     fn pack(
         &mut self,
         mut by_tree: Sorted,

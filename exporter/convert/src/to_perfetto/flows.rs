@@ -1,8 +1,8 @@
-//! Arrows: from a parent to a child that is not drawn within it, from what is linked to what links to it, and from a span to
-//! those of its log records that are not drawn on its row.
+//! Arrows: from a parent to a child that is not nested within it, from the target of a link to the span with the link, and
+//! from a span to those of its log records that are not drawn on its row.
 //!
-//! The target of a link may be in a part of the input that is not in memory, so its arrow gets its number from the ids at both
-//! ends: each end writes it without knowing of the other.
+//! The target of a link may be in a part of the input that is not in memory. The number of its arrow is therefore derived from
+//! the ids at both ends: each end computes the number independently.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -14,13 +14,13 @@ use super::{
     spans::{ItemKind, Spans},
 };
 
-/// Set in the numbers of links; those of parents are counted from 1.
+/// The flag in the numbers of links; arrows from parents are numbered from 1.
 const LINK: u64 = 1 << 63;
 
-/// Set in the numbers of the arrows from a span to its log records.
+/// The flag in the numbers of the arrows from a span to its log records.
 const LOG: u64 = 1 << 62;
 
-/// A link as its target knows it.
+/// A link, as stored for its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Link {
     /// The hashes of the target's trace and of the target.
@@ -39,17 +39,17 @@ pub(super) fn log_flow(trace_id: &[u8], span_id: &[u8]) -> Option<u64> {
     Some(hasher.finish() & !LINK | LOG)
 }
 
-/// The arrows of the spans in memory: for each span the flows that it is a endpoint of.
+/// The arrows of the spans in memory: the flows of each span.
 #[derive(Debug, Default)]
 pub(super) struct Flows {
     flow_endpoints: Vec<(u32, u64)>,
-    /// The numbers of arrows in the order of the flow_endpoints, once that is known.
+    /// The numbers of arrows in the order of `flow_endpoints`, which are set by `close`.
     numbers: Vec<[u8; 8]>,
     parents: u64,
 }
 
 impl Flows {
-    /// Forgets the arrows and remembers how many there were.
+    /// Removes the arrows and keeps their count.
     pub(super) fn clear(&mut self) {
         self.flow_endpoints.clear();
         self.numbers.clear();
@@ -64,7 +64,7 @@ impl Flows {
 
     /// Adds the arrow from a span to its log records.
     pub(super) fn add_log(&mut self, span: u32, flow: u64) {
-        // Records of one span often follow each other.
+        // Records of one span are often adjacent.
         if self.flow_endpoints.last() != Some(&(span, flow)) {
             self.flow_endpoints.push((span, flow));
         }
@@ -82,7 +82,7 @@ impl Flows {
         Ok(all)
     }
 
-    /// Adds the links that point to spans which are here, and those that start here.
+    /// Adds the links to spans in memory, and those of spans in memory.
     pub(super) fn add_links(
         &mut self,
         spans: &Spans,
@@ -90,7 +90,7 @@ impl Flows {
         identities: &Identities,
         summary: &mut PerfettoSummary,
     ) -> Result<(), PerfettoError> {
-        // A duplicate span has its links twice.
+        // The links of a duplicate span occur twice.
         links.sort_unstable();
         links.dedup();
         for link in links {
@@ -113,7 +113,7 @@ impl Flows {
         Ok(())
     }
 
-    /// Closes the list; no arrow is added afterwards.
+    /// Completes the list; no arrow may be added afterwards.
     pub(super) fn close(&mut self) {
         self.flow_endpoints.sort_unstable();
         self.flow_endpoints.dedup();
@@ -121,7 +121,7 @@ impl Flows {
             .extend(self.flow_endpoints.iter().map(|(_, flow)| flow.to_le_bytes()));
     }
 
-    /// The flows of a span.
+    /// Returns the flows of a span.
     #[inline]
     pub(super) fn of(&self, span: u32) -> &[[u8; 8]] {
         if self.flow_endpoints.is_empty() {
@@ -136,7 +136,7 @@ impl Flows {
     }
 }
 
-/// The links of a span.
+/// Returns the links of a span.
 pub(super) fn links_of(spans: &Spans, span: u32) -> Result<Vec<Link>, PerfettoError> {
     if spans.records[span as usize].kind != ItemKind::SpanWithLinks {
         return Ok(Vec::new());
@@ -144,7 +144,7 @@ pub(super) fn links_of(spans: &Spans, span: u32) -> Result<Vec<Link>, PerfettoEr
     links_in(spans, spans.bytes(span))
 }
 
-/// The links that a span's message has.
+/// Returns the links in the message of a span.
 pub(super) fn links_in(spans: &Spans, bytes: &[u8]) -> Result<Vec<Link>, PerfettoError> {
     let from = Span::decode(bytes)?;
     from.links

@@ -1,7 +1,7 @@
-//! Which span has which ids, and which one names which as its parent.
+//! An index of spans by their ids, for the lookup of parents.
 //!
-//! Ids are kept as one hash each. It starts from a random one of the trace's id, so that nobody can make spans whose ids fall
-//! together, and looking one up stays one step however an input is made.
+//! Ids are stored as one hash each. It includes the randomly seeded hash of the trace id, so that no input can cause
+//! collisions, and a lookup takes constant time for any input.
 
 use std::hash::BuildHasher;
 
@@ -11,26 +11,26 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SpanIds {
     pub(super) trace: u64,
-    /// 0 where it has none, as has the parent's.
+    /// The span id, and that of the parent; 0 if missing.
     pub(super) id: u64,
     pub(super) parent: u64,
 }
 
-/// Makes hashes of ids.
+/// Computes the hashes of ids.
 #[derive(Debug, Default)]
 pub(super) struct IdHasher {
     hasher: DefaultHashBuilder,
-    /// The trace that was asked for last, which is mostly the next one too.
+    /// The last trace id and its hash; the next span usually has the same trace id.
     latest: (Vec<u8>, u64),
 }
 
 impl IdHasher {
-    /// The hash of a trace's id.
+    /// Returns the hash of a trace id.
     pub(super) fn trace(&self, trace_id: &[u8]) -> u64 {
         self.hasher.hash_one(trace_id)
     }
 
-    /// The hashes of a span's ids.
+    /// Returns the hashes of a span's ids.
     #[inline]
     pub(super) fn ids(&mut self, trace_id: &[u8], span_id: &[u8], parent_id: &[u8]) -> SpanIds {
         let trace = match &self.latest {
@@ -70,8 +70,8 @@ pub(super) fn id_hash(trace: u64, span_id: &[u8]) -> u64 {
     ((product >> 64) as u64 ^ product as u64).max(1)
 }
 
-/// The places of spans by their ids. A span's ids themselves stay where they are: children are near their parents, so that
-/// what is compared is near too.
+/// The indices of spans by their ids. The ids are not in the table but in the list of spans: children are close to their
+/// parents there, so that comparisons have good locality.
 #[derive(Debug)]
 pub(super) struct Identities {
     places: HashTable<u32>,
@@ -84,7 +84,7 @@ impl Identities {
         }
     }
 
-    /// The first span with this hash of its ids.
+    /// Returns the first span with this hash of its ids.
     #[inline]
     pub(super) fn get(&self, id: u64, all: &[SpanIds]) -> Option<u32> {
         self.places
@@ -92,7 +92,7 @@ impl Identities {
             .copied()
     }
 
-    /// Adds a span, unless there is one with its ids: then it gives that.
+    /// Adds a span. If a span with the same ids exists, returns its index instead.
     #[inline]
     pub(super) fn add(&mut self, place: u32, all: &[SpanIds]) -> Option<u32> {
         let id = all[place as usize].id;

@@ -1,7 +1,7 @@
-//! The fields of a span that viewers do not show, as one map `otel`: enough to convert the span back.
+//! Writes the fields of a span that viewers do not show, as one map `otel`, which is enough to convert the span back.
 //!
-//! The reading side is `from_perfetto/spans.rs`. Fields with their default are left out, as on the wire. Resources, scopes,
-//! points and log records are written by `message`, under the names of OTLP/JSON.
+//! The counterpart is `from_perfetto/spans.rs`. Fields with their default value are omitted, as on the wire. Resources,
+//! scopes, points and log records are written by `message`, with the names of OTLP/JSON.
 
 use pulsetrain_otlp::{
     WireError,
@@ -14,13 +14,13 @@ use super::{config::AttributePolicy, message, scopes::ScopeEntry, tree_span::Tre
 /// The key of the map.
 pub(super) const KEY: &str = "otel";
 
-/// The key of the name of a span that failed, at the instant on the row of errors.
+/// The key for the name of a failed span, at the instant on the row of errors.
 pub(super) const ERROR_OF: &str = "error_of";
 
 /// The field of a resource's attributes (proto/resource/v1/resource.proto).
 const RESOURCE_ATTRIBUTES: u32 = 1;
 
-/// Adds all of a span but its name, its times as drawn, its events and its attributes.
+/// Adds all fields of a span except its name, its drawn times, its events and its attributes.
 pub(super) fn add_span(
     drawn: &TreeSpan<'_>,
     span: &Span<'_>,
@@ -78,16 +78,16 @@ fn add_link(link: &SpanLink<'_>, map: &mut Annotations<'_>) -> Result<(), WireEr
     outcome
 }
 
-/// The fields of a span that a trace has for its readers where it is not to be converted back.
+/// The fields of a span for readers, in a trace that is not for the conversion back.
 pub(super) struct Shown<'a> {
     pub(super) trace_id: Option<&'a [u8]>,
-    /// Empty for a span within its process.
+    /// The name of the kind, which is empty unless the span is between processes.
     pub(super) kind: &'a str,
     pub(super) failure: Option<Status<'a>>,
 }
 
 impl Shown<'_> {
-    /// Adds the fields, under the keys that log records have too.
+    /// Adds the fields, with the same keys as for log records.
     pub(super) fn add(&self, out: &mut Annotations<'_>) {
         if self.trace_id.is_none() && self.kind.is_empty() && self.failure.is_none() {
             return;
@@ -103,7 +103,7 @@ impl Shown<'_> {
     }
 }
 
-/// Returns the name of a `Span.SpanKind` between processes, else "".
+/// Returns the name of a `Span.SpanKind` between processes, or "" for another kind.
 pub(super) fn kind_name(kind: u64) -> &'static str {
     match kind {
         2 => "server",
@@ -114,7 +114,7 @@ pub(super) fn kind_name(kind: u64) -> &'static str {
     }
 }
 
-/// Adds which span an event is of, and its place there.
+/// Adds the number of an event's span, and the index of the event there.
 pub(super) fn add_event(span: u64, place: u32, event: &SpanEvent<'_>, drawn: u64, out: &mut Annotations<'_>) {
     out.map(KEY, |map| {
         map.add("event_of", span);
@@ -126,7 +126,7 @@ pub(super) fn add_event(span: u64, place: u32, event: &SpanEvent<'_>, drawn: u64
     });
 }
 
-/// Adds a resource but its attributes, and the scopes of what is drawn in its process.
+/// Adds the fields of a resource except its attributes, and the scopes of its items.
 pub(super) fn add_resource<'a>(
     resource: &[u8],
     scopes: impl Iterator<Item = (u32, &'a ScopeEntry)>,
@@ -168,7 +168,7 @@ pub(super) fn id(map: &mut Annotations<'_>, key: &str, id: &[u8]) {
     text(map, key, &hex);
 }
 
-/// A text, unless it is empty.
+/// Adds a text unless it is empty.
 pub(super) fn text(map: &mut Annotations<'_>, key: &str, text: &[u8]) {
     if !text.is_empty() {
         map.add(key, text);

@@ -1,14 +1,14 @@
-//! Texts that come again and again, each once: names of groups, states and their tracks.
+//! Interned texts that occur repeatedly: names of groups, states and their tracks.
 
 use hashbrown::DefaultHashBuilder;
 use indexmap::IndexMap;
 
-/// Texts, each once, with what is shown of them.
+/// Interned texts, each with an optional display text.
 #[derive(Debug, Default)]
 pub(super) struct Labels(IndexMap<String, Option<String>, DefaultHashBuilder>);
 
 impl Labels {
-    /// The number of a text.
+    /// Returns the number of a text.
     pub(super) fn number(&mut self, label: String) -> u32 {
         let entry = self.0.entry(label);
         let number = entry.index() as u32;
@@ -16,7 +16,7 @@ impl Labels {
         number
     }
 
-    /// Shows a text in another way, which stays under its number.
+    /// Sets the display text for the text with a number.
     pub(super) fn show(&mut self, number: u32, shown: String) {
         self.0[number as usize] = Some(shown);
     }

@@ -1,8 +1,8 @@
 //! Packs spans on lanes: on each, slices nest, and no two cross.
 //!
-//! A child stays on its parent's lane where it lies within the parent and begins at or after the end of the sibling before
-//! it there; an instant stays where it lies within the parent. Every other child begins a tree of its own. Trees are put, by their
-//! start, on the first lane that is free.
+//! A child stays on its parent's lane if it is within the parent and begins at or after the end of the previous sibling there;
+//! an instant stays if it is within the parent. Every other child is the root of a separate tree. Trees are packed by their
+//! start on the first free lane.
 
 use std::{
     cmp::Reverse,
@@ -11,29 +11,29 @@ use std::{
 
 use super::optional_index::OptionalIndex;
 
-/// Viewers stop nesting at 512.
+/// The depth limit: viewers stop nesting at 512.
 pub(super) const DEEPEST: u32 = 500;
 
-/// A span as far as packing needs it.
+/// The properties of a span for packing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interval {
     pub(super) start: u64,
     /// Not before `start`.
     pub(super) end: u64,
-    /// The place of the parent, if it may be drawn within that.
+    /// The index of the parent, if the span may nest within it.
     pub(super) parent: Option<u32>,
-    /// Whether it is an instant, which takes no room from its siblings.
+    /// Whether it is an instant, which does not limit its siblings.
     pub(super) is_instant: bool,
 }
 
-/// Which spans are drawn within their parents.
+/// The spans that nest within their parents.
 #[derive(Debug, Default)]
 pub(super) struct Nesting {
-    /// For each span the first that is drawn within it, and the next that is drawn within the same one.
+    /// For each span its first nested child, and its next sibling within the same parent.
     first: Vec<OptionalIndex>,
     next: Vec<OptionalIndex>,
     nested: Vec<bool>,
-    /// How many spans begin a tree only because they are too deep.
+    /// The number of spans that are roots only because of the depth limit.
     pub(super) too_deep: u64,
 }
 
@@ -51,7 +51,7 @@ impl Nesting {
         nesting
     }
 
-    /// Lists the children of every span by time, and gives the spans without a parent.
+    /// Lists the children of every span by time, and returns the spans without a parent.
     fn gather(&mut self, interval: &impl Fn(u32) -> Interval) -> Vec<u32> {
         let (mut roots, mut unsorted) = (Vec::new(), Vec::new());
         for span in (0..self.first.len() as u32).rev() {
@@ -87,7 +87,7 @@ impl Nesting {
         self.first[parent as usize] = next;
     }
 
-    /// Goes down from the roots and takes out of the lists whatever does not fit: it is a root too.
+    /// Traverses the spans from the roots and removes children that do not fit from the lists: they are roots too.
     fn nest(&mut self, roots: Vec<u32>, interval: &impl Fn(u32) -> Interval) {
         let mut open: Vec<(u32, u32)> = roots.into_iter().map(|root| (root, 1)).collect();
         while let Some((span, depth)) = open.pop() {
@@ -119,7 +119,7 @@ impl Nesting {
         }
     }
 
-    /// Appends a child to those of its parent.
+    /// Appends a child to the children of its parent.
     fn append(&mut self, parent: u32, latest: &mut Option<u32>, child: u32) {
         self.nested[child as usize] = true;
         match latest.replace(child) {
@@ -128,26 +128,26 @@ impl Nesting {
         }
     }
 
-    /// The first span that is drawn within one.
+    /// Returns the first nested child of a span.
     #[inline]
     pub(super) fn first_child(&self, span: u32) -> OptionalIndex {
         self.first[span as usize]
     }
 
-    /// The next sibling of a span within the same parent.
+    /// Returns the next sibling of a span within the same parent.
     #[inline]
     pub(super) fn next_sibling(&self, span: u32) -> OptionalIndex {
         self.next[span as usize]
     }
 
-    /// The spans that are drawn within one.
+    /// Iterates over the nested children of a span.
     fn children(&self, span: u32) -> impl Iterator<Item = u32> {
         std::iter::successors(self.first_child(span).get(), |child| {
             self.next_sibling(*child).get()
         })
     }
 
-    /// Whether a span is drawn within its parent.
+    /// Returns whether a span nests within its parent.
     #[inline]
     pub(super) fn is_nested(&self, span: u32) -> bool {
         self.nested[span as usize]
@@ -160,7 +160,7 @@ impl Interval {
     }
 }
 
-/// The lanes of one group: trees come by their start, and each is put on the lowest lane that is free.
+/// The lanes of one group: trees are added by their start, and each is put on the lowest free lane.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
     busy: BinaryHeap<Reverse<(u64, u32)>>,
@@ -169,7 +169,7 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    /// The lane for a tree, which is then taken until [`Lanes::release`].
+    /// Allocates the lane for a tree, which is busy until [`Lanes::release`].
     pub(super) fn take(&mut self, start: u64) -> u32 {
         while let Some(&Reverse((until, lane))) = self.busy.peek()
             && until <= start
@@ -183,12 +183,12 @@ impl Lanes {
         })
     }
 
-    /// Gives a lane back from a time on.
+    /// Frees a lane from a time on.
     pub(super) fn release(&mut self, lane: u32, until: u64) {
         self.busy.push(Reverse((until, lane)));
     }
 
-    /// How many lanes there are.
+    /// Returns the number of lanes.
     pub(super) fn count(&self) -> u32 {
         self.count
     }
@@ -198,7 +198,7 @@ impl Lanes {
 mod tests {
     use super::*;
 
-    /// Which trees are on which lane, and how many spans were too deep.
+    /// Returns the trees on each lane, and the nesting.
     fn packed(spans: &[(u64, u64, Option<u32>)]) -> (Nesting, Vec<Vec<u32>>) {
         let interval = |&(start, end, parent)| Interval {
             start,

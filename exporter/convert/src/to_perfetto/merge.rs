@@ -1,5 +1,5 @@
-//! Short spans drawn together: neighbours that are too short to be seen become one slice with their number, their total time,
-//! and both for each name. What failed is never merged, nor is what something failed in.
+//! Merges short spans: neighbours that are too short to be visible become one slice with their number, their total duration,
+//! and both for each name. Failed spans and their ancestors are never merged.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use super::tree_span::TreeSpan;
 
 /// The name of a slice of merged spans with several names.
 const MIXED: &[u8] = b"short spans";
-/// The most names that are counted each by itself.
+/// The limit for names that are counted separately.
 const MOST_NAMES: usize = 32;
-/// The name that all others are counted under.
+/// The name for all further names.
 const OTHERS: &[u8] = b"...";
 
-/// Neighbours that are drawn as one.
+/// Neighbours that are drawn as one slice.
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) depth: u32,
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Spans, and those within them.
+    /// The numbers of spans, and of spans nested within them.
     pub(super) count: u64,
     pub(super) within: u64,
     nanos: u64,
@@ -29,7 +29,7 @@ pub(super) struct Run {
     first: First,
 }
 
-/// A span that may turn out to be alone.
+/// The first span of a run, which is drawn as such if no other follows.
 #[derive(Debug)]
 struct First {
     scope: u32,
@@ -60,7 +60,7 @@ impl Run {
         run
     }
 
-    /// Whether a span of this depth and start is a neighbour.
+    /// Returns whether a span with this depth and start is a neighbour.
     pub(super) fn reaches(&self, depth: u32, start: u64, gap: u64) -> bool {
         self.depth == depth && start <= self.end.saturating_add(gap)
     }
@@ -80,7 +80,7 @@ impl Run {
         *total = total.saturating_add(nanos);
     }
 
-    /// The one span that this is, if it is one.
+    /// Returns the only span of the run, or `None` if there are more.
     pub(super) fn single(&self) -> Option<TreeSpan<'_>> {
         (self.count == 1 && self.within == 0).then(|| TreeSpan {
             depth: self.depth,

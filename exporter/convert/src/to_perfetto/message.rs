@@ -1,5 +1,5 @@
-//! Any message of OTLP as annotations, field by field under its name in OTLP/JSON: a full trace has so its points, log
-//! records, resources and scopes. The reading side is `from_perfetto/message.rs`.
+//! Writes any message of OTLP as annotations, field by field with the names of OTLP/JSON. A full trace has its points, log
+//! records, resources and scopes in this form. The counterpart is `from_perfetto/message.rs`.
 
 use pulsetrain_otlp::{
     WireError,
@@ -11,7 +11,7 @@ use pulsetrain_perfetto::{AnnotationList, AnnotationValue, Annotations};
 
 use super::{config::AttributePolicy, identity, values};
 
-/// Adds the fields of a message but those with these numbers.
+/// Adds the fields of a message except those with these numbers.
 pub(super) fn add(
     about: &MessageDescriptor,
     bytes: &[u8],
@@ -87,7 +87,7 @@ fn add_all(field: &FieldDescriptor, bytes: &[u8], map: &mut Annotations<'_>) -> 
     outcome
 }
 
-/// Adds what one occurrence of a repeated field has.
+/// Adds one occurrence of a repeated field.
 fn push(kind: Kind, value: Value<'_>, list: &mut AnnotationList<'_>) -> Result<(), WireError> {
     match (kind, value) {
         (Kind::Strings, Value::Bytes(text)) => list.push(text),
@@ -119,7 +119,7 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes.as_chunks().0.iter().copied().map(u64::from_le_bytes)
 }
 
-/// A number of a kind; none where its wire type is another.
+/// Converts a number of a kind, or returns `None` if its wire type is another one.
 fn number<'a>(kind: Kind, value: Value<'_>) -> Option<AnnotationValue<'a>> {
     Some(match (kind, value) {
         (Kind::Bool, Value::Varint(value)) => (value != 0).into(),

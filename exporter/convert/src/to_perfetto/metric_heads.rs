@@ -1,4 +1,4 @@
-//! Metrics without their points. A full trace has each once, so that its points can be converted back.
+//! Metrics without their points. A full trace contains each once, so that its points can be converted back.
 
 use pulsetrain_otlp::{
     wire::{Reader, Value},
@@ -20,7 +20,7 @@ pub(super) struct MetricHead {
 }
 
 impl MetricHead {
-    /// The fields of a metric besides its points.
+    /// Copies the fields of a metric except its points.
     pub(super) fn of(resource: u32, scope: u32, metric: &[u8]) -> Self {
         let mut out = Buffer::default();
         for field in Reader::new(metric).filter_map(Result::ok) {
@@ -46,7 +46,7 @@ impl MetricHead {
         }
     }
 
-    /// The field that holds its points.
+    /// Returns the number of the field for its points.
     pub(super) fn data(&self) -> Option<u32> {
         let fields = Reader::new(&self.bytes).filter_map(Result::ok);
         fields

@@ -1,4 +1,4 @@
-//! Series onto counter tracks, states onto state tracks; in a full trace, with the other fields of each point.
+//! Draws series on counter tracks and states on state tracks; in a full trace, with the other fields of each point.
 
 use std::collections::HashSet;
 
@@ -18,21 +18,21 @@ use super::{
     trace_output::{PerfettoParts, TraceOutput},
 };
 
-/// Fields of `NumberDataPoint` that a counter shows, and the field of a histogram's time, which every point has.
+/// The fields of `NumberDataPoint` that a counter already contains, and the time field of points.
 const SHOWN: [u32; 3] = [TIME, 4, 6];
 const TIME: u32 = 3;
 
-/// Draws points, which come in the order of their times.
+/// Draws points in the order of their times.
 pub(super) struct Metering<'a> {
     points: &'a Points,
-    /// The sums of series whose points are differences.
+    /// The running totals of delta series.
     totals: Vec<f64>,
     states: Vec<Shown>,
-    /// The metrics whose head is in this file.
+    /// The metrics whose head is already in the current file.
     described: HashSet<u32>,
 }
 
-/// What a row of states shows.
+/// The current state of a row of states.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shown {
     state: Option<u32>,
@@ -83,7 +83,7 @@ impl<'a> Metering<'a> {
         let shown = if series.is_delta {
             let total = &mut self.totals[number as usize];
             let delta = as_f64(value);
-            // A sum with one NaN or infinity in it stays so.
+            // After NaN or infinity, a sum could not recover.
             *total += if delta.is_finite() { delta } else { 0.0 };
             CounterValue::Double(*total)
         } else {
@@ -104,7 +104,7 @@ impl<'a> Metering<'a> {
         Ok(outcome?)
     }
 
-    /// Draws a point that no counter shows, as an instant on the heading of all counters.
+    /// Draws a point without a counter value, as an instant on the heading of all counters.
     fn point<P: PerfettoParts>(
         &mut self,
         resource: u32,
@@ -121,7 +121,7 @@ impl<'a> Metering<'a> {
         Ok(outcome?)
     }
 
-    /// Writes the fields of a metric besides its points, once a file.
+    /// Writes the fields of a metric except its points, once for each file.
     fn describe<P: PerfettoParts>(
         &mut self,
         number: u32,
@@ -156,11 +156,11 @@ impl<'a> Metering<'a> {
             let data = self.points.heads[carried.metric as usize].data();
             let point = data.and_then(descriptor_of);
             if let Some(about) = point {
-                // Only a number is what its counter shows; of a distribution the counter is one of many.
+                // Only a number is equal to its counter value; a distribution has several counters.
                 let without = if about.name == "NumberPoint" { shown } else { &[] };
                 outcome = message::add(about, carried.bytes, without, map);
                 if about.name == "NumberPoint" && !without.contains(&TIME) && is_at(carried, 0) {
-                    // Fields with their default are left out: without it, the time of the counter would count.
+                    // Default values are omitted: without this entry, the reader would use the time of the counter.
                     map.add("timeUnixNano", 0_u64);
                 }
             }
@@ -187,7 +187,7 @@ impl<'a> Metering<'a> {
         Ok(output.trace.set_state(track, time, Some(label))?)
     }
 
-    /// Ends the open states at the end of a file, each at its last point.
+    /// Ends the open states at the end of a file, each at the time of its last point.
     pub(super) fn finish_page<P: PerfettoParts>(
         &mut self,
         output: &mut TraceOutput<'_, P>,
@@ -214,12 +214,12 @@ impl<'a> Metering<'a> {
     }
 }
 
-/// Whether a number has this time for its own.
+/// Returns whether the time field of a number point is `time`.
 fn is_at(point: EncodedPoint<'_>, time: u64) -> bool {
     NumberPoint::decode(point.bytes).is_ok_and(|point| point.time_unix_nano == time)
 }
 
-/// The message that the points of a field of `Metric` are.
+/// Returns the descriptor of the points in a field of `Metric`.
 fn descriptor_of(data: u32) -> Option<&'static pulsetrain_otlp::descriptor::MessageDescriptor> {
     let (_, field) = Metric::descriptor().by_number(data)?;
     let Kind::One(data) = field.kind else {
@@ -255,7 +255,8 @@ fn counter<P: PerfettoParts>(
     Ok(output.counter(number, heading, &about)?)
 }
 
-/// Perfetto's own units where they are the same; braces, which UCUM has around what is counted, are left out.
+/// Converts a UCUM unit to a unit that Perfetto defines, if there is an equal one. UCUM's braces around counted things are
+/// removed.
 fn unit(ucum: &str) -> CounterUnit<'_> {
     match ucum {
         "" | "1" => CounterUnit::Unspecified,

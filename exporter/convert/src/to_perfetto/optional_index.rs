@@ -1,11 +1,11 @@
-//! A place in a list, or none, in four bytes: there is one for every span.
+//! An optional index in four bytes: there are several for every span.
 
-/// A place in a list, or none.
+/// An index in a list, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct OptionalIndex(u32);
 
 impl OptionalIndex {
-    /// None; no list is that long.
+    /// No index; no list is that long.
     pub(super) const NONE: Self = Self(u32::MAX);
 
     #[inline]

@@ -1,6 +1,6 @@
-//! Spans that are too many for memory, in a temporary file, sorted into parts by their traces: what belongs together is in one
-//! part, and each part fits into memory. A part that does not is divided again. A single trace that does not fit stays in the file
-//! (`external`).
+//! Spans beyond the memory budget, in a temporary file, partitioned by their traces: a trace is in one partition, and each
+//! partition fits into memory. A larger partition is partitioned again. A single trace that exceeds the budget stays in the
+//! file (`external`).
 
 use std::io;
 
@@ -14,31 +14,31 @@ use super::{
     walk::ItemContext,
 };
 
-/// How many parts there are, as a power of two.
+/// The base-2 logarithm of the number of partitions.
 const BITS: u32 = 6;
-/// A part that is divided again and again is one trace, or as good as that.
+/// The limit for repeated partitioning: a partition that is still too large has hardly more than one trace.
 const MOST_DIVISIONS: u32 = 4;
-/// How much is read at once.
+/// The number of bytes that are read at once.
 const CHUNK: usize = 256 << 10;
 
-/// What a record in the file is.
+/// The kinds of records in the file.
 const SPAN: u8 = 0;
 const LINK: u8 = 1;
 const LOG_RECORD: u8 = 2;
-/// The bytes before a record: its kind, its trace and three numbers. A link needs two of the numbers for each of its own.
+/// The size of the head of a record: its kind, its trace and three numbers. A link uses two of the numbers for its own fields.
 const HEAD: usize = 1 + 8 + 3 * 8;
 
-/// Spans by parts.
+/// Spans by partition.
 #[derive(Debug)]
 pub(super) struct Partitions {
     file: SpillFile,
     parts: Vec<Vec<Extent>>,
     traces: Vec<Traces>,
-    /// How often the spans have been divided before.
+    /// The number of times that these spans were partitioned before.
     divisions: u32,
 }
 
-/// The traces in a part.
+/// The traces in a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Traces {
     None,
@@ -46,25 +46,25 @@ enum Traces {
     Several,
 }
 
-/// A part, whose spans are in `Spans` if they fit there.
+/// A partition, whose spans are in `Spans` if they fit.
 pub(super) enum Part<'a> {
     /// The links to the spans in memory.
     Held(Vec<Link>),
-    /// The spans and the links are where they were.
+    /// The spans and the links are still in the file.
     External(external::PartSpans<'a>),
 }
 
-/// What is stored of a part.
+/// A record in the temporary file of a partition.
 pub(super) enum Stored<'a> {
-    /// A link to one of its spans.
+    /// A link to a span of the partition.
     Link(Link),
-    /// A span, and where in the file its message is.
+    /// A span, and the offset of its message in the file.
     Span {
         around: ItemContext,
         place: u64,
         bytes: &'a [u8],
     },
-    /// A log record of one of its spans, and where in the file it is.
+    /// A log record of a span of the partition, and its offset in the file.
     LogRecord { place: u64, bytes: &'a [u8] },
 }
 
@@ -100,12 +100,12 @@ impl Partitions {
         })
     }
 
-    /// How many bytes it has.
+    /// Returns the size of the file in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.file.len()
     }
 
-    /// The part that a trace belongs to, which is noted.
+    /// Returns the partition of a trace, and records the trace there.
     fn part(&mut self, trace: u64) -> usize {
         let part = (trace >> (64 - BITS * (self.divisions + 1))) as usize % self.parts.len();
         self.traces[part] = match self.traces[part] {
@@ -116,7 +116,7 @@ impl Partitions {
         part
     }
 
-    /// Writes the spans and their log records, and the links that they have.
+    /// Writes the spans and their log records, and the links of the spans.
     pub(super) fn write(&mut self, spans: &Spans) -> Result<(), PerfettoError> {
         let mut sorted: Vec<Vec<u8>> = vec![Vec::new(); self.parts.len()];
         for span in 0..spans.records.len() as u32 {
@@ -164,7 +164,7 @@ impl Partitions {
         Ok(())
     }
 
-    /// Calls `take` with each part in turn, whose spans are in `spans` if they fit there.
+    /// Calls `take` with each partition in turn, whose spans are in `spans` if they fit.
     pub(super) fn each(
         mut self,
         room: &MemoryBudget,
@@ -218,7 +218,7 @@ impl Partitions {
     }
 }
 
-/// Brings a part into memory, and gives the links to it.
+/// Reads a partition into memory, and returns the links to its spans.
 fn load(
     file: &SpillFile,
     extents: &[Extent],
@@ -245,7 +245,7 @@ fn load(
     Ok(links)
 }
 
-/// Calls `take` with all that is stored of a part.
+/// Calls `take` with all records of a partition.
 pub(super) fn scan(
     file: &SpillFile,
     extents: &[Extent],

@@ -1,4 +1,5 @@
-//! The readings of each kind of point: a number is a value of its counter, a distribution several, a state set a row of states.
+//! Converts each kind of point to readings: a number is a value of a counter, a distribution several values, and a state set a
+//! row of states.
 
 use pulsetrain_otlp::view::{
     AnyValue, ExponentialHistogramPoint, HistogramPoint, KeyValue, NumberPoint, NumberValue, Repeated,
@@ -13,7 +14,7 @@ use super::{
     readings::{EncodedPoint, Reading},
 };
 
-/// The unit of a state set: 1 for the present state, 0 for the others.
+/// The unit of a state set: 1 for the current state, 0 for the others.
 const STATE: &str = "{state}";
 
 /// The quantiles of a distribution that are drawn.
@@ -28,7 +29,7 @@ struct Distribution<'a> {
     buckets: Vec<Bucket>,
 }
 
-/// The distribution of a point of any of the three kinds: their common fields have the same names.
+/// Creates the distribution from a point of any of the three kinds: their common fields have the same names.
 macro_rules! distribution {
     ($point:expr, $sum:expr, $buckets:expr) => {
         Distribution {
@@ -120,7 +121,7 @@ impl Points {
         let mut push = |around: &MetricContext<'_>, statistic: &str, value, carried| {
             self.push(around, statistic, point.attributes, point.time, value, carried)
         };
-        // Count and sum go on from interval to interval; what lies where is of one interval.
+        // The deltas of count and sum are added up; quantiles and buckets apply to one interval.
         push(around, ".count", CounterValue::Int(point.count as i64), carried)?;
         if let Some(sum) = point.sum {
             push(around, ".sum", CounterValue::Double(sum), None)?;
@@ -136,8 +137,8 @@ impl Points {
         self.buckets(&settled, point)
     }
 
-    /// How many values lie at or below each bound: those of its buckets, and those that a point of the series had before, where
-    /// the counter would go on with what was so then.
+    /// Draws the number of values at or below each bound. Besides the bounds of the point's own buckets, it includes those of
+    /// earlier points of the series, whose counters would otherwise keep outdated values.
     fn buckets(&mut self, around: &MetricContext<'_>, point: &Distribution<'_>) -> Result<(), PerfettoError> {
         let filled = point.buckets.iter().filter(|bucket| bucket.count > 0);
         let bounds = self.bounds(around, point.attributes, filled.map(|bucket| bucket.to))?;
@@ -154,7 +155,7 @@ impl Points {
         Ok(())
     }
 
-    /// A state set has a point for each state; the one that is not 0 is the present one.
+    /// Draws a state set. It has a point for each state; the current one is not 0.
     fn state(
         &mut self,
         around: &MetricContext<'_>,

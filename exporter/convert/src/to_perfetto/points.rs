@@ -1,4 +1,4 @@
-//! The points of an input: each series, and what it showed when.
+//! The points of an input: each series with its values over time.
 
 use std::collections::HashMap;
 
@@ -23,35 +23,35 @@ use super::{
 };
 use pulsetrain_otlp::json::value_text;
 
-/// The most bounds of a distribution that are kept. An exponential one has 160 at a time, and others after a change of scale.
+/// The limit for the bounds of a distribution. An exponential one has 160 at a time, and others after a change of scale.
 const MOST_BOUNDS: usize = 640;
 
 /// The points of an input.
 #[derive(Debug, Default)]
 pub(super) struct Points {
-    /// The bounds of the buckets that the points of a distribution had anything in, from the lowest.
+    /// The bounds of all buckets of a distribution that were ever not empty, in ascending order.
     bounds: HashMap<NameKey, Vec<f64>>,
     pub(super) series: IndexMap<NameKey, Series>,
-    /// Metrics with the number of their counters: several are below one heading.
+    /// Metrics with the number of their counters: several counters are under one heading.
     pub(super) families: IndexMap<NameKey, u32>,
     pub(super) state_tracks: IndexSet<NameKey>,
     pub(super) labels: Labels,
-    /// Metrics without their points. A full trace has each once.
+    /// Metrics without their points. A full trace contains each once.
     pub(super) heads: IndexSet<MetricHead>,
     pub(super) readings: Sorter,
     pub(super) draws_buckets: bool,
 }
 
-/// A series: what a counter is drawn of.
+/// A series, which is drawn as one counter.
 #[derive(Debug)]
 pub(super) struct Series {
     /// The metric, by its number in [`Points::families`].
     pub(super) family: u32,
     pub(super) unit: String,
     pub(super) description: String,
-    /// Counters with the same key are drawn to one scale.
+    /// Counters with the same key share one scale.
     pub(super) scale: Option<String>,
-    /// Whether the points are differences, to be added up.
+    /// Whether the points are deltas, which are added up.
     pub(super) is_delta: bool,
 }
 
@@ -62,17 +62,17 @@ pub(super) struct NameKey {
     pub(super) name: String,
 }
 
-/// What the points of a metric share.
+/// The properties that the points of a metric share.
 #[derive(Clone, Copy)]
 pub(super) struct MetricContext<'a> {
     pub(super) resource: u32,
     pub(super) metric: &'a Metric<'a>,
     pub(super) is_delta: bool,
-    /// The number of the metric, where points are to be carried as they are.
+    /// The number of the metric, if complete points are written.
     pub(super) head: Option<u32>,
 }
 
-/// What every kind of point has.
+/// The common fields of every kind of point.
 trait Point<'a>: Message<'a> {
     fn time(&self) -> u64;
     fn flags(&self) -> u32;
@@ -108,7 +108,7 @@ impl Points {
         }
     }
 
-    /// Takes in a batch of metrics.
+    /// Adds a batch of metrics.
     pub(super) fn add(&mut self, batch: &[u8], input: &mut Input<'_>) -> Result<(), PerfettoError> {
         let config = input.config;
         input.each_item(batch, |bytes, walk::ItemContext { resource, scope }, summary| {
@@ -164,7 +164,7 @@ impl Points {
         self.state_tracks.insert_full(NameKey { resource, name }).0 as u32
     }
 
-    /// Keeps a point that no counter shows.
+    /// Stores a point without a counter value, if complete points are written.
     pub(super) fn carry(
         &mut self,
         around: &MetricContext<'_>,
@@ -197,7 +197,7 @@ impl Points {
         Ok(self.readings.push((time, 0), |out| reading.pack(out))?)
     }
 
-    /// The bounds of a distribution that are known, with these.
+    /// Returns the known bounds of a distribution, merged with `more`.
     pub(super) fn bounds(
         &mut self,
         around: &MetricContext<'_>,
@@ -249,7 +249,7 @@ impl Points {
     }
 }
 
-/// Points on their way in: what is not asked for is left out, what has no value is counted.
+/// Filters incoming points: points outside the window are dropped, points without a value are counted.
 struct Intake<'a> {
     points: &'a mut Points,
     config: &'a PerfettoConfig,
@@ -285,7 +285,7 @@ impl Intake<'_> {
     }
 }
 
-/// ` {key=value, ...}` in the order of the keys; nothing without keys.
+/// Formats attributes as ` {key=value, ...}` in sorted order; the result is empty without attributes.
 fn labels(attributes: Repeated<'_, KeyValue<'_>>) -> Result<String, WireError> {
     let mut labels = Vec::new();
     for attribute in attributes {

@@ -1,15 +1,15 @@
-//! Memory that is asked for before it is needed.
+//! Prefetches memory before it is needed.
 //!
-//! Trees come in the order of time, which is not that of their spans' bytes, so each span would be waited for. A load that nobody
-//! uses does not help: the processor gets no further than some hundred instructions past it. A hint does, and makes a tenth of
-//! the time of a conversion.
+//! Trees are in the order of time, which is not that of their spans' bytes, so each span would be a cache miss. A load whose
+//! result is not used does not help: the processor cannot execute more than some hundred instructions beyond it. A prefetch
+//! hint has no such limit, and saves a tenth of the time of a conversion.
 
 #![allow(unsafe_code, reason = "the hint is an instruction")]
 
-/// How much memory comes at once.
+/// The size of a cache line in bytes.
 const CACHE_LINE: usize = 64;
 
-/// Asks for bytes without waiting for them.
+/// Prefetches bytes without waiting for them.
 #[inline]
 pub(super) fn ask_for(bytes: &[u8]) {
     bytes.chunks(CACHE_LINE).for_each(hint);
@@ -19,11 +19,11 @@ pub(super) fn ask_for(bytes: &[u8]) {
 #[inline(always)]
 fn hint(line: &[u8]) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    // SAFETY: any address may be given: nothing is read that the program sees, and nothing can fail.
+    // SAFETY: any address is allowed: a prefetch reads nothing that is visible to the program, and cannot fault.
     unsafe { _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast()) };
 }
 
-/// Elsewhere the language has no such hint yet.
+/// On other architectures, Rust has no such hint yet.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn hint(line: &[u8]) {

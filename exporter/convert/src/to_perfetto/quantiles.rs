@@ -1,11 +1,11 @@
-//! Quantiles of histograms, estimated as Prometheus does: by straight lines within buckets.
+//! Estimates quantiles of histograms as Prometheus does: by linear interpolation within buckets.
 
 use pulsetrain_otlp::{
     WireError,
     view::{Buckets, ExponentialHistogramPoint, HistogramPoint},
 };
 
-/// How many values lie in a range.
+/// The number of values in a range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bucket {
     pub(super) from: f64,
@@ -13,7 +13,7 @@ pub(super) struct Bucket {
     pub(super) count: u64,
 }
 
-/// The buckets of a histogram with bounds, lowest first.
+/// Returns the buckets of a histogram with bounds, lowest first.
 pub(super) fn explicit(point: &HistogramPoint<'_>) -> Result<Vec<Bucket>, WireError> {
     let bounds: Vec<f64> = point.explicit_bounds.iter().collect::<Result<_, _>>()?;
     let lowest = point
@@ -31,7 +31,7 @@ pub(super) fn explicit(point: &HistogramPoint<'_>) -> Result<Vec<Bucket>, WireEr
     Ok(buckets)
 }
 
-/// The buckets of an exponential histogram, lowest first.
+/// Returns the buckets of an exponential histogram, lowest first.
 pub(super) fn exponential(point: &ExponentialHistogramPoint<'_>) -> Result<Vec<Bucket>, WireError> {
     let base = (-f64::from(point.scale)).exp2().exp2();
     let bound = |offset: i32, index: usize| base.powi(offset.saturating_add(index as i32));
@@ -64,9 +64,9 @@ pub(super) fn exponential(point: &ExponentialHistogramPoint<'_>) -> Result<Vec<B
     Ok(all)
 }
 
-/// The value below which a share of all values lies; none where there are no values.
+/// Returns the value of a quantile, or `None` if there are no values.
 pub(super) fn estimate(buckets: &[Bucket], quantile: f64) -> Option<f64> {
-    // Counts from outside may be more together than an integer holds.
+    // The total of counts from outside may exceed the range of an integer.
     let total: f64 = buckets.iter().map(|bucket| bucket.count as f64).sum();
     let wanted = quantile * total;
     let mut below = 0.0;

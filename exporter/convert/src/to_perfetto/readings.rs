@@ -1,4 +1,4 @@
-//! The drawable form of a point (a value of a counter, a state, or the point itself) and its bytes.
+//! The drawable form of a point (a counter value, a state, or the point itself), and its encoding.
 
 use pulsetrain_perfetto::CounterValue;
 
@@ -9,25 +9,25 @@ const DOUBLE: u8 = 1;
 const STATE: u8 = 2;
 const POINT: u8 = 3;
 
-/// What is drawn of a point.
+/// The drawable form of a point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Reading<'a> {
-    /// A counter shows a value.
+    /// A value of a counter.
     Count {
         series: u32,
         value: CounterValue,
         carried: Option<EncodedPoint<'a>>,
     },
-    /// A row shows a state, by its label.
+    /// A state of a row, by its label.
     State { track: u32, state: u32 },
-    /// No counter shows anything.
+    /// A point without a counter value.
     Point {
         resource: u32,
         carried: EncodedPoint<'a>,
     },
 }
 
-/// A point as it was, for a trace that is to be converted back.
+/// An encoded point, for a trace that is to be converted back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct EncodedPoint<'a> {
     pub(super) metric: u32,

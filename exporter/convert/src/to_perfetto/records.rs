@@ -1,7 +1,7 @@
-//! Log records: lines of the trace's log, and instants with all that they carry.
+//! Draws log records as lines of the trace's log, and as instants with all of their fields.
 //!
-//! A record that names a span is kept with the spans (`spans`), and is drawn on the row of its span if the span is in the input
-//! and lasts at the time of the record. Every other record is drawn on the row `logs` of its process.
+//! A record that names a span is kept with the spans (`spans`), and is drawn on the row of its span if the span is in the
+//! input and contains the time of the record. Every other record is drawn on the row `logs` of its process.
 
 use std::borrow::Cow;
 
@@ -27,30 +27,30 @@ use super::{
 };
 use pulsetrain_otlp::json::value_text;
 
-/// The most bytes of a body in the name of its instant.
+/// The limit for the bytes of a body in the name of its instant.
 const NAME_BYTES: usize = 120;
 
-/// The bytes of records that name a span, which are kept together.
+/// The size of the blocks of records that name a span.
 const PART_BYTES: usize = 1 << 20;
 
-/// The most bytes of a text body in the arguments of its instant; the log line has all of it.
+/// The limit for the bytes of a text body in the arguments of its instant; the log line has all of it.
 const BODY_BYTES: usize = 1 << 10;
 
-/// The field of a record's attributes (proto/logs/v1/logs.proto), which are next to the map of all other fields.
+/// The field of a record's attributes (proto/logs/v1/logs.proto), which are not in the map of all other fields.
 const ATTRIBUTES: u32 = 6;
 
 /// The log records of an input.
 #[derive(Debug, Default)]
 pub(super) struct Records {
-    /// Those on the row `logs`.
+    /// The records on the row `logs`.
     pub(super) row: Sorter,
     count: u64,
 }
 
-/// A record with its resource and its scope, as it is kept in memory and in temporary files.
+/// A record with its resource and its scope, as stored in memory and in temporary files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StoredRecord<'a> {
-    /// Its place among all records of the input.
+    /// Its index among all records of the input.
     number: u64,
     resource: u32,
     scope: u32,
@@ -68,7 +68,7 @@ impl Records {
         }
     }
 
-    /// Takes in a batch of logs.
+    /// Adds a batch of logs.
     pub(super) fn add(
         &mut self,
         batch: &[u8],
@@ -219,7 +219,7 @@ pub(super) fn draw<P: PerfettoParts>(
     Ok(())
 }
 
-/// Returns the time of a record, or the time at which it was observed.
+/// Returns the time of a record, or the time at which it was observed if it has none.
 pub(super) fn logged_time(record: &LogRecord<'_>) -> u64 {
     match record.time_unix_nano {
         0 => record.observed_time_unix_nano,
@@ -227,7 +227,7 @@ pub(super) fn logged_time(record: &LogRecord<'_>) -> u64 {
     }
 }
 
-/// The name of a record's instant: that of the event, else the beginning of the body's first line, else the severity.
+/// Returns the name of a record's instant: that of the event, else the beginning of the body's first line, else the severity.
 fn name<'a>(record: &LogRecord<'a>, event_name: &'a str, body: &'a str) -> Cow<'a, str> {
     let line = body.trim_start().lines().next().unwrap_or_default();
     if !event_name.is_empty() {
@@ -239,7 +239,7 @@ fn name<'a>(record: &LogRecord<'a>, event_name: &'a str, body: &'a str) -> Cow<'
     }
 }
 
-/// Adds the body, unless the name shows all of it. Maps and lists keep their types.
+/// Adds the body, unless the name contains all of it. Maps and lists keep their types.
 fn add_body(record: &LogRecord<'_>, name: &str, map: &mut Annotations<'_>) -> Result<(), WireError> {
     match record.body.unwrap_or_default() {
         AnyValue::Empty => Ok(()),
@@ -254,7 +254,7 @@ fn add_body(record: &LogRecord<'_>, name: &str, map: &mut Annotations<'_>) -> Re
     }
 }
 
-/// Returns at most `bytes` bytes of a text, with three dots at the end where it was cut.
+/// Returns at most `bytes` bytes of a text, with three dots at the end if it was shortened.
 fn shortened(text: &str, bytes: usize) -> Cow<'_, str> {
     if text.len() <= bytes {
         return Cow::Borrowed(text);
@@ -262,7 +262,7 @@ fn shortened(text: &str, bytes: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{}...", &text[..text.floor_char_boundary(bytes - 3)]))
 }
 
-/// OTLP has four numbers for each of Android's names, and one name more (TRACE, which is verbose).
+/// Converts a severity: OTLP has four numbers for each of Android's names, and one more name (TRACE, which is verbose).
 fn priority(severity: i32) -> LogPriority {
     match severity {
         1..=4 => LogPriority::Verbose,

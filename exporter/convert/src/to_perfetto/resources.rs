@@ -15,21 +15,21 @@ use pulsetrain_semconv::attribute;
 use super::PerfettoConfig;
 use pulsetrain_otlp::json::value_text;
 
-/// The first number for processes that have none, or that share theirs with another. Linux has numbers up to 4,194,304.
+/// The first number for processes without a number, or with one that is not unique. Linux has numbers up to 4,194,304.
 const FIRST_SYNTHETIC_PID: i32 = 10_000_000;
 
-/// The resources of an input, each once.
+/// The distinct resources of an input.
 #[derive(Debug, Default)]
 pub(super) struct Resources {
-    /// By a hash of their fields in order: stores reorder attributes.
+    /// The index by a hash of their sorted fields: stores reorder attributes.
     index: HashMap<u128, u32>,
     hashers: [RandomState; 2],
     all: Vec<ResourceEntry>,
-    /// The process of the rows of traces.
+    /// The process for the rows of traces.
     of_traces: Option<u32>,
 }
 
-/// A resource, and what a viewer is to call it.
+/// A resource, with its name in viewers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ResourceEntry {
     /// The message.
@@ -43,10 +43,10 @@ pub(super) struct ResourceEntry {
 }
 
 impl Resources {
-    /// The number of a resource whose message this is.
+    /// Returns the number of a resource with these bytes.
     pub(super) fn number(&mut self, bytes: &[u8], config: &PerfettoConfig) -> Result<u32, WireError> {
         let fields = sorted_fields(bytes)?;
-        // Two hashes of 64 bits with random seeds: no two resources of an input have the same.
+        // Two hashes of 64 bits with random seeds: a collision is practically impossible.
         let [high, low] = [0, 1].map(|place| u128::from(self.hashers[place].hash_one(&fields)));
         match self.index.entry(high << 64 | low) {
             Entry::Occupied(known) => Ok(*known.get()),
@@ -58,7 +58,7 @@ impl Resources {
         }
     }
 
-    /// The number of the process that has the rows of traces.
+    /// Returns the number of the process for the rows of traces.
     pub(super) fn of_traces(&mut self) -> u32 {
         *self.of_traces.get_or_insert_with(|| {
             self.all.push(ResourceEntry {
@@ -69,7 +69,7 @@ impl Resources {
         })
     }
 
-    /// Notes that a resource has items in a scope.
+    /// Records that a resource has items in a scope.
     pub(super) fn has_scope(&mut self, number: u32, scope: u32) {
         self.all[number as usize].scopes.insert(scope);
     }
@@ -78,7 +78,7 @@ impl Resources {
         &self.all[number as usize]
     }
 
-    /// Adds to names that several resources have the attributes in which these resources differ.
+    /// Appends the distinguishing attributes to names that several resources share.
     pub(super) fn tell_apart(&mut self) -> Result<(), WireError> {
         let mut by_name = HashMap::<&str, Vec<usize>>::new();
         for (number, entry) in self.all.iter().enumerate() {
@@ -98,7 +98,7 @@ impl Resources {
         Ok(())
     }
 
-    /// The place of each among the processes: by rank, then by name, then as they came.
+    /// Returns the sort rank of each process: by rank, then by name, then in the order of the input.
     pub(super) fn places(&self) -> Vec<i32> {
         let mut numbers: Vec<u32> = (0..self.all.len() as u32).collect();
         numbers.sort_by_key(|&number| {
@@ -112,7 +112,7 @@ impl Resources {
         places
     }
 
-    /// A number for each process: its own where that is the only one of its kind.
+    /// Returns a number for each process: its own if that is unique.
     pub(super) fn pids(&self) -> Vec<i32> {
         let mut uses = BTreeMap::<i32, u32>::new();
         for pid in self.all.iter().filter_map(|about| about.own_pid) {
@@ -126,7 +126,7 @@ impl Resources {
     }
 }
 
-/// Attributes by which replicas of a service differ, the most readable first; all others follow.
+/// Attributes that distinguish replicas of a service, the most readable first; all others follow.
 const TELLING: [&str; 7] = [
     attribute::TRAIN_ATTEMPT.name,
     "k8s.pod.name",
@@ -137,7 +137,7 @@ const TELLING: [&str; 7] = [
     "service.namespace",
 ];
 
-/// Returns for each member the values of the first attributes by which all members differ.
+/// Returns for each member the values of the first attributes that distinguish all members.
 fn differences(members: &[&ResourceEntry]) -> Result<Vec<Vec<String>>, WireError> {
     let mut others = BTreeSet::new();
     for member in members {
@@ -189,7 +189,7 @@ impl ResourceEntry {
         Ok(Resource::decode(&self.bytes)?.attributes)
     }
 
-    /// The value of an attribute as text.
+    /// Returns the value of an attribute as text.
     fn text(&self, key: &str) -> Result<Option<String>, WireError> {
         for attribute in self.attributes()? {
             let attribute = attribute?;

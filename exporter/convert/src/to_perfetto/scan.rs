@@ -1,4 +1,4 @@
-//! The first look at a span: only what linking, packing and filtering need, past everything else.
+//! The first pass over a span: reads only the fields for linking, packing and filtering, and skips everything else.
 
 use pulsetrain_otlp::{
     WireError,
@@ -35,7 +35,7 @@ pub(super) mod tag {
     pub(in crate::to_perfetto) const STATUS: u32 = bytes(span_field::STATUS);
 }
 
-/// Tags of one byte, as they are in a span.
+/// Tags as single bytes, as they are in a span.
 const TRACE_ID: u8 = tag::TRACE_ID as u8;
 const SPAN_ID: u8 = tag::SPAN_ID as u8;
 const PARENT_SPAN_ID: u8 = tag::PARENT_SPAN_ID as u8;
@@ -47,7 +47,7 @@ const ATTRIBUTES: u8 = tag::ATTRIBUTES as u8;
 /// The status of a span that failed (`Status.StatusCode`).
 pub(super) const ERROR: i32 = 2;
 
-/// What the first look finds.
+/// The result of the first pass.
 #[derive(Debug, Default)]
 pub(super) struct Scanned<'a> {
     pub(super) trace_id: &'a [u8],
@@ -59,11 +59,11 @@ pub(super) struct Scanned<'a> {
     pub(super) end: u64,
     pub(super) has_links: bool,
     pub(super) failed: bool,
-    /// The label of the group that it names.
+    /// The label of the group from its attributes.
     pub(super) group: Option<String>,
-    /// Whether its own step is selected, `None` without a step.
+    /// Whether its own step is selected; `None` if it has no step.
     pub(super) asked: Option<bool>,
-    /// The number of its thread.
+    /// The id of its thread.
     thread: Option<i64>,
 }
 
@@ -71,14 +71,14 @@ pub(super) struct Scanned<'a> {
 const THREAD_NAME: &str = "thread.name";
 const THREAD_ID: &str = "thread.id";
 
-/// Keys of at least this many bytes are looked at whatever their length is.
+/// Keys of at least this many bytes are checked regardless of their length.
 const LONG: usize = 63;
 
-/// The attributes that matter to where a span is drawn, and whether.
+/// The attributes that determine the row of a span, and whether the span is selected.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AttributeFilter {
     keys: Vec<String>,
-    /// A bit for each length that a key has.
+    /// A bit for each length of a key.
     lengths: u64,
 }
 
@@ -96,7 +96,7 @@ impl AttributeFilter {
         }
     }
 
-    /// Whether an attribute could be one of them. Most keys have a length that none of theirs has.
+    /// Returns whether an attribute may be one of the wanted ones. Most keys have a different length.
     #[inline]
     fn may_be(&self, attribute: &[u8]) -> bool {
         match attribute {
@@ -107,7 +107,7 @@ impl AttributeFilter {
         }
     }
 
-    /// Whether an attribute that begins with a key of this length is one of them.
+    /// Returns whether an attribute that begins with a key of this length is one of the wanted ones.
     fn has(&self, attribute: &[u8], length: usize) -> bool {
         let key = attribute.get(..length);
         key.is_none_or(|key| self.keys.iter().any(|wanted| wanted.as_bytes() == key))
@@ -115,7 +115,7 @@ impl AttributeFilter {
 }
 
 impl<'a> Scanned<'a> {
-    /// Looks at a span.
+    /// Scans a span.
     #[inline]
     pub(super) fn read(
         &mut self,
@@ -124,7 +124,7 @@ impl<'a> Scanned<'a> {
         config: &PerfettoConfig,
     ) -> Result<(), WireError> {
         let mut best = usize::MAX;
-        // Nothing of what is drawn, and no name.
+        // Whether neither a name nor any other drawn field was read so far.
         let mut nothing_yet = true;
         let mut name: &[u8] = &[];
         let mut reader = Reader::new(bytes);
@@ -199,7 +199,7 @@ impl<'a> Scanned<'a> {
         }
     }
 
-    /// Takes in an attribute: of those that name a group, the first of the configuration counts.
+    /// Reads an attribute: of those that name a group, the first in the configuration counts.
     fn look_at(&mut self, attribute: &KeyValue<'_>, config: &PerfettoConfig, best: &mut usize) {
         let value = attribute.value.unwrap_or_default();
         let place = config.rows.iter().position(|key| attribute.key == key.as_str());
@@ -221,7 +221,7 @@ impl<'a> Scanned<'a> {
     }
 }
 
-/// Appends the number of a thread to the label of its row, unless its name has the number.
+/// Appends the id of a thread to the label of its row, unless the label contains it.
 fn name_thread(group: &mut String, thread: i64) {
     let number = thread.to_string();
     let mut numbers = group.split(|letter: char| !letter.is_ascii_digit());
@@ -231,7 +231,7 @@ fn name_thread(group: &mut String, thread: i64) {
     }
 }
 
-/// The ids of a trace and of a span, one after the other, with their tags and lengths.
+/// Returns the trace id and the span id if they are adjacent, with their tags and lengths.
 #[inline]
 fn ids(fields: &[u8; 28]) -> Option<(&[u8], &[u8])> {
     match fields.split_at(18) {
@@ -240,7 +240,7 @@ fn ids(fields: &[u8; 28]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// The id of a parent with its tag and length.
+/// Returns the id of a parent from a field with its tag and length.
 #[inline]
 fn parent_id(field: &[u8; 10]) -> Option<&[u8]> {
     match field {
@@ -249,7 +249,7 @@ fn parent_id(field: &[u8; 10]) -> Option<&[u8]> {
     }
 }
 
-/// The end of a span with its tag.
+/// Returns the end time of a span from a field with its tag.
 #[inline]
 fn end(field: &[u8; 9]) -> Option<u64> {
     let [END, rest @ ..] = field else {
@@ -258,7 +258,7 @@ fn end(field: &[u8; 9]) -> Option<u64> {
     Some(u64::from_le_bytes(*rest))
 }
 
-/// Returns the kind of a span if its kind and its times are between its name and what else is drawn of it, as they mostly are.
+/// Returns the kind of a span if its kind and its times are between its name and its other drawn fields, as is usual.
 #[inline]
 pub(super) fn between_name_and_attributes(fields: &[u8; 20]) -> Option<u64> {
     match fields {
@@ -267,7 +267,7 @@ pub(super) fn between_name_and_attributes(fields: &[u8; 20]) -> Option<u64> {
     }
 }
 
-/// What a group is called by the attribute that it is of: `device` by `device.id`, `timeline` by `perf.timeline`.
+/// Returns the kind of a group for the key of its attribute: `device` for `device.id`, `timeline` for `perf.timeline`.
 fn kind(key: &str) -> &str {
     match key.rsplit_once('.') {
         Some((of, "id" | "name")) => of,

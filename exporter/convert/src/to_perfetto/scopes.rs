@@ -1,4 +1,4 @@
-//! Instrumentation scopes, each once, with the schema URLs of their messages.
+//! Distinct instrumentation scopes, with the schema URLs of their messages.
 
 use indexmap::IndexMap;
 use pulsetrain_otlp::{
@@ -11,13 +11,13 @@ use super::walk::first;
 /// The scopes of an input.
 #[derive(Debug, Default)]
 pub(super) struct Scopes {
-    /// With their names.
+    /// The scopes with their names.
     all: IndexMap<ScopeEntry, String>,
-    /// The one that was asked for last, which is mostly the next one too.
+    /// The last scope that was looked up; the next one is usually the same.
     latest: Option<u32>,
 }
 
-/// A scope as it was in the input.
+/// A scope of the input.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct ScopeEntry {
     /// The message.
@@ -27,7 +27,7 @@ pub(super) struct ScopeEntry {
 }
 
 impl Scopes {
-    /// The number of the scope in `ScopeSpans`, `ScopeMetrics` or `ScopeLogs`, whose bytes these are.
+    /// Returns the number of the scope in a `ScopeSpans`, `ScopeMetrics` or `ScopeLogs` with these bytes.
     pub(super) fn number_of(
         &mut self,
         bytes: &[u8],
@@ -57,7 +57,7 @@ impl Scopes {
     pub(super) fn number_of_process(&mut self, name: &str) -> u32 {
         let entry = ScopeEntry {
             bytes: Vec::new(),
-            // No schema is called so.
+            // No real schema URL has this value.
             schema_url: Vec::from(name),
             resource_schema_url: Vec::from("process"),
         };
@@ -73,7 +73,7 @@ impl Scopes {
         Ok(self.all.insert_full(scope, name).0 as u32)
     }
 
-    /// The name of a scope; empty where it has none.
+    /// Returns the name of a scope, or an empty text if it has none.
     pub(super) fn name(&self, number: u32) -> &str {
         &self.all[number as usize]
     }

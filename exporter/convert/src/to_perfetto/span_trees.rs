@@ -1,4 +1,4 @@
-//! From spans with ids to trees: parents found, cycles cut, times repaired, groups assigned.
+//! Builds trees from spans with ids: finds parents, cuts cycles, repairs times and assigns groups.
 
 use super::{
     PerfettoSummary, identities::Identities, optional_index::OptionalIndex, scopes::Scopes, spans::Spans,
@@ -7,7 +7,7 @@ use super::{
 /// The label of spans without a group.
 const NO_GROUP: &str = "spans";
 
-/// Links the spans to each other and mends what does not fit.
+/// Links the spans to each other and repairs invalid data.
 pub(super) fn build_trees(spans: &mut Spans, scopes: &Scopes, summary: &mut PerfettoSummary) -> Identities {
     let identities = spans.identify(summary);
     if spans.needs_repair {
@@ -20,7 +20,7 @@ pub(super) fn build_trees(spans: &mut Spans, scopes: &Scopes, summary: &mut Perf
     identities
 }
 
-/// Gives every span a start and an end that can be drawn.
+/// Sets a valid start and end for every span.
 fn repair_times(spans: &mut Spans, summary: &mut PerfettoSummary) {
     let times = spans.times.unwrap_or_default();
     for span in spans.records.iter_mut().filter(|span| !span.is_log_record()) {
@@ -31,7 +31,7 @@ fn repair_times(spans: &mut Spans, summary: &mut PerfettoSummary) {
 /// The latest time that viewers show: they keep times as signed numbers of 64 bits.
 pub(super) const LATEST: u64 = i64::MAX as u64;
 
-/// Gives a span a start and an end that can be drawn, where all spans lie between the first and the last time.
+/// Sets a valid start and end for a span; all spans are between the first and the last time.
 pub(super) fn repair(
     start: &mut u64,
     end: &mut u64,
@@ -45,7 +45,7 @@ pub(super) fn repair(
     }
     if *start == 0 {
         summary.without_time += 1;
-        // Nothing is known but the end, if that: a start in 1970 would hide everything else.
+        // At most the end is known: a start in 1970 would compress everything else.
         *start = if *end == 0 { first } else { *end };
     }
     if *end == 0 {
@@ -57,11 +57,11 @@ pub(super) fn repair(
     }
 }
 
-/// Finds the parent of each span that names one, and returns whether every parent is after its children, as it is where
-/// spans come when they end.
+/// Finds the parent of each span that names one. Returns whether every parent comes after its children, as it does in input
+/// that is ordered by the end of spans.
 fn link(spans: &mut Spans, identities: &Identities, summary: &mut PerfettoSummary) -> bool {
     let mut in_order = true;
-    // Siblings are mostly together.
+    // Siblings are usually adjacent.
     let mut latest = (0, None);
     for (place, (span, ids)) in (0..).zip(spans.records.iter_mut().zip(&spans.ids)) {
         if ids.parent == 0 {
@@ -72,7 +72,7 @@ fn link(spans: &mut Spans, identities: &Identities, summary: &mut PerfettoSummar
         }
         span.parent = latest.1.into();
         match latest.1 {
-            // Nothing is below a log record.
+            // Log records have no children.
             _ if span.is_log_record() => {}
             Some(parent) => in_order &= parent > place,
             None => summary.missing_parents += 1,
@@ -81,7 +81,7 @@ fn link(spans: &mut Spans, identities: &Identities, summary: &mut PerfettoSummar
     in_order
 }
 
-/// Makes the earliest span of each circle of parents a root.
+/// Makes the earliest span of each cycle of parents a root.
 fn cut_cycles(spans: &mut Spans, summary: &mut PerfettoSummary) {
     #[derive(Clone, Copy, PartialEq)]
     enum Seen {
@@ -113,8 +113,8 @@ fn cut_cycles(spans: &mut Spans, summary: &mut PerfettoSummary) {
     }
 }
 
-/// Gives each span without a group that of its parent in the same process, and each root that of its scope. From the last to
-/// the first: parents are mostly after their children.
+/// Gives each span without a group that of its parent in the same process, and each root that of its scope. The order is from
+/// last to first, since parents usually come after their children.
 fn give_groups(spans: &mut Spans, scopes: &Scopes) {
     let mut path = Vec::new();
     let mut latest = None;
@@ -144,7 +144,7 @@ fn give_groups(spans: &mut Spans, scopes: &Scopes) {
     }
 }
 
-/// The group of spans that are only known by their scope.
+/// Returns the group of spans without one, by the name of their scope.
 pub(super) fn scope_group(scope: u32, spans: &mut Spans, scopes: &Scopes) -> u32 {
     let name = scopes.name(scope);
     let label = if name.is_empty() { NO_GROUP } else { name };

@@ -1,5 +1,5 @@
-//! The spans of an input: what packing and linking need of each, and where its bytes are. Log records that name a span are among
-//! them, as children without a duration.
+//! The spans of an input: the data for packing and linking, and the position of their bytes. Log records that name a span are
+//! stored with them, as children without a duration.
 
 use bytes::Bytes;
 use pulsetrain_otlp::{
@@ -18,10 +18,10 @@ use super::{
     walk::{Input, ItemContext},
 };
 
-/// What making trees needs for each span: its place by its ids, its children.
+/// The memory for building trees, per span: its slot in the table of ids, and its children.
 const TREE_BYTES: usize = 20;
-/// About what a span takes. There is room from the beginning for the records of as many as the memory holds then: room that is
-/// not used costs nothing, and moving records to larger rooms does.
+/// The approximate memory per span. The lists have capacity for all spans within the budget from the beginning: unused
+/// capacity costs no memory, but growing a list moves its records.
 const BYTES_A_SPAN: usize = 256;
 const MOST_ROOM: usize = 1 << 20;
 
@@ -31,27 +31,27 @@ pub(super) struct Spans {
     batches: Vec<Bytes>,
     batch_bytes: usize,
     pub(super) records: Vec<SpanRecord>,
-    /// The ids of the same spans.
+    /// The ids of the same spans, by index.
     pub(super) ids: Vec<SpanIds>,
     /// Whether the step of each span is selected, `None` for a span without a step. Empty if the configuration selects no steps.
     asked: Vec<Option<bool>>,
-    /// Whether any of them has times that cannot be drawn as they are.
+    /// Whether any span has times that cannot be drawn as they are.
     pub(super) needs_repair: bool,
-    /// Whether any of them has links.
+    /// Whether any span has links.
     pub(super) has_links: bool,
-    /// The names of groups, each once.
+    /// The interned names of groups.
     pub(super) labels: Labels,
-    /// The earliest and the latest time that any span has.
+    /// The earliest and the latest time of any span.
     pub(super) times: Option<(u64, u64)>,
-    /// How many spans went before these.
+    /// The number of spans before these.
     pub(super) first_number: u64,
     hasher: IdHasher,
     wanted: AttributeFilter,
-    /// The traces that have a span of a step that is asked for.
+    /// The traces that have a span of a selected step.
     asked_traces: hashbrown::HashSet<u64>,
 }
 
-/// A span as far as it must be known all the time.
+/// The data of a span that is always in memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SpanRecord {
     batch: u32,
@@ -59,21 +59,21 @@ pub(super) struct SpanRecord {
     length: u32,
     pub(super) resource: u32,
     pub(super) scope: u32,
-    /// Its parent, once it is known.
+    /// Its parent, once known.
     pub(super) parent: OptionalIndex,
-    /// The label of its group: its own, and once it is known, its parent's.
+    /// The label of its group: its own, or once known, its parent's.
     pub(super) group: OptionalIndex,
     /// The offset of its name in its bytes if everything that is drawn follows it, else 0.
     pub(super) name_at: u16,
     pub(super) kind: ItemKind,
-    /// Whether it, or once that is known anything below it, has failed.
+    /// Whether the span, or once known any of its descendants, has failed.
     pub(super) failed: bool,
-    /// When it is drawn to begin and to end.
+    /// Its drawn start and end.
     pub(super) start: u64,
     pub(super) end: u64,
 }
 
-/// What a span record is of.
+/// The kind of an item that is kept with the spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ItemKind {
     Span,
@@ -81,7 +81,7 @@ pub(super) enum ItemKind {
     LogRecord,
 }
 
-/// What is known of a span that is not kept here.
+/// The index data of a span whose message is not in memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScannedSpan {
     pub(super) ids: SpanIds,
@@ -93,7 +93,7 @@ pub(super) struct ScannedSpan {
     pub(super) name_at: u16,
     pub(super) has_links: bool,
     pub(super) failed: bool,
-    /// Whether its step is selected, `None` without a step.
+    /// Whether its step is selected; `None` if it has no step.
     pub(super) asked: Option<bool>,
 }
 
@@ -115,7 +115,7 @@ impl Spans {
         }
     }
 
-    /// Takes in a batch of traces.
+    /// Adds a batch of traces.
     pub(super) fn add(&mut self, batch: Bytes, input: &mut Input<'_>) -> Result<(), WireError> {
         let config = input.config;
         let outcome = input.each_item(&batch, |bytes, around, summary| {
@@ -129,13 +129,13 @@ impl Spans {
         outcome
     }
 
-    /// Keeps the bytes that the newest records are in.
+    /// Stores the bytes that contain the newest records.
     pub(super) fn keep(&mut self, batch: Bytes) {
         self.batch_bytes += batch.len();
         self.batches.push(batch);
     }
 
-    /// Takes in a span of the batch that is kept next; false where its time is not asked for.
+    /// Adds a span of the batch that is stored next; returns `false` if its time is not selected.
     #[inline]
     pub(super) fn add_span(
         &mut self,
@@ -192,7 +192,7 @@ impl Spans {
         Ok(true)
     }
 
-    /// Takes in a log record that names a span. It is stored from `start` to `end` in the bytes that are kept next.
+    /// Adds a log record that names a span. It is stored from `start` to `end` in the bytes that are stored next.
     pub(super) fn add_record(
         &mut self,
         record: &LogRecord<'_>,
@@ -211,7 +211,7 @@ impl Spans {
             resource: 0,
             scope: 0,
             parent: OptionalIndex::NONE,
-            // It is drawn in the group of its span.
+            // The record is drawn in the group of its span.
             group: Some(0).into(),
             name_at: 0,
             kind: ItemKind::LogRecord,
@@ -227,7 +227,7 @@ impl Spans {
         SpanIds { trace, id: 0, parent }
     }
 
-    /// The label of the row of a trace: the name of its root, once that is known, and the beginning of its id.
+    /// Returns the label for the row of a trace: the name of its root, once known, and the beginning of its id.
     fn trace_row(&mut self, span: &Scanned<'_>, bytes: &[u8]) -> Result<u32, WireError> {
         const SHOWN_DIGITS: usize = 8;
         let id: String = span.trace_id.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -240,7 +240,7 @@ impl Spans {
         Ok(label)
     }
 
-    /// Looks at a span without keeping it; none where its time is not asked for.
+    /// Scans a span without storing it; returns `None` if its time is not selected.
     pub(super) fn scan(
         &mut self,
         bytes: &[u8],
@@ -265,17 +265,17 @@ impl Spans {
         }))
     }
 
-    /// Whether a span is asked for by its step, or by that of another span of its trace, once all were looked at.
+    /// Returns whether a span is selected by its step, or by that of another span of its trace, after all spans were scanned.
     pub(super) fn is_asked(&self, asked: Option<bool>, trace: u64, config: &PerfettoConfig) -> bool {
         config.steps.is_none() || asked.unwrap_or_else(|| self.asked_traces.contains(&trace))
     }
 
-    /// How much memory the spans take, with what making trees of them needs.
+    /// Returns the memory that the spans take, including that for building their trees.
     pub(super) fn held_bytes(&self) -> usize {
         self.batch_bytes + self.records.len() * (size_of::<SpanRecord>() + size_of::<SpanIds>() + TREE_BYTES)
     }
 
-    /// Forgets the spans and remembers what all spans share.
+    /// Removes the spans and keeps the state that all spans share.
     pub(super) fn clear(&mut self) {
         self.first_number += self.records.len() as u64;
         self.batches.clear();
@@ -288,7 +288,7 @@ impl Spans {
         self.has_links = false;
     }
 
-    /// Forgets the spans and how many they were: they come again from where they went.
+    /// Removes the spans and resets their count, since they are read again from the temporary file.
     pub(super) fn reset(&mut self) {
         self.clear();
         self.first_number = 0;
@@ -310,7 +310,7 @@ impl Spans {
         summary.filtered += (before - self.records.len()) as u64;
     }
 
-    /// Keeps the spans at the places for which `keep` returns true.
+    /// Keeps the spans at the indices for which `keep` returns true.
     fn retain(&mut self, keep: impl Fn(usize) -> bool) {
         let mut place = 0..;
         self.records.retain(|_| place.next().is_some_and(&keep));
@@ -318,20 +318,20 @@ impl Spans {
         self.ids.retain(|_| place.next().is_some_and(&keep));
     }
 
-    /// The bytes of a span.
+    /// Returns the bytes of a span.
     pub(super) fn bytes(&self, span: u32) -> &[u8] {
         let record = &self.records[span as usize];
         let start = record.offset as usize;
         &self.batches[record.batch as usize][start..start + record.length as usize]
     }
 
-    /// Asks for the bytes of a span, which are then on their way from memory while the one before is written.
+    /// Prefetches the bytes of a span while the previous one is written.
     #[inline]
     pub(super) fn warm(&self, span: u32) {
         prefetch::ask_for(self.bytes(span));
     }
 
-    /// The place of the span that each pair of ids belongs to; spans that come twice are left once.
+    /// Indexes the spans by their ids, and removes duplicates.
     pub(super) fn identify(&mut self, summary: &mut PerfettoSummary) -> Identities {
         let mut identities = Identities::with_capacity(self.records.len());
         let mut repeated = Vec::new();
@@ -360,7 +360,7 @@ impl Spans {
         resource(one) == resource(other) && self.bytes(one) == self.bytes(other)
     }
 
-    /// The hashes of a trace's id, and of a span's ids in it.
+    /// Returns the hashes of a trace id, and of a span's ids in that trace.
     pub(super) fn hashes(&self, trace_id: &[u8], span_id: &[u8]) -> (u64, u64) {
         let trace = self.hasher.trace(trace_id);
         (trace, identities::id_hash(trace, span_id))

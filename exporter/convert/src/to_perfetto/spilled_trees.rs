@@ -1,4 +1,4 @@
-//! Trees that are larger than memory: their spans in a temporary file, depth first, to be read in pieces.
+//! Trees beyond the memory budget: their spans are in a temporary file, depth first, and are read in pieces.
 
 use std::io;
 
@@ -6,12 +6,12 @@ use pulsetrain_pipeline::spill::{Extent, ExtentReader, MemoryBudget, SpillFile};
 
 use super::tree_span::{PACKED_HEAD, TreeSpan, array, packed_length};
 
-/// A tree with more bytes than this is long.
+/// The size in bytes from which on a tree is written to the file.
 const LONG: usize = 1 << 20;
-/// How much is read at once.
+/// The number of bytes that are read at once.
 const CHUNK: usize = 256 << 10;
 
-/// The content of a tree: its spans, or their place in the temporary file.
+/// The kinds of content of a tree: its spans, or their extent in the temporary file.
 pub(super) const HERE: u8 = 0;
 const ELSEWHERE: u8 = 1;
 
@@ -20,12 +20,12 @@ const ELSEWHERE: u8 = 1;
 pub(super) struct SpilledTrees {
     room: MemoryBudget,
     file: Option<SpillFile>,
-    /// The tree that is being taken in: what of it is not in the file, and where it begins there.
+    /// The current tree: the bytes that are not yet in the file, and its offset there.
     pending: Vec<u8>,
     start: Option<u64>,
 }
 
-/// A tree that was taken in.
+/// A complete tree.
 pub(super) enum PackedTree {
     Here(Vec<u8>),
     Elsewhere(Extent),
@@ -41,7 +41,7 @@ impl SpilledTrees {
         }
     }
 
-    /// Takes in the next span of a tree.
+    /// Adds the next span of the current tree.
     pub(super) fn push(&mut self, span: &TreeSpan<'_>) -> io::Result<()> {
         span.pack(&mut self.pending);
         if self.pending.len() > LONG {
@@ -50,7 +50,7 @@ impl SpilledTrees {
         Ok(())
     }
 
-    /// Ends the tree.
+    /// Ends the current tree.
     pub(super) fn end(&mut self) -> io::Result<PackedTree> {
         if self.start.is_none() {
             return Ok(PackedTree::Here(std::mem::take(&mut self.pending)));
@@ -72,12 +72,12 @@ impl SpilledTrees {
         Ok(())
     }
 
-    /// How many bytes the file has.
+    /// Returns the size of the file in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.file.as_ref().map_or(0, SpillFile::len)
     }
 
-    /// Makes the trees ready to be read.
+    /// Flushes the file, so that the trees can be read.
     pub(super) fn finish(&mut self) -> io::Result<()> {
         self.file.as_mut().map_or(Ok(()), SpillFile::flush)
     }
@@ -116,14 +116,14 @@ impl PackedTree {
     }
 }
 
-/// A tree in pieces, each of some complete spans.
+/// The pieces of a tree, each with some complete spans.
 pub(super) struct Pieces<'a> {
     file: Option<&'a SpillFile>,
     reader: ExtentReader,
 }
 
 impl Pieces<'_> {
-    /// The next piece; an empty one at the end.
+    /// Returns the next piece, or an empty one at the end.
     pub(super) fn next_piece(&mut self) -> io::Result<Vec<u8>> {
         let mut piece = Vec::new();
         let Some(file) = self.file else {

@@ -1,29 +1,29 @@
-//! Stack traces of exceptions as callstacks of their events, which viewers show as a tree.
+//! Converts stack traces of exceptions to callstacks of their events, which viewers show as a tree.
 //!
-//! OTel has a trace as the text that a language writes. Python, the JVM, JavaScript, .NET and Go write one call per line in a fixed
-//! format. The text of other languages has no callstack; the event has the complete text in every case.
+//! In OTel, a stack trace is the text that a language prints. Python, the JVM, JavaScript, .NET and Go print one call per line
+//! in a fixed format. The text of other languages is not converted; the event has the complete text in every case.
 
 use pulsetrain_otlp::view::{AnyValue, KeyValue, Repeated};
 use pulsetrain_perfetto::{Event, StackFrame};
 
 use super::config::AttributePolicy;
 
-/// The name of the event that an exception is.
+/// The name of the event of an exception.
 pub(super) const EVENT: &[u8] = b"exception";
 
 /// The attribute with the text.
 const STACK_TRACE: &[u8] = b"exception.stacktrace";
 
-/// The most frames of a callstack; the innermost are kept.
+/// The limit for frames of a callstack; the innermost are kept.
 const MOST_FRAMES: usize = 256;
 
-/// The first line of Python's text, after which the outermost call is the first.
+/// The first line of Python's text, which the outermost call follows.
 const PYTHON: &str = "Traceback (most recent call last):";
 
-/// The first words of what follows the calls of an exception: its cause and those suppressed (JVM), and the outer exception (.NET).
+/// The first words after the calls of an exception: its cause and suppressed exceptions (JVM), and the outer exception (.NET).
 const OTHERS: [&str; 3] = ["Caused by:", "Suppressed:", "--- End of inner exception"];
 
-/// Adds the callstack of an exception, if the attributes have the text of one and the policy selects it.
+/// Adds the callstack of an exception, if the attributes contain a stack trace and the policy selects it.
 pub(super) fn add(attributes: Repeated<'_, KeyValue<'_>>, policy: &AttributePolicy, event: &mut Event<'_>) {
     if !policy.shows(STACK_TRACE) {
         return;
@@ -67,7 +67,7 @@ fn innermost_first(text: &str) -> Vec<StackFrame<'_>> {
     frames
 }
 
-/// `  File "train.py", line 12, in step`.
+/// Parses a line of Python: `  File "train.py", line 12, in step`.
 fn python(line: &str) -> Option<StackFrame<'_>> {
     let line = line.trim_start_matches([' ', '|']).strip_prefix("File \"")?;
     let (file, rest) = line.split_once("\", line ")?;
@@ -79,8 +79,8 @@ fn python(line: &str) -> Option<StackFrame<'_>> {
     })
 }
 
-/// A line of the JVM, of JavaScript or of .NET: `at org.Main.run(Main.java:12)`, `at run (/app/main.js:12:5)`, `at /app/main.js:12:5`,
-/// `at App.Main.Run(String name) in /app/Main.cs:line 12`.
+/// Parses a line of the JVM, of JavaScript or of .NET: `at org.Main.run(Main.java:12)`, `at run (/app/main.js:12:5)`,
+/// `at /app/main.js:12:5`, `at App.Main.Run(String name) in /app/Main.cs:line 12`.
 fn at(line: &str) -> Option<StackFrame<'_>> {
     let call = line.trim().strip_prefix("at ")?;
     if let Some((function, place)) = call.rsplit_once(" in ")
@@ -121,7 +121,7 @@ fn place_of(text: &str) -> Option<(&str, u32)> {
     Some(with_column.unwrap_or((file, last)))
 }
 
-/// The first goroutine: a line `main.run(0x1, 0x2)`, and below it `<tab>/app/main.go:12 +0x1d`.
+/// Parses the first goroutine: a line `main.run(0x1, 0x2)`, and below it `<tab>/app/main.go:12 +0x1d`.
 fn go(text: &str) -> Vec<StackFrame<'_>> {
     let lines: Vec<&str> = text.lines().skip(1).take_while(|line| !line.is_empty()).collect();
     lines

@@ -1,39 +1,39 @@
-//! Counts of what was mapped, repaired and left out.
+//! Counts of mapped, repaired and dropped items.
 
 use std::collections::HashMap;
 
-/// What became of the telemetry that was mapped.
+/// The counts of a mapping.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PerfettoSummary {
     /// Processes drawn.
     pub processes: u64,
     /// Rows of slices drawn.
     pub lanes: u64,
-    /// Spans drawn, each by itself.
+    /// Spans drawn individually.
     pub spans: u64,
-    /// Short spans drawn together with their neighbours.
+    /// Short spans that were merged with their neighbours.
     pub merged: u64,
     /// The slices that represent them.
     pub merged_slices: u64,
     /// Span events drawn.
     pub events: u64,
-    /// Arrows drawn: links, and parents that their child is not nested in.
+    /// Arrows drawn: links, and parents whose child is not nested within them.
     pub flows: u64,
     /// Points drawn.
     pub points: u64,
     /// Log records drawn.
     pub logs: u64,
-    /// Counters, one a series and statistic.
+    /// Counters, one for each series and statistic.
     pub counters: u64,
-    /// Items that were not asked for: window, steps, ranks.
+    /// Items that were not selected: by window, steps or ranks.
     pub filtered: u64,
-    /// Spans that were there already, byte for byte, and are drawn once.
+    /// Spans that were identical to an earlier one, and are drawn once.
     pub duplicates: u64,
     /// Different spans with the same ids; all are drawn, the first is the parent of their children.
     pub same_ids: u64,
     /// Spans whose parent is not in the input, drawn as roots.
     pub missing_parents: u64,
-    /// Circles of parents, each cut at its earliest span.
+    /// Cycles of parents, each cut at its earliest span.
     pub cycles: u64,
     /// Spans that end before they start, drawn without a duration.
     pub end_before_start: u64,
@@ -46,29 +46,30 @@ pub struct PerfettoSummary {
     pub beyond_range: u64,
     /// Arrows to children that begin before their parents, which a viewer draws from child to parent.
     pub backward_flows: u64,
-    /// The most that a child begins before its parent, in nanoseconds: at least so far the clocks of two processes differ.
+    /// The maximum by which a child begins before its parent, in nanoseconds: the clocks of two processes differ by at least
+    /// this.
     pub clock_skew_nanos: u64,
     /// The processes whose clocks differ, the largest difference first.
     pub clock_skews: Vec<ClockSkew>,
-    /// The same by the numbers of both resources, until their names are known.
+    /// The same by the numbers of both resources, before their names are known.
     pub(super) skews: HashMap<(u32, u32), ClockSkew>,
-    /// Links to spans that are not in the input, written as attributes only.
+    /// Links to spans that are not in the input, which are written as attributes only.
     pub links_outside: u64,
-    /// Spans deeper than a viewer nests, drawn on a row of their own.
+    /// Spans beyond the depth limit of viewers, drawn on a separate row.
     pub too_deep: u64,
     /// Points without a value, which mark the end of a series.
     pub without_value: u64,
-    /// Spans that are drawn again in the next file, around those of their children that did not fit.
+    /// Spans that are drawn again in the next file, around those of their children that are there.
     pub continued: u64,
     /// Files written.
     pub files: u64,
-    /// Bytes that went through temporary files.
+    /// The number of bytes that were written to temporary files.
     pub spilled_bytes: u64,
     /// The begin and the end of the failed span that begins first.
     pub first_error: Option<(u64, u64)>,
-    /// The begin and the end of the longest span that has a row by its name, such as the steps of a training.
+    /// The begin and the end of the longest span whose name has a separate row, such as the steps of a training.
     pub longest_step: Option<(u64, u64)>,
-    /// The earliest and the latest time drawn, in nanoseconds since 1970; `None` where nothing has a time.
+    /// The earliest and the latest time drawn, in nanoseconds since 1970; `None` if no item has a time.
     pub time_range: Option<(u64, u64)>,
 }
 
@@ -81,15 +82,15 @@ pub struct ClockSkew {
     pub children: String,
     /// The number of children that begin before their parents.
     pub count: u64,
-    /// The difference in nanoseconds, at least.
+    /// The minimum difference in nanoseconds.
     pub nanos: u64,
 }
 
-/// The most pairs of processes whose clocks are compared; of other pairs only the totals are known.
+/// The limit for pairs of processes whose clocks are compared; other pairs only count in the totals.
 const MOST_SKEWS: usize = 1000;
 
 impl PerfettoSummary {
-    /// Everything with its name, for summaries.
+    /// Returns all counts with their names, for summaries.
     pub fn named(&self) -> [(&'static str, u64); 27] {
         [
             ("processes", self.processes),
@@ -122,7 +123,7 @@ impl PerfettoSummary {
         ]
     }
 
-    /// What was left out of the trace or repaired in it, with its name; zeros are left out.
+    /// Iterates over the counts of dropped and repaired items, with their names, without zeros.
     pub(super) fn repairs(&self) -> impl Iterator<Item = (&'static str, u64)> {
         let contents = [
             "processes",
@@ -141,20 +142,20 @@ impl PerfettoSummary {
         named.filter(move |(name, count)| *count > 0 && !contents.contains(name))
     }
 
-    /// Widens the time range to a time.
+    /// Extends the time range to include a time.
     pub(super) fn cover(&mut self, time: u64) {
         let (first, last) = self.time_range.get_or_insert((time, time));
         (*first, *last) = (time.min(*first), time.max(*last));
     }
 
-    /// Keeps the times of a failed span if it begins before all others.
+    /// Stores the times of a failed span if it is the earliest.
     pub(super) fn note_error(&mut self, begin: u64, end: u64) {
         if self.first_error.is_none_or(|(first, _)| begin < first) {
             self.first_error = Some((begin, end));
         }
     }
 
-    /// Keeps the times of a step if it is the longest.
+    /// Stores the times of a step if it is the longest.
     pub(super) fn note_step(&mut self, begin: u64, end: u64) {
         if self
             .longest_step

@@ -1,5 +1,5 @@
-//! The trace that is being written, in one file or in several: tracks are described when something is first drawn on them, in
-//! every file, so that each file can be opened by itself.
+//! The trace that is being written, in one file or in several. In every file, a track is described when something is first
+//! drawn on it, so that each file can be opened separately.
 
 use std::{
     collections::{HashMap, HashSet, hash_map::Entry},
@@ -30,7 +30,7 @@ const STATE_RANK: i32 = -1;
 /// The rank of the row of errors: above the states.
 const ERRORS_RANK: i32 = -2;
 
-/// Where the files of a trace go.
+/// The files of a trace.
 pub trait PerfettoParts {
     /// One file.
     type Part: Write;
@@ -47,24 +47,24 @@ pub trait PerfettoParts {
     }
 }
 
-/// What is known before anything is drawn.
+/// The data that are known before anything is drawn.
 #[derive(Clone, Copy)]
 pub(super) struct About<'a> {
     pub(super) config: &'a PerfettoConfig,
     pub(super) resources: &'a Resources,
     pub(super) scopes: &'a Scopes,
-    /// The place of each process among all, and its number.
+    /// The sort rank of each process, and its pid.
     pub(super) places: &'a [i32],
     pub(super) pids: &'a [i32],
 }
 
-/// A trace, and the tracks that it has so far.
+/// A trace, and the tracks of its current file.
 pub(super) struct TraceOutput<'a, P: PerfettoParts> {
     pub(super) about: About<'a>,
     pub(super) trace: TraceWriter<P::Part>,
     parts: &'a mut P,
     number: u32,
-    /// After how many bytes the next file is begun.
+    /// The number of bytes after which the next file begins.
     split: u64,
     tracks: Tracks,
     /// The processes of all files.
@@ -74,13 +74,13 @@ pub(super) struct TraceOutput<'a, P: PerfettoParts> {
 #[derive(Debug, Default)]
 struct Tracks {
     processes: HashMap<u32, ProcessTrack>,
-    /// The headings of counters and the rows of logs, by resource.
+    /// The headings of counters, by resource.
     metrics: HashMap<u32, GroupTrack>,
     /// The headings of metrics with several counters, by family.
     families: HashMap<u32, GroupTrack>,
     logs: HashMap<u32, LaneTrack>,
     errors: HashMap<u32, LaneTrack>,
-    /// By group and place.
+    /// The lanes by group and index.
     lanes: HashMap<(u32, u32), LaneTrack>,
     counters: HashMap<u32, CounterTrack>,
     states: HashMap<u32, StateTrack>,
@@ -99,12 +99,12 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
         })
     }
 
-    /// Whether the file has as much as it may have.
+    /// Returns whether the file has reached its maximum size.
     pub(super) fn is_full(&self) -> bool {
         self.trace.bytes() >= self.split
     }
 
-    /// How many bytes a file may have.
+    /// Returns the maximum size of a file in bytes.
     pub(super) fn split(&self) -> u64 {
         self.split
     }
@@ -194,7 +194,7 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
         Ok(outcome?)
     }
 
-    /// A lane of a group, where lane 0 is the first.
+    /// Returns a lane of a group; the first lane is 0.
     pub(super) fn lane(
         &mut self,
         (group, place): (u32, u32),
@@ -206,14 +206,14 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
         find_or_add(&mut self.tracks.lanes, (group, place), new)
     }
 
-    /// The heading of a process's counters.
+    /// Returns the heading of a process's counters.
     pub(super) fn metrics(&mut self, resource: u32, time: u64) -> Result<GroupTrack, PerfettoError> {
         let process = self.process(resource, time)?;
         let new = || self.trace.group(process, "metrics", METRICS_RANK);
         Ok(find_or_add(&mut self.tracks.metrics, resource, new)?)
     }
 
-    /// The heading of a metric with several counters, below that of all counters of its process.
+    /// Returns the heading of a metric with several counters, below that of all counters of its process.
     pub(super) fn metric(
         &mut self,
         (family, name): (u32, &str),
@@ -225,7 +225,7 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
         Ok(find_or_add(&mut self.tracks.families, family, new)?)
     }
 
-    /// A counter.
+    /// Returns a counter.
     pub(super) fn counter(
         &mut self,
         series: u32,
@@ -236,7 +236,7 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
         find_or_add(&mut self.tracks.counters, series, new)
     }
 
-    /// A row of states.
+    /// Returns a row of states.
     pub(super) fn state(
         &mut self,
         number: u32,
@@ -249,7 +249,7 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
         Ok(find_or_add(&mut self.tracks.states, number, new)?)
     }
 
-    /// Draws the end of a span that failed on the row of errors of its process.
+    /// Draws the end of a failed span on the row of errors of its process.
     pub(super) fn error(
         &mut self,
         resource: u32,
@@ -259,7 +259,7 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
         let process = self.process(resource, end)?;
         let new = || self.trace.lane(process, "errors", ERRORS_RANK);
         let row = find_or_add(&mut self.tracks.errors, resource, new)?;
-        // Another name than that of the span: a query by name finds the span alone.
+        // The name differs from that of the span, so that a query by name finds only the span.
         let failed = [name, b" failed"].concat();
         Ok(self.trace.instant(row, end, failed, |event| {
             event.annotations().map(identity::KEY, |map| {
@@ -269,7 +269,7 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
         })?)
     }
 
-    /// The row of a process's log records.
+    /// Returns the row of a process's log records.
     pub(super) fn logs(&mut self, resource: u32, time: u64) -> Result<LaneTrack, PerfettoError> {
         let process = self.process(resource, time)?;
         let new = || self.trace.lane(process, "logs", LOGS_RANK);

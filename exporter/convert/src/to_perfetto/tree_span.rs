@@ -1,10 +1,10 @@
-//! What drawing needs of a tree and of each of its spans, and both as bytes for temporary files.
+//! The data for drawing a tree and its spans, and their encoding for temporary files.
 
 use pulsetrain_otlp::wire::Reader;
 
 use super::scan::{self, tag};
 
-/// A tree: the spans of one lane that nest.
+/// A tree: the nested spans of one lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tree {
     pub(super) resource: u32,
@@ -12,21 +12,21 @@ pub(super) struct Tree {
     pub(super) group: u32,
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Whether anything in it failed.
+    /// Whether any of its spans failed.
     pub(super) failed: bool,
 }
 
 /// A span that is to be drawn, or a log record on the lane of its span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TreeSpan<'a> {
-    /// How many spans are around it.
+    /// The number of enclosing spans.
     pub(super) depth: u32,
     pub(super) scope: u32,
     pub(super) start: u64,
     pub(super) end: u64,
-    /// Its place among all spans of the input.
+    /// Its index among all spans of the input.
     pub(super) number: u64,
-    /// Whether it, or anything in it, failed.
+    /// Whether the span or any of its descendants failed.
     pub(super) failed: bool,
     /// The arrows that start or end here, little endian.
     pub(super) flows: &'a [[u8; 8]],
@@ -47,7 +47,7 @@ impl Tree {
         out.push(self.failed.into());
     }
 
-    /// A tree, and the bytes of its spans.
+    /// Decodes a tree; returns it with the bytes of its spans.
     pub(super) fn unpack(mut bytes: &[u8]) -> Option<(Self, &[u8])> {
         let from = &mut bytes;
         let tree = Self {
@@ -62,7 +62,7 @@ impl Tree {
 }
 
 impl<'a> TreeSpan<'a> {
-    /// Returns the name as it is on the wire, and the fields that may be drawn.
+    /// Returns the name in its wire form, and the fields that may be drawn.
     #[inline]
     pub(super) fn parts(&self) -> (&'a [u8], DrawnFields<'a>) {
         let rest = self.bytes.get(usize::from(self.name_at)..);
@@ -85,7 +85,7 @@ impl<'a> TreeSpan<'a> {
         }
     }
 
-    /// The name as it is on the wire.
+    /// Returns the name in its wire form.
     pub(super) fn name(&self) -> &'a [u8] {
         self.parts().0
     }
@@ -108,12 +108,12 @@ impl<'a> TreeSpan<'a> {
 /// The fields of a span that may be drawn.
 #[derive(Clone, Copy)]
 pub(super) struct DrawnFields<'a> {
-    /// The kind, 0 where it is among the rest.
+    /// The kind, or 0 if it is in `rest`.
     pub(super) kind: u64,
     pub(super) rest: Reader<'a>,
 }
 
-/// Returns the id of the trace of a span.
+/// Returns the trace id of a span.
 pub(super) fn trace_id(bytes: &[u8]) -> Option<&[u8]> {
     let mut reader = Reader::new(bytes);
     while !reader.is_at_end() {
@@ -125,7 +125,7 @@ pub(super) fn trace_id(bytes: &[u8]) -> Option<&[u8]> {
     None
 }
 
-/// The last name of a span, which is the one that counts.
+/// Returns the last name of a span, which is the one that counts.
 fn last_name(bytes: &[u8]) -> Option<&[u8]> {
     let mut name = None;
     let mut reader = Reader::new(bytes);
@@ -138,17 +138,17 @@ fn last_name(bytes: &[u8]) -> Option<&[u8]> {
     name
 }
 
-/// The bytes before the flows of a span.
+/// The size of the head of an encoded span, before its flows.
 pub(super) const PACKED_HEAD: usize = 2 * 4 + 3 * 8 + 1 + 2 + 2 * 4;
 
-/// The bytes after such a head.
+/// Returns the number of bytes that follow a head.
 pub(super) fn packed_length(head: &[u8]) -> Option<usize> {
     let lengths = &mut head.get(PACKED_HEAD - 8..PACKED_HEAD)?;
     let flows = u32::from_le_bytes(array(lengths)?) as usize;
     Some(8 * flows + u32::from_le_bytes(array(lengths)?) as usize)
 }
 
-/// The spans of a tree as bytes.
+/// An iterator over the encoded spans of a tree.
 pub(super) struct Packed<'a>(pub(super) &'a [u8]);
 
 impl<'a> Iterator for Packed<'a> {
@@ -181,7 +181,7 @@ impl<'a> Iterator for Packed<'a> {
     }
 }
 
-/// Takes `N` bytes off the front.
+/// Splits `N` bytes off the front.
 pub(super) fn array<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
     let (head, rest) = from.split_first_chunk()?;
     *from = rest;

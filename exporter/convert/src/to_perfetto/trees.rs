@@ -1,8 +1,8 @@
-//! The trees of a trace in the order of their starts: from the spans in memory, or from temporary files where all the spans
-//! were too many.
+//! The trees of a trace in the order of their starts: from the spans in memory, or from temporary files if the spans exceed
+//! the budget.
 //!
-//! A tree is the content of one lane for a while: a span and those of its descendants that fit within it, depth first, with the
-//! log records of all of them.
+//! A tree is the content of one lane for some time: a span and those of its descendants that nest within it, depth first, with
+//! the log records of all of them.
 
 use std::io;
 
@@ -59,7 +59,7 @@ impl Forest {
         Ok(())
     }
 
-    /// Decides which spans and log records nest within their parents.
+    /// Determines the spans and log records that nest within their parents.
     fn nest(&mut self, spans: &Spans, config: &PerfettoConfig, summary: &mut PerfettoSummary) {
         let records = &spans.records;
         self.nesting = Nesting::of(records.len(), |place| {
@@ -117,7 +117,7 @@ impl Forest {
         Ok(())
     }
 
-    /// Marks every span that something failed in.
+    /// Marks the ancestors of failed spans as failed.
     fn spread_failures(&self, spans: &mut Spans) {
         for span in 0..spans.records.len() {
             let mut here = spans.records[span].failed.then_some(span as u32);
@@ -130,7 +130,7 @@ impl Forest {
         }
     }
 
-    /// What is known of the tree of a root.
+    /// Returns the tree of a root.
     fn tree(&self, spans: &Spans, root: u32) -> Tree {
         let span = &spans.records[root as usize];
         Tree {
@@ -142,7 +142,7 @@ impl Forest {
         }
     }
 
-    /// The spans of a tree, depth first.
+    /// Iterates over the spans of a tree, depth first.
     fn walk<'a>(&'a self, spans: &'a Spans, root: u32) -> Walk<'a> {
         Walk {
             forest: self,
@@ -152,7 +152,7 @@ impl Forest {
         }
     }
 
-    /// Hands all trees to a sorter.
+    /// Adds all trees to a sorter.
     pub(super) fn pack(&self, spans: &Spans, sorter: &mut Sorter) -> io::Result<()> {
         for &root in &self.roots {
             let tree = self.tree(spans, root);
@@ -182,7 +182,7 @@ impl Forest {
     }
 }
 
-/// A way through a tree.
+/// A traversal of a tree.
 struct Walk<'a> {
     forest: &'a Forest,
     spans: &'a Spans,
@@ -192,7 +192,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// The place and the depth of the next span.
+    /// Returns the index and the depth of the next span.
     fn step(&mut self) -> Option<(u32, u32)> {
         let place = self.next_place()?;
         let depth = self.open.len() as u32;
@@ -245,7 +245,7 @@ pub(super) enum Trees {
 }
 
 impl Trees {
-    /// When the next tree begins.
+    /// Returns the start of the next tree.
     pub(super) fn next_time(&self) -> Option<u64> {
         match self {
             Self::Held { forest, spans, next } => {
@@ -256,7 +256,7 @@ impl Trees {
         }
     }
 
-    /// Hands the next tree to a sink.
+    /// Passes the next tree to a sink.
     pub(super) fn emit_next(&mut self, sink: &mut impl TreeSink) -> Result<(), PerfettoError> {
         match self {
             Self::Held { forest, spans, next } => {
@@ -280,15 +280,15 @@ impl Trees {
     }
 }
 
-/// What trees are handed to.
+/// A receiver of trees.
 pub(super) trait TreeSink {
-    /// Takes in a tree, whose spans come depth first.
+    /// Receives a tree, whose spans are in depth-first order.
     fn tree<'s>(
         &mut self,
         tree: &Tree,
         spans: impl Iterator<Item = TreeSpan<'s>>,
     ) -> Result<(), PerfettoError>;
 
-    /// Takes in a tree that comes in pieces, since it is larger than memory.
+    /// Receives a tree beyond the memory budget, in pieces.
     fn spilled_tree(&mut self, tree: &Tree, pieces: Pieces<'_>) -> Result<(), PerfettoError>;
 }

@@ -1,7 +1,7 @@
-//! OTLP's values as Perfetto's annotations.
+//! Converts OTLP's values to Perfetto's annotations.
 //!
-//! Bytes and empty values have no Perfetto type: each is a map with one entry that names the type. The
-//! reading side is `from_perfetto/values.rs`.
+//! Bytes and empty values have no Perfetto type: each is a map with one entry that names the type. The counterpart is
+//! `from_perfetto/values.rs`.
 
 use pulsetrain_otlp::{
     WireError,
@@ -12,7 +12,7 @@ use pulsetrain_perfetto::{AnnotationList, Annotations};
 use super::config::AttributePolicy;
 use crate::vocabulary::{BYTES, EMPTY};
 
-/// Adds the attributes that are asked for.
+/// Adds the selected attributes.
 pub(super) fn attributes(
     attributes: Repeated<'_, KeyValue<'_>>,
     policy: &AttributePolicy,
@@ -23,7 +23,7 @@ pub(super) fn attributes(
         .try_for_each(|found| attribute(&found?, policy, out))
 }
 
-/// Adds an attribute if it is asked for.
+/// Adds an attribute if it is selected.
 #[inline]
 pub(super) fn attribute(
     attribute: &KeyValue<'_>,
@@ -85,7 +85,7 @@ fn push(value: AnyValue<'_>, list: &mut AnnotationList<'_>) -> Result<(), WireEr
     outcome
 }
 
-/// Writes a value that Perfetto has no type for.
+/// Writes a value for which Perfetto has no type.
 fn marker(value: AnyValue<'_>, map: &mut Annotations<'_>) {
     use base64::{Engine, engine::general_purpose::STANDARD};
     match value {

@@ -1,6 +1,6 @@
-//! The way from a batch to its items, which is the same for spans, metrics and log records.
+//! Iterates over the items of a batch: the same for spans, metrics and log records.
 //!
-//! On it resources and scopes get their numbers, and what is of a rank that is not asked for is counted.
+//! The iteration numbers resources and scopes, and counts the items of ranks that are not selected.
 
 use pulsetrain_otlp::{
     WireError,
@@ -17,19 +17,19 @@ pub(super) struct ItemContext {
     pub(super) scope: u32,
 }
 
-/// The input as far as it is known.
+/// The parts of the input that are known so far.
 pub(super) struct Input<'m> {
     pub(super) config: &'m PerfettoConfig,
     pub(super) resources: &'m mut Resources,
     pub(super) scopes: &'m mut Scopes,
     pub(super) summary: &'m mut PerfettoSummary,
-    /// Whether items are spans that share rows by their traces.
+    /// Whether items are spans that share the rows of their traces.
     pub(super) by_trace: bool,
 }
 
 impl Input<'_> {
-    /// Gives out the bytes of each item of a batch. The messages around items have the same fields in every signal, so those
-    /// around spans are read for all.
+    /// Passes the bytes of each item of a batch to `take`. The enclosing messages have the same fields in every signal, so the
+    /// views of spans are used for all signals.
     #[inline]
     pub(super) fn each_item<'b, E: From<WireError>>(
         &mut self,
@@ -68,7 +68,7 @@ impl Input<'_> {
     }
 }
 
-/// The first occurrence of a message field; an absent message is an empty one.
+/// Returns the first occurrence of a message field, or an empty message if it is absent.
 pub(super) fn first(bytes: &[u8], number: u32) -> &[u8] {
     Reader::new(bytes)
         .filter_map(Result::ok)

@@ -24,7 +24,7 @@ impl<'a> CleanText<'a> {
         }
     }
 
-    /// Returns the text of a line. Lines must be asked for in order.
+    /// Returns the text of a line. Lines must be requested in order.
     #[inline]
     pub(super) fn line(&mut self, line: Range<usize>) -> Cow<'a, str> {
         if line.end > self.start + self.text.len() {

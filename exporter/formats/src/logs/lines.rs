@@ -215,8 +215,8 @@ impl<F: LineFormat> LineParser<F> {
         }
     }
 
-    /// Parses a line with zero bytes. A file has zeros where the machine went down before a write, or where another program
-    /// truncated the log. The text before the zeros has lost its end.
+    /// Parses a line with zero bytes. A file has zeros if the machine crashed before a write, or if another program truncated
+    /// the log. The text before the zeros has lost its end.
     fn line_with_zeros(
         &mut self,
         bytes: &[u8],

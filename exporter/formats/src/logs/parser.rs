@@ -110,8 +110,8 @@ pub trait LogParser: Send {
         false
     }
 
-    /// Whether a file with this head continues the run that was read. `None` if the head is too short. Asked only for rewritten
-    /// files.
+    /// Whether a file with this head continues the run that was read. `None` if the head is too short. Called only for
+    /// rewritten files.
     fn is_of_run(&self, _head: &[u8]) -> Option<bool> {
         Some(true)
     }

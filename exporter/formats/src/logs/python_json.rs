@@ -1,16 +1,16 @@
-//! The JSON of Python's `json` module, which writes `NaN`, `Infinity` and `-Infinity` although JSON lacks them.
+//! The JSON of Python's `json` module, which writes `NaN`, `Infinity` and `-Infinity` although they are not valid JSON.
 
 use memchr::memchr2;
 use serde_json::Value;
 
-/// The numbers that JSON lacks.
+/// The numbers that are not valid JSON.
 const NUMBERS: [&[u8]; 3] = [b"NaN", b"Infinity", b"-Infinity"];
 
-/// Parses the first object of some bytes. A number that JSON lacks becomes its name as a string, which [`number`] reads. Returns the
-/// length of the object too.
+/// Parses the first object of some bytes. A non-finite number becomes a string with its name, which [`number`] reads. Also
+/// returns the length of the object.
 ///
 /// # Errors
-/// What is no JSON, and the end of the bytes inside the object ([`serde_json::Error::is_eof`]).
+/// The bytes are not JSON, or end inside the object ([`serde_json::Error::is_eof`]).
 pub(super) fn first(bytes: &[u8]) -> serde_json::Result<(usize, Value)> {
     let (len, quoted) = quote(bytes);
     serde_json::from_slice(&quoted).map(|object| (len, object))
@@ -24,13 +24,13 @@ pub(super) fn parse(text: &str) -> Option<Value> {
     })
 }
 
-/// Returns a number, of JSON or of those that it lacks.
+/// Returns a number, finite or non-finite.
 pub(super) fn number(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| value.as_str()?.parse().ok())
 }
 
-/// Puts the numbers that JSON lacks into quotes, up to the end of the first object. Returns the length of that object and its text
-/// with quotes; all bytes if they end inside it.
+/// Puts non-finite numbers into quotes, up to the end of the first object. Returns the length of that object and its text with
+/// quotes; all bytes if they end inside it.
 fn quote(bytes: &[u8]) -> (usize, Vec<u8>) {
     let (mut quoted, mut depth, mut at) = (Vec::new(), 0_usize, 0);
     while let Some(&byte) = bytes.get(at) {

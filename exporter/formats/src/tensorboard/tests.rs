@@ -68,7 +68,7 @@ fn three_losses() -> Vec<u8> {
     file(&[1, 2, 3].map(|step| event(step, &scalar("train/loss", step as f32))))
 }
 
-/// The checksum of 32 zero bytes is given in RFC 3720, B.4: `aa 36 91 8a`, little endian.
+/// RFC 3720, B.4, lists the checksum of 32 zero bytes: `aa 36 91 8a`, little endian.
 #[test]
 fn checksums_are_those_of_the_standard() {
     let plain = 0x8a91_36aa_u32;

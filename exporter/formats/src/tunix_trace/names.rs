@@ -56,7 +56,7 @@ static NAMES: &[Name] = &[
     name("queue", &RL_QUEUE, None),
 ];
 
-/// The span that a slice becomes.
+/// The span for a slice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SpanKind {
     pub(super) span: &'static semconv::Span,

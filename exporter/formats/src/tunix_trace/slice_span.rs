@@ -27,7 +27,7 @@ pub(super) struct Timeline {
     pub(super) mesh: Vec<String>,
 }
 
-/// A slice that becomes a span.
+/// A slice to be recorded as a span.
 #[derive(Debug)]
 pub(super) struct SliceSpan<'a> {
     pub(super) kind: SpanKind,

@@ -250,7 +250,7 @@ impl Timelines {
         }
     }
 
-    /// Gives a queue the step of the work that began at the same nanosecond on a host thread.
+    /// Sets the step of a queue to that of the work that began at the same nanosecond on a host thread.
     fn find_step(&mut self, timeline_id: u64, number: u64) {
         let of = |slices: &[Slice]| slices.iter().position(|slice| slice.number == number);
         let Some(queue) = self

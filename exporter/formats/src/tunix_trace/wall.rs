@@ -39,7 +39,7 @@ impl WallClock {
         }
     }
 
-    /// Returns the nanoseconds of an event's time, whichever clock it uses.
+    /// Returns the nanoseconds of an event's time, regardless of its clock.
     pub(super) fn nanos(time: Time) -> u64 {
         match time {
             Time::Unix(nanos) | Time::Clock { nanos, .. } => nanos,

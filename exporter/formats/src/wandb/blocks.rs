@@ -118,7 +118,7 @@ impl Blocks {
         self.pending.is_some()
     }
 
-    /// Discards an incomplete record after a gap in the input. If the next bytes are no chunk, their block is skipped.
+    /// Discards an incomplete record after a gap in the input. If the next bytes are not a chunk, their block is skipped.
     pub(super) fn resync(&mut self) {
         self.pending = None;
     }

@@ -80,7 +80,7 @@ impl ExpectedLog {
     }
 }
 
-/// Parses the number at the beginning of a text, whatever unit follows.
+/// Parses the number at the beginning of a text, with any unit after it.
 pub(crate) fn number(text: &str) -> f64 {
     let text = text.trim().replace(',', "");
     let lengths = (1..=text.len()).rev().filter(|len| text.is_char_boundary(*len));

@@ -4,7 +4,7 @@ use pulsetrain_formats::{FORMATS, LogFormat, ParserFactory, detect};
 
 use crate::imported::{all_samples, json, read, read_in_chunks, sample};
 
-/// Formats that are no text: torn ones have tests of their own.
+/// Formats that are not text: separate tests cover truncated files.
 const BINARY: [&str; 4] = ["tensorboard", "wandb", "tunix-trace", "tunix-trace-v2"];
 
 /// The samples that are text.
@@ -28,7 +28,7 @@ fn no_sample_is_claimed_by_two_formats() {
     }
 }
 
-/// A file of wandb holds what the program printed, whose lines are those of its log.
+/// A file of wandb contains the output of the program, whose lines are those of its log.
 const HOLDS_OUTPUT: (&str, &str) = ("torchspec/perf.wandb", "torchspec");
 
 #[test]

@@ -202,7 +202,7 @@ static LOGS: &[(&str, &[Expected])] = &[
     ),
 ];
 
-/// Durations of steps, which are a histogram: what each record adds.
+/// Durations of steps, which are a histogram: the increase by each record.
 static DURATIONS: &[(&str, &[f64])] = &[
     ("mmengine.log", &[0.01, 0.005, 0.005, 0.005]),
     ("detectron2.log", &[0.3325, 0.335, 0.3375]),

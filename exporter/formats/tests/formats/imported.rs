@@ -44,7 +44,7 @@ pub(crate) fn sample_text(name: &str) -> String {
     String::from_utf8_lossy(&sample(name)).into_owned()
 }
 
-/// Every log of the corpus, by its path there. A list of keys is no log.
+/// Returns all logs of the corpus by their paths. Lists of keys are not logs.
 pub(crate) fn all_samples() -> Vec<String> {
     let mut names = Vec::new();
     let mut folders = vec![folder("corpus")];
@@ -107,7 +107,7 @@ impl Imported {
         imported
     }
 
-    /// The values of a metric in order of time; of a histogram or a sum what it grew by each time.
+    /// Returns the values of a metric in order of time; for a histogram or a sum, the increases.
     pub(crate) fn values(&self, metric: &str) -> Vec<f64> {
         self.values_with(metric, &[])
     }
@@ -127,7 +127,7 @@ impl Imported {
         points.map(|point| point.value).collect()
     }
 
-    /// The sums of a histogram or a counter as what they grew by.
+    /// Returns the increases of the sums of a histogram or a counter.
     pub(crate) fn growth(&self, metric: &str) -> Vec<f64> {
         let sums = self.values(metric);
         let before = std::iter::once(0.0).chain(sums.iter().copied());

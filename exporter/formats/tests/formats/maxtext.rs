@@ -18,7 +18,7 @@ fn a_step_ends_at_the_time_of_its_line() {
     assert_eq!(time(first, "startTimeUnixNano"), 1_795_221_191_583_218_000);
 }
 
-/// Steps 3 and 4 are done again after a slice was lost: two spans of one id would be one to a backend.
+/// Steps 3 and 4 are repeated after a slice was lost: a backend would treat two spans with one id as one.
 #[test]
 fn every_span_of_goodput_has_an_id_of_its_own() {
     let imported = Imported::of("maxtext-goodput", "written/goodput_entries.jsonl");

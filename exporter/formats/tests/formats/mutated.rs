@@ -1,7 +1,7 @@
 //! Mutated files of W&B, TensorBoard and Tunix: no panic, valid OTLP, and the same items in pieces of any size.
 //!
-//! `MUTATED_FILES=100000 cargo test -p pulsetrain-formats --test formats -- mutated` is a longer run, `MUTATED_SEED` another one. The fuzz
-//! targets of `tests/fuzz` search further; this test runs with the others.
+//! `MUTATED_FILES=100000 cargo test -p pulsetrain-formats --test formats -- mutated` is a longer run, and `MUTATED_SEED`
+//! selects another one. The fuzz targets of `tests/fuzz` search further; this test runs with the others.
 
 use std::{
     env,
@@ -17,7 +17,7 @@ use pulsetrain_otlp::{
 
 use crate::imported::{all_samples, read_in_chunks, sample};
 
-/// How many files are read, unless `MUTATED_FILES` has another number.
+/// The default number of files that are read; `MUTATED_FILES` sets another number.
 const FILES: u64 = 10_000;
 /// The bytes of a sample that are mutated: enough for every kind of record, and few enough for thousands of files.
 const LONGEST: usize = 6 << 10;
@@ -53,7 +53,7 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Rng) {
     }
 }
 
-/// Corrects the checksums of a W&B file: its records are in chunks of blocks of 32 KiB, as LevelDB has them.
+/// Corrects the checksums of a W&B file: its records are in chunks of blocks of 32 KiB, as in LevelDB.
 fn correct_wandb(bytes: &mut [u8]) {
     const HEADER: usize = 7;
     let mut start = HEADER;
@@ -112,7 +112,7 @@ fn no_mutated_file_panics_or_becomes_invalid_otlp() {
         let (name, format, sound) = &seeds[random.usize(..seeds.len())];
         let mut bytes = sound.clone();
         mutate(&mut bytes, &mut random);
-        // With wrong checksums the parsers of records see nothing of a mutation.
+        // With wrong checksums, the record parsers would not reach the mutation.
         match *format {
             "wandb" => correct_wandb(&mut bytes),
             "tensorboard" if random.bool() => correct_tensorboard(&mut bytes),

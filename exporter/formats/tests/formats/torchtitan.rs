@@ -40,7 +40,7 @@ fn every_span_has_the_duration_of_the_log() {
 
 const WRITTEN: &str = "written/torchtitan_structured.jsonl";
 
-/// The name of the span that each span lies in, by the name that the log gives it and its step.
+/// Returns the name of the parent of each span, by the span's name in the log and its step.
 fn parents(spans: &[Value]) -> BTreeMap<(String, String), String> {
     let name = |span: &Value| {
         let attributes = attributes(span);

@@ -240,7 +240,7 @@ fn has_samples(folder: &str) -> bool {
     })
 }
 
-/// The values of a series such as `rl.reward{rl.statistic=mean}`; of a sum the growth.
+/// Returns the values of a series such as `rl.reward{rl.statistic=mean}`; for a sum, the increases.
 fn values(imported: &Imported, series: &str) -> Vec<f64> {
     let of_series = imported.points.iter().filter(|point| name_of(point) == series);
     let mut before = 0.0;
@@ -268,7 +268,7 @@ fn name_of(point: &Point) -> String {
     }
 }
 
-/// How many keys of each trainer become metrics of the registry.
+/// Returns a page with the number of keys of each trainer that become metrics of the registry.
 fn page() -> String {
     let mut page = String::from(
         "# Trainers that are read without configuration\n\n\
@@ -297,7 +297,7 @@ fn page() -> String {
     page
 }
 
-/// The names under `train.custom` in the samples of a folder.
+/// Returns the names under `train.custom` in the samples of a folder.
 fn custom_names(folder: &str) -> BTreeSet<String> {
     let names = all_samples();
     let samples = names.iter().filter(|name| {

@@ -1,4 +1,5 @@
-//! The same batches by our writers and by prost: what a trainer with eight accelerators sends in some seconds.
+//! The same batches from the writers of this crate and from prost: the telemetry of a trainer with eight accelerators over
+//! some seconds.
 
 use std::sync::LazyLock;
 

@@ -1,7 +1,7 @@
 //! Throughput of the codec against prost and serde, in one run: MB/s of each, and the ratio.
 //!
-//! Each pair is measured in turns, many short rounds each, and the best round counts, so that a busy machine touches both
-//! sides alike. Ratios can be compared between machines, MB/s cannot.
+//! The two sides of a pair are measured alternately, in many short rounds, and the best round counts, so that other load on
+//! the machine affects both sides alike. Ratios can be compared between machines, MB/s cannot.
 
 #![allow(
     clippy::disallowed_methods,

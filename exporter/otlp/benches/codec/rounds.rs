@@ -1,4 +1,4 @@
-//! Rounds in turns, and the lines of the table.
+//! Alternating rounds, and the lines of the table.
 
 use std::{
     hint::black_box,
@@ -8,7 +8,7 @@ use std::{
 const ROUNDS: usize = 250;
 const ROUND: Duration = Duration::from_millis(3);
 
-/// The head of one part of the table.
+/// Prints the header of one part of the table.
 pub(crate) fn title(what: &str, bytes: &[u8], text: &[u8]) {
     println!(
         "{what}: {} bytes of protobuf, {} bytes of JSON",
@@ -18,7 +18,7 @@ pub(crate) fn title(what: &str, bytes: &[u8], text: &[u8]) {
     println!("{:<34} {:>10} {:>10} {:>7}", "MB/s", "ours", "theirs", "ratio");
 }
 
-/// Measures two ways of the same work in turns.
+/// Measures two implementations of the same work in alternating rounds.
 pub(crate) fn compare<A, B>(what: &str, bytes: usize, ours: impl Fn() -> A, theirs: impl Fn() -> B) {
     let (mut best_ours, mut best_theirs) = (f64::INFINITY, f64::INFINITY);
     for _ in 0..ROUNDS {
@@ -41,7 +41,7 @@ pub(crate) fn alone<A>(what: &str, bytes: usize, work: impl Fn() -> A) {
     println!("{what:<34} {:>10.0}", megabytes_per_sec(bytes, best));
 }
 
-/// Seconds for one call, over a round of calls.
+/// Returns the seconds for one call, averaged over a round of calls.
 fn round<T>(work: &impl Fn() -> T) -> f64 {
     let start = Instant::now();
     let mut calls = 0u32;

@@ -1,4 +1,5 @@
-//! Every field of every item through the views, attributes with their values included; the sum is what keeps it honest.
+//! Reads every field of every item through the views, the values of attributes included. The sum keeps the compiler from
+//! removing the work.
 
 use pulsetrain_otlp::view::{
     AnyValue, KeyValue, Message, MetricData, MetricsData, NumberPoint, NumberValue, Repeated, Span,

@@ -1,7 +1,8 @@
 //! Throughput and ratio of OTLP compression, in MB/s of uncompressed bytes: flate2 with zlib-rs (the workspace's backend),
 //! flate2 with miniz_oxide (its default), and zstd (which the Collector also accepts).
 //!
-//! Both deflate without the gzip frame, as flate2 calls them for gzip. Each pair is measured in turns in one run.
+//! Both deflate without the gzip frame, as flate2 calls them for gzip. The two sides of a pair are measured alternately in one
+//! run.
 
 #![allow(
     clippy::disallowed_methods,

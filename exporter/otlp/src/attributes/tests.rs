@@ -43,7 +43,7 @@ fn attribute(key: &str, value: &str) -> KeyValue {
     }
 }
 
-/// The attributes before the rules of the tests, and after them. A value that holds keys is not looked into.
+/// The attributes before the rules of the tests. Keys inside a value are not matched.
 fn before() -> Vec<KeyValue> {
     let inner = KeyValueList {
         values: vec![attribute("user", "inner")],
@@ -189,7 +189,7 @@ fn metrics(attributes: &[KeyValue]) -> Vec<u8> {
     .encode_to_vec()
 }
 
-/// The body holds the same keys, and keeps them.
+/// The body contains the same keys, which stay.
 fn logs(attributes: &[KeyValue]) -> Vec<u8> {
     let record = LogRecord {
         attributes: attributes.to_vec(),
@@ -212,7 +212,7 @@ fn logs(attributes: &[KeyValue]) -> Vec<u8> {
     .encode_to_vec()
 }
 
-/// A message of a signal whose lists of attributes are all the same.
+/// A function that builds a message with the same attributes in all of its lists.
 type Make = fn(&[KeyValue]) -> Vec<u8>;
 
 const SIGNALS: [(Signal, Make); 3] = [
@@ -221,7 +221,7 @@ const SIGNALS: [(Signal, Make); 3] = [
     (Signal::Logs, logs),
 ];
 
-/// The message after prost has decoded it, which forgets the order of fields.
+/// Decodes the message with prost, which drops the order of the fields.
 fn decoded(signal: Signal, bytes: &[u8]) -> String {
     match signal {
         Signal::Traces => format!("{:?}", TracesData::decode(bytes)),
@@ -252,7 +252,7 @@ fn a_message_without_the_keys_is_left_alone() {
 
 #[test]
 fn unknown_fields_and_values_that_are_not_text_are_kept() {
-    // KeyValue { key: "n", value: { int_value: 7 }, 9: "x" } of a resource that has a field 99, too.
+    // KeyValue { key: "n", value: { int_value: 7 }, 9: "x" } of a resource that also has a field 99.
     let key_value = b"\x0a\x01n\x12\x02\x18\x07\x4a\x01x";
     let mut resource = Buffer::default();
     resource.delimited(1, key_value);

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{limits::MAX_DEPTH, wire::WireErrorKind, write::Buffer};
 
-/// `bytes` as field `number` of a message, `times` over.
+/// Returns a message with `bytes` as field `number`, `times` times.
 fn repeated(number: u32, bytes: &[u8], times: usize) -> Vec<u8> {
     let mut buffer = Buffer::default();
     for _ in 0..times {
@@ -15,7 +15,7 @@ fn batch(items: &[u8]) -> Vec<u8> {
     repeated(1, &repeated(2, items, 1), 1)
 }
 
-/// A batch of one log record whose body is lists inside each other.
+/// A batch of one log record whose body is nested lists.
 fn nested_lists(levels: usize) -> Vec<u8> {
     let body = (0..levels).fold(Vec::new(), |inner, _| repeated(5, &repeated(1, &inner, 1), 1));
     batch(&repeated(2, &repeated(5, &body, 1), 1))
@@ -61,7 +61,7 @@ fn an_attribute_of_short_text_is_checked_as_one_whose_messages_are_entered() {
     for (place, byte) in (0..attribute.len()).flat_map(|place| (0..=u8::MAX).map(move |byte| (place, byte))) {
         let mut changed = attribute.clone();
         changed[place] = byte;
-        // Its messages are entered, because it begins with an unknown field.
+        // The check enters the messages, because the attribute begins with an unknown field.
         let entered = [&[0x78, 0], changed.as_slice()].concat();
         for depth in [4, 5, 6] {
             assert_eq!(checked(&changed, depth), checked(&entered, depth), "{changed:?}");

@@ -12,16 +12,16 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {kind}", self.place())]
 pub struct FrameError {
-    /// What is wrong.
+    /// The kind of error.
     #[source]
     pub kind: FrameErrorKind,
-    /// Where the frame begins, in bytes of what is read after decompression.
+    /// The offset of the frame in the decompressed input, in bytes.
     pub offset: u64,
-    /// The line of text that the fault is in, counted from 1, where the input is text.
+    /// The line of the error, counted from 1, if the input is text.
     pub line: Option<u64>,
 }
 
-/// What can be wrong with a frame.
+/// The kinds of errors of frames.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameErrorKind {
@@ -37,28 +37,28 @@ pub enum FrameErrorKind {
         /// The offset of the first incomplete element, in decompressed bytes.
         complete_until: u64,
     },
-    /// The input is in none of the forms.
+    /// The input has none of the known formats.
     #[error("this is neither OTLP/JSON nor length-delimited OTLP protobuf")]
     NotOtlp,
-    /// A line is no OTLP/JSON.
+    /// A line is not valid OTLP/JSON.
     #[error(transparent)]
     Json(#[from] JsonError),
-    /// An object has none of the top-level names of a signal.
+    /// An object has no top-level name of a signal.
     #[error("the object has none of resourceSpans, resourceMetrics and resourceLogs")]
     NoSignal,
-    /// A protobuf message is broken or holds too much.
+    /// A protobuf message is malformed or exceeds a limit.
     #[error(transparent)]
     Protobuf(#[from] LimitError),
     /// A protobuf message matches none of the three signals.
     #[error("the message has no spans, metrics or log records in their form")]
     UnknownSignal,
-    /// A frame is larger than it may be.
+    /// A frame exceeds a size limit.
     #[error("the message has {0}; raise the limit or split the file")]
     TooLarge(Exceeded),
-    /// A field of a message that is read in parts is larger than a message may be, and is left out.
+    /// A field of a message that is read in parts exceeds the limit for a message, and is skipped.
     #[error("one field of the message has {0} and is left out")]
     FieldTooLarge(Exceeded),
-    /// A part of a message is broken, and its rest is left out.
+    /// A part of a message is malformed, and the rest of that message is skipped.
     #[error("{0}; the rest of this part of the message is left out")]
     Broken(WireErrorKind),
     /// The compression of one message is broken.

@@ -6,30 +6,30 @@ use flate2::read::MultiGzDecoder;
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// What a zstd file may begin with instead, but for the low half of the first byte.
+/// The magic number of a skippable frame, which a zstd file may also begin with; the low half of the first byte varies.
 const ZSTD_SKIPPABLE: [u8; 4] = [0x50, 0x2a, 0x4d, 0x18];
 
-/// Whether bytes are a zstd frame.
+/// Returns whether bytes begin with a zstd frame.
 pub(super) fn is_zstd(bytes: &[u8]) -> bool {
     bytes.starts_with(&ZSTD)
 }
 
-/// The bytes of an input as they were before gzip or zstd; bytes that neither compressed are given out as they are.
+/// Decompresses gzip and zstd; other bytes are returned unchanged.
 ///
-/// Nothing limits how many there are: whoever reads them has to.
+/// The size of the output is not limited: the caller has to limit it.
 pub fn inflated(input: impl Read) -> impl Read {
     Input::Unread(input)
 }
 
 type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
 
-/// An input that is looked at when it is first read.
+/// An input whose format is detected at the first read.
 pub(super) enum Input<R: Read> {
     Unread(R),
     Plain(Whole<R>),
     Gzip(Box<MultiGzDecoder<Whole<R>>>),
     Zstd(zstd::Decoder<'static, BufReader<Whole<R>>>),
-    /// It could not be read.
+    /// The input could not be read.
     Gone,
 }
 

@@ -22,27 +22,26 @@ mod pieces;
 
 use self::parts::Level;
 
-/// The bytes at the start of a message that show whether it is length-delimited.
+/// The number of bytes at the start of a message that show whether it is length-delimited.
 const UNFRAMED_HEAD: usize = 1 << 10;
 
 /// One message of an input, or a part of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Its signal.
+    /// The signal.
     pub signal: Signal,
-    /// The message as protobuf, whatever it was in the input.
+    /// The message as protobuf, regardless of the format of the input.
     pub bytes: Vec<u8>,
-    /// Where it begins, in bytes of what is read after decompression.
+    /// The offset of the message in the decompressed input, in bytes.
     pub offset: u64,
-    /// What it holds.
+    /// The counts of its content.
     pub counts: Counts,
 }
 
 /// Iterates over the frames of an input, up to its end or to an error that cannot be skipped.
 ///
 /// At most one frame is in memory, within the limits. If text is truncated, its complete spans, metrics and log records are
-/// returned as a frame, and then the error. Messages with nothing in them have no signal; they
-/// are counted and not given out.
+/// returned as a frame, and then the error. Empty messages have no signal; they are counted and not returned.
 ///
 /// ```
 /// # use pulsetrain_otlp::{frames::FrameReader, limits::Limits};
@@ -55,24 +54,24 @@ pub struct FrameReader<R: Read> {
     window: Window<Input<R>>,
     limits: Limits,
     form: Form,
-    /// The line that begins at the window.
+    /// The number of the line that begins at the window.
     line: u64,
     empty_frames: u64,
     unknown_fields: u64,
-    /// An error that follows the frame that was given last.
+    /// An error that follows the frame that was returned last.
     pending_error: Option<FrameError>,
     /// The protobuf message that is being split, innermost level last; empty outside such a message.
     levels: Vec<Level>,
-    /// The object that is being read in pieces, where such are.
+    /// The state of objects that are read in pieces, if that is enabled.
     pieces: Option<Pieces>,
     /// Whether the objects are the elements of a JSON array.
     is_array: bool,
-    /// Whether JSON in the mapping of protobuf is read too, and how many objects were in it.
+    /// Whether JSON in protobuf's own mapping is accepted, and the number of such objects so far.
     accepts_protobuf_json: bool,
     protobuf_json: Cell<u64>,
 }
 
-/// What an input consists of.
+/// The format of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// Not yet known.
@@ -85,23 +84,23 @@ enum Form {
     Binary,
     /// One protobuf message, up to the end of the input.
     Unframed,
-    /// Nothing more.
+    /// The end of the input.
     Ended,
 }
 
-/// What is found in the place of one frame.
+/// The result of reading one frame.
 enum FrameRead {
     Frame(Frame),
-    /// A message with nothing in it.
+    /// An empty message.
     Empty,
-    /// The input ends here.
+    /// The end of the input.
     End,
 }
 
 type Next = Result<FrameRead, FrameError>;
 
 impl<R: Read> FrameReader<R> {
-    /// Reads from an input, which is not touched before the first frame is asked for.
+    /// Creates a reader of an input. Nothing is read before the first call of `next`.
     pub fn new(input: R, limits: Limits) -> Self {
         Self {
             window: Window::new(Input::Unread(input)),
@@ -125,7 +124,7 @@ impl<R: Read> FrameReader<R> {
         self
     }
 
-    /// How many objects were in protobuf's own mapping so far.
+    /// Returns the number of objects in protobuf's own mapping so far.
     pub fn protobuf_json(&self) -> u64 {
         self.protobuf_json.get()
     }
@@ -137,12 +136,12 @@ impl<R: Read> FrameReader<R> {
         self
     }
 
-    /// How many messages had nothing in them so far.
+    /// Returns the number of empty messages so far.
     pub fn empty_frames(&self) -> u64 {
         self.empty_frames
     }
 
-    /// How many fields of OTLP/JSON were unknown and left out so far.
+    /// Returns the number of unknown OTLP/JSON fields that were ignored so far.
     pub fn unknown_fields(&self) -> u64 {
         self.unknown_fields
     }
@@ -193,7 +192,7 @@ impl<R: Read> FrameReader<R> {
         Ok(())
     }
 
-    /// The first byte that is no white space.
+    /// Returns the first byte that is not white space.
     fn first_byte(&mut self) -> Result<Option<u8>, FrameError> {
         let limit = self.most_bytes().allowed;
         loop {
@@ -209,17 +208,17 @@ impl<R: Read> FrameReader<R> {
         }
     }
 
-    /// The number that the first four bytes are.
+    /// Returns the first four bytes as a length.
     fn first_length(&mut self) -> Result<Option<usize>, FrameError> {
         self.fill_to(4)?;
         let head = self.window.pending().first_chunk::<4>();
         Ok(head.map(|head| u32::from_be_bytes(*head) as usize))
     }
 
-    /// Whether a protobuf message of up to `length` bytes begins at a place of the window.
+    /// Returns whether a protobuf message of up to `length` bytes begins at an offset in the window.
     fn is_unframed_at(&mut self, at: usize, length: usize) -> Result<bool, FrameError> {
         self.fill_to(at + 1)?;
-        // Of other inputs no more is read than necessary: they may be a pipe.
+        // From inputs of other formats, no more is read than necessary: they may be a pipe.
         if self.window.pending().get(at) != Some(&b'\n') {
             return Ok(false);
         }
@@ -264,7 +263,7 @@ impl<R: Read> FrameReader<R> {
         error
     }
 
-    /// A fault in the frame that begins at the window.
+    /// Returns an error for the frame that begins at the window.
     pub(super) fn error(&self, kind: FrameErrorKind) -> FrameError {
         FrameError {
             kind,

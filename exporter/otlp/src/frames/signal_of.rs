@@ -16,13 +16,13 @@ const RESOURCES: u32 = 1;
 const SCOPES: u32 = 2;
 const ITEMS: u32 = 2;
 
-/// How many items are looked at.
+/// The number of items that are inspected.
 const SAMPLE: usize = 16;
 
-/// How deep content is compared with a table.
+/// The depth to which content is compared with a descriptor.
 const DEPTH: usize = 32;
 
-/// The signals in the order in which they are preferred where content fits several, with the table of their items.
+/// Returns the signals in their order of preference for ambiguous content, with the descriptors of their items.
 fn kinds() -> [(Signal, &'static MessageDescriptor); 3] {
     [
         (Signal::Metrics, Metric::descriptor()),
@@ -31,7 +31,7 @@ fn kinds() -> [(Signal, &'static MessageDescriptor); 3] {
     ]
 }
 
-/// The signal of a protobuf message, by its first items; `None` where it has none, or they fit no signal.
+/// Returns the signal of a protobuf message, by its first items, or `None` if it has no items or they fit no signal.
 pub fn signal_of(bytes: &[u8]) -> Option<Signal> {
     let items = messages(bytes, RESOURCES)
         .flat_map(|resource| messages(resource, SCOPES))
@@ -52,7 +52,7 @@ pub fn signal_of(bytes: &[u8]) -> Option<Signal> {
     }
 }
 
-/// The messages in one field of a message, up to the first fault.
+/// Iterates over the messages in one field of a message, up to the first error.
 fn messages(bytes: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
     Reader::new(bytes)
         .map_while(Result::ok)
@@ -77,7 +77,7 @@ fn narrow(possible: &mut Vec<(Signal, &'static MessageDescriptor)>, item: &[u8])
     }
 }
 
-/// Whether a message has only the fields of a table, with content that suits them.
+/// Returns whether a message has only the fields of a descriptor, with content that fits them.
 fn fits(table: &'static MessageDescriptor, bytes: &[u8], depth: usize) -> bool {
     let mut reader = Reader::new(bytes);
     while !reader.is_at_end() {
@@ -98,7 +98,7 @@ fn value_fits(field: &FieldDescriptor, value: &[u8], depth: usize) -> bool {
     match field.kind {
         Kind::One(inner) | Kind::Many(inner) => depth == 0 || fits(inner(), value, depth - 1),
         Kind::Id => matches!(value.len(), 0 | 8 | 16),
-        // Messages taken for text nearly always have control characters: a tag or a length.
+        // A message that is read as text nearly always has control characters: a tag or a length.
         Kind::String => std::str::from_utf8(value).is_ok_and(|text| !text.contains(|c: char| c < ' ')),
         _ => true,
     }

@@ -35,7 +35,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     zstd::encode_all(bytes, 1).unwrap()
 }
 
-/// What is read: of a frame its signal and items, of a fault its text.
+/// Reads a file: the signal and the items of each frame, or the text of the error.
 fn read_with(file: impl Read, limits: Limits) -> Vec<Result<(Signal, u64), String>> {
     FrameReader::new(file, limits)
         .map(|frame| match frame {
@@ -383,7 +383,7 @@ fn the_objects_of_an_array_are_frames() {
     for (separator, indent) in [(",", ""), (" ,\n", "\n  ")] {
         let array = format!("[{indent}{}{indent}]\n", objects.join(separator));
         assert_eq!(read(array.as_bytes()), all_three(), "{array}");
-        // Cut anywhere: each complete object, and one fault.
+        // Truncated at any offset: each complete object, and one error.
         for cut in 2..array.len() - 2 {
             let found = read(&array.as_bytes()[..cut]);
             let complete = objects

@@ -5,7 +5,7 @@ const TOP_NAMES: [&[u8]; 3] = [b"\"resourceSpans\"", b"\"resourceMetrics\"", b"\
 /// The byte order mark, which some programs put in front of UTF-8.
 pub(super) const BOM: &[u8] = b"\xef\xbb\xbf";
 
-/// Finds the end of an object in text that comes in pieces.
+/// Finds the end of an object in text that arrives in pieces.
 #[derive(Debug, Default)]
 pub(super) struct ObjectEnd {
     depth: u64,
@@ -46,7 +46,7 @@ impl ObjectEnd {
     }
 }
 
-/// The length of the white space, and of the byte order mark, that text begins with.
+/// Returns the length of leading white space, a byte order mark included.
 pub(super) fn blank_len(text: &[u8]) -> usize {
     let bom = if text.starts_with(BOM) { BOM.len() } else { 0 };
     let blank = text[bom..]
@@ -56,7 +56,7 @@ pub(super) fn blank_len(text: &[u8]) -> usize {
     bom + blank
 }
 
-/// Whether text begins an object that names a signal first, as a line of OTLP/JSON does.
+/// Returns whether text begins with an object whose first name is that of a signal, as a line of OTLP/JSON does.
 pub(super) fn begins_otlp(text: &[u8]) -> bool {
     text.trim_ascii_start()
         .strip_prefix(b"{")

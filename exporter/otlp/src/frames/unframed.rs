@@ -1,7 +1,7 @@
-//! Recognises a protobuf message that is not length-delimited: the body of a POST, an answer of Tempo, `SerializeToString()`.
+//! Recognises a protobuf message that is not length-delimited: the body of a POST, a response of Tempo, `SerializeToString()`.
 //!
-//! Such a message begins with field 1, and so does a Perfetto trace. The two differ in the messages inside: a resource has
-//! attributes and a scope has a name where a packet of Perfetto has numbers. Both are compared with the tables of OTLP.
+//! Such a message begins with field 1, and so does a Perfetto trace. They differ in the nested messages: a resource has
+//! attributes and a scope has a name where a packet of Perfetto has numbers. Both are compared with the descriptors of OTLP.
 
 use crate::{
     descriptor::{FieldDescriptor, Kind, MessageDescriptor},
@@ -12,15 +12,15 @@ use crate::{
 /// The tag of the resources, which is the only field of the three messages.
 const RESOURCES: u8 = 0x0a;
 
-/// How deep fields are compared: data, resources, scopes, items. Below that any bytes are possible.
+/// The depth to which fields are compared: data, resources, scopes, items. Deeper content may be any bytes.
 const DEPTH: u32 = 3;
 
-/// From this depth on a later version of OTLP may have fields that the tables do not have.
+/// From this depth on, a later version of OTLP may have fields that the descriptors do not have.
 const EXTENSIBLE: u32 = 2;
 
-/// How a message is compared with its table.
+/// Whether the message may be incomplete.
 enum Cut {
-    /// The message ends where its bytes end.
+    /// The message ends with its bytes.
     No,
     /// More bytes of the message may follow.
     Maybe,
@@ -43,7 +43,8 @@ pub fn is_unframed(head: &[u8]) -> bool {
         })
 }
 
-/// Compares bytes with a table; `None` where a field is not in it. Counts the known fields at the greatest depth.
+/// Compares bytes with a descriptor and counts the known fields at the greatest depth. Returns `None` if a field is not in the
+/// descriptor.
 fn fits(
     table: &'static MessageDescriptor,
     mut bytes: &[u8],
@@ -106,8 +107,8 @@ fn value_fits(
             return fits(inner(), value, cut, depth + 1, known_items);
         }
         (Kind::Id, Cut::No) => matches!(value.len(), 0 | 8 | 16),
-        // A message in the place of text nearly always has control characters: a tag or a length. Text has them in colours of
-        // terminals (ESC).
+        // A message that is read as text nearly always has control characters: a tag or a length. Real text has them in
+        // terminal colours (ESC).
         (Kind::String, _) => !value
             .iter()
             .any(|byte| *byte < b' ' && !b"\t\n\r\x1b".contains(byte)),
@@ -127,7 +128,7 @@ mod tests {
         bytes
     }
 
-    /// A field with bytes for its value.
+    /// Encodes a field with a length-delimited value.
     fn field(number: u8, value: &[u8]) -> Vec<u8> {
         [&[number << 3 | 2, value.len() as u8], value].concat()
     }

@@ -1,9 +1,9 @@
-//! The part of an input that is in memory: from the first byte that is not consumed to the last that was read.
+//! The part of an input that is in memory: from the first byte that is not consumed to the last byte that was read.
 
 use std::io::{self, Read};
 
 const CHUNK: usize = 64 << 10;
-/// Up to this size there is room for several frames: what is left of one is then seldom moved.
+/// Up to this size the buffer holds several frames, so that the rest of a frame is seldom moved.
 const ROOMY: usize = 1 << 20;
 
 pub(super) struct Window<R> {
@@ -20,9 +20,9 @@ pub(super) struct Window<R> {
 pub(super) enum Line {
     /// A line of `length` bytes, and whether a line end follows.
     Whole { length: usize, is_ended: bool },
-    /// A line with more bytes than it may have.
+    /// A line that exceeds the limit.
     TooLong,
-    /// Nothing is left.
+    /// The end of the input.
     None,
 }
 
@@ -41,12 +41,12 @@ impl<R: Read> Window<R> {
         &self.input
     }
 
-    /// How many bytes have been consumed.
+    /// Returns the number of bytes that have been consumed.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// What was read and is not consumed.
+    /// Returns the bytes that were read and not consumed.
     pub(super) fn pending(&self) -> &[u8] {
         &self.bytes[self.start..self.end]
     }
@@ -56,7 +56,7 @@ impl<R: Read> Window<R> {
         self.offset += count as u64;
     }
 
-    /// Reads some more; `false` at the end of the input.
+    /// Reads more bytes; returns `false` at the end of the input.
     pub(super) fn fill(&mut self) -> io::Result<bool> {
         self.make_room();
         loop {
@@ -90,7 +90,7 @@ impl<R: Read> Window<R> {
         self.bytes.len() - self.end >= CHUNK
     }
 
-    /// Reads until `count` bytes are pending; `false` if there are not that many.
+    /// Reads until `count` bytes are pending; returns `false` if the input has fewer.
     pub(super) fn fill_to(&mut self, count: usize) -> io::Result<bool> {
         while self.pending().len() < count {
             if !self.fill()? {
@@ -100,7 +100,7 @@ impl<R: Read> Window<R> {
         Ok(true)
     }
 
-    /// Finds the end of the line that begins here, without consuming it.
+    /// Finds the end of the line at the window, without consuming it.
     pub(super) fn find_line(&mut self, limit: usize) -> io::Result<Line> {
         let mut searched = 0;
         loop {
@@ -126,7 +126,7 @@ impl<R: Read> Window<R> {
         }
     }
 
-    /// Consumes the rest of a line, keeping none of it in memory.
+    /// Consumes the rest of a line without keeping it in memory.
     pub(super) fn skip_line(&mut self) -> io::Result<()> {
         loop {
             if let Some(at) = memchr::memchr(b'\n', self.pending()) {
@@ -140,7 +140,7 @@ impl<R: Read> Window<R> {
         }
     }
 
-    /// Consumes `count` bytes, keeping none of them in memory; `false` if there are not that many.
+    /// Consumes `count` bytes without keeping them in memory; returns `false` if the input has fewer.
     pub(super) fn skip(&mut self, mut count: usize) -> io::Result<bool> {
         loop {
             let step = count.min(self.pending().len());
@@ -160,7 +160,7 @@ impl<R: Read> Window<R> {
 mod tests {
     use super::*;
 
-    /// An input that gives one byte at a time and is interrupted before each.
+    /// An input that returns one byte at a time and is interrupted before each.
     struct Drip<'a>(&'a [u8], bool);
 
     impl Read for Drip<'_> {

@@ -1,4 +1,4 @@
-//! One message as a frame of a file: the writing side.
+//! Writes one message as a frame of a file.
 
 use crate::{
     Signal, WireError, json,
@@ -9,7 +9,7 @@ use crate::{
 ///
 /// # Errors
 ///
-/// Bytes that are no message; `out` is then as it was.
+/// The bytes are not a message; `out` is then unchanged.
 pub fn append_json_line(signal: Signal, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), WireError> {
     json::encode(signal, bytes, out)?;
     out.push(b'\n');
@@ -20,7 +20,7 @@ pub fn append_json_line(signal: Signal, bytes: &[u8], out: &mut Vec<u8>) -> Resu
 ///
 /// # Errors
 ///
-/// More bytes than four bytes can count; `out` is then as it was.
+/// The message is longer than four bytes can represent; `out` is then unchanged.
 pub fn append_binary(bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Exceeded> {
     let length = u32::try_from(bytes.len()).map_err(|_| Exceeded {
         limit: Limit::Bytes,

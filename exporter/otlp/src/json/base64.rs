@@ -1,4 +1,4 @@
-//! Bytes that are no ids: standard base64 when written, either alphabet with or without padding when read.
+//! Bytes that are not ids: standard base64 when written, either alphabet with or without padding when read.
 
 use base64::{
     Engine as _,

@@ -1,4 +1,4 @@
-//! From OTLP/JSON to protobuf bytes: one pass over the text, straight into the output.
+//! Decodes OTLP/JSON into protobuf bytes: one pass over the text, directly into the output.
 
 use std::borrow::Cow;
 
@@ -19,27 +19,27 @@ use crate::{
 
 mod value;
 
-/// Whose JSON a text is.
+/// The dialect of a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dialect {
-    /// OTLP/JSON, and nothing else.
+    /// OTLP/JSON only.
     #[default]
     Otlp,
-    /// Also the answers of trace stores, which follow protobuf's own JSON mapping: an id may be base64 (detected by its length),
-    /// a trace id may lack leading zeros, an enum value may be its name, and `batches` may replace `resourceSpans`.
+    /// Also the responses of trace stores, which follow protobuf's own JSON mapping: an id may be base64 (detected by its
+    /// length), a trace id may lack leading zeros, an enum value may be its name, and `batches` may replace `resourceSpans`.
     Stored,
 }
 
-/// What a text held.
+/// The result of decoding a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decoded {
-    /// The signal, by the outermost name; `None` where the object has none of the three and the output is empty.
+    /// The signal, by the outermost name, or `None` if the object has none of the three and the output is empty.
     pub signal: Option<Signal>,
-    /// What is in the bytes that were written.
+    /// The counts of the content that was written.
     pub counts: Counts,
-    /// Fields that OTLP does not know, and which were left out.
+    /// The number of fields that OTLP does not know; they are ignored.
     pub unknown_fields: u64,
-    /// The first of them.
+    /// The first unknown field.
     pub first_unknown: Option<UnknownField>,
 }
 
@@ -48,23 +48,23 @@ pub struct Decoded {
 pub struct UnknownField {
     /// The name as written in the text.
     pub name: String,
-    /// Where that begins, in bytes from the start of the text.
+    /// The offset of the name, in bytes from the start of the text.
     pub offset: usize,
 }
 
 /// Appends the protobuf bytes of one OTLP/JSON object.
 ///
-/// Numbers of 64 bits may be strings or numbers and stay exact; `null` is the same as no field; of a duplicate name
-/// the last one counts. Text that is no UTF-8, and half a surrogate pair, become U+FFFD.
+/// Numbers of 64 bits may be strings or numbers and stay exact; `null` is the same as no field; of a duplicate name the last
+/// one counts. Invalid UTF-8 and lone surrogates become U+FFFD.
 ///
 /// # Errors
 ///
-/// The first thing that is wrong, with its place in `text`; `out` is then as it was.
+/// Returns the first error, with its offset in `text`; `out` is then unchanged.
 pub fn decode(text: &[u8], limits: &Limits, out: &mut Vec<u8>) -> Result<Decoded, JsonError> {
     decode_dialect(text, Dialect::Otlp, limits, out)
 }
 
-/// As [`decode`], for a text in a dialect.
+/// Appends the protobuf bytes of one object in a dialect, as [`decode`] does.
 ///
 /// # Errors
 ///
@@ -259,13 +259,13 @@ impl<'a> Decoder<'a> {
 
 /// An object that is being read.
 struct Object {
-    /// Where its fields begin in the output.
+    /// The offset of its fields in the output.
     start: usize,
-    /// Where the notes on its repeated names begin.
+    /// The index of the first entry for its duplicate names.
     repeats_from: usize,
     /// Whether no member has been read.
     first: bool,
-    /// The places of the fields that were read, as bits.
+    /// The indices of the fields that were read, as a bit set.
     seen: u32,
 }
 
@@ -280,7 +280,7 @@ impl Object {
     }
 }
 
-/// What a string means, as bytes; they are borrowed unless there are escapes.
+/// Returns the value of a string as bytes, which are borrowed unless the string has escapes.
 #[inline]
 fn text_of<'t>(raw: &Raw<'t>) -> Result<Cow<'t, [u8]>, JsonError> {
     if raw.escapes == 0 {

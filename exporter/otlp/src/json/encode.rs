@@ -1,8 +1,8 @@
-//! From protobuf bytes to OTLP/JSON: one pass over the bytes, straight into the text.
+//! Encodes protobuf bytes as OTLP/JSON: one pass over the bytes, directly into the text.
 //!
-//! JSON wants the elements of a list side by side and each name once; protobuf allows any order. Nearly all writers send
-//! fields in an order that suits, so the first attempt takes them as they come; where it meets a field again it gives up, and
-//! a second attempt visits every message once per field.
+//! JSON requires the elements of a list to be adjacent and each name to occur once; protobuf allows any order. Nearly all
+//! writers send fields in a suitable order, so the first attempt encodes them in that order. If a field continues after
+//! another one, a second attempt visits every message once per field.
 
 use super::escape;
 use crate::{
@@ -17,11 +17,11 @@ mod value;
 
 /// Appends the OTLP/JSON of a message: one object, compact, with no line end.
 ///
-/// Fields with their default value are left out, and so are unknown fields, which have no JSON name.
+/// Fields with their default value are omitted, and so are unknown fields, which have no JSON name.
 ///
 /// # Errors
 ///
-/// Bytes that are no protobuf, or messages nested deeper than [`MAX_DEPTH`]; `out` is then as it was.
+/// The bytes are not valid protobuf, or messages are nested deeper than [`MAX_DEPTH`]; `out` is then unchanged.
 pub fn encode(signal: Signal, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), WireError> {
     let start = out.len();
     out.reserve(bytes.len() * 3);
@@ -46,7 +46,7 @@ pub fn encode(signal: Signal, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Wir
     }
 }
 
-/// Why an attempt ends early.
+/// The reason why an attempt ends early.
 enum EncodeError {
     Wire(WireError),
     /// A field continues after another one, and the encoder does not regroup.
@@ -122,7 +122,7 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// Writes one field, wherever its occurrences are: all elements of a list, the last of anything else.
+    /// Writes all occurrences of one field: all elements of a list, or the last one of any other field.
     fn field_wherever(
         &mut self,
         field: &'static FieldDescriptor,
@@ -155,7 +155,7 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// Writes an element of a list that is begun, or a complete member.
+    /// Writes an element of a list that is open, or a complete member.
     #[inline]
     fn occurrence(
         &mut self,
@@ -217,7 +217,7 @@ impl<'a> Encoder<'a> {
         self.out.extend_from_slice(b"\":");
     }
 
-    /// Writes the comma in front of a member or an element, unless it is the first.
+    /// Writes the comma before a member or an element, unless it is the first.
     #[inline]
     fn comma(&mut self) {
         if !matches!(self.out.last(), Some(b'{' | b'[')) {
@@ -231,7 +231,7 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// Whether a value is a packed list with no numbers, which is the same as no field.
+/// Returns whether a value is an empty packed list, which is the same as no field.
 #[inline]
 fn is_empty_run(field: &FieldDescriptor, value: Value<'_>) -> bool {
     matches!(value, Value::Bytes([])) && field.kind.unpacked_wire_type().is_some()

@@ -1,47 +1,47 @@
-//! What is wrong with some OTLP/JSON, and where.
+//! An error in OTLP/JSON: its kind, its field and its offset.
 
 use crate::limits::Exceeded;
 
-/// What is wrong with some OTLP/JSON, and where.
+/// An error in OTLP/JSON: its kind, its field and its offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JsonError {
-    /// What is wrong.
+    /// The kind of error.
     pub kind: JsonErrorKind,
-    /// The OTLP field that is read there, where it is one.
+    /// The OTLP field that contains the error, if any.
     pub field: Option<&'static str>,
-    /// Where, in bytes from the start of the text.
+    /// The offset from the start of the text, in bytes.
     pub offset: usize,
 }
 
-/// What can be wrong with OTLP/JSON.
+/// The kinds of errors in OTLP/JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonErrorKind {
-    /// Unexpected input at this place.
+    /// Unexpected input instead of this token.
     #[error("expected {0}")]
     Expected(&'static str),
-    /// The text ends where this must be.
+    /// The text ends before this token.
     #[error("the text ends where {0} must be")]
     Truncated(&'static str),
-    /// A number is outside of its field's type.
+    /// A number is out of the range of its field's type.
     #[error("the number does not fit in {0}")]
     OutOfRange(&'static str),
-    /// An id has half a byte.
+    /// An id has an odd number of digits.
     #[error("an id has an odd number of hexadecimal digits")]
     OddId,
-    /// A string holds a control character that must be escaped.
+    /// A string contains a control character that must be escaped.
     #[error("a string holds a control character that is not escaped")]
     ControlCharacter,
-    /// A backslash is followed by something that is no escape.
+    /// A backslash begins no valid escape.
     #[error("a string holds an escape that JSON does not have")]
     BadEscape,
-    /// One object holds two signals, for example `resourceSpans` and `resourceMetrics`.
+    /// One object contains two signals, for example `resourceSpans` and `resourceMetrics`.
     #[error("one object holds more than one signal")]
     TwoSignals,
-    /// Something follows the object.
+    /// There is text after the object.
     #[error("something follows the object")]
     TrailingText,
-    /// There is more of something than a limit allows.
+    /// A limit is exceeded.
     #[error(transparent)]
     Exceeded(Exceeded),
 }
@@ -55,13 +55,13 @@ impl JsonError {
         }
     }
 
-    /// Names the field that the error is in, unless one inside of it is named already.
+    /// Sets the field of the error, unless it already has an inner one.
     pub(super) fn in_field(mut self, field: &'static str) -> Self {
         self.field.get_or_insert(field);
         self
     }
 
-    /// Line and column of the place in the text that was decoded, both counted from 1, the column in bytes.
+    /// Returns the line and the column of the error in the decoded text, both counted from 1, the column in bytes.
     pub fn line_column(&self, text: &[u8]) -> (usize, usize) {
         let before = &text[..self.offset.min(text.len())];
         let line_start = before

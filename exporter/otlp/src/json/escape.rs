@@ -1,10 +1,10 @@
-//! Text in JSON strings: what must be escaped when written, and what escapes mean when read.
+//! Escapes text for JSON strings, and decodes escapes.
 
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
 
-/// Length of the longest start of `bytes` with no quote, backslash or control character, eight bytes at a time.
+/// Returns the length of the longest prefix of `bytes` without a quote, backslash or control character, eight bytes at a time.
 #[inline]
 pub(super) fn plain_len(bytes: &[u8]) -> usize {
     let mut at = 0;
@@ -28,7 +28,7 @@ fn is_plain_ascii(bytes: &[u8]) -> bool {
         && rest.iter().all(|&byte| byte.is_ascii() && !is_special(byte))
 }
 
-/// The high bit of every quote, backslash and control character; bytes above the first such one may be marked wrongly.
+/// Returns the high bit of every quote, backslash and control character; bytes above the first match may be marked wrongly.
 #[inline]
 fn special_bytes(word: u64) -> u64 {
     zero_bytes(word ^ (ONES * b'"' as u64))
@@ -36,7 +36,7 @@ fn special_bytes(word: u64) -> u64 {
         | (word.wrapping_sub(ONES * b' ' as u64) & !word & HIGHS)
 }
 
-/// The high bit of every byte that is zero; bytes above the first such one may be marked wrongly.
+/// Returns the high bit of every byte that is zero; bytes above the first match may be marked wrongly.
 #[inline]
 fn zero_bytes(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & HIGHS
@@ -99,11 +99,11 @@ fn write_escape(byte: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'\\', short]);
 }
 
-/// Appends what the inside of a JSON string means; a surrogate without its other half becomes U+FFFD.
+/// Appends the decoded content of a JSON string; a lone surrogate becomes U+FFFD.
 ///
 /// # Errors
 ///
-/// The index of a backslash that begins no escape.
+/// Returns the index of a backslash that begins no valid escape.
 pub(super) fn unescape(raw: &[u8], out: &mut Vec<u8>) -> Result<(), usize> {
     let mut at = 0;
     while let Some(skip) = memchr::memchr(b'\\', &raw[at..]) {
@@ -115,7 +115,7 @@ pub(super) fn unescape(raw: &[u8], out: &mut Vec<u8>) -> Result<(), usize> {
     Ok(())
 }
 
-/// Appends what the escape at the start of `raw` means; returns its length.
+/// Appends the decoded escape at the start of `raw`; returns the length of the escape.
 fn unescape_one(raw: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     let byte = match *raw.get(1)? {
         byte @ (b'"' | b'\\' | b'/') => byte,
@@ -146,7 +146,7 @@ fn unescape_unicode(raw: &[u8], out: &mut Vec<u8>) -> Option<usize> {
     Some(length)
 }
 
-/// The number of a `\uXXXX` at the start of `raw`.
+/// Returns the number of a `\uXXXX` at the start of `raw`.
 fn code_unit(raw: &[u8]) -> Option<u32> {
     let digits = raw.strip_prefix(b"\\u")?.get(..4)?;
     digits.iter().try_fold(0, |unit, &digit| {

@@ -27,12 +27,12 @@ static VALUES: [u8; 256] = {
 
 const NONE: u8 = 0xff;
 
-/// What is wrong with the digits of an id.
+/// An error in the digits of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BadId {
-    /// The character with this index is no digit.
+    /// The character at this index is not a hex digit.
     NoDigit(usize),
-    /// The last byte has one digit only.
+    /// The last byte has only one digit.
     Odd,
 }
 
@@ -63,7 +63,7 @@ pub(super) fn decode(digits: &[u8], out: &mut Vec<u8>) -> Result<(), BadId> {
     if rest.is_empty() { Ok(()) } else { Err(BadId::Odd) }
 }
 
-/// The bytes of a span id's digits, if they are digits.
+/// Decodes the digits of a span id, or returns `None` if they are not hex digits.
 #[inline]
 pub(super) fn span_id(digits: &[u8; 16]) -> Option<[u8; 8]> {
     let (words, _) = digits.as_chunks::<8>();
@@ -71,7 +71,7 @@ pub(super) fn span_id(digits: &[u8; 16]) -> Option<[u8; 8]> {
     Some((u64::from(high?) | u64::from(low?) << 32).to_le_bytes())
 }
 
-/// The bytes of a trace id's digits, if they are digits.
+/// Decodes the digits of a trace id, or returns `None` if they are not hex digits.
 #[inline]
 pub(super) fn trace_id(digits: &[u8; 32]) -> Option<[u8; 16]> {
     let (halves, _) = digits.as_chunks::<16>();
@@ -86,7 +86,7 @@ pub(super) fn trace_id(digits: &[u8; 32]) -> Option<[u8; 16]> {
 fn four_bytes(word: u64) -> Option<u32> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = ONES * 0x80;
-    // The high bit of each byte from `first` on, where no byte has its high bit set.
+    // The high bit of each byte that is at least `first`, if no byte of `word` has its high bit set.
     let from = |word: u64, first: u8| word + ONES * u64::from(0x80 - first);
     if word & HIGHS != 0 {
         return None;

@@ -1,22 +1,21 @@
 //! Duplicate names in one object: the last one counts, as in nearly every JSON reader.
 //!
-//! Protobuf would merge the two, so the earlier ones are cut out of the message when it is complete: once, however many
-//! there are.
+//! Protobuf would merge duplicates, so the earlier ones are removed from the message in one pass when it is complete.
 
 use std::ops::Range;
 
 use crate::wire::Reader;
 
-/// A field that was named more than once.
+/// A field with a duplicate name.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Repeat {
     /// The field's number.
     pub(super) number: u32,
-    /// Where in the output its last value begins.
+    /// The offset of its last value in the output.
     pub(super) from: usize,
 }
 
-/// Notes that a field of the current message, whose notes begin at `mine`, was named again.
+/// Records a duplicate field of the current message, whose entries begin at `mine`.
 pub(super) fn note(repeats: &mut Vec<Repeat>, mine: usize, repeat: Repeat) {
     match repeats[mine..]
         .iter_mut()
@@ -38,7 +37,7 @@ pub(super) fn cut(out: &mut Vec<u8>, start: usize, repeats: &[Repeat]) {
     out.truncate(end);
 }
 
-/// What stays, in as few pieces as there are.
+/// Returns the ranges that are kept, with adjacent ones merged.
 fn kept_ranges(message: &[u8], start: usize, repeats: &[Repeat]) -> Vec<Range<usize>> {
     let mut kept: Vec<Range<usize>> = Vec::new();
     let mut reader = Reader::new(message);

@@ -1,6 +1,6 @@
-//! Numbers in JSON: JSON's own grammar, and integers that stay exact however they are written.
+//! Numbers in JSON: JSON's own grammar, and integers that stay exact in every notation.
 
-/// Why a number is no integer of 64 bits.
+/// The reason why a number is not an integer of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoInteger {
     /// It has a fraction.
@@ -41,24 +41,25 @@ fn digits(text: &[u8]) -> usize {
         .unwrap_or(text.len())
 }
 
-/// The number that the first eight bytes of `text` are, if they are digits: all of them are looked at and put together at once.
+/// Returns the value of the first eight bytes of `text`, or `None` if they are not all digits. All eight bytes are checked and
+/// combined at once.
 #[inline]
 pub(super) fn eight_digits(text: &[u8]) -> Option<u64> {
     const ONES: u64 = 0x0101_0101_0101_0101;
     let word = u64::from_le_bytes(*text.first_chunk()?);
-    // The high half of a digit's byte is 3, and still is when 6 is added.
+    // The high half of a digit's byte is 3, and is still 3 after 6 is added.
     let highs = (word & (ONES * 0xf0)) | ((word.wrapping_add(ONES * 6) & (ONES * 0xf0)) >> 4);
     if highs != ONES * 0x33 {
         return None;
     }
-    // The first digit is the lowest byte: neighbours are joined to numbers of two, four and eight digits.
+    // The first digit is the lowest byte: adjacent digits are combined to numbers of two, four and eight digits.
     let digits = word & (ONES * 0x0f);
     let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8) & 0x00ff_00ff_00ff_00ff;
     let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
     Some(fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff)
 }
 
-/// The integer that a number is, `5.0` and `1e3` included.
+/// Returns the integer value of a number, also for `5.0` and `1e3`.
 #[inline]
 pub(super) fn integer(number: &[u8]) -> Result<i128, NoInteger> {
     let (negative, rest) = match number.strip_prefix(b"-") {
@@ -76,7 +77,7 @@ pub(super) fn integer(number: &[u8]) -> Result<i128, NoInteger> {
     Ok(if negative { -magnitude } else { magnitude })
 }
 
-/// The integer that a number without sign is, from its digits and where its point belongs.
+/// Returns the integer value of a number without sign, from its digits and the position of its decimal point.
 fn scaled(number: &[u8]) -> Result<i128, NoInteger> {
     let end = number.iter().position(|byte| matches!(byte, b'e' | b'E'));
     let (mantissa, exponent) = number.split_at(end.unwrap_or(number.len()));
@@ -109,7 +110,7 @@ fn exponent_of(text: &[u8]) -> i64 {
     if negative { -value } else { value }
 }
 
-/// The floating point number nearest to a number; `None` where it is too large for one.
+/// Returns the nearest floating point number, or `None` if the number is out of range.
 #[inline]
 pub(super) fn double(number: &[u8]) -> Option<f64> {
     let value: f64 = std::str::from_utf8(number).ok()?.parse().ok()?;

@@ -3,14 +3,14 @@
 
 use crate::limits::MAX_DEPTH;
 
-/// More than the fields of any message.
+/// An upper bound of the number of fields of a message.
 const PLACES: usize = 32;
 
 /// The index that represents the beginning of an object.
 pub(super) const START: usize = PLACES - 1;
 
-/// For each depth and field index of an object, the index of the field that followed last time.
-/// Messages of one depth share a row: where they have different orders, they only guess wrong more often.
+/// For each depth and field index of an object, the index of the field that followed last time. Messages at one depth share a
+/// row: if they have different orders, the prediction only fails more often.
 #[derive(Debug)]
 pub(super) struct Order {
     behind: [[u8; PLACES]; MAX_DEPTH + 2],

@@ -1,14 +1,14 @@
 //! Protobuf fields whose length is known only when they are complete.
 //!
-//! Room for a length is left in front, as much as the last message of the same depth needed; where that guess is wrong the
-//! message is moved by the difference.
+//! Space for a length is reserved before the field, as long as that of the last message at the same depth; if that prediction
+//! is wrong, the message is moved by the difference.
 
 use crate::{limits::MAX_DEPTH, write::varint_len};
 
-/// How long most text is at most.
+/// The size up to which text is copied as one fixed-size chunk; most text is shorter.
 const SHORT: usize = 32;
 
-/// The protobuf bytes that a text becomes.
+/// The protobuf output of a text.
 #[derive(Debug)]
 pub(super) struct Output<'o> {
     pub(super) bytes: &'o mut Vec<u8>,
@@ -21,7 +21,7 @@ pub(super) struct Output<'o> {
 pub(super) struct Open {
     /// The offset of its tag.
     tag_at: usize,
-    /// Where its value starts.
+    /// The offset of its value.
     start: usize,
     depth: usize,
 }
@@ -52,7 +52,7 @@ impl<'o> Output<'o> {
         self.varint(u64::from(number << 3 | wire_type));
     }
 
-    /// Writes a number as a wire type carries it.
+    /// Writes a number in the encoding of a wire type.
     #[inline]
     pub(super) fn number(&mut self, wire_type: u32, bits: u64) {
         match wire_type {
@@ -88,8 +88,8 @@ impl<'o> Output<'o> {
         self.bytes.extend_from_slice(value);
     }
 
-    /// Writes a length-delimited field with the first `length` bytes of a chunk: all of it is copied, which takes one
-    /// instruction, and the rest is cut off again.
+    /// Writes a length-delimited field with the first `length` bytes of a chunk. The chunk is copied completely, which takes
+    /// one instruction, and the output is then truncated.
     #[inline]
     pub(super) fn short(&mut self, number: u32, chunk: &[u8; SHORT], length: usize) {
         self.head(number, length as u8);
@@ -110,7 +110,7 @@ impl<'o> Output<'o> {
         }
     }
 
-    /// Begins a length-delimited field, inside of `depth` others.
+    /// Begins a length-delimited field at nesting level `depth`.
     #[inline]
     pub(super) fn open(&mut self, number: u32, depth: usize) -> Open {
         let tag_at = self.len();
@@ -126,7 +126,7 @@ impl<'o> Output<'o> {
         }
     }
 
-    /// Ends the field that was begun last: puts its length in front of it.
+    /// Ends the field that was begun last and sets its length.
     #[inline]
     pub(super) fn close(&mut self, field: &Open) {
         let length = self.len() - field.start;
@@ -156,7 +156,7 @@ impl<'o> Output<'o> {
         *last = rest as u8;
     }
 
-    /// Ends the field that was begun last, or takes it back if it is empty.
+    /// Ends the field that was begun last, or removes it if it is empty.
     #[inline]
     pub(super) fn close_unless_empty(&mut self, field: &Open) {
         if self.len() == field.start {

@@ -1,8 +1,8 @@
 //! Splits JSON objects that are too large for memory into pieces: each is an object of its own, with some elements of the
 //! lists of telemetry (`truncated`), inside a copy of the enclosing objects.
 //!
-//! Where it can be, a piece ends between two elements of the outermost list, so that nothing belongs to both. An element
-//! that is too large is split as well; the members after its list are in its last piece only.
+//! If possible, a piece ends between two elements of the outermost list, so that no element is split. An element that is too
+//! large is split as well; the members after its list are in its last piece only.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::limits::MAX_DEPTH;
 /// Elements of this list are not split: their lists refer to members that follow.
 const WHOLE: &[u8] = b"data";
 
-/// Takes objects apart.
+/// Splits objects into pieces.
 ///
 /// ```
 /// # use pulsetrain_otlp::json::Pieces;
@@ -34,9 +34,9 @@ pub struct Pieces {
 pub struct Piece {
     /// The text, an object.
     pub text: Vec<u8>,
-    /// How many bytes it takes off the front of what was given.
+    /// The number of bytes of the input that the piece consumes.
     pub length: usize,
-    /// What is to be added to a place in the text for its place in what was given.
+    /// The difference between an offset in the input and the same offset in `text`.
     pub shift: i64,
 }
 
@@ -51,12 +51,12 @@ struct Open {
 enum Kind {
     Object,
     List,
-    /// A list whose elements make sense by themselves, and whether they may be taken apart.
+    /// A list of telemetry elements that are useful without the later ones, and whether such an element may be split.
     Elements(bool),
 }
 
 impl Pieces {
-    /// Whether a part of an object was taken.
+    /// Returns whether a part of an object was taken.
     pub fn is_inside(&self) -> bool {
         !self.around.is_empty()
     }
@@ -128,32 +128,32 @@ fn around(text: &[u8], open: &[Open], closed: &[Range<usize>]) -> Vec<u8> {
     around
 }
 
-/// A place to split a text, after an element.
+/// A position to split a text, after an element.
 #[derive(Default)]
 struct Cut {
     at: usize,
-    /// How many lists of elements are open.
+    /// The number of open lists of elements.
     lists: usize,
-    /// What is open there.
+    /// The open objects and lists at that position.
     open: Vec<Open>,
-    /// What the lists of elements hold that what is open had before.
+    /// The content of closed lists of elements within the open objects.
     closed: Vec<Range<usize>>,
 }
 
-/// The structure of a text as far as it goes.
+/// The structure of a text up to the position that was read.
 struct Scan {
     deep: bool,
-    /// Before this place no cut makes a piece.
+    /// A cut up to this offset would make an empty piece.
     after: usize,
     open: Vec<Open>,
-    /// How many are open inside the deepest that is recorded; such text is refused when it is read.
+    /// The number of open objects and lists below the depth limit, which are not recorded; the reader later rejects such text.
     buried: u64,
     lists: usize,
     closed: Vec<Range<usize>>,
-    /// What a list is that has the latest name.
+    /// The kind of a list with the latest name.
     named: Kind,
     best: Option<Cut>,
-    /// Where the object ends.
+    /// The offset after the end of the object.
     end: Option<usize>,
 }
 
@@ -172,7 +172,7 @@ impl Scan {
         }
     }
 
-    /// Reads on in text that begins at a place.
+    /// Continues the scan with text that begins at an offset.
     fn read(&mut self, text: &[u8], begin: usize) {
         let mut place = 0;
         while place < text.len() && self.end.is_none() {
@@ -247,7 +247,7 @@ impl Scan {
     }
 }
 
-/// What a list with this name is.
+/// Returns the kind of a list with this name.
 fn kind_of(name: &[u8]) -> Kind {
     if LISTS.contains(&name) {
         Kind::Elements(name != WHOLE)

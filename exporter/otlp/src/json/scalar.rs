@@ -1,4 +1,4 @@
-//! Single values out of JSON text: truth values, floating point numbers, and integers of each of protobuf's types.
+//! Reads single values from JSON text: booleans, floating point numbers, and integers of each of protobuf's types.
 
 use super::{
     error::{JsonError, JsonErrorKind},
@@ -19,7 +19,7 @@ struct Numeral<'t> {
 }
 
 impl<'t> Cursor<'t> {
-    /// `true` or `false` as a bit.
+    /// Reads `true` or `false` as a bit.
     pub(super) fn truth(&mut self) -> Result<u64, JsonError> {
         if self.take_word(b"true") {
             Ok(1)
@@ -30,7 +30,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// A floating point number.
+    /// Reads a floating point number.
     pub(super) fn double(&mut self) -> Result<f64, JsonError> {
         let numeral = self.numeral(DOUBLE)?;
         match numeral.text {
@@ -44,7 +44,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// The bits of an integer of a kind, as they go on the wire.
+    /// Reads an integer of a kind and returns its bits for the wire.
     #[inline]
     pub(super) fn integer(&mut self, kind: Kind) -> Result<u64, JsonError> {
         let what = if matches!(kind, Kind::Int32) {
@@ -67,7 +67,7 @@ impl<'t> Cursor<'t> {
         value.ok_or_else(|| numeral.out_of_range(range(kind)))
     }
 
-    /// A number, or the inside of a string, which is yet to be found valid.
+    /// Reads a number, or the content of a string, which is not yet validated.
     #[inline]
     fn numeral(&mut self, what: &'static str) -> Result<Numeral<'t>, JsonError> {
         if self.peek() != Some(b'"') {
@@ -103,7 +103,7 @@ impl Numeral<'_> {
     }
 }
 
-/// An integer as the wire carries it; `None` where the kind has no room for it.
+/// Returns the bits of an integer for the wire, or `None` if it is out of the range of the kind.
 #[inline]
 fn bits(kind: Kind, value: i128) -> Option<u64> {
     match kind {

@@ -1,4 +1,4 @@
-//! What trace stores write otherwise than OTLP/JSON: ids in base64 or without leading zeros, enum values by name.
+//! Notations of trace stores that OTLP/JSON does not allow: ids in base64 or without leading zeros, enum values by name.
 
 use super::{base64, hex};
 
@@ -20,7 +20,7 @@ const ENUM_VALUES: [(&str, u64); 12] = [
     ("AGGREGATION_TEMPORALITY_CUMULATIVE", 2),
 ];
 
-/// The number of an enum value, which may be given as one too.
+/// Returns the number of an enum value, by its name or its digits.
 pub(super) fn enum_value(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     let named = ENUM_VALUES.iter().find(|(name, _)| *name == text);
@@ -30,7 +30,7 @@ pub(super) fn enum_value(text: &[u8]) -> Option<u64> {
         .or_else(|| text.parse::<u32>().ok().map(u64::from))
 }
 
-/// The number of a `SeverityNumber` by its name: four numbers a level, `INFO` to `INFO4`.
+/// Returns the number of a `SeverityNumber` by its name: four numbers a level, `INFO` to `INFO4`.
 fn severity(text: &str) -> Option<u64> {
     const LEVELS: [&str; 6] = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"];
     let name = text.strip_prefix("SEVERITY_NUMBER_")?;
@@ -46,10 +46,10 @@ fn severity(text: &str) -> Option<u64> {
     Some(place as u64 * 4 + within + 1)
 }
 
-/// The bytes of an id that is not written as OTLP/JSON has it; none where it is, and where it is no id at all.
+/// Returns the bytes of an id in a notation that OTLP/JSON does not allow, or `None` if it is OTLP/JSON or not an id.
 ///
-/// Base64 of 8 or 16 bytes ends with `=`, which is no digit. Without that padding a text of nothing but digits is taken for
-/// digits, since stores leave out leading zeros more often than padding.
+/// Base64 of 8 or 16 bytes ends with `=`, which is not a hex digit. Text of hex digits only is read as hex, since stores omit
+/// leading zeros more often than padding.
 pub(super) fn id(field: &str, text: &[u8]) -> Option<Vec<u8>> {
     let whole = if field == TRACE_ID { 16 } else { 8 };
     let mut bytes = Vec::with_capacity(whole);
@@ -65,7 +65,7 @@ pub(super) fn id(field: &str, text: &[u8]) -> Option<Vec<u8>> {
     is_id.then(|| padded(bytes, whole))
 }
 
-/// Leading zeros up to the length that the id has.
+/// Adds leading zeros up to the length of the id.
 fn padded(bytes: Vec<u8>, whole: usize) -> Vec<u8> {
     let mut id = vec![0; whole.saturating_sub(bytes.len())];
     id.extend(bytes);
@@ -115,7 +115,7 @@ mod tests {
                 "{id}"
             );
         }
-        // Eleven and twelve digits, which base64 could be too.
+        // Eleven and twelve digits, which could also be base64.
         for id in ["a1", "a1b2c3d4e5f", "a1b2c3d4e5f6"] {
             let whole = span(&format!(r#""spanId":"{id:0>16}""#));
             assert_eq!(again(&span(&format!(r#""spanId":"{id}""#))), Ok(whole), "{id}");

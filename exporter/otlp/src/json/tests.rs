@@ -11,7 +11,7 @@ fn read(text: &str) -> Result<(Vec<u8>, Decoded), JsonError> {
     Ok((bytes, decoded))
 }
 
-/// The text that comes back for a text.
+/// Decodes a text and encodes it again.
 fn round(text: &str) -> String {
     let (bytes, decoded) = read(text).unwrap_or_else(|error| panic!("{error} in {text}"));
     let mut again = Vec::new();
@@ -19,7 +19,7 @@ fn round(text: &str) -> String {
     String::from_utf8(again).unwrap()
 }
 
-/// A batch of one span with these members, and what comes back of them.
+/// Decodes a batch of one span with these members, and encodes it again.
 fn round_span(members: &str) -> String {
     let text = round(&in_span(members));
     let start = text.find(r#""spans":[{"#).unwrap() + 10;
@@ -42,7 +42,7 @@ fn error_of(text: &str) -> JsonError {
     }
 }
 
-/// What is wrong, and the text from there on.
+/// Returns the message of an error, and the text from its offset on.
 fn fault(text: &str) -> (String, &str) {
     let error = error_of(text);
     (

@@ -1,11 +1,11 @@
-//! Tokens out of JSON text, in place: RFC 8259, read strictly.
+//! Reads tokens of JSON text in place, strictly by RFC 8259.
 
 use super::{
     error::{JsonError, JsonErrorKind},
     escape, number,
 };
 
-/// A place in JSON text.
+/// A position in JSON text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'t> {
     text: &'t [u8],
@@ -17,9 +17,9 @@ pub(super) struct Cursor<'t> {
 pub(super) struct Raw<'t> {
     /// The text between the quotes.
     pub(super) inside: &'t [u8],
-    /// Where that begins in the text.
+    /// The offset of `inside` in the text.
     pub(super) offset: usize,
-    /// How many escapes there are in it.
+    /// The number of escapes in it.
     pub(super) escapes: usize,
 }
 
@@ -29,18 +29,18 @@ impl<'t> Cursor<'t> {
         Self { text, at: bom }
     }
 
-    /// The length of the input text.
+    /// Returns the length of the input text.
     pub(super) fn text_len(&self) -> usize {
         self.text.len()
     }
 
-    /// The offset of the next byte in the text.
+    /// Returns the offset of the next byte in the text.
     #[inline]
     pub(super) fn offset(&self) -> usize {
         self.at
     }
 
-    /// The next byte that is no white space, which is not read past.
+    /// Returns the next byte that is not white space, without consuming it.
     #[inline]
     pub(super) fn peek(&mut self) -> Option<u8> {
         loop {
@@ -51,7 +51,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Reads past one byte of punctuation.
+    /// Consumes one byte of punctuation.
     #[inline]
     pub(super) fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), JsonError> {
         if self.peek() != Some(byte) {
@@ -83,7 +83,7 @@ impl<'t> Cursor<'t> {
         Ok(Some(name))
     }
 
-    /// Reads past the separator, name and colon of a member if they are next and written without white space; the first member
+    /// Consumes the separator, name and colon of a member if they are next and written without white space; the first member
     /// has no comma.
     #[inline(always)]
     pub(super) fn take_key(&mut self, key: &str, is_first: bool) -> bool {
@@ -96,7 +96,7 @@ impl<'t> Cursor<'t> {
         stands_here
     }
 
-    /// Whether the list has one more element; reads past the comma in front of it, or past the end of the list.
+    /// Returns whether the list has another element; consumes the comma before it, or the end of the list.
     #[inline]
     pub(super) fn next_element(&mut self, first: &mut bool) -> Result<bool, JsonError> {
         self.next_part(b']', first, "a comma or the end of the list")
@@ -137,7 +137,7 @@ impl<'t> Cursor<'t> {
         self.unplain_string()
     }
 
-    /// The string whose inside begins here, with escapes in it, or broken.
+    /// Reads the rest of a string that contains escapes or is malformed.
     #[cold]
     fn unplain_string(&mut self) -> Result<Raw<'t>, JsonError> {
         let offset = self.at;
@@ -200,8 +200,8 @@ impl<'t> Cursor<'t> {
         Ok(number)
     }
 
-    /// Reads an integer of up to 19 digits, plain or in a string, if one is next and `fits`: the usual form of integers, in
-    /// one pass.
+    /// Reads an integer of up to 19 digits, plain or in a string, if one is next and `fits` accepts it: the usual notation of
+    /// integers, in one pass.
     #[inline]
     pub(super) fn take_plain_integer(&mut self, fits: impl FnOnce(u64) -> Option<u64>) -> Option<u64> {
         let is_quoted = self.peek() == Some(b'"');
@@ -233,7 +233,7 @@ impl<'t> Cursor<'t> {
         Some(value)
     }
 
-    /// Reads past `word` if it is next.
+    /// Consumes `word` if it is next.
     #[inline]
     pub(super) fn take_word(&mut self, word: &[u8]) -> bool {
         self.peek();
@@ -244,7 +244,7 @@ impl<'t> Cursor<'t> {
         stands_here
     }
 
-    /// Reads past a value of any kind, whose objects and lists are nested no deeper than `depth`.
+    /// Skips a value of any type, whose objects and lists are nested no deeper than `depth`.
     pub(super) fn skip_value(&mut self, depth: usize) -> Result<(), JsonError> {
         match self.peek() {
             Some(b'{') if depth > 0 => {
@@ -278,7 +278,8 @@ impl<'t> Cursor<'t> {
     }
 }
 
-/// Whether text begins with a key: the first and the last bytes of the key, which together are all of it, are compared at once.
+/// Returns whether text begins with a key: the first and the last bytes of the key, which overlap or meet, are compared at
+/// once.
 #[inline(always)]
 fn begins_with(text: &[u8], key: &[u8]) -> bool {
     let Some(start) = text.get(..key.len()) else {
@@ -298,11 +299,11 @@ fn edges<const N: usize>(text: &[u8]) -> Option<(&[u8; N], &[u8; N])> {
 }
 
 impl Raw<'_> {
-    /// Appends what the string means.
+    /// Appends the decoded content of the string.
     ///
     /// # Errors
     ///
-    /// A backslash that begins no escape, with its place in the text.
+    /// A backslash that begins no valid escape, with its offset in the text.
     pub(super) fn unescape(&self, out: &mut Vec<u8>) -> Result<(), JsonError> {
         escape::unescape(self.inside, out)
             .map_err(|index| JsonError::new(JsonErrorKind::BadEscape, self.offset + index))

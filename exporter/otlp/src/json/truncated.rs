@@ -1,7 +1,7 @@
 //! Closes truncated JSON after its last complete element.
 
-/// The lists whose elements are useful without the later ones: of resources, scopes, spans, metrics, log records, and
-/// Jaeger's of traces, and Prometheus's of series.
+/// The lists whose elements are useful without the later ones: resources, scopes, spans, metrics, log records, the traces of
+/// Jaeger and the series of Prometheus.
 pub(super) const LISTS: [&[u8]; 14] = [
     b"resourceSpans",
     b"batches",
@@ -19,16 +19,16 @@ pub(super) const LISTS: [&[u8]; 14] = [
     b"result",
 ];
 
-/// What is open, and where.
+/// An open object or list.
 #[derive(Clone, Copy, PartialEq)]
 enum Open {
     Object,
-    /// A list, and whether its elements make sense by themselves.
+    /// A list, and whether its elements are useful without the later ones.
     List(bool),
 }
 
 /// Cuts truncated text after its last complete span, metric or log record and closes the open lists and objects. Returns the
-/// text and the offset of the cut, or `None` without a complete element.
+/// text and the offset of the cut, or `None` if there is no complete element.
 ///
 /// ```
 /// # use pulsetrain_otlp::json::close_truncated;
@@ -68,7 +68,7 @@ pub fn close_truncated(text: &[u8]) -> Option<(Vec<u8>, usize)> {
     Some((text[..cut].iter().copied().chain(closing).collect(), cut))
 }
 
-/// Where the text ends that begins at a place, if it ends.
+/// Returns the offset of the closing quote of the string that begins at `start`, or `None` if the string is truncated.
 pub(super) fn end_of_text(text: &[u8], start: usize) -> Option<usize> {
     let mut place = start + 1;
     while place < text.len() {

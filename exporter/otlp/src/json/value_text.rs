@@ -1,4 +1,5 @@
-//! The value of an attribute or of a log body as text, as the Collector and Prometheus have it: lists and maps are JSON, bytes are base64.
+//! Formats the value of an attribute or a log body as text, as the Collector and Prometheus do: lists and maps are JSON, bytes
+//! are base64.
 
 use std::{borrow::Cow, collections::BTreeMap};
 
@@ -8,7 +9,7 @@ use crate::view::AnyValue;
 /// Values that are nested deeper than this are written as null.
 const DEEPEST: usize = 16;
 
-/// Returns the text of a value; bytes that are no UTF-8 become U+FFFD.
+/// Returns the text of a value; invalid UTF-8 becomes U+FFFD.
 ///
 /// The keys of a map are sorted; of equal keys the last counts. A number in a list or a map that is not finite is null.
 pub fn value_text(value: AnyValue<'_>) -> Cow<'_, str> {
@@ -79,7 +80,7 @@ mod tests {
         view::{LogsData, Message},
     };
 
-    /// The text of a log body that is written as OTLP/JSON.
+    /// Returns the text of a log body that is given as OTLP/JSON.
     fn text(body: &str) -> String {
         let object =
             format!(r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{{"body":{body}}}]}}]}}]}}"#);

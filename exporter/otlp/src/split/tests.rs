@@ -11,7 +11,7 @@ fn field(number: u32, value: &[u8]) -> Vec<u8> {
     level.body
 }
 
-/// An unknown field, as no version of OTLP has it yet.
+/// A field that no version of OTLP has.
 fn unknown(text: &str) -> Vec<u8> {
     field(99, text.as_bytes())
 }

@@ -1,4 +1,4 @@
-//! What the fields of a view are made of: text, repeated messages and packed numbers, each still in the input's bytes.
+//! Field types of the views: text, repeated messages and packed numbers, all borrowed from the input.
 
 use std::{borrow::Cow, fmt, marker::PhantomData};
 
@@ -9,34 +9,34 @@ use crate::{
 
 /// A message that can be viewed in place.
 pub trait Message<'a>: Sized {
-    /// The message's table of fields.
+    /// Returns the descriptor of the message.
     fn descriptor() -> &'static MessageDescriptor;
 
-    /// Reads the fields of the message whose bytes these are. Offsets in errors count from the start of `bytes`.
+    /// Reads the fields of a message. Offsets in errors count from the start of `bytes`.
     fn decode(bytes: &'a [u8]) -> Result<Self, WireError>;
 }
 
-/// A string field; its bytes may be no UTF-8, which a telemetry pipeline must survive.
+/// A string field. Its bytes may be invalid UTF-8, which a telemetry pipeline must accept.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Text<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Text<'a> {
-    /// The bytes as they are on the wire.
+    /// Returns the bytes as they are on the wire.
     pub fn as_bytes(self) -> &'a [u8] {
         self.0
     }
 
-    /// Whether there are none.
+    /// Returns whether the text is empty.
     pub fn is_empty(self) -> bool {
         self.0.is_empty()
     }
 
-    /// The text, if it is UTF-8.
+    /// Returns the text if it is valid UTF-8.
     pub fn to_str(self) -> Result<&'a str, std::str::Utf8Error> {
         std::str::from_utf8(self.0)
     }
 
-    /// The text, with U+FFFD where it is no UTF-8.
+    /// Returns the text, with U+FFFD for invalid UTF-8.
     pub fn to_str_lossy(self) -> Cow<'a, str> {
         String::from_utf8_lossy(self.0)
     }
@@ -72,7 +72,7 @@ impl fmt::Display for Text<'_> {
     }
 }
 
-/// The stretch of a message from the first to the last occurrence of one field.
+/// The range of a message from the first to the last occurrence of one field.
 #[derive(Clone, Copy, Debug, Default)]
 struct Stretch<'a> {
     bytes: &'a [u8],
@@ -82,7 +82,7 @@ struct Stretch<'a> {
 }
 
 impl<'a> Stretch<'a> {
-    /// Takes in one more occurrence, which `reader` has just read past.
+    /// Adds one more occurrence, which `reader` has just read.
     #[inline]
     fn push(&mut self, reader: &Reader<'a>, tag: u32, start: usize) {
         if self.count == 0 {
@@ -102,17 +102,17 @@ pub struct Repeated<'a, M> {
 }
 
 impl<'a, M> Repeated<'a, M> {
-    /// The number of messages.
+    /// Returns the number of messages.
     pub fn len(&self) -> usize {
         self.stretch.count as usize
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no messages.
     pub fn is_empty(&self) -> bool {
         self.stretch.count == 0
     }
 
-    /// The messages in their order, each decoded when it is asked for.
+    /// Iterates over the messages in their order; each is decoded when the iterator reaches it.
     pub fn iter(&self) -> RepeatedIter<'a, M> {
         RepeatedIter {
             reader: Reader::new(self.stretch.bytes),
@@ -160,7 +160,7 @@ pub struct RepeatedIter<'a, M> {
 }
 
 impl<'a, M> RepeatedIter<'a, M> {
-    /// The bytes of the next message, not yet decoded.
+    /// Returns the bytes of the next message, not yet decoded.
     #[inline]
     pub fn next_bytes(&mut self) -> Option<Result<&'a [u8], WireError>> {
         while !self.reader.is_at_end() {
@@ -177,7 +177,7 @@ impl<'a, M> RepeatedIter<'a, M> {
     }
 }
 
-/// The next field, if it is the one with `wanted` for its tag.
+/// Returns the value of the next field if its tag is `wanted`.
 #[inline(always)]
 fn next_occurrence<'a>(reader: &mut Reader<'a>, wanted: u32) -> Result<Option<&'a [u8]>, WireError> {
     let tag = reader.tag()?;
@@ -203,17 +203,17 @@ pub struct Texts<'a> {
 }
 
 impl<'a> Texts<'a> {
-    /// The number of strings.
+    /// Returns the number of strings.
     pub fn len(&self) -> usize {
         self.stretch.count as usize
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no strings.
     pub fn is_empty(&self) -> bool {
         self.stretch.count == 0
     }
 
-    /// The strings in their order.
+    /// Iterates over the strings in their order.
     pub fn iter(&self) -> impl Iterator<Item = Result<Text<'a>, WireError>> + use<'a> {
         let mut bytes = RepeatedIter::<()> {
             reader: Reader::new(self.stretch.bytes),
@@ -238,7 +238,7 @@ pub struct Packed<'a, N> {
 
 /// A number type of packed fields.
 pub trait PackedNumber: Sized {
-    /// Reads one from its place.
+    /// Reads one number.
     fn read(reader: &mut Reader<'_>) -> Result<Self, WireError>;
 }
 
@@ -265,12 +265,12 @@ impl PackedNumber for f64 {
 }
 
 impl<'a, N: PackedNumber> Packed<'a, N> {
-    /// Whether there are none.
+    /// Returns whether there are no numbers.
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 
-    /// The numbers in their order.
+    /// Iterates over the numbers in their order.
     pub fn iter(&self) -> PackedIter<'a, N> {
         PackedIter {
             fields: Reader::new(self.stretch.bytes),

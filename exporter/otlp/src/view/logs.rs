@@ -3,7 +3,7 @@
 use super::{AnyValue, InstrumentationScope, KeyValue, Resource, message::messages};
 
 messages! {
-    /// The top of a batch of log records; also the body of an export request.
+    /// The outermost message of log records; also the body of an export request.
     Part LogsData {
         1 resource_logs: many ResourceLogs,
     }
@@ -22,7 +22,7 @@ messages! {
         3 schema_url: string,
     }
 
-    /// A log record; an event where it has an event name.
+    /// A log record; an event if it has an event name.
     Item LogRecord {
         1 time_unix_nano: fixed64,
         11 observed_time_unix_nano: fixed64,

@@ -1,16 +1,16 @@
-//! The `messages!` macro: a table of fields becomes a view and its descriptor.
+//! The `messages!` macro: generates a view and its descriptor from a table of fields.
 //!
 //! A row is `number name: kind`, as in the proto file; the kinds are those of `descriptor::Kind`, with `one M` and `many M`
 //! for messages and `opt double` for an optional number.
 
-/// The tag of a field of a kind.
+/// Returns the tag of a field of a kind.
 macro_rules! tag {
     ($number:literal, $kind:ident) => {
         ($number << 3) | $crate::view::message::kind!($kind).wire_type()
     };
 }
 
-/// The descriptor's kind.
+/// Returns the `Kind` for the descriptor.
 macro_rules! kind {
     (one) => {
         $crate::descriptor::Kind::Bytes
@@ -71,7 +71,7 @@ macro_rules! kind {
     };
 }
 
-/// Whether a field of a kind is sent even where it has its default value.
+/// Returns whether a field of a kind is sent even if it has its default value.
 macro_rules! explicit {
     (one) => {
         true
@@ -87,7 +87,7 @@ macro_rules! explicit {
     };
 }
 
-/// The type of a view's field.
+/// Returns the type of a view's field.
 macro_rules! field_type {
     (one $message:ident) => { Option<$message<'a>> };
     (many $message:ident) => { $crate::view::Repeated<'a, $message<'a>> };
@@ -108,7 +108,7 @@ macro_rules! field_type {
     (packed_double) => { $crate::view::Packed<'a, f64> };
 }
 
-/// Reads one occurrence of a field into its place in a view.
+/// Reads one occurrence of a field into a field of the view.
 macro_rules! read_field {
     ($place:expr, $reader:ident, $tag:ident, $start:ident, one $message:ident) => {{
         let bytes = $reader.delimited()?;
@@ -158,7 +158,7 @@ macro_rules! read_field {
     }};
 }
 
-/// Makes a view and its descriptor of each table.
+/// Generates a view and its descriptor from each table.
 macro_rules! messages {
     ($($(#[$doc:meta])* $role:ident $name:ident { $($number:literal $field:ident: $kind:ident $($message:ident)?),* $(,)? })*) => {$(
         $(#[$doc])*
@@ -199,8 +199,8 @@ macro_rules! messages {
                 let mut start = reader.position();
                 let mut tag = reader.tag()?;
                 loop {
-                    // Writers keep one order, so each field is tried after the previous one: the branches are
-                    // well predicted. Fields out of order take another pass.
+                    // Writers keep one order, so each field is tried after the previous one: the branches are well predicted.
+                    // Fields in another order take another pass.
                     let pass = reader.position();
                     $(while tag == const { $crate::view::message::tag!($number, $kind) } {
                         $crate::view::message::read_field!(view.$field, reader, tag, start, $kind $($message)?);
@@ -228,7 +228,7 @@ macro_rules! next_tag {
     };
 }
 
-/// A packed field that was written unpacked.
+/// Reads a packed field that was written unpacked.
 macro_rules! unpacked {
     ($view:ident, $reader:ident, $tag:ident, $start:ident,) => {};
     ($view:ident, $reader:ident, $tag:ident, $start:ident, $number:literal $field:ident packed_fixed64, $($rest:tt)*) => {
@@ -255,7 +255,7 @@ macro_rules! unpacked {
     };
 }
 
-/// A field's name in lowerCamelCase, made while compiling.
+/// Returns a field's name in lowerCamelCase, as a constant.
 macro_rules! json_name {
     ($field:ident) => {{
         const NAME: [u8; $crate::descriptor::camel_len(stringify!($field))] =
@@ -267,7 +267,7 @@ macro_rules! json_name {
     }};
 }
 
-/// A field's name with a leading comma, quotes and a colon, as a constant.
+/// Returns a field's name with a leading comma, quotes and a colon, as a constant.
 macro_rules! json_key {
     ($name:expr) => {{
         const NAME: &str = $name;

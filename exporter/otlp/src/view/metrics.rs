@@ -3,7 +3,7 @@
 use super::{InstrumentationScope, KeyValue, Resource, message::messages};
 
 messages! {
-    /// The top of a batch of metrics; also the body of an export request.
+    /// The outermost message of metrics; also the body of an export request.
     Part MetricsData {
         1 resource_metrics: many ResourceMetrics,
     }
@@ -35,7 +35,7 @@ messages! {
         12 metadata: many KeyValue,
     }
 
-    /// Values that are what they were last set to.
+    /// Instantaneous values.
     Part Gauge {
         1 data_points: many NumberPoint,
     }
@@ -166,14 +166,14 @@ pub enum NumberValue {
     Int(i64),
 }
 
-/// From when a sum or a histogram counts (`AggregationTemporality`).
+/// The start of the interval of a sum or a histogram (`AggregationTemporality`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Temporality {
-    /// Not given.
+    /// Not specified.
     Unspecified,
-    /// From the end of the previous point.
+    /// The end of the previous point's interval.
     Delta,
-    /// From a fixed start.
+    /// A fixed start.
     Cumulative,
 }
 
@@ -188,7 +188,7 @@ impl From<i32> for Temporality {
 }
 
 impl NumberValue {
-    /// The value as a floating point number.
+    /// Returns the value as a floating point number.
     pub fn as_f64(self) -> f64 {
         match self {
             Self::Double(value) => value,
@@ -198,7 +198,7 @@ impl NumberValue {
 }
 
 impl<'a> Metric<'a> {
-    /// The points, where there are any.
+    /// Returns the points, or `None` if the metric has no data.
     pub fn data(&self) -> Option<MetricData<'a>> {
         None.or(self.gauge.map(MetricData::Gauge))
             .or(self.sum.map(MetricData::Sum))
@@ -212,7 +212,7 @@ impl NumberPoint<'_> {
     /// The flag of a point that marks the end of its series (`DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK`).
     pub const NO_RECORDED_VALUE: u32 = 1;
 
-    /// The value, where there is one.
+    /// Returns the value, if any.
     pub fn value(&self) -> Option<NumberValue> {
         self.as_double
             .map(NumberValue::Double)
@@ -221,7 +221,7 @@ impl NumberPoint<'_> {
 }
 
 impl Exemplar<'_> {
-    /// The value, where there is one.
+    /// Returns the value, if any.
     pub fn value(&self) -> Option<NumberValue> {
         self.as_double
             .map(NumberValue::Double)

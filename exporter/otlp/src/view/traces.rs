@@ -3,7 +3,7 @@
 use super::{InstrumentationScope, KeyValue, Resource, message::messages};
 
 messages! {
-    /// The top of a batch of spans; also the body of an export request.
+    /// The outermost message of spans; also the body of an export request.
     Part TracesData {
         1 resource_spans: many ResourceSpans,
     }
@@ -42,7 +42,7 @@ messages! {
         15 status: one Status,
     }
 
-    /// Something that happened during a span (`Span.Event`).
+    /// An event during a span (`Span.Event`).
     Part SpanEvent {
         1 time_unix_nano: fixed64,
         2 name: string,
@@ -60,7 +60,7 @@ messages! {
         6 flags: fixed32,
     }
 
-    /// How a span ended.
+    /// The status of a span.
     Part Status {
         2 message: string,
         3 code: int32,

@@ -10,7 +10,7 @@ use crate::{
 };
 
 messages! {
-    /// What produced the telemetry.
+    /// The entity that produced the telemetry.
     Part Resource {
         1 attributes: many KeyValue,
         2 dropped_attributes_count: uint32,
@@ -54,7 +54,7 @@ messages! {
 /// The value of an attribute or the body of a log record.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum AnyValue<'a> {
-    /// No value, which is a value too.
+    /// An empty value, which is valid too.
     #[default]
     Empty,
     /// Text.
@@ -71,11 +71,11 @@ pub enum AnyValue<'a> {
     Map(Repeated<'a, KeyValue<'a>>),
     /// Bytes.
     Bytes(&'a [u8]),
-    /// An index into a table of strings, which only profiles have.
+    /// An index into a string table, used by profiles only.
     StringIndex(i32),
 }
 
-/// A row of the table of `AnyValue`, all of whose fields are members of one `oneof`.
+/// A field of the descriptor of `AnyValue`, whose fields are all members of one `oneof`.
 macro_rules! any {
     ($number:literal, $json_name:literal, $kind:expr) => {
         FieldDescriptor {

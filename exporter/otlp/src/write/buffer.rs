@@ -1,4 +1,4 @@
-//! Protobuf's wire format into a growing buffer: the writing side of `wire`.
+//! Writes protobuf's wire format into a growing buffer: the counterpart of `wire`.
 
 /// A growing buffer of protobuf fields.
 #[derive(Clone, Debug, Default)]
@@ -6,16 +6,16 @@ pub struct Buffer {
     bytes: Vec<u8>,
 }
 
-/// The field numbers below this have tags of one byte.
+/// Fields with numbers below this have tags of one byte.
 const SHORT_NUMBERS: u32 = 16;
 
-/// The most fields of eight bytes that are written at once.
+/// The maximum number of fields of eight bytes that are written at once.
 const MOST_FIXED: usize = 3;
 
-/// The number of bytes of `value` as a varint.
+/// Returns the length of `value` as a varint, in bytes.
 #[inline]
 pub(crate) const fn varint_len(value: u64) -> usize {
-    // Nearly all are lengths of less than that.
+    // Nearly all values are lengths below 128.
     if value < 0x80 {
         return 1;
     }
@@ -23,13 +23,13 @@ pub(crate) const fn varint_len(value: u64) -> usize {
     (70 - value.leading_zeros() as usize) / 7
 }
 
-/// The number of bytes of a length-delimited field with a value of `length` bytes.
+/// Returns the size of a length-delimited field with a value of `length` bytes.
 #[inline]
 pub(crate) const fn delimited_len(number: u32, length: usize) -> usize {
     varint_len((number as u64) << 3) + varint_len(length as u64) + length
 }
 
-/// A field of wire type 1 whose number is below 16.
+/// Encodes a field of wire type 1 whose number is below 16.
 #[inline]
 fn short_fixed64(number: u32, value: u64) -> [u8; 9] {
     debug_assert!(number < SHORT_NUMBERS, "the tag has one byte");
@@ -39,7 +39,7 @@ fn short_fixed64(number: u32, value: u64) -> [u8; 9] {
 }
 
 impl Buffer {
-    /// An empty buffer with room for `capacity` bytes.
+    /// Creates an empty buffer with room for `capacity` bytes.
     pub fn with_capacity(capacity: usize) -> Self {
         Self {
             bytes: Vec::with_capacity(capacity),
@@ -52,27 +52,27 @@ impl Buffer {
         self.bytes.reserve(more);
     }
 
-    /// The bytes so far.
+    /// Returns the bytes so far.
     pub fn as_slice(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The number of bytes so far.
+    /// Returns the number of bytes so far.
     pub fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether nothing has been written.
+    /// Returns whether the buffer is empty.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Forgets the bytes and keeps the room.
+    /// Removes the bytes and keeps the capacity.
     pub fn clear(&mut self) {
         self.bytes.clear();
     }
 
-    /// The bytes, owned.
+    /// Converts the buffer into its bytes.
     pub fn into_vec(self) -> Vec<u8> {
         self.bytes
     }
@@ -106,14 +106,14 @@ impl Buffer {
     #[inline]
     pub fn fixed64(&mut self, number: u32, value: u64) {
         if number < SHORT_NUMBERS {
-            // One piece of a known length is copied faster than two.
+            // One copy of a fixed length is faster than two.
             return self.bytes.extend_from_slice(&short_fixed64(number, value));
         }
         self.tag(number, 1);
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// Writes two fields of wire type 1 whose numbers are below 16, in one piece: together they are copied faster.
+    /// Writes two fields of wire type 1 whose numbers are below 16, with one copy, which is faster than two.
     #[inline]
     pub(super) fn two_fixed64(&mut self, [first, second]: [(u32, u64); 2]) {
         let mut fields = [0; 18];
@@ -122,8 +122,8 @@ impl Buffer {
         self.bytes.extend_from_slice(&fields);
     }
 
-    /// Begins a message with fields of wire type 1, three at most, to which `more` bytes are missing; its own number and theirs
-    /// are below 16. All of it is one piece where the message is short, as nearly all are.
+    /// Begins a message with up to three fields of wire type 1; the caller appends the remaining `more` bytes. All field
+    /// numbers are below 16. A short message, as nearly all are, is written with one copy.
     #[inline]
     pub(super) fn message_of_fixed64<const N: usize>(
         &mut self,
@@ -186,7 +186,7 @@ impl Buffer {
         self.varint(length as u64);
     }
 
-    /// Begins a message of less than 128 bytes and the text of less than that which it begins with.
+    /// Begins a message of less than 128 bytes with its first field, a text of less than 128 bytes.
     #[inline]
     pub(super) fn short_message_of_text(&mut self, number: u32, length: usize, (inner, text): (u32, &str)) {
         debug_assert!(
@@ -205,7 +205,7 @@ impl Buffer {
         self.bytes.extend_from_slice(text.as_bytes());
     }
 
-    /// Appends fields that are encoded already.
+    /// Appends fields that are already encoded.
     #[inline]
     pub fn append(&mut self, fields: &[u8]) {
         self.bytes.extend_from_slice(fields);
@@ -219,8 +219,8 @@ impl Buffer {
         &mut self.bytes[start..]
     }
 
-    /// Makes the message that begins at `start`, and is the last, longer by `more` bytes, which follow. Its field's number is
-    /// below 16.
+    /// Extends the length of the last message, which begins at `start`, by `more` bytes; the caller appends them. The number
+    /// of the message's field is below 16.
     pub(super) fn extend_last(&mut self, start: usize, more: usize) {
         let (all, start) = (self.bytes.len() - start, start + 1);
         let body = (1..=10).find_map(|digits| {

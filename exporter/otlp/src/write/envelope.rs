@@ -70,7 +70,7 @@ impl Envelope {
         self
     }
 
-    /// Begins a message of one resource and one scope, whose `items_len` bytes of encoded items are then written by `write`.
+    /// Encodes a message of one resource and one scope, whose `items_len` bytes of encoded items `write` writes.
     pub(super) fn wrap(&self, items_len: usize, write: impl FnOnce(&mut Buffer)) -> Vec<u8> {
         let schema_len = if self.schema_url.is_empty() {
             0

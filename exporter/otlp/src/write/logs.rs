@@ -18,17 +18,17 @@ mod field {
     pub(super) const EVENT_NAME: u32 = 12;
 }
 
-/// How grave a log record is; the numbers are those of `SeverityNumber`.
+/// The severity of a log record; the numbers are those of `SeverityNumber`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Severity {
-    /// For those who look for a defect.
+    /// Details for debugging.
     Debug = 5,
-    /// Something happened.
+    /// Information.
     #[default]
     Info = 9,
-    /// Something may be wrong.
+    /// A possible error.
     Warn = 13,
-    /// Something is wrong.
+    /// An error.
     Error = 17,
 }
 
@@ -48,19 +48,19 @@ impl Severity {
 pub struct LogRecordParts<'a> {
     /// The event name; empty for a plain log record.
     pub event_name: &'a str,
-    /// When it happened.
+    /// The time of the event.
     pub time_unix_nanos: UnixNanos,
-    /// When it was read; the time itself where that is all that is known.
+    /// The time at which the record was read, or `time_unix_nanos` if that is unknown.
     pub observed_unix_nanos: UnixNanos,
-    /// How grave it is.
+    /// The severity.
     pub severity: Severity,
-    /// The text or the map that it carries.
+    /// The body, for example a text or a map.
     pub body: Option<Value<'a>>,
-    /// What else is known of it.
+    /// The attributes.
     pub attributes: &'a [Attribute<'a>],
 }
 
-/// Gathers log records until a batch is full.
+/// Collects log records until a batch is full.
 #[derive(Debug, Default)]
 pub struct LogsWriter {
     records: Buffer,
@@ -70,17 +70,17 @@ pub struct LogsWriter {
 }
 
 impl LogsWriter {
-    /// The number of log records so far.
+    /// Returns the number of log records so far.
     pub fn records(&self) -> u32 {
         self.count
     }
 
-    /// The number of bytes of the log records so far.
+    /// Returns the size of the log records so far, in bytes.
     pub fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// Whether there are no log records.
+    /// Returns whether there are no log records.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -124,7 +124,7 @@ impl LogsWriter {
         self.count += 1;
     }
 
-    /// The batch so far, if it has log records; the writer is empty afterwards.
+    /// Returns the batch so far, if it has log records, and resets the writer.
     pub fn finish(&mut self, envelope: &Envelope) -> Option<Encoded> {
         if self.is_empty() {
             return None;

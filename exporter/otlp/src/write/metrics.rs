@@ -1,4 +1,4 @@
-//! Points, grouped by their metric while a batch fills.
+//! Encodes points, grouped by their metric while a batch fills.
 
 mod exemplar;
 mod exponential;
@@ -36,23 +36,23 @@ mod number_point {
 const DELTA: u8 = 1;
 const CUMULATIVE: u8 = 2;
 
-/// When a point is and what it is of.
+/// The times and the attributes of a point.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PointParts<'a> {
-    /// From when a sum or a histogram counts; unknown for a gauge.
+    /// The start of the interval of a sum or a histogram; unknown for a gauge.
     pub start_unix_nanos: UnixNanos,
-    /// When the value was measured.
+    /// The time of the measurement.
     pub time_unix_nanos: UnixNanos,
     /// The attributes that identify the point's series within the metric.
     pub attributes: &'a [Attribute<'a>],
 }
 
-/// Gathers points until a batch is full.
+/// Collects points until a batch is full.
 #[derive(Debug, Default)]
 pub struct MetricsWriter {
-    /// One a metric that has points, in the order in which they came first.
+    /// One group for each metric that has points, in the order of their first points.
     groups: Vec<Group>,
-    /// Metric ordinal -> index in `groups` + 1; zero without points.
+    /// Metric ordinal -> index in `groups` + 1; zero if the metric has no points.
     places: Vec<u16>,
     points: u32,
     len: usize,
@@ -64,22 +64,22 @@ struct Group {
     /// Whether the points are histograms with exponential buckets.
     is_exponential: bool,
     points: Buffer,
-    /// Where the newest point begins.
+    /// The offset of the newest point.
     newest: usize,
 }
 
 impl MetricsWriter {
-    /// The number of points so far.
+    /// Returns the number of points so far.
     pub fn points(&self) -> u32 {
         self.points
     }
 
-    /// The number of bytes of the points so far.
+    /// Returns the size of the points so far, in bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are no points.
+    /// Returns whether there are no points.
     pub fn is_empty(&self) -> bool {
         self.points == 0
     }
@@ -94,7 +94,7 @@ impl MetricsWriter {
         );
     }
 
-    /// Begins a point with fields of a fixed length, to which `more` bytes are missing.
+    /// Begins a point with fields of a fixed length; the caller appends the remaining `more` bytes.
     #[inline]
     fn fixed<const N: usize>(
         &mut self,
@@ -117,7 +117,7 @@ impl MetricsWriter {
         value::attributes(number_point::ATTRIBUTES, point.attributes, out);
     }
 
-    /// Begins a point of a gauge or a sum, to which `attributes_len` bytes of attributes are missing.
+    /// Begins a point of a gauge or a sum; the caller appends its `attributes_len` bytes of attributes.
     #[inline]
     fn number_head(
         &mut self,
@@ -142,13 +142,13 @@ impl MetricsWriter {
         };
         let len = 11 + value::attributes_len(attributes, point.attributes);
         let out = self.begin(metric, len);
-        // The time has the same number in points of every kind.
+        // The time has the same field number in points of every kind.
         out.fixed64(number_point::TIME, point.time_unix_nanos.0);
         value::attributes(attributes, point.attributes, out);
         out.uint(flags, 1);
     }
 
-    /// Adds a point of a histogram whose bounds are the metric's.
+    /// Adds a point of a histogram with the bounds of the metric.
     pub fn histogram(&mut self, metric: &'static Metric, point: PointParts<'_>, parts: HistogramParts<'_>) {
         self.distribution(metric, point, parts, metric.bounds);
     }
@@ -173,7 +173,7 @@ impl MetricsWriter {
         });
     }
 
-    /// The batch so far, if it has points; the writer is empty afterwards.
+    /// Returns the batch so far, if it has points, and resets the writer.
     pub fn finish(&mut self, envelope: &Envelope) -> Option<Encoded> {
         if self.is_empty() {
             return None;
@@ -219,7 +219,7 @@ impl MetricsWriter {
     }
 }
 
-/// The field of a value, and its bits.
+/// Returns the field number of a value, and its bits.
 #[inline]
 fn field_of(value: NumberValue) -> (u32, u64) {
     match value {
@@ -245,7 +245,7 @@ impl Group {
         &mut self.points
     }
 
-    /// The field of `Metric` that holds the points, and the bytes that follow them.
+    /// Returns the field of `Metric` for the points, and the bytes that follow them.
     fn data(&self) -> (u32, &'static [u8]) {
         const TEMPORALITY: u8 = 2 << 3;
         const MONOTONIC: u8 = 3 << 3;
@@ -254,7 +254,7 @@ impl Group {
             Instrument::Gauge => (5, &[]),
             Instrument::Counter => (7, &[TEMPORALITY, CUMULATIVE, MONOTONIC, 1]),
             Instrument::UpDownCounter => (7, &[TEMPORALITY, CUMULATIVE]),
-            // Points with bounds of their own cannot add up: each is for itself.
+            // Points with bounds of their own cannot be added up, so they are deltas.
             Instrument::Histogram if self.metric.bounds.is_empty() => (9, &[TEMPORALITY, DELTA]),
             Instrument::Histogram => (9, &[TEMPORALITY, CUMULATIVE]),
         }

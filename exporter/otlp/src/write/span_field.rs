@@ -1,36 +1,36 @@
-//! The numbers of the fields of `Span` (proto/trace/v1/trace.proto), for whoever writes spans field by field.
+//! The numbers of the fields of `Span` (proto/trace/v1/trace.proto), for code that writes spans field by field.
 
-/// The trace that the span belongs to: bytes.
+/// The trace id: bytes.
 pub const TRACE_ID: u32 = 1;
-/// Its own id: bytes.
+/// The span id: bytes.
 pub const SPAN_ID: u32 = 2;
-/// The state of its trace: text.
+/// The trace state: text.
 pub const TRACE_STATE: u32 = 3;
-/// The span that it is part of: bytes.
+/// The id of the parent span: bytes.
 pub const PARENT_SPAN_ID: u32 = 4;
-/// Its name: text.
+/// The name: text.
 pub const NAME: u32 = 5;
-/// Its kind: an enum value.
+/// The kind: an enum value.
 pub const KIND: u32 = 6;
-/// When it began: eight bytes.
+/// The start time: eight bytes.
 pub const START: u32 = 7;
-/// When it ended: eight bytes.
+/// The end time: eight bytes.
 pub const END: u32 = 8;
-/// What else is known of it: `KeyValue` messages.
+/// The attributes: `KeyValue` messages.
 pub const ATTRIBUTES: u32 = 9;
-/// How many attributes were left out.
+/// The number of dropped attributes.
 pub const DROPPED_ATTRIBUTES: u32 = 10;
-/// What happened during it: `Event` messages.
+/// The events: `Event` messages.
 pub const EVENTS: u32 = 11;
-/// How many events were left out.
+/// The number of dropped events.
 pub const DROPPED_EVENTS: u32 = 12;
-/// The other spans that it has to do with: `Link` messages.
+/// The links to other spans: `Link` messages.
 pub const LINKS: u32 = 13;
-/// How many links were left out.
+/// The number of dropped links.
 pub const DROPPED_LINKS: u32 = 14;
-/// How it ended: a `Status` message.
+/// The status: a `Status` message.
 pub const STATUS: u32 = 15;
-/// Its flags: four bytes.
+/// The flags: four bytes.
 pub const FLAGS: u32 = 16;
 
 #[cfg(test)]

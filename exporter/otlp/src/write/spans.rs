@@ -1,4 +1,4 @@
-//! Spans.
+//! Encodes spans.
 
 use pulsetrain_semconv as semconv;
 
@@ -16,38 +16,38 @@ mod link_field {
     pub(super) const SPAN_ID: u32 = 2;
 }
 
-/// The bytes of a link: both ids, each with a tag and a length.
+/// The size of a link in bytes: both ids, each with a tag and a length.
 const LINK_BYTES: usize = 16 + 8 + 4;
 
-/// A span, as it was measured.
+/// A span with its ids, times and attributes.
 #[derive(Clone, Copy, Debug)]
 pub struct SpanParts<'a> {
-    /// What the span is.
+    /// The definition of the span.
     pub span: &'static semconv::Span,
-    /// The trace that it belongs to.
+    /// The trace id.
     pub trace_id: [u8; 16],
-    /// Its own id.
+    /// The span id.
     pub span_id: [u8; 8],
-    /// The span that it is part of.
+    /// The id of the parent span.
     pub parent_span_id: Option<[u8; 8]>,
-    /// When it began.
+    /// The start time.
     pub start_unix_nanos: UnixNanos,
-    /// When it ended.
+    /// The end time.
     pub end_unix_nanos: UnixNanos,
-    /// What else is known of it.
+    /// The attributes.
     pub attributes: &'a [Attribute<'a>],
 }
 
-/// Another span that a span has to do with, of its own trace or of another one.
+/// A link to a span of the same trace or of another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpanLink {
-    /// The trace of the other span.
+    /// The trace id of the linked span.
     pub trace_id: [u8; 16],
-    /// The other span.
+    /// The span id of the linked span.
     pub span_id: [u8; 8],
 }
 
-/// Gathers spans until a batch is full.
+/// Collects spans until a batch is full.
 #[derive(Debug, Default)]
 pub struct SpansWriter {
     spans: Buffer,
@@ -56,17 +56,17 @@ pub struct SpansWriter {
 }
 
 impl SpansWriter {
-    /// The number of spans so far.
+    /// Returns the number of spans so far.
     pub fn spans(&self) -> u32 {
         self.count
     }
 
-    /// The number of bytes of the spans so far.
+    /// Returns the size of the spans so far, in bytes.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether there are no spans.
+    /// Returns whether there are no spans.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -76,7 +76,7 @@ impl SpansWriter {
         self.linked_span(parts, &[]);
     }
 
-    /// Adds a span that has links.
+    /// Adds a span with links.
     pub fn linked_span(&mut self, parts: &SpanParts<'_>, links: &[SpanLink]) {
         // Encoded into a buffer first: its length precedes it, and computing the length takes longer than copying the bytes.
         let out = &mut self.scratch;
@@ -102,7 +102,7 @@ impl SpansWriter {
         self.count += 1;
     }
 
-    /// The batch so far, if it has spans; the writer is empty afterwards.
+    /// Returns the batch so far, if it has spans, and resets the writer.
     pub fn finish(&mut self, envelope: &Envelope) -> Option<Encoded> {
         if self.is_empty() {
             return None;
@@ -119,12 +119,12 @@ impl SpansWriter {
     }
 }
 
-/// Appends attributes to the fields of a span, in addition to those that it has.
+/// Appends attributes to the fields of a span.
 pub fn span_attributes(attributes: &[Attribute<'_>], out: &mut Buffer) {
     value::attributes(field::ATTRIBUTES, attributes, out);
 }
 
-/// The number of a kind on the wire (`Span.SpanKind`).
+/// Returns the number of a kind on the wire (`Span.SpanKind`).
 fn kind(kind: semconv::SpanKind) -> u64 {
     match kind {
         semconv::SpanKind::Internal => 1,

@@ -1,4 +1,4 @@
-//! What the writers write, read back through the views.
+//! Reads back the output of the writers through the views.
 
 use pulsetrain_semconv::{self as semconv, AttributeKind, Instrument, Metric, Number, SpanKind, Stability};
 
@@ -49,7 +49,7 @@ fn envelope() -> Envelope {
     )
 }
 
-/// The first of some messages.
+/// Returns the first of some messages.
 fn first<'a, M: Message<'a>>(messages: Repeated<'a, M>) -> M {
     let first = messages.into_iter().next().expect("there is one");
     first.expect("it can be read")

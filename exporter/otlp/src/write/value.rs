@@ -1,4 +1,4 @@
-//! Attributes on their way out: keys from the registry, values of every type.
+//! Encodes attributes: keys from the registry, values of every type.
 
 use pulsetrain_semconv as semconv;
 
@@ -19,7 +19,7 @@ pub enum Value<'a> {
     Bytes(&'a [u8]),
     /// A list.
     List(&'a [Value<'a>]),
-    /// A map, in this order.
+    /// A map, in the order of its entries.
     Map(&'a [(&'a str, Value<'a>)]),
 }
 
@@ -51,7 +51,7 @@ impl From<bool> for Value<'_> {
 }
 
 impl Value<'_> {
-    /// The number of bytes of the value as an `AnyValue` message.
+    /// Returns the size of the value as an `AnyValue` message, in bytes.
     #[inline]
     pub(super) fn encoded_len(&self) -> usize {
         match self {
@@ -128,7 +128,7 @@ pub(super) fn key_value(number: u32, key: &str, value: &Value<'_>, out: &mut Buf
     value.encode(out);
 }
 
-/// Key and text of an attribute are no longer than this together where all its lengths have one byte.
+/// The length limit for key and text together, up to which all lengths of an attribute have one byte.
 const SHORT: usize = 0x80 - 6;
 
 /// Writes a text attribute. Most attributes of series and options are texts, and nearly all are short.
@@ -140,7 +140,7 @@ fn short_text(number: u32, key: &str, text: &str, out: &mut Buffer) {
     out.append(text.as_bytes());
 }
 
-/// Numbers are most of what a span carries, and all but the key of one is of a known length.
+/// Writes a number attribute in one piece, all of which but the key has a fixed length. Most attributes of spans are numbers.
 #[inline]
 fn double(number: u32, key: &str, value: f64, out: &mut Buffer) {
     let mut field = [2 << 3 | 2, 9, 4 << 3 | 1, 0, 0, 0, 0, 0, 0, 0, 0];
@@ -160,7 +160,7 @@ fn short_head(number: u32, key: &str, rest: usize, out: &mut Buffer) {
     out.short_message_of_text(number, 2 + key.len() + rest, (1, key));
 }
 
-/// The number of bytes of `attributes` as `KeyValue` messages in field `number`.
+/// Returns the size of `attributes` as `KeyValue` messages in field `number`, in bytes.
 #[inline]
 pub(super) fn attributes_len(number: u32, attributes: &[Attribute<'_>]) -> usize {
     let len =

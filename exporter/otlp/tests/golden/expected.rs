@@ -1,4 +1,4 @@
-//! What the examples say, as prost types.
+//! The expected content of the examples, as prost types.
 
 use opentelemetry_proto::tonic::{
     common::v1::{AnyValue, ArrayValue, InstrumentationScope, KeyValue, KeyValueList, any_value::Value},

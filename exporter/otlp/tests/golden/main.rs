@@ -1,5 +1,5 @@
-//! OTLP/JSON in the shape of the specification's own examples, with every notation that it allows, against what it says
-//! (as prost types, written by hand) and against the one line that we write for it.
+//! Compares OTLP/JSON in the shape of the specification's own examples, with every allowed notation, with its content (as
+//! prost types, written by hand) and with the single line that this crate encodes for it.
 
 #![allow(clippy::unwrap_used, reason = "a test says by a panic what is wrong")]
 
@@ -8,7 +8,7 @@ mod expected;
 use prost::Message;
 use pulsetrain_otlp::{Signal, json, limits::Limits};
 
-/// Decodes an example; the bytes, and the line that they become.
+/// Decodes an example and encodes it again; returns the protobuf bytes and the line.
 fn read(text: &str, signal: Signal) -> (Vec<u8>, String) {
     let (mut bytes, mut line) = (Vec::new(), Vec::new());
     let decoded = json::decode(text.as_bytes(), &Limits::default(), &mut bytes).unwrap();
@@ -18,7 +18,7 @@ fn read(text: &str, signal: Signal) -> (Vec<u8>, String) {
     (bytes, String::from_utf8(line).unwrap())
 }
 
-/// As text, in which one NaN is like another.
+/// Formats a message as text, in which all NaNs are equal.
 fn shown<M: Message + Default + std::fmt::Debug>(bytes: &[u8]) -> String {
     format!("{:#?}", M::decode(bytes).unwrap())
 }

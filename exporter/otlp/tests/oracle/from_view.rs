@@ -1,4 +1,4 @@
-//! Our views as prost types, field by field.
+//! Converts the views into prost types, field by field.
 
 use opentelemetry_proto::tonic::{
     common::v1 as common,
@@ -12,7 +12,7 @@ use pulsetrain_otlp::view::{
     TracesData,
 };
 
-// The path is spelled out because the fuzz targets take this file in by its path too.
+// The path is spelled out because the fuzz targets include this file by its path too.
 #[path = "from_view/metrics.rs"]
 mod metrics;
 

@@ -1,4 +1,4 @@
-//! Messages with every field that OTLP has, out of random bytes.
+//! Generates messages with every field of OTLP from random bytes.
 
 use opentelemetry_proto::tonic::{
     common::v1::{
@@ -16,16 +16,16 @@ use crate::source::Source;
 
 mod metrics;
 
-/// How deep values are nested at most.
+/// The depth limit of nested values.
 const DEPTH: u8 = 5;
 
-/// What messages may hold.
+/// The content that messages may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// Everything.
+    /// Any content.
     Any,
-    /// What comes back from the serde of the prost types as it was: no NaN and no infinities, no empty keys, no list values
-    /// without elements, nothing that only profiles have.
+    /// Content that survives the serde of the prost types: no NaN and no infinities, no empty keys, no list values without
+    /// elements, no fields that only profiles have.
     Serde,
 }
 
@@ -200,7 +200,7 @@ impl<'s> Generator<'s> {
         (0..length).map(|_| make(self)).collect()
     }
 
-    /// A list that is not empty where serde needs it so.
+    /// Returns a list that is not empty if serde requires that.
     fn values<T>(&mut self, mut make: impl FnMut(&mut Self) -> T) -> Vec<T> {
         let list = self.list(4, &mut make);
         if list.is_empty() && self.shape == Shape::Serde {

@@ -1,4 +1,5 @@
-//! Laws of the JSON side: text survives both ways, and the serde of the prost types reads what we write and we what it writes.
+//! Properties of the JSON side: text survives a round trip, and this crate and the serde of the prost types read each other's
+//! output.
 
 use opentelemetry_proto::tonic::{logs::v1::LogsData, metrics::v1::MetricsData, trace::v1::TracesData};
 use proptest::prelude::*;
@@ -72,7 +73,7 @@ proptest! {
         for (signal, bytes) in messages(&seed, Shape::Any) {
             for change in [Change::UnknownFields, Change::Scattered, Change::Unpacked, Change::Duplicated] {
                 let other = decode(&encode(signal, &rearrange(signal, &bytes, change))).1;
-                // The order of the names may differ, but never their values.
+                // The order of the names may differ, the values may not.
                 let value = |bytes: &[u8]| serde_json::from_str::<serde_json::Value>(&encode(signal, bytes)).unwrap();
                 prop_assert_eq!(value(&other), value(&bytes), "{:?}", change);
             }

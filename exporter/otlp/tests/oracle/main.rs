@@ -1,7 +1,7 @@
-//! What this crate reads and writes, held against `opentelemetry-proto`'s prost types and their serde.
+//! Compares the readers and writers of this crate with `opentelemetry-proto`'s prost types and their serde.
 //!
-//! `generate` makes messages with every field out of random bytes, `from_view` turns our views into prost types, `rearrange`
-//! makes bytes that mean the same and look different.
+//! `generate` makes messages with every field from random bytes, `from_view` turns the views into prost types, and `rearrange`
+//! encodes the same content in different bytes.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -20,7 +20,7 @@ use prost::Message as _;
 use pulsetrain_otlp::Signal;
 use source::Source;
 
-/// How each law is tried: often enough to meet every field with every kind of value.
+/// The number of cases of each property: enough to cover every field with every kind of value.
 fn config() -> Config {
     Config {
         failure_persistence: None,
@@ -28,12 +28,12 @@ fn config() -> Config {
     }
 }
 
-/// What messages are made from.
+/// Random bytes, from which messages are generated.
 fn seeds() -> impl Strategy<Value = Vec<u8>> {
     vec(any::<u8>(), 0..3000)
 }
 
-/// The same message, in each signal, as prost encodes it.
+/// Returns the same message, for each signal, as prost encodes it.
 fn messages(seed: &[u8], shape: Shape) -> [(Signal, Vec<u8>); 3] {
     let generate = || generate::Generator::new(Source::new(seed), shape);
     [

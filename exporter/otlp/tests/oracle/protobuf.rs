@@ -1,4 +1,4 @@
-//! Laws of the protobuf side: views and `check` agree with prost.
+//! Properties of the protobuf side: views and `check` agree with prost.
 
 use proptest::prelude::*;
 use prost::Message as _;
@@ -18,7 +18,7 @@ use crate::{
     seeds, through_prost,
 };
 
-/// Reads with our views, and encodes with prost what was read.
+/// Reads a message with the views, and encodes the result with prost.
 fn through_views(signal: Signal, bytes: &[u8]) -> Vec<u8> {
     match signal {
         Signal::Traces => TracesData::decode(bytes).unwrap().to_prost().encode_to_vec(),

@@ -1,4 +1,4 @@
-//! Bytes that mean the same and look different: unknown fields, fields in another order, numbers that are not packed.
+//! Encodes the same content in different bytes: with unknown fields, fields in another order, and numbers that are not packed.
 
 use pulsetrain_otlp::{
     Signal,
@@ -11,7 +11,7 @@ use pulsetrain_otlp::{
 /// Field numbers that OTLP does not have.
 const UNKNOWN: u32 = 1000;
 
-/// What is changed about every message.
+/// The change that is made to every message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     /// Unknown fields between the others.
@@ -62,7 +62,7 @@ fn message(table: &'static MessageDescriptor, bytes: &[u8], change: Change) -> V
     out.into_vec()
 }
 
-/// One occurrence of each field in turn; the order within a field stays.
+/// Interleaves the fields: one occurrence of each field in turn. The order within a field stays.
 fn scattered<'a>(fields: &[Field<'a>]) -> Vec<Field<'a>> {
     let mut numbered: Vec<(usize, Field<'a>)> = fields
         .iter()
@@ -99,7 +99,7 @@ fn other_value(out: &mut Buffer, field: Field<'_>) {
 
 fn unpack(out: &mut Buffer, number: u32, kind: Kind, bytes: &[u8]) {
     if matches!(kind, Kind::PackedUint64) {
-        // A message of fields 0 to n would need tags; a varint is read by giving it one.
+        // `Reader` reads a varint only as the value of a field, so each varint gets a tag.
         let mut rest = bytes;
         while !rest.is_empty() {
             let end = rest.iter().position(|byte| byte & 0x80 == 0).unwrap() + 1;

@@ -1,4 +1,4 @@
-//! Values of each kind out of random bytes; when the bytes run out, everything is zero and empty.
+//! Values of each type from random bytes; after the end of the bytes, all values are zero or empty.
 
 pub(crate) struct Source<'s> {
     bytes: &'s [u8],
@@ -21,7 +21,7 @@ impl<'s> Source<'s> {
         self.byte() & 1 == 1
     }
 
-    /// A number of any size, small ones and the largest as often as others.
+    /// Returns a number of any size, small ones and the largest as often as others.
     pub(crate) fn u64(&mut self) -> u64 {
         match self.below(5) {
             0 => 0,
@@ -44,7 +44,7 @@ impl<'s> Source<'s> {
         self.u64() as i32
     }
 
-    /// A double that is no NaN, unless all bits are allowed.
+    /// Returns a double that is not NaN, unless all bits are allowed.
     pub(crate) fn f64(&mut self, is_any: bool) -> f64 {
         let value = match self.below(7) {
             0 => 0.0,
@@ -67,7 +67,7 @@ impl<'s> Source<'s> {
         (0..length).map(|_| self.byte()).collect()
     }
 
-    /// Text with all that JSON must escape, and some that it need not.
+    /// Returns text with all characters that JSON must escape, and some that it need not.
     pub(crate) fn text(&mut self) -> String {
         const ALPHABET: [char; 16] = [
             'a', 'Z', '0', '.', ' ', '"', '\\', '/', '\n', '\t', '\0', '\u{1f}', '\u{7f}', 'é', '\u{2028}',

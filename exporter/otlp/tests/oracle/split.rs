@@ -1,4 +1,4 @@
-//! Parts of a split message hold the same items, with everything around them, as the message did.
+//! The parts of a split message contain the same items, with all enclosing fields, as the message did.
 
 use opentelemetry_proto::tonic::{
     logs::v1::{LogsData, ResourceLogs, ScopeLogs},
@@ -65,7 +65,7 @@ fn items(signal: Signal, message: &[u8]) -> u64 {
     check(signal, message, &Limits::default()).unwrap().items
 }
 
-/// Every item with what is around it, and every message without items, each as a message of its own.
+/// Returns every item with its enclosing messages, and every message without items, each as a message of its own.
 fn chains(signal: Signal, message: &[u8]) -> Vec<Vec<u8>> {
     match signal {
         Signal::Traces => traces(TracesData::decode(message).unwrap()),
@@ -161,7 +161,7 @@ fn metrics(message: MetricsData) -> Vec<Vec<u8>> {
     chains
 }
 
-/// The metric once for each of its points, or as it is where it has none.
+/// Returns the metric once for each of its points, or unchanged if it has no points.
 fn one_point_each(metric: &Metric) -> Vec<Metric> {
     let with = |data| Metric {
         data: Some(data),

@@ -1,4 +1,4 @@
-//! Clocks: what a packet's timestamp means, and when that was on the wall clock.
+//! Clocks: converts the timestamps of packets to the wall clock.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -18,11 +18,11 @@ type ClockId = (u64, u64);
 
 const REALTIME: ClockId = (0, clock::REALTIME);
 
-/// How clocks hang together: what each showed at one instant.
+/// The clock snapshots of a trace, each with the readings of several clocks at one instant.
 #[derive(Debug, Default)]
 pub(super) struct Clocks {
     snapshots: Vec<Vec<(ClockId, u64)>>,
-    /// The snapshots that a clock is in.
+    /// The indices of the snapshots that contain a clock.
     of_clock: HashMap<ClockId, Vec<usize>>,
 }
 
@@ -35,7 +35,7 @@ struct Reading {
 }
 
 impl Clocks {
-    /// Takes in a snapshot.
+    /// Adds a snapshot.
     pub(super) fn tie(
         &mut self,
         sequence_id: u64,
@@ -65,7 +65,7 @@ impl Clocks {
         Ok(())
     }
 
-    /// When a packet happened.
+    /// Returns the time of a packet.
     pub(super) fn time(&self, packet: &Packet<'_>, sequence: &mut Sequence) -> Time {
         let ticks = packet.timestamp.unwrap_or_default();
         let id = packet.clock_id.or(sequence.clock_id).unwrap_or(clock::BOOTTIME);
@@ -81,7 +81,7 @@ impl Clocks {
             .map_or(Time::Clock { id, nanos }, Time::Unix)
     }
 
-    /// A time of a clock on the wall clock, over as few other clocks as it takes.
+    /// Converts a time of a clock to the wall clock, through as few other clocks as possible.
     fn unix(&self, from: ClockId, nanos: u64) -> Option<u64> {
         if from != REALTIME && !self.of_clock.contains_key(&from) {
             return None;
@@ -104,7 +104,8 @@ impl Clocks {
         None
     }
 
-    /// The snapshots that a clock is in, with what it showed: the last that it had reached first, those to come last.
+    /// Iterates over the snapshots that contain a clock, each with the reading of that clock: readings up to `nanos` from the
+    /// latest to the earliest, then later readings in their order.
     fn nearest_first(&self, id: ClockId, nanos: u64) -> impl Iterator<Item = (&[(ClockId, u64)], u64)> {
         let shown = move |index: &usize| {
             let snapshot = self.snapshots[*index].as_slice();

@@ -1,4 +1,4 @@
-//! Packets into items.
+//! Decodes packets into items.
 
 use std::collections::VecDeque;
 
@@ -15,10 +15,10 @@ use crate::{
     wire::{Fields, Value},
 };
 
-/// How deep annotations are followed.
+/// The depth to which nested annotations are decoded.
 const DEEPEST: usize = 64;
 
-/// Decodes what a packet holds; false where that is nothing that is known.
+/// Decodes the items of a packet. Returns `false` if the packet contains none that the reader knows.
 pub(super) fn packet(
     packet: &Packet<'_>,
     sequence: &mut Sequence,
@@ -48,7 +48,7 @@ pub(super) fn packet(
     Ok(true)
 }
 
-/// The occurrences of one field.
+/// Iterates over the occurrences of one field.
 fn messages(bytes: &[u8], number: u32) -> impl Iterator<Item = Result<&[u8], WireError>> {
     Fields::new(bytes).filter_map(move |field| match field {
         Ok((found, Value::Bytes(message))) if found == number => Some(Ok(message)),
@@ -123,7 +123,7 @@ fn decode_counter(bytes: &[u8]) -> Result<TrackKind, WireError> {
     Ok(TrackKind::Counter { unit })
 }
 
-/// An event; `None` for an unknown kind.
+/// Decodes an event. Returns `None` if its type is unknown.
 fn decode_event(bytes: &[u8], time: Time, sequence: &Sequence) -> Result<Option<TraceEvent>, WireError> {
     let mut kind = None;
     let mut about = TraceEvent {
@@ -181,7 +181,7 @@ fn kind_of(number: u64) -> Option<EventKind> {
     })
 }
 
-/// The numbers of a repeated field's occurrence: one, or several that are packed (fixed64 ones only are written so).
+/// Decodes one occurrence of a repeated number: a single value, or several packed values (only fixed64 is packed).
 fn numbers(value: Value<'_>) -> Result<Vec<u64>, WireError> {
     match value {
         Value::Bytes(packed) => {

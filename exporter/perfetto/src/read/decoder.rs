@@ -1,4 +1,4 @@
-//! From packets to items, whichever way the packets come: with the state that sequences and clocks have between them.
+//! Decodes packets into items and keeps the state of sequences and clocks between packets.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -14,18 +14,18 @@ use crate::{
     wire::{Fields, Value},
 };
 
-/// What a reader has seen and left out.
+/// The counts of packets that a reader has read and skipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadCounts {
     /// Packets, those inside compressed ones included.
     pub packets: u64,
-    /// Packets of a kind that the reader does not know: scheduling, memory and whatever else Perfetto records.
+    /// Packets of a type that the reader does not know, such as scheduling and memory events.
     pub unknown: u64,
-    /// Packets that rely on state which was lost, and are left out as Perfetto requires.
+    /// Packets that rely on lost state; they are skipped, as Perfetto requires.
     pub without_state: u64,
 }
 
-/// Decodes a trace whose bytes come in pieces: of a file that is still being written.
+/// Decodes a trace that arrives in chunks, such as a file that is still being written.
 ///
 /// ```
 /// # use pulsetrain_perfetto::{TraceDecoder, TraceWriter, Process};
@@ -45,9 +45,9 @@ pub struct ReadCounts {
 #[derive(Debug, Default)]
 pub struct TraceDecoder {
     sequences: Vec<Sequence>,
-    /// The places of sequences by their numbers.
+    /// The indices of sequences by their ids.
     places: HashMap<u64, usize>,
-    /// The sequence of the last packet: most often that of the next one too.
+    /// The sequence of the last packet, which is usually that of the next packet too.
     last: Option<(u64, usize)>,
     clocks: Clocks,
     ready: VecDeque<Result<Item, ReadError>>,
@@ -55,16 +55,17 @@ pub struct TraceDecoder {
 }
 
 impl TraceDecoder {
-    /// What has been seen and left out so far.
+    /// Returns the counts of packets that were read and skipped so far.
     pub fn counts(&self) -> ReadCounts {
         self.counts
     }
 
-    /// Hands on everything in the complete packets at the beginning of some bytes, and returns how many bytes they have: the
-    /// next piece is to begin with the rest. Places in errors count from the first of these bytes.
+    /// Decodes all complete packets at the beginning of `bytes`, passes each item to `each` and returns the number of bytes
+    /// consumed. The next call must begin with the bytes that were not consumed. Offsets in errors count from the start of
+    /// `bytes`.
     ///
     /// # Errors
-    /// The bytes are no trace, or stop being one: nothing can be read from there on.
+    /// Returns an error if the bytes are not a trace, or no longer one: nothing after that offset can be read.
     pub fn decode(
         &mut self,
         bytes: &[u8],
@@ -85,12 +86,12 @@ impl TraceDecoder {
         }
     }
 
-    /// What was decoded and not taken yet.
+    /// Returns the next item that was decoded and not yet returned.
     pub(super) fn next_ready(&mut self) -> Option<Result<Item, ReadError>> {
         self.ready.pop_front()
     }
 
-    /// Takes in one packet; what it holds is then ready.
+    /// Decodes one packet and appends its items to the ready queue.
     pub(super) fn packet(&mut self, bytes: &[u8], offset: u64) {
         if let Err(kind) = self.take(bytes, offset, false) {
             self.ready.push_back(Err(ReadError { kind, offset }));
@@ -122,7 +123,7 @@ impl TraceDecoder {
         Ok(())
     }
 
-    /// The place of a sequence, which begins with its first packet.
+    /// Returns the index of a sequence and adds the sequence if it is new.
     fn place(&mut self, sequence_id: u64) -> usize {
         if let Some((last, place)) = self.last
             && last == sequence_id

@@ -1,21 +1,21 @@
-//! Why a packet is not read, and where it begins.
+//! Errors of the reader: the reason and the offset of the packet.
 
 use std::io;
 
 use crate::WireError;
 
-/// Why a packet is not read, and where it begins.
+/// An error of the reader: the reason and the offset of the packet.
 #[derive(Debug, thiserror::Error)]
 #[error("byte {offset}: {kind}")]
 pub struct ReadError {
-    /// What is wrong.
+    /// The kind of error.
     #[source]
     pub kind: ReadErrorKind,
-    /// Where the packet begins, in bytes of what is read after decompression.
+    /// The offset of the packet in the decompressed input, in bytes.
     pub offset: u64,
 }
 
-/// What can be wrong with a trace.
+/// The kinds of errors in a trace.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadErrorKind {
@@ -25,16 +25,16 @@ pub enum ReadErrorKind {
     /// The input ends inside a packet.
     #[error("the trace ends in the middle of a packet")]
     TornTail,
-    /// The bytes are no trace, or stop being one here.
+    /// The bytes are not a trace, or no longer one at this offset.
     #[error("this is not a Perfetto trace")]
     NotATrace,
     /// A packet is larger than any that Perfetto writes.
     #[error("a packet of {0} bytes is larger than any that Perfetto writes")]
     TooLarge(u64),
-    /// A packet is no protobuf.
+    /// A packet is not valid protobuf.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// Compressed packets cannot be inflated.
+    /// A bundle of compressed packets cannot be inflated.
     #[error("compressed packets cannot be inflated: {0}")]
     Inflate(#[source] io::Error),
 }

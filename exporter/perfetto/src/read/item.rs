@@ -1,12 +1,12 @@
-//! What a trace holds, as it comes out of the reader.
+//! The items that the reader returns.
 
-/// One thing that a trace holds.
+/// One item of a trace.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Item {
-    /// A track is described; it may be described again.
+    /// A track descriptor; a track may be described more than once.
     Track(Track),
-    /// Something happened on a track.
+    /// An event on a track.
     Event(TraceEvent),
     /// A log line.
     Log(LogItem),
@@ -17,21 +17,21 @@ pub enum Item {
 /// A track.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Track {
-    /// Its number.
+    /// Its uuid.
     pub uuid: u64,
-    /// The number of the parent track.
+    /// The uuid of the parent track.
     pub parent: Option<u64>,
     /// Its name.
     pub name: String,
     /// Its description.
     pub description: String,
-    /// What it is.
+    /// Its kind.
     pub kind: TrackKind,
-    /// Its place among its siblings.
+    /// Its sort rank among its siblings.
     pub rank: i32,
 }
 
-/// What a track is.
+/// The kind of a track.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TrackKind {
@@ -40,7 +40,7 @@ pub enum TrackKind {
     Slices,
     /// A process.
     Process {
-        /// Its number.
+        /// Its pid.
         pid: i32,
         /// Its name.
         name: String,
@@ -49,62 +49,62 @@ pub enum TrackKind {
     },
     /// A thread.
     Thread {
-        /// The number of its process.
+        /// The pid of its process.
         pid: i32,
-        /// Its own number.
+        /// Its tid.
         tid: i64,
         /// Its name.
         name: String,
     },
     /// A number over time.
     Counter {
-        /// The unit: `ns`, `By` and the empty text for Perfetto's own three, else its name.
+        /// The unit: `ns`, `By` or an empty text for the units that Perfetto defines, else the name of the unit.
         unit: String,
     },
     /// A state over time.
     State,
 }
 
-/// When something happened.
+/// The time of an event or a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Time {
     /// Nanoseconds since 1970.
     Unix(u64),
-    /// Nanoseconds of a clock that nothing in the trace ties to the wall clock.
+    /// Nanoseconds of a clock that no snapshot relates to the wall clock.
     Clock {
-        /// Its number (`common/builtin_clock.proto`).
+        /// The id of the clock (`common/builtin_clock.proto`).
         id: u64,
-        /// What it showed.
+        /// The reading of the clock.
         nanos: u64,
     },
 }
 
-/// Something that happened on a track.
+/// An event on a track.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceEvent {
-    /// The number of the track.
+    /// The uuid of the track.
     pub track_uuid: u64,
-    /// When.
+    /// The time.
     pub time: Time,
-    /// What.
+    /// The kind of event.
     pub kind: EventKind,
-    /// The name; of ends there is normally none.
+    /// The name; ends normally have no name.
     pub name: String,
     /// The categories.
     pub categories: Vec<String>,
     /// The annotations of the event.
     pub annotations: Vec<(String, AnnotationData)>,
-    /// The flows that the event is a station of, the last included.
+    /// The ids of the flows through this event, those that end here included.
     pub flows: Vec<u64>,
-    /// Those of the flows that end here; the same number may begin another flow later.
+    /// The ids of the flows that end here; another flow may use the same id later.
     pub ended_flows: Vec<u64>,
-    /// What the event belongs to.
+    /// The correlation id.
     pub correlation: Option<u64>,
     /// The value of a counter.
     pub value: Option<CounterReading>,
 }
 
-/// What kind of event it is.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EventKind {
@@ -112,7 +112,7 @@ pub enum EventKind {
     Begin,
     /// The innermost slice ends.
     End,
-    /// Something has a time and no duration.
+    /// An event with a time and no duration.
     Instant,
     /// A counter is set.
     Counter,
@@ -120,7 +120,7 @@ pub enum EventKind {
     State,
 }
 
-/// What a counter shows.
+/// The value of a counter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CounterReading {
     /// An integer.
@@ -133,7 +133,7 @@ pub enum CounterReading {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum AnnotationData {
-    /// Nothing: also what an empty map and an empty list are.
+    /// No value; also an empty map or an empty list.
     #[default]
     Empty,
     /// True or false.
@@ -155,13 +155,13 @@ pub enum AnnotationData {
 /// A log line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogItem {
-    /// When.
+    /// The time.
     pub time: Time,
-    /// The number of the process.
+    /// The pid of the process.
     pub pid: i32,
-    /// How much it matters, 2 (verbose) to 7 (fatal).
+    /// The priority, from 2 (verbose) to 7 (fatal).
     pub priority: u32,
-    /// What wrote it.
+    /// The tag, which names the writer of the line.
     pub tag: String,
     /// The message.
     pub message: String,

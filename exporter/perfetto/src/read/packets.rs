@@ -1,4 +1,4 @@
-//! An input, cut into packets.
+//! Splits an input into packets.
 
 use std::io::{self, BufReader, Chain, Cursor, Read};
 
@@ -10,13 +10,14 @@ use crate::field::trace;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// No packet has more bytes, and no bundle of compressed packets inflates to more; Perfetto's own have half a megabyte.
+/// The limit for the size of a packet and of an inflated bundle of packets. Those that Perfetto writes have up to half a
+/// megabyte.
 const LARGEST: u64 = 256 << 20;
 
 /// A packet begins with the tag of the only field that a trace has.
 const PACKET_TAG: u8 = (trace::PACKET << 3 | 2) as u8;
 
-/// Cuts an input into packets.
+/// Splits an input into packets.
 pub(super) struct Packets<R: Read> {
     input: Input<R>,
     offset: u64,
@@ -41,7 +42,7 @@ impl<R: Read> Packets<R> {
         }
     }
 
-    /// The next packet with its offset; `None` at the end, and after an error from which reading cannot continue.
+    /// Returns the next packet with its offset, or `None` at the end and after an error from which reading cannot continue.
     pub(super) fn next_packet(&mut self) -> Result<Option<(u64, Vec<u8>)>, ReadError> {
         if self.ended {
             return Ok(None);
@@ -94,22 +95,22 @@ impl<R: Read> Packets<R> {
                 self.offset += 1;
                 Ok(Some(byte[0]))
             }
-            // Whatever was cut off, was cut off after the last byte: of a plain input that is its end.
+            // Here the input ends at a packet boundary, which is the regular end unless the compressed stream was truncated.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && !self.input.is_torn() => Ok(None),
             Err(error) => Err(read_error(error)),
         }
     }
 }
 
-/// The beginning of some bytes.
+/// The packet at the beginning of some bytes.
 pub(super) enum NextPacket<'a> {
-    /// A packet, with its bytes and those before it.
+    /// A packet, and the number of bytes up to its end, its tag and length included.
     Complete { packet: &'a [u8], len: usize },
-    /// Not yet a complete packet.
+    /// An incomplete packet.
     Partial,
 }
 
-/// Cuts the first packet from some bytes.
+/// Splits the first packet off some bytes.
 pub(super) fn cut(bytes: &[u8]) -> Result<NextPacket<'_>, ReadErrorKind> {
     let Some((&tag, mut rest)) = bytes.split_first() else {
         return Ok(NextPacket::Partial);
@@ -164,7 +165,7 @@ impl<R: Read> Input<R> {
         })
     }
 
-    /// Whether a compressed input, read again, reports that it was cut off.
+    /// Returns whether a compressed input was truncated: another read of it then fails.
     fn is_torn(&mut self) -> bool {
         !matches!(self, Self::Plain(_) | Self::Unread(_)) && self.read(&mut [0]).is_err()
     }
@@ -187,7 +188,7 @@ impl<R: Read> Read for Input<R> {
     }
 }
 
-/// The packets of a bundle.
+/// Inflates a bundle of packets.
 pub(super) fn inflate(bundle: &[u8], zstd: bool) -> Result<Vec<u8>, ReadErrorKind> {
     let mut inflated = Vec::new();
     let read = if zstd {

@@ -1,4 +1,4 @@
-//! What the packets of one sequence rely on: interned strings, defaults, and where incremental clocks are.
+//! The state of a packet sequence: interned strings, defaults and incremental clocks.
 
 use std::collections::HashMap;
 
@@ -13,22 +13,22 @@ use crate::{
 #[derive(Debug, Default)]
 pub(super) struct Sequence {
     valid: bool,
-    /// Strings by the field of `InternedData` and their number.
+    /// Interned strings by their field in `InternedData` and their id.
     strings: HashMap<(u32, u64), String>,
-    /// The clock of packets that name none.
+    /// The clock of packets without a clock id.
     pub(super) clock_id: Option<u64>,
-    /// The track of events that name none.
+    /// The track of events without a track uuid.
     pub(super) track_uuid: Option<u64>,
-    /// Where incremental clocks are, and what one tick of a clock is.
+    /// The incremental clocks and the units of clocks.
     pub(super) clocks: HashMap<u64, SequenceClock>,
 }
 
 /// A clock of one sequence.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SequenceClock {
-    /// Where it is, if it is incremental.
+    /// The current time, if the clock is incremental.
     pub(super) at: Option<u64>,
-    /// Nanoseconds a tick.
+    /// The number of nanoseconds in one tick.
     pub(super) unit: u64,
 }
 
@@ -49,12 +49,12 @@ impl Sequence {
             .map_or(Ok(()), |defaults| self.set_defaults(defaults))
     }
 
-    /// Whether the state was set up.
+    /// Returns whether the state was set up.
     pub(super) fn is_valid(&self) -> bool {
         self.valid
     }
 
-    /// An interned string; none where its number was never given.
+    /// Returns an interned string, or `None` if its id was never defined.
     pub(super) fn string(&self, field: u32, number: u64) -> Option<&str> {
         self.strings.get(&(field, number)).map(String::as_str)
     }

@@ -1,4 +1,4 @@
-//! The reader, on traces that others would write.
+//! The reader, on traces that other programs would write.
 
 use std::io::Write;
 

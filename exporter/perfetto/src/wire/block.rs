@@ -1,7 +1,7 @@
-//! Fields of a few bytes, put together in a register and written at once: one look at the room for all of them, where a byte
-//! at a time costs one each.
+//! Short fields, combined in a register and written with one store: one capacity check for all of them, instead of one for
+//! each byte.
 
-/// The most bytes that a block holds.
+/// The capacity of a block in bytes.
 const MOST: usize = 16;
 
 /// At most 16 bytes of protobuf.
@@ -12,17 +12,17 @@ pub(crate) struct Block {
     length: usize,
 }
 
-/// A tag: the field's number and its wire type.
+/// Returns a tag: the field number and the wire type.
 #[inline(always)]
 const fn tag(number: u32, wire_type: u32) -> u64 {
     (number << 3 | wire_type) as u64
 }
 
 impl Block {
-    /// No bytes.
+    /// An empty block.
     pub(crate) const EMPTY: Self = Self { bytes: 0, length: 0 };
 
-    /// A number by itself.
+    /// A bare varint.
     #[inline(always)]
     pub(crate) fn varint(value: u64) -> Self {
         if value < 0x80 {
@@ -37,7 +37,7 @@ impl Block {
     #[inline(always)]
     fn long_varint(value: u64) -> Self {
         let length = super::varint_len(value);
-        // Eight groups of seven bits are spread out in three steps, each time to twice as many places.
+        // Eight groups of seven bits are spread in three steps, each of which doubles the number of groups.
         let spread = (value & 0x0fff_ffff) | ((value & 0xff_ffff_f000_0000) << 4);
         let spread = (spread & 0x0000_3fff_0000_3fff) | ((spread & 0x0fff_c000_0fff_c000) << 2);
         let spread = (spread & 0x007f_007f_007f_007f) | ((spread & 0x3f80_3f80_3f80_3f80) << 1);
@@ -49,7 +49,7 @@ impl Block {
         }
     }
 
-    /// A number of at most 35 bits, which five bytes hold, and how many of them it takes.
+    /// Encodes a number of at most 35 bits as a varint of up to five bytes, and returns it with its length.
     #[inline(always)]
     pub(crate) fn five_bytes(value: u64) -> (u64, usize) {
         let length = super::varint_len(value);
@@ -60,7 +60,7 @@ impl Block {
         (spread | more, length)
     }
 
-    /// Bytes that were put together elsewhere, the first of them lowest and zeros above.
+    /// A block of bytes that are already encoded. The first byte is the lowest, and the bytes above `length` are zero.
     #[inline(always)]
     pub(crate) fn of(bytes: u64, length: usize) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl Block {
         Self::varint(tag(number, 2)).then(Self::varint(length as u64))
     }
 
-    /// This and what follows it, which together are no longer than a block.
+    /// Concatenates two blocks whose total length is within the capacity.
     #[inline(always)]
     pub(crate) fn then(self, next: Self) -> Self {
         Self {
@@ -100,7 +100,7 @@ impl Block {
         }
     }
 
-    /// This and what follows it, if that is no longer than a block.
+    /// Concatenates two blocks, or returns `None` if the total length exceeds the capacity.
     #[inline(always)]
     pub(crate) fn checked_then(self, next: Self) -> Option<Self> {
         (self.length + next.length <= MOST).then(|| self.then(next))
@@ -111,7 +111,7 @@ impl Block {
         self.length
     }
 
-    /// The bytes, with zeros after them.
+    /// Returns the bytes, padded with zeros.
     #[inline(always)]
     pub(crate) fn padded(self) -> [u8; MOST] {
         self.bytes.to_le_bytes()
@@ -122,7 +122,7 @@ impl Block {
 mod tests {
     use super::*;
 
-    /// One byte at a time, as in the grammar.
+    /// Encodes one byte at a time, as a reference.
     fn plain(mut value: u64) -> Vec<u8> {
         let mut bytes = Vec::new();
         while value >= 0x80 {

@@ -1,16 +1,16 @@
-//! Fields out of borrowed bytes: nothing is allocated or copied.
+//! Decodes fields from borrowed bytes, without allocation or copies.
 
-/// What is wrong with some bytes, and where.
+/// An error in protobuf bytes: its kind and its offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} at byte {offset}")]
 pub struct WireError {
-    /// What is wrong.
+    /// The kind of error.
     pub kind: WireErrorKind,
-    /// Where, counted from the start of the message.
+    /// The offset from the start of the message, in bytes.
     pub offset: usize,
 }
 
-/// What can be wrong with protobuf bytes.
+/// The kinds of errors in protobuf bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireErrorKind {
@@ -26,7 +26,7 @@ pub enum WireErrorKind {
     /// A wire type is 6 or 7, or a group (3, 4), which Perfetto does not use.
     #[error("a field has a wire type that Perfetto does not use")]
     BadWireType,
-    /// Values are nested deeper than the reader goes.
+    /// Values are nested deeper than the limit of the reader.
     #[error("values are nested too deep")]
     TooDeep,
 }
@@ -41,7 +41,7 @@ pub(crate) enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// The bytes of a string or a message; none where the field has another type than its number promises.
+    /// Returns the bytes of a string or a message, which are empty if the field has another wire type.
     pub(crate) fn bytes(self) -> &'a [u8] {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -49,7 +49,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The number, whichever of the number types carries it.
+    /// Returns the number, regardless of its wire type.
     pub(crate) fn number(self) -> u64 {
         match self {
             Self::Varint(value) | Self::Fixed64(value) => value,

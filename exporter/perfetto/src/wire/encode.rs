@@ -1,4 +1,4 @@
-//! Fields into a growing buffer.
+//! Encodes fields into a growing buffer.
 
 use super::block::Block;
 
@@ -8,10 +8,10 @@ pub(crate) struct Buffer {
     bytes: Vec<u8>,
 }
 
-/// The number of bytes of `value` as a varint.
+/// Returns the length of `value` as a varint, in bytes.
 #[inline]
 pub(crate) const fn varint_len(value: u64) -> usize {
-    // Seven bits a byte, rounded up: n / 7 is 9n / 64 as far as 64 bits go.
+    // Seven bits a byte, rounded up: n / 7 equals 9n / 64 for up to 64 bits.
     ((64 - (value | 1).leading_zeros()) * 9 + 64) as usize / 64
 }
 
@@ -31,13 +31,13 @@ impl Buffer {
         self.bytes.clear();
     }
 
-    /// Appends what is encoded already.
+    /// Appends fields that are already encoded.
     #[inline]
     pub(crate) fn append(&mut self, fields: &[u8]) {
         self.bytes.extend_from_slice(fields);
     }
 
-    /// Appends a block, as one store: what follows it is cut off again.
+    /// Appends a block with one store of its full capacity; the excess is then truncated.
     #[inline(always)]
     pub(crate) fn block(&mut self, block: Block) {
         let end = self.bytes.len() + block.len();
@@ -45,33 +45,33 @@ impl Buffer {
         self.bytes.truncate(end);
     }
 
-    /// A field of wire type 0; a negative number is its two's complement.
+    /// Appends a field of wire type 0; a negative number is its two's complement.
     #[inline]
     pub(crate) fn uint(&mut self, number: u32, value: u64) {
         self.block(Block::uint(number, value));
     }
 
-    /// A field of wire type 1.
+    /// Appends a field of wire type 1.
     #[inline]
     pub(crate) fn fixed64(&mut self, number: u32, value: u64) {
         self.block(Block::fixed64(number, value));
     }
 
-    /// A string, bytes or an encoded message.
+    /// Appends a string, bytes or an encoded message.
     #[inline]
     pub(crate) fn delimited(&mut self, number: u32, value: &[u8]) {
         self.head(number, value.len());
         self.bytes.extend_from_slice(value);
     }
 
-    /// Tag and length of a value whose `length` bytes follow.
+    /// Appends the tag and the length of a value whose `length` bytes follow.
     #[inline]
     pub(crate) fn head(&mut self, number: u32, length: usize) {
         self.block(Block::head(number, length));
     }
 
-    /// A message that `write` appends. One byte is kept free for its length, which is all that most messages need; a longer
-    /// one is moved along.
+    /// Appends a message whose body `write` appends. One byte is reserved for its length, which is enough for most messages; a
+    /// longer body is moved.
     #[inline]
     pub(crate) fn message(&mut self, number: u32, write: impl FnOnce(&mut Self)) {
         let start = self.open(number);

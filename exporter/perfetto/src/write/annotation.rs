@@ -8,7 +8,7 @@ use crate::{
 
 /// A value of an annotation.
 ///
-/// Text is normally UTF-8; where it is not, viewers show U+FFFD. Perfetto has no type for bytes.
+/// Text is normally UTF-8. Viewers show U+FFFD for invalid sequences. Perfetto has no type for bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum AnnotationValue<'a> {
     /// True or false.
@@ -64,18 +64,18 @@ pub struct AnnotationList<'a> {
     encoder: &'a mut Encoder,
 }
 
-/// What one event is encoded into.
+/// The buffers that one event is encoded into, and the state of its sequence.
 #[derive(Debug, Default)]
 pub(super) struct Encoder {
     /// The body of the `TrackEvent`.
     pub(super) body: Buffer,
-    /// The body of the `InternedData` that goes with it.
+    /// The body of the `InternedData` message for strings that the event defines.
     pub(super) news: Buffer,
-    /// What the event's sequence has interned.
+    /// The interned strings of the event's sequence.
     pub(super) strings: Box<Strings>,
-    /// The texts that came lately, each on its sequence.
+    /// The texts that were written recently, with their sequences.
     pub(super) seen: RecentValues,
-    /// The annotation that was written last, if it fitted into a block.
+    /// The last annotation, if it fits into a block.
     pub(super) short: Option<Block>,
 }
 
@@ -84,7 +84,7 @@ impl<'a> Annotations<'a> {
         Self { encoder, field }
     }
 
-    /// Adds an annotation. trace_processor has its key with an underscore for each dot: `debug.train_step`.
+    /// Adds an annotation. In trace_processor its key has an underscore for each dot: `debug.train_step`.
     #[inline]
     pub fn add<'v>(&mut self, name: impl AsRef<[u8]>, value: impl Into<AnnotationValue<'v>>) {
         self.encoder.named(self.field, name.as_ref(), value.into());

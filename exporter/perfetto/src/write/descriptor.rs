@@ -6,15 +6,15 @@ use crate::{
     wire::Buffer,
 };
 
-/// The sequence of all packets that are relative to nothing.
+/// The sequence of packets that depend on no state.
 pub(super) const SEQUENCE: u32 = 1;
 
-/// A track's own number, and its parent's.
+/// The uuid of a track and of its parent, and the track's rank.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TrackPlacement {
     pub(super) uuid: u64,
     pub(super) parent: Option<u64>,
-    /// The place among its siblings.
+    /// The sort rank among the siblings.
     pub(super) rank: i32,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn write(place: TrackPlacement, out: &mut Buffer, fill: impl FnOnce(&
     });
 }
 
-/// Writes that viewers show processes in the order of their ranks, which they do from v57 on.
+/// Writes a descriptor that makes viewers, from v57 on, show processes in the order of their ranks.
 pub(super) fn process_order(out: &mut Buffer) {
     out.message(trace::PACKET, |out| {
         out.uint(packet::SEQUENCE_ID, u64::from(SEQUENCE));

@@ -1,4 +1,4 @@
-//! What an event carries besides its track, its time and its name.
+//! The content of an event besides its track, time and name.
 
 use super::annotation::{AnnotationValue, Annotations, Encoder};
 use crate::field::{callstack, event};
@@ -24,7 +24,7 @@ impl<'a> Event<'a> {
         Self { encoder }
     }
 
-    /// Puts the event into a category, by which viewers filter.
+    /// Adds a category, by which viewers filter.
     #[inline]
     pub fn category(&mut self, name: impl AsRef<[u8]>) -> &mut Self {
         let Encoder {
@@ -34,13 +34,13 @@ impl<'a> Event<'a> {
         self
     }
 
-    /// Makes the event a station of a flow: viewers draw an arrow from each station of an id to the next in time.
+    /// Adds the event to a flow: viewers draw an arrow from each event of a flow to the next in time.
     pub fn flow(&mut self, id: u64) -> &mut Self {
         self.encoder.body.fixed64(event::FLOW_IDS, id);
         self
     }
 
-    /// Makes the event the last station of a flow, so that its id may be used for another flow afterwards.
+    /// Makes the event the last of a flow, so that another flow may use the same id afterwards.
     pub fn last_of_flow(&mut self, id: u64) -> &mut Self {
         self.encoder.body.fixed64(event::TERMINATING_FLOW_IDS, id);
         self
@@ -81,8 +81,8 @@ impl<'a> Event<'a> {
         self
     }
 
-    /// Adds what `add` adds for `source`, which must be the same for the same source, and one annotation at most. Where the
-    /// event before on the track had the same source in the same place, its bytes are written again, and `add` is not called.
+    /// Adds at most one annotation, which `add` writes and which depends only on `source`. If the annotation at the same index
+    /// of the previous event on the sequence had the same source, its bytes are written again, and `add` is not called.
     #[inline]
     pub fn annotate_from(&mut self, source: &[u8], add: impl FnOnce(&mut Annotations<'_>)) -> &mut Self {
         let (known, place) = self.encoder.strings.memo.next(source);
@@ -93,7 +93,7 @@ impl<'a> Event<'a> {
         self.encoder.short = None;
         let start = self.encoder.body.len();
         add(&mut self.annotations());
-        // Text that is written as it is may have a number the next time.
+        // Only short annotations are kept. A text that is written inline may be interned the next time.
         if let Some(block) = self.encoder.short.take()
             && self.encoder.body.len() == start + block.len()
         {
@@ -102,7 +102,7 @@ impl<'a> Event<'a> {
         self
     }
 
-    /// The annotations, to add to: maps and lists too.
+    /// Returns the annotations, to which maps and lists can be added too.
     #[inline]
     pub fn annotations(&mut self) -> Annotations<'_> {
         Annotations::new(self.encoder, event::ANNOTATIONS)

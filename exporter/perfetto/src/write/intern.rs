@@ -1,4 +1,4 @@
-//! Interning: a string is written once on a sequence and named by a small number from then on.
+//! Interning: a string is written once per sequence and referred to by a small number afterwards.
 //!
 //! Strings that are new to the reader go into `news`, the body of an `InternedData` message.
 
@@ -10,21 +10,21 @@ use rustc_hash::FxHasher;
 use super::memo::Memo;
 use crate::{field::interned, wire::Buffer};
 
-/// Text longer than this is never interned: it hardly comes again, and would fill the viewer's memory for nothing.
+/// The length limit for interning. Longer text hardly ever repeats, and would only fill the viewer's memory.
 const LONGEST: usize = 256;
-/// How much text one table holds before its sequence starts afresh.
+/// The size in bytes at which a string table is full and its sequence is reset.
 const FULL_BYTES: usize = 1 << 20;
-/// How many values are remembered as seen once.
+/// The number of slots for values that were seen once.
 const SEEN: usize = 4096;
 
-/// The strings of one sequence, in the four kinds that Perfetto numbers apart.
+/// The strings of one sequence, in the four kinds that Perfetto numbers separately.
 #[derive(Debug, Default)]
 pub(super) struct Strings {
     categories: Table,
     event_names: Table,
     annotation_names: Table,
     annotation_strings: Table,
-    /// What was made of them.
+    /// The encoded annotations, by their sources.
     pub(super) memo: Memo,
 }
 
@@ -40,7 +40,7 @@ impl Strings {
         number(&mut self.categories, interned::CATEGORIES, text, news)
     }
 
-    /// The number of an event's name; none where the name is too long to be worth it.
+    /// Returns the number of an event's name, or `None` if the name is too long to be interned.
     #[inline]
     pub(super) fn event_name(&mut self, text: &[u8], news: &mut Buffer) -> Option<u64> {
         (text.len() <= LONGEST).then(|| number(&mut self.event_names, interned::EVENT_NAMES, text, news))
@@ -51,7 +51,8 @@ impl Strings {
         number(&mut self.annotation_names, interned::ANNOTATION_NAMES, text, news)
     }
 
-    /// The number of an annotation's text if the sequence had it before: text that never comes again is then not kept.
+    /// Returns the number of an annotation's text if the sequence had the text before. Text that never repeats is thus not
+    /// interned.
     #[inline]
     pub(super) fn annotation_text(
         &mut self,
@@ -74,7 +75,7 @@ impl Strings {
         again.then(|| add(table, interned::ANNOTATION_STRINGS, hash, text, news))
     }
 
-    /// Whether the sequence is better off to start afresh.
+    /// Returns whether a table is full, so that the sequence should be reset.
     pub(super) fn is_full(&self) -> bool {
         let tables = [
             &self.categories,
@@ -107,19 +108,19 @@ fn add(table: &mut Table, field: u32, hash: u64, text: &[u8], news: &mut Buffer)
     number
 }
 
-/// Strings of one kind, numbered from 1 (0 is no number in Perfetto); all text lies in one piece of memory.
+/// Strings of one kind, numbered from 1 (Perfetto does not use 0). Their text is in one buffer.
 ///
-/// Events of one kind have the same strings in the same order, so each string remembers the one that followed it the last time:
-/// that one is compared before anything is hashed. The hash has a random seed, so that no input can make its strings fall
-/// together; which string has which number does not depend on it.
+/// Events of one kind have the same strings in the same order. Each string therefore keeps the one that followed it the last
+/// time, which is compared before anything is hashed. The hash has a random seed, so that no input can cause collisions; the
+/// numbers of strings do not depend on the hash.
 #[derive(Debug, Default)]
 struct Table {
-    /// The places of strings in `entries`.
+    /// The indices of strings in `entries`.
     index: HashTable<u32>,
     hasher: DefaultHashBuilder,
     entries: Vec<Entry>,
     text: Vec<u8>,
-    /// The place of the string that was asked for last, and of the one that is expected next.
+    /// The index of the last string that was looked up, and of the one that is expected next.
     latest: u32,
     expected: u32,
 }
@@ -130,11 +131,11 @@ struct Entry {
     start: u32,
     length: u32,
     edges: Edges,
-    /// The place of the string that followed this one the last time.
+    /// The index of the string that followed this one the last time.
     follower: u32,
 }
 
-/// The first and the last bytes of a string: of up to 32 bytes they are all there are.
+/// The first and the last bytes of a string, which contain all of it up to 32 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Edges(u128, u128);
 
@@ -153,7 +154,7 @@ impl Edges {
         Self(first.into(), last.into())
     }
 
-    /// As `of`, for less than eight bytes.
+    /// The same for less than eight bytes.
     #[inline(always)]
     fn of_short(text: &[u8]) -> (u64, u64) {
         if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
@@ -167,7 +168,7 @@ impl Edges {
 }
 
 impl Table {
-    /// The number of the string that is expected next, if this is it.
+    /// Returns the number of the string that is expected next, if `text` is that string.
     #[inline]
     fn guess(&mut self, text: &[u8]) -> Option<u64> {
         let place = self.expected;
@@ -212,7 +213,7 @@ impl Table {
         self.follow(place)
     }
 
-    /// Remembers what followed the latest string, and returns its number.
+    /// Sets the successor of the latest string, and returns the number of the new latest one.
     fn follow(&mut self, place: u32) -> u64 {
         self.entries[self.latest as usize].follower = place;
         self.latest = place;
@@ -228,17 +229,18 @@ impl Entry {
     }
 }
 
-/// The hashes of values that came lately and of their sequences, each in the one place that its hash gives it. The hash is the
-/// same in every run, as the trace is to be: values that collide are only written more often.
+/// The hashes of recent values and their sequences, each in the slot that its hash selects. The hash has no random seed, so
+/// that the trace is the same in every run. Values that collide are only written more often.
 #[derive(Debug, Default)]
 pub(super) struct RecentValues {
-    /// The sequence of the values that come. A value that others have, such as the id of a request, pays for no number here.
+    /// The current sequence. It is part of the hash: a value from another sequence, such as a request id, does not count as a
+    /// repetition.
     pub(super) sequence: u32,
     hashes: Vec<u64>,
 }
 
 impl RecentValues {
-    /// Remembers a value and returns whether it was remembered already.
+    /// Records a value and returns whether it was recorded already.
     fn mark(&mut self, text: &[u8]) -> bool {
         let mut hasher = FxHasher::default();
         hasher.write_u32(self.sequence);

@@ -1,28 +1,28 @@
-//! Log lines, which viewers list apart from the tracks.
+//! Log lines, which viewers list separately from the tracks.
 
-/// How much a log line matters, in the numbers of Android's log (`android/common/android_log_constants.proto`).
+/// The priority of a log line, with the numbers of Android's log (`android/common/android_log_constants.proto`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum LogPriority {
-    /// Of use to whoever looks into the last detail.
+    /// Details for tracing.
     Verbose = 2,
-    /// Of use to whoever wrote the program.
+    /// Details for debugging.
     Debug = 3,
-    /// Worth knowing.
+    /// Information.
     Info = 4,
-    /// Perhaps wrong.
+    /// A possible error.
     Warn = 5,
-    /// Wrong.
+    /// An error.
     Error = 6,
-    /// The end.
+    /// An error that ends the program.
     Fatal = 7,
 }
 
 /// A log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogLine<'a> {
-    /// How much it matters.
+    /// The priority.
     pub priority: LogPriority,
-    /// What wrote it.
+    /// The tag, which names the writer of the line.
     pub tag: &'a [u8],
     /// The message.
     pub message: &'a [u8],

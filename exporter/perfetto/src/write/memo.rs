@@ -1,28 +1,28 @@
-//! Annotations that were written before: events of one track repeat many of them, so the value of an annotation is
-//! kept with its bytes, one for each place within an event.
+//! A cache of encoded annotations. Events of one track repeat many of them, so the source of an annotation is kept with its
+//! bytes, one for each index within an event.
 
 use crate::wire::Block;
 
-/// How many places within an event have an annotation kept.
+/// The number of indices within an event that have a slot.
 const PLACES: usize = 16;
-/// A source longer than this is not kept.
+/// The length limit of a source in bytes; longer sources are not kept.
 const LONGEST: usize = 64;
 
-/// How many bytes are compared at once.
+/// The number of bytes that are compared at once.
 const WORD: usize = 16;
 
-/// What was written last in each place of an event.
+/// The annotations that were written last, by their index within an event.
 #[derive(Debug)]
 pub(super) struct Memo {
     slots: [Slot; PLACES],
-    /// The place within the event that is being written.
+    /// The index of the next annotation within the current event.
     place: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     source: [u8; LONGEST],
-    /// 0 where nothing is kept.
+    /// The length of the source, or 0 if the slot is empty.
     length: usize,
     written: Block,
 }
@@ -48,7 +48,7 @@ impl Memo {
         self.place = 0;
     }
 
-    /// What was written for this source in this place, and the place, for [`Memo::keep`].
+    /// Returns the bytes that were written for this source at the next index, if any, and that index for [`Memo::keep`].
     #[inline]
     pub(super) fn next(&mut self, source: &[u8]) -> (Option<Block>, usize) {
         let place = self.place % PLACES;
@@ -58,7 +58,7 @@ impl Memo {
         (same.then_some(slot.written), place)
     }
 
-    /// Keeps what was written for a source.
+    /// Keeps the bytes that were written for a source.
     #[inline]
     pub(super) fn keep(&mut self, place: usize, source: &[u8], written: Block) {
         let slot = &mut self.slots[place];
@@ -72,8 +72,8 @@ impl Memo {
 }
 
 impl Slot {
-    /// Whether what is kept begins with these bytes, at least one: compared sixteen at a time. The last sixteen are first, and
-    /// some of them are compared twice: sources of one key differ in their values.
+    /// Returns whether the kept source begins with `source`, which has at least one byte. It compares words of sixteen bytes,
+    /// the last one first, since sources of one key differ in their values. The last two words may overlap.
     #[inline(always)]
     fn begins_with(&self, source: &[u8]) -> bool {
         let word = |bytes: &[u8], at| {

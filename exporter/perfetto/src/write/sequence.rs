@@ -1,8 +1,8 @@
-//! A sequence: packets of one track or of many, each relative to the one before.
+//! A sequence: packets of one track or of several, each relative to the previous one.
 //!
-//! Times are differences of an incremental clock, strings are numbers, and one track is the default, so that an event costs
-//! a few bytes. An event of another track names that track, in 11 bytes. All of that is state, set up by a first packet and set up again now and then, so that a trace that is cut
-//! or split can still be read from there on.
+//! Times are deltas of an incremental clock, strings are interned, and one track is the default, so that an event costs a few
+//! bytes. An event of another track includes the uuid of that track, in 11 bytes. The first packet sets up this state. Later
+//! packets set it up again at intervals, so that a trace that is truncated or split can still be read from there on.
 
 use super::{annotation::Encoder, intern::Strings};
 use crate::{
@@ -10,45 +10,45 @@ use crate::{
     wire::{Block, Buffer, varint_len},
 };
 
-/// The incremental clock of every sequence; only ids from 64 to 127 belong to a sequence.
+/// The incremental clock of every sequence; only ids from 64 to 127 are local to a sequence.
 const CLOCK: u64 = clock::FIRST_OF_SEQUENCE;
 
 /// The progress of a sequence.
 #[derive(Debug, Default)]
 pub(super) struct Sequence {
-    /// None where the next packet has to set the state up.
+    /// `None` if the next packet has to set up the state.
     state: Option<State>,
     begun: bool,
 }
 
 #[derive(Debug)]
 struct State {
-    /// `None` until an event has a string: most counters have none.
+    /// `None` until an event has a string; most counters have no strings.
     strings: Option<Box<Strings>>,
     last_nanos: u64,
-    /// The track of events that name none.
+    /// The track of events without a track uuid.
     track_uuid: u64,
     bytes: usize,
-    /// Whether there are too many strings, so that it is better to start afresh.
+    /// Whether the string tables are full, so that the state should be set up again.
     full: bool,
-    /// What follows the time in each packet: its sequence, and for the end of a slice its type.
+    /// The bytes after the time in each packet: `id` is the sequence id, and `end` also has the event of a slice's end.
     id: Block,
     end: Block,
 }
 
-/// What is the same for all packets of a sequence.
+/// The parameters of the packets of one track: its sequence, the track and the clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     pub(super) id: u32,
     pub(super) track_uuid: u64,
-    /// Where the incremental clock starts.
+    /// The start of the incremental clock.
     pub(super) base_nanos: u64,
-    /// After how many bytes the state is set up again.
+    /// The number of bytes after which the state is set up again.
     pub(super) clear_every: usize,
 }
 
 impl Sequence {
-    /// Writes one event, which `fill` describes.
+    /// Writes one event, whose content `fill` adds.
     #[inline]
     pub(super) fn event(
         &mut self,
@@ -85,7 +85,7 @@ impl Sequence {
         }
     }
 
-    /// Writes the end of a slice, which carries nothing else: half of all packets are such.
+    /// Writes the end of a slice without any content, which is half of all packets.
     #[inline]
     pub(super) fn end(&mut self, head: Head, unix_nanos: u64, out: &mut Buffer) {
         let state = self.state(head, out);
@@ -133,7 +133,7 @@ impl State {
     }
 }
 
-/// The packet that all later ones rely on: it clears the state, and has the clocks and the defaults.
+/// Writes the packet that all later ones rely on: it clears the state, and sets the clocks and the defaults.
 fn state_packet(head: Head, first: bool, out: &mut Buffer) {
     out.message(trace::PACKET, |out| {
         out.uint(packet::SEQUENCE_ID, u64::from(head.id));
@@ -156,8 +156,8 @@ fn state_packet(head: Head, first: bool, out: &mut Buffer) {
     });
 }
 
-/// The same instant on the wall clock and on the sequence's own. It is the same for all sequences of a trace, since readers
-/// refuse clocks that go backwards.
+/// Writes the same instant on the wall clock and on the sequence's clock. All sequences of a trace have the same snapshot,
+/// since readers reject clocks that go backwards.
 fn clocks(base_nanos: u64, snapshot: &mut Buffer) {
     snapshot.message(clock::CLOCKS, |out| {
         out.uint(clock::ID, clock::REALTIME);
@@ -172,8 +172,8 @@ fn clocks(base_nanos: u64, snapshot: &mut Buffer) {
     snapshot.uint(clock::PRIMARY, clock::REALTIME);
 }
 
-/// The packet of an event. It does not have the flag that it needs the state (two bytes): a reader would leave it out where
-/// packets were lost in a ring buffer, and in a file the state always comes first.
+/// Writes the packet of an event. It does not have the flag that it needs the state (two bytes): with the flag, a reader would
+/// skip it if packets were lost in a ring buffer, and in a file the state always comes first.
 #[inline]
 fn event_packet(id: Block, delta: u64, encoder: &Encoder, out: &mut Buffer) {
     let (body, news) = (encoder.body.as_slice(), encoder.news.as_slice());
@@ -189,12 +189,12 @@ fn event_packet(id: Block, delta: u64, encoder: &Encoder, out: &mut Buffer) {
     out.append(body);
 }
 
-/// What a packet begins with: its length, its time and the next fields; `rest` bytes follow.
+/// Writes the head of a packet: its length, its time and the next fields; `rest` bytes follow.
 #[inline]
 fn packet_head(next: Block, delta: u64, rest: usize, out: &mut Buffer) {
     const PACKET: u64 = (trace::PACKET << 3 | 2) as u64;
     const TIMESTAMP: u64 = (packet::TIMESTAMP << 3) as u64;
-    // Most packets are short, and come within half a minute of the one before.
+    // Most packets are short, and at most half a minute after the previous one.
     if delta < 1 << 35 {
         let (time, time_len) = Block::five_bytes(delta);
         let length = 1 + time_len + next.len() + rest;

@@ -1,4 +1,4 @@
-//! What is written, read back by the reader of this crate.
+//! Reads back the output of the writer with the reader of this crate.
 
 use std::collections::{HashMap, HashSet};
 
@@ -310,7 +310,7 @@ fn tracks_beyond_a_limit_share_a_sequence_and_keep_their_events() {
         .filter(|(field, _)| *field == packet::SEQUENCE_ID)
         .map(|(_, value)| value.number())
         .collect();
-    // The descriptors have one, and so have the tracks that share.
+    // The descriptors have one sequence, and the tracks beyond the limit share one.
     assert_eq!(sequences.len(), OWN_SEQUENCES + 2);
 
     let mut begun = HashMap::new();

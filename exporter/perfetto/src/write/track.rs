@@ -1,16 +1,16 @@
-//! Tracks: the handles that events are written to, and the properties of tracks.
+//! Tracks: the handles of tracks and the properties of tracks.
 //!
-//! A handle belongs to the writer that gave it. It is an index, so it can be copied and kept at will.
+//! A handle belongs to the writer that returned it. It is an index and can be copied.
 
 /// A process, the parent of all other tracks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ProcessTrack(pub(super) u32);
 
-/// A thread of a process: slices that nest, in the place where viewers show threads.
+/// A thread of a process: nested slices, in the section where viewers show threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ThreadTrack(pub(super) u32);
 
-/// A heading for lanes, counters and other groups. It takes instants, and slices that nest.
+/// A heading for lanes, counters and other groups. It accepts instants and nested slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GroupTrack(pub(super) u32);
 
@@ -22,15 +22,15 @@ pub struct LaneTrack(pub(super) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CounterTrack(pub(super) u32);
 
-/// Which of several states something is in, over time.
+/// A state over time, one of several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StateTrack(pub(super) u32);
 
-/// Any track that slices and instants can be written to.
+/// A track for slices and instants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EventTrack(pub(super) u32);
 
-/// Any track that can be a parent.
+/// A track that can be a parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ParentTrack(pub(super) u32);
 
@@ -52,13 +52,13 @@ into!(
 /// The properties of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process<'a> {
-    /// Its number, which must be the only one of its kind in the trace.
+    /// Its pid, which must be unique in the trace.
     pub pid: i32,
     /// Its name.
     pub name: &'a str,
     /// Short texts that viewers show after the name.
     pub labels: &'a [&'a str],
-    /// Its place among the processes, lowest first; viewers before v57 ignore it.
+    /// Its sort rank among the processes, lowest first; viewers before v57 ignore it.
     pub rank: i32,
 }
 
@@ -67,11 +67,11 @@ pub struct Process<'a> {
 pub struct Counter<'a> {
     /// Its name.
     pub name: &'a str,
-    /// What it counts.
+    /// Its unit.
     pub unit: CounterUnit<'a>,
-    /// What it means, shown where viewers have room.
+    /// A description, which viewers show if they have room.
     pub description: &'a str,
-    /// Counters of one parent with the same key are drawn to one scale.
+    /// A key: counters of one parent with the same key share one scale.
     pub scale: Option<&'a str>,
 }
 
@@ -83,21 +83,21 @@ pub enum CounterUnit<'a> {
     Unspecified,
     /// Nanoseconds.
     TimeNanos,
-    /// A number of things.
+    /// A count.
     Count,
     /// Bytes.
     SizeBytes,
-    /// Any other, by its name.
+    /// Another unit, by its name.
     Named(&'a str),
 }
 
-/// How a state track is written.
+/// The encoding of a state track.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StateStyle {
-    /// As slices, one a state: every viewer shows them.
+    /// Slices, one for each state, which every viewer shows.
     #[default]
     Slices,
-    /// As states, which viewers before v57 leave out.
+    /// Native states, which viewers before v57 ignore.
     Native,
 }
 

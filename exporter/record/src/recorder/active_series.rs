@@ -1,6 +1,6 @@
 //! The active series of a run, so that they can be ended with it.
 //!
-//! Only the recorder of a followed run tracks them: a finished log does not show whether its run is over.
+//! Only the recorder of a followed run tracks them: a finished log does not show whether its run has ended.
 
 use std::time::Duration;
 
@@ -13,21 +13,21 @@ use pulsetrain_otlp::{
 use super::Recorder;
 use crate::SkipReason;
 
-/// The end of a series, after the last point of its run: the smallest difference at millisecond resolution.
+/// The distance of the end of a series from the last point of its run: the smallest difference at millisecond resolution.
 const AFTER: Duration = Duration::from_millis(1);
 
 /// The series with points, in the order of their first points.
 #[derive(Debug, Default)]
 pub(super) struct ActiveSeries {
     series: IndexSet<EncodedSeries, foldhash::fast::RandomState>,
-    /// Points of series beyond the limit: these series are not ended.
+    /// The number of points of series beyond the limit, which are not ended.
     beyond: u64,
 }
 
-/// The most series that are ended with their run.
+/// The limit for series that are ended with their run.
 const MOST_ENDED: usize = 1 << 16;
 
-/// The rule for points of series that are not ended because there are too many.
+/// The skip rule for points of series beyond that limit.
 const WITHOUT_END: SkipReason = SkipReason::Ignored("end_of_series");
 
 impl ActiveSeries {
@@ -60,21 +60,21 @@ impl Recorder<'_> {
         self
     }
 
-    /// Whether the run has series that have not ended.
+    /// Returns whether the run has series that have not ended.
     pub fn has_series(&self) -> bool {
         let of_ranks = self.ranks.values().map(|rank| &rank.active);
         let mut all = of_ranks.chain([&self.active]).flatten();
         all.any(|active| !active.series.is_empty())
     }
 
-    /// Clears the active series of the run: they have ended already.
+    /// Clears the active series of the run without ending them: they have ended already.
     pub fn clear_active(&mut self) {
         let of_ranks = self.ranks.values_mut().map(|rank| &mut rank.active);
         let all = of_ranks.chain([&mut self.active]).flatten();
         all.for_each(|active| *active = ActiveSeries::default());
     }
 
-    /// Ends every series of the run, in all ranks: just after its last point, whenever that is noticed.
+    /// Ends every series of the run, in all ranks, just after its last point, regardless of the time of the call.
     pub fn end_series(&mut self) {
         let time_unix_nanos = self.last_unix_nanos.saturating_add(AFTER);
         self.end_own_series();
@@ -85,7 +85,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// Ends every series of the rank that is recorded now.
+    /// Ends every series of the current rank.
     pub(super) fn end_own_series(&mut self) {
         let time_unix_nanos = self.last_unix_nanos.saturating_add(AFTER);
         if let Some(active) = &mut self.active {

@@ -1,7 +1,7 @@
-//! Attempts of a run within one log: a restarted run appends to its log, or empties it and writes it again.
+//! Attempts of a run within one log: a restarted run appends to its log, or truncates it and starts again.
 //!
-//! Steps of one attempt grow. Lines of several writers may swap two steps, so a step starts a new attempt when it is below the
-//! two highest before it. A new attempt has its own resource, sums and trace ids.
+//! Steps increase within an attempt. Lines of several writers may swap two steps, so a step starts a new attempt if it is
+//! below the two highest steps before it. A new attempt has its own resource, sums and trace ids.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub(super) struct HighestSteps {
 }
 
 impl HighestSteps {
-    /// Notes a step; returns whether it starts a new attempt.
+    /// Adds a step; returns whether it starts a new attempt.
     fn note(&mut self, step: i64) -> bool {
         if self.second.is_some_and(|second| step < second) {
             *self = Self {
@@ -33,13 +33,13 @@ impl HighestSteps {
         false
     }
 
-    /// Has every step that is not above the highest start a new attempt.
+    /// Makes the next step start a new attempt unless it is above the highest.
     fn expect_restart(&mut self) {
         self.second = self.highest.and_then(|highest| highest.checked_add(1));
     }
 }
 
-/// The attempt that a rank is in.
+/// The current attempt of a rank.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
 pub struct AttemptState {
     rank: i64,
@@ -49,7 +49,7 @@ pub struct AttemptState {
 }
 
 impl Recorder<'_> {
-    /// Notes a training step, before anything of it is recorded. Returns whether it starts a new attempt.
+    /// Adds a training step, before any of its values are recorded. Returns whether it starts a new attempt.
     pub fn note_step(&mut self, step: i64) -> bool {
         let is_restart = self.highest_steps.note(step);
         if is_restart {
@@ -58,7 +58,7 @@ impl Recorder<'_> {
         is_restart
     }
 
-    /// Notes that the log was emptied in place: unless its steps go on, its run was restarted.
+    /// Handles the truncation of the log in place: the run was restarted unless its steps continue.
     pub fn expect_restart(&mut self) {
         self.highest_steps.expect_restart();
         for rank in self.ranks.values_mut() {
@@ -66,7 +66,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// Returns the attempt that each rank is in.
+    /// Returns the current attempt of each rank.
     pub fn attempts(&self) -> Vec<AttemptState> {
         let own = (self.run.rank, self.run.attempt, self.highest_steps);
         let others = self.ranks.iter();
@@ -75,7 +75,7 @@ impl Recorder<'_> {
         [own].into_iter().chain(others).map(state).collect()
     }
 
-    /// Takes up the attempts of an earlier recorder, before anything is recorded.
+    /// Restores the attempts of an earlier recorder, before anything is recorded.
     pub fn restore_attempts(&mut self, attempts: &[AttemptState]) {
         for state in attempts {
             if state.rank == self.run.rank {
@@ -89,7 +89,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// Sends what belongs to the attempt so far, ends its series, and begins the next one.
+    /// Sends the items of the attempt, ends its series, and begins the next attempt.
     fn begin_attempt(&mut self) {
         self.end_own_series();
         self.flush_own();
@@ -100,7 +100,7 @@ impl Recorder<'_> {
         self.set_attempt(self.run.attempt + 1);
     }
 
-    /// Changes the attempt of the rank that is recorded now.
+    /// Sets the attempt of the current rank.
     fn set_attempt(&mut self, attempt: i64) {
         if attempt != self.run.attempt {
             self.run.attempt = attempt;

@@ -1,4 +1,4 @@
-//! The names under `train.custom`: a bounded number of them.
+//! The names under `train.custom`, whose number is limited.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use pulsetrain_semconv::{attribute::TRAIN_CUSTOM_NAME, metric::TRAIN_CUSTOM};
 use super::{PreparedSeries, Recorder};
 use crate::SkipReason;
 
-/// How many names a run may bring along; each is a series for ever.
+/// The limit for the names of a run; each name is a series for the rest of the run.
 const LIMIT: usize = 256;
 
 /// The names that were admitted.
@@ -16,21 +16,21 @@ const LIMIT: usize = 256;
 pub(super) struct CustomNames(HashSet<String>);
 
 impl CustomNames {
-    /// Returns whether values under `name` are kept.
+    /// Returns whether values under `name` are kept, and adds the name if there is room.
     pub(super) fn admit(&mut self, name: &str) -> bool {
         self.0.contains(name) || (self.0.len() < LIMIT && self.0.insert(name.to_owned()))
     }
 }
 
 impl Recorder<'_> {
-    /// Returns the series of values under a name that the registry does not know, or `None` if there are too many names.
+    /// Returns the series of values under a name that the registry does not know, or `None` beyond the limit.
     pub fn custom_series(&mut self, name: &str) -> Option<PreparedSeries> {
         let attributes = [(&TRAIN_CUSTOM_NAME, Value::Text(name))];
         let is_kept = self.custom.admit(name);
         is_kept.then(|| PreparedSeries::new(&TRAIN_CUSTOM, &attributes))
     }
 
-    /// Keeps a value under a name that the registry does not know, as `train.custom`.
+    /// Records a value under a name that the registry does not know, as `train.custom`.
     pub fn record_custom(&mut self, time_unix_nanos: UnixNanos, name: &str, value: f64) {
         match self.custom_series(name) {
             Some(mut series) => self.record_prepared(&mut series, time_unix_nanos, value),

@@ -1,4 +1,4 @@
-//! Distributions that a source has made itself: each point is for itself, with bounds of its own.
+//! Distributions that a source has aggregated itself: each point is a delta, with bounds of its own.
 
 use pulsetrain_otlp::{
     UnixNanos,
@@ -10,8 +10,8 @@ use super::Recorder;
 use crate::SkipReason;
 
 impl Recorder<'_> {
-    /// Keeps a distribution under a name that the registry does not know, as `train.custom_distribution`. It is of what
-    /// was observed after `start_unix_nanos`.
+    /// Records a distribution under a name that the registry does not know, as `train.custom_distribution`. It contains the
+    /// observations after `start_unix_nanos`.
     pub fn record_custom_distribution(
         &mut self,
         start_unix_nanos: UnixNanos,

@@ -1,4 +1,4 @@
-//! From a duration to the span that it is the duration of.
+//! Links the duration of a step to its span with an exemplar.
 
 use pulsetrain_otlp::write::{ExemplarParts, SpanLink, SpanParts};
 use pulsetrain_semconv::metric::TRAIN_STEP_DURATION;

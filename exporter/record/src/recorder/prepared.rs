@@ -1,4 +1,4 @@
-//! Series that are recorded again and again: their attributes are encoded once.
+//! Series that are recorded repeatedly: their attributes are encoded once.
 
 use pulsetrain_otlp::{
     UnixNanos,
@@ -9,11 +9,11 @@ use pulsetrain_semconv::{Instrument, Metric};
 use super::{Recorder, number};
 use crate::SkipReason;
 
-/// A series by its metric and its attributes, with the index where a table has it.
+/// A series by its metric and its attributes, with its cached index in a table.
 #[derive(Debug)]
 pub struct PreparedSeries {
     pub(super) encoded: EncodedSeries,
-    /// The table of the index; zero before the first.
+    /// The id of the table that the index is for, or 0 if there is no index yet.
     pub(super) table: u64,
     pub(super) index: usize,
 }
@@ -56,7 +56,7 @@ impl Recorder<'_> {
         self.count_point(series);
     }
 
-    /// Observes a value in a histogram.
+    /// Adds a value to a histogram.
     fn observe(&mut self, series: &mut PreparedSeries, time_unix_nanos: UnixNanos, value: f64) {
         let start_unix_nanos = self.start(time_unix_nanos);
         let Some(histogram) = self.series.histogram(series) else {

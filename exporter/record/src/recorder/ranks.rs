@@ -1,4 +1,4 @@
-//! Several ranks that write into one log: each has its own resource, its own sums and its own batches.
+//! Several ranks in one log: each has its own resource, sums and batches.
 
 use pulsetrain_otlp::{
     UnixNanos,
@@ -10,20 +10,20 @@ use super::{
 };
 use crate::{Run, ids::StepIds};
 
-/// The most ranks of one log. The values of further ranks count as the run's own.
+/// The limit for the ranks of one log. The values of further ranks count as the run's own.
 const RANKS: usize = 4096;
 
-/// Which worker.
+/// The rank of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rank {
     /// The global rank in the job.
     OfJob(i64),
-    /// By its number on its host, which is that of the job where there is one host.
+    /// The rank on its host, which is the global rank if there is only one host.
     OfHost(i64),
 }
 
 impl Rank {
-    /// Returns the number, whichever it is.
+    /// Returns the number of the rank.
     pub fn number(self) -> i64 {
         match self {
             Self::OfJob(number) | Self::OfHost(number) => number,
@@ -31,7 +31,7 @@ impl Rank {
     }
 }
 
-/// What a recorder keeps for a rank whose turn it is not.
+/// The state that a recorder keeps for a rank that is not current.
 pub(super) struct RankState {
     local_rank: Option<i64>,
     envelope: Envelope,
@@ -70,7 +70,7 @@ impl RankState {
         }
     }
 
-    /// Gives out what there is, however little.
+    /// Sends all items, regardless of the size of the batches.
     pub(super) fn flush(&mut self, listener: &mut impl FnMut(Encoded)) {
         let batches = [
             self.metrics.finish(&self.envelope),
@@ -94,8 +94,8 @@ impl RankState {
 }
 
 impl Recorder<'_> {
-    /// Sets the rank of the next records, or the run's own for `None`. Returns `false` if there is no room for the rank; then
-    /// not, the run's own is recorded.
+    /// Sets the rank of the next records; `None` is the run's own rank. Returns `false` if the limit for ranks is reached; the
+    /// run's own rank is then current.
     pub fn of_rank(&mut self, rank: Option<Rank>) -> bool {
         let number = rank.map_or(self.own_rank, Rank::number);
         if number != self.run.rank && !self.turn_to(number) {
@@ -115,14 +115,14 @@ impl Recorder<'_> {
         &self.recorded_ranks
     }
 
-    /// Notes that a record of this rank was counted.
+    /// Adds the current rank to the recorded ranks.
     pub(super) fn note_rank(&mut self) {
         if !self.recorded_ranks.contains(&self.run.rank) {
             self.recorded_ranks.push(self.run.rank);
         }
     }
 
-    /// Puts what belongs to the rank so far aside, and takes up that of another; answers whether there is room for it.
+    /// Swaps the state of the current rank with that of another rank. Returns `false` if the limit for ranks is reached.
     fn turn_to(&mut self, rank: i64) -> bool {
         let is_known = self.ranks.contains_key(&rank);
         if !is_known && self.ranks.len() >= RANKS {

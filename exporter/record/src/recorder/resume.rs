@@ -1,17 +1,18 @@
-//! Resumes the state of an earlier recorder.
+//! Resumes from the state of an earlier recorder.
 
 use super::{Recorder, series::SeriesTable};
 use crate::{Counts, ParseReport};
 
 impl Recorder<'_> {
-    /// Counts from zero what is recorded and skipped from now on; sums and histograms go on.
+    /// Resets the counts of recorded and skipped items; sums and histograms continue.
     pub fn restart_counts(&mut self) {
         self.flush();
         self.counts = Counts::default();
         self.skipped = ParseReport::default();
     }
 
-    /// Replays records that were already sent: restores the state of sums and histograms, sends and counts nothing.
+    /// Replays records that were already sent: this restores the state of sums and histograms, and neither sends nor counts
+    /// items.
     pub fn replay(&mut self, replay: impl FnOnce(&mut Self)) {
         self.flush();
         let listener = std::mem::replace(&mut self.listener, Box::new(drop));

@@ -1,4 +1,4 @@
-//! The values of sums and histograms since the run began, by series.
+//! The values of sums and histograms since the start of the run, by series.
 
 use std::{
     collections::HashMap,
@@ -10,20 +10,20 @@ use pulsetrain_otlp::write::{EncodedSeries, GrowingHistogram};
 
 use super::PreparedSeries;
 
-/// The most series of one metric that are kept of one rank.
+/// The limit for the series of one metric on one rank.
 pub(super) const MOST_SERIES: usize = 1 << 14;
 
-/// Contents by series.
+/// Values by series.
 #[derive(Debug)]
 pub(super) struct PerSeries<T> {
     contents: IndexMap<EncodedSeries, T, foldhash::fast::RandomState>,
     /// The number of series of each metric, by its ordinal.
     counts: HashMap<u16, usize>,
-    /// The unique number of this table.
+    /// The unique id of this table.
     table: u64,
 }
 
-/// The number of tables so far.
+/// The number of tables created so far.
 static TABLES: AtomicU64 = AtomicU64::new(0);
 
 impl<T> Default for PerSeries<T> {
@@ -37,7 +37,7 @@ impl<T> Default for PerSeries<T> {
 }
 
 impl<T> PerSeries<T> {
-    /// Returns the contents of a series, made by `new` if the series is new; `None` for a new series beyond the limit.
+    /// Returns the value of a series, which `new` creates for a new series, or `None` for a new series beyond the limit.
     #[inline]
     pub(super) fn of(
         &mut self,
@@ -55,7 +55,7 @@ impl<T> PerSeries<T> {
         Some(&mut self.contents[series.index])
     }
 
-    /// Adds a series and returns its index; `None` beyond the limit.
+    /// Adds a series and returns its index, or `None` beyond the limit.
     fn add(&mut self, series: &EncodedSeries, new: impl FnOnce(&EncodedSeries) -> T) -> Option<usize> {
         let count = self.counts.entry(series.metric().ordinal).or_default();
         if *count >= MOST_SERIES {

@@ -1,4 +1,4 @@
-//! State sets: one series a state, 1 for the state that holds and 0 for the others.
+//! State sets: one series for each state, 1 for the current state and 0 for the others.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use pulsetrain_semconv::{self as semconv, AttributeKind, Metric};
 
 use super::{PreparedSeries, series::PerSeries};
 
-/// The interval after which an unchanged state is sent again: well under the five minutes after which Prometheus lets a
-/// series go.
+/// The interval after which an unchanged state is sent again: well below the five minutes after which Prometheus treats a
+/// series as stale.
 const REPEAT_AFTER: Duration = Duration::from_secs(60);
 
-/// Which state every state set is in.
+/// The current state of every state set.
 #[derive(Debug, Default)]
 pub(super) struct StateTable {
     sets: PerSeries<StateSet>,
@@ -35,8 +35,8 @@ struct Entered {
 }
 
 impl StateTable {
-    /// Enters a state; `point` is called with the series of each state and whether it is active, if a point is due. Returns
-    /// whether there is room for the state set.
+    /// Enters a state. If points are due, calls `point` with the series of each state and whether that state is active.
+    /// Returns `false` if the state set is beyond the limit.
     pub(super) fn enter(
         &mut self,
         (metric, attribute): (&'static Metric, &'static semconv::Attribute),
@@ -70,7 +70,7 @@ impl StateTable {
         for (name, series) in &set.known {
             point(series, *name == state);
         }
-        // A state that the registry does not know is sent too, and reset when it ends.
+        // A state that the registry does not know is sent too, and set to 0 when it ends.
         let gone = last.map(|last| last.state.as_str()).filter(|last| *last != state);
         for name in [Some(state), gone].into_iter().flatten() {
             if !names.contains(&name) {

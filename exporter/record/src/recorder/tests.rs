@@ -1,4 +1,4 @@
-//! What is recorded, read back from the batches.
+//! Reads back recorded items from the batches.
 
 use opentelemetry_proto::tonic::metrics::v1::{self as proto, metric::Data};
 use prost::Message as _;
@@ -10,7 +10,7 @@ use pulsetrain_semconv::{attribute, metric};
 
 use super::*;
 
-/// Everything that `record` records, as batches.
+/// Returns the batches of everything that `record` records.
 fn recorded(record: impl FnOnce(&mut Recorder<'_>)) -> (Vec<Encoded>, Counts, ParseReport) {
     let mut batches = Vec::new();
     let mut recorder = Recorder::new(
@@ -25,7 +25,7 @@ fn recorded(record: impl FnOnce(&mut Recorder<'_>)) -> (Vec<Encoded>, Counts, Pa
     (batches, counts, skipped)
 }
 
-/// The number points of a metric: their times, values and last attributes.
+/// Returns the number points of a metric: their times, values and last attributes.
 fn points(batches: &[Encoded], name: &str) -> Vec<(u64, NumberValue, String)> {
     let mut found = Vec::new();
     for batch in batches
@@ -110,7 +110,7 @@ fn series_with_different_attributes_have_sums_of_their_own() {
 /// Time, value, trace and span.
 type Exemplar = (u64, f64, [u8; 16], [u8; 8]);
 
-/// The exemplars of a step's duration, point by point.
+/// Returns the exemplars of step durations, point by point.
 fn exemplars(batches: &[Encoded]) -> Vec<Vec<Exemplar>> {
     let metrics = batches
         .iter()
@@ -173,17 +173,17 @@ fn a_duration_leads_to_the_span_of_its_step_and_rank_and_to_no_other() {
         };
         record(0, 1, 10, Some(10));
         record(0, 2, 20, None);
-        // A span that ended at another time is of another step.
+        // A span with another end time belongs to another step.
         record(0, 3, 30, Some(31));
         record(1, 1, 10, Some(10));
-        // Neither is a span of the next record.
+        // Nor does a span of the next record count.
         let late = step_span(recorder.run(), 2, UnixNanos(20));
         recorder.record(&metric::TRAIN_STEP_DURATION, UnixNanos(20), 0.5, &[]);
         recorder.end_of_record();
         recorder.record_span(&late);
     });
     let one = |place: usize| vec![(10, 0.5, spans[place].0, spans[place].1)];
-    // The rank whose turn it is goes first.
+    // The batches of the current rank come first.
     assert_eq!(exemplars(&batches), [one(2), vec![], one(0), vec![], vec![]]);
     assert_eq!(spans[0].0, spans[2].0, "a step has one trace");
     assert_ne!(spans[0].1, spans[2].1, "a rank has its own span");

@@ -1,4 +1,4 @@
-//! The zone of a log's local times, and whether the log has any.
+//! The zone of a log's local times, and whether the log contains any.
 
 use std::sync::{
     Arc,
@@ -10,7 +10,7 @@ use pulsetrain_otlp::UnixNanos;
 use super::Recorder;
 use crate::timezone::{LoggedTime, UsedTimezone};
 
-/// The clock of whoever wrote a log.
+/// The clock of the writer of a log.
 #[derive(Debug, Default)]
 pub struct LocalClock {
     timezone: UsedTimezone,
@@ -18,7 +18,7 @@ pub struct LocalClock {
 }
 
 impl LocalClock {
-    /// Returns the instant of a time that the log prints.
+    /// Returns the instant of a time in the log.
     pub fn instant(&self, time: LoggedTime) -> UnixNanos {
         if matches!(time, LoggedTime::Local(_)) {
             self.was_used.store(true, Ordering::Relaxed);
@@ -28,7 +28,7 @@ impl LocalClock {
 }
 
 impl Recorder<'_> {
-    /// The same recorder of a log whose times without a zone are of this one.
+    /// Sets the zone of times without a zone.
     #[must_use]
     pub fn in_timezone(mut self, timezone: UsedTimezone) -> Self {
         self.local_clock = Arc::new(LocalClock {
@@ -38,7 +38,7 @@ impl Recorder<'_> {
         self
     }
 
-    /// Returns the clock of whoever wrote the log.
+    /// Returns the clock of the writer of the log.
     pub fn local_clock(&self) -> &Arc<LocalClock> {
         &self.local_clock
     }
@@ -48,14 +48,14 @@ impl Recorder<'_> {
         &self.local_clock.timezone
     }
 
-    /// Returns the zone of local times, where the log had any.
+    /// Returns the zone of local times, if the log had any.
     pub fn timezone_used(&self) -> Option<UsedTimezone> {
         let clock = &self.local_clock;
         let was_used = clock.was_used.load(Ordering::Relaxed);
         was_used.then(|| clock.timezone.clone())
     }
 
-    /// Returns the instant of a time that the log prints.
+    /// Returns the instant of a time in the log.
     pub fn instant(&self, time: LoggedTime) -> UnixNanos {
         self.local_clock.instant(time)
     }

@@ -14,16 +14,16 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::split::split;
 
-/// The most runs with state. A further run evicts the one that was silent longest.
+/// The limit for runs with state. A new run beyond it evicts the run that was inactive longest.
 const MOST_RUNS: usize = 256;
 
 type Recorded = Rc<RefCell<Vec<Encoded>>>;
 
-/// The runs by the hash of their resource: an equal resource is the same run.
+/// The runs by the hash of their resource: equal resources are the same run.
 pub(super) struct Runs {
     runs: BTreeMap<u128, TunixRun>,
     recorded: Recorded,
-    /// The number of messages, by which the age of a run is measured.
+    /// The number of messages, which is the clock for the inactivity of runs.
     messages: u64,
     notices: ThrottledLog,
 }
@@ -53,7 +53,7 @@ impl Runs {
         let outcome = split(batch.bytes(), |resource, points| self.record(resource, points));
         let recorded = self.recorded.take();
         let Ok((left, taken)) = outcome else {
-            // The source has checked the bytes. If they are invalid all the same, they pass unchanged.
+            // The source has checked the bytes. If they are invalid nevertheless, they pass unchanged.
             return vec![batch.clone()];
         };
         if taken == 0 {
@@ -134,12 +134,12 @@ impl TunixRun {
     }
 }
 
-/// Whether values that are skipped for this reason have no entry among the problems.
+/// Returns whether values that are skipped for this reason have no entry among the problems.
 fn is_loss_without_problem(reason: SkipReason) -> bool {
     matches!(reason, SkipReason::TooManyCustomNames | SkipReason::NotSummable)
 }
 
-/// Returns the attributes of a resource, with their values if these are text. A malformed resource has none.
+/// Returns the attributes of a resource, with their values if these are text. For a malformed resource the map is empty.
 fn attributes_of(resource: &[u8]) -> BTreeMap<String, Option<String>> {
     let Ok(resource) = Resource::decode(resource) else {
         return BTreeMap::new();

@@ -8,7 +8,7 @@ use pulsetrain_otlp::{
 
 use crate::field_rewrite::{FieldAction, rewrite_field};
 
-/// The numbers of the fields from a message down to a metric.
+/// The field numbers on the path from a message to a metric.
 const RESOURCE_METRICS: u32 = 1;
 const SCOPE_METRICS: u32 = 2;
 const METRICS: u32 = 2;
@@ -17,7 +17,7 @@ const METRICS: u32 = 2;
 /// and their number.
 ///
 /// # Errors
-/// Bytes that are not OTLP.
+/// The bytes are not valid OTLP.
 pub(super) fn split(
     message: &[u8],
     mut take: impl FnMut(&[u8], &[OtelPoint<'_>]),
@@ -88,7 +88,7 @@ fn take_points<'m>(
     })
 }
 
-/// Returns the points of a gauge of Tunix. Returns none if the metric is not a gauge, or another writer added points.
+/// Returns the points of a gauge of Tunix. The list is empty if the metric is not a gauge, or if another writer added points.
 fn points_of(metric: &[u8]) -> Result<Vec<OtelPoint<'_>>, WireError> {
     let metric = Metric::decode(metric)?;
     let (Some(MetricData::Gauge(gauge)), Ok(name)) = (metric.data(), metric.name.to_str()) else {

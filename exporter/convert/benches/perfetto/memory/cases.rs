@@ -1,5 +1,5 @@
-//! Inputs of 4 GB (`MEMORY_BENCH_BYTES` asks for less) of every kind that a conversion meets, made while they are read: no more
-//! than a few messages are held.
+//! Inputs of 4 GB (`MEMORY_BENCH_BYTES` sets another size) of every kind that a conversion meets, generated while they are
+//! read: only a few messages are in memory.
 
 use std::ops::Range;
 
@@ -8,35 +8,35 @@ use prost::Message;
 
 use crate::input;
 
-/// The bytes of protobuf, or of text, that each input has at least, unless the variable sets another number.
+/// The minimum size of each input, in bytes of protobuf or text, unless the variable sets another number.
 const BYTES: usize = 4_000_000_000;
 const BYTES_VARIABLE: &str = "MEMORY_BENCH_BYTES";
-/// The steps that are made at once.
+/// The number of steps that are generated at once.
 const STEPS: u64 = 256;
-/// What the place of a step is mixed by where steps come in no order: an odd number, so that every step comes once.
+/// The multiplier that shuffles steps: an odd number, so that every step occurs once.
 const MIXED: u64 = 0x9e37_79b1;
-/// The steps among which the order is mixed; more than an input has.
+/// The number of steps that are shuffled; an input has fewer.
 const MIXED_STEPS: u64 = 1 << 20;
 
-/// How an input is written.
+/// The encoding of an input.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Binary,
     Lines,
-    /// One object of JSON.
+    /// One JSON document.
     Document,
     Gzip,
     Zstd,
 }
 
-/// A kind of input: its name, how it is written, and its messages.
+/// A kind of input: its name, its encoding, and its messages.
 #[derive(Clone, Copy)]
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     pub(crate) form: Form,
     steps: fn(u64) -> Range<u64>,
     change: Option<fn(&mut Span)>,
-    /// Whether it is written with all that is needed to come back, and comes back.
+    /// Whether it is written with all fields and then converted back.
     pub(crate) and_back: bool,
 }
 
@@ -85,14 +85,14 @@ const fn and_back(case: Case) -> Case {
     }
 }
 
-/// How many bytes each input has at least.
+/// Returns the minimum size of each input in bytes.
 pub(crate) fn bytes_wanted() -> usize {
     let given = std::env::var(BYTES_VARIABLE).ok();
     given.map_or(BYTES, |given| given.parse().unwrap())
 }
 
 impl Case {
-    /// The messages, without an end.
+    /// Iterates over the messages, without an end.
     pub(crate) fn messages(self) -> impl Iterator<Item = Vec<u8>> {
         (0..).flat_map(move |chunk| {
             let messages = input::messages((self.steps)(chunk));
@@ -108,7 +108,7 @@ fn in_order(chunk: u64) -> Range<u64> {
     chunk * STEPS..(chunk + 1) * STEPS
 }
 
-/// One step at a time, far from the one before.
+/// Returns one step at a time, far from the previous one.
 fn in_no_order(chunk: u64) -> Range<u64> {
     let step = chunk.wrapping_mul(MIXED) % MIXED_STEPS;
     step..step + 1
@@ -124,12 +124,12 @@ fn changed(message: &[u8], change: fn(&mut Span)) -> Vec<u8> {
     message.encode_to_vec()
 }
 
-/// The ids of a span and of its parent stay as they are.
+/// Sets the trace id; the ids of the span and of its parent are unchanged.
 fn in_one_trace(span: &mut Span) {
     span.trace_id = vec![7; 16];
 }
 
-/// A micro-batch and its phases are a trace, and a step is one.
+/// Makes a trace of each micro-batch with its phases, and of each step.
 fn alone_with_its_children(span: &mut Span) {
     let of = match span.name.as_str() {
         "train.step" => &span.span_id,

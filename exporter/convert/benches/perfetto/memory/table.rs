@@ -1,4 +1,4 @@
-//! The table of memory: many resources, many series, and files of 1 GB and 4 GB, each with three bounds of `--memory`.
+//! The table of memory: many resources, many series, and files of 1 GB and 4 GB, each with three limits of `--memory`.
 
 use std::{
     env,
@@ -14,10 +14,10 @@ use super::{
     end, write_plain,
 };
 
-/// The bounds in MiB.
+/// The limits in MiB.
 const BOUNDS: [u64; 3] = [8, 64, 128];
 
-/// The memory that a conversion may take beyond its bound, in MiB.
+/// The memory that a conversion may use beyond its limit, in MiB.
 const BEYOND: u64 = 64;
 
 /// The inputs with the attributes that are drawn.
@@ -44,14 +44,14 @@ const ROWS: [(&str, Input, &str); 6] = [
 
 #[derive(Clone, Copy)]
 enum Input {
-    /// This number of objects of OTLP/JSON.
+    /// A number of objects of OTLP/JSON.
     Lines(u64, fn(u64) -> String),
-    /// Steps of a training of this size.
+    /// Steps of a training, with this size.
     Steps(usize),
 }
 
-/// Prints the table for a program. The second and the third argument are the row and the bound of one measurement, which is
-/// made by a process of its own: a process knows the peak of all its children only.
+/// Prints the table for a program. The second and the third argument are the row and the limit of one measurement, which runs
+/// in a separate process: a process only knows the peak of all its children.
 pub(crate) fn print(arguments: &[OsString]) {
     let program = arguments[0].as_os_str();
     let number = |place: usize| arguments.get(place)?.to_str()?.parse::<u64>().ok();

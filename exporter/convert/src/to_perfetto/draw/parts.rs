@@ -1,5 +1,5 @@
-//! Trees in parts: those that are larger than memory come in pieces, and those that are larger than a file of the trace go on in
-//! the next.
+//! Draws trees in parts: trees that exceed the memory budget are read in pieces, and trees that exceed the size of a file
+//! continue in the next one.
 
 use super::{FilePart, LaneCursor, Open, PerfettoParts, TreeWriter};
 use crate::{
@@ -11,10 +11,10 @@ use crate::{
     },
 };
 
-/// A tree with less than this part of a file in it is finished there.
+/// The divisor of the file size, below which the part of a tree in a file is too small to be cut.
 const SMALL: u64 = 16;
 
-/// A span that stays open while the next piece is read, with what its events are made of if any are left.
+/// A span that stays open while the next piece is read, with its message if it has events left.
 struct OpenSpan {
     start: u64,
     end: u64,
@@ -25,7 +25,7 @@ struct OpenSpan {
 }
 
 impl<P: PerfettoParts> TreeWriter<'_, P> {
-    /// Draws a tree that comes in pieces.
+    /// Draws a tree that is read in pieces.
     pub(super) fn in_pieces(&mut self, tree: &Tree, mut pieces: Pieces<'_>) -> Result<(), PerfettoError> {
         let group = self.group(tree.resource, tree.group);
         let mut piece = pieces.next_piece()?;
@@ -71,7 +71,7 @@ impl<P: PerfettoParts> TreeWriter<'_, P> {
     /// Continues in the next file in the middle of a tree. Open slices end in this file at their true end, with all their
     /// events. The next file draws them again with their full duration, around the slices that follow, and marks them.
     pub(super) fn cut(&mut self, cursor: &mut LaneCursor<'_>) -> Result<(), PerfettoError> {
-        // A small tree is not torn apart, and a file is worth its while when it has more than what was drawn again.
+        // A small part is not cut, and a file must contain more new data than slices that were drawn again.
         let drawn = self.output.trace.bytes() - cursor.page.from;
         if cursor.open.is_empty() || drawn < cursor.page.again.max(self.output.split() / SMALL) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! A span as far as its place in a tree depends on it, in as many bytes for each: its message stays in the file.
+//! The index record of a span, of a fixed size: the message of the span stays in the file.
 
 use std::io;
 
@@ -14,23 +14,23 @@ pub(super) struct Record {
     pub(super) trace: u64,
     pub(super) id: u64,
     pub(super) parent: u64,
-    /// Its place among all spans of the input.
+    /// Its index among all spans of the input.
     pub(super) number: u64,
-    /// Where its message is.
+    /// The offset of its message.
     pub(super) place: u64,
     pub(super) length: u32,
     pub(super) resource: u32,
     pub(super) scope: u32,
-    /// The label of its group, its own or its parent's; none before that is known.
+    /// The label of its group, its own or its parent's; `None` until that is known.
     pub(super) group: Option<u32>,
     pub(super) depth: u32,
     pub(super) name_at: u16,
     pub(super) failed: bool,
-    /// Whether it is a log record, whose parent is the span that it names.
+    /// Whether it is a log record, whose parent is the span that the record names.
     pub(super) is_log_record: bool,
-    /// Whether its step is selected, `None` without a step.
+    /// Whether its step is selected; `None` if it has no step.
     pub(super) asked: Option<bool>,
-    /// Its tree, and its place among all spans, in each tree depth first.
+    /// Its tree, and its index among all spans, with each tree depth first.
     pub(super) tree: u64,
     pub(super) order: u64,
     /// The arrow from its parent, or 0.
@@ -41,7 +41,7 @@ const NUMBERS: usize = 13;
 const NO_GROUP: u32 = u32::MAX;
 
 impl Record {
-    /// How many bytes a record has.
+    /// The size of a record in bytes.
     pub(super) const BYTES: usize = NUMBERS * 8;
 
     pub(super) fn of(span: &ScannedSpan, number: u64, place: u64, length: usize) -> Self {
@@ -79,7 +79,7 @@ impl Record {
         }
     }
 
-    /// The tree that it is the root of.
+    /// Returns the tree of a root.
     pub(super) fn tree(&self) -> Tree {
         Tree {
             resource: self.resource,
@@ -90,7 +90,7 @@ impl Record {
         }
     }
 
-    /// Its message.
+    /// Reads its message.
     pub(super) fn read(&self, file: &SpillFile) -> io::Result<Vec<u8>> {
         let mut message = vec![0; self.length as usize];
         file.read(self.place, &mut message)?;

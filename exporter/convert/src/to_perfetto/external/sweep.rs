@@ -1,5 +1,5 @@
-//! Spans in the order of their starts, and which of them are open: each finds its parent among those, and whether it is
-//! within it as `lanes` would have it.
+//! A sweep over spans in the order of their starts, with the set of open spans. Each span finds its parent in that set, and
+//! whether it nests within its parent by the rules of `lanes`.
 
 use std::{
     cmp::Reverse,
@@ -9,18 +9,19 @@ use std::{
 use super::record::Record;
 use crate::to_perfetto::{PerfettoConfig, PerfettoSummary, lanes::DEEPEST};
 
-/// What a closed span takes that is still remembered, and an open one, each with its place in a table that is half empty.
+/// The memory for a closed span that is still known, and for an open one, each with its slot in a hash table that is half
+/// full.
 const CLOSED_BYTES: usize = 48;
 const OPEN_BYTES: usize = 2 * size_of::<Open>() + 32;
-/// The number of open spans that is allowed even in the smallest memory.
+/// The minimum limit for open spans, even for the smallest budget.
 const LEAST_OPEN: usize = 1 << 10;
 
-/// What the sweep finds out.
+/// A result of the sweep.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SweepEvent {
-    /// A span with its tree, which is over.
+    /// A closed span with its tree.
     Span(Record),
-    /// A log record whose span is not there or does not last at its time.
+    /// A log record whose span is missing or does not contain its time.
     LogOnRow(Record),
     /// A child that does not nest within its parent.
     Arrow {
@@ -37,10 +38,10 @@ pub(super) struct Sweep<'a> {
     config: &'a PerfettoConfig,
     open: HashMap<u64, Open>,
     ends: BinaryHeap<Reverse<(u64, u64)>>,
-    /// The groups of spans that were closed lately, and of those before them.
+    /// The groups of recently closed spans, in two generations.
     closed: [HashMap<u64, (u32, u32)>; 2],
     most_closed: usize,
-    /// The most open spans. Beyond that a span takes no children: they are next to it, with an arrow.
+    /// The limit for open spans. Spans beyond it get no nested children: these are roots with an arrow from their parent.
     most_open: usize,
     found: Vec<SweepEvent>,
     trees: u64,
@@ -50,16 +51,16 @@ pub(super) struct Sweep<'a> {
 #[derive(Debug)]
 struct Open {
     record: Record,
-    /// From when on a child has room.
+    /// The time from which on a child nests.
     free_from: u64,
-    /// Its latest child: those before are done.
+    /// Its latest child; earlier children are done.
     latest: u64,
     is_done: bool,
     is_nested: bool,
 }
 
 impl<'a> Sweep<'a> {
-    /// Holds open spans in `bytes`, and remembers closed ones in a quarter of that.
+    /// Creates a sweep that holds open spans in `bytes`, and the groups of closed ones in a quarter of that.
     pub(super) fn new(bytes: usize, config: &'a PerfettoConfig) -> Self {
         Self {
             config,
@@ -74,12 +75,12 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// How many spans are worth holding until all that begin together are there.
+    /// Returns the limit for spans with the same start that are held together.
     pub(super) fn most_together(&self) -> usize {
         self.most_open
     }
 
-    /// Adds the spans with the same start, which is at or after the one before.
+    /// Adds the spans with the same start, which is not before the previous start.
     pub(super) fn add(
         &mut self,
         together: &mut Vec<Record>,
@@ -99,12 +100,12 @@ impl<'a> Sweep<'a> {
         }
     }
 
-    /// What was found out since this was asked last.
+    /// Returns the results since the last call.
     pub(super) fn take_found(&mut self) -> Vec<SweepEvent> {
         std::mem::take(&mut self.found)
     }
 
-    /// Closes everything.
+    /// Closes all spans.
     pub(super) fn end(&mut self) {
         while let Some(Reverse((_, id))) = self.ends.pop() {
             self.close(id);
@@ -175,7 +176,7 @@ impl<'a> Sweep<'a> {
         self.open.insert(record.id, open);
     }
 
-    /// Puts a log record within its span. It takes no room from the children of the span.
+    /// Adds a log record to its span. It does not affect the nesting of the span's children.
     fn add_log_record(&mut self, mut record: Record) {
         self.order += 1;
         record.order = self.order;
@@ -190,7 +191,7 @@ impl<'a> Sweep<'a> {
         self.found.push(found);
     }
 
-    /// The group of a parent, where that is of the same process.
+    /// Returns the group of a parent, if the parent is in the same process.
     fn group_of(&self, parent: u64, resource: u32) -> Option<u32> {
         let open = self.open.get(&parent).map(|open| &open.record);
         let open = open.and_then(|parent| Some((parent.resource, parent.group?)));
@@ -198,7 +199,7 @@ impl<'a> Sweep<'a> {
         (known.0 == resource).then_some(known.1)
     }
 
-    /// Puts a span within its parent, if it fits.
+    /// Nests a span within its parent, if it fits.
     fn nest(&mut self, record: &mut Record, summary: &mut PerfettoSummary) -> bool {
         let Some(parent) = self.open.get_mut(&record.parent) else {
             return false;
@@ -222,7 +223,7 @@ impl<'a> Sweep<'a> {
         true
     }
 
-    /// A span whose next sibling is there takes no more children, nor does what is within it.
+    /// Marks a span with a later sibling, and its last descendants, as done: they get no more nested children.
     fn finish(&mut self, mut id: u64) {
         while let Some(open) = self.open.get_mut(&id).filter(|open| !open.is_done) {
             open.is_done = true;
@@ -241,14 +242,15 @@ impl<'a> Sweep<'a> {
     }
 }
 
-/// The arrow from a parent to a child, in the half of numbers that links do not have.
+/// Returns the number of the arrow from a parent to a child, in the half of the numbers that links do not use.
 fn arrow(parent: u64, child: u64) -> u64 {
     let mixed = (parent ^ child.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (mixed ^ mixed >> 31) >> 1 | 1
 }
 
-/// Orders spans with the same start depth first: parent before child, short before long, and before
-/// all what still fits at the end of what is deep. A circle begins with the span that came first.
+/// Orders spans with the same start depth first: parents before children, and spans that end early before others. Among the
+/// roots, those with the deepest open parents are first, since they still fit at the end of these parents. A cycle begins with
+/// its first span in the input.
 fn depth_first(
     mut together: Vec<Record>,
     depth: impl Fn(u64) -> u32,
@@ -257,7 +259,7 @@ fn depth_first(
     if together.len() < 2 {
         return together;
     }
-    // From the last to the first, since they are taken from the end of a list.
+    // Sorted in descending order, since spans are popped from the end of a list.
     together.sort_by_key(|record| Reverse((record.end, record.number)));
     let places = first_with_each_id(&together);
     let mut children = vec![Vec::new(); together.len()];
@@ -291,7 +293,7 @@ fn depth_first(
     ordered
 }
 
-/// The place of the span that came first with each id.
+/// Returns the index of the first span in the input with each id.
 fn first_with_each_id(records: &[Record]) -> HashMap<u64, usize> {
     let mut places = HashMap::with_capacity(records.len());
     for (place, record) in records.iter().enumerate() {

@@ -29,7 +29,7 @@ impl Objects {
         for line in String::from_utf8_lossy(input).lines() {
             // The line may be part of a list with an object a line.
             let line = line.trim_end_matches(',');
-            // Python writes what serde_json refuses.
+            // Python writes numbers that serde_json rejects.
             let object =
                 serde_json::from_str(line).or_else(|_| serde_json::from_str(&line.replace("NaN", "null")));
             if let Ok(object) = object {

@@ -152,7 +152,7 @@ impl LabelKeys {
         key
     }
 
-    /// Returns the label itself, or what follows the words of a logger or a sentence in it.
+    /// Returns the label itself, or the part of it after the words of a logger or a sentence.
     fn known_key(&mut self, label: &str, is_eval: bool) -> Option<String> {
         let without_noise = without_noise(label);
         if is_eval {
@@ -252,7 +252,7 @@ fn is_evaluation(word: &str) -> Option<bool> {
     }
 }
 
-/// Whether a number counts the steps of an epoch: `[10/100]`, or `Batch 10/100` where no rule knows the label.
+/// Whether a number counts the steps of an epoch: `[10/100]`, or `Batch 10/100` if no rule knows the label.
 fn is_count(number: &Labelled<'_>) -> bool {
     let last = number
         .label

@@ -62,7 +62,7 @@ impl Records {
         for (number, (key, value)) in fields.iter().enumerate() {
             let known = self.keys.of(number);
             known.note(value, time_field == Some(number));
-            // The time of the record is no value, even where its key can be that of a duration.
+            // The time of the record is not a value, even if its key can be that of a duration.
             if time_field == Some(number) && self.mapping.time().is_none() {
                 continue;
             }

@@ -26,7 +26,7 @@ const SETTINGS: [&str; 10] = [
     "Batch size",
 ];
 
-/// The maximum number of remembered settings. Further ones are recorded each time.
+/// The limit for stored settings. Further ones are recorded each time.
 const MAX_SETTINGS: usize = 1024;
 
 /// The current heading and the recorded settings.

@@ -50,7 +50,7 @@ fn evaluations_of_several_data_sets_are_separate_series() {
 
 #[test]
 fn a_dictionary_that_was_logged_without_a_loss_is_read_too() {
-    // PPO has none of its own, and version 4.0 ends with the epoch alone.
+    // PPO has no keys of its own, and version 4.0 ends with only the epoch.
     let read = read(
         "{'eps': 2, 'objective/rlhf_reward': 0.5, 'loss/policy_avg': 0.25, 'val/ratio': 1.0, 'lr': 3e-06, 'episode': 64, 'epoch': 0.1}\n\
          {'epoch': 3.0}\n",

@@ -47,7 +47,7 @@ fn detect(head: &[u8]) -> Option<&'static str> {
     is_ours.then_some("entries with \"job_name\" and a time of goodput")
 }
 
-/// Returns the header of a run. All files of a job belong to one run, whichever entries they begin with.
+/// Returns the header of a run. All files of a job belong to one run, regardless of their first entries.
 fn identify(head: &[u8]) -> RunHeader {
     let key = b"\"job_name\"";
     let rest = memchr::memmem::find(head, key).map(|at| &head[at + key.len()..]);

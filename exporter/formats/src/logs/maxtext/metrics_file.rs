@@ -25,7 +25,7 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     coverage,
 };
 
-/// Fields that are no metric: the run's name is in the resource, the step is the record's own.
+/// Fields that are not metrics: the name of the run is in the resource, and the step is that of the record.
 const NOT_VALUES: [&str; 2] = ["step", "run_name"];
 
 fn identify(head: &[u8]) -> RunHeader {

@@ -1,4 +1,4 @@
-//! Records the spans of NeMo Lens. They keep their ids, so that they join what the same process sends by OTLP.
+//! Records the spans of NeMo Lens. They keep their ids, so that they match the OTLP telemetry of the same process.
 
 use pulsetrain_otlp::{
     UnixNanos,

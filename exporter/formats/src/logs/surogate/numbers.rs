@@ -17,7 +17,7 @@ pub(super) struct Numbers<'r, 'a> {
     pub(super) label: Option<&'a str>,
     /// The numbers in the order of the log. Of a key that occurs twice, the first counts as label or GPU.
     pub(super) numbers: Vec<Field<'a>>,
-    /// The fields that are no numbers.
+    /// The fields that are not numbers.
     pub(super) others: Vec<&'r (&'a str, Value<'a>)>,
 }
 

@@ -1,7 +1,7 @@
 //! The bottleneck of a TorchSpec run, as its documentation derives it from its own metrics (`docs/performance_metrics.md`,
 //! "Identifying the bottleneck").
 //!
-//! The documentation gives no numbers for ">>" and "~"; ours are [`MUCH`] and [`BALANCED`].
+//! The documentation defines no numbers for ">>" and "~"; ours are [`MUCH`] and [`BALANCED`].
 
 use pulsetrain_otlp::UnixNanos;
 use pulsetrain_semconv::{Metric, attribute, metric};

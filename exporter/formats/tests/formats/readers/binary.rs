@@ -92,7 +92,7 @@ pub(crate) fn wandb(bytes: &[u8]) -> ExpectedLog {
                     }
                 }
                 ENVIRONMENT => expected.events += 1,
-                // Its own number is no record.
+                // The number of the record itself is not a value.
                 1 | 16 | 200 => {}
                 _ => expected.leave_out("wandb_bookkeeping"),
             }

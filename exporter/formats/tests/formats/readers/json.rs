@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::expected::{ExpectedLog, clock, number};
 
-/// JSON lines; what Python spells NaN is put in quotes, which the readers take for a number too.
+/// Parses JSON lines. Python's NaN is put in quotes, which the readers accept as a number too.
 fn rows(bytes: &[u8]) -> Vec<Value> {
     let text = String::from_utf8_lossy(bytes).replace(": NaN", ": \"NaN\"");
     text.lines()
@@ -93,8 +93,8 @@ pub(crate) fn maxtext_metrics(bytes: &[u8]) -> ExpectedLog {
     expected
 }
 
-/// `trainer_state.json`: its history, its count of operations and how far it is; what else it has are settings, or the last of
-/// the history again.
+/// Reads `trainer_state.json`: its history, its count of operations and its progress. All other fields are settings, or repeat
+/// the last entry of the history.
 pub(crate) fn hf_state(bytes: &[u8]) -> ExpectedLog {
     let state: Value = serde_json::from_slice(bytes).expect("the state is JSON");
     let mut expected = ExpectedLog::default();
@@ -194,7 +194,7 @@ fn tunix_exports(
 ) -> ExpectedLog {
     let mut expected = ExpectedLog::default();
     let at = |value: &Value, keys: [&str; 2]| keys.iter().find_map(|key| value.get(*key)).cloned();
-    // The SDK exports a gauge again until it is set: the same value of the same step is no second one.
+    // The SDK exports a gauge repeatedly until it is set again: an equal value at the same step is not a second value.
     let (mut steps, mut last) = (BTreeMap::new(), BTreeMap::new());
     for export in exports {
         let resource = at(export, ["resource_metrics", "resourceMetrics"]).expect("an export");

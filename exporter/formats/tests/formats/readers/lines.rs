@@ -1,4 +1,4 @@
-//! Samples that are lines, taken apart at their signs.
+//! Samples that consist of lines, split at their delimiters.
 
 use crate::expected::{ExpectedLog, clock, lines, number};
 
@@ -87,7 +87,7 @@ pub(crate) fn maxtext(bytes: &[u8]) -> ExpectedLog {
     expected
 }
 
-/// `key: value` and `key=value` between commas; what has neither is no value.
+/// Parses `key: value` and `key=value` between commas; any other part is not a value.
 fn maxtext_pairs(kind: &str, text: &str, expected: &mut ExpectedLog) {
     for part in text.split(", ").skip(1) {
         let (key, value) = part

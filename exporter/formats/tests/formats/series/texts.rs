@@ -1,6 +1,6 @@
 //! The expected series of every name in the text samples, one table a format.
 //!
-//! `name -> metric attribute=value @state-attribute * factor`, one a line; `total` where a counter has come to that.
+//! `name -> metric attribute=value @state-attribute * factor`, one a line; `total` marks the total of a counter.
 
 pub(crate) const SUROGATE: &str = "
 dataset.files -> data.files

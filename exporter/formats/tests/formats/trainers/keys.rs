@@ -1,8 +1,8 @@
 //! The keys that a trainer can log, resolved by its mapping: `keys.txt` in the folder of its samples.
 //!
-//! A line is `KEY`, or `[KIND] KEY` for a record of a kind, where the kind `tags` is for TensorBoard and W&B files. `KEY => FIELD`
-//! names the field that a pattern of lines or a parser makes of the key. `- ` marks a key that is left out. Lines that begin with
-//! `# ` are comments; the first ones name the source of the keys.
+//! A line is `KEY`, or `[KIND] KEY` for a record of a kind, where the kind `tags` is for TensorBoard and W&B files.
+//! `KEY => FIELD` names the field into which a pattern of lines or a parser converts the key. `- ` marks a dropped key. Lines
+//! that begin with `# ` are comments; the first ones name the source of the keys.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ const TAGS: &str = "tags";
 /// The keys of the step if a mapping names none.
 const STEPS: [&str; 4] = ["step", "global_step", "iteration", "iter"];
 
-/// The first words of a file.
+/// The beginning of a file.
 const SOURCE: &str = "# Source: github.com/";
 
 /// One line of `keys.txt`.
@@ -30,7 +30,7 @@ pub(super) struct Key {
     pub(super) is_left_out: bool,
 }
 
-/// What becomes of the values of a key.
+/// The outcome for the values of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     /// A metric of the registry.
@@ -41,14 +41,14 @@ pub(super) enum Outcome {
     Option,
     /// `train.custom`.
     Custom,
-    /// Left out, or the step again.
+    /// Dropped, or the step again.
     LeftOut,
 }
 
 /// Returns the keys of a folder.
 ///
 /// # Panics
-/// If the file does not name its source, or has a key twice.
+/// Panics if the file does not name its source, or has a key twice.
 pub(super) fn read(folder: &str) -> Vec<Key> {
     let text = sample_text(&format!("{FOLDER}{folder}/keys.txt"));
     assert!(
@@ -82,7 +82,7 @@ impl Key {
         }
     }
 
-    /// Returns what becomes of the key in logs that one of the mappings is for, or `None` if none of them has a row for it.
+    /// Returns the outcome for the key in logs of one of the mappings, or `None` if none of them has a row for it.
     pub(super) fn outcome(&self, mappings: &[&str]) -> Option<Outcome> {
         let mut mappings = mappings.iter().map(|name| trainer(name).mapping());
         mappings.find_map(|mapping| self.outcome_of(mapping))
@@ -113,7 +113,7 @@ impl Key {
         }
     }
 
-    /// Returns the key as the mapping has it.
+    /// Returns the key in the spelling of the mapping.
     fn name(&self) -> &str {
         self.field.as_deref().unwrap_or(&self.key)
     }

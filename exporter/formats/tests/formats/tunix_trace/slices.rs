@@ -32,7 +32,7 @@ pub(crate) fn read(trace: &[u8]) -> Vec<Slice> {
         }
     }
     let (mut open, mut slices) = (BTreeMap::<u64, Vec<usize>>::new(), Vec::<Slice>::new());
-    // Version 1 writes the end of a group before what is in it.
+    // Version 1 writes the end of a group before its children.
     let in_pairs = names.contains_key(&100);
     if !in_pairs {
         events.sort_by_key(|event| event.0);

@@ -1,4 +1,4 @@
-//! Reads length-delimited protobuf; each message may be compressed by itself.
+//! Reads length-delimited protobuf; each message may be compressed separately.
 
 use std::io::Read;
 
@@ -14,10 +14,10 @@ use crate::{
     limits::{Exceeded, Limit, Limits},
 };
 
-/// The bytes of a length.
+/// The size of a length prefix in bytes.
 const HEAD: usize = 4;
 
-/// Lengths from here on begin with bytes that text may begin with.
+/// From this length on, a length prefix may begin with the same byte as text.
 const MOST_CUT: usize = 144 << 20;
 
 impl<R: Read> FrameReader<R> {
@@ -54,7 +54,7 @@ impl<R: Read> FrameReader<R> {
         Ok(found)
     }
 
-    /// Whether the message at the window, which is larger than the limit, is read in parts.
+    /// Returns whether the message at the window, which exceeds the limit, is read in parts.
     pub(super) fn can_cut(&mut self, length: usize) -> Result<bool, FrameError> {
         Ok(self.pieces.is_some() && length < MOST_CUT && self.is_unframed_at(HEAD, length)?)
     }
@@ -74,7 +74,7 @@ impl<R: Read> FrameReader<R> {
             .then(|| inflate(message, &self.limits))
             .transpose()?;
         let message = inflated.as_deref().unwrap_or(message);
-        // No blanks in front: a line end and a brace are also how a resource of 123 bytes begins.
+        // No white space is skipped first: the length prefix of a resource of 123 bytes begins with a line end and a brace.
         if message.first() == Some(&b'{') {
             return self.decode_json(message);
         }
@@ -83,12 +83,12 @@ impl<R: Read> FrameReader<R> {
 
     pub(super) fn decode_protobuf(&self, bytes: &[u8]) -> Result<FrameRead, FrameErrorKind> {
         let limits = Limits {
-            // The message is within the limit that holds for it here.
+            // The message is within the limit for the input.
             bytes: bytes.len(),
             ..self.limits.clone()
         };
         let Some(signal) = signal_of(bytes) else {
-            // The outer layers are the same in all signals, so any of them counts the items.
+            // The outer layers are the same in all signals, so the descriptor of any of them counts the items.
             let counts = check(Signal::Traces, bytes, &limits)?;
             return match counts.items {
                 0 => Ok(FrameRead::Empty),
@@ -104,7 +104,7 @@ impl<R: Read> FrameReader<R> {
     }
 }
 
-/// The message that a zstd frame holds.
+/// Decompresses the message in a zstd frame.
 fn inflate(frame: &[u8], limits: &Limits) -> Result<Vec<u8>, FrameErrorKind> {
     let allowed = limits.inflated_bytes;
     let mut message = Vec::new();

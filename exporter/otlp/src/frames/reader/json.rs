@@ -1,4 +1,4 @@
-//! Frames of OTLP/JSON: one object a line, or objects over several lines.
+//! Reads frames of OTLP/JSON: one object a line, or objects over several lines.
 
 use std::io::Read;
 
@@ -13,11 +13,12 @@ use crate::{
     limits::Limits,
 };
 
-/// The bytes of a second line that are checked for the beginning of an object.
+/// The number of bytes of a second line that are checked for the beginning of an object.
 const LOOK_AHEAD: usize = 64;
 
 impl<R: Read> FrameReader<R> {
-    /// Detects JSON lines or documents: text is a document if its first line ends inside the object and the next begins none.
+    /// Detects JSON lines or documents: text is a document if its first line ends inside the object and the next line begins
+    /// no object.
     pub(super) fn form_of_text(&mut self) -> Result<Form, FrameError> {
         self.skip_blank()?;
         let limit = self.most_text();
@@ -43,7 +44,7 @@ impl<R: Read> FrameReader<R> {
         })
     }
 
-    /// Whether text that is no object begins an array of objects. Consumes its bracket.
+    /// Returns whether text that does not begin with an object begins with an array of objects. Consumes its bracket.
     pub(super) fn begins_array(&mut self) -> Result<bool, FrameError> {
         self.skip_blank()?;
         if self.window.pending().first() != Some(&b'[') {
@@ -58,7 +59,7 @@ impl<R: Read> FrameReader<R> {
         Ok(true)
     }
 
-    /// The next line that is not blank, as a frame.
+    /// Reads the next line that is not blank as a frame.
     pub(super) fn next_line(&mut self) -> Next {
         self.skip_blank()?;
         let line = match self.find_line(self.most_text()) {
@@ -83,7 +84,7 @@ impl<R: Read> FrameReader<R> {
         }
     }
 
-    /// The next object, however many lines it has, as a frame.
+    /// Reads the next object, over any number of lines, as a frame.
     pub(super) fn next_document(&mut self) -> Next {
         self.skip_brackets()?;
         if self.is_array && self.window.pending().is_empty() {
@@ -123,7 +124,7 @@ impl<R: Read> FrameReader<R> {
         }
     }
 
-    /// Consumes what is between two objects: commas, and the ends and beginnings of arrays.
+    /// Consumes separators between two objects: commas, and the ends and beginnings of arrays.
     fn skip_brackets(&mut self) -> Result<(), FrameError> {
         loop {
             self.skip_blank()?;
@@ -143,7 +144,7 @@ impl<R: Read> FrameReader<R> {
         }
     }
 
-    /// Returns the complete elements of truncated text at the window; the error follows, and nothing more is read.
+    /// Returns the complete elements of truncated text at the window. The error follows, and then the iteration ends.
     pub(super) fn torn_text(&mut self, error: FrameError) -> Next {
         let pending = self.window.pending();
         let (rest, is_inside) = match &self.pieces {
@@ -195,10 +196,10 @@ impl<R: Read> FrameReader<R> {
         }
     }
 
-    /// The frame that a text is, and how many of its fields are unknown.
+    /// Decodes text into a frame, and returns the number of its unknown fields.
     pub(super) fn decode_json(&self, text: &[u8]) -> Result<(FrameRead, u64), FrameErrorKind> {
         let limits = Limits {
-            // The text is within the limit that holds for it here.
+            // The text is within the limit for the input.
             bytes: text.len(),
             ..self.limits.clone()
         };

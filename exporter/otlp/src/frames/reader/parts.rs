@@ -1,9 +1,9 @@
-//! Frames that are parts of a protobuf message: of one that is not length-delimited and ends with the input, and of one that is
-//! larger than a message may be.
+//! Frames that are parts of a protobuf message. The message is not length-delimited and ends with the input, or it exceeds the
+//! limit for a message.
 //!
-//! A part ends between two resources. A resource that is larger than a message may be by itself is cut between its scopes, and
-//! such a scope between its spans, metrics or log records; each part repeats the resource and the scope. The schema URL follows
-//! the items in the encoding: that of a scope or a resource that is cut is in its last part only.
+//! A part ends between two resources. A resource that exceeds the limit is split between its scopes, and such a scope between
+//! its spans, metrics or log records; each part repeats the resource and the scope. The schema URL follows the items in the
+//! encoding: if a scope or a resource is split, only its last part has the schema URL.
 
 use std::io::Read;
 
@@ -14,19 +14,19 @@ use crate::{
     write::Buffer,
 };
 
-/// A part ends before it has more bytes than this, unless one resource has.
+/// The target size of the items in a part; a single larger item is a part of its own.
 const PART: usize = 4 << 20;
 
-/// The most bytes of a tag and a length.
+/// The maximum size of a tag and a length.
 const FIELD_HEAD: usize = 15;
 
-/// The part of the room for items that a field of the messages around them may use up.
+/// The divisor for the room for items: an enclosing field may use up at most one such share.
 const MOST_AROUND: usize = 2;
 
-/// The number of the field that is cut at each level: resources, scopes, items.
+/// The number of the field that is split at each level: resources, scopes, items.
 const CUT_FIELDS: [u32; 3] = [1, 2, 2];
 
-/// A message that is being cut: the data, a resource or a scope.
+/// A message that is being split: the data, a resource or a scope.
 #[derive(Debug)]
 pub(super) struct Level {
     /// The offset of its end in the input.
@@ -36,7 +36,7 @@ pub(super) struct Level {
 }
 
 impl Level {
-    /// A message that ends at an offset; `u64::MAX` is the end of the input.
+    /// Creates a level for a message that ends at an offset; `u64::MAX` is the end of the input.
     pub(super) fn until(end: u64) -> Self {
         Self {
             end,
@@ -45,22 +45,22 @@ impl Level {
     }
 }
 
-/// What is next in a message that is being cut.
+/// The next step in a message that is being split.
 enum Step {
-    /// A field of this size that parts consist of.
+    /// An item of this size, which is added to the current part.
     Item(usize),
-    /// Such a field that is larger than a part may be: the size of its tag and length, and the offset of its end.
+    /// An item that exceeds the limit for a part: the size of its tag and length, and the offset of its end.
     Enter(usize, u64),
     /// Any other field.
     Head(usize),
-    /// The message ends.
+    /// The end of the message.
     Leave,
-    /// An error; what it is about is skipped.
+    /// An error; the bytes that it is about are skipped.
     Fault(FrameError),
 }
 
 impl<R: Read> FrameReader<R> {
-    /// The next part of the message at the window.
+    /// Reads the next part of the message at the window.
     pub(super) fn next_part(&mut self) -> Next {
         let (mut items, mut offset) = (Vec::new(), self.window.offset());
         while let Some(depth) = self.levels.len().checked_sub(1) {
@@ -83,7 +83,7 @@ impl<R: Read> FrameReader<R> {
                     self.pending_error = Some(error);
                     return self.decode_part(&items, offset);
                 }
-                // The fields after it belong to the same part, such as the schema URL of the resource.
+                // Later fields of the message, such as the schema URL of the resource, belong to the same part.
                 Step::Leave if depth > 0 && !items.is_empty() => {
                     items = self.in_level(depth, &items);
                     self.levels.pop();
@@ -103,14 +103,14 @@ impl<R: Read> FrameReader<R> {
         }
     }
 
-    /// How many bytes of items a part may have: what the messages around them leave of the limit.
+    /// Returns the number of bytes for items in a part: the limit minus the enclosing messages.
     fn room(&self) -> usize {
         let around = self.levels.iter().map(|level| level.head.len() + FIELD_HEAD);
         let around = around.sum::<usize>().saturating_sub(FIELD_HEAD);
         self.most_bytes().allowed.saturating_sub(around)
     }
 
-    /// A part as a frame: its items in the messages around them.
+    /// Decodes a part into a frame: its items in their enclosing messages.
     fn decode_part(&self, items: &[u8], offset: u64) -> Next {
         let levels = (0..self.levels.len()).rev();
         let part = levels.fold(items.to_vec(), |part, depth| self.in_level(depth, &part));
@@ -124,7 +124,7 @@ impl<R: Read> FrameReader<R> {
         }
     }
 
-    /// Items with the other fields of their message, as a field of the message around it.
+    /// Wraps items in their message with its other fields, as a field of the enclosing message.
     fn in_level(&self, depth: usize, items: &[u8]) -> Vec<u8> {
         let message = [self.levels[depth].head.as_slice(), items].concat();
         let Some(outer) = depth.checked_sub(1) else {
@@ -135,7 +135,7 @@ impl<R: Read> FrameReader<R> {
         field.into_vec()
     }
 
-    /// Looks at the next field, and reads it if it is not to be cut itself.
+    /// Inspects the next field, and reads it if it is not split itself.
     fn step(&mut self, depth: usize, room: usize) -> Step {
         let left = self.levels[depth].end - self.window.offset();
         if left == 0 {
@@ -166,14 +166,14 @@ impl<R: Read> FrameReader<R> {
         match self.window.fill_to(size) {
             Ok(true) if is_item => Step::Item(size),
             Ok(true) => Step::Head(size),
-            // The parts of it that are there are used.
+            // The complete items of the truncated field are used.
             _ if can_enter => enter,
             Ok(false) => self.end_of_input(None),
             Err(error) => self.end_of_input(Some(error)),
         }
     }
 
-    /// The input ends in the middle of a message.
+    /// Returns the step for an input that ends in the middle of a message.
     fn end_of_input(&mut self, error: Option<std::io::Error>) -> Step {
         let complete_until = self.window.offset();
         Step::Fault(match error {
@@ -182,13 +182,13 @@ impl<R: Read> FrameReader<R> {
         })
     }
 
-    /// Skips a field that is larger than it may be.
+    /// Skips a field that exceeds the limit.
     fn too_large(&mut self, size: usize) -> Step {
         let error = self.error(FrameErrorKind::FieldTooLarge(self.most_bytes()));
         self.skip(size, error)
     }
 
-    /// Skips the rest of the message that is being cut, whose fields cannot be read.
+    /// Skips the rest of the message that is being split, since its fields cannot be read.
     fn broken(&mut self, kind: WireErrorKind) -> Step {
         let kind = FrameErrorKind::Broken(kind);
         match self.levels.last() {
@@ -210,7 +210,7 @@ impl<R: Read> FrameReader<R> {
     }
 }
 
-/// The number of a field if it may be a message, the size of its tag and length, and its size with both.
+/// Returns the number of a field if it may be a message, the size of its tag and length, and its total size.
 fn field_head(bytes: &[u8]) -> Result<(Option<u32>, usize, usize), WireError> {
     let mut reader = Reader::new(bytes);
     let tag = reader.tag()?;
@@ -235,7 +235,7 @@ mod tests {
 
     const SPAN: &str = r#"{"name":"a","startTimeUnixNano":"1","endTimeUnixNano":"2"}"#;
 
-    /// `resources` with `scopes` each, with `spans` each.
+    /// A message with `resources` resources, each with `scopes` scopes of `spans` spans.
     fn message(resources: usize, scopes: usize, spans: usize) -> Vec<u8> {
         let scope = format!(
             r#"{{"scope":{{"name":"meter"}},"spans":[{}],"schemaUrl":"u"}}"#,
@@ -258,7 +258,7 @@ mod tests {
         }
     }
 
-    /// The frames and the errors of an input whose messages may have 300 bytes.
+    /// Returns the frames and the errors of an input with a limit of 300 bytes for a message.
     fn read(input: &[u8]) -> (Vec<Frame>, Vec<String>) {
         let (mut frames, mut errors) = (Vec::new(), Vec::new());
         for frame in FrameReader::new(input, limits(300)).in_pieces() {
@@ -344,7 +344,7 @@ mod tests {
                 let found = spans(&frames);
                 assert!(found >= seen && found <= spans(&all), "{end}");
                 seen = found;
-                // Between two resources a message may end.
+                // A message may end between two resources.
                 let is_border = message[end] == 0x0a && errors.is_empty();
                 assert!(is_border || errors.len() == 1, "{end}: {errors:?}");
                 assert!(

@@ -1,4 +1,4 @@
-//! Frames of OTLP/JSON that are pieces of an object, since that is larger than memory may be.
+//! Reads OTLP/JSON objects that exceed the memory limit in pieces.
 
 use std::io::Read;
 
@@ -8,11 +8,11 @@ use crate::{
     json::{JsonError, Piece},
 };
 
-/// How much text makes a piece; what is larger is taken apart.
+/// The size of text that is decoded at once; a larger object is split into pieces.
 const PIECE: usize = 16 << 20;
 
 impl<R: Read> FrameReader<R> {
-    /// How much text may be read as one object.
+    /// Returns the size limit for text that is read as one object.
     pub(super) fn most_text(&self) -> usize {
         let allowed = self.most_bytes().allowed;
         if self.pieces.is_some() {
@@ -22,13 +22,13 @@ impl<R: Read> FrameReader<R> {
         }
     }
 
-    /// Whether there is an object at the window that may be read in pieces.
+    /// Returns whether there is an object at the window that may be read in pieces.
     pub(super) fn can_be_taken_apart(&self) -> bool {
         self.pieces.is_some() && self.window.pending().first() == Some(&b'{')
     }
 
-    /// The next piece of the object at the window: at the end of an element that the outermost list has in so much text, or,
-    /// where none ends in as much as a message may have, within one.
+    /// Reads the next piece of the object at the window. It ends after an element of the outermost list; if no such element
+    /// ends within the limit for a message, the piece ends inside an element.
     pub(super) fn next_piece(&mut self) -> Next {
         let most = self.most_bytes();
         for (bytes, deep) in [(self.most_text(), false), (most.allowed, true)] {
@@ -51,7 +51,7 @@ impl<R: Read> FrameReader<R> {
         Err(self.last_error(FrameErrorKind::TooLarge(most)))
     }
 
-    /// A piece as a frame, whose text goes out of the window.
+    /// Decodes a piece into a frame and consumes its text.
     fn decode_piece(&mut self, piece: &Piece) -> Next {
         let found = self.decode_json(&piece.text);
         let found = found.map_err(|kind| self.piece_error(kind, piece));
@@ -61,7 +61,7 @@ impl<R: Read> FrameReader<R> {
         Ok(found)
     }
 
-    /// A fault in a piece, with its place in the input.
+    /// Returns the error of a piece with its offset in the input.
     fn piece_error(&self, kind: FrameErrorKind, piece: &Piece) -> FrameError {
         let FrameErrorKind::Json(error) = kind else {
             return self.error(kind);
@@ -87,7 +87,7 @@ mod tests {
 
     const SPAN: &str = r#"{"name":"a","startTimeUnixNano":"1"}"#;
 
-    /// A document of `resources` with `spans` each, over several lines or in one.
+    /// A document of `resources` resources with `spans` spans each, over several lines or in one.
     fn document(resources: usize, spans: usize, end_of_line: &str) -> String {
         let spans = vec![SPAN; spans].join(&format!(",{end_of_line}"));
         let resource = format!("{{\"scopeSpans\":[{{\"spans\":[{spans}]}}],\"schemaUrl\":\"u\"}}");
@@ -95,7 +95,7 @@ mod tests {
         format!("{{{end_of_line}\"resourceSpans\":[{all}]}}\n")
     }
 
-    /// The spans of each frame, and the faults.
+    /// Returns the number of spans of each frame, and the errors.
     fn read(text: &[u8], bytes: usize) -> (Vec<u64>, Vec<String>) {
         let limits = Limits {
             bytes,

@@ -1,4 +1,4 @@
-//! Decodes values by the type of their field into wire format.
+//! Decodes values into wire format by the type of their field.
 
 use super::{Decoder, Dialect, text_of};
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
 };
 
 impl<'a> Decoder<'a> {
-    /// Reads the value of a field of a message that is `depth` deep.
+    /// Reads the value of a field of a message at a depth.
     #[inline]
     pub(super) fn value(&mut self, field: &'static FieldDescriptor, depth: usize) -> Result<(), JsonError> {
         match field.kind {
@@ -179,7 +179,7 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// The bits of a number or a truth value, as they go on the wire.
+    /// Reads a number or a boolean and returns its bits for the wire.
     #[inline]
     fn scalar(&mut self, kind: Kind) -> Result<u64, JsonError> {
         match kind {

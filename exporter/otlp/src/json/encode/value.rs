@@ -1,4 +1,4 @@
-//! Values that are no message and no list, as JSON has them.
+//! Encodes values that are neither messages nor lists as JSON.
 
 use super::Encoder;
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 };
 
 impl<'a> Encoder<'a> {
-    /// Writes a value that is no message and no list.
+    /// Writes a value that is neither a message nor a list.
     #[inline]
     pub(super) fn single(&mut self, kind: Kind, value: Value<'a>) {
         match (kind, value) {

@@ -1,6 +1,6 @@
-//! The exemplar of a point: an example measurement with the span that it was made in.
+//! Encodes the exemplar of a point: an example measurement with its span.
 //!
-//! The span of a step is known only after its values are recorded, so an exemplar joins a point that is written already.
+//! The span of a step is known only after its values are recorded, so an exemplar is added to a point that is already encoded.
 
 use pulsetrain_semconv::Metric;
 
@@ -16,26 +16,26 @@ mod field {
     pub(super) const AS_DOUBLE: u32 = 3;
     pub(super) const SPAN_ID: u32 = 4;
     pub(super) const TRACE_ID: u32 = 5;
-    /// Of `HistogramDataPoint`.
+    /// The field of `HistogramDataPoint`.
     pub(super) const EXEMPLARS: u32 = 8;
 }
 
-/// The bytes of an exemplar: two numbers and two ids, each with a tag, and the ids with a length.
+/// The size of an exemplar in bytes: two numbers and two ids, each with a tag, and the ids with a length.
 const LEN: usize = 9 + 9 + 10 + 18;
 
 /// An example measurement of a point.
 #[derive(Clone, Copy, Debug)]
 pub struct ExemplarParts {
-    /// When it was made.
+    /// The time of the measurement.
     pub time_unix_nanos: UnixNanos,
-    /// What was measured.
+    /// The measured value.
     pub value: f64,
-    /// What it was measured of.
+    /// The span of the measurement.
     pub span: SpanLink,
 }
 
 impl MetricsWriter {
-    /// Gives an exemplar to the newest point of a histogram with bounds; nothing happens where it has no points.
+    /// Adds an exemplar to the newest point of a histogram with bounds, or does nothing if the metric has no points.
     pub fn exemplar(&mut self, metric: &'static Metric, parts: &ExemplarParts) {
         let place = self.places.get(usize::from(metric.ordinal)).copied();
         let Some(place) = place.and_then(|place| usize::from(place).checked_sub(1)) else {

@@ -1,4 +1,4 @@
-//! Points of histograms with exponential buckets, which Prometheus takes for its native histograms.
+//! Encodes points of histograms with exponential buckets, which Prometheus stores as native histograms.
 
 use pulsetrain_semconv::Metric;
 
@@ -22,7 +22,7 @@ mod field {
     pub(super) const MIN: u32 = 12;
     pub(super) const MAX: u32 = 13;
     pub(super) const ZERO_THRESHOLD: u32 = 14;
-    /// Of `Buckets`.
+    /// The fields of `Buckets`.
     pub(super) const OFFSET: u32 = 1;
     pub(super) const BUCKET_COUNTS: u32 = 2;
 }
@@ -34,15 +34,15 @@ pub struct ExponentialParts<'a> {
     pub count: u64,
     /// Their sum.
     pub sum: f64,
-    /// The smallest; NaN where it is not known, and then it is not sent.
+    /// The minimum, or NaN if it is unknown; NaN is not sent.
     pub min: f64,
-    /// The largest; NaN as for the smallest.
+    /// The maximum, or NaN if it is unknown; NaN is not sent.
     pub max: f64,
-    /// The resolution: a bucket reaches from `base^index` to `base^(index + 1)`, and `base` is `2^(2^-scale)`.
+    /// The resolution: a bucket is the range from `base^index` to `base^(index + 1)`, and `base` is `2^(2^-scale)`.
     pub scale: i32,
-    /// What was closer to zero than `zero_threshold`.
+    /// The number of observations closer to zero than `zero_threshold`.
     pub zero_count: u64,
-    /// How far zero reaches.
+    /// The width of the zero bucket on either side of zero.
     pub zero_threshold: f64,
     /// Observations above zero.
     pub positive: ExponentialBuckets<'a>,
@@ -50,17 +50,17 @@ pub struct ExponentialParts<'a> {
     pub negative: ExponentialBuckets<'a>,
 }
 
-/// Observations per bucket, on one side of zero.
+/// Counts of observations per bucket, on one side of zero.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExponentialBuckets<'a> {
     /// The index of the first bucket.
     pub offset: i32,
-    /// Observations of it and of those that follow.
+    /// The counts of that bucket and the following ones.
     pub counts: &'a [u64],
 }
 
 impl MetricsWriter {
-    /// Adds a point of a histogram with exponential buckets; they are a metric of their own in the batch.
+    /// Adds a point of a histogram with exponential buckets; these points are a separate metric in the batch.
     pub fn exponential(
         &mut self,
         metric: &'static Metric,
@@ -89,7 +89,7 @@ impl MetricsWriter {
         out.append(fields.as_slice());
     }
 
-    /// Searched for: few metrics have such points, and they rarely.
+    /// Returns the group by a linear search: few metrics have such points, and rarely.
     fn exponential_group(&mut self, metric: &'static Metric) -> &mut Group {
         let is_its = |group: &Group| group.is_exponential && group.metric.ordinal == metric.ordinal;
         let place = self.groups.iter().position(is_its).unwrap_or_else(|| {
@@ -113,7 +113,7 @@ fn buckets(number: u32, buckets: ExponentialBuckets<'_>, out: &mut Buffer) {
     buckets.counts.iter().for_each(|count| out.varint(*count));
 }
 
-/// The wire form of `sint32`: small numbers of either sign are short.
+/// Returns the wire form of `sint32`: numbers close to zero of either sign are short.
 fn zigzag(value: i32) -> u64 {
     u64::from(((value << 1) ^ (value >> 31)) as u32)
 }

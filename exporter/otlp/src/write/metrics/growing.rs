@@ -1,5 +1,5 @@
-//! Histograms that grow by one observation at a time. The point of one is kept as it is written: an observation changes a few
-//! numbers of it, and the rest is copied.
+//! Histograms that grow by one observation at a time. The encoded point is kept: an observation changes only a few numbers in
+//! it, and the rest is copied.
 
 use pulsetrain_semconv::Metric;
 
@@ -9,7 +9,7 @@ use crate::{
     write::{buffer::Buffer, value::Attribute},
 };
 
-/// What a series of a histogram has observed since it began; its bounds are its metric's.
+/// The cumulative observations of one series of a histogram with the bounds of its metric.
 #[derive(Clone, Debug)]
 pub struct GrowingHistogram {
     metric: &'static Metric,
@@ -28,7 +28,7 @@ impl GrowingHistogram {
         Self::of(&EncodedSeries::new(metric, attributes))
     }
 
-    /// Nothing so far of a series.
+    /// Returns an empty histogram for an encoded series.
     pub fn of(series: &EncodedSeries) -> Self {
         let EncodedSeries { metric, attributes } = series;
         let nothing = HistogramParts {
@@ -54,11 +54,11 @@ impl GrowingHistogram {
         }
     }
 
-    /// Takes in an observation, and gives its bucket with how many are in it now.
+    /// Adds an observation, and returns the index of its bucket with the new count of that bucket.
     #[inline]
     fn take(&mut self, value: f64) -> (usize, u64) {
-        // A bucket holds what is at most its upper bound (proto/metrics/v1/metrics.proto, `explicit_bounds`). There are so few that
-        // to compare with all is faster than to search.
+        // A bucket includes its upper bound (proto/metrics/v1/metrics.proto, `explicit_bounds`). There are so few bounds that
+        // comparing with all of them is faster than a search.
         let bounds = self.metric.bounds.iter();
         let bucket = bounds.map(|bound| usize::from(*bound < value)).sum();
         self.count += 1;
@@ -77,7 +77,7 @@ impl GrowingHistogram {
 }
 
 impl MetricsWriter {
-    /// Adds a point with all observations of a histogram, this value last, as [`histogram`](Self::histogram) does. The value
+    /// Adds a point with all observations of a histogram up to this value, as [`histogram`](Self::histogram) does. The value
     /// is finite.
     #[inline]
     pub fn observe(
@@ -90,7 +90,8 @@ impl MetricsWriter {
         self.len += histogram.point.len();
         let group = self.group(histogram.metric);
         group.newest = group.points.len();
-        // First the point before, and then what has changed since: a processor waits where it is to copy what it has just written.
+        // The previous point is copied before it is changed: copying bytes that were just written causes store-forwarding
+        // stalls.
         let point = group.points.append_piece(&histogram.point);
         let (bucket, in_it) = histogram.take(value);
         let head = [

@@ -22,27 +22,27 @@ pub(super) mod field {
 pub struct HistogramParts<'a> {
     /// The number of observations.
     pub count: u64,
-    /// Their sum; NaN where it is not known, and then it is not sent.
+    /// Their sum, or NaN if it is unknown; NaN is not sent.
     pub sum: f64,
-    /// The smallest.
+    /// The minimum.
     pub min: f64,
-    /// The largest.
+    /// The maximum.
     pub max: f64,
-    /// Observations per bucket: one more than there are bounds.
+    /// Counts of observations per bucket: one more bucket than there are bounds.
     pub bucket_counts: &'a [u64],
 }
 
-/// The bytes of a field of wire type 1.
+/// The size of a field of wire type 1, in bytes.
 const FIXED: usize = 9;
 
 /// The offsets in a point of the numbers that an observation changes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
-    /// All of the point, with its tag and its length.
+    /// The size of the point with its tag and its length.
     pub(super) len: usize,
-    /// Where the point itself begins, with start, time, count and sum.
+    /// The offset of the fields start, time, count and sum.
     head: usize,
-    /// Where the first bucket's count is.
+    /// The offset of the first bucket's count.
     counts: usize,
 }
 
@@ -74,7 +74,7 @@ impl Shape {
         out: &mut Buffer,
         write_attributes: impl FnOnce(&mut Buffer),
     ) {
-        // All at once: to look for room before each of many small pieces takes longer than to write them.
+        // One reservation for all fields: a capacity check for each of many small fields takes longer than writing them.
         out.reserve(self.len);
         out.delimited_head(1, self.len - self.head);
         out.fixed64(field::START, point.start_unix_nanos.0);
@@ -92,7 +92,7 @@ impl Shape {
         out.double(field::MAX, parts.max);
     }
 
-    /// The count of a bucket of a point.
+    /// Returns the count of a bucket of a point.
     #[inline]
     pub(super) fn bucket_of<'p>(&self, bucket: usize, point: &'p mut [u8]) -> &'p mut [u8; 8] {
         point[self.counts + 8 * bucket..]
@@ -100,7 +100,7 @@ impl Shape {
             .expect("invariant: a point has a count for each bucket")
     }
 
-    /// Changes start, time, count and sum of a point that has a sum, and its smallest and largest.
+    /// Replaces start, time, count and sum of a point that has a sum, and its minimum and maximum.
     #[inline]
     pub(super) fn change(&self, head: [u64; 4], tail: [u64; 2], point: &mut [u8]) {
         let fields = point[self.head..]
@@ -114,7 +114,7 @@ impl Shape {
     }
 }
 
-/// Changes the numbers of fields, and not their tags.
+/// Replaces the numbers of fields, without their tags.
 #[inline]
 fn change<const N: usize>(numbers: [u64; N], fields: &mut [u8]) {
     for (field, number) in fields.chunks_exact_mut(FIXED).zip(numbers) {

@@ -1,4 +1,4 @@
-//! Series whose attributes are encoded once: most writers repeat the same few of them at every step.
+//! Series with attributes that are encoded once: most writers repeat the same few series at every step.
 
 use std::hash::{Hash, Hasher};
 
@@ -51,7 +51,7 @@ impl EncodedSeries {
         }
     }
 
-    /// The metric.
+    /// Returns the metric.
     pub fn metric(&self) -> &'static Metric {
         self.metric
     }

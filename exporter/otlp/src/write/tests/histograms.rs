@@ -1,4 +1,4 @@
-//! Exemplars and exponential buckets, read back by the code that is generated from the definitions of OTLP.
+//! Exemplars and exponential buckets, read back with the prost types of `opentelemetry-proto`.
 
 use opentelemetry_proto::tonic::metrics::v1::{
     self as proto, exponential_histogram_data_point::Buckets, metric::Data,

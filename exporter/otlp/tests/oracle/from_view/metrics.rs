@@ -1,4 +1,4 @@
-//! Views of metrics as prost types.
+//! Converts views of metrics into prost types.
 
 use opentelemetry_proto::tonic::metrics::v1::{
     self as prost, exemplar, exponential_histogram_data_point, metric, number_data_point, summary_data_point,

@@ -1,4 +1,4 @@
-//! Metrics: every kind of data, with every field of their points.
+//! Generates metrics: every kind of data, with every field of their points.
 
 use opentelemetry_proto::tonic::metrics::v1::{
     Exemplar, ExponentialHistogram, ExponentialHistogramDataPoint, Gauge, Histogram, HistogramDataPoint,

@@ -1,6 +1,6 @@
 use super::*;
 
-/// The tree and the depth of each span by its id, and the arrows to children.
+/// Returns the tree and the depth of each span by its id, and the arrows to children.
 fn swept(spans: &[(u64, u64, u64, u64)]) -> (Vec<(u64, u64, u32)>, Vec<u64>) {
     let config = PerfettoConfig::default();
     let mut sweep = Sweep::new(1 << 10, &config);
@@ -48,7 +48,7 @@ fn a_log_record_is_within_its_span_and_takes_no_room_from_children() {
         is_log_record: true,
         ..span(0, parent, time, time)
     };
-    // Within its span and a child of it, at the end, after the end, and of an unknown span.
+    // Within its span and a child of its span, at the end, after the end, and of an unknown span.
     let all = [
         vec![span(1, 0, 0, 9)],
         vec![span(2, 1, 2, 5)],
@@ -91,7 +91,7 @@ fn children_are_within_their_parents_in_any_order_of_the_input() {
 
 #[test]
 fn crossing_and_late_children_have_a_tree_of_their_own_and_an_arrow() {
-    // One crosses its sibling, one its parent, one is late, one has an unknown parent.
+    // One crosses its sibling, one crosses its parent, one begins after its parent, one has an unknown parent.
     let spans = [
         (1, 0, 0, 9),
         (2, 1, 0, 5),
@@ -126,7 +126,7 @@ fn spans_that_begin_where_others_end_are_in_the_order_of_their_depth() {
 fn a_span_beyond_those_that_can_be_held_open_is_drawn_and_takes_no_children() {
     let last = LEAST_OPEN as u64;
     let mut spans: Vec<_> = (1..=last).map(|id| (id, 0, id, 9_000)).collect();
-    // The first span has room within it, and the one that is too many has none.
+    // The first span can have nested children, and the one beyond the limit cannot.
     spans.extend([
         (9_001, 1, 5_000, 5_001),
         (9_002, 0, 6_000, 7_000),

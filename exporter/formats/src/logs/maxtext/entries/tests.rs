@@ -49,7 +49,7 @@ fn a_list_in_newest_first_order_gives_the_same_values() {
     assert!(!read.skipped.has_losses());
 }
 
-/// Reads windows as they come of a file that grows, with what was held after each of them.
+/// Reads windows of a growing file, and returns whether entries were buffered after each of them.
 fn followed(windows: &[&str], silence_after: Option<usize>) -> (Counts, ParseReport, Vec<bool>) {
     let mut recorder = Recorder::new(pulsetrain_record::Run::default(), |_| {});
     let mut reader = LogReader::new(&FORMAT, ReadLimits::default());
@@ -189,7 +189,7 @@ fn files_of_one_job_are_of_one_run_whatever_they_begin_with() {
     assert!(identify(b"{\"job_name\":7}").run_name.is_none());
 }
 
-/// The state has a limit, whatever a file contains.
+/// The state is limited for any content of a file.
 #[test]
 fn work_that_never_ends_is_not_kept_for_ever() {
     let lines: Vec<String> = (0..1000)

@@ -6,7 +6,7 @@ use pulsetrain_semconv::{attribute, event};
 use super::super::record::{Record, Value};
 use pulsetrain_record::Recorder;
 
-/// The fields of a record that were not taken yet.
+/// The fields of a record that were not used yet.
 #[derive(Debug)]
 pub(super) struct UnmappedFields<'r, 'a> {
     record: &'r Record<'a>,
